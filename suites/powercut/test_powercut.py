@@ -1,0 +1,44 @@
+"""Live power cuts: every selected cell's trials, and whether each keeps its cell's promise."""
+
+from __future__ import annotations
+
+import pytest
+
+from torture.campaign.executor import Campaign
+from torture.campaign.progress import Progress
+from torture.matrix.cells import Cell
+from torture.matrix.promises import Promise, promise_of
+from torture.matrix.verdicts import Verdict
+from torture.record.trials import TrialRecord
+
+_POLL_S = 1.0
+
+
+def test_cell_keeps_its_promise(
+    cell: Cell, campaign: Campaign, progress: Progress, record_property: pytest.RecordProperty
+) -> None:
+    """Fails when a trial is worse than promised, or when none of the cell's trials was conclusive."""
+    with progress.shown():
+        while not campaign.wait_for(cell, timeout_s=_POLL_S):
+            progress.beat()
+    records = campaign.records_of(cell)
+    for verdict in Verdict:
+        record_property(verdict, sum(record.verdict is verdict for record in records))
+    promise = promise_of(cell)
+    broken = [record for record in records if promise.is_broken_by(record.verdict)]
+    failed = [record for record in records if record.verdict is Verdict.INCONCLUSIVE]
+    complaints = [_broken(record, promise, campaign) for record in broken]
+    complaints += [f"{record.trial} is inconclusive:\n  {record.error}" for record in failed]
+    if complaints:
+        pytest.fail("\n".join(complaints), pytrace=False)
+
+
+def _broken(record: TrialRecord, promise: Promise, campaign: Campaign) -> str:
+    evidence = campaign.run.evidence / record.trial
+    return (
+        f"{record.cell} promises to be {promise}, but a trial was {record.verdict}\n"
+        f"  seed: {record.seed}\n"
+        f"  why: {'; '.join(record.reasons)}\n"
+        f"  evidence: {evidence}\n"
+        f"  again: tools/replay {evidence}"
+    )

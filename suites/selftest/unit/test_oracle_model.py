@@ -1,0 +1,295 @@
+"""The oracle against a slow, obvious reference that replays the ledger up to every moment.
+
+The reference keeps, for each name, the list of what a crash may leave there; the oracle computes
+intervals instead. Both must agree on every observation: those a simulated crash leaves, and those
+that are damaged afterwards.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from torture.matrix.verdicts import Verdict
+from torture.record.ledger import Begin, Done, Event, Failed, Ledger, OperationKind
+from torture.verdict.oracle import consult
+from torture.verdict.readback import parse_readback
+
+WRITERS, FILES, BLOCKS, SECTORS, BLOCK_BYTES = 2, 4, 3, 8, 4096
+SYNCED = (
+    OperationKind.OVERWRITE,
+    OperationKind.APPEND,
+    OperationKind.CREATE,
+    OperationKind.REPLACE,
+)
+Content = int | str
+
+
+@dataclass
+class Inode:
+    """What may be read from one file: sizes in blocks, and each block's versions, oldest first."""
+
+    sizes: list[int]
+    blocks: dict[int, list[Content]]
+    written: dict[int, int] = field(default_factory=dict)
+    """Block to its newest version whose write has returned."""
+
+    def settle(self, block: int, version: Content) -> None:
+        versions = self.blocks[block]
+        if version in versions:
+            del versions[: versions.index(version)]
+
+    def settle_all(self, written: dict[int, int]) -> None:
+        for block, version in written.items():
+            self.settle(block, version)
+
+
+@dataclass
+class Reference:
+    """Everything a crash may leave after the events replayed so far."""
+
+    raw: bool
+    names: dict[int, list[Inode | None]] = field(default_factory=dict)
+    temporaries: dict[int, Begin] = field(default_factory=dict)
+    begun: dict[int, Begin] = field(default_factory=dict)
+    before: dict[int, dict[int, dict[int, int]]] = field(default_factory=dict)
+    """By operation: what had been written, unsynced or not, when it began (a raw disk's files)."""
+
+    def replay(self, event: Event) -> None:
+        if isinstance(event, Begin):
+            self.begin(event)
+        elif isinstance(event, Done):
+            self.done(self.begun[event.seq])
+
+    def alternatives(self, file: int) -> list[Inode | None]:
+        fresh: Inode | None = None
+        if self.raw:
+            fresh = Inode([BLOCKS], {block: ["zero"] for block in range(BLOCKS)})
+        return self.names.setdefault(file, [fresh])
+
+    def begin(self, op: Begin) -> None:
+        self.begun[op.seq] = op
+        alternatives = self.alternatives(op.file)
+        inode = alternatives[-1]
+        self.before[op.seq] = {
+            file: dict(found[-1].written) for file, found in self.names.items() if found[-1]
+        }
+        if op.kind is OperationKind.UNLINK:
+            alternatives.append(None)
+        elif op.kind is OperationKind.CREATE and not self.raw:
+            zeros: dict[int, list[Content]] = {block: ["zero", op.seq] for block in op.blocks}
+            alternatives.append(Inode(list(range(op.size_blocks + 1)), zeros))
+        elif op.kind is OperationKind.REPLACE:
+            alternatives.append(Inode([op.size_blocks], {block: [op.seq] for block in op.blocks}))
+            self.temporaries[op.file] = op
+        else:
+            assert inode is not None
+            if op.kind is OperationKind.APPEND:
+                inode.sizes = list(range(inode.sizes[-1], op.size_blocks + 1))
+            for block in op.blocks:
+                inode.blocks.setdefault(block, ["zero"]).append(op.seq)
+
+    def done(self, op: Begin) -> None:
+        alternatives = self.alternatives(op.file)
+        del alternatives[:-1]
+        self.temporaries.pop(op.file, None)
+        inode = alternatives[-1]
+        if inode is None:
+            return
+        for block in op.blocks:
+            inode.written[block] = op.seq
+        if op.kind in (OperationKind.APPEND, OperationKind.CREATE):
+            inode.sizes = [op.size_blocks] if not self.raw else inode.sizes
+        if op.kind is OperationKind.DSYNC:
+            for block in op.blocks:
+                inode.settle(block, op.seq)
+        elif op.kind in SYNCED:
+            inode.settle_all(inode.written)
+            for file, written in self.before[op.seq].items() if self.raw else ():
+                other = self.names[file][-1]
+                assert other is not None
+                other.settle_all(written)
+
+    def explains(self, document: dict[str, Any]) -> bool:
+        for seen in document["files"]:
+            found = self.names.get(seen["file"], self.alternatives(seen["file"]))
+            if not any(_matches(alternative, seen) for alternative in found):
+                return False
+        for seen in document["temporaries"]:
+            op = self.temporaries.get(seen["file"])
+            if op is None or len(seen["blocks"]) > op.size_blocks:
+                return False
+            if not all(set(sectors) <= {"zero", op.seq} for sectors in seen["blocks"]):
+                return False
+        return True
+
+    def crash(self, dice: random.Random) -> dict[str, Any]:
+        """What the read-back finds after a crash at this moment."""
+        files = [_observe(file, dice.choice(self.alternatives(file)), dice) for file in range(FILES)]
+        temporaries = []
+        for file, op in self.temporaries.items():
+            if dice.random() < 0.5:
+                inode = Inode(list(range(op.size_blocks + 1)), {})
+                inode.blocks = {block: ["zero", op.seq] for block in op.blocks}
+                temporaries.append(_observe(file, inode, dice))
+        return _document(files, temporaries, raw=self.raw)
+
+
+def _matches(alternative: Inode | None, seen: dict[str, Any]) -> bool:
+    if alternative is None or "errno" in seen:
+        return alternative is None and "errno" in seen
+    return seen["size"] in [size * BLOCK_BYTES for size in alternative.sizes] and all(
+        set(sectors) <= set(alternative.blocks.get(index, []))
+        for index, sectors in enumerate(seen["blocks"])
+    )
+
+
+def _observe(file: int, inode: Inode | None, dice: random.Random) -> dict[str, Any]:
+    seen: dict[str, Any] = {"file": file, "name": f"f{file}", "listed": inode is not None}
+    if inode is None:
+        return seen | {"errno": 2}
+    size = dice.choice(inode.sizes)
+    blocks = []
+    for block in range(size):
+        versions = inode.blocks[block]
+        torn = dice.random() < 0.3
+        whole = dice.choice(versions)
+        blocks.append([dice.choice(versions) if torn else whole for _ in range(SECTORS)])
+    return seen | {"size": size * BLOCK_BYTES, "blocks": blocks}
+
+
+def _document(files: list[Any], temporaries: list[Any], *, raw: bool) -> dict[str, Any]:
+    return {
+        "mode": "raw" if raw else "files",
+        "trial": 1,
+        "looked": FILES,
+        "files": files,
+        "temporaries": temporaries,
+        "unexpected": [],
+        "complete": True,
+    }
+
+
+def _events(dice: random.Random, count: int, *, raw: bool) -> tuple[Event, ...]:
+    """A ledger: writers that begin and end operations in any interleaving; rarely one fails."""
+    sizes: dict[int, int | None] = dict.fromkeys(range(FILES))
+    in_flight: dict[int, int] = {}
+    dead: set[int] = set()
+    events: list[Event] = []
+    for seq in range(1, count):
+        writer = dice.randrange(WRITERS)
+        t_ms = float(10 * len(events))
+        if writer in dead:
+            continue
+        if writer in in_flight:
+            ended = in_flight.pop(writer)
+            if dice.random() < 0.03:
+                dead.add(writer)
+                events.append(Failed(t_ms=t_ms, seq=ended, errno=5, call="fsync"))
+            else:
+                events.append(Done(t_ms=t_ms, seq=ended))
+            continue
+        file = writer * (FILES // WRITERS) + dice.randrange(FILES // WRITERS)
+        kind, blocks, sizes[file] = _operation(dice, sizes[file], raw=raw)
+        in_flight[writer] = seq
+        size = sizes[file] or 0
+        begin = Begin(
+            t_ms=t_ms, seq=seq, writer=writer, kind=kind, file=file, blocks=blocks, size_blocks=size
+        )
+        events.append(begin)
+    return tuple(events)
+
+
+def _operation(
+    dice: random.Random, size: int | None, *, raw: bool
+) -> tuple[OperationKind, tuple[int, ...], int | None]:
+    fresh = BLOCKS if raw else dice.randint(1, BLOCKS)
+    if size is None:
+        return OperationKind.CREATE, tuple(range(fresh)), fresh
+    kinds = [OperationKind.OVERWRITE, OperationKind.DSYNC, *[OperationKind.SCRIBBLE] * 2]
+    if not raw:
+        kinds += [OperationKind.REPLACE, OperationKind.UNLINK, *[OperationKind.APPEND] * 2]
+    kind = dice.choice(kinds)
+    if kind is OperationKind.REPLACE:
+        return kind, tuple(range(fresh)), fresh
+    if kind is OperationKind.UNLINK:
+        return kind, (), None
+    if kind is OperationKind.APPEND and size < BLOCKS:
+        more = dice.randint(size + 1, BLOCKS)
+        return kind, tuple(range(size, more)), more
+    if kind is OperationKind.APPEND:
+        kind = OperationKind.OVERWRITE
+    return kind, tuple(sorted(dice.sample(range(size), dice.randint(1, size)))), size
+
+
+def _damage(document: dict[str, Any], dice: random.Random, seqs: int) -> None:
+    """Change one thing: a file, or one or all sectors of one block."""
+    seen = dice.choice(document["files"])
+    raw = document["mode"] == "raw"
+    if not raw and dice.random() < 0.2:
+        other = json.loads(json.dumps(dice.choice(document["files"])))
+        own = {"file": seen["file"], "name": seen["name"]}
+        seen.clear()
+        seen.update(other | own)
+        return
+    if not seen.get("blocks"):
+        return
+    if not raw and dice.random() < 0.2:
+        seen["blocks"].pop()
+        seen["size"] -= BLOCK_BYTES
+        return
+    sectors = dice.choice(seen["blocks"])
+    content = dice.choice(["zero", "zero", dice.randint(1, seqs), dice.randint(1, seqs)])
+    if dice.random() < 0.1:
+        content = "foreign:1:9:0:0:1"
+    if dice.random() < 0.1 and not raw:
+        content = "garbage"
+    width = dice.choice([1, SECTORS])
+    at = dice.randrange(SECTORS - width + 1)
+    sectors[at : at + width] = [content] * width
+
+
+@pytest.mark.parametrize("raw", [False, True], ids=["files", "raw"])
+@given(seed=st.integers(0, 2**63), count=st.integers(4, 60), damages=st.integers(0, 2))
+@settings(max_examples=400, deadline=None)
+def test_oracle_agrees_with_the_reference(raw: bool, seed: int, count: int, damages: int) -> None:
+    dice = random.Random(seed)
+    events = _events(dice, count, raw=raw)
+    crash_at = dice.choice([len(events), dice.randint(0, len(events))])
+    reference = Reference(raw=raw)
+    for event in events[:crash_at]:
+        reference.replay(event)
+    document = reference.crash(dice)
+    for _ in range(damages):
+        _damage(document, dice, count)
+    explained = []
+    replayed = Reference(raw=raw)
+    for moment in range(len(events) + 1):
+        if replayed.explains(document):
+            explained.append(moment)
+        if moment < len(events):
+            replayed.replay(events[moment])
+
+    readback = parse_readback(json.dumps(document))
+    cut_ms = float(10 * len(events))
+    findings = consult(Ledger(events=events), readback, cut_ms=cut_ms)
+
+    if not explained:
+        assert findings.verdict is Verdict.CORRUPTED
+        assert findings.torn + findings.stale + findings.missing + findings.foreign > 0
+    elif explained[-1] == len(events):
+        assert findings.verdict is Verdict.INTACT
+        assert findings.lost == 0
+        assert findings.torn + findings.stale + findings.missing + findings.foreign == 0
+    else:
+        assert findings.verdict is Verdict.ROLLED_BACK
+        assert findings.rollback_ms == cut_ms - 10 * explained[-1]
+        assert findings.lost > 0
+    if not damages:
+        assert crash_at in explained

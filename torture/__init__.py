@@ -1,0 +1,1 @@
+"""The engine: cells in, trial records out. Knows nothing of pytest."""

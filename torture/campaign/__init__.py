@@ -1,0 +1,1 @@
+"""Many trials: workers, progress, and the run they belong to."""

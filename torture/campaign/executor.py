@@ -1,0 +1,203 @@
+"""Running many trials on several workers at once, from one queue, so that no core idles."""
+
+from __future__ import annotations
+
+import queue
+import shutil
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from torture.campaign.crew import CrewMember
+from torture.campaign.run import Run
+from torture.campaign.worker import WorkerOrders
+from torture.errors import HarnessError
+from torture.lab.lab import Boot, LabSettings
+from torture.matrix.cells import Cell
+from torture.matrix.promises import Promise
+from torture.matrix.verdicts import Verdict
+from torture.record.specs import TrialSpec
+from torture.record.trials import TrialRecord, append_record
+from torture.trial.judged import inconclusive
+
+_TRIAL_DEADLINE_S = {Boot.WARM: 420, Boot.COLD: 900}
+_FAILED_STARTS_MAX = 2
+
+
+class Keep(StrEnum):
+    """Which trials' evidence folders stay."""
+
+    BAD = "bad"
+    """Those worse than promised, and inconclusive ones, and of the others any loss."""
+    ALL = "all"
+    NONE = "none"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WorkerState:
+    """What a worker is at, for the live line."""
+
+    trial: str
+    stage: str
+
+
+class Campaign:
+    """The trials of one run. `start` returns at once; `wait_for` a cell, then read its records.
+
+    `listener` is called, from worker threads, whenever anything changed.
+    """
+
+    def __init__(
+        self,
+        *,
+        run: Run,
+        specs: Iterable[TrialSpec],
+        jobs: int,
+        keep: Keep,
+        lab: LabSettings,
+        scratch: Path,
+        listener: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.run = run
+        self.jobs = jobs
+        self._keep = keep
+        self._lab = lab
+        self._scratch = scratch
+        self._listener = listener
+        self._specs = tuple(specs)
+        self._queue: queue.SimpleQueue[TrialSpec] = queue.SimpleQueue()
+        self._changed = threading.Condition()
+        self._records: list[TrialRecord] = []
+        self._left_of_cell = Counter(spec.cell for spec in self._specs)
+        self._crew: list[CrewMember] = []
+        self._threads: list[threading.Thread] = []
+        self._stopping = False
+        self._fatal: HarnessError | None = None
+        self.states: dict[int, WorkerState] = {}
+
+    @property
+    def total(self) -> int:
+        """Trials in all."""
+        return len(self._specs)
+
+    @property
+    def records(self) -> tuple[TrialRecord, ...]:
+        """The records so far, in the order in which the trials ended."""
+        with self._changed:
+            return tuple(self._records)
+
+    def start(self) -> None:
+        """Hand every spec to the queue and start the workers."""
+        for spec in self._specs:
+            self._queue.put(spec)
+        for number in range(min(self.jobs, self.total)):
+            thread = threading.Thread(
+                target=self._work, args=(number,), name=f"worker-{number}", daemon=True
+            )
+            self._threads.append(thread)
+            thread.start()
+
+    def wait_for(self, cell: Cell, *, timeout_s: float) -> bool:
+        """Wait until every trial of a cell has ended; False when the time passed first.
+
+        Raises `HarnessError` when no worker can work at all.
+        """
+        with self._changed:
+            over = self._changed.wait_for(
+                lambda: self._left_of_cell[cell] == 0 or self._fatal is not None, timeout_s
+            )
+            if self._fatal is not None and self._left_of_cell[cell] > 0:
+                raise self._fatal
+            return over
+
+    def records_of(self, cell: Cell) -> tuple[TrialRecord, ...]:
+        """The records of one cell so far."""
+        return tuple(record for record in self.records if record.cell == cell.name)
+
+    def stop(self) -> None:
+        """End the workers and everything they started; trials that ran are not recorded."""
+        self._stopping = True
+        for member in list(self._crew):
+            member.kill()
+        for thread in self._threads:
+            thread.join(timeout=15)
+
+    def _work(self, number: int) -> None:
+        member: CrewMember | None = None
+        failed_starts = 0
+        try:
+            while not self._stopping:
+                try:
+                    spec = self._queue.get_nowait()
+                except queue.Empty:
+                    return
+                while member is None or not member.is_running:
+                    try:
+                        member = self._new_member(number)
+                    except HarnessError as error:
+                        failed_starts += 1
+                        if failed_starts >= _FAILED_STARTS_MAX:
+                            self._give_up(error)
+                            return
+                self._take(self._one(number, member, spec))
+        except HarnessError as error:
+            self._give_up(error)
+        except OSError as error:
+            self._give_up(HarnessError(f"the run cannot go on: {error}", hint="df -h"))
+        finally:
+            self.states.pop(number, None)
+            if member is not None:
+                member.kill()
+
+    def _new_member(self, number: int) -> CrewMember:
+        scratch = self._scratch / f"w{number}"
+        shutil.rmtree(scratch, ignore_errors=True)
+        member = CrewMember(
+            WorkerOrders(scratch=scratch, trials=self.run.evidence, lab=self._lab),
+            tell=lambda kind, text: self._hear(number, kind, text),
+        )
+        self._crew.append(member)
+        member.start()
+        return member
+
+    def _hear(self, number: int, _kind: str, text: str) -> None:
+        if (state := self.states.get(number)) is not None:
+            self.states[number] = WorkerState(trial=state.trial, stage=text)
+            self._listener()
+
+    def _one(self, number: int, member: CrewMember, spec: TrialSpec) -> TrialRecord:
+        self.states[number] = WorkerState(trial=spec.trial, stage="")
+        self._listener()
+        try:
+            return member.run(spec, deadline_s=_TRIAL_DEADLINE_S[self._lab.boot])
+        except HarnessError as error:
+            folder = self.run.evidence / spec.trial
+            text = f"{error}\n  trial: {spec.trial}, evidence: {folder}"
+            return inconclusive(spec, error=text, timings={})
+
+    def _take(self, record: TrialRecord) -> None:
+        if self._stopping:
+            return
+        with self._changed:
+            append_record(self.run.trials_file, record)
+            self._drop_evidence(record)
+            self._records.append(record)
+            self._left_of_cell[Cell.parse(record.cell)] -= 1
+            self._changed.notify_all()
+        self._listener()
+
+    def _drop_evidence(self, record: TrialRecord) -> None:
+        is_bad = record.verdict is Verdict.INCONCLUSIVE or record.verdict.is_loss
+        is_bad = is_bad or Promise(record.promise).is_broken_by(record.verdict)
+        if self._keep is Keep.ALL or (self._keep is Keep.BAD and is_bad):
+            return
+        shutil.rmtree(self.run.evidence / record.trial, ignore_errors=True)
+
+    def _give_up(self, error: HarnessError) -> None:
+        with self._changed:
+            self._fatal = error
+            self._changed.notify_all()
+        self._listener()

@@ -1,0 +1,120 @@
+"""A run: its folder under `results/`, and `run.json`, which says what it ran on and with what."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import secrets
+import shutil
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from torture.errors import HarnessError
+from torture.lab.accelerator import choose
+from torture.lab.commands import run_host
+from torture.lab.images import find
+from torture.lab.lab import LabSettings
+from torture.lab.network.choice import choose_network
+from torture.record.evidence import write_document
+from torture.record.trials import TRIALS_FILE
+
+RUN_FILE = "run.json"
+LATEST = "latest"
+_FREE_BYTES_MIN = 512 * 1024**2
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Run:
+    """One run's folder."""
+
+    folder: Path
+
+    @property
+    def trials_file(self) -> Path:
+        """One record a line."""
+        return self.folder / TRIALS_FILE
+
+    @property
+    def evidence(self) -> Path:
+        """One folder a trial."""
+        return self.folder / "trials"
+
+    @classmethod
+    def begin(cls, *, results: Path, seed: int, lab: LabSettings, options: dict[str, Any]) -> Self:
+        """A new folder with its `run.json`, private to the user; `results/latest` then points to it.
+
+        Raises `HarnessError` when there is no room for it.
+        """
+        name = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
+        folder = results / name
+        try:
+            results.mkdir(parents=True, exist_ok=True)
+            if (free := shutil.disk_usage(results).free) < _FREE_BYTES_MIN:
+                raise HarnessError(
+                    f"only {free // 1024**2} MiB are free in {results}, a run needs "
+                    f"{_FREE_BYTES_MIN // 1024**2} MiB",
+                    hint="free some space, or set --results",
+                )
+            (folder / "trials").mkdir(mode=0o700, parents=True)
+            folder.chmod(0o700)
+            write_document(
+                folder, RUN_FILE, {"run": name, "seed": seed, "options": options} | describe(lab)
+            )
+            _point_latest(results, name)
+        except OSError as error:
+            raise HarnessError(f"no run in {results}: {error}", hint="set --results") from error
+        return cls(folder=folder)
+
+
+def _point_latest(results: Path, name: str) -> None:
+    link = results / f".{LATEST}-{os.getpid()}"
+    link.unlink(missing_ok=True)
+    link.symlink_to(name)
+    link.replace(results / LATEST)
+
+
+def describe(lab: LabSettings) -> dict[str, Any]:
+    """What decides about a run's figures: host, accelerator, network, versions of everything."""
+    accelerator = choose(lab.accelerator)
+    network = choose_network()
+    images = {name: find(name) for name in ("nas", "client")}
+    return {
+        "begun": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "host": {
+            "kernel": platform.release(),
+            "machine": platform.machine(),
+            "cores": os.cpu_count(),
+            "memory_mib": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 1024**2,
+            "user": "root" if os.geteuid() == 0 else "unprivileged",
+        },
+        "accelerator": {"kind": accelerator.accelerator, "reason": accelerator.reason},
+        "network": {"kind": lab.network or network.kind, "reason": network.reason},
+        "boot": lab.boot,
+        "versions": {
+            "python": platform.python_version(),
+            "qemu": _version("qemu-system-x86_64", "--version"),
+            "nbdkit": _version("nbdkit", "--version"),
+            "libvirt": _libvirt_version(),
+        },
+        "images": {
+            name: None if image is None else {"key": image.key, "packages": image.manifest}
+            for name, image in images.items()
+        },
+    }
+
+
+def _version(*argv: str) -> str:
+    found = re.search(r"\d+(\.\d+)+", run_host(*argv))
+    return found.group() if found else "unknown"
+
+
+def _libvirt_version() -> str:
+    try:
+        import libvirt
+    except ImportError:
+        return "missing"
+    number = libvirt.getVersion()
+    return f"{number // 1_000_000}.{number // 1000 % 1000}.{number % 1000}"

@@ -1,0 +1,1 @@
+"""What the client does with its disk: filesystems and load."""

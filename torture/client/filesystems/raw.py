@@ -1,0 +1,27 @@
+"""No filesystem: the load writes to the bare disk, so what is lost was lost below the client."""
+
+from __future__ import annotations
+
+from torture.errors import HarnessError
+
+
+class Raw:
+    """The bare disk; it has no tools, and asking for one is a fault of the trial."""
+
+    has_files = False
+
+    def make(self, device: str) -> tuple[str, ...]:
+        """Refuse."""
+        raise HarnessError(f"a raw disk has no filesystem to make on {device}")
+
+    def mount(self, device: str, mount_point: str) -> tuple[str, ...]:
+        """Refuse."""
+        raise HarnessError(f"a raw disk cannot be mounted: {device} on {mount_point}")
+
+    def check(self, device: str) -> tuple[str, ...]:
+        """Refuse."""
+        raise HarnessError(f"a raw disk has no check: {device}")
+
+    def repair(self, device: str) -> tuple[str, ...]:
+        """Refuse."""
+        raise HarnessError(f"a raw disk has no repair: {device}")

@@ -1,0 +1,142 @@
+"""Commands inside a guest, over the QEMU guest agent (docs/interop/qemu-ga-ref)."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from torture.errors import DeadlineExceeded, HarnessError
+
+_AGENT_ANSWER_S = 15
+"""An agent that works answers in well under a second, even under emulation."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Completed:
+    """A command that was run in a guest. `exit_code` is None when its deadline passed first."""
+
+    vm: str
+    argv: tuple[str, ...]
+    exit_code: int | None
+    stdout: str
+    stderr: str
+    duration_ms: int
+
+
+class Agent:
+    """The guest agent of one running domain.
+
+    `raise_if_dead` is asked while waiting, so that a guest that panicked is reported at once.
+    """
+
+    def __init__(self, *, domain: Any, vm: str, raise_if_dead: Callable[[], None]) -> None:
+        self._domain = domain
+        self._vm = vm
+        self._raise_if_dead = raise_if_dead
+
+    def call(
+        self,
+        command: str,
+        arguments: dict[str, object] | None = None,
+        *,
+        timeout_s: int = _AGENT_ANSWER_S,
+    ) -> Any:
+        """The `return` member of the agent's answer to one command.
+
+        Raises `DeadlineExceeded` when it does not answer, `HarnessError` when it refuses.
+        """
+        import libvirt
+        import libvirt_qemu
+
+        request = {"execute": command, "arguments": arguments or {}}
+        try:
+            answer = libvirt_qemu.qemuAgentCommand(self._domain, json.dumps(request), timeout_s, 0)
+        except libvirt.libvirtError as error:
+            self._raise_if_dead()
+            kind = DeadlineExceeded if "agent" in str(error).lower() else HarnessError
+            raise kind(f"the guest agent of {self._vm} failed at {command}: {error}") from error
+        return json.loads(answer)["return"]
+
+    def wait_until_up(self, *, deadline_s: float) -> None:
+        """Return once the agent answers a ping; raises `DeadlineExceeded`."""
+        end = time.monotonic() + deadline_s
+        while True:
+            try:
+                self.call("guest-ping", timeout_s=1)
+                return
+            except HarnessError:
+                self._raise_if_dead()
+                if time.monotonic() > end:
+                    raise DeadlineExceeded(
+                        f"the guest agent of {self._vm} did not answer within {deadline_s:g} s"
+                    ) from None
+                time.sleep(0.05)
+
+    def start(self, argv: tuple[str, ...], *, stdin: str = "") -> int:
+        """Start a command in the guest and return its process id there."""
+        arguments: dict[str, object] = {
+            "path": argv[0],
+            "arg": list(argv[1:]),
+            "capture-output": True,
+        }
+        if stdin:
+            arguments["input-data"] = base64.b64encode(stdin.encode()).decode()
+        answer = self.call("guest-exec", arguments)
+        return int(answer["pid"])
+
+    def poll(self, pid: int, argv: tuple[str, ...]) -> Completed | None:
+        """What a started command came to, once: None while it runs. Its duration is not known."""
+        status = self.call("guest-exec-status", {"pid": pid})
+        return self._completed(status, argv, 0.0) if status["exited"] else None
+
+    def finish(self, pid: int, argv: tuple[str, ...], *, deadline_s: float) -> Completed:
+        """Wait for a started command; at its deadline it is killed and `exit_code` is None."""
+        begun = time.monotonic()
+        pause_s = 0.01
+        while True:
+            status = self.call("guest-exec-status", {"pid": pid})
+            elapsed_s = time.monotonic() - begun
+            if status["exited"]:
+                break
+            if elapsed_s > deadline_s:
+                self.call("guest-exec", {"path": "/bin/kill", "arg": ["-9", str(pid)]})
+                break
+            time.sleep(pause_s)
+            pause_s = min(pause_s * 1.5, 0.2)
+        return self._completed(status, argv, elapsed_s)
+
+    def _completed(
+        self, status: dict[str, Any], argv: tuple[str, ...], elapsed_s: float
+    ) -> Completed:
+        exit_code = None
+        if status["exited"]:
+            # a command that a signal ended has no exit code: use the shell's convention
+            exit_code = status.get("exitcode", 128 + status.get("signal", 0))
+        return Completed(
+            vm=self._vm,
+            argv=argv,
+            exit_code=exit_code,
+            stdout=_decode(status.get("out-data")),
+            stderr=_decode(status.get("err-data")),
+            duration_ms=round(elapsed_s * 1000),
+        )
+
+    def run(self, argv: tuple[str, ...], *, deadline_s: float, stdin: str = "") -> Completed:
+        """Run a command to its end; what it says and returns is evidence, never an exception."""
+        return self.finish(self.start(argv, stdin=stdin), argv, deadline_s=deadline_s)
+
+    def set_clock(self) -> None:
+        """Give the guest the host's time: a resumed guest has that of its saving.
+
+        Not by `guest-set-time`, which also wants to set a hardware clock by a program of its own.
+        """
+        argv = ("date", "--utc", "--set", f"@{time.time():.3f}")
+        self.run(argv, deadline_s=_AGENT_ANSWER_S)
+
+
+def _decode(data: str | None) -> str:
+    return base64.b64decode(data).decode(errors="replace") if data else ""

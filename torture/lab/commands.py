@@ -1,0 +1,26 @@
+"""Commands on the host."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+from torture.errors import DeadlineExceeded, HarnessError
+
+
+def run_host(*argv: str, deadline_s: float = 30, hint: str = "") -> str:
+    """What a command of the host printed; raises `HarnessError` when it is missing or fails."""
+    if shutil.which(argv[0]) is None:
+        raise HarnessError(f"{argv[0]} is not installed", hint="tools/run --setup-only")
+    try:
+        completed = subprocess.run(
+            argv, capture_output=True, text=True, timeout=deadline_s, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise DeadlineExceeded(
+            f"{' '.join(argv)} did not end within {deadline_s:g} s", hint=hint
+        ) from error
+    if completed.returncode != 0:
+        said = (completed.stderr or completed.stdout).strip()
+        raise HarnessError(f"{' '.join(argv)} failed: {said}", hint=hint)
+    return completed.stdout

@@ -1,0 +1,195 @@
+"""What a virtual machine is, and its libvirt domain XML (pure)."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+_QEMU_NS = "http://libvirt.org/schemas/domain/qemu/1.0"
+ET.register_namespace("qemu", _QEMU_NS)
+
+LEDGER_PORT = "torture.ledger"
+"""Name of the virtio-serial port over which a client's acknowledgements leave it."""
+
+
+class Accelerator(StrEnum):
+    """What runs the guests' instructions."""
+
+    KVM = "kvm"
+    TCG = "tcg"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NbdSource:
+    """An export of an NBD server on a unix socket."""
+
+    socket: Path
+    export: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class IscsiSource:
+    """A LUN that QEMU itself opens, through libiscsi."""
+
+    host: str
+    port: int
+    iqn: str
+    lun: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Disk:
+    """A writable disk of a guest: its place (`vdb`), its serial, and where its bytes are."""
+
+    target: str
+    serial: str
+    source: NbdSource | IscsiSource
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TapInterface:
+    """A network card on a tap device that exists already."""
+
+    tap: str
+    mac: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UserModeInterface:
+    """A network card behind QEMU's user-mode stack, with ports of the host forwarded to the guest."""
+
+    mac: str
+    guest_address: str
+    forwarded_ports: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MachineSpec:
+    """A virtual machine as it is defined, before anything is hot-plugged."""
+
+    name: str
+    kernel: Path
+    initrd: Path
+    root_image: Path
+    command_line: str
+    memory_mib: int
+    accelerator: Accelerator
+    console_log: Path
+    ledger_socket: Path | None = None
+    interface: TapInterface | UserModeInterface | None = None
+    disks: tuple[Disk, ...] = field(default=())
+
+
+def _add(parent: ET.Element, tag: str, text: str | None = None, **attributes: str) -> ET.Element:
+    element = ET.SubElement(parent, tag, attributes)
+    element.text = text
+    return element
+
+
+def disk_xml(disk: Disk) -> str:
+    """The XML of one disk, also what hot-plugging it takes.
+
+    `cache=none` makes QEMU pass every flush of the guest on, and tell the guest of a write cache.
+    """
+    return ET.tostring(_disk_element(disk), encoding="unicode")
+
+
+def _disk_element(disk: Disk) -> ET.Element:
+    element = ET.Element("disk", type="network", device="disk")
+    _add(element, "driver", name="qemu", type="raw", cache="none", discard="unmap")
+    match disk.source:
+        case NbdSource(socket=socket, export=export):
+            source = _add(element, "source", protocol="nbd", name=export)
+            _add(source, "host", transport="unix", socket=str(socket))
+        case IscsiSource(host=host, port=port, iqn=iqn, lun=lun):
+            source = _add(element, "source", protocol="iscsi", name=f"{iqn}/{lun}")
+            _add(source, "host", name=host, port=str(port))
+    _add(element, "target", dev=disk.target, bus="virtio")
+    _add(element, "serial", disk.serial)
+    return element
+
+
+def _root_disk_element(spec: MachineSpec) -> ET.Element:
+    element = ET.Element("disk", type="file", device="disk")
+    _add(element, "driver", name="qemu", type="raw", cache="writeback")
+    _add(element, "source", file=str(spec.root_image))
+    _add(element, "target", dev="vda", bus="virtio")
+    _add(element, "readonly")
+    _add(element, "serial", "root")
+    return element
+
+
+def _add_channels(devices: ET.Element, spec: MachineSpec) -> None:
+    agent = _add(devices, "channel", type="unix")
+    _add(agent, "target", type="virtio", name="org.qemu.guest_agent.0")
+    if spec.ledger_socket is not None:
+        ledger = _add(devices, "channel", type="unix")
+        _add(ledger, "source", mode="bind", path=str(spec.ledger_socket))
+        _add(ledger, "target", type="virtio", name=LEDGER_PORT)
+
+
+def _add_interface(domain: ET.Element, devices: ET.Element, spec: MachineSpec) -> None:
+    match spec.interface:
+        case TapInterface(tap=tap, mac=mac):
+            card = _add(devices, "interface", type="ethernet")
+            _add(card, "mac", address=mac)
+            _add(card, "target", dev=tap, managed="no")
+            _add(card, "model", type="virtio")
+            # vhost-net cannot be had without privileges, and a saved state must not depend on it
+            _add(card, "driver", name="qemu")
+        case UserModeInterface(mac=mac, guest_address=address, forwarded_ports=ports):
+            forwards = "".join(f",hostfwd=tcp:127.0.0.1:{port}-{address}:{port}" for port in ports)
+            network = address.rsplit(".", 1)[0] + ".0/24"
+            command_line = _add(domain, f"{{{_QEMU_NS}}}commandline")
+            # libvirt 9.0 has no XML for a forwarded port of the user-mode stack
+            for argument in (
+                "-netdev", f"user,id=lan,net={network},restrict=on{forwards}",
+                "-device", f"virtio-net-pci,netdev=lan,mac={mac},addr=0x1e",
+            ):  # fmt: skip
+                _add(command_line, f"{{{_QEMU_NS}}}arg", value=argument)
+        case None:
+            pass
+
+
+def domain_xml(spec: MachineSpec) -> str:
+    """The domain of a machine; the same name always has the same UUID, as saved states need.
+
+    A guest that panics or reboots is destroyed rather than restarted, so that it can be noticed.
+    """
+    domain = ET.Element("domain", type="kvm" if spec.accelerator is Accelerator.KVM else "qemu")
+    _add(domain, "name", spec.name)
+    identity = str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{spec.name}.torture.invalid"))
+    _add(domain, "uuid", identity)
+    # libvirt draws a new one at every resume, upon which the guest reseeds its random numbers
+    _add(domain, "genid", identity)
+    _add(domain, "memory", str(spec.memory_mib), unit="MiB")
+    _add(domain, "vcpu", "1")
+    operating_system = _add(domain, "os")
+    _add(operating_system, "type", "hvm", arch="x86_64", machine="pc")
+    _add(operating_system, "kernel", str(spec.kernel))
+    _add(operating_system, "initrd", str(spec.initrd))
+    _add(operating_system, "cmdline", spec.command_line)
+    features = _add(domain, "features")
+    _add(features, "acpi")
+    is_kvm = spec.accelerator is Accelerator.KVM
+    _add(domain, "cpu", mode="host-passthrough" if is_kvm else "maximum")
+    _add(domain, "on_poweroff", "destroy")
+    _add(domain, "on_reboot", "destroy")
+    _add(domain, "on_crash", "destroy")
+    devices = _add(domain, "devices")
+    devices.append(_root_disk_element(spec))
+    for disk in spec.disks:
+        devices.append(_disk_element(disk))
+    _add(devices, "controller", type="usb", model="none")
+    serial = _add(devices, "serial", type="file")
+    _add(serial, "source", path=str(spec.console_log))
+    _add(serial, "target", port="0")
+    _add_channels(devices, spec)
+    _add_interface(domain, devices, spec)
+    random = _add(devices, "rng", model="virtio")
+    _add(random, "backend", "/dev/urandom", model="random")
+    _add(devices, "memballoon", model="none")
+    return ET.tostring(domain, encoding="unicode")

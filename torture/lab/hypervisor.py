@@ -1,0 +1,73 @@
+"""One libvirt connection of this process, by default to an embedded driver that needs no daemon.
+
+Facts behind the configuration (libvirt 9.0, docs/drvqemu.rst): the embedded driver takes its
+settings from `<root>/etc/qemu.conf`; as root, namespace root included, it would otherwise hand
+consoles to `virtlogd` and change the owner of every file. One root serves one process, and socket
+paths below it must stay under 108 characters.
+"""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+from torture.errors import HarnessError
+
+_QEMU_CONF = """\
+stdio_handler = "file"
+security_driver = "none"
+namespaces = []
+cgroup_controllers = []
+user = "+0"
+group = "+0"
+dynamic_ownership = 0
+remember_owner = 0
+"""
+
+_loop_lock = threading.Lock()
+_loop_started = False
+
+
+def _start_event_loop() -> None:
+    """Start libvirt's event loop once in this process: the embedded driver refuses to work without."""
+    import libvirt
+
+    global _loop_started
+    with _loop_lock:
+        if _loop_started:
+            return
+        libvirt.virEventRegisterDefaultImpl()
+        libvirt.registerErrorHandler(lambda _context, _error: None, None)
+
+        def run() -> None:
+            while True:
+                libvirt.virEventRunDefaultImpl()
+
+        threading.Thread(target=run, name="libvirt-events", daemon=True).start()
+        _loop_started = True
+
+
+def connect(*, root: Path, uri: str | None = None) -> Any:
+    """A `libvirt.virConnect`: to `uri`, or to an embedded driver that keeps everything under `root`.
+
+    Raises `HarnessError` when libvirt or its QEMU driver is missing or refuses.
+    """
+    try:
+        import libvirt
+    except ImportError as error:
+        raise HarnessError(
+            f"the Python binding of libvirt is missing: {error}", hint="tools/run --setup-only"
+        ) from error
+    if uri is None:
+        etc = root / "etc"
+        etc.mkdir(parents=True, exist_ok=True)
+        (etc / "qemu.conf").write_text(_QEMU_CONF)
+        uri = f"qemu:///embed?root={root}"
+    _start_event_loop()
+    try:
+        return libvirt.open(uri)
+    except libvirt.libvirtError as error:
+        raise HarnessError(
+            f"libvirt does not open {uri}: {error}", hint="tools/doctor says what is missing"
+        ) from error

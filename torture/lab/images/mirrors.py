@@ -1,0 +1,93 @@
+"""Where Debian packages come from: the host's own apt configuration, with the recipe's suite."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from torture.errors import HarnessError
+
+MIRROR_VARIABLE = "TORTURE_MIRROR"
+"""Environment variable: the URI of a Debian archive, for hosts that are not Debian."""
+
+_KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+_DEADLINE_S = 60
+
+_FORMAT = "$(ORIGIN)|$(REPO_URI)|$(RELEASE)|$(COMPONENT)"
+_RELEASE = re.compile(
+    r"(?:bullseye|bookworm|trixie|forky|duke|oldstable|stable|testing|sid|unstable)"
+    r"(?P<pocket>|-updates|-security)"
+)
+# What decides whether and how apt reaches a mirror; all else of the host's apt is its own affair.
+_TRANSPORT_OPTION = re.compile(
+    r"Acquire::(?:\S+::)?"
+    r"(?:Proxy|ProxyAutoDetect|Proxy-Auto-Detect|CaInfo|CaPath|SslCert|SslKey|Verify-Peer"
+    r"|Verify-Host|Check-Valid-Until|Check-Date|ForceIPv4|ForceIPv6|Retries)"
+    r'(?:::\S+)? ".*";',
+    re.IGNORECASE,
+)
+
+
+def sources(suite: str, components: Sequence[str]) -> list[str]:
+    """Lines of a sources.list(5) for this suite, from the host's mirrors.
+
+    Raises `HarnessError` when the host knows no Debian mirror.
+    """
+    given = os.environ.get(MIRROR_VARIABLE)
+    if given:
+        found = [(given, "")]
+    else:
+        command = ("apt-get", "indextargets", "--format", _FORMAT, "Created-By: Packages")
+        found = parse_index_targets(_output(command))
+    if not any(pocket == "" for _, pocket in found):
+        raise HarnessError(
+            "this host's apt knows no Debian mirror",
+            hint=f"set {MIRROR_VARIABLE} to the URI of a Debian archive and build again",
+        )
+    options = f"[signed-by={_KEYRING}] " if _KEYRING.exists() else ""
+    return [f"deb {options}{uri} {suite}{pocket} {' '.join(components)}" for uri, pocket in found]
+
+
+def parse_index_targets(text: str) -> list[tuple[str, str]]:
+    """Mirrors of Debian in what `apt-get indextargets` printed: URI and pocket.
+
+    The pocket is "", "-updates" or "-security". A line is `origin|uri|release|component`; the
+    origin stays unexpanded until the host has run `apt-get update`, and then release and
+    component have to do.
+    """
+    found: list[tuple[str, str]] = []
+    for line in text.splitlines():
+        origin, _, rest = line.partition("|")
+        fields = rest.split("|")
+        if len(fields) != 3 or origin not in ("Debian", "$(ORIGIN)"):
+            continue
+        uri, release, component = fields
+        match = _RELEASE.fullmatch(release)
+        if match and component == "main" and (uri, match["pocket"]) not in found:
+            found.append((uri, match["pocket"]))
+    return found
+
+
+def transport_options() -> list[str]:
+    """The host's apt options about proxies, certificates and clocks, as apt.conf(5) lines."""
+    return parse_transport_options(_output(("apt-config", "dump")))
+
+
+def parse_transport_options(text: str) -> list[str]:
+    """Those lines of `apt-config dump` that say how a mirror is reached."""
+    return [line for line in text.splitlines() if _TRANSPORT_OPTION.fullmatch(line)]
+
+
+def _output(command: tuple[str, ...]) -> str:
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=_DEADLINE_S, check=True
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise HarnessError(
+            f"cannot ask apt for its mirrors: {error}", hint="try `apt-get indextargets` by hand"
+        ) from error
+    return done.stdout

@@ -1,0 +1,125 @@
+"""Everything a trial needs of the machinery, in one place: it starts NASes and clients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+
+from torture.errors import HarnessError
+from torture.lab import accelerator
+from torture.lab.domains import Accelerator, Disk, MachineSpec
+from torture.lab.hypervisor import connect
+from torture.lab.images import IMAGES, GuestImage, find
+from torture.lab.machine import Machine
+from torture.lab.network import NAS_ADDRESS, NAS_PREFIX_BITS, Network, NetworkKind
+from torture.lab.network.bridge import BridgeNetwork
+from torture.lab.network.choice import choose_network
+from torture.lab.network.usermode import UserModeNetwork
+from torture.lab.warm import WarmStates
+
+_BOOT_DEADLINE_S = 240
+_RESUME_DEADLINE_S = 60
+_COMMON_COMMAND_LINE = "console=ttyS0 panic=-1 quiet"
+
+
+class Boot(StrEnum):
+    """How a machine comes to run."""
+
+    WARM = "warm"
+    """Resumed from a saved state, then its disks are plugged in."""
+    COLD = "cold"
+    """Booted from power-off with its disks in place."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LabSettings:
+    """What of the machinery a run may choose; None leaves the choice to the host."""
+
+    boot: Boot = Boot.WARM
+    accelerator: Accelerator | None = None
+    network: NetworkKind | None = None
+    libvirt_uri: str | None = None
+    cache: Path
+
+
+class Lab:
+    """The machinery of one worker, which must run in namespaces of its own.
+
+    `scratch` is the worker's alone; its path must be short, for libvirt puts sockets below it.
+    """
+
+    def __init__(self, settings: LabSettings, *, scratch: Path, say: Callable[[str], None]) -> None:
+        self._settings = settings
+        self._say = say
+        self._root = scratch / "lv"
+        # found once, so that a recipe edited meanwhile does not disturb a run
+        self._images = {name: _image(name) for name in IMAGES}
+        self._accelerator = accelerator.choose(settings.accelerator).accelerator
+        self.network: Network = _network(settings.network or choose_network().kind)
+        self.network.set_up()
+        self._connection = connect(root=self._root, uri=settings.libvirt_uri)
+        self._warm = WarmStates(
+            directory=settings.cache / "warm",
+            connection=self._connection,
+            libvirt_root=self._root,
+        )
+
+    def start_nas(self, *, console_log: Path, disks: tuple[Disk, ...]) -> Machine:
+        """A NAS that has just come up, with these disks and no pool."""
+        image = self._images["nas"]
+        spec = MachineSpec(
+            name="nas",
+            kernel=image.kernel,
+            initrd=image.initrd,
+            root_image=image.root,
+            command_line=f"{_COMMON_COMMAND_LINE} torture.ip={NAS_ADDRESS}/{NAS_PREFIX_BITS}",
+            memory_mib=768,
+            accelerator=self._accelerator,
+            console_log=console_log,
+            interface=self.network.nas_interface(),
+        )
+        return self._start(spec, disks)
+
+    def start_client(
+        self, *, console_log: Path, ledger_socket: Path, disks: tuple[Disk, ...]
+    ) -> Machine:
+        """A client that has just come up, with these disks; its ledger leaves over the socket."""
+        image = self._images["client"]
+        spec = MachineSpec(
+            name="client",
+            kernel=image.kernel,
+            initrd=image.initrd,
+            root_image=image.root,
+            command_line=_COMMON_COMMAND_LINE,
+            memory_mib=512,
+            accelerator=self._accelerator,
+            console_log=console_log,
+            ledger_socket=ledger_socket,
+        )
+        return self._start(spec, disks)
+
+    def _start(self, spec: MachineSpec, disks: tuple[Disk, ...]) -> Machine:
+        if self._settings.boot is Boot.COLD:
+            spec = replace(spec, disks=disks)
+            machine = Machine(connection=self._connection, libvirt_root=self._root, spec=spec)
+            machine.boot(deadline_s=_BOOT_DEADLINE_S)
+            return machine
+        state = self._warm.ensure(spec, say=self._say)
+        machine = Machine(connection=self._connection, libvirt_root=self._root, spec=spec)
+        machine.resume(state, deadline_s=_RESUME_DEADLINE_S)
+        for disk in disks:
+            machine.attach(disk)
+        return machine
+
+
+def _network(kind: NetworkKind) -> Network:
+    return BridgeNetwork() if kind is NetworkKind.BRIDGE else UserModeNetwork()
+
+
+def _image(name: str) -> GuestImage:
+    image = find(name)
+    if image is None:
+        raise HarnessError(f"there is no {name} image", hint="tools/images build")
+    return image

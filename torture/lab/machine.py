@@ -1,0 +1,180 @@
+"""One virtual machine: started or resumed, talked to, cut off. It owns its QEMU until it is gone."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from torture.errors import HarnessError
+from torture.lab.agent import Agent, Completed
+from torture.lab.deadlines import truth, wait_for
+from torture.lab.domains import Disk, MachineSpec, disk_xml, domain_xml
+
+_GONE_DEADLINE_S = 30
+_KERNEL_IS_DEAD = re.compile(r"Kernel panic|Oops:|BUG: unable|Attempted to kill init")
+_CONSOLE_TAIL_LINES = 12
+
+
+class Machine:
+    """A domain and its QEMU process. `libvirt_root` is where the driver keeps its files."""
+
+    def __init__(self, *, connection: Any, libvirt_root: Path, spec: MachineSpec) -> None:
+        self._connection = connection
+        self._root = libvirt_root
+        self.spec = spec
+        self._domain: Any = None
+        self._qemu_pid: int | None = None
+        self._agent: Agent | None = None
+
+    @property
+    def name(self) -> str:
+        """The domain's name, which is the machine's role."""
+        return self.spec.name
+
+    @property
+    def agent(self) -> Agent:
+        """The guest agent; raises `HarnessError` when the machine was never started."""
+        if self._agent is None:
+            raise HarnessError(f"{self.name} is not running")
+        return self._agent
+
+    def boot(self, *, deadline_s: float) -> None:
+        """Start from power-off and wait until the guest agent answers."""
+        self._launch(lambda xml: self._connection.createXML(xml, 0), verb="start")
+        self.agent.wait_until_up(deadline_s=deadline_s)
+
+    def resume(self, state: Path, *, deadline_s: float) -> None:
+        """Continue from a saved state, with this machine's own paths, and set the clock."""
+
+        def restore(xml: str) -> Any:
+            self._connection.restoreFlags(str(state), xml, 0)
+            return self._connection.lookupByName(self.name)
+
+        self._launch(restore, verb=f"resume from {state}")
+        self.agent.wait_until_up(deadline_s=deadline_s)
+        self.agent.set_clock()
+
+    def _launch(self, start: Callable[[str], Any], *, verb: str) -> None:
+        import libvirt
+
+        self._wait_until_name_is_free()
+        try:
+            self._domain = start(domain_xml(self.spec))
+        except libvirt.libvirtError as error:
+            raise HarnessError(
+                f"{self.name} does not {verb}: {error}",
+                hint=f"look at {self._root}/log/qemu/{self.name}.log, then tools/doctor",
+            ) from error
+        self._qemu_pid = int((self._root / "run" / "qemu" / f"{self.name}.pid").read_text())
+        self._agent = Agent(domain=self._domain, vm=self.name, raise_if_dead=self.raise_if_dead)
+
+    def _wait_until_name_is_free(self) -> None:
+        """Wait until libvirt has noticed that a killed QEMU is gone; its name is taken until then."""
+        wait_for(
+            lambda: truth(self._find_domain() is None),
+            what=f"end of the former {self.name} in libvirt",
+            deadline_s=_GONE_DEADLINE_S,
+        )
+
+    def _find_domain(self) -> Any | None:
+        import libvirt
+
+        try:
+            return self._connection.lookupByName(self.name)
+        except libvirt.libvirtError as error:
+            if error.get_error_code() == libvirt.VIR_ERR_NO_DOMAIN:
+                return None
+            raise HarnessError(f"libvirt does not say whether {self.name} runs: {error}") from error
+
+    def save(self, state: Path) -> None:
+        """Stop the machine and keep its memory in `state`, for `resume`."""
+        import libvirt
+
+        try:
+            self._domain.save(str(state))
+        except libvirt.libvirtError as error:
+            raise HarnessError(f"{self.name} could not be saved to {state}: {error}") from error
+        self._qemu_pid = None
+
+    def attach(self, disk: Disk) -> None:
+        """Hot-plug a disk; raises `HarnessError` when QEMU refuses it."""
+        import libvirt
+
+        try:
+            self._domain.attachDeviceFlags(disk_xml(disk), 0)
+        except libvirt.libvirtError as error:
+            raise HarnessError(f"{self.name} refuses disk {disk.serial}: {error}") from error
+
+    def kill(self) -> None:
+        """End QEMU by SIGKILL, which lets it flush and announce nothing; does nothing when it is gone.
+
+        libvirt's `destroy` would send SIGTERM first, upon which QEMU flushes its disks.
+        """
+        if self._qemu_pid is None:
+            return
+        pid, self._qemu_pid = self._qemu_pid, None
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        wait_for(
+            lambda: truth(_is_gone(pid)), what=f"end of QEMU {pid}", deadline_s=_GONE_DEADLINE_S
+        )
+
+    def is_alive(self) -> bool:
+        """Whether its QEMU runs."""
+        return self._qemu_pid is not None and not _is_gone(self._qemu_pid)
+
+    def raise_if_dead(self) -> None:
+        """Raise `HarnessError`, with the end of the console, when QEMU or the guest's kernel died."""
+        tail = self.console_tail()
+        if not self.is_alive():
+            how = "its QEMU is gone"
+        elif _KERNEL_IS_DEAD.search(tail):
+            how = "its kernel crashed"
+        else:
+            return
+        raise HarnessError(
+            f"{self.name} stopped by itself: {how}; its console ends with\n{tail}",
+            hint=f"read {self.spec.console_log}",
+        )
+
+    def console_tail(self) -> str:
+        """The last lines the guest printed on its serial console."""
+        try:
+            text = self.spec.console_log.read_text(errors="replace")
+        except OSError:
+            return ""
+        return "\n".join(text.splitlines()[-_CONSOLE_TAIL_LINES:])
+
+    def run(self, *argv: str, deadline_s: float, stdin: str = "") -> Completed:
+        """Run a command in the guest; its exit code is the caller's to read."""
+        return self.agent.run(argv, deadline_s=deadline_s, stdin=stdin)
+
+    def must(self, *argv: str, deadline_s: float, stdin: str = "") -> Completed:
+        """Run a command in the guest that has to succeed, else raise `HarnessError`."""
+        completed = self.run(*argv, deadline_s=deadline_s, stdin=stdin)
+        if completed.exit_code != 0:
+            how = (
+                f"did not end within {deadline_s:g} s"
+                if completed.exit_code is None
+                else f"returned {completed.exit_code}"
+            )
+            raise HarnessError(
+                f"in {self.name}, {' '.join(argv)[:300]} {how}\n"
+                f"{completed.stdout[-2000:]}{completed.stderr[-2000:]}",
+                hint=f"read {self.spec.console_log}",
+            )
+        return completed
+
+
+def _is_gone(pid: int) -> bool:
+    """Whether a process has ended; a zombie, which only its parent can remove, has."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return True
+    return stat.rpartition(")")[2].split()[0] in {"Z", "X"}

@@ -1,0 +1,53 @@
+"""The cage of a trial worker: namespaces that die with it, and take everything in them along.
+
+A worker runs as the child of an init of its own process namespace. When the controller ends in any
+way, `kill -9` included, `setpriv --pdeathsig` ends `unshare`, `--kill-child` ends the init, and with
+the init the kernel ends every process in the namespace (pid_namespaces(7)): QEMU, nbdkit, all. The
+network namespace with its bridge and taps goes with its last process.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+
+from torture.errors import HarnessError
+
+_TOOLS = ("setpriv", "unshare", "tini")
+USER_NAMESPACES_HINT = (
+    "run as root, or allow user namespaces: sudo sysctl -w kernel.unprivileged_userns_clone=1 "
+    "user.max_user_namespaces=15000 (and kernel.apparmor_restrict_unprivileged_userns=0 on Ubuntu)"
+)
+
+
+def caged(argv: tuple[str, ...]) -> tuple[str, ...]:
+    """The command line that runs `argv` as root of namespaces of its own, tied to its parent's life.
+
+    Raises `HarnessError` when a tool for it is missing.
+    """
+    missing = [tool for tool in _TOOLS if shutil.which(tool) is None]
+    if missing:
+        raise HarnessError(f"not installed: {', '.join(missing)}", hint="tools/run --setup-only")
+    user = () if os.geteuid() == 0 else ("--user", "--map-root-user")
+    return (
+        "setpriv", "--pdeathsig", "KILL", "--",
+        "unshare", *user, "--net", "--mount", "--pid", "--fork", "--kill-child=KILL",
+        "--mount-proc", "--",
+        "tini", "-s", "--", *argv,
+    )  # fmt: skip
+
+
+def cage_refusal() -> str | None:
+    """Why this user cannot have a cage here, or None when they can."""
+    try:
+        completed = subprocess.run(
+            caged(("ip", "link", "set", "lo", "up")),
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=False,
+        )
+    except (OSError, HarnessError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    return None if completed.returncode == 0 else completed.stderr.strip() or "no reason given"

@@ -1,0 +1,38 @@
+"""The private network of one trial worker, which lives in a network namespace of its own."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Protocol
+
+from torture.lab.domains import TapInterface, UserModeInterface
+
+NAS_ADDRESS = "10.77.0.2"
+NAS_PREFIX_BITS = 24
+NAS_MAC = "52:54:00:77:00:02"
+ISCSI_PORT = 3260
+
+
+class NetworkKind(StrEnum):
+    """The ways in which the host reaches the NAS."""
+
+    BRIDGE = "bridge"
+    USER_MODE = "usermode"
+
+
+class Network(Protocol):
+    """What a worker needs of its network."""
+
+    @property
+    def kind(self) -> NetworkKind:
+        """Which way it is; saved states of one are of no use to the other."""
+
+    @property
+    def nas_host(self) -> str:
+        """The address at which processes in the worker's namespace reach the NAS."""
+
+    def set_up(self) -> None:
+        """Make it, in the calling process's namespace; raises `HarnessError`."""
+
+    def nas_interface(self) -> TapInterface | UserModeInterface:
+        """The NAS's network card."""

@@ -1,0 +1,1 @@
+"""Axes, cells and promises. Pure."""

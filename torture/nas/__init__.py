@@ -1,0 +1,1 @@
+"""What the NAS does: its pool, its log devices and its exports."""

@@ -1,0 +1,1 @@
+"""What a trial leaves behind: evidence, records, JSON Lines. The ground floor; runs nothing."""

@@ -1,0 +1,211 @@
+"""The ledger: what the client was going to do, did, and was promised, in the order the host heard.
+
+The guest sends JSON lines (`vmimages/client/load/channel.py`); the host stamps each with its own
+clock (`stamp`), stores it, and only then answers (`reply_to`). An event's place in the ledger is
+its moment: an operation whose `done` is at place p was durable before p, one whose `begin` is at
+place p had not begun before p.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+
+class OperationKind(StrEnum):
+    """What an operation does; the words of the guest's `plan.py`."""
+
+    OVERWRITE = "overwrite"
+    DSYNC = "dsync"
+    APPEND = "append"
+    REPLACE = "replace"
+    CREATE = "create"
+    UNLINK = "unlink"
+    SCRIBBLE = "scribble"
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether `done` is a promise; a scribble's is only the return of an unsynced write."""
+        return self is not OperationKind.SCRIBBLE
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Hello:
+    """The load phase has begun."""
+
+    t_ms: float
+    trial: int
+    mode: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Begin:
+    """An operation may have begun from here on; `size_blocks` is the file's length after it."""
+
+    t_ms: float
+    seq: int
+    writer: int
+    kind: OperationKind
+    file: int
+    blocks: tuple[int, ...]
+    size_blocks: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Done:
+    """The operation's durable call returned."""
+
+    t_ms: float
+    seq: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Failed:
+    """A call of the operation failed; its writer has stopped, and it is in flight for ever."""
+
+    t_ms: float
+    seq: int
+    errno: int
+    call: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class End:
+    """The load ended by itself; `stuck` are writers that hung in the kernel."""
+
+    t_ms: float
+    stuck: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cut:
+    """The host's own mark: the NAS lost power."""
+
+    t_ms: float
+
+
+Event = Hello | Begin | Done | Failed | End | Cut
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ledger:
+    """The events in order; `garbled` counts lines that could not be read, but for a cut-off end.
+
+    `truncated`: the last line was cut off. Nobody answered it, so the client did not go on.
+    """
+
+    events: tuple[Event, ...]
+    garbled: int = 0
+    truncated: bool = False
+
+    @property
+    def cut_ms(self) -> float | None:
+        """When the NAS lost power, if the host marked it."""
+        return next((event.t_ms for event in self.events if isinstance(event, Cut)), None)
+
+
+def stamp(line: bytes, t_ms: float) -> bytes:
+    """A guest's line as the host stores it, with `t_ms` (milliseconds since the trial started).
+
+    A line that is no JSON object is kept as text under `garbled`, so that nothing is hidden.
+    """
+    event = _as_object(line)
+    if event is None:
+        event = {"event": "garbled", "garbled": line.decode(errors="backslashreplace")}
+    return _dump(event | {"t_ms": round(t_ms, 3)})
+
+
+def cut_mark(t_ms: float) -> bytes:
+    """The line the host puts into the ledger where the NAS loses power."""
+    return _dump({"event": "cut", "t_ms": round(t_ms, 3)})
+
+
+def reply_to(line: bytes) -> bytes | None:
+    """What the host answers once it has stored a line; None when nobody waits for an answer."""
+    event = _as_object(line)
+    if event is None or event.get("event") not in ("hello", "begin", "done"):
+        return None
+    return f"{event.get('seq', 0)}\n".encode()
+
+
+STOP = b"stop\n"
+"""What the host sends to end the load: writers finish their operation, then the guest exits."""
+
+
+def parse_line(line: bytes) -> tuple[Event, ...]:
+    """The events of one stored line (a `done` may carry the next `begin`); none for a blank line.
+
+    Raises `ValueError` when the line is garbled.
+    """
+    if not line.strip():
+        return ()
+    raw = _as_object(line)
+    if raw is None:
+        raise ValueError("no JSON object")
+    try:
+        return tuple(_events(raw))
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"an event lacks something: {error!r}") from error
+
+
+def parse_ledger(data: bytes) -> Ledger:
+    """The ledger of a stored file; garbled lines are counted, never guessed at."""
+    *lines, rest = data.split(b"\n")
+    events: list[Event] = []
+    garbled = 0
+    for line in lines:
+        try:
+            events.extend(parse_line(line))
+        except ValueError:
+            garbled += 1
+    return Ledger(events=tuple(events), garbled=garbled, truncated=bool(rest.strip()))
+
+
+def _events(raw: dict[str, Any]) -> Iterator[Event]:
+    t_ms = float(raw["t_ms"])
+    match raw["event"]:
+        case "hello":
+            yield Hello(t_ms=t_ms, trial=int(raw["trial"]), mode=str(raw["mode"]))
+        case "begin":
+            yield _begin(raw, t_ms)
+        case "done":
+            yield Done(t_ms=t_ms, seq=int(raw["seq"]))
+            if raw.get("next") is not None:
+                yield _begin(raw["next"], t_ms)
+        case "failed":
+            yield Failed(
+                t_ms=t_ms, seq=int(raw["seq"]), errno=int(raw["errno"]), call=str(raw["call"])
+            )
+        case "end":
+            yield End(t_ms=t_ms, stuck=tuple(int(writer) for writer in raw["stuck"]))
+        case "cut":
+            yield Cut(t_ms=t_ms)
+        case other:
+            raise ValueError(f"no such event: {other!r}")
+
+
+def _begin(raw: dict[str, Any], t_ms: float) -> Begin:
+    return Begin(
+        t_ms=t_ms,
+        seq=int(raw["seq"]),
+        writer=int(raw["writer"]),
+        kind=OperationKind(raw["op"]),
+        file=int(raw["file"]),
+        blocks=tuple(int(block) for block in raw["blocks"]),
+        size_blocks=int(raw["size"]),
+    )
+
+
+def _as_object(line: bytes) -> dict[str, Any] | None:
+    try:
+        parsed = json.loads(line)
+    except ValueError:  # covers bad JSON and bad UTF-8
+        return None
+    return parsed if isinstance(parsed, dict) else None
+
+
+def _dump(event: dict[str, Any]) -> bytes:
+    return json.dumps(event, separators=(",", ":")).encode() + b"\n"

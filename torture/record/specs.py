@@ -1,0 +1,50 @@
+"""What a trial is told: plain data, drawn from the run's seed."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+from torture.matrix.cells import Cell
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrialSpec:
+    """One trial: a cell, a seed, and how long its load runs."""
+
+    cell: Cell
+    index: int
+    """Place among the trials of this cell, from 0."""
+    seed: int
+    """Everything random in the trial is drawn from it (64 bits)."""
+    load_ms: int
+    """Length of the load phase within which the cut falls."""
+    survive_ms: int = 4000
+    """How long a client that lives through the cut goes on writing once the NAS is back."""
+
+    @property
+    def trial(self) -> str:
+        """The trial's name: the same for the same cell, index and run seed."""
+        return f"{self.cell.name}.{self.index:04d}-{self.seed:016x}"
+
+    def as_json(self) -> dict[str, Any]:
+        """As plain data; `from_json` takes it back."""
+        return asdict(self) | {"cell": self.cell.name}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """The spec of `as_json`'s data; other keys are ignored. Raises `ValueError`, `KeyError`."""
+        return cls(
+            cell=Cell.parse(data["cell"]),
+            index=data["index"],
+            seed=data["seed"],
+            load_ms=data["load_ms"],
+            survive_ms=data["survive_ms"],
+        )
+
+
+def draw_seed(*, run_seed: int, cell: Cell, index: int) -> int:
+    """The seed of one trial: the same whichever other cells are selected, and in any order."""
+    text = f"{run_seed}/{cell.name}/{index}"
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")

@@ -1,0 +1,1 @@
+"""Rates and tables from records; reads, runs nothing."""

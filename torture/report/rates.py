@@ -1,0 +1,77 @@
+"""Rates with their exact intervals: 0 of 300 still means up to 1.2 %."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from scipy.stats import binomtest
+
+from torture.matrix.verdicts import Verdict
+from torture.record.trials import TrialRecord
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rate:
+    """`events` of `trials`, with the Clopper-Pearson interval of the rate behind it."""
+
+    events: int
+    trials: int
+    low: float
+    high: float
+
+    @property
+    def share(self) -> float:
+        """The observed rate; raises `ZeroDivisionError` on no trials."""
+        return self.events / self.trials
+
+
+def rate_of(events: int, trials: int) -> Rate:
+    """The rate with its exact two-sided 95 % interval; on no trials anything is possible."""
+    if trials == 0:
+        return Rate(events=0, trials=0, low=0.0, high=1.0)
+    interval = binomtest(events, trials).proportion_ci(CONFIDENCE, method="exact")
+    return Rate(events=events, trials=trials, low=float(interval.low), high=float(interval.high))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CellSummary:
+    """One row of the table. Rates are of conclusive trials only."""
+
+    cell: str
+    promise: str
+    trials: int
+    verdicts: dict[Verdict, int]
+    loss: Rate
+    corruption: Rate
+
+    @property
+    def inconclusive(self) -> int:
+        """Trials that say nothing about the data."""
+        return self.verdicts.get(Verdict.INCONCLUSIVE, 0)
+
+
+def summarise(records: Iterable[TrialRecord]) -> tuple[CellSummary, ...]:
+    """One summary a cell, in the order in which the cells first appear by name."""
+    by_cell: dict[str, list[TrialRecord]] = {}
+    for record in records:
+        by_cell.setdefault(record.cell, []).append(record)
+    return tuple(_summary(cell, by_cell[cell]) for cell in sorted(by_cell))
+
+
+def _summary(cell: str, records: list[TrialRecord]) -> CellSummary:
+    verdicts = Counter(record.verdict for record in records)
+    conclusive = len(records) - verdicts[Verdict.INCONCLUSIVE]
+    return CellSummary(
+        cell=cell,
+        promise=records[-1].promise,
+        trials=len(records),
+        verdicts=dict(verdicts),
+        loss=rate_of(sum(n for verdict, n in verdicts.items() if verdict.is_loss), conclusive),
+        corruption=rate_of(
+            sum(n for verdict, n in verdicts.items() if verdict.is_corruption), conclusive
+        ),
+    )

@@ -1,0 +1,77 @@
+"""The stage that looks: a fresh client mounts, reads everything back, checks, and tries a repair."""
+
+from __future__ import annotations
+
+from torture.client.filesystems import DEVICE, MOUNT_POINT
+from torture.client.load.ledger import guest_command, job_of
+from torture.errors import HarnessError
+from torture.lab.machine import Machine
+from torture.nas import pool
+from torture.record.evidence import READBACK, READBACK_AFTER_REPAIR, Step, write_document
+from torture.trial.bench import Bench
+from torture.trial.setup import wait_for_client_disk
+
+_MOUNT_DEADLINE_S = 120
+_UMOUNT_DEADLINE_S = 60
+_CHECK_DEADLINE_S = 180
+_READ_DEADLINE_S = 120
+_DMESG_DEADLINE_S = 20
+_BEFORE_REPAIR = "before-repair"
+
+
+def check(bench: Bench, *, nas: Machine) -> None:
+    """Gather everything the verdict needs. A client that was not there at the cut has cached nothing."""
+    client = bench.start_client("checker")
+    wait_for_client_disk(client)
+    if not bench.filesystem.has_files:
+        _read_back(bench, client, READBACK)
+        return
+    mounted = _mount_read_umount(bench, client, Step.FS_MOUNT, Step.FS_UMOUNT, READBACK)
+    clean = _is_clean(bench, client, Step.FS_CHECK)
+    if not (mounted and clean):
+        _repair(bench, client, nas)
+    bench.observe(client, Step.CHECK_DMESG, ("dmesg",), deadline_s=_DMESG_DEADLINE_S)
+
+
+def _repair(bench: Bench, client: Machine, nas: Machine) -> None:
+    """Mend and look again. The state before stays in a snapshot of the zvol."""
+    nas.must(*pool.snapshot_command(_BEFORE_REPAIR), deadline_s=_UMOUNT_DEADLINE_S)
+    repair = bench.filesystem.repair(DEVICE)
+    bench.observe(client, Step.FS_REPAIR, repair, deadline_s=_CHECK_DEADLINE_S)
+    if _mount_read_umount(
+        bench,
+        client,
+        Step.FS_MOUNT_AFTER_REPAIR,
+        Step.FS_UMOUNT_AFTER_REPAIR,
+        READBACK_AFTER_REPAIR,
+    ):
+        _is_clean(bench, client, Step.FS_CHECK_AFTER_REPAIR)
+
+
+def _mount_read_umount(
+    bench: Bench, client: Machine, mount_step: Step, umount_step: Step, document: str
+) -> bool:
+    """Whether it could be mounted; then everything on it was read into `document`."""
+    mount = bench.filesystem.mount(DEVICE, MOUNT_POINT)
+    mounted = bench.observe(client, mount_step, mount, deadline_s=_MOUNT_DEADLINE_S)
+    if mounted.exit_code != 0:
+        return False
+    _read_back(bench, client, document)
+    umount = ("umount", MOUNT_POINT)
+    bench.observe(client, umount_step, umount, deadline_s=_UMOUNT_DEADLINE_S)
+    return True
+
+
+def _is_clean(bench: Bench, client: Machine, step: Step) -> bool:
+    argv = bench.filesystem.check(DEVICE)
+    return bench.observe(client, step, argv, deadline_s=_CHECK_DEADLINE_S).exit_code == 0
+
+
+def _read_back(bench: Bench, client: Machine, document: str) -> None:
+    completed = client.run(*guest_command("read", job_of(bench.spec)), deadline_s=_READ_DEADLINE_S)
+    if completed.exit_code != 0:
+        raise HarnessError(
+            f"the read-back in {client.name} returned {completed.exit_code}: {completed.stderr}",
+            hint=f"read {client.spec.console_log}",
+        )
+    write_document(bench.folder, document, completed.stdout)

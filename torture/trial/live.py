@@ -1,0 +1,89 @@
+"""One live trial: real load, a real kill, a real recovery."""
+
+from __future__ import annotations
+
+import shutil
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+from torture.client.load.ledger import LedgerKeeper, LedgerLoad, job_of
+from torture.errors import HarnessError
+from torture.lab.lab import Lab
+from torture.matrix.axes import Fate
+from torture.record.evidence import LEDGER, SPEC, write_document
+from torture.record.specs import TrialSpec
+from torture.record.trials import TrialRecord
+from torture.trial.bench import Bench
+from torture.trial.check import check
+from torture.trial.cut import draw_cut
+from torture.trial.judged import inconclusive, judged
+from torture.trial.recovery import bring_nas_back, live_on, scrub
+from torture.trial.setup import set_up_client, set_up_nas, settle
+from torture.trial.strike import strike, wait_for_moment
+
+
+def run_trial(
+    spec: TrialSpec,
+    *,
+    lab: Lab,
+    folder: Path,
+    scratch: Path,
+    enter_stage: Callable[[str], None] = lambda _stage: None,
+) -> TrialRecord:
+    """Run one trial, keep its evidence in `folder` and judge it.
+
+    Never raises for a fault of the machinery: the record is then `inconclusive`, with the error.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    scratch.mkdir(parents=True)
+    write_document(folder, SPEC, spec.as_json() | {"load": job_of(spec)})
+    bench = Bench(spec=spec, lab=lab, folder=folder, scratch=scratch, enter_stage=enter_stage)
+    error: str | None = None
+    try:
+        _stages(bench)
+    except HarnessError as failure:
+        error = f"{failure}\n  trial: {spec.trial}, evidence: {folder}"
+    except Exception:
+        # a fault of ours must not end the other trials, nor be taken for the NAS's
+        error = f"unexpected:\n{traceback.format_exc()}  trial: {spec.trial}, evidence: {folder}"
+    finally:
+        bench.close()
+        shutil.rmtree(scratch, ignore_errors=True)
+    if error is not None:
+        return inconclusive(spec, error=error, timings=bench.timings)
+    return judged(folder, timings=bench.timings)
+
+
+def _stages(bench: Bench) -> None:
+    spec = bench.spec
+    with bench.stage("set up NAS"):
+        nas = set_up_nas(bench)
+    with bench.stage("set up client"):
+        client = set_up_client(bench)
+        settle(nas)
+    bench.keeper = LedgerKeeper(
+        client_socket=bench.ledger_socket("client"),
+        file=bench.folder / LEDGER,
+        clock_ms=bench.clock_ms,
+    )
+    bench.keeper.start()
+    load = LedgerLoad(client=client, keeper=bench.keeper, job=job_of(spec))
+    plan = draw_cut(seed=spec.seed, load_ms=spec.load_ms)
+    with bench.stage("load"):
+        load.start()
+        wait_for_moment(plan, keeper=bench.keeper, load=load)
+    with bench.stage("cut"):
+        strike(bench, plan, nas=nas, client=client)
+    with bench.stage("bring NAS back"):
+        returned = bring_nas_back(bench)
+    if returned is None:
+        return
+    if spec.cell.fate is Fate.NAS_ONLY:
+        with bench.stage("live on"):
+            live_on(bench, client=client, load=load)
+            client.kill()
+    with bench.stage("check"):
+        check(bench, nas=returned)
+    with bench.stage("scrub"):
+        scrub(bench, returned)

@@ -1,0 +1,82 @@
+"""The stages after the cut: the NAS comes back, a client that lived goes on."""
+
+from __future__ import annotations
+
+import time
+
+from torture.client.filesystems import MOUNT_POINT
+from torture.client.load.ledger import LedgerLoad
+from torture.errors import HarnessError
+from torture.lab.machine import Machine
+from torture.nas import pool
+from torture.record.evidence import Step
+from torture.trial.bench import Bench
+from torture.trial.setup import publish, run_script
+
+_DISKS_DEADLINE_S = 40
+_IMPORT_DEADLINE_S = 120
+_STATUS_DEADLINE_S = 60
+_SCRUB_DEADLINE_S = 120
+_RECONNECT_DEADLINE_S = 90
+_END_DEADLINE_S = 90
+_UMOUNT_DEADLINE_S = 60
+_DMESG_DEADLINE_S = 20
+
+_IMPORTS = (
+    (Step.POOL_IMPORT, ()),
+    (Step.POOL_IMPORT_M, ("-m",)),
+    (Step.POOL_IMPORT_REWIND, ("-m", "-F")),
+)
+"""What an operator would try, in this order."""
+
+
+def bring_nas_back(bench: Bench) -> Machine | None:
+    """Start the NAS on what its disks kept; None when no import brings the pool back."""
+    bench.shelf.start()
+    nas = bench.start_nas(2)
+    wait_for_disks = pool.wait_for_disks_script(bench.spec.cell.slog)
+    run_script(nas, wait_for_disks, deadline_s=_DISKS_DEADLINE_S)
+    for step, options in _IMPORTS:
+        argv = pool.import_command(*options)
+        if bench.observe(nas, step, argv, deadline_s=_IMPORT_DEADLINE_S).exit_code == 0:
+            break
+    else:
+        return None
+    bench.observe(nas, Step.POOL_STATUS, pool.STATUS, deadline_s=_STATUS_DEADLINE_S)
+    run_script(nas, pool.wait_for_path_script(pool.ZVOL_DEVICE), deadline_s=_DISKS_DEADLINE_S)
+    publish(bench, nas)
+    return nas
+
+
+def scrub(bench: Bench, nas: Machine) -> None:
+    """Have ZFS read and verify everything, and say what it found."""
+    bench.observe(nas, Step.POOL_SCRUB, pool.SCRUB, deadline_s=_SCRUB_DEADLINE_S)
+    bench.observe(nas, Step.POOL_STATUS, pool.STATUS, deadline_s=_STATUS_DEADLINE_S)
+
+
+def live_on(bench: Bench, *, client: Machine, load: LedgerLoad) -> None:
+    """The client that lived: it reconnects, goes on writing for some seconds, and is stopped.
+
+    A client whose every writer has failed (say, btrfs went read-only) has nothing to go on with:
+    that is evidence. One that neither goes on nor fails raises `HarnessError`.
+    """
+    keeper = bench.keeper
+    assert keeper is not None
+    promised = keeper.done
+    resumed = keeper.wait_until(
+        lambda: keeper.done > promised or keeper.ended, deadline_s=_RECONNECT_DEADLINE_S
+    )
+    client.raise_if_dead()
+    if not resumed:
+        raise HarnessError(
+            f"the client did not go on within {_RECONNECT_DEADLINE_S} s of the NAS's return",
+            hint=f"read {client.spec.console_log}",
+        )
+    time.sleep(bench.spec.survive_ms / 1000)
+    load.finish(deadline_s=_END_DEADLINE_S)
+    bench.observe(client, Step.CLIENT_DMESG, ("dmesg",), deadline_s=_DMESG_DEADLINE_S)
+    if bench.filesystem.has_files:
+        umount = ("umount", MOUNT_POINT)
+        bench.observe(client, Step.CLIENT_UMOUNT, umount, deadline_s=_UMOUNT_DEADLINE_S)
+    else:
+        run_script(client, "sync", deadline_s=_UMOUNT_DEADLINE_S)

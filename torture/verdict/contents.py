@@ -1,0 +1,277 @@
+"""What one file, region or temporary file shows: when a crash explains it, and whom it blames."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from enum import StrEnum
+
+from torture.verdict.history import (
+    History,
+    Incarnation,
+    Name,
+    Step,
+    promises_of,
+    window_before,
+    window_of,
+)
+from torture.verdict.moments import NEVER, Window, union
+from torture.verdict.readback import FileSeen, Sector
+
+_ENOENT = 2
+_BLOCK_BYTES = 4096
+
+
+class Damage(StrEnum):
+    """How a block or a name shows that something acknowledged is not there."""
+
+    MISSING = "missing"
+    """No such file, too short, zeros, or it cannot be read."""
+    TORN = "torn"
+    """A mixture of sectors, or one that is no valid sector at all."""
+    STALE = "stale"
+    """Whole and its own, but older than what was acknowledged."""
+    FOREIGN = "foreign"
+    """Valid, but of another place, file or trial, or never written there."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BlockFinding:
+    """One block: when a crash explains it; `damage` and `lost` are those at the ledger's end."""
+
+    index: int
+    window: Window
+    holds: str
+    is_mixed: bool
+    damage: Damage | None
+    lost: frozenset[int]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FileFinding:
+    """One name; `damage` is the name's or the size's own, blocks have theirs."""
+
+    what: str
+    windows: tuple[Window, ...]
+    damage: Damage | None
+    lost: frozenset[int]
+    blocks: tuple[BlockFinding, ...] = ()
+
+
+def examine_region(
+    history: History, region: Incarnation, seen: FileSeen
+) -> tuple[BlockFinding, ...]:
+    """A region of a bare device, block by block."""
+    return tuple(
+        _examine_block(history, region, index, sectors) for index, sectors in enumerate(seen.blocks)
+    )
+
+
+def examine_file(history: History, name: Name, seen: FileSeen) -> FileFinding:
+    """A name of the load's directory: absent, unreadable, or one of its incarnations."""
+    if seen.errno == _ENOENT and not seen.listed:
+        return _examine_absent(history, name, seen)
+    if seen.errno is not None:
+        lost = {name.bindings[-1].promise or 0} - {0}
+        if name.current is not None:
+            lost.update(promises_of(name.current))
+        return FileFinding(
+            what=f"{seen.name} cannot be read: errno {seen.errno}",
+            windows=(),
+            damage=Damage.MISSING,
+            lost=frozenset(lost),
+        )
+    candidates = _candidates(name, seen)
+    findings = [_examine_as(history, name, place, seen) for place in candidates]
+    windows = union(window for finding in findings for window in finding.windows)
+    best = max(findings, key=lambda finding: max((w.last for w in finding.windows), default=-1))
+    return FileFinding(
+        what=best.what, windows=windows, damage=best.damage, lost=best.lost, blocks=best.blocks
+    )
+
+
+def examine_temporary(history: History, name: Name | None, seen: FileSeen) -> FileFinding:
+    """A temporary file: allowed while its rename is in flight, with anything its writer wrote."""
+    windows: list[Window] = []
+    lost: set[int] = set()
+    held = {sector for block in seen.blocks for sector in block}
+    for binding in name.bindings if name is not None else []:
+        made = binding.incarnation
+        if made is None or not made.is_atomic or seen.errno is not None:
+            continue
+        longest = made.sizes[0].size_blocks * _BLOCK_BYTES
+        if seen.size_bytes <= longest and held <= {"zero", "partial", made.seq}:
+            last = history.end if binding.durable is None else binding.durable
+            windows.append(Window(binding.begin + 1, last))
+            if binding.promise is not None and made.seq in held:
+                lost.add(binding.promise)
+    return FileFinding(
+        what=f"{seen.name}, a temporary file, is still there",
+        windows=tuple(windows),
+        damage=Damage.STALE if windows else Damage.FOREIGN,
+        lost=frozenset(lost),
+    )
+
+
+def _examine_absent(history: History, name: Name, seen: FileSeen) -> FileFinding:
+    absences = [
+        (window_of(name.bindings, place, history.end), place)
+        for place, binding in enumerate(name.bindings)
+        if binding.incarnation is None
+    ]
+    latest, place = max(absences, key=lambda absence: absence[0].last)
+    is_right = history.end in latest
+    return FileFinding(
+        what=f"{seen.name} is not there",
+        windows=tuple(window for window, _ in absences if not window.is_empty),
+        damage=None if is_right else Damage.MISSING,
+        lost=frozenset() if is_right else frozenset(name.promises_after(place)),
+    )
+
+
+def _candidates(name: Name, seen: FileSeen) -> list[int]:
+    """Which bindings the content can belong to: one if any sector says so, else all."""
+    votes = Counter(
+        name.by_seq[sector].seq
+        for block in seen.blocks
+        for sector in block
+        if isinstance(sector, int) and sector in name.by_seq
+    )
+    places = {
+        binding.incarnation.seq: place
+        for place, binding in enumerate(name.bindings)
+        if binding.incarnation is not None
+    }
+    if not votes:
+        return list(places.values()) or [0]
+    most = max(votes.values())
+    return [places[max(seq for seq, count in votes.items() if count == most)]]
+
+
+def _examine_as(history: History, name: Name, place: int, seen: FileSeen) -> FileFinding:
+    """The file taken for the incarnation of one binding."""
+    end = history.end
+    incarnation = name.bindings[place].incarnation
+    if incarnation is None:  # it was never made
+        return FileFinding(
+            what=f"{seen.name} was never made", windows=(), damage=Damage.FOREIGN, lost=frozenset()
+        )
+    bound = window_of(name.bindings, place, end)
+    sized = _size_window(incarnation, seen.size_bytes, end)
+    blocks = tuple(
+        _examine_block(history, incarnation, index, sectors)
+        for index, sectors in enumerate(seen.blocks)
+    )
+    whole = bound & sized
+    for block in blocks:
+        whole &= block.window
+    what, damage = f"{seen.name} of {seen.size_bytes} bytes", None
+    lost: set[int] = set()
+    if end not in bound:
+        what, damage = f"{seen.name} is the file of operation {incarnation.seq}", Damage.STALE
+        lost.update(name.promises_after(place))
+    if end not in sized:
+        what, damage = f"{seen.name} has {seen.size_bytes} bytes", Damage.MISSING
+        lost.update(_promises_beyond(incarnation, seen.size_bytes))
+        if sized.is_empty and not lost:
+            damage = Damage.FOREIGN
+    return FileFinding(
+        what=what,
+        windows=() if whole.is_empty else (whole,),
+        damage=damage,
+        lost=frozenset(lost),
+        blocks=blocks,
+    )
+
+
+def _size_window(incarnation: Incarnation, size_bytes: int, end: int) -> Window:
+    """When a crash leaves this size: one that was set, or one between two while growing."""
+    before = -1 if incarnation.is_atomic else 0
+    for place, step in enumerate(incarnation.sizes):
+        after = step.size_blocks * _BLOCK_BYTES
+        if size_bytes == after:
+            return window_of(incarnation.sizes, place, end)
+        if (place > 0 or not incarnation.is_atomic) and before <= size_bytes < after:
+            return Window(step.begin + 1, end if step.durable is None else step.durable)
+        before = after
+    return NEVER
+
+
+def _promises_beyond(incarnation: Incarnation, size_bytes: int) -> set[int]:
+    """Acknowledged operations whose effect lies behind this size."""
+    lost = {
+        step.promise
+        for step in incarnation.sizes
+        if step.promise is not None and step.size_blocks * _BLOCK_BYTES > size_bytes
+    }
+    for index, steps in incarnation.blocks.items():
+        if (index + 1) * _BLOCK_BYTES > size_bytes:
+            lost.update(step.promise for step in steps if step.promise is not None)
+    return lost
+
+
+def _examine_block(
+    history: History, incarnation: Incarnation, index: int, sectors: tuple[Sector, ...]
+) -> BlockFinding:
+    steps = incarnation.blocks.get(index, [])
+    kinds = tuple(dict.fromkeys(sectors))
+    window = Window(0, history.end)
+    for sector in kinds:
+        window &= _sector_window(history, incarnation, index, sector)
+    is_right = history.end in window
+    damage: Damage | None = None
+    lost: set[int] = set()
+    if not is_right:
+        damage = _damage(kinds, known={step.seq for step in steps})
+        lost.update(_promises_not_kept(steps, kinds))
+    return BlockFinding(
+        index=index,
+        window=window,
+        holds=" and ".join(
+            kind if isinstance(kind, str) else f"operation {kind}" for kind in kinds
+        ),
+        is_mixed=len(kinds) > 1,
+        damage=damage,
+        lost=frozenset(lost),
+    )
+
+
+def _sector_window(
+    history: History, incarnation: Incarnation, index: int, sector: Sector
+) -> Window:
+    steps = incarnation.blocks.get(index, [])
+    if isinstance(sector, int):
+        place = next((i for i, step in enumerate(steps) if step.seq == sector), None)
+        return NEVER if place is None else window_of(steps, place, history.end)
+    if sector.startswith("errno"):
+        return NEVER
+    if history.is_raw:
+        own = sector.startswith(f"foreign:{history.trial}:")
+        return NEVER if own else window_before(steps, history.end)
+    if sector == "partial":  # the end of the file lies in it: the size's matter
+        return Window(0, history.end)
+    came_whole = incarnation.is_atomic and bool(steps) and steps[0].seq == incarnation.seq
+    if sector != "zero" or not steps or came_whole:
+        return NEVER
+    return window_before(steps, history.end) & Window(steps[0].begin + 1, history.end)
+
+
+def _promises_not_kept(steps: list[Step], kinds: tuple[Sector, ...]) -> set[int]:
+    """Acknowledged writes newer than the oldest valid sector; without any, the newest of them."""
+    promised = [step.promise for step in steps if step.promise is not None]
+    oldest = next((place for place, step in enumerate(steps) if step.seq in kinds), None)
+    if oldest is not None:
+        newer = {step.promise for step in steps[oldest + 1 :] if step.promise is not None}
+        if newer:
+            return newer
+    return set(promised) if kinds == ("zero",) else set(promised[-1:])
+
+
+def _damage(kinds: tuple[Sector, ...], *, known: set[int]) -> Damage:
+    if any(isinstance(kind, str) and kind.startswith("foreign") for kind in kinds):
+        return Damage.FOREIGN
+    if any(isinstance(kind, int) and kind not in known for kind in kinds):
+        return Damage.FOREIGN
+    if len(kinds) > 1 or kinds == ("garbage",):
+        return Damage.TORN
+    return Damage.STALE if isinstance(kinds[0], int) else Damage.MISSING

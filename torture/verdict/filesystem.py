@@ -1,0 +1,99 @@
+"""The client's filesystem: its own verdict, from mounts, checks and repairs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from torture.matrix.axes import Filesystem
+from torture.matrix.verdicts import Verdict
+from torture.record.evidence import Evidence, Step, ToolOutput
+from torture.verdict.btrfs import parse_btrfs_check
+from torture.verdict.e2fsck import parse_e2fsck
+from torture.verdict.fsck import FsckResult
+from torture.verdict.mount import parse_mount
+from torture.verdict.unreadable import UnreadableError
+from torture.verdict.xfs import parse_xfs_repair
+
+_CHECKERS: dict[Filesystem, Callable[[ToolOutput], FsckResult]] = {
+    Filesystem.BTRFS: parse_btrfs_check,
+    Filesystem.EXT4: parse_e2fsck,
+    Filesystem.XFS: parse_xfs_repair,
+}
+_PROBLEMS_MAX = 3
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FilesystemFinding:
+    """The filesystem's verdict. `repaired`: a repair was run, and what counts is what it left."""
+
+    verdict: Verdict
+    summary: str
+    repaired: bool = False
+    reasons: tuple[str, ...] = ()
+
+
+def judge_filesystem(evidence: Evidence, kind: Filesystem) -> FilesystemFinding:
+    """Score the filesystem; raises `UnreadableError` when the evidence does not tell.
+
+    Intact when it mounts (the journal may be replayed) and the checker vouches for it afterwards.
+    Repaired when the checker found bad copies beside good ones, or when after a repair it mounts
+    and the checker vouches for it. Unrepairable otherwise.
+    """
+    check_of = _CHECKERS[kind]
+    mount = parse_mount(_need(evidence, Step.FS_MOUNT))
+    check: FsckResult | None = None
+    reasons: list[str] = []
+    if mount.mounted:
+        check = _trusted(check_of(_need(evidence, Step.FS_CHECK)), Step.FS_CHECK)
+        if check.clean:
+            verdict = Verdict.REPAIRED if check.problems else Verdict.INTACT
+            return FilesystemFinding(
+                verdict=verdict, summary=check.summary, reasons=_quote(Step.FS_CHECK, check)
+            )
+        reasons += _quote(Step.FS_CHECK, check)
+        before = check.summary
+    else:
+        reasons.append(f"mount: {mount.reason}")
+        before = f"will not mount: {mount.reason}"
+    repair = check_of(_need(evidence, Step.FS_REPAIR))
+    again = parse_mount(_need(evidence, Step.FS_MOUNT_AFTER_REPAIR))
+    if not again.mounted:
+        reasons += _quote(Step.FS_REPAIR, repair)
+        reasons.append(f"mount after the repair: {again.reason}")
+        return _unrepairable(f"{before}; no repair makes it mount", reasons)
+    after = _trusted(
+        check_of(_need(evidence, Step.FS_CHECK_AFTER_REPAIR)), Step.FS_CHECK_AFTER_REPAIR
+    )
+    if not after.clean:
+        reasons += _quote(Step.FS_CHECK_AFTER_REPAIR, after)
+        return _unrepairable(f"{before}; errors are left after the repair", reasons)
+    return FilesystemFinding(
+        verdict=Verdict.REPAIRED,
+        summary=f"{before}; repaired",
+        repaired=True,
+        reasons=tuple(reasons),
+    )
+
+
+def _unrepairable(summary: str, reasons: list[str]) -> FilesystemFinding:
+    return FilesystemFinding(
+        verdict=Verdict.UNREPAIRABLE, summary=summary, repaired=True, reasons=tuple(reasons)
+    )
+
+
+def _need(evidence: Evidence, step: Step) -> ToolOutput:
+    output = evidence.output(step)
+    if output is None:
+        raise UnreadableError(f"{step} was never run, and the verdict hangs on it")
+    return output
+
+
+def _trusted(check: FsckResult, step: Step) -> FsckResult:
+    if check.journal_dirty:
+        raise UnreadableError(f"{step}: it looked past a journal that was not replayed")
+    return check
+
+
+def _quote(step: Step, check: FsckResult) -> tuple[str, ...]:
+    return tuple(f"{step}: {problem}" for problem in check.problems[:_PROBLEMS_MAX])

@@ -1,0 +1,86 @@
+"""What any filesystem checker says, in one shape."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torture.record.evidence import ToolOutput
+from torture.verdict.unreadable import UnreadableError
+
+_CRASH_SIGNALS = (4, 6, 7, 8, 11)
+"""SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGSEGV: the tool itself gave up."""
+_SHELL_SIGNAL_BASE = 128
+
+_NOT_ABOUT_THE_DATA = (
+    "no such file or directory",
+    "no such device",
+    "no space left on device",
+    "permission denied",
+    "operation not permitted",
+    "command not found",
+    "not found in $path",
+    "out of memory",
+    "cannot allocate memory",
+    "device or resource busy",
+    "is mounted",
+    "is currently mounted",
+    "contains a mounted",
+    "is in use",
+)
+"""A tool that says so could not do its work for a reason of ours."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FsckResult:
+    """One run of a checker.
+
+    `clean`: it vouches for the filesystem. `problems` are its own lines, and may be there although
+    it vouches: a bad copy of something that has a good one. `journal_dirty`: it looked past a
+    journal that was not replayed, so what it says is worth little. `gave_up`: it could not finish.
+    """
+
+    clean: bool
+    problems: tuple[str, ...] = ()
+    gave_up: bool = False
+    journal_dirty: bool = False
+    journal_replayed: bool = False
+
+    @property
+    def summary(self) -> str:
+        """In a few words, with the first problem."""
+        if self.clean and not self.problems:
+            return "clean"
+        head = "gave up" if self.gave_up else "clean, but" if self.clean else "errors"
+        more = f" (and {len(self.problems) - 1} more)" if len(self.problems) > 1 else ""
+        return f"{head}: {self.problems[0]}{more}" if self.problems else head
+
+
+def exit_code_of(output: ToolOutput) -> int:
+    """The exit code; raises `UnreadableError` when the tool was ended at its deadline."""
+    if output.exit_code is None:
+        raise UnreadableError(f"{output.step}: {output.name} did not end within its deadline")
+    return output.exit_code
+
+
+def has_crashed(exit_code: int) -> bool:
+    """Whether a signal of its own making ended the tool (the shell's convention: 128 + signal)."""
+    return exit_code - _SHELL_SIGNAL_BASE in _CRASH_SIGNALS
+
+
+def refuse_faults_of_ours(output: ToolOutput) -> None:
+    """Raise `UnreadableError` when a failed tool says that it could not work at all."""
+    text = (output.stdout + output.stderr).lower()
+    for phrase in _NOT_ABOUT_THE_DATA:
+        if phrase in text:
+            raise UnreadableError(f"{output.step}: {output.name} could not work: {phrase}")
+
+
+def unreadable(output: ToolOutput, why: str) -> UnreadableError:
+    """The error for output that proves nothing."""
+    return UnreadableError(f"{output.step}: {output.name} (exit {output.exit_code}): {why}")
+
+
+def lines_of(output: ToolOutput) -> list[str]:
+    """Both streams' lines, stripped, without the empty ones."""
+    lines = (*output.stdout.splitlines(), *output.stderr.splitlines())
+    return [line.strip() for line in lines if line.strip()]

@@ -1,0 +1,207 @@
+"""The judge: evidence -> verdict, with pool, filesystem and data each scored on its own.
+
+Nothing is judged that was not seen: evidence that is missing, cut off or garbled makes the trial
+`inconclusive`, unless what is already known leaves nothing to look at (a pool that no import brings
+back has no filesystem).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from torture.matrix.axes import Filesystem
+from torture.matrix.cells import Cell
+from torture.matrix.verdicts import Verdict, worst
+from torture.record.evidence import Evidence, Step
+from torture.record.ledger import Begin, Done, Hello
+from torture.verdict.filesystem import FilesystemFinding, judge_filesystem
+from torture.verdict.mount import read_kernel_log
+from torture.verdict.oracle import Findings, consult
+from torture.verdict.pool import judge_pool
+from torture.verdict.readback import parse_readback
+from torture.verdict.unreadable import UnreadableError
+
+_COMPLAINTS_MAX = 3
+_Answer = TypeVar("_Answer")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Judgement:
+    """How a trial ended and why.
+
+    The sub-verdicts are None where there was nothing to score (a raw disk has no filesystem).
+    `lost` counts acknowledged operations; `missing`, `torn`, `stale`, `foreign` and
+    `torn_in_flight` are as in `torture.verdict.oracle.Findings`.
+    """
+
+    verdict: Verdict
+    pool: Verdict | None = None
+    filesystem: Verdict | None = None
+    data: Verdict | None = None
+    acknowledged: int = 0
+    lost: int = 0
+    missing: int = 0
+    torn: int = 0
+    stale: int = 0
+    foreign: int = 0
+    torn_in_flight: int = 0
+    rollback_ms: float | None = None
+    fsck: str = ""
+    pool_summary: str = ""
+    reasons: tuple[str, ...] = ()
+
+
+def judge(evidence: Evidence) -> Judgement:
+    """The verdict of one trial; never raises for what the evidence lacks."""
+    reasons: list[str] = []
+    acknowledged = _acknowledged(evidence)
+    pool = _try(lambda: judge_pool(evidence), reasons)
+    if pool is None:
+        return _inconclusive(acknowledged, reasons)
+    so_far = Judgement(
+        verdict=pool.verdict,
+        pool=pool.verdict,
+        acknowledged=acknowledged,
+        pool_summary=pool.summary,
+        reasons=pool.reasons,
+    )
+    if pool.verdict is Verdict.POOL_LOST:
+        return _with_all_lost(evidence, so_far)
+    filesystem: FilesystemFinding | None = None
+    try:
+        kind = Cell.parse(str(evidence.spec.get("cell"))).filesystem
+    except ValueError as error:
+        return _inconclusive_after(so_far, [str(error)])
+    if kind is not Filesystem.RAW:
+        filesystem = _try(lambda: judge_filesystem(evidence, kind), reasons)
+        if filesystem is None:
+            return _inconclusive_after(_with_data(so_far, _peek(evidence)), reasons)
+        so_far = replace(
+            so_far,
+            filesystem=filesystem.verdict,
+            fsck=filesystem.summary,
+            reasons=so_far.reasons + filesystem.reasons,
+        )
+        if filesystem.verdict is Verdict.UNREPAIRABLE:
+            so_far = replace(so_far, verdict=worst((pool.verdict, filesystem.verdict)))
+            return _with_all_lost(evidence, so_far)
+    data = _try(lambda: _judge_data(evidence, filesystem), reasons)
+    if data is None:
+        return _inconclusive_after(so_far, reasons)
+    so_far = _with_data(so_far, data)
+    verdicts = (so_far.pool, so_far.filesystem, so_far.data)
+    overall = worst(verdict for verdict in verdicts if verdict is not None)
+    reasons_all = so_far.reasons + (_complaints(evidence) if overall.is_loss else ())
+    return replace(so_far, verdict=overall, reasons=reasons_all)
+
+
+def _judge_data(evidence: Evidence, filesystem: FilesystemFinding | None) -> Findings:
+    """What became of the promises, after the repair if there was one."""
+    if filesystem is None or filesystem.verdict is not Verdict.REPAIRED or not filesystem.repaired:
+        return _consult(evidence, evidence.readback, "read-back")
+    after = _consult(evidence, evidence.readback_after_repair, "read-back after the repair")
+    if after.verdict is not Verdict.ROLLED_BACK:
+        return after
+    before = _peek(evidence)
+    if before is not None and before.verdict is Verdict.ROLLED_BACK and before.lost >= after.lost:
+        return after
+    # A state that had to be repaired is no past state: what is gone was lost, not rolled back.
+    why = "acknowledged data is gone after a repair"
+    return replace(
+        after, verdict=Verdict.CORRUPTED, rollback_ms=None, reasons=(why, *after.reasons)
+    )
+
+
+def _consult(evidence: Evidence, text: str | None, what: str) -> Findings:
+    """The oracle's answer; raises `UnreadableError` when ledger or read-back are no evidence."""
+    ledger = evidence.ledger
+    hello = next((event for event in ledger.events if isinstance(event, Hello)), None)
+    if hello is None:
+        raise UnreadableError("the ledger is empty: the load never began")
+    if ledger.garbled:
+        raise UnreadableError(f"{ledger.garbled} lines of the ledger are garbled")
+    if text is None:
+        raise UnreadableError(f"there is no {what}")
+    readback = parse_readback(text)
+    if (readback.trial, readback.mode) != (hello.trial, hello.mode):
+        raise UnreadableError(f"the {what} is of another trial than the ledger")
+    if _acknowledged(evidence) == 0:
+        raise UnreadableError("nothing was acknowledged, so nothing could be lost")
+    cut_ms = ledger.cut_ms
+    if cut_ms is None and isinstance(evidence.cut.get("t_ms"), int | float):
+        cut_ms = float(evidence.cut["t_ms"])
+    return consult(ledger, readback, cut_ms=cut_ms)
+
+
+def _peek(evidence: Evidence) -> Findings | None:
+    """What the read-back before any repair shows, if it can be told."""
+    try:
+        return _consult(evidence, evidence.readback, "read-back")
+    except UnreadableError:
+        return None
+
+
+def _with_data(judgement: Judgement, data: Findings | None) -> Judgement:
+    if data is None:
+        return judgement
+    return replace(
+        judgement,
+        data=data.verdict,
+        acknowledged=data.acknowledged,
+        lost=data.lost,
+        missing=data.missing,
+        torn=data.torn,
+        stale=data.stale,
+        foreign=data.foreign,
+        torn_in_flight=data.torn_in_flight,
+        rollback_ms=data.rollback_ms,
+        reasons=judgement.reasons + data.reasons,
+    )
+
+
+def _with_all_lost(evidence: Evidence, judgement: Judgement) -> Judgement:
+    """Nothing can be read any more: whatever was acknowledged is lost to its owner."""
+    reasons = judgement.reasons + _complaints(evidence)
+    return replace(judgement, lost=judgement.acknowledged, reasons=reasons)
+
+
+def _acknowledged(evidence: Evidence) -> int:
+    durable = {
+        event.seq
+        for event in evidence.ledger.events
+        if isinstance(event, Begin) and event.kind.is_durable
+    }
+    return sum(isinstance(e, Done) and e.seq in durable for e in evidence.ledger.events)
+
+
+def _complaints(evidence: Evidence) -> tuple[str, ...]:
+    """The first complaints of the clients' kernels, to go with a loss."""
+    found: list[str] = []
+    for step in (Step.CLIENT_DMESG, Step.CHECK_DMESG):
+        output = evidence.output(step)
+        if output is not None:
+            complaints = read_kernel_log(output).complaints[:_COMPLAINTS_MAX]
+            found += [f"{output.vm}: {complaint}" for complaint in complaints]
+    return tuple(found)
+
+
+def _try(question: Callable[[], _Answer], reasons: list[str]) -> _Answer | None:
+    """The answer, or None with the reason why there is none."""
+    try:
+        return question()
+    except UnreadableError as error:
+        reasons.append(str(error))
+        return None
+
+
+def _inconclusive(acknowledged: int, reasons: list[str]) -> Judgement:
+    return Judgement(
+        verdict=Verdict.INCONCLUSIVE, acknowledged=acknowledged, reasons=tuple(reasons)
+    )
+
+
+def _inconclusive_after(judgement: Judgement, reasons: list[str]) -> Judgement:
+    """Inconclusive as a whole; what was scored stays, so that nothing is hidden."""
+    return replace(judgement, verdict=Verdict.INCONCLUSIVE, reasons=(*reasons, *judgement.reasons))

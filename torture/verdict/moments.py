@@ -1,0 +1,69 @@
+"""Sets of moments: at which places of the ledger a crash would explain an observation.
+
+A moment t is a number in 0..end: the events before place t had happened, those from t on had not.
+`end`, the number of events, is the moment after everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The moments `first` to `last`, both included; empty when `last` is smaller."""
+
+    first: int
+    last: int
+
+    def __and__(self, other: Window) -> Window:
+        return Window(max(self.first, other.first), min(self.last, other.last))
+
+    def __contains__(self, moment: int) -> bool:
+        return self.first <= moment <= self.last
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no moment is in it."""
+        return self.last < self.first
+
+
+NEVER = Window(0, -1)
+"""No crash explains it."""
+
+
+def union(windows: Iterable[Window]) -> tuple[Window, ...]:
+    """The same moments as disjoint windows in order."""
+    merged: list[Window] = []
+    for window in sorted((w for w in windows if not w.is_empty), key=lambda w: w.first):
+        if merged and window.first <= merged[-1].last + 1:
+            merged[-1] = Window(merged[-1].first, max(merged[-1].last, window.last))
+        else:
+            merged.append(window)
+    return tuple(merged)
+
+
+class Tally:
+    """Counts, for every moment, how many observations it explains: a difference array, linear."""
+
+    def __init__(self, end: int) -> None:
+        self._changes = [0] * (end + 2)
+        self._observations = 0
+
+    def add(self, windows: tuple[Window, ...]) -> None:
+        """Add one observation that these disjoint windows explain."""
+        self._observations += 1
+        for window in windows:
+            self._changes[window.first] += 1
+            self._changes[window.last + 1] -= 1
+
+    def last_common(self) -> int | None:
+        """The latest moment that explains every observation, if there is one."""
+        common: int | None = None
+        explained = 0
+        for moment, change in enumerate(self._changes[:-1]):
+            explained += change
+            if explained == self._observations:
+                common = moment
+        return common

@@ -1,0 +1,75 @@
+"""`mount` and the kernel's log: whether the filesystem was taken, and its journal replayed.
+
+Exit codes of mount(8): 0 success, 1 usage or permissions, 2 system error, 4 internal, 8 interrupt,
+16 mtab, 32 mount failure, 64 some succeeded. Success prints nothing: its proof is the code alone.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from torture.record.evidence import ToolOutput
+from torture.verdict.fsck import exit_code_of, lines_of, refuse_faults_of_ours, unreadable
+
+_MOUNT_FAILURE = 32
+_REFUSED = re.compile(r"^mount: \S+: (?P<reason>.+)$")
+_OURS = (
+    "special device",
+    "unknown filesystem type",
+    "mount point does not exist",
+    "already mounted",
+    "bad usage",
+)
+_REPLAYED = re.compile(
+    r"EXT4-fs \(\S+\): recovery complete|XFS \(\S+\): Ending recovery|"
+    r"BTRFS.*: start tree-log replay"
+)
+_COMPLAINT = re.compile(
+    r"(BTRFS (error|critical|warning)|EXT4-fs (error|warning)|XFS \(\S+\): .*(corrupt|error)|"
+    r"I/O error|Aborting journal|forced readonly|Remounting filesystem read-only|"
+    r"parent transid verify failed|JBD2: .*error).*",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MountResult:
+    """Whether the kernel took the filesystem, and what mount said if not."""
+
+    mounted: bool
+    reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KernelLog:
+    """What a client's kernel said about its filesystem and disk."""
+
+    journal_replayed: bool
+    complaints: tuple[str, ...]
+
+
+def parse_mount(output: ToolOutput) -> MountResult:
+    """Whether a mount succeeded; raises `UnreadableError` when that cannot be told."""
+    code = exit_code_of(output)
+    lines = lines_of(output)
+    if code == 0:
+        if any("write-protected" in line or "failed" in line for line in lines):
+            raise unreadable(output, f"it succeeded, yet says {lines[0]!r}")
+        return MountResult(mounted=True)
+    refuse_faults_of_ours(output)
+    if code != _MOUNT_FAILURE:
+        raise unreadable(output, "no code of a filesystem that was refused")
+    reason = next((match["reason"] for line in lines if (match := _REFUSED.match(line))), None)
+    if reason is None or any(fault in reason for fault in _OURS):
+        raise unreadable(output, f"no reason that is the filesystem's: {lines[:1]}")
+    return MountResult(mounted=False, reason=reason)
+
+
+def read_kernel_log(output: ToolOutput) -> KernelLog:
+    """What a `dmesg` holds about filesystems; never raises, as nothing is decided by it."""
+    complaints = (match[0] for line in lines_of(output) if (match := _COMPLAINT.search(line)))
+    return KernelLog(
+        journal_replayed=bool(_REPLAYED.search(output.stdout)),
+        complaints=tuple(dict.fromkeys(complaints)),
+    )

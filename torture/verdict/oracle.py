@@ -1,0 +1,228 @@
+"""The oracle: says whether all that was acknowledged is there, or is old but consistent, or not.
+
+Every observation (a name, a file's size, a sector) is turned into the set of moments at which a
+crash could have left it (the rules are in `history.py`). If the moment after everything is in all
+of them, nothing acknowledged is lost. If another moment is in all of them, one crash at that
+moment explains everything: rolled back. If no moment is, old and new are mixed, or something is
+there that was never written there: corrupted. Linear in the ledger and the read-back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from torture.matrix.verdicts import Verdict
+from torture.record.ledger import Done, Ledger
+from torture.verdict.contents import (
+    BlockFinding,
+    Damage,
+    FileFinding,
+    examine_file,
+    examine_region,
+    examine_temporary,
+)
+from torture.verdict.history import History, Incarnation, Name, build_history, promises_of
+from torture.verdict.moments import Tally, Window, union
+from torture.verdict.readback import SECTORS, FileSeen, Readback
+from torture.verdict.unreadable import UnreadableError
+
+_ENOENT = 2
+_REASONS_MAX = 12
+_NOT_OURS = frozenset({"lost+found"})
+"""Made by mke2fs(8) and e2fsck(8), not by the load."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Findings:
+    """What became of the acknowledged data.
+
+    `lost` counts acknowledged operations whose effect is not there; `missing`, `torn`, `stale` and
+    `foreign` count the blocks and names that show it. `torn_in_flight` are blocks of operations
+    nobody had acknowledged: allowed. `rollback_ms` is set when rolled back: from the first
+    acknowledgement that is gone to the cut (to the last acknowledgement, if the client lived on).
+    """
+
+    verdict: Verdict
+    acknowledged: int
+    lost: int
+    missing: int
+    torn: int
+    stale: int
+    foreign: int
+    torn_in_flight: int
+    rollback_ms: float | None
+    reasons: tuple[str, ...]
+
+
+@dataclass(kw_only=True, slots=True)
+class _Account:
+    """Gathers what every observation says."""
+
+    tally: Tally
+    lost: set[int] = field(default_factory=set)
+    damages: dict[Damage, int] = field(default_factory=lambda: dict.fromkeys(Damage, 0))
+    torn_in_flight: int = 0
+    impossible: bool = False
+    reasons: list[str] = field(default_factory=list)
+
+    def add(self, what: str, windows: Iterable[Window], end: int) -> bool:
+        """Count one observation; returns whether it is right at the end."""
+        disjoint = union(windows)
+        self.tally.add(disjoint)
+        self.impossible |= not disjoint
+        if any(end in window for window in disjoint):
+            return True
+        if not disjoint:
+            self.reasons.append(f"{what}: no crash explains this")
+        return False
+
+    def blame(self, damage: Damage, what: str, lost: Iterable[int]) -> None:
+        """Record one broken block or name and the acknowledgements it breaks."""
+        self.damages[damage] += 1
+        self.lost.update(lost)
+        self.reasons.append(f"{what} ({damage})")
+
+
+def consult(ledger: Ledger, readback: Readback, *, cut_ms: float | None) -> Findings:
+    """What became of the ledger's promises; raises `UnreadableError` when the two do not fit."""
+    history = build_history(ledger, mode=readback.mode, trial=readback.trial)
+    account = _Account(tally=Tally(history.end))
+    if readback.directory_errno == _ENOENT:  # a past from before the load: no file is there
+        readback = replace(readback, directory_errno=None)
+    readback = _completed(history, readback)
+    for seen in readback.files:
+        name = history.names.get(seen.file)
+        if readback.directory_errno is not None:
+            break
+        if history.is_raw:
+            _account_region(account, history, name, seen)
+        else:
+            _account_file(account, history, name, seen)
+    for seen in readback.temporaries:
+        _account_temporary(account, history, history.names.get(seen.file), seen)
+    for unexpected in sorted(set(readback.unexpected) - _NOT_OURS):
+        account.add(f"{unexpected!r}, which the load never made", (), history.end)
+        account.blame(Damage.FOREIGN, f"{unexpected!r} is in the load's directory", ())
+    if readback.directory_errno is not None:
+        account.add("the load's directory", (), history.end)
+        what = f"the load's directory cannot be listed: errno {readback.directory_errno}"
+        account.blame(Damage.MISSING, what, history.acknowledged)
+    return _conclude(history, ledger, account, cut_ms)
+
+
+def _completed(history: History, readback: Readback) -> Readback:
+    """With the files that were looked for and are not there, or the regions that are all zeros."""
+    left_out = sorted(history.names.keys() - {seen.file for seen in readback.files})
+    if left_out and left_out[-1] >= readback.looked:
+        raise UnreadableError(f"the read-back did not look for file {left_out[-1]}")
+    files = [*readback.files, *(_left_out(history, file) for file in left_out)]
+    return replace(readback, files=tuple(files))
+
+
+def _left_out(history: History, file: int) -> FileSeen:
+    current = history.names[file].current
+    zeros = 1 + max(current.blocks) if history.is_raw and current is not None else 0
+    return FileSeen(
+        file=file,
+        name=f"region-{file}" if history.is_raw else f"f{file:05d}",
+        listed=False,
+        errno=None if history.is_raw else _ENOENT,
+        size_bytes=0,
+        blocks=((("zero",) * SECTORS),) * zeros,
+    )
+
+
+def _account_region(account: _Account, history: History, name: Name | None, seen: FileSeen) -> None:
+    region = name.current if name is not None else None
+    if region is None:  # never written to: nothing of this trial may be in it
+        region = Incarnation(seq=0, is_atomic=False)
+    if seen.errno is not None:
+        account.add(f"{seen.name}: errno {seen.errno}", (), history.end)
+        account.blame(Damage.MISSING, f"{seen.name} cannot be read", promises_of(region))
+        return
+    findings = examine_region(history, region, seen)
+    _account_blocks(account, history, seen, findings)
+
+
+def _account_file(account: _Account, history: History, name: Name | None, seen: FileSeen) -> None:
+    if name is None:
+        if seen.errno != _ENOENT or seen.listed:
+            account.add(f"{seen.name}, which was never made", (), history.end)
+            account.blame(Damage.FOREIGN, f"{seen.name} is there but was never made", ())
+        return
+    finding = examine_file(history, name, seen)
+    account.add(finding.what, finding.windows, history.end)
+    if finding.damage is not None:
+        account.blame(finding.damage, finding.what, finding.lost)
+    _blame_blocks(account, history, seen, finding.blocks)
+
+
+def _account_temporary(
+    account: _Account, history: History, name: Name | None, seen: FileSeen
+) -> None:
+    finding: FileFinding = examine_temporary(history, name, seen)
+    if not account.add(finding.what, finding.windows, history.end):
+        account.blame(finding.damage or Damage.STALE, finding.what, finding.lost)
+
+
+def _account_blocks(
+    account: _Account, history: History, seen: FileSeen, findings: tuple[BlockFinding, ...]
+) -> None:
+    for finding in findings:
+        account.add(f"{seen.name} block {finding.index}", (finding.window,), history.end)
+    _blame_blocks(account, history, seen, findings)
+
+
+def _blame_blocks(
+    account: _Account, history: History, seen: FileSeen, findings: tuple[BlockFinding, ...]
+) -> None:
+    for finding in findings:
+        if history.end in finding.window:
+            account.torn_in_flight += finding.is_mixed
+        elif finding.damage is not None:
+            what = f"{seen.name} block {finding.index} holds {finding.holds}"
+            account.blame(finding.damage, what, finding.lost)
+
+
+def _conclude(
+    history: History, ledger: Ledger, account: _Account, cut_ms: float | None
+) -> Findings:
+    moment = account.tally.last_common()
+    rollback_ms: float | None = None
+    if moment == history.end:
+        verdict = Verdict.INTACT
+    elif moment is not None:
+        verdict = Verdict.ROLLED_BACK
+        rollback_ms = _rollback_ms(ledger, moment, cut_ms)
+        gone = f"one crash {rollback_ms:.0f} ms before the cut explains everything that is there"
+        account.reasons.insert(0, gone)
+    else:
+        verdict = Verdict.CORRUPTED
+        if not account.impossible:
+            account.reasons.insert(0, "old and new are mixed: no single moment explains them")
+    more = len(account.reasons) - _REASONS_MAX
+    reasons = account.reasons[:_REASONS_MAX] + ([f"and {more} more"] if more > 0 else [])
+    reasons += [
+        f"operation {failure.seq} failed in the client: {failure.call}, errno {failure.errno}"
+        for failure in history.failures
+    ]
+    return Findings(
+        verdict=verdict,
+        acknowledged=len(history.acknowledged),
+        lost=len(account.lost),
+        missing=account.damages[Damage.MISSING],
+        torn=account.damages[Damage.TORN],
+        stale=account.damages[Damage.STALE],
+        foreign=account.damages[Damage.FOREIGN],
+        torn_in_flight=account.torn_in_flight,
+        rollback_ms=rollback_ms,
+        reasons=tuple(reasons),
+    )
+
+
+def _rollback_ms(ledger: Ledger, moment: int, cut_ms: float | None) -> float:
+    """From the first event that is gone to the cut, or to the last promise when that came later."""
+    last_promise_ms = max((e.t_ms for e in ledger.events if isinstance(e, Done)), default=0.0)
+    until_ms = max(last_promise_ms, cut_ms or 0.0)
+    return max(0.0, until_ms - ledger.events[moment].t_ms)

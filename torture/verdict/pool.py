@@ -1,0 +1,69 @@
+"""The pool's own verdict, from the imports that were tried and the pool's status."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torture.matrix.verdicts import Verdict
+from torture.record.evidence import Evidence, Step
+from torture.verdict.unreadable import UnreadableError
+from torture.verdict.zpool import PoolStatus, parse_import, parse_status
+
+_IMPORTS = (
+    (Step.POOL_IMPORT, ""),
+    (Step.POOL_IMPORT_M, "needed -m (without its log device)"),
+    (Step.POOL_IMPORT_REWIND, "needed -F (gave up its last transactions)"),
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PoolFinding:
+    """The pool's verdict; `summary` is for a table, `reasons` are for a reader."""
+
+    verdict: Verdict
+    summary: str
+    reasons: tuple[str, ...] = ()
+
+
+def judge_pool(evidence: Evidence) -> PoolFinding:
+    """Score the pool; raises `UnreadableError` when the evidence does not tell.
+
+    Intact when a plain import gives a pool without errors. Repaired when the import had to give
+    something up (what that cost is for the data's verdict to say) or a device erred and ZFS healed
+    it. Corrupted when ZFS itself counts data it cannot give back. Lost when no import works.
+    """
+    refusals: list[str] = []
+    for step, needed in _IMPORTS:
+        output = evidence.output(step)
+        if output is None:
+            raise UnreadableError(f"{step} was never tried")
+        result = parse_import(output)
+        if result.imported:
+            return _judge_status(evidence, needed, [*refusals, *filter(None, [result.reason])])
+        refusals.append(f"{step}: {result.reason}")
+    return PoolFinding(
+        verdict=Verdict.POOL_LOST, summary="cannot be imported", reasons=tuple(refusals)
+    )
+
+
+def _judge_status(evidence: Evidence, needed: str, reasons: list[str]) -> PoolFinding:
+    output = evidence.output(Step.POOL_STATUS)
+    if output is None:
+        raise UnreadableError("the pool was imported, but its status was never asked for")
+    status = parse_status(output)
+    summary = ", ".join(part for part in (status.summary, needed) if part)
+    return PoolFinding(
+        verdict=_verdict(status, needed),
+        summary=summary,
+        reasons=(*reasons, f"pool: {summary}") if needed or _erred(status) else tuple(reasons),
+    )
+
+
+def _verdict(status: PoolStatus, needed: str) -> Verdict:
+    if status.data_errors or status.state not in ("ONLINE", "DEGRADED"):
+        return Verdict.CORRUPTED
+    return Verdict.REPAIRED if needed or _erred(status) else Verdict.INTACT
+
+
+def _erred(status: PoolStatus) -> bool:
+    return bool(status.data_errors or status.device_errors or status.unhealthy_devices)

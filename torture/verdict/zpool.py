@@ -1,0 +1,145 @@
+"""`zpool import` (text) and `zpool status -j` (JSON): whether the pool came back, and whole.
+
+Sources: OpenZFS 2.3 `cmd/zpool/zpool_main.c` and `lib/libzfs/libzfs_pool.c`. A successful import
+prints nothing (with -F: `Pool ... returned to its state as of ...`), so its proof is the exit code.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from torture.record.evidence import ToolOutput
+from torture.verdict.fsck import exit_code_of, lines_of, refuse_faults_of_ours, unreadable
+
+_CANNOT = "cannot import '"
+_OURS = (
+    "no such pool available",
+    "no such pool or dataset",
+    "previously in use from another system",
+    "pool is imported on",
+    "is already created/imported",
+    "with that name already exists",
+    "already in use",
+    "unsupported ZFS version",
+    "not supported by this system",
+    "module cannot be auto-loaded",
+    "modules are not loaded",
+    "multihost",
+)
+"""Reasons of ours. `no such pool` among them: a cut does not wipe all four labels of a disk, so
+its disks were not there; the trial says nothing about the data."""
+_MISSING_LOG = "use '-m' to import the pool anyway"
+_REWINDABLE = "Recovery is possible, but will result in some data loss"
+_REWOUND = "returned to its state as of"
+_HEALTHY = "ONLINE"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ImportResult:
+    """One attempt. `reason` is what it said when refused, or what it gave up when it rewound."""
+
+    imported: bool
+    reason: str = ""
+    missing_log: bool = False
+    rewindable: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PoolStatus:
+    """The pool's state, errors in files or volumes, and errors that devices made."""
+
+    state: str
+    data_errors: int
+    device_errors: int
+    unhealthy_devices: tuple[str, ...]
+    status: str = ""
+
+    @property
+    def summary(self) -> str:
+        """In a few words."""
+        parts = [self.state]
+        if self.data_errors:
+            parts.append(f"{self.data_errors} data errors")
+        if self.device_errors:
+            parts.append(f"{self.device_errors} device errors")
+        if self.unhealthy_devices:
+            parts.append("not online: " + ", ".join(self.unhealthy_devices))
+        return ", ".join(parts)
+
+
+def parse_import(output: ToolOutput) -> ImportResult:
+    """Whether an import succeeded; raises `UnreadableError` when that cannot be told."""
+    code = exit_code_of(output)
+    lines = lines_of(output)
+    text = "\n".join(lines)
+    if code == 0:
+        if _CANNOT in text:
+            raise unreadable(output, "it succeeded, yet says that it cannot import")
+        rewound = (line for line in lines if _REWOUND in line or "Discarded" in line)
+        return ImportResult(imported=True, reason="; ".join(rewound))
+    refuse_faults_of_ours(output)
+    for fault in _OURS:
+        if fault in text:
+            raise unreadable(output, fault)
+    refusal = next((line for line in lines if line.startswith(_CANNOT) and "': " in line), None)
+    if refusal is None:
+        raise unreadable(output, "it does not say why")
+    return ImportResult(
+        imported=False,
+        reason=refusal.split("': ", 1)[1],
+        missing_log=_MISSING_LOG in text,
+        rewindable=_REWINDABLE in text,
+    )
+
+
+def parse_status(output: ToolOutput) -> PoolStatus:
+    """The pool's status from `zpool status -j`; raises `UnreadableError` when it cannot be told."""
+    if exit_code_of(output) != 0:
+        raise unreadable(output, "it failed")
+    try:
+        (pool,) = json.loads(output.stdout)["pools"].values()
+        devices = tuple(_devices(pool))
+        return PoolStatus(
+            state=str(pool["state"]),
+            data_errors=max(_count(pool["error_count"]), _scan_errors(pool)),
+            device_errors=sum(_device_errors(device) for _, device in devices),
+            unhealthy_devices=tuple(
+                f"{name} {device['state']}"
+                for name, device in devices
+                if device["state"] != _HEALTHY
+            ),
+            status=str(pool.get("status", "")).strip(),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise unreadable(output, f"no status of one pool: {error!r}") from error
+
+
+def _devices(pool: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every device and group of the pool, by name; `logs` stand beside `vdevs`."""
+    waiting = [pool["vdevs"], pool.get("logs", {}), pool.get("special", {})]
+    while waiting:
+        for name, device in waiting.pop().items():
+            yield name, device
+            waiting.append(device.get("vdevs", {}))
+
+
+def _device_errors(device: dict[str, Any]) -> int:
+    if device.get("vdevs"):  # a group repeats the errors of what is in it
+        return 0
+    kinds = ("read_errors", "write_errors", "checksum_errors")
+    return sum(_count(device[kind]) for kind in kinds if kind in device)
+
+
+def _scan_errors(pool: dict[str, Any]) -> int:
+    return _count(pool.get("scan_stats", {}).get("errors", "0"))
+
+
+def _count(value: str | int) -> int:
+    """A count as zpool prints it: whole below 1024, then `1.50K`, `2M`, ..."""
+    text = str(value)
+    scale: int = "KMGTPE".index(text[-1]) + 1 if text[-1:].isalpha() else 0
+    number = text[:-1] if text[-1:].isalpha() else text
+    return round(float(number) * float(1024**scale))

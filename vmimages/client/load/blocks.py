@@ -1,0 +1,98 @@
+"""The codec of self-describing blocks: every 512-byte sector says whose it is.
+
+A disk may tear a 4096-byte block at any sector, return an older one, another file's or nothing, so
+each sector carries enough to tell these apart: trial, file, sequence number of the operation that
+wrote it, place (block, sector) and a checksum over all of that and the filler.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import zlib
+
+BLOCK_BYTES = 4096
+SECTOR_BYTES = 512
+SECTORS = BLOCK_BYTES // SECTOR_BYTES
+
+_HEADER = struct.Struct("<8sQQQII")
+_CHECKSUM = struct.Struct("<I")
+_MAGIC = b"PWRCUT\x01\n"
+_FILLER_BYTES = SECTOR_BYTES - _HEADER.size - _CHECKSUM.size
+_ZERO_SECTOR = bytes(SECTOR_BYTES)
+_ZERO_BLOCK = bytes(BLOCK_BYTES)
+_POOL_BYTES = 65536
+
+TYPE_CHECKING = False  # `typing` itself is one of the slow imports
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    Sector: TypeAlias = int | str
+    Block: TypeAlias = int | str | list[int | str]
+
+
+class Encoder:
+    """Makes blocks of one trial; filler is cut from one random pool, as randomness is slow."""
+
+    __slots__ = ("_pool", "_trial")
+
+    def __init__(self, trial: int) -> None:
+        self._trial = trial
+        self._pool = os.urandom(_POOL_BYTES)
+
+    def block(self, *, file: int, seq: int, index: int) -> bytes:
+        """The 4096 bytes that operation `seq` writes at block `index` of `file`."""
+        parts = []
+        for sector in range(SECTORS):
+            start = (seq * 7919 + index * 521 + sector * 4099) % (_POOL_BYTES - _FILLER_BYTES)
+            body = (
+                _HEADER.pack(_MAGIC, self._trial, file, seq, index, sector)
+                + self._pool[start : start + _FILLER_BYTES]
+            )
+            parts.append(body)
+            parts.append(_CHECKSUM.pack(zlib.crc32(body)))
+        return b"".join(parts)
+
+
+def decode_sector(data: bytes, *, trial: int, file: int, index: int, sector: int) -> Sector:
+    """What a sector turned out to be.
+
+    Its sequence number when it is valid and in its place; else `zero`, `garbage` (no magic or a
+    wrong checksum), `partial` (cut short by the end of the file) or
+    `foreign:<trial>:<file>:<block>:<sector>:<seq>`: a valid sector that belongs somewhere else.
+    """
+    if len(data) < SECTOR_BYTES:
+        return "partial"
+    if data == _ZERO_SECTOR:
+        return "zero"
+    if not data.startswith(_MAGIC):
+        return "garbage"
+    (checksum,) = _CHECKSUM.unpack_from(data, SECTOR_BYTES - _CHECKSUM.size)
+    if zlib.crc32(data[: -_CHECKSUM.size]) != checksum:
+        return "garbage"
+    _, of_trial, of_file, seq, of_index, of_sector = _HEADER.unpack_from(data)
+    if (of_trial, of_file, of_index, of_sector) != (trial, file, index, sector):
+        return f"foreign:{of_trial}:{of_file}:{of_index}:{of_sector}:{seq}"
+    return int(seq)
+
+
+def decode_block(data: bytes, *, trial: int, file: int, index: int) -> Block:
+    """What a block turned out to be: one sector's answer if all agree, else a list of them.
+
+    `data` is up to 4096 bytes; sectors wholly behind the end of the file are left out of the list.
+    """
+    if data == _ZERO_BLOCK:
+        return "zero"
+    sectors = [
+        decode_sector(
+            data[start : start + SECTOR_BYTES],
+            trial=trial,
+            file=file,
+            index=index,
+            sector=start // SECTOR_BYTES,
+        )
+        for start in range(0, len(data), SECTOR_BYTES)
+    ]
+    if len(sectors) == SECTORS and len(set(sectors)) == 1:
+        return sectors[0]
+    return sectors

@@ -1,0 +1,141 @@
+"""The ledger's channel: JSON lines to the host over a virtio-serial port, and its replies.
+
+Each line that says `begin` or `done` is answered by the host with the sequence number on a line of
+its own, once the host has it; a writer goes on only then. So whatever a client did, the host knew
+that it might, and whatever a client was promised, the host knows.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+
+from .plan import Operation
+
+REPLY_WAIT_S = 60.0
+"""How long a writer waits for the host; it is much longer than the host ever takes."""
+_NO_HOST_WAIT_S = 10.0
+"""How long a port may read as closed: virtio-serial does so until the host has connected."""
+_NO_HOST_POLL_S = 0.02
+HELLO_SEQ = 0
+
+
+class HostGoneError(Exception):
+    """The host did not answer in time, or closed the channel."""
+
+
+def open_port(path: str) -> int:
+    """A descriptor of the port, for reading and writing; raises `OSError`."""
+    return os.open(path, os.O_RDWR | os.O_CLOEXEC)
+
+
+class Channel:
+    """Sends events in the order of their sequence numbers, and wakes who waits for a reply."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._lock = threading.Lock()
+        self._seq = HELLO_SEQ
+        self._waiting: dict[int, threading.Event] = {}
+        self._closed = threading.Event()
+        self.stopping = threading.Event()
+        threading.Thread(target=self._listen, name="replies", daemon=True).start()
+
+    def hello(self, **facts: object) -> None:
+        """Tell the host that the load begins, and wait until it knows."""
+        with self._lock:
+            heard = self._expect(HELLO_SEQ)
+            self._send({"event": "hello", "seq": HELLO_SEQ, **facts})
+        self._wait(HELLO_SEQ, heard)
+
+    def begin(self, writer: int, operation: Operation) -> int:
+        """Announce a writer's first operation; returns its sequence number once the host has it."""
+        with self._lock:
+            event = self._announcement(writer, operation)
+            seq = self._seq
+            heard = self._expect(seq)
+            self._send({"event": "begin", **event})
+        self._wait(seq, heard)
+        return seq
+
+    def done(self, writer: int, seq: int, following: Operation | None) -> int:
+        """Say that `seq` is done and announce what follows, in one line and one round trip.
+
+        Returns the following operation's sequence number (0 without one).
+        """
+        with self._lock:
+            event: dict[str, object] = {"event": "done", "seq": seq}
+            next_seq = 0
+            if following is not None:
+                event["next"] = self._announcement(writer, following)
+                next_seq = self._seq
+            heard = self._expect(seq)
+            self._send(event)
+        self._wait(seq, heard)
+        return next_seq
+
+    def tell(self, **event: object) -> None:
+        """Send an event that nobody waits for (`failed`, `end`)."""
+        with self._lock:
+            self._send(event)
+
+    def _announcement(self, writer: int, operation: Operation) -> dict[str, object]:
+        # The number is drawn under the lock that also orders the lines: they agree.
+        self._seq += 1
+        return {
+            "seq": self._seq,
+            "writer": writer,
+            "op": operation.kind,
+            "file": operation.file,
+            "blocks": operation.blocks,
+            "size": operation.size_blocks,
+            "sync": operation.sync,
+        }
+
+    def _expect(self, seq: int) -> threading.Event:
+        heard = self._waiting[seq] = threading.Event()
+        if self._closed.is_set():  # the listener has gone round already
+            heard.set()
+        return heard
+
+    def _wait(self, seq: int, heard: threading.Event) -> None:
+        answered = heard.wait(REPLY_WAIT_S)
+        self._waiting.pop(seq, None)
+        if not answered or self._closed.is_set():
+            self.stopping.set()
+            raise HostGoneError(f"no reply to {seq}")
+
+    def _send(self, event: dict[str, object]) -> None:
+        event["guest_ms"] = time.monotonic_ns() // 1_000_000
+        left = json.dumps(event, separators=(",", ":")).encode() + b"\n"
+        while left:
+            left = left[os.write(self._descriptor, left) :]
+
+    def _listen(self) -> None:
+        rest = b""
+        silent_since: float | None = None
+        while silent_since is None or time.monotonic() - silent_since < _NO_HOST_WAIT_S:
+            try:
+                data = os.read(self._descriptor, 4096)
+            except OSError:
+                data = b""
+            if not data:
+                silent_since = silent_since or time.monotonic()
+                time.sleep(_NO_HOST_POLL_S)
+                continue
+            silent_since = None
+            *lines, rest = (rest + data).split(b"\n")
+            for line in lines:
+                self._hear(line.strip())
+        self._closed.set()
+        self.stopping.set()
+        for heard in list(self._waiting.values()):
+            heard.set()
+
+    def _hear(self, line: bytes) -> None:
+        if line == b"stop":
+            self.stopping.set()
+        elif line.isdigit() and (heard := self._waiting.get(int(line))):
+            heard.set()

@@ -1,0 +1,126 @@
+"""`load read`: look at every file or region, and say what is there. Judges nothing."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from .blocks import BLOCK_BYTES, decode_block
+from .plan import busy_files, keepsakes
+from .storage import TEMPORARY_SUFFIX, file_name
+
+TYPE_CHECKING = False  # `typing` is slow to import in the guest
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .blocks import Block
+
+_BLOCKS_BEYOND_MAX = 16
+"""A file longer than the load ever makes is read this much further, no more."""
+
+
+def run(job: dict[str, Any]) -> dict[str, Any]:
+    """Read back what a write job (the same dictionary) left; errors of reading are observations.
+
+    The answer holds `files` and `temporaries` (each: file, name, listed, and errno or size in bytes
+    and blocks; a block is as `decode_block` says, or `errno:<number>`), `unexpected` names, `looked`
+    (how many files or regions were looked for; what is not in `files` is not there, or all zeros),
+    and `complete`, which is true and last.
+    """
+    looked = keepsakes(job).stop
+    answer: dict[str, Any] = {"mode": job["mode"], "trial": job["trial"], "looked": looked}
+    if job["mode"] == "raw":
+        answer |= {"files": _read_regions(job), "temporaries": [], "unexpected": []}
+    else:
+        answer |= _read_directory(job)
+    answer["complete"] = True
+    return answer
+
+
+def _read_directory(job: dict[str, Any]) -> dict[str, Any]:
+    try:
+        listed = set(os.listdir(job["directory"]))  # noqa: PTH208 - pathlib is slow to import
+    except OSError as error:
+        return {
+            "files": [],
+            "temporaries": [],
+            "unexpected": [],
+            "directory_errno": error.errno,
+        }
+    busy = {file_name(file): file for file in busy_files(job)}
+    kept = {file_name(file): file for file in keepsakes(job)}
+    names = busy | {name: kept[name] for name in sorted(listed & kept.keys())}
+    temporaries = {name + TEMPORARY_SUFFIX: file for name, file in busy.items()}
+    return {
+        "files": [_read_file(job, name, file, name in listed) for name, file in names.items()],
+        "temporaries": [
+            _read_file(job, name, file, True)
+            for name, file in temporaries.items()
+            if name in listed
+        ],
+        "unexpected": sorted(listed - names.keys() - temporaries.keys()),
+    }
+
+
+def _read_file(job: dict[str, Any], name: str, file: int, listed: bool) -> dict[str, Any]:
+    seen: dict[str, Any] = {"file": file, "name": name, "listed": listed}
+    try:
+        descriptor = os.open(f"{job['directory']}/{name}", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        return seen | {"errno": error.errno}
+    try:
+        size = os.fstat(descriptor).st_size
+        longest = (job["blocks_per_file_max"] + _BLOCKS_BEYOND_MAX) * BLOCK_BYTES
+        blocks = _read_blocks(descriptor, job["trial"], file, 0, min(size, longest))
+        return seen | {"size": size, "blocks": blocks}
+    except OSError as error:
+        return seen | {"errno": error.errno}
+    finally:
+        os.close(descriptor)
+
+
+def _read_regions(job: dict[str, Any]) -> list[dict[str, Any]]:
+    length = job["blocks_per_file_max"] * BLOCK_BYTES
+    files = range(keepsakes(job).stop)
+    seen = []
+    try:
+        descriptor = os.open(job["device"], os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        return [
+            {"file": file, "name": f"region-{file}", "listed": True, "errno": error.errno}
+            for file in files
+        ]
+    for file in files:
+        blocks = _read_blocks(descriptor, job["trial"], file, file * length, length)
+        if all(block == "zero" for block in blocks):
+            continue
+        seen.append(
+            {
+                "file": file,
+                "name": f"region-{file}",
+                "listed": True,
+                "size": length,
+                "blocks": blocks,
+            }
+        )
+    os.close(descriptor)
+    return seen
+
+
+def _read_blocks(descriptor: int, trial: int, file: int, start: int, length: int) -> list[Block]:
+    try:
+        data = os.pread(descriptor, length, start)
+    except OSError:
+        data = b""
+    blocks: list[Block] = []
+    for index in range((length + BLOCK_BYTES - 1) // BLOCK_BYTES):
+        offset = index * BLOCK_BYTES
+        block = data[offset : offset + BLOCK_BYTES]
+        if len(block) < min(BLOCK_BYTES, length - offset):  # somewhere it fails: find out where
+            try:
+                block = os.pread(descriptor, min(BLOCK_BYTES, length - offset), start + offset)
+            except OSError as error:
+                blocks.append(f"errno:{error.errno or errno.EIO}")
+                continue
+        blocks.append(decode_block(block, trial=trial, file=file, index=index))
+    return blocks

@@ -1,0 +1,137 @@
+"""How an operation is carried out, on files in a directory or on regions of a bare device."""
+
+from __future__ import annotations
+
+import os
+
+from . import plan
+from .blocks import BLOCK_BYTES, Encoder
+from .plan import Operation
+
+TEMPORARY_SUFFIX = ".tmp"
+
+
+def file_name(file: int) -> str:
+    """The name of a file in the load's directory."""
+    return f"f{file:05d}"
+
+
+class Storage:
+    """What both kinds share; `step` names the system call under way, for reports of failures."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder = encoder
+        self.step = ""
+
+    def perform(self, operation: Operation, seq: int) -> None:
+        """Carry out an operation; returns once it is as durable as promised; raises `OSError`."""
+        raise NotImplementedError
+
+    def _write_blocks(self, descriptor: int, operation: Operation, seq: int, base: int) -> None:
+        self.step = "pwrite"
+        for first, count in _runs(operation.blocks):
+            data = b"".join(
+                self._encoder.block(file=operation.file, seq=seq, index=index)
+                for index in range(first, first + count)
+            )
+            offset = base + first * BLOCK_BYTES
+            while data:
+                written = os.pwrite(descriptor, data, offset)
+                data, offset = data[written:], offset + written
+
+    def _sync(self, descriptor: int, how: str) -> None:
+        self.step = how
+        if how == "fdatasync":
+            os.fdatasync(descriptor)
+        else:
+            os.fsync(descriptor)
+
+
+class FileStorage(Storage):
+    """Files in one directory; each stays open, so that writeback errors reach its next fsync."""
+
+    def __init__(self, encoder: Encoder, directory: str) -> None:
+        super().__init__(encoder)
+        self._directory = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._open_files: dict[int, int] = {}
+
+    def perform(self, operation: Operation, seq: int) -> None:
+        """Carry out an operation; returns once it is as durable as promised; raises `OSError`."""
+        name = file_name(operation.file)
+        match operation.kind:
+            case plan.CREATE:
+                self._fill_new(name, operation, seq)
+                self._sync(self._directory, "fsync")
+            case plan.REPLACE:
+                self._close(operation.file)
+                self._fill_new(name + TEMPORARY_SUFFIX, operation, seq)
+                self._rename(name + TEMPORARY_SUFFIX, name)
+                self._sync(self._directory, "fsync")
+            case plan.UNLINK:
+                self._close(operation.file)
+                self.step = "unlink"
+                os.unlink(name, dir_fd=self._directory)
+                self._sync(self._directory, "fsync")
+            case plan.DSYNC:
+                descriptor = self._open(name, os.O_WRONLY | os.O_DSYNC)
+                try:
+                    self._write_blocks(descriptor, operation, seq, 0)
+                finally:
+                    os.close(descriptor)
+            case plan.SCRIBBLE:
+                self._write_blocks(self._open_files[operation.file], operation, seq, 0)
+            case _:
+                descriptor = self._open_files[operation.file]
+                self._write_blocks(descriptor, operation, seq, 0)
+                self._sync(descriptor, operation.sync)
+
+    def _fill_new(self, name: str, operation: Operation, seq: int) -> None:
+        descriptor = self._open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+        self._open_files[operation.file] = descriptor
+        self._write_blocks(descriptor, operation, seq, 0)
+        self._sync(descriptor, "fsync")
+
+    def _open(self, name: str, flags: int) -> int:
+        self.step = "open"
+        return os.open(name, flags | os.O_CLOEXEC, 0o644, dir_fd=self._directory)
+
+    def _rename(self, old: str, new: str) -> None:
+        self.step = "rename"
+        os.rename(old, new, src_dir_fd=self._directory, dst_dir_fd=self._directory)
+
+    def _close(self, file: int) -> None:
+        # Errors of scribbles are dropped with the file: nobody was promised those.
+        descriptor = self._open_files.pop(file)
+        self.step = "close"
+        os.close(descriptor)
+
+
+class RawStorage(Storage):
+    """Regions of a bare device, one a file number, each `blocks_max` blocks long."""
+
+    def __init__(self, encoder: Encoder, device: str, blocks_max: int) -> None:
+        super().__init__(encoder)
+        self._region_bytes = blocks_max * BLOCK_BYTES
+        self._plain = os.open(device, os.O_RDWR | os.O_CLOEXEC)
+        self._synchronous = os.open(device, os.O_RDWR | os.O_DSYNC | os.O_CLOEXEC)
+
+    def perform(self, operation: Operation, seq: int) -> None:
+        """Carry out an operation; returns once it is as durable as promised; raises `OSError`."""
+        base = operation.file * self._region_bytes
+        if operation.kind == plan.DSYNC:
+            self._write_blocks(self._synchronous, operation, seq, base)
+            return
+        self._write_blocks(self._plain, operation, seq, base)
+        if operation.kind != plan.SCRIBBLE:
+            self._sync(self._plain, "fdatasync")
+
+
+def _runs(blocks: tuple[int, ...]) -> list[tuple[int, int]]:
+    """Ascending block numbers as (first, count) of consecutive ones."""
+    runs: list[tuple[int, int]] = []
+    for block in blocks:
+        if runs and block == sum(runs[-1]):
+            runs[-1] = (runs[-1][0], runs[-1][1] + 1)
+        else:
+            runs.append((block, 1))
+    return runs
