@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from torture.campaign.executor import Campaign
@@ -15,7 +17,10 @@ _POLL_S = 1.0
 
 
 def test_cell_keeps_its_promise(
-    cell: Cell, campaign: Campaign, progress: Progress, record_property: pytest.RecordProperty
+    cell: Cell,
+    campaign: Campaign,
+    progress: Progress,
+    record_property: Callable[[str, object], None],
 ) -> None:
     """Fails when a trial is worse than promised, or when none of the cell's trials was conclusive."""
     with progress.shown():

@@ -103,8 +103,8 @@ def examine_temporary(history: History, name: Name | None, seen: FileSeen) -> Fi
         if seen.size_bytes <= longest and held <= {"zero", "partial", made.seq}:
             last = history.end if binding.durable is None else binding.durable
             windows.append(Window(binding.begin + 1, last))
-            if binding.promise is not None and made.seq in held:
-                lost.add(binding.promise)
+            if binding.promise is not None:
+                lost = {binding.promise}  # the last rename it can be of
     return FileFinding(
         what=f"{seen.name}, a temporary file, is still there",
         windows=tuple(windows),

@@ -68,9 +68,7 @@ def _record(scratch: Path, case: str, step: Step, *argv: str) -> None:
     _store(case, output, "the tool itself, on an image file")
 
 
-def _run(
-    scratch: Path, *argv: str, said: str | None = None
-) -> subprocess.CompletedProcess[str]:
+def _run(scratch: Path, *argv: str, said: str | None = None) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         argv,
         cwd=scratch,

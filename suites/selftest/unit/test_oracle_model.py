@@ -131,7 +131,9 @@ class Reference:
 
     def crash(self, dice: random.Random) -> dict[str, Any]:
         """What the read-back finds after a crash at this moment."""
-        files = [_observe(file, dice.choice(self.alternatives(file)), dice) for file in range(FILES)]
+        files = [
+            _observe(file, dice.choice(self.alternatives(file)), dice) for file in range(FILES)
+        ]
         temporaries = []
         for file, op in self.temporaries.items():
             if dice.random() < 0.5:
