@@ -8,6 +8,7 @@ import pytest
 
 from torture.campaign.executor import Campaign
 from torture.campaign.progress import Progress
+from torture.errors import HarnessError
 from torture.matrix.cells import Cell
 from torture.matrix.promises import Promise, promise_of
 from torture.matrix.verdicts import Verdict
@@ -23,9 +24,15 @@ def test_cell_keeps_its_promise(
     record_property: Callable[[str, object], None],
 ) -> None:
     """Fails when a trial is worse than promised, or when none of the cell's trials was conclusive."""
-    with progress.shown():
-        while not campaign.wait_for(cell, timeout_s=_POLL_S):
-            progress.beat()
+    refusal = ""
+    try:
+        with progress.shown():
+            while not campaign.wait_for(cell, timeout_s=_POLL_S):
+                progress.beat()
+    except HarnessError as error:
+        refusal = str(error)
+    if refusal:
+        pytest.fail(f"the run cannot go on: {refusal}", pytrace=False)
     records = campaign.records_of(cell)
     for verdict in Verdict:
         record_property(verdict, sum(record.verdict is verdict for record in records))

@@ -109,7 +109,7 @@ class CrewMember:
         self.kill()
         said = self.log.read_text(errors="replace").strip().splitlines()[-6:]
         why = "\n".join(said) or "it said nothing"
-        refused = any("unshare" in line and "not permitted" in line for line in said)
+        refused = any(line.startswith("unshare: ") for line in said)
         hint = USER_NAMESPACES_HINT if refused else f"read {self.log}"
         return HarnessError(f"a worker died: {why}", hint=hint)
 

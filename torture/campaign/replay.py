@@ -6,9 +6,9 @@ from pathlib import Path
 
 from torture.campaign.executor import Campaign, Keep
 from torture.campaign.run import Run
-from torture.lab.images.cache import cache_root
 from torture.lab.lab import Boot, LabSettings
 from torture.lab.scratch import Scratch
+from torture.lab.warm import warm_directory
 from torture.record.specs import TrialSpec
 from torture.record.trials import TrialRecord
 
@@ -20,7 +20,7 @@ def replay(spec: TrialSpec, *, results: Path, boot: Boot) -> tuple[TrialRecord, 
 
     Raises `HarnessError` when no worker can work.
     """
-    lab = LabSettings(boot=boot, cache=cache_root())
+    lab = LabSettings(boot=boot, warm_states=warm_directory())
     scratch = Scratch()
     scratch.remove_abandoned()
     options = {"replay_of": spec.trial}

@@ -39,7 +39,7 @@ class WorkerOrders:
             "accelerator": self.lab.accelerator,
             "network": self.lab.network,
             "libvirt_uri": self.lab.libvirt_uri,
-            "cache": str(self.lab.cache),
+            "warm_states": str(self.lab.warm_states),
         }
 
     @classmethod
@@ -53,7 +53,7 @@ class WorkerOrders:
                 accelerator=data["accelerator"] and Accelerator(data["accelerator"]),
                 network=data["network"] and NetworkKind(data["network"]),
                 libvirt_uri=data["libvirt_uri"],
-                cache=Path(data["cache"]),
+                warm_states=Path(data["warm_states"]),
             ),
         )
 

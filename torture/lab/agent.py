@@ -14,6 +14,8 @@ from torture.errors import DeadlineExceeded, HarnessError
 _AGENT_ANSWER_S = 15
 """An agent that works answers in well under a second, even under emulation."""
 
+_DEATH_GRACE_S = 1.0
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Completed:
@@ -56,10 +58,17 @@ class Agent:
         try:
             answer = libvirt_qemu.qemuAgentCommand(self._domain, json.dumps(request), timeout_s, 0)
         except libvirt.libvirtError as error:
-            self._raise_if_dead()
+            self._raise_if_dying()
             kind = DeadlineExceeded if "agent" in str(error).lower() else HarnessError
             raise kind(f"the guest agent of {self._vm} failed at {command}: {error}") from error
         return json.loads(answer)["return"]
+
+    def _raise_if_dying(self) -> None:
+        """The agent's socket closes a moment before QEMU, or the console, says why."""
+        end = time.monotonic() + _DEATH_GRACE_S
+        while time.monotonic() < end:
+            self._raise_if_dead()
+            time.sleep(0.05)
 
     def wait_until_up(self, *, deadline_s: float) -> None:
         """Return once the agent answers a ping; raises `DeadlineExceeded`."""
@@ -69,7 +78,6 @@ class Agent:
                 self.call("guest-ping", timeout_s=1)
                 return
             except HarnessError:
-                self._raise_if_dead()
                 if time.monotonic() > end:
                     raise DeadlineExceeded(
                         f"the guest agent of {self._vm} did not answer within {deadline_s:g} s"

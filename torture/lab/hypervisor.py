@@ -66,8 +66,10 @@ def connect(*, root: Path, uri: str | None = None) -> Any:
         uri = f"qemu:///embed?root={root}"
     _start_event_loop()
     try:
-        return libvirt.open(uri)
+        connection = libvirt.open(uri)
+        connection.getVersion()  # looks for the emulator
     except libvirt.libvirtError as error:
         raise HarnessError(
-            f"libvirt does not open {uri}: {error}", hint="tools/doctor says what is missing"
+            f"libvirt does not work with {uri}: {error}", hint="tools/doctor says what is missing"
         ) from error
+    return connection

@@ -41,7 +41,8 @@ class LabSettings:
     accelerator: Accelerator | None = None
     network: NetworkKind | None = None
     libvirt_uri: str | None = None
-    cache: Path
+    warm_states: Path
+    """Folder of saved machine states."""
 
 
 class Lab:
@@ -61,7 +62,7 @@ class Lab:
         self.network.set_up()
         self._connection = connect(root=self._root, uri=settings.libvirt_uri)
         self._warm = WarmStates(
-            directory=settings.cache / "warm",
+            directory=settings.warm_states,
             connection=self._connection,
             libvirt_root=self._root,
         )

@@ -16,8 +16,8 @@ from torture.lab.deadlines import truth, wait_for
 from torture.lab.domains import Disk, MachineSpec, disk_xml, domain_xml
 
 _GONE_DEADLINE_S = 30
-_KERNEL_IS_DEAD = re.compile(r"Kernel panic|Oops:|BUG: unable|Attempted to kill init")
-_CONSOLE_TAIL_LINES = 12
+_KERNEL_IS_DEAD = re.compile(r"Kernel panic|Oops:|BUG: |Attempted to kill init")
+_LINES = 12
 
 
 class Machine:
@@ -35,6 +35,11 @@ class Machine:
     def name(self) -> str:
         """The domain's name, which is the machine's role."""
         return self.spec.name
+
+    @property
+    def qemu_pid(self) -> int | None:
+        """The process id of its QEMU, None when it has none."""
+        return self._qemu_pid
 
     @property
     def agent(self) -> Agent:
@@ -130,25 +135,22 @@ class Machine:
 
     def raise_if_dead(self) -> None:
         """Raise `HarnessError`, with the end of the console, when QEMU or the guest's kernel died."""
-        tail = self.console_tail()
-        if not self.is_alive():
-            how = "its QEMU is gone"
-        elif _KERNEL_IS_DEAD.search(tail):
-            how = "its kernel crashed"
-        else:
+        console = self._console()
+        crash = _KERNEL_IS_DEAD.search(console)
+        if self.is_alive() and crash is None:
             return
+        how = "its QEMU is gone" if crash is None else "its kernel crashed"
+        words = console[crash.start() :].splitlines() if crash else console.splitlines()[-_LINES:]
         raise HarnessError(
-            f"{self.name} stopped by itself: {how}; its console ends with\n{tail}",
+            f"{self.name} stopped by itself: {how}; its console says\n" + "\n".join(words[:_LINES]),
             hint=f"read {self.spec.console_log}",
         )
 
-    def console_tail(self) -> str:
-        """The last lines the guest printed on its serial console."""
+    def _console(self) -> str:
         try:
-            text = self.spec.console_log.read_text(errors="replace")
+            return self.spec.console_log.read_text(errors="replace")
         except OSError:
             return ""
-        return "\n".join(text.splitlines()[-_CONSOLE_TAIL_LINES:])
 
     def run(self, *argv: str, deadline_s: float, stdin: str = "") -> Completed:
         """Run a command in the guest; its exit code is the caller's to read."""

@@ -14,6 +14,13 @@ import subprocess
 
 from torture.errors import HarnessError
 
+# libvirt keeps some state outside of its root, which is neither ours nor, without privileges, writable
+_PRIVATE_STATE = """\
+mkdir -p /run/libvirt 2>/dev/null
+mount -t tmpfs none /run/libvirt 2>/dev/null || mount -t tmpfs none /run
+exec "$@"
+"""
+
 _TOOLS = ("setpriv", "unshare", "tini")
 USER_NAMESPACES_HINT = (
     "run as root, or allow user namespaces: sudo sysctl -w kernel.unprivileged_userns_clone=1 "
@@ -34,7 +41,7 @@ def caged(argv: tuple[str, ...]) -> tuple[str, ...]:
         "setpriv", "--pdeathsig", "KILL", "--",
         "unshare", *user, "--net", "--mount", "--pid", "--fork", "--kill-child=KILL",
         "--mount-proc", "--",
-        "tini", "-s", "--", *argv,
+        "tini", "-s", "--", "sh", "-c", _PRIVATE_STATE, "cage", *argv,
     )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from torture.errors import HarnessError
 
 _LOCK = "owner.lock"
 _ENOUGH_MEMORY_BYTES = 6 * 1024**3
+_FREE_BYTES_MIN = 512 * 1024**2
 _SHARED_MEMORY = Path("/dev/shm")
 
 
@@ -45,6 +46,12 @@ class Scratch:
         """
         path = self.home / name
         with self._exclusively():
+            if (free := shutil.disk_usage(self.home).free) < _FREE_BYTES_MIN:
+                raise HarnessError(
+                    f"only {free // 1024**2} MiB are free in {self.home}, disks need at least "
+                    f"{_FREE_BYTES_MIN // 1024**2} MiB",
+                    hint="free some space, or set --scratch",
+                )
             try:
                 path.mkdir(mode=0o700)
                 lock = (path / _LOCK).open("w")

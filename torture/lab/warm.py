@@ -17,10 +17,18 @@ from typing import Any
 
 from torture.errors import DeadlineExceeded, HarnessError
 from torture.lab.domains import Accelerator, MachineSpec, domain_xml
+from torture.lab.images.cache import cache_root
 from torture.lab.machine import Machine
 
 _BOOT_AND_SAVE_DEADLINE_S = 300
 _UNUSED_DAYS_MAX = 14
+
+
+def warm_directory() -> Path:
+    """Beside the images; in the user's own cache folder when those belong to someone else."""
+    if os.access(cache_root(), os.W_OK):
+        return cache_root() / "warm"
+    return Path.home() / ".cache" / "powercut-torture" / "warm"
 
 
 class WarmStates:

@@ -24,7 +24,8 @@ class DiskActivity:
     """What one disk was asked until the log's end.
 
     `unflushed` counts writes completed after the last flush that covers them was submitted,
-    `in_flight` writes submitted and not completed, `disconnects` orderly goodbyes.
+    `in_flight` writes submitted and not completed, `disconnects` orderly goodbyes, `errors` requests
+    that the shelf itself failed, for want of space, say.
     """
 
     writes: int = 0
@@ -32,6 +33,7 @@ class DiskActivity:
     unflushed: int = 0
     in_flight: int = 0
     disconnects: int = 0
+    errors: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,6 +52,11 @@ class ShelfActivity:
         """Writes submitted and not completed, on all disks."""
         return sum(disk.in_flight for disk in self.disks.values())
 
+    @property
+    def errors(self) -> int:
+        """Requests that the shelf failed, on all disks."""
+        return sum(disk.errors for disk in self.disks.values())
+
 
 def activity_of(log: str) -> ShelfActivity:
     """Count a log's requests by disk; unreadable lines are skipped."""
@@ -59,7 +66,7 @@ def activity_of(log: str) -> ShelfActivity:
     completed_at_submission: dict[tuple[str, str], int] = {}
     flushed: Counter[str] = Counter()
     seen: dict[str, Counter[str]] = {}
-    for line in log.splitlines():
+    for line in log[: log.rfind("\n") + 1].splitlines():
         match = _LINE.match(line)
         if match is None:
             continue
@@ -82,9 +89,10 @@ def activity_of(log: str) -> ShelfActivity:
                 completed_at_submission[key] = completed[disk]
         else:
             kind = pending.pop(key, "")
+            seen[disk]["errors"] += " return=-1" in match["rest"]
             if verb[3:] in _WRITES and kind != "FUA":
                 completed[disk] += 1
-            elif verb[3:] == "Flush":
+            elif verb[3:] == "Flush" and " return=0" in match["rest"]:
                 flushed[disk] = max(flushed[disk], completed_at_submission.pop(key, 0))
     in_flight = Counter(
         export_of[connection]
@@ -99,6 +107,7 @@ def activity_of(log: str) -> ShelfActivity:
                 unflushed=completed[disk] - flushed[disk],
                 in_flight=in_flight[disk],
                 disconnects=counts["Disconnect"],
+                errors=counts["errors"],
             )
             for disk, counts in seen.items()
         }

@@ -104,10 +104,20 @@ class Shelf:
         assert self._server is not None
         return self._server.pid
 
-    def drop(self) -> ShelfActivity:
-        """End a frozen server: what it had not accepted is gone. Says what was in flight."""
-        self.stop()
-        return activity_of(self.log.read_text(errors="replace"))
+    def activity(self) -> ShelfActivity:
+        """What the server that runs, or ran last, was asked.
+
+        Raises `HarnessError` when it failed a request: what the NAS then does is not the NAS's doing.
+        """
+        activity = activity_of(self.log.read_text(errors="replace"))
+        if activity.errors:
+            free_mib = shutil.disk_usage(self._log_directory).free // _MIB
+            raise HarnessError(
+                f"the shelf failed {activity.errors} requests; {free_mib} MiB are free below "
+                f"{self._log_directory}",
+                hint="free some space, or set --scratch",
+            )
+        return activity
 
     def stop(self) -> None:
         """End the server by SIGKILL, if it runs. What it completed stays in the disks' files."""

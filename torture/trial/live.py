@@ -42,6 +42,7 @@ def run_trial(
     error: str | None = None
     try:
         _stages(bench)
+        bench.shelf.activity()
     except HarnessError as failure:
         error = f"{failure}\n  trial: {spec.trial}, evidence: {folder}"
     except Exception:

@@ -44,7 +44,8 @@ def strike(bench: Bench, plan: CutPlan, *, nas: Machine, client: Machine) -> dic
     if bench.spec.cell.fate is Fate.BOTH_DIE:
         client.kill()
     dead_ms = bench.clock_ms()
-    activity = bench.shelf.drop()
+    bench.shelf.stop()
+    activity = bench.shelf.activity()
     cut = {
         "t_ms": round(t_ms, 3),
         "took_ms": round(dead_ms - t_ms, 3),

@@ -14,6 +14,7 @@ from torture.verdict.fsck import (
     exit_code_of,
     has_crashed,
     lines_of,
+    refuse_codes_beyond,
     refuse_faults_of_ours,
     unreadable,
 )
@@ -50,6 +51,7 @@ def parse_btrfs_check(output: ToolOutput) -> FsckResult:
         return FsckResult(clean=True, problems=problems)
     if has_crashed(code):
         return FsckResult(clean=False, problems=problems, gave_up=True)
+    refuse_codes_beyond(output, (1,))
     refuse_faults_of_ours(output)
     if vouches:
         raise unreadable(output, "it vouches for the filesystem, yet fails")

@@ -11,7 +11,7 @@ from torture.record.evidence import Evidence, Step, ToolOutput
 from torture.verdict.btrfs import parse_btrfs_check
 from torture.verdict.e2fsck import parse_e2fsck
 from torture.verdict.fsck import FsckResult
-from torture.verdict.mount import parse_mount
+from torture.verdict.mount import parse_mount, read_kernel_log
 from torture.verdict.unreadable import UnreadableError
 from torture.verdict.xfs import parse_xfs_repair
 
@@ -49,7 +49,9 @@ def judge_filesystem(evidence: Evidence, kind: Filesystem) -> FilesystemFinding:
         if check.clean:
             verdict = Verdict.REPAIRED if check.problems else Verdict.INTACT
             return FilesystemFinding(
-                verdict=verdict, summary=check.summary, reasons=_quote(Step.FS_CHECK, check)
+                verdict=verdict,
+                summary=check.summary + _replayed(evidence),
+                reasons=_quote(Step.FS_CHECK, check),
             )
         reasons += _quote(Step.FS_CHECK, check)
         before = check.summary
@@ -80,6 +82,11 @@ def _unrepairable(summary: str, reasons: list[str]) -> FilesystemFinding:
     return FilesystemFinding(
         verdict=Verdict.UNREPAIRABLE, summary=summary, repaired=True, reasons=tuple(reasons)
     )
+
+
+def _replayed(evidence: Evidence) -> str:
+    log = evidence.output(Step.CHECK_DMESG)
+    return ", journal replayed" if log is not None and read_kernel_log(log).journal_replayed else ""
 
 
 def _need(evidence: Evidence, step: Step) -> ToolOutput:

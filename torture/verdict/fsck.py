@@ -80,6 +80,18 @@ def unreadable(output: ToolOutput, why: str) -> UnreadableError:
     return UnreadableError(f"{output.step}: {output.name} (exit {output.exit_code}): {why}")
 
 
+def refuse_codes_beyond(output: ToolOutput, known: tuple[int, ...]) -> None:
+    """Raise `UnreadableError` for an exit code the tool does not have: something ended it."""
+    if output.exit_code not in known:
+        raise unreadable(output, "no exit code of its own")
+
+
+def first_whole_line(stream: str, start: str) -> str | None:
+    """The first line that begins so and has its end: one that was cut off says too little."""
+    lines = stream.splitlines(keepends=True)
+    return next((x.strip() for x in lines if x.startswith(start) and x.endswith("\n")), None)
+
+
 def lines_of(output: ToolOutput) -> list[str]:
     """Both streams' lines, stripped, without the empty ones."""
     lines = (*output.stdout.splitlines(), *output.stderr.splitlines())

@@ -10,17 +10,25 @@ import re
 from dataclasses import dataclass
 
 from torture.record.evidence import ToolOutput
-from torture.verdict.fsck import exit_code_of, lines_of, refuse_faults_of_ours, unreadable
+from torture.verdict.fsck import (
+    exit_code_of,
+    first_whole_line,
+    lines_of,
+    refuse_codes_beyond,
+    unreadable,
+)
 
 _MOUNT_FAILURE = 32
-_REFUSED = re.compile(r"^mount: \S+: (?P<reason>.+)$")
-_OURS = (
-    "special device",
-    "unknown filesystem type",
-    "mount point does not exist",
-    "already mounted",
-    "bad usage",
+_THE_FILESYSTEMS = (
+    "wrong fs type, bad option, bad superblock",
+    "can't read superblock",
+    "cannot mount; probably corrupted filesystem",
+    "mount failed: ",
+    "mount(2) system call failed: ",
+    "fsconfig system call failed: ",
+    "fsconfig() failed: ",
 )
+"""Reasons that are the filesystem's (util-linux `libmount/src/hook_mount*.c`, old and new)."""
 _REPLAYED = re.compile(
     r"EXT4-fs \(\S+\): recovery complete|XFS \(\S+\): Ending recovery|"
     r"BTRFS.*: start tree-log replay"
@@ -57,13 +65,11 @@ def parse_mount(output: ToolOutput) -> MountResult:
         if any("write-protected" in line or "failed" in line for line in lines):
             raise unreadable(output, f"it succeeded, yet says {lines[0]!r}")
         return MountResult(mounted=True)
-    refuse_faults_of_ours(output)
-    if code != _MOUNT_FAILURE:
-        raise unreadable(output, "no code of a filesystem that was refused")
-    reason = next((match["reason"] for line in lines if (match := _REFUSED.match(line))), None)
-    if reason is None or any(fault in reason for fault in _OURS):
+    refuse_codes_beyond(output, (_MOUNT_FAILURE,))
+    refusal = first_whole_line(output.stderr, "mount: ")
+    if refusal is None or not any(reason in refusal for reason in _THE_FILESYSTEMS):
         raise unreadable(output, f"no reason that is the filesystem's: {lines[:1]}")
-    return MountResult(mounted=False, reason=reason)
+    return MountResult(mounted=False, reason=refusal.split(": ", 2)[2])
 
 
 def read_kernel_log(output: ToolOutput) -> KernelLog:

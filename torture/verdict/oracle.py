@@ -195,7 +195,7 @@ def _conclude(
     elif moment is not None:
         verdict = Verdict.ROLLED_BACK
         rollback_ms = _rollback_ms(ledger, moment, cut_ms)
-        gone = f"one crash {rollback_ms:.0f} ms before the cut explains everything that is there"
+        gone = f"everything is as one crash {rollback_ms:.0f} ms earlier would have left it"
         account.reasons.insert(0, gone)
     else:
         verdict = Verdict.CORRUPTED

@@ -16,6 +16,7 @@ from torture.verdict.fsck import (
     exit_code_of,
     has_crashed,
     lines_of,
+    refuse_codes_beyond,
     refuse_faults_of_ours,
     unreadable,
 )
@@ -27,7 +28,6 @@ _DIRTY_LOG = "The filesystem has valuable metadata changes in a log"
 _GAVE_UP = (
     "Cannot proceed further in no_modify mode",
     "could not find valid secondary superblock",
-    "fatal error",
     "Sorry, could not",
 )
 _PROBLEM = re.compile(
@@ -54,6 +54,7 @@ def parse_xfs_repair(output: ToolOutput) -> FsckResult:
         if _LOOKED in lines and problems and not dirty:
             raise unreadable(output, f"it vouches for the filesystem, yet says {problems[0]!r}")
         return FsckResult(clean=True, problems=problems, journal_dirty=dirty)
+    refuse_codes_beyond(output, (1, _DIRTY_LOG_CODE))
     refuse_faults_of_ours(output)
     if code == _DIRTY_LOG_CODE and dirty:
         return FsckResult(clean=False, problems=problems, gave_up=True, journal_dirty=True)

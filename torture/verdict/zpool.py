@@ -12,25 +12,27 @@ from dataclasses import dataclass
 from typing import Any
 
 from torture.record.evidence import ToolOutput
-from torture.verdict.fsck import exit_code_of, lines_of, refuse_faults_of_ours, unreadable
+from torture.verdict.fsck import (
+    exit_code_of,
+    first_whole_line,
+    lines_of,
+    refuse_codes_beyond,
+    unreadable,
+)
 
 _CANNOT = "cannot import '"
-_OURS = (
-    "no such pool available",
-    "no such pool or dataset",
-    "previously in use from another system",
-    "pool is imported on",
-    "is already created/imported",
-    "with that name already exists",
-    "already in use",
-    "unsupported ZFS version",
-    "not supported by this system",
-    "module cannot be auto-loaded",
-    "modules are not loaded",
-    "multihost",
+_THE_POOLS = (
+    "one or more devices is currently unavailable",
+    "I/O error",
+    "Invalid exchange",
+    "invalid vdev configuration",
+    "insufficient replicas",
+    "no valid replicas",
+    "pool is unavailable",
+    "pool I/O is currently suspended",
 )
-"""Reasons of ours. `no such pool` among them: a cut does not wipe all four labels of a disk, so
-its disks were not there; the trial says nothing about the data."""
+"""Reasons that are the pool's. Others are ours: `no such pool available` among them, because a cut
+does not wipe all four labels of a disk, so its disks were not there."""
 _MISSING_LOG = "use '-m' to import the pool anyway"
 _REWINDABLE = "Recovery is possible, but will result in some data loss"
 _REWOUND = "returned to its state as of"
@@ -80,16 +82,14 @@ def parse_import(output: ToolOutput) -> ImportResult:
             raise unreadable(output, "it succeeded, yet says that it cannot import")
         rewound = (line for line in lines if _REWOUND in line or "Discarded" in line)
         return ImportResult(imported=True, reason="; ".join(rewound))
-    refuse_faults_of_ours(output)
-    for fault in _OURS:
-        if fault in text:
-            raise unreadable(output, fault)
-    refusal = next((line for line in lines if line.startswith(_CANNOT) and "': " in line), None)
-    if refusal is None:
-        raise unreadable(output, "it does not say why")
+    refuse_codes_beyond(output, (1,))
+    refusal = first_whole_line(output.stderr, _CANNOT)
+    reason = refusal.split("': ", 1)[-1] if refusal else ""
+    if not reason.startswith(_THE_POOLS):
+        raise unreadable(output, f"no reason that is the pool's: {lines[:1]}")
     return ImportResult(
         imported=False,
-        reason=refusal.split("': ", 1)[1],
+        reason=reason,
         missing_log=_MISSING_LOG in text,
         rewindable=_REWINDABLE in text,
     )

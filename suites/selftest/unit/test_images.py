@@ -391,7 +391,12 @@ class TestBase:
         assert "exit code 25" in caught.value.message
         assert str(tmp_path / "one.log") in caught.value.message
         assert "| 50" not in caught.value.message
-        assert "tools/images build one" in caught.value.hint
+        assert "tools/images build" in caught.value.hint
+
+    def test_a_full_disk_is_told_as_such(self, tools: Path, tmp_path: Path) -> None:
+        fake_tool(tools, "mmdebstrap", "echo 'tar: x: No space left on device'; exit 1")
+        with pytest.raises(HarnessError, match="make room"):
+            self.build(tmp_path)
 
     def test_a_build_gives_versions_and_says_its_steps(self, tools: Path, tmp_path: Path) -> None:
         status = (

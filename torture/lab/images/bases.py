@@ -20,6 +20,8 @@ from torture.lab.images.recipes import Recipe
 BUILD_DEADLINE_S = 45 * 60
 _LOG_TAIL_LINES = 12
 _POLL_S = 0.1
+# How apt, dpkg and tar say it.
+_FULL_DISK = ("No space left on device", "enough free space")
 _SUBUID = Path("/etc/subuid")
 
 # Not installed at all, so that it costs neither time nor room in the archive.
@@ -68,10 +70,14 @@ def build_base(
                 process.kill()
                 process.wait()
     if code:
+        tail = _tail(log)
+        full = any(words in tail for words in _FULL_DISK)
         raise HarnessError(
             f"building the base of {recipe.name!r} failed with exit code {code};"
-            f" the end of {log}:\n{_tail(log)}",
-            hint=f"read {log}, then: tools/images build {recipe.name}",
+            f" the end of {log}:\n{tail}",
+            hint=f"make room below {work}, then: tools/images build"
+            if full
+            else f"read {log}, then: tools/images build",
         )
     status = work / "status"
     packages = parse_dpkg_status(status.read_text())
@@ -167,7 +173,7 @@ def _follow(
                 raise DeadlineExceeded(
                     f"the build of {name!r} took longer than {BUILD_DEADLINE_S} s;"
                     f" the end of {log}:\n{_tail(log)}",
-                    hint=f"look whether the mirror answers, then: tools/images build {name}",
+                    hint="look whether the mirror answers, then: tools/images build",
                 )
 
 

@@ -16,9 +16,10 @@ from torture.errors import HarnessError
 from torture.lab.images.assemble import assemble
 from torture.lab.images.bases import BUILD_DEADLINE_S, build_base
 from torture.lab.images.cache import CACHE_VARIABLE, Cache
-from torture.lab.images.recipes import KERNEL, Recipe, read_recipe
+from torture.lab.images.recipes import KERNEL, RECIPES, Recipe, read_recipe
 
-IMAGES = ("nas", "client")
+IMAGES = tuple(sorted({path.parent.name for path in RECIPES.glob("*/recipe.toml")} - {KERNEL}))
+"""Every folder of `vmimages/` with a recipe, but the kernel's, which is no image."""
 
 _ASSEMBLE_DEADLINE_S = 300
 
@@ -70,6 +71,10 @@ def ensure_all(
 
     `fresh` builds all of it again, to get newer packages from the mirror.
     """
+    if unknown := set(names) - set(IMAGES):
+        raise HarnessError(
+            f"no image is called {', '.join(sorted(unknown))}", hint=f"known: {', '.join(IMAGES)}"
+        )
     recipes = [read_recipe(name) for name in names]
     if not fresh:
         found = [find(name) for name in names]
@@ -118,12 +123,15 @@ def _ensure_base(
         if not fresh and (place := cache.find("bases", slot)):
             return place
         cache.require_room()
+        start = time.monotonic()
         with _full_disk_is_clear(cache), cache.workspace(slot) as (work, keep):
             made = work / "made"
             made.mkdir()
             build_base(recipe, made, log=cache.log(slot), progress=progress, stop=stop, keep=keep)
             cache.forget("bases", slot)
-            return cache.publish(made, "bases", slot)
+            place = cache.publish(made, "bases", slot)
+        progress(f"{recipe.name}: base ready ({time.monotonic() - start:.0f} s)")
+        return place
 
 
 def _ensure_image(

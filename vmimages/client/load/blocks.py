@@ -21,7 +21,7 @@ _MAGIC = b"PWRCUT\x01\n"
 _FILLER_BYTES = SECTOR_BYTES - _HEADER.size - _CHECKSUM.size
 _ZERO_SECTOR = bytes(SECTOR_BYTES)
 _ZERO_BLOCK = bytes(BLOCK_BYTES)
-_POOL_BYTES = 65536
+_POOL_BYTES = 1 << 18
 
 TYPE_CHECKING = False  # `typing` itself is one of the slow imports
 if TYPE_CHECKING:
@@ -43,8 +43,9 @@ class Encoder:
     def block(self, *, file: int, seq: int, index: int) -> bytes:
         """The 4096 bytes that operation `seq` writes at block `index` of `file`."""
         parts = []
+        place = (seq * 0x9E3779B1 + index * 0x85EBCA6B) % (_POOL_BYTES - SECTORS * _FILLER_BYTES)
         for sector in range(SECTORS):
-            start = (seq * 7919 + index * 521 + sector * 4099) % (_POOL_BYTES - _FILLER_BYTES)
+            start = place + sector * _FILLER_BYTES
             body = (
                 _HEADER.pack(_MAGIC, self._trial, file, seq, index, sector)
                 + self._pool[start : start + _FILLER_BYTES]

@@ -35,7 +35,8 @@ class Channel:
     """Sends events in the order of their sequence numbers, and wakes who waits for a reply."""
 
     def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
+        # A descriptor of our own: the listener may still read when the caller's is closed.
+        self._descriptor = os.dup(descriptor)
         self._lock = threading.Lock()
         self._seq = HELLO_SEQ
         self._waiting: dict[int, threading.Event] = {}
@@ -81,6 +82,10 @@ class Channel:
         with self._lock:
             self._send(event)
 
+    def close(self) -> None:
+        """Nothing more is sent or heard; the listener ends when the host closes its end."""
+        self._closed.set()
+
     def _announcement(self, writer: int, operation: Operation) -> dict[str, object]:
         # The number is drawn under the lock that also orders the lines: they agree.
         self._seq += 1
@@ -116,7 +121,9 @@ class Channel:
     def _listen(self) -> None:
         rest = b""
         silent_since: float | None = None
-        while silent_since is None or time.monotonic() - silent_since < _NO_HOST_WAIT_S:
+        while not self._closed.is_set() and (
+            silent_since is None or time.monotonic() - silent_since < _NO_HOST_WAIT_S
+        ):
             try:
                 data = os.read(self._descriptor, 4096)
             except OSError:

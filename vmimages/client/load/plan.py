@@ -24,24 +24,39 @@ SCRIBBLE = "scribble"
 KEEPSAKES_PER_WRITER = 400
 """How many keepsakes a writer makes at most, unless its job says otherwise."""
 _KEEP = "keep"
-"""Drawn like a kind, carried out as `create`: a small file of its own, never touched again.
+"""Drawn like a kind, carried out as `create`: a small file of its own, the keepsake.
 
-The other files are soon written over, and with them every trace of what a cut took away. Keepsakes
-stay: a loss before the cut is still seen after a client that lived has gone on writing.
+The busy files are soon written over, and with them every trace of what a cut took away. A keepsake
+is made, scribbled on once, synced once, and never touched again: a loss is still seen after a
+client that lived has gone on writing.
 """
-_KEEPSAKE_BLOCKS_MAX = 3
+_RETIRE = "retire"
+"""Carried out as `overwrite`: a scribbled keepsake's first block, and the fsync that covers all."""
+_KEEPSAKE_BLOCKS_MIN, _KEEPSAKE_BLOCKS_MAX = 2, 4
+_KEEPSAKES_WAITING_MAX = 16
+
+PHASE_OPERATIONS = 16
+"""Writers sync (loud) and only scribble (quiet) by turns, all at the same time.
+
+Each fsync flushes the whole disk, so writes stay volatile only while nobody syncs.
+"""
+
+PUSH = "push"
+"""A scribble's `sync`: the kernel is told to write the blocks out, without a flush."""
+NONE = "none"
 
 _MASK = (1 << 64) - 1
 _FILE_WEIGHTS = (
-    (_KEEP, 30),
-    (OVERWRITE, 26),
-    (DSYNC, 12),
-    (SCRIBBLE, 12),
-    (APPEND, 9),
-    (REPLACE, 7),
-    (UNLINK, 4),
+    (_KEEP, 22),
+    (_RETIRE, 18),
+    (OVERWRITE, 20),
+    (DSYNC, 10),
+    (SCRIBBLE, 8),
+    (APPEND, 8),
+    (REPLACE, 8),
+    (UNLINK, 6),
 )
-_RAW_WEIGHTS = ((_KEEP, 30), (OVERWRITE, 35), (DSYNC, 18), (SCRIBBLE, 17))
+_RAW_WEIGHTS = ((_KEEP, 25), (_RETIRE, 20), (OVERWRITE, 30), (DSYNC, 15), (SCRIBBLE, 10))
 _BLOCKS_AT_ONCE_MAX = 4
 
 
@@ -67,24 +82,29 @@ class Dice:
 
 
 class Operation:
-    """One step of a writer: what, on which file, which blocks, and how long the file is after."""
+    """One step of a writer: what, on which file, which blocks, and how long the file is after.
 
-    __slots__ = ("blocks", "file", "kind", "size_blocks", "sync")
+    `is_last`: its file is never touched again.
+    """
+
+    __slots__ = ("blocks", "file", "is_last", "kind", "size_blocks", "sync")
 
     def __init__(
-        self, *, kind: str, file: int, blocks: tuple[int, ...], size_blocks: int, sync: str
+        self,
+        *,
+        kind: str,
+        file: int,
+        blocks: tuple[int, ...],
+        size_blocks: int,
+        sync: str,
+        is_last: bool = False,
     ) -> None:
         self.kind = kind
         self.file = file
         self.blocks = blocks
         self.size_blocks = size_blocks
         self.sync = sync
-
-
-def _operation(
-    kind: str, file: int, blocks: tuple[int, ...], size_blocks: int, sync: str
-) -> Operation:
-    return Operation(kind=kind, file=file, blocks=blocks, size_blocks=size_blocks, sync=sync)
+        self.is_last = is_last
 
 
 def busy_files(job: dict[str, Any]) -> range:
@@ -102,32 +122,62 @@ def keepsakes(job: dict[str, Any]) -> range:
 class Planner:
     """Draws one writer's operations; keeps how long each of its files is (None: no such file)."""
 
-    __slots__ = ("_blocks_max", "_dice", "_files", "_keepsakes", "_raw", "_sizes", "_weights")
-
     def __init__(self, job: dict[str, Any], writer: int) -> None:
         per_writer = job["files_per_writer"]
         self._dice = Dice(job["seed"] ^ (writer * 0xD1B54A32D192ED03))
         self._files = busy_files(job)[writer * per_writer : (writer + 1) * per_writer]
         self._keepsakes = iter(keepsakes(job)[writer :: job["writers"]])
+        self._made: list[tuple[int, int]] = []
+        self._scribbled: list[tuple[int, int]] = []
         self._blocks_max = job["blocks_per_file_max"]
         self._raw = job["mode"] == "raw"
         self._weights = _RAW_WEIGHTS if self._raw else _FILE_WEIGHTS
         self._sizes: dict[int, int | None] = dict.fromkeys(self._files)
+        self._drawn = 0
+
+    @property
+    def is_new_phase(self) -> bool:
+        """Whether the last drawn operation is the first of a loud or quiet phase."""
+        return self._drawn % PHASE_OPERATIONS == 1
 
     def draw(self) -> Operation:
         """The next operation, taken as done: after a failure the writer must not draw again."""
-        kind = self._kind()
+        is_quiet = self._drawn // PHASE_OPERATIONS % 2 == 1
+        self._drawn += 1
+        kind = SCRIBBLE if is_quiet else self._kind()
         sync = ("fsync", "fdatasync")[self._dice.below(2)]
-        if kind == _KEEP:
-            keepsake = next(self._keepsakes, None)
-            if keepsake is not None:
-                size = 1 + self._dice.below(min(_KEEPSAKE_BLOCKS_MAX, self._blocks_max))
-                return _operation(CREATE, keepsake, tuple(range(size)), size, sync)
-            kind = OVERWRITE
-        file = self._files[self._dice.below(len(self._files))]
-        return self._on_busy_file(kind, file, sync)
+        if is_quiet and self._made:
+            return self._scribble_on_keepsake()
+        if kind == _RETIRE and self._scribbled:
+            file, size = self._scribbled.pop(0)
+            return Operation(
+                kind=OVERWRITE, file=file, blocks=(0,), size_blocks=size, sync=sync, is_last=True
+            )
+        if kind in (_KEEP, _RETIRE):
+            return self._keep(sync) or self._on_busy_file(OVERWRITE, sync)
+        return self._on_busy_file(kind, sync)
 
-    def _on_busy_file(self, kind: str, file: int, sync: str) -> Operation:
+    def _keep(self, sync: str) -> Operation | None:
+        if len(self._made) + len(self._scribbled) >= _KEEPSAKES_WAITING_MAX:
+            return None
+        file = next(self._keepsakes, None)
+        if file is None:
+            return None
+        spread = _KEEPSAKE_BLOCKS_MAX - _KEEPSAKE_BLOCKS_MIN + 1
+        size = min(self._blocks_max, _KEEPSAKE_BLOCKS_MIN + self._dice.below(spread))
+        self._made.append((file, size))
+        return Operation(
+            kind=CREATE, file=file, blocks=tuple(range(size)), size_blocks=size, sync=sync
+        )
+
+    def _scribble_on_keepsake(self) -> Operation:
+        file, size = self._made.pop(0)
+        self._scribbled.append((file, size))
+        blocks = tuple(range(1, size)) or (0,)
+        return Operation(kind=SCRIBBLE, file=file, blocks=blocks, size_blocks=size, sync=PUSH)
+
+    def _on_busy_file(self, kind: str, sync: str) -> Operation:
+        file = self._files[self._dice.below(len(self._files))]
         size = self._sizes[file]
         if size is None:
             size = self._blocks_max if self._raw else self._new_size()
@@ -142,13 +192,15 @@ class Planner:
             return self._taken(kind, file, (), None, sync)
         if kind == APPEND:  # the file is as long as it may be
             kind = OVERWRITE
+        if kind == SCRIBBLE:
+            sync = (PUSH, NONE)[self._dice.below(2)]
         return self._taken(kind, file, self._places(size), size, sync)
 
     def _taken(
         self, kind: str, file: int, blocks: tuple[int, ...], size: int | None, sync: str
     ) -> Operation:
         self._sizes[file] = size
-        return _operation(kind, file, blocks, size or 0, sync)
+        return Operation(kind=kind, file=file, blocks=blocks, size_blocks=size or 0, sync=sync)
 
     def _kind(self) -> str:
         left = self._dice.below(sum(weight for _, weight in self._weights))

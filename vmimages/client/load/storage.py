@@ -40,15 +40,23 @@ class Storage:
                 data, offset = data[written:], offset + written
 
     def _sync(self, descriptor: int, how: str) -> None:
+        if how == plan.NONE:
+            return
         self.step = how
-        if how == "fdatasync":
+        if how == plan.PUSH:
+            # Linux starts writing dirty pages out upon this advice (mm/fadvise.c), and no flush.
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        elif how == "fdatasync":
             os.fdatasync(descriptor)
         else:
             os.fsync(descriptor)
 
 
 class FileStorage(Storage):
-    """Files in one directory; each stays open, so that writeback errors reach its next fsync."""
+    """Files in one directory.
+
+    Each stays open until it is done with, so that writeback errors reach its next fsync.
+    """
 
     def __init__(self, encoder: Encoder, directory: str) -> None:
         super().__init__(encoder)
@@ -78,12 +86,12 @@ class FileStorage(Storage):
                     self._write_blocks(descriptor, operation, seq, 0)
                 finally:
                     os.close(descriptor)
-            case plan.SCRIBBLE:
-                self._write_blocks(self._open_files[operation.file], operation, seq, 0)
             case _:
                 descriptor = self._open_files[operation.file]
                 self._write_blocks(descriptor, operation, seq, 0)
                 self._sync(descriptor, operation.sync)
+        if operation.is_last:
+            self._close(operation.file)
 
     def _fill_new(self, name: str, operation: Operation, seq: int) -> None:
         descriptor = self._open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL)
@@ -122,8 +130,7 @@ class RawStorage(Storage):
             self._write_blocks(self._synchronous, operation, seq, base)
             return
         self._write_blocks(self._plain, operation, seq, base)
-        if operation.kind != plan.SCRIBBLE:
-            self._sync(self._plain, "fdatasync")
+        self._sync(self._plain, operation.sync)
 
 
 def _runs(blocks: tuple[int, ...]) -> list[tuple[int, int]]:

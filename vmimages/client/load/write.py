@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 
@@ -13,6 +14,8 @@ from .storage import FileStorage, RawStorage, Storage
 EXIT_OK = 0
 EXIT_HOST_GONE = 3
 _DRAIN_MS_DEFAULT = 60_000
+_MEET_WAIT_S = 120.0
+"""Longer than a NAS is away; when it passes, the writers no longer take turns together."""
 
 TYPE_CHECKING = False  # `typing` is slow to import in the guest
 if TYPE_CHECKING:
@@ -20,16 +23,28 @@ if TYPE_CHECKING:
 
 
 class Writer(threading.Thread):
-    """One writer; ends when told to stop, after its time, or at the first failure."""
+    """One writer; ends when told to stop, after its time, or at the first failure.
+
+    At `turns` all writers meet before each loud or quiet phase; when one ends, the others go on
+    without meeting.
+    """
 
     def __init__(
-        self, *, number: int, planner: Planner, storage: Storage, channel: Channel, until: float
+        self,
+        *,
+        number: int,
+        planner: Planner,
+        storage: Storage,
+        channel: Channel,
+        turns: threading.Barrier,
+        until: float,
     ) -> None:
         super().__init__(name=f"writer-{number}", daemon=True)
         self._number = number
         self._planner = planner
         self._storage = storage
         self._channel = channel
+        self._turns = turns
         self._until = until
         self.acknowledged = 0
         self.failed_errno: int | None = None
@@ -41,11 +56,15 @@ class Writer(threading.Thread):
             self._work()
         except HostGoneError:
             self.host_gone = True
+        finally:
+            self._turns.abort()
 
     def _work(self) -> None:
         operation = self._planner.draw()
         seq = self._channel.begin(self._number, operation)
         while True:
+            if self._planner.is_new_phase:
+                self._meet()
             try:
                 self._storage.perform(operation, seq)
             except OSError as error:
@@ -63,6 +82,10 @@ class Writer(threading.Thread):
                 return
             operation, seq = following, next_seq
 
+    def _meet(self) -> None:
+        with contextlib.suppress(threading.BrokenBarrierError):
+            self._turns.wait(_MEET_WAIT_S)
+
 
 def run(job: dict[str, Any], descriptor: int) -> int:
     """Run a job, talking to the host over `descriptor`; returns the exit code.
@@ -77,7 +100,8 @@ def run(job: dict[str, Any], descriptor: int) -> int:
     except HostGoneError:
         return EXIT_HOST_GONE
     until = time.monotonic() + job["duration_ms"] / 1000
-    writers = [_writer(job, number, channel, until) for number in range(job["writers"])]
+    turns = threading.Barrier(job["writers"])
+    writers = [_writer(job, number, channel, turns, until) for number in range(job["writers"])]
     for writer in writers:
         writer.start()
     channel.stopping.wait(max(0.0, until - time.monotonic()))
@@ -90,10 +114,13 @@ def run(job: dict[str, Any], descriptor: int) -> int:
         failed=sum(writer.failed_errno is not None for writer in writers),
         stuck=[number for number, writer in enumerate(writers) if writer.is_alive()],
     )
+    channel.close()
     return EXIT_HOST_GONE if any(writer.host_gone for writer in writers) else EXIT_OK
 
 
-def _writer(job: dict[str, Any], number: int, channel: Channel, until: float) -> Writer:
+def _writer(
+    job: dict[str, Any], number: int, channel: Channel, turns: threading.Barrier, until: float
+) -> Writer:
     encoder = Encoder(job["trial"])
     storage: Storage = (
         RawStorage(encoder, job["device"], job["blocks_per_file_max"])
@@ -101,4 +128,11 @@ def _writer(job: dict[str, Any], number: int, channel: Channel, until: float) ->
         else FileStorage(encoder, job["directory"])
     )
     planner = Planner(job, number)
-    return Writer(number=number, planner=planner, storage=storage, channel=channel, until=until)
+    return Writer(
+        number=number,
+        planner=planner,
+        storage=storage,
+        channel=channel,
+        turns=turns,
+        until=until,
+    )

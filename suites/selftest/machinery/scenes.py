@@ -1,0 +1,132 @@
+"""Scenes with real machines, played in a cage; the tests beside this file judge what they return."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from torture.errors import HarnessError
+from torture.lab.commands import run_host
+from torture.lab.deadlines import truth, wait_for
+from torture.lab.domains import Disk
+from torture.lab.lab import Lab
+from torture.lab.machine import Machine
+from torture.nas.pool import wait_for_path_script
+from torture.shelf.log import activity_of
+from torture.shelf.server import Shelf, ShelfDisk
+
+_DISK = ShelfDisk(serial="data0", size_mib=64)
+_DEVICE = "/dev/vdb"
+
+
+def power_cuts(lab: Lab, scratch: Path) -> dict[str, Any]:
+    """What the shelf hears from writing to a disk without a flush, until the machine is ended."""
+    return {
+        "cut": _ended(lab, scratch / "cut", _cut),
+        "killed": _ended(lab, scratch / "killed", lambda nas, _shelf: nas.kill()),
+        "terminated": _ended(lab, scratch / "terminated", _terminate),
+    }
+
+
+def _cut(nas: Machine, shelf: Shelf) -> None:
+    shelf.freeze()
+    nas.kill()
+
+
+def _terminate(nas: Machine, _shelf: Shelf) -> None:
+    """SIGTERM, which is what libvirt's destroy sends first."""
+    pid = nas.qemu_pid
+    assert pid is not None
+    os.kill(pid, signal.SIGTERM)
+    wait_for(lambda: truth(not nas.is_alive()), what="end of QEMU", deadline_s=20)
+
+
+def _ended(
+    lab: Lab, scratch: Path, end: Callable[[Machine, Shelf], None]
+) -> dict[str, dict[str, int]]:
+    """The disk's activity before the machine was ended, and after."""
+    scratch.mkdir()
+    shelf = Shelf(directory=scratch, disks=(_DISK,))
+    shelf.create()
+    shelf.start()
+    disk = Disk(target="vdb", serial=_DISK.serial, source=shelf.source(_DISK))
+    nas = lab.start_nas(console_log=scratch / "console.log", disks=(disk,))
+    try:
+        nas.must("sh", "-c", wait_for_path_script(_DEVICE), deadline_s=30)
+        write = f"dd if=/dev/urandom of={_DEVICE} bs=4096 count=64 oflag=direct"
+        nas.must("sh", "-c", write, deadline_s=30)
+        before = activity_of(shelf.log.read_text()).disks[_DISK.serial]
+        end(nas, shelf)
+        time.sleep(0.5)
+        after = activity_of(shelf.log.read_text()).disks[_DISK.serial]
+    finally:
+        nas.kill()
+        shelf.stop()
+    return {"before": asdict(before), "after": asdict(after)}
+
+
+def full_disk(lab: Lab, scratch: Path) -> dict[str, Any]:
+    """What the guest and the shelf say when there is no room for what the guest writes."""
+    small = scratch / "small"
+    small.mkdir()
+    run_host("mount", "-t", "tmpfs", "-o", "size=2m", "none", str(small))
+    shelf = Shelf(directory=small, disks=(_DISK,))
+    shelf.create()
+    shelf.start()
+    disk = Disk(target="vdb", serial=_DISK.serial, source=shelf.source(_DISK))
+    nas = lab.start_nas(console_log=scratch / "full.log", disks=(disk,))
+    try:
+        nas.must("sh", "-c", wait_for_path_script(_DEVICE), deadline_s=30)
+        write = f"dd if=/dev/urandom of={_DEVICE} bs=64k count=200 oflag=direct"
+        written = nas.run("sh", "-c", write, deadline_s=60)
+    finally:
+        nas.kill()
+        shelf.stop()
+    return {"written": written.exit_code, "shelf": _said(lambda: _ignore(shelf.activity()))}
+
+
+def _ignore(_value: object) -> None:
+    """Only whether it raises matters."""
+
+
+def failures(lab: Lab, scratch: Path) -> dict[str, dict[str, Any]]:
+    """What the machinery says, and after how long, of guests that hang, fall silent and panic."""
+    scratch.mkdir(exist_ok=True)
+    nas = lab.start_nas(console_log=scratch / "silent.log", disks=())
+    hung = nas.run("sleep", "60", deadline_s=1)
+    after_hang = nas.run("echo", "alive", deadline_s=5)
+    silent = _said(lambda: _silence_agent(nas))
+    nas.kill()
+    nas = lab.start_nas(console_log=scratch / "panic.log", disks=())
+    panic = _said(lambda: _panic(nas))
+    nas.kill()
+    return {
+        "hung": {"exit_code": hung.exit_code, "after": after_hang.stdout},
+        "silent": silent,
+        "panic": panic,
+    }
+
+
+def _silence_agent(nas: Machine) -> None:
+    nas.agent.start(("sh", "-c", "kill -STOP $(pidof qemu-ga)"))
+    time.sleep(1)
+    nas.run("true", deadline_s=5)
+
+
+def _panic(nas: Machine) -> None:
+    nas.agent.start(("sh", "-c", "echo c > /proc/sysrq-trigger"))
+    nas.run("sleep", "30", deadline_s=30)
+
+
+def _said(action: Callable[[], None]) -> dict[str, Any]:
+    begun = time.monotonic()
+    try:
+        action()
+    except HarnessError as error:
+        return {"error": str(error), "after_s": time.monotonic() - begun}
+    return {"error": None, "after_s": time.monotonic() - begun}

@@ -1,0 +1,63 @@
+"""What a cut is and is not, and what happens when a guest misbehaves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from suites.selftest.machinery.cage import in_cage
+
+_SCENES = "suites.selftest.machinery.scenes"
+_DEADLINE_S = 240
+
+
+@pytest.fixture(scope="module")
+def power_cuts(vm_scratch: Path) -> Any:
+    return in_cage(f"{_SCENES}:power_cuts", scratch=vm_scratch / "p", deadline_s=_DEADLINE_S)
+
+
+@pytest.mark.parametrize("way", ["cut", "killed"])
+def test_a_cut_sends_no_flush_and_no_goodbye_to_the_disks(power_cuts: Any, way: str) -> None:
+    before, after = power_cuts[way]["before"], power_cuts[way]["after"]
+    assert before["unflushed"] > 0, "nothing was left to flush: the test proves nothing"
+    assert after["flushes"] == before["flushes"]
+    assert after["unflushed"] == before["unflushed"]
+
+
+def test_a_frozen_shelf_does_not_even_hear_that_qemu_is_gone(power_cuts: Any) -> None:
+    assert power_cuts["cut"]["after"] == power_cuts["cut"]["before"]
+
+
+def test_a_graceful_end_does_flush_so_the_test_above_can_fail(power_cuts: Any) -> None:
+    before, after = power_cuts["terminated"]["before"], power_cuts["terminated"]["after"]
+    assert after["flushes"] > before["flushes"]
+    assert after["unflushed"] == 0
+
+
+@pytest.fixture(scope="module")
+def failures(vm_scratch: Path) -> Any:
+    return in_cage(f"{_SCENES}:failures", scratch=vm_scratch / "f", deadline_s=_DEADLINE_S)
+
+
+def test_a_command_that_hangs_ends_at_its_deadline_and_the_guest_goes_on(failures: Any) -> None:
+    assert failures["hung"] == {"exit_code": None, "after": "alive\n"}
+
+
+def test_an_agent_that_does_not_answer_is_an_error_within_its_deadline(failures: Any) -> None:
+    assert "guest agent of nas" in failures["silent"]["error"]
+    assert failures["silent"]["after_s"] < 40
+
+
+def test_a_guest_that_panics_is_reported_at_once_with_its_console(failures: Any) -> None:
+    assert "nas stopped by itself" in failures["panic"]["error"]
+    assert "sysrq" in failures["panic"]["error"].lower()
+    assert failures["panic"]["after_s"] < 20
+
+
+def test_a_full_disk_under_the_shelf_is_told_from_a_fault_of_the_nas(vm_scratch: Path) -> None:
+    said = in_cage(f"{_SCENES}:full_disk", scratch=vm_scratch / "d", deadline_s=_DEADLINE_S)
+    assert said["written"] not in (0, None)
+    assert "the shelf failed" in said["shelf"]["error"]
+    assert "next: free some space" in said["shelf"]["error"]

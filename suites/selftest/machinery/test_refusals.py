@@ -1,0 +1,75 @@
+"""A host that lacks something: each lack ends in its own clear error, never in a hang."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from suites.selftest.machinery.processes import CHECKOUT
+from torture.lab.namespaces import cage_refusal
+
+_CELL = "iscsi-always-noslog-btrfs-bothdie"
+_DEADLINE_S = 90
+
+
+def _run_after(preparation: str, *, scratch: Path, results: Path) -> str:
+    """What a run says whose host was changed by a shell command, in a mount namespace of its own."""
+    pytest_command = (
+        f"{sys.executable} -m pytest suites/powercut -p no:cacheprovider --matrix quick -k {_CELL} "
+        f"--trials 1 --scratch {scratch} --results {results}"
+    )
+    completed = subprocess.run(
+        ["unshare", "--mount", "--map-root-user", "--user", "sh", "-c",
+         f"set -e; {preparation}; exec {pytest_command}"],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        timeout=_DEADLINE_S,
+        check=False,
+    )  # fmt: skip
+    assert completed.returncode != 0
+    assert "Traceback" not in completed.stdout
+    return completed.stdout + completed.stderr
+
+
+@pytest.mark.skipif(cage_refusal() is not None, reason="needs namespaces")
+@pytest.mark.parametrize(
+    ("preparation", "complaint"),
+    [
+        pytest.param(
+            "mount --bind /dev/null $(command -v qemu-system-x86_64)", "qemu", id="no-qemu"
+        ),
+        pytest.param("mount --bind /dev/null $(command -v nbdkit)", "nbdkit", id="no-nbdkit"),
+        pytest.param(
+            "mount --bind /dev/null $(ldconfig -p | sed -n 's/.*libvirt.so.0 .*=> //p' | head -1)",
+            "libvirt",
+            id="no-libvirt",
+        ),
+        pytest.param(
+            "echo 0 > /proc/sys/user/max_net_namespaces", "namespaces", id="no-namespaces"
+        ),
+    ],
+)
+def test_a_missing_part_is_named_with_the_next_step(
+    vm_scratch: Path, tmp_path: Path, preparation: str, complaint: str
+) -> None:
+    said = _run_after(preparation, scratch=vm_scratch, results=tmp_path)
+    assert complaint in said.lower()
+    assert "next:" in said
+
+
+@pytest.mark.skipif(cage_refusal() is not None, reason="needs namespaces")
+@pytest.mark.parametrize("place", ["scratch", "results"])
+def test_a_full_disk_is_said_before_anything_begins(
+    vm_scratch: Path, tmp_path: Path, place: str
+) -> None:
+    places = {"scratch": vm_scratch, "results": tmp_path}
+    small = places[place] / "small"
+    small.mkdir()
+    preparation = f"mount -t tmpfs -o size=6m none {small}"
+    said = _run_after(preparation, **(places | {place: small}))
+    assert "the run cannot begin: only" in said
+    assert "next: free some space" in said

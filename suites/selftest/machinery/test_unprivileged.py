@@ -1,0 +1,73 @@
+"""One quick cell, both fates, run by a user without privileges: the same verdicts as for root."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from suites.selftest.machinery.processes import CHECKOUT
+from torture.lab.images import IMAGES, find
+from torture.matrix.verdicts import Verdict
+from torture.record.trials import TRIALS_FILE, read_records
+
+_USER = "nobody"
+_DEADLINE_S = 300
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    """A home of the user's, with the images in its cache, outside of any folder of root's."""
+    if os.geteuid() != 0:
+        pytest.skip("every test of this session is run by an unprivileged user already")
+    user = pwd.getpwnam(_USER)
+    as_user = ("setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups")
+    seen = subprocess.run(
+        [*as_user, "test", "-r", str(CHECKOUT / "pytest.ini"), "-a", "-x", sys.executable],
+        check=False,
+    )
+    if seen.returncode != 0:
+        pytest.skip(f"{CHECKOUT} is closed to {_USER}: put the checkout where others may read it")
+    with TemporaryDirectory(prefix="torture-home-", dir="/var/tmp") as name:
+        folder = Path(name)
+        for image in IMAGES:
+            found = find(image)
+            assert found is not None
+            target = folder / "cache" / "images" / found.root.parent.name
+            shutil.copytree(found.root.parent, target)
+        for path in (folder, *folder.rglob("*")):
+            os.chown(path, user.pw_uid, user.pw_gid)
+        yield folder
+
+
+def test_an_unprivileged_user_gets_the_same_verdicts(home: Path) -> None:
+    user = pwd.getpwnam(_USER)
+    completed = subprocess.run(
+        [
+            sys.executable, "-m", "pytest", "suites/powercut", "-p", "no:cacheprovider",
+            "--matrix", "quick", "-k", "always", "--trials", "1",
+            "--results", str(home / "results"), "--scratch", str(home),
+        ],
+        cwd=CHECKOUT,
+        env=os.environ | {"HOME": str(home), "TORTURE_CACHE": str(home / "cache")},
+        user=user.pw_uid,
+        group=user.pw_gid,
+        extra_groups=(),
+        capture_output=True,
+        text=True,
+        timeout=_DEADLINE_S,
+        check=False,
+    )  # fmt: skip
+    records = read_records(home / "results" / "latest" / TRIALS_FILE).records
+    assert completed.returncode == 0, completed.stdout + completed.stderr
+    assert {record.axes["fate"]: record.verdict for record in records} == {
+        "bothdie": Verdict.INTACT,
+        "nasonly": Verdict.INTACT,
+    }

@@ -1,0 +1,327 @@
+"""The real guest program, on a real directory: written, read back, and judged; then tampered with."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import select
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+import tty
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from torture.matrix.verdicts import Verdict
+from torture.record import ledger
+from torture.verdict.oracle import Findings, consult
+from torture.verdict.readback import parse_readback
+from vmimages.client.load import channel, read, write
+from vmimages.client.load.blocks import BLOCK_BYTES
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+WAIT_S = 20.0
+QUIET_S = 0.3
+
+
+class Host:
+    """The host's end: stamps each line, stores it, and only then answers.
+
+    After `pause_after` promises it answers nobody, runs `meanwhile` once all are silent, and goes
+    on. After `stop_after` it says stop.
+    """
+
+    def __init__(
+        self,
+        connection: socket.socket | int,
+        *,
+        stop_after: int,
+        pause_after: int = 0,
+        meanwhile: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._descriptor = connection if isinstance(connection, int) else connection.fileno()
+        self._stop_after = stop_after
+        self._pause_after = pause_after
+        self._meanwhile = meanwhile
+        self.stored = bytearray()
+        self.promises = 0
+        self._held: list[bytes] = []
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def ledger(self) -> ledger.Ledger:
+        self._thread.join(WAIT_S)
+        assert not self._thread.is_alive(), "the load never said that it ended"
+        return ledger.parse_ledger(bytes(self.stored))
+
+    def _serve(self) -> None:
+        rest = b""
+        began = time.monotonic()
+        while b'"event":"end"' not in self.stored and time.monotonic() - began < WAIT_S:
+            if self._held and not select.select([self._descriptor], [], [], QUIET_S)[0]:
+                self._go_on()
+                continue
+            try:
+                *lines, rest = (rest + os.read(self._descriptor, 65536)).split(b"\n")
+            except OSError:
+                return
+            for line in lines:
+                self.stored += ledger.stamp(line, (time.monotonic() - began) * 1000)
+                self._answer(line)
+
+    def _answer(self, line: bytes) -> None:
+        self.promises += b'"event":"done"' in line
+        reply = ledger.reply_to(line)
+        if reply is None:
+            return
+        if self._pause_after and self.promises >= self._pause_after:
+            self._held.append(reply)
+            return
+        os.write(self._descriptor, reply)
+        if self.promises == self._stop_after:
+            os.write(self._descriptor, ledger.STOP)
+
+    def _go_on(self) -> None:
+        """Nobody has said anything for a while: every writer waits for an answer, or for another."""
+        self._meanwhile()
+        self._pause_after = 0
+        os.write(self._descriptor, b"".join(self._held))
+        self._held.clear()
+
+
+def job_for(directory: Path, **changes: object) -> dict[str, Any]:
+    job: dict[str, Any] = {
+        "trial": 11,
+        "seed": 5,
+        "mode": "files",
+        "directory": str(directory),
+        "writers": 3,
+        "files_per_writer": 3,
+        "blocks_per_file_max": 8,
+        "keepsakes_per_writer": 40,
+        "duration_ms": 15_000,
+    }
+    return job | changes
+
+
+def run_load(job: dict[str, Any], **options: Any) -> ledger.Ledger:
+    ours, guests = socket.socketpair()
+    with ours, guests:
+        host = Host(ours, **options)
+        assert write.run(job, guests.fileno()) == write.EXIT_OK
+        return host.ledger()
+
+
+class Written:
+    """One finished load, and a copy of its directory from a moment when no writer was writing."""
+
+    def __init__(self, base: Path) -> None:
+        self.directory, self.earlier = base / "now", base / "earlier"
+        self.directory.mkdir()
+        self.job = job_for(self.directory)
+        self.ledger = run_load(
+            self.job,
+            stop_after=240,
+            pause_after=120,
+            meanwhile=lambda: shutil.copytree(self.directory, self.earlier),
+        )
+
+    def judged(self, directory: Path) -> Findings:
+        document = read.run(self.job | {"directory": str(directory)})
+        return consult(self.ledger, parse_readback(json.dumps(document)), cut_ms=None)
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
+    return Written(tmp_path_factory.mktemp("load"))
+
+
+@pytest.fixture
+def tampered(written: Written, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(written.directory, tmp_path / "tampered"))
+
+
+def newest_keepsake(written: Written) -> str:
+    return max(path.name for path in written.directory.iterdir())
+
+
+def test_what_was_written_reads_back_intact(written: Written) -> None:
+    findings = written.judged(written.directory)
+    assert findings.verdict is Verdict.INTACT, findings.reasons
+    assert findings.acknowledged > 100
+    assert findings.lost == 0
+    assert not written.ledger.garbled
+    assert {
+        event.kind for event in written.ledger.events if isinstance(event, ledger.Begin)
+    } == set(ledger.OperationKind)
+
+
+def test_an_older_copy_of_everything_is_rolled_back(written: Written) -> None:
+    findings = written.judged(written.earlier)
+    assert findings.verdict is Verdict.ROLLED_BACK, findings.reasons
+    assert findings.lost > 20
+    assert findings.rollback_ms is not None
+    assert findings.rollback_ms > 0
+
+
+def test_one_file_of_an_older_copy_is_corruption(written: Written, tampered: Path) -> None:
+    assert written.judged(tampered).verdict is Verdict.INTACT
+    changed = [
+        path.name
+        for path in sorted(written.earlier.iterdir())
+        if path.read_bytes() != b""
+        and (tampered / path.name).exists()
+        and (tampered / path.name).read_bytes() != path.read_bytes()
+    ]
+    shutil.copy(written.earlier / changed[0], tampered / changed[0])
+    findings = written.judged(tampered)
+    assert findings.verdict is Verdict.CORRUPTED
+    assert findings.stale + findings.missing > 0
+    assert findings.lost > 0
+
+
+def test_a_flipped_byte_is_a_torn_block(written: Written, tampered: Path) -> None:
+    victim = tampered / newest_keepsake(written)
+    data = bytearray(victim.read_bytes())
+    data[700] ^= 1
+    victim.write_bytes(data)
+    findings = written.judged(tampered)
+    assert findings.verdict is Verdict.CORRUPTED
+    assert (findings.torn, findings.lost) == (1, 1)
+
+
+def test_another_files_blocks_are_foreign(written: Written, tampered: Path) -> None:
+    victim = tampered / newest_keepsake(written)
+    other = next(path for path in sorted(tampered.iterdir()) if path.stat().st_size)
+    size = victim.stat().st_size
+    victim.write_bytes((other.read_bytes() * 3)[:BLOCK_BYTES] + victim.read_bytes()[BLOCK_BYTES:])
+    assert victim.stat().st_size == size
+    findings = written.judged(tampered)
+    assert findings.verdict is Verdict.CORRUPTED
+    assert (findings.foreign, findings.lost) == (1, 1)
+
+
+def test_a_deleted_old_keepsake_is_lost(written: Written, tampered: Path) -> None:
+    busy = written.job["writers"] * written.job["files_per_writer"]
+    (tampered / f"f{busy:05d}").unlink()
+    findings = written.judged(tampered)
+    assert findings.verdict is Verdict.CORRUPTED
+    assert (findings.missing, findings.lost) == (1, 2)  # its making, and its last overwrite
+    assert f"f{busy:05d} is not there" in " ".join(findings.reasons)
+
+
+def test_a_file_nobody_made_is_foreign(written: Written, tampered: Path) -> None:
+    (tampered / "stranger").write_bytes(b"boo")
+    findings = written.judged(tampered)
+    assert (findings.verdict, findings.foreign) == (Verdict.CORRUPTED, 1)
+
+
+def test_an_empty_directory_is_a_past_from_before_the_load(
+    written: Written, tmp_path: Path
+) -> None:
+    for directory in (tmp_path, tmp_path / "missing"):
+        findings = written.judged(directory)
+        assert findings.verdict is Verdict.ROLLED_BACK
+        assert findings.lost > 100
+
+
+def test_raw_regions_read_back_and_show_a_swap(tmp_path: Path) -> None:
+    device = tmp_path / "device"
+    with device.open("wb") as file:
+        file.truncate(200 * 8 * BLOCK_BYTES)
+    job = job_for(tmp_path, mode="raw", device=str(device))
+    heard = run_load(job, stop_after=120)
+
+    def judged() -> Findings:
+        return consult(heard, parse_readback(json.dumps(read.run(job))), cut_ms=None)
+
+    assert judged().verdict is Verdict.INTACT, judged().reasons
+    data = bytearray(device.read_bytes())
+    first, second = slice(0, BLOCK_BYTES), slice(BLOCK_BYTES, 2 * BLOCK_BYTES)
+    data[first], data[second] = data[second], data[first]
+    device.write_bytes(data)
+    assert (judged().verdict, judged().foreign) == (Verdict.CORRUPTED, 2)
+
+
+def test_a_failing_disk_is_evidence_and_no_crash(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.fdatasync
+    calls = iter(range(1000))
+
+    def failing(descriptor: int) -> None:
+        if next(calls) == 3:
+            raise OSError(5, "Input/output error")
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fdatasync", failing)
+    job = job_for(tmp_path)
+    heard = run_load(job, stop_after=150)
+    failed = [event for event in heard.events if isinstance(event, ledger.Failed)]
+    assert [(event.errno, event.call) for event in failed] == [(5, "fdatasync")]
+    findings = consult(heard, parse_readback(json.dumps(read.run(job))), cut_ms=None)
+    assert findings.verdict is Verdict.INTACT
+    assert "errno 5" in findings.reasons[-1]
+
+
+def test_a_host_that_is_gone_ends_the_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channel, "_NO_HOST_WAIT_S", 0.1)
+    ours, guests = socket.socketpair()
+    ours.shutdown(socket.SHUT_WR)
+    assert write.run(job_for(tmp_path), guests.fileno()) == write.EXIT_HOST_GONE
+    ours.close()
+    guests.close()
+
+
+def test_the_command_lines_that_the_guest_is_given(tmp_path: Path) -> None:
+    ours, guests = os.openpty()
+    tty.setraw(guests)
+    (tmp_path / "load").mkdir()
+    job = job_for(tmp_path / "load", port=os.ttyname(guests))
+    command = [sys.executable, "-S", "-m", "load"]
+    guest_code = REPOSITORY / "vmimages" / "client"
+    host = Host(ours, stop_after=30)
+    writer = subprocess.run(
+        [*command, "write", json.dumps(job)], cwd=guest_code, timeout=WAIT_S, check=False
+    )
+    assert writer.returncode == 0
+    heard = host.ledger()
+    reader = subprocess.run(
+        [*command, "read", json.dumps(job)],
+        cwd=guest_code,
+        timeout=WAIT_S,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    findings = consult(heard, parse_readback(reader.stdout), cut_ms=None)
+    assert findings.verdict is Verdict.INTACT, findings.reasons
+    assert findings.acknowledged > 20
+    os.close(ours)
+    os.close(guests)
+
+
+def test_reading_reports_what_cannot_be_read(written: Written, monkeypatch: Any) -> None:
+    real = os.pread
+    name = newest_keepsake(written)
+    wanted = (written.directory / name).stat().st_ino
+
+    def failing(descriptor: int, length: int, offset: int) -> bytes:
+        if os.fstat(descriptor).st_ino == wanted and offset <= 0 < offset + length:
+            raise OSError(5, "Input/output error")
+        return real(descriptor, length, offset)
+
+    monkeypatch.setattr(os, "pread", failing)
+    document = read.run(copy.deepcopy(written.job))
+    (seen,) = (entry for entry in document["files"] if entry["name"] == name)
+    assert seen["blocks"][0] == "errno:5"
+    findings = consult(written.ledger, parse_readback(json.dumps(document)), cut_ms=None)
+    assert findings.verdict is Verdict.CORRUPTED
+    assert (findings.missing, findings.lost) == (1, 1)

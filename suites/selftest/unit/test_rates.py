@@ -1,0 +1,132 @@
+"""Rates, their exact intervals, and the table that shows them."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from torture.matrix.cells import Cell
+from torture.matrix.promises import promise_of
+from torture.matrix.verdicts import Verdict
+from torture.record.trials import TrialRecord
+from torture.report.rates import rate_of, summarise
+from torture.report.table import in_words, outcome_table
+
+
+SAFE = Cell.parse("iscsi-always-noslog-btrfs-nasonly")
+LOSES = Cell.parse("iscsi-disabled-noslog-btrfs-nasonly")
+
+
+def trials(cell: Cell, **counts: int) -> list[TrialRecord]:
+    """So many records of each verdict, by its name in Python."""
+    return [
+        TrialRecord(
+            trial=f"{cell.name}.{verdict}.{number}",
+            cell=cell.name,
+            axes=cell.axes,
+            seed=number,
+            verdict=Verdict[verdict],
+            promise=promise_of(cell),
+        )
+        for verdict, count in counts.items()
+        for number in range(count)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("events", "of", "low", "high"),
+    [
+        (0, 300, 0.0, 0.0122),
+        (37, 100, 0.2756, 0.4724),
+        (0, 20, 0.0, 0.1684),
+        (20, 20, 0.8316, 1.0),
+        (1, 2, 0.0126, 0.9874),
+    ],
+)
+def test_intervals_are_the_known_ones(events: int, of: int, low: float, high: float) -> None:
+    """Clopper and Pearson's; with no events the upper end is 1 - 0.025 ** (1 / n)."""
+    rate = rate_of(events, of)
+    assert rate.low == pytest.approx(low, abs=5e-5)
+    assert rate.high == pytest.approx(high, abs=5e-5)
+    assert rate.share == events / of
+
+
+def test_of_no_trials_anything_is_possible() -> None:
+    rate = rate_of(0, 0)
+    assert (rate.low, rate.high) == (0.0, 1.0)
+    assert in_words(rate) == "-"
+
+
+@given(st.integers(1, 400).flatmap(lambda of: st.tuples(st.integers(0, of), st.just(of))))
+def test_an_interval_holds_its_rate_and_mirrors(counts: tuple[int, int]) -> None:
+    events, of = counts
+    rate, mirrored = rate_of(events, of), rate_of(of - events, of)
+    assert 0 <= rate.low <= rate.share <= rate.high <= 1
+    assert rate.low == pytest.approx(1 - mirrored.high)
+    assert rate.high == pytest.approx(1 - mirrored.low)
+
+
+def test_an_inconclusive_trial_is_neither_safe_nor_loss() -> None:
+    (row,) = summarise(
+        trials(LOSES, INTACT=2, REPAIRED=1, ROLLED_BACK=3, CORRUPTED=2, POOL_LOST=1, INCONCLUSIVE=5)
+    )
+    assert row.trials == 14
+    assert row.inconclusive == 5
+    assert (row.loss.events, row.loss.trials) == (6, 9)
+    assert (row.corruption.events, row.corruption.trials) == (3, 9)
+
+
+def test_only_inconclusive_trials_say_nothing() -> None:
+    (row,) = summarise(trials(SAFE, INCONCLUSIVE=3))
+    assert row.loss == row.corruption == rate_of(0, 0)
+
+
+def test_every_cell_has_its_own_row() -> None:
+    mixed = [*trials(SAFE, INTACT=4), *trials(LOSES, CORRUPTED=2), *trials(SAFE, REPAIRED=1)]
+    safe, loses = summarise(mixed)
+    assert (safe.cell, safe.promise, safe.trials) == (SAFE.name, "safe", 5)
+    assert (loses.cell, loses.promise, loses.trials) == (LOSES.name, "loses", 2)
+    assert safe.verdicts == {Verdict.INTACT: 4, Verdict.REPAIRED: 1}
+    assert summarise([]) == ()
+
+
+def printed(records: list[TrialRecord]) -> str:
+    console = Console(file=io.StringIO(), width=200)
+    with console.capture() as capture:
+        console.print(outcome_table(records))
+    return capture.get()
+
+
+def test_the_table_says_every_verdict_and_both_intervals() -> None:
+    every = {
+        "INTACT": 11, "REPAIRED": 12, "ROLLED_BACK": 13, "CORRUPTED": 14,
+        "UNREPAIRABLE": 15, "POOL_LOST": 16, "INCONCLUSIVE": 17,
+    }  # fmt: skip
+    assert set(every) == {verdict.name for verdict in Verdict}
+    said = printed(trials(LOSES, **every))
+    (row,) = (line for line in said.splitlines() if LOSES.name in line)
+    words = row.split()
+    assert words[:2] == [LOSES.name, "loses"]
+    assert words[2:10] == ["98", *(str(count) for count in every.values())]
+    assert in_words(rate_of(58, 81)) in row
+    assert in_words(rate_of(45, 81)) in row
+    headed = said[: said.index(LOSES.name)]
+    for verdict in Verdict:
+        if verdict is not Verdict.INCONCLUSIVE:
+            assert all(part in headed for part in verdict.split("-"))
+    assert "incon-" in headed
+
+
+def test_an_interval_in_words() -> None:
+    assert in_words(rate_of(0, 300)) == "0/300 0 % [0-1.2 %]"
+    assert in_words(rate_of(37, 100)) == "37/100 37 % [28-47 %]"
+    assert in_words(rate_of(3, 20)) == "3/20 15 % [3.2-38 %]"
+    assert in_words(rate_of(20, 20)) == "20/20 100 % [83-100 %]"
+
+
+def test_a_table_of_nothing_is_a_table() -> None:
+    assert "cell" in printed([])

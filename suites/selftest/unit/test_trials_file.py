@@ -1,0 +1,147 @@
+"""`trials.jsonl`: what was appended is read back, whatever a crash did to the file's end."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from torture.matrix.verdicts import Verdict
+from torture.record.trials import SCHEMA, TrialRecord, append_record, read_records
+
+text = st.text(max_size=20)
+counts = st.integers(0, 10**9)
+records = st.builds(
+    TrialRecord,
+    trial=text,
+    cell=text,
+    axes=st.dictionaries(text, text, max_size=3),
+    seed=st.integers(0, 2**64 - 1),
+    verdict=st.sampled_from(Verdict),
+    promise=text,
+    cut=st.dictionaries(text, st.none() | st.booleans() | counts | text, max_size=3),
+    acknowledged=counts,
+    lost=counts,
+    rollback_ms=st.none() | st.floats(0, 1e6),
+    fsck=text,
+    pool=text,
+    reasons=st.lists(text, max_size=3).map(tuple),
+    timings=st.dictionaries(text, counts, max_size=3),
+    error=st.none() | text,
+    machinery_failed=st.booleans(),
+)
+
+
+def record(number: int, **other: Any) -> TrialRecord:
+    cell = "iscsi-standard-noslog-btrfs-nasonly"
+    plain = TrialRecord(
+        trial=f"{cell}.{number:04d}",
+        cell=cell,
+        axes={"sync": "standard"},
+        seed=2**64 - 1,
+        verdict=Verdict.ROLLED_BACK,
+        promise="loses",
+        reasons=("größer: two words\nand a line",),
+        timings={"set up NAS": 1200, "cut": 7},
+    )
+    return replace(plain, **other)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "trials.jsonl"
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@given(written=st.lists(records, max_size=4, unique_by=lambda one: one.trial))
+def test_what_was_appended_is_read_back(file: Path, written: list[TrialRecord]) -> None:
+    file.unlink(missing_ok=True)
+    for one in written:
+        append_record(file, one)
+    found = read_records(file)
+    assert list(found.records) == written
+    assert found.unreadable_lines == 0
+
+
+def test_a_line_is_one_object_with_the_documented_fields(file: Path) -> None:
+    append_record(file, record(1))
+    (line,) = file.read_text().splitlines()
+    documented = {
+        "trial", "cell", "axes", "seed", "cut", "verdict", "acknowledged", "lost",
+        "rollback_ms", "fsck", "pool", "timings", "error",
+    }  # fmt: skip
+    assert documented <= json.loads(line).keys()
+    assert json.loads(line)["schema"] == SCHEMA
+
+
+def test_a_missing_or_empty_file_has_no_records(file: Path) -> None:
+    assert read_records(file).records == ()
+    file.touch()
+    assert read_records(file).records == ()
+    assert read_records(file).unreadable_lines == 0
+
+
+def test_a_last_line_cut_off_anywhere_costs_only_itself(file: Path) -> None:
+    first, last = record(1), record(2)
+    append_record(file, first)
+    whole = file.stat().st_size
+    append_record(file, last)
+    content = file.read_bytes()
+    for size in range(whole, len(content) + 1):
+        file.write_bytes(content[:size])
+        found = read_records(file)
+        is_there = size >= len(content) - 1
+        assert found.records == ((first, last) if is_there else (first,)), size
+        assert found.unreadable_lines == int(whole < size < len(content) - 1), size
+
+
+def test_appending_after_a_line_cut_off_anywhere_does_not_glue(file: Path) -> None:
+    append_record(file, record(1))
+    whole = file.stat().st_size
+    append_record(file, record(2))
+    content = file.read_bytes()
+    for size in range(whole, len(content)):
+        file.write_bytes(content[:size])
+        append_record(file, record(3))
+        append_record(file, record(4))
+        found = {one.trial for one in read_records(file).records}
+        assert {record(1).trial, record(3).trial, record(4).trial} <= found, size
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"{}", b"null", b"3", b'"verdict"', b"[]", b'["verdict"]', b"{", b"\x00\x00\x00\x00",
+        b"\xff\xfe", b'{"verdict": "fine"}', b'{"verdict": "intact"}', b'{"verdict": []}',
+        b'{"trial": "x", "verdict": "intact", "reasons": null}',
+    ],
+)  # fmt: skip
+def test_a_line_that_is_no_record_is_counted_and_skipped(file: Path, line: bytes) -> None:
+    append_record(file, record(1))
+    with file.open("ab") as stream:
+        stream.write(line + b"\n\n")
+    append_record(file, record(2))
+    found = read_records(file)
+    assert found.records == (record(1), record(2))
+    assert found.unreadable_lines == 1
+
+
+def test_fields_of_a_later_version_are_ignored_and_missing_ones_have_defaults(file: Path) -> None:
+    data = record(1).as_json()
+    for name in ("timings", "error", "rollback_ms", "schema"):
+        del data[name]
+    file.write_text(json.dumps(data | {"weather": {"wind": 3}}) + "\n")
+    assert read_records(file).records == (record(1, timings={}),)
+
+
+def test_the_last_record_of_a_trial_counts_in_the_place_of_its_first(file: Path) -> None:
+    for number, verdict in ((1, Verdict.INCONCLUSIVE), (2, Verdict.INTACT), (1, Verdict.INTACT)):
+        append_record(file, record(number, verdict=verdict))
+    found = read_records(file).records
+    assert [one.trial for one in found] == [record(1).trial, record(2).trial]
+    assert [one.verdict for one in found] == [Verdict.INTACT] * 2
