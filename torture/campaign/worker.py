@@ -76,7 +76,7 @@ def main() -> int:
     orders = WorkerOrders.from_json(json.loads(sys.stdin.readline()))
     orders.scratch.mkdir(parents=True, exist_ok=True)
     try:
-        lab = Lab(orders.lab, scratch=orders.scratch, say=lambda text: answers.send(say=text))
+        lab = Lab(orders.lab, say=lambda text: answers.send(say=text))
     except HarnessError as error:
         answers.send(refused=str(error))
         return 1

@@ -234,12 +234,12 @@ def memory(name: str, *, meminfo: Path = Path("/proc/meminfo")) -> Finding:
 
 def scratch(name: str, *, base: Callable[[], Path] = default_base) -> Finding:
     """Where the disks of running trials are."""
-    return _room(name, base(), SCRATCH_BYTES_MIN, "free some space, or run with --scratch DIR")
+    return _room(name, base(), SCRATCH_BYTES_MIN, "run with --scratch DIR")
 
 
 def results(name: str, *, folder: Path = CHECKOUT / "results") -> Finding:
     """Where runs land."""
-    return _room(name, folder, RESULTS_BYTES_MIN, "free some space, or run with --results DIR")
+    return _room(name, folder, RESULTS_BYTES_MIN, "run with --results DIR")
 
 
 def image_cache(
@@ -248,20 +248,20 @@ def image_cache(
     """Room for a build, asked for only while there is something to build."""
     is_built = all(look(image) is not None for image in IMAGES)
     folder = root or cache_root()
-    fix = f"free some space, or: export {CACHE_VARIABLE}=DIR"
-    return _room(name, folder, 0 if is_built else ROOM_BYTES, fix)
+    elsewhere = f"export {CACHE_VARIABLE}=DIR"
+    return _room(name, folder, 0 if is_built else ROOM_BYTES, elsewhere)
 
 
-def _room(name: str, folder: Path, needed_bytes: int, fix: str) -> Finding:
+def _room(name: str, folder: Path, needed_bytes: int, elsewhere: str) -> Finding:
     """Whether a folder, or what will be its parent, can be written and has room."""
     place = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not os.access(place, os.W_OK | os.X_OK):
-        return lack(name, f"{place} is closed to this user", fix)
+        return lack(name, f"{place} is closed to this user", elsewhere)
     free = shutil.disk_usage(place).free
     text = f"{folder}: {_gib(free)} free"
     if free < needed_bytes:
         text += f", {_gib(needed_bytes)} are needed"
-        return lack(name, text, fix)
+        return lack(name, text, f"free some space, or: {elsewhere}")
     return ok(name, text)
 
 

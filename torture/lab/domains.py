@@ -93,13 +93,15 @@ def disk_xml(disk: Disk) -> str:
     """The XML of one disk, also what hot-plugging it takes.
 
     `cache=none` makes QEMU pass every flush of the guest on, and tell the guest of a write cache.
+    Errors are reported to the guest: by default QEMU would pause it on ENOSPC.
     """
     return ET.tostring(_disk_element(disk), encoding="unicode")
 
 
 def _disk_element(disk: Disk) -> ET.Element:
     element = ET.Element("disk", type="network", device="disk")
-    _add(element, "driver", name="qemu", type="raw", cache="none", discard="unmap")
+    attributes = {"cache": "none", "discard": "unmap", "error_policy": "report"}
+    _add(element, "driver", name="qemu", type="raw", **attributes)
     match disk.source:
         case NbdSource(socket=socket, export=export):
             source = _add(element, "source", protocol="nbd", name=export)
@@ -142,11 +144,13 @@ def _add_interface(domain: ET.Element, devices: ET.Element, spec: MachineSpec) -
             _add(card, "driver", name="qemu")
         case UserModeInterface(mac=mac, guest_address=address, forwarded_ports=ports):
             forwards = "".join(f",hostfwd=tcp:127.0.0.1:{port}-{address}:{port}" for port in ports)
-            network = address.rsplit(".", 1)[0] + ".0/24"
+            prefix = address.rsplit(".", 1)[0]
+            # by default the stack itself would take .2, which is the guest's
+            network = f"net={prefix}.0/24,host={prefix}.1"
             command_line = _add(domain, f"{{{_QEMU_NS}}}commandline")
             # libvirt 9.0 has no XML for a forwarded port of the user-mode stack
             for argument in (
-                "-netdev", f"user,id=lan,net={network},restrict=on{forwards}",
+                "-netdev", f"user,id=lan,{network},restrict=on{forwards}",
                 "-device", f"virtio-net-pci,netdev=lan,mac={mac},addr=0x1e",
             ):  # fmt: skip
                 _add(command_line, f"{{{_QEMU_NS}}}arg", value=argument)

@@ -8,6 +8,7 @@ paths below it must stay under 108 characters.
 
 from __future__ import annotations
 
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,11 @@ stdio_handler = "file"
 security_driver = "none"
 namespaces = []
 cgroup_controllers = []
-user = "+0"
-group = "+0"
 dynamic_ownership = 0
 remember_owner = 0
 """
+
+_QEMU_CONF_OF_ROOT = _QEMU_CONF + 'user = "+0"\ngroup = "+0"\n'
 
 _loop_lock = threading.Lock()
 _loop_started = False
@@ -62,7 +63,7 @@ def connect(*, root: Path, uri: str | None = None) -> Any:
     if uri is None:
         etc = root / "etc"
         etc.mkdir(parents=True, exist_ok=True)
-        (etc / "qemu.conf").write_text(_QEMU_CONF)
+        (etc / "qemu.conf").write_text(_QEMU_CONF if os.geteuid() else _QEMU_CONF_OF_ROOT)
         uri = f"qemu:///embed?root={root}"
     _start_event_loop()
     try:

@@ -13,6 +13,7 @@ from torture.lab.domains import Accelerator, Disk, MachineSpec
 from torture.lab.hypervisor import connect
 from torture.lab.images import IMAGES, GuestImage, find
 from torture.lab.machine import Machine
+from torture.lab.namespaces import PRIVATE
 from torture.lab.network import NAS_ADDRESS, NAS_PREFIX_BITS, Network, NetworkKind
 from torture.lab.network.bridge import BridgeNetwork
 from torture.lab.network.choice import choose_network
@@ -46,15 +47,14 @@ class LabSettings:
 
 
 class Lab:
-    """The machinery of one worker, which must run in namespaces of its own.
+    """The machinery of one worker, which must run in a cage. `say` is told what takes long."""
 
-    `scratch` is the worker's alone; its path must be short, for libvirt puts sockets below it.
-    """
-
-    def __init__(self, settings: LabSettings, *, scratch: Path, say: Callable[[str], None]) -> None:
+    def __init__(self, settings: LabSettings, *, say: Callable[[str], None]) -> None:
         self._settings = settings
         self._say = say
-        self._root = scratch / "lv"
+        self._root = PRIVATE / "lv"
+        self.sockets = PRIVATE / "sockets"
+        self.sockets.mkdir()
         # found once, so that a recipe edited meanwhile does not disturb a run
         self._images = {name: _image(name) for name in IMAGES}
         self._accelerator = accelerator.choose(settings.accelerator).accelerator

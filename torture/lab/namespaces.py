@@ -11,13 +11,17 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from pathlib import Path
 
 from torture.errors import HarnessError
 
-# libvirt keeps some state outside of its root, which is neither ours nor, without privileges, writable
-_PRIVATE_STATE = """\
-mkdir -p /run/libvirt 2>/dev/null
-mount -t tmpfs none /run/libvirt 2>/dev/null || mount -t tmpfs none /run
+PRIVATE = Path("/run/libvirt")
+"""A folder that every cage has for itself, in memory, gone with it: for sockets, whose paths must be
+short, and for libvirt, which keeps some state there wherever its root is."""
+
+_MAKE_PRIVATE = f"""\
+mkdir -p {PRIVATE} 2>/dev/null
+mount -t tmpfs none {PRIVATE} 2>/dev/null || {{ mount -t tmpfs none /run && mkdir {PRIVATE}; }}
 exec "$@"
 """
 
@@ -29,19 +33,20 @@ USER_NAMESPACES_HINT = (
 
 
 def caged(argv: tuple[str, ...]) -> tuple[str, ...]:
-    """The command line that runs `argv` as root of namespaces of its own, tied to its parent's life.
+    """The command line that runs `argv` in namespaces of its own, with all rights in them, tied to its parent's life.
 
     Raises `HarnessError` when a tool for it is missing.
     """
     missing = [tool for tool in _TOOLS if shutil.which(tool) is None]
     if missing:
         raise HarnessError(f"not installed: {', '.join(missing)}", hint="tools/run --setup-only")
-    user = () if os.geteuid() == 0 else ("--user", "--map-root-user")
+    # not as the namespace's root: libvirt would take itself for privileged and drop groups, in vain
+    user = () if os.geteuid() == 0 else ("--user", "--map-current-user", "--keep-caps")
     return (
         "setpriv", "--pdeathsig", "KILL", "--",
         "unshare", *user, "--net", "--mount", "--pid", "--fork", "--kill-child=KILL",
         "--mount-proc", "--",
-        "tini", "-s", "--", "sh", "-c", _PRIVATE_STATE, "cage", *argv,
+        "tini", "-s", "--", "sh", "-c", _MAKE_PRIVATE, "cage", *argv,
     )  # fmt: skip
 
 

@@ -28,12 +28,15 @@ class ShelfDisk:
 
 
 class Shelf:
-    """The disks of one NAS, in `directory`. They outlive the server: `start` serves them again."""
+    """The disks of one NAS, in `directory`, served on `socket`.
 
-    def __init__(self, *, directory: Path, disks: tuple[ShelfDisk, ...]) -> None:
+    They outlive the server: `start` serves them again.
+    """
+
+    def __init__(self, *, directory: Path, socket: Path, disks: tuple[ShelfDisk, ...]) -> None:
         self.disks = disks
         self._disks_directory = directory / "disks"
-        self._socket = directory / "shelf.sock"
+        self._socket = socket
         self._log_directory = directory
         self._server: subprocess.Popen[bytes] | None = None
         self._starts = 0

@@ -39,7 +39,11 @@ class Bench:
     _started_s: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
-        self.shelf = Shelf(directory=self.scratch, disks=pool_disks(self.spec.cell.slog))
+        self.shelf = Shelf(
+            directory=self.scratch,
+            socket=self.lab.sockets / "shelf.sock",
+            disks=pool_disks(self.spec.cell.slog),
+        )
 
     @property
     def filesystem(self) -> FilesystemTools:
@@ -76,7 +80,7 @@ class Bench:
 
     def start_client(self, role: str) -> Machine:
         """A client whose disk is the NAS's export; `role` names its console log."""
-        socket = self.scratch / f"{role}.ledger.sock"
+        socket = self.ledger_socket(role)
         source = self.export.source(nas_host=self.lab.network.nas_host)
         machine = self.lab.start_client(
             console_log=self.folder / f"{role}.console.log",
@@ -87,7 +91,7 @@ class Bench:
 
     def ledger_socket(self, role: str) -> Path:
         """Where the client of this role offers its ledger."""
-        return self.scratch / f"{role}.ledger.sock"
+        return self.lab.sockets / f"{role}.sock"
 
     def _owned(self, machine: Machine) -> Machine:
         self._machines.append(machine)

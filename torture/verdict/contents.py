@@ -14,6 +14,7 @@ from torture.verdict.history import (
     promises_of,
     window_before,
     window_of,
+    windows_of,
 )
 from torture.verdict.moments import NEVER, Window, union
 from torture.verdict.readback import FileSeen, Sector
@@ -82,12 +83,22 @@ def examine_file(history: History, name: Name, seen: FileSeen) -> FileFinding:
             lost=frozenset(lost),
         )
     candidates = _candidates(name, seen)
-    findings = [_examine_as(history, name, place, seen) for place in candidates]
-    windows = union(window for finding in findings for window in finding.windows)
-    best = max(findings, key=lambda finding: max((w.last for w in finding.windows), default=-1))
-    return FileFinding(
-        what=best.what, windows=windows, damage=best.damage, lost=best.lost, blocks=best.blocks
-    )
+    bound = windows_of(name.bindings, history.end)
+    windows = {place: bound[place] & _inside(history, name, place, seen) for place in candidates}
+    best = max(candidates, key=lambda at: -1 if windows[at].is_empty else windows[at].last)
+    return _examine_as(history, name, best, seen, bound[best], union(windows.values()))
+
+
+def _inside(history: History, name: Name, place: int, seen: FileSeen) -> Window:
+    """When a crash leaves this size and content in the incarnation of one binding."""
+    incarnation = name.bindings[place].incarnation
+    if incarnation is None:
+        return NEVER
+    window = _size_window(incarnation, seen.size_bytes, history.end)
+    for index, sectors in enumerate(seen.blocks):
+        for sector in dict.fromkeys(sectors):
+            window &= _sector_window(history, incarnation, index, sector)
+    return window
 
 
 def examine_temporary(history: History, name: Name | None, seen: FileSeen) -> FileFinding:
@@ -114,8 +125,9 @@ def examine_temporary(history: History, name: Name | None, seen: FileSeen) -> Fi
 
 
 def _examine_absent(history: History, name: Name, seen: FileSeen) -> FileFinding:
+    windows = windows_of(name.bindings, history.end)
     absences = [
-        (window_of(name.bindings, place, history.end), place)
+        (windows[place], place)
         for place, binding in enumerate(name.bindings)
         if binding.incarnation is None
     ]
@@ -148,45 +160,47 @@ def _candidates(name: Name, seen: FileSeen) -> list[int]:
     return [places[max(seq for seq, count in votes.items() if count == most)]]
 
 
-def _examine_as(history: History, name: Name, place: int, seen: FileSeen) -> FileFinding:
-    """The file taken for the incarnation of one binding."""
+def _examine_as(
+    history: History,
+    name: Name,
+    place: int,
+    seen: FileSeen,
+    bound: Window,
+    windows: tuple[Window, ...],
+) -> FileFinding:
+    """What is wrong with the file, taken for the incarnation of one binding."""
     end = history.end
     incarnation = name.bindings[place].incarnation
-    if incarnation is None:  # it was never made
+    if incarnation is None:  # none was ever made
         return FileFinding(
             what=f"{seen.name} was never made", windows=(), damage=Damage.FOREIGN, lost=frozenset()
         )
-    bound = window_of(name.bindings, place, end)
-    sized = _size_window(incarnation, seen.size_bytes, end)
-    blocks = tuple(
-        _examine_block(history, incarnation, index, sectors)
-        for index, sectors in enumerate(seen.blocks)
-    )
-    whole = bound & sized
-    for block in blocks:
-        whole &= block.window
     what, damage = f"{seen.name} of {seen.size_bytes} bytes", None
     lost: set[int] = set()
     if end not in bound:
         what, damage = f"{seen.name} is the file of operation {incarnation.seq}", Damage.STALE
         lost.update(name.promises_after(place))
-    if end not in sized:
+    if end not in _size_window(incarnation, seen.size_bytes, end):
         what, damage = f"{seen.name} has {seen.size_bytes} bytes", Damage.MISSING
-        lost.update(_promises_beyond(incarnation, seen.size_bytes))
-        if sized.is_empty and not lost:
+        beyond = _promises_beyond(incarnation, seen.size_bytes)
+        if not beyond:
             damage = Damage.FOREIGN
+        lost.update(beyond)
     return FileFinding(
         what=what,
-        windows=() if whole.is_empty else (whole,),
+        windows=windows,
         damage=damage,
         lost=frozenset(lost),
-        blocks=blocks,
+        blocks=tuple(
+            _examine_block(history, incarnation, index, sectors)
+            for index, sectors in enumerate(seen.blocks)
+        ),
     )
 
 
 def _size_window(incarnation: Incarnation, size_bytes: int, end: int) -> Window:
     """When a crash leaves this size: one that was set, or one between two while growing."""
-    before = -1 if incarnation.is_atomic else 0
+    before = 0
     for place, step in enumerate(incarnation.sizes):
         after = step.size_blocks * _BLOCK_BYTES
         if size_bytes == after:
@@ -253,7 +267,7 @@ def _sector_window(
     came_whole = incarnation.is_atomic and bool(steps) and steps[0].seq == incarnation.seq
     if sector != "zero" or not steps or came_whole:
         return NEVER
-    return window_before(steps, history.end) & Window(steps[0].begin + 1, history.end)
+    return window_before(steps, history.end)  # not sooner than the size grew over it
 
 
 def _promises_not_kept(steps: list[Step], kinds: tuple[Sector, ...]) -> set[int]:

@@ -115,13 +115,24 @@ def promises_of(incarnation: Incarnation) -> Iterator[int]:
             yield step.promise
 
 
-def window_of(steps: list[Step] | list[Binding] | list[SizeStep], index: int, end: int) -> Window:
+def window_of(steps: list[Step] | list[SizeStep], index: int, end: int) -> Window:
     """When a crash leaves exactly this step: begun, and nothing later durable."""
     durables = (step.durable for step in steps[index + 1 :] if step.durable is not None)
     return Window(steps[index].begin + 1, min(durables, default=end))
 
 
-def window_before(steps: list[Step] | list[Binding] | list[SizeStep], end: int) -> Window:
+def windows_of(steps: list[Binding], end: int) -> list[Window]:
+    """`window_of` for every step, in one pass from the end."""
+    windows: list[Window] = []
+    last = end
+    for step in reversed(steps):
+        windows.append(Window(step.begin + 1, last))
+        if step.durable is not None:
+            last = min(last, step.durable)
+    return windows[::-1]
+
+
+def window_before(steps: list[Step], end: int) -> Window:
     """When a crash leaves what was there before the first of these steps."""
     durables = (step.durable for step in steps if step.durable is not None)
     return Window(0, min(durables, default=end))

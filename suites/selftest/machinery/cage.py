@@ -36,7 +36,7 @@ def in_cage(scene: str, *, scratch: Path, deadline_s: float) -> Any:
 def main(scene: str, scratch: Path) -> None:
     """Called in the cage: play the scene and print what it returned."""
     module, function = scene.split(":")
-    lab = Lab(LabSettings(warm_states=warm_directory()), scratch=scratch, say=lambda _text: None)
+    lab = Lab(LabSettings(warm_states=warm_directory()), say=lambda _text: None)
     print(json.dumps(getattr(importlib.import_module(module), function)(lab, scratch)))
 
 

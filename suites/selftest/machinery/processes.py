@@ -11,8 +11,8 @@ from pathlib import Path
 CHECKOUT = Path(__file__).resolve().parents[3]
 
 
-def working_in(directory: Path) -> dict[int, str]:
-    """Process id to command line, of every process whose command line or files name `directory`."""
+def working_in(*directories: Path) -> dict[int, str]:
+    """Process id to command line, of every process whose command line names one of the folders."""
     found = {}
     for process in Path("/proc").iterdir():
         if not process.name.isdigit() or int(process.name) == os.getpid():
@@ -20,7 +20,7 @@ def working_in(directory: Path) -> dict[int, str]:
         with contextlib.suppress(OSError):
             words = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
             state = (process / "stat").read_text().rpartition(")")[2].split()[0]
-            if str(directory) in words and state != "Z":
+            if any(str(directory) in words for directory in directories) and state != "Z":
                 found[int(process.name)] = words
     return found
 

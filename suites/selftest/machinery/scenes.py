@@ -50,8 +50,8 @@ def _ended(
     lab: Lab, scratch: Path, end: Callable[[Machine, Shelf], None]
 ) -> dict[str, dict[str, int]]:
     """The disk's activity before the machine was ended, and after."""
-    scratch.mkdir()
-    shelf = Shelf(directory=scratch, disks=(_DISK,))
+    scratch.mkdir(parents=True)
+    shelf = Shelf(directory=scratch, socket=lab.sockets / "shelf.sock", disks=(_DISK,))
     shelf.create()
     shelf.start()
     disk = Disk(target="vdb", serial=_DISK.serial, source=shelf.source(_DISK))
@@ -73,9 +73,9 @@ def _ended(
 def full_disk(lab: Lab, scratch: Path) -> dict[str, Any]:
     """What the guest and the shelf say when there is no room for what the guest writes."""
     small = scratch / "small"
-    small.mkdir()
+    small.mkdir(parents=True)
     run_host("mount", "-t", "tmpfs", "-o", "size=2m", "none", str(small))
-    shelf = Shelf(directory=small, disks=(_DISK,))
+    shelf = Shelf(directory=small, socket=lab.sockets / "shelf.sock", disks=(_DISK,))
     shelf.create()
     shelf.start()
     disk = Disk(target="vdb", serial=_DISK.serial, source=shelf.source(_DISK))

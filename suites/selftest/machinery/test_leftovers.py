@@ -40,16 +40,25 @@ def start(vm_scratch: Path, tmp_path: Path) -> Iterator[Start]:
         run.wait(20)
 
 
-def _qemu_of(home: Path, name_of_run: str) -> int | None:
-    for pid, words in working_in(home / name_of_run).items():
-        if "qemu-system" in words:
-            return pid
-    return None
+def _scratch_with_qemu(run: subprocess.Popen[bytes], *, results: Path, home: Path) -> Path:
+    """The scratch directory of a run, once a QEMU works in it."""
+
+    def look() -> Path | None:
+        assert run.poll() is None, results.with_suffix(".log").read_text()
+        latest = results / "latest"
+        if not latest.is_symlink():
+            return None
+        directory = home / latest.readlink().name[-10:]
+        has_qemu = any("qemu-system" in words for words in _workers(results, directory))
+        return directory if has_qemu else None
+
+    return wait_for(look, what=f"QEMU of the run in {results}", deadline_s=_DEADLINE_S)
 
 
-def _scratch_of(results: Path, home: Path) -> Path | None:
-    latest = results / "latest"
-    return home / latest.readlink().name[-10:] if latest.is_symlink() else None
+def _workers(results: Path, scratch: Path) -> list[str]:
+    """Command lines of what a run has started: QEMU writes consoles to results, nbdkit serves scratch."""
+    folder = results / (results / "latest").readlink()
+    return list(working_in(folder, scratch).values())
 
 
 def test_killed_runs_leave_nothing_and_disturb_no_one(
@@ -59,16 +68,8 @@ def test_killed_runs_leave_nothing_and_disturb_no_one(
     doomed = start("doomed", "--trials", "50")
     other = start("other", "--trials", "50")
 
-    def scratch_with_qemu(name: str) -> Path:
-        directory = wait_for(
-            lambda: _scratch_of(tmp_path / name, home), what="scratch", deadline_s=_DEADLINE_S
-        )
-        wait_for(
-            lambda: _qemu_of(home, directory.name), what="QEMU of the run", deadline_s=_DEADLINE_S
-        )
-        return directory
-
-    doomed_scratch, other_scratch = scratch_with_qemu("doomed"), scratch_with_qemu("other")
+    doomed_scratch = _scratch_with_qemu(doomed, results=tmp_path / "doomed", home=home)
+    other_scratch = _scratch_with_qemu(other, results=tmp_path / "other", home=home)
     records = tmp_path / "doomed" / "latest" / TRIALS_FILE
     wait_for(
         lambda: truth(read_records(records).records), what="first record", deadline_s=_DEADLINE_S
@@ -77,7 +78,7 @@ def test_killed_runs_leave_nothing_and_disturb_no_one(
     os.kill(doomed.pid, signal.SIGKILL)
     doomed.wait(10)
     wait_for(
-        lambda: truth(not working_in(doomed_scratch)),
+        lambda: truth(not _workers(tmp_path / "doomed", doomed_scratch)),
         what="end of all it had started",
         deadline_s=20,
     )
@@ -89,7 +90,7 @@ def test_killed_runs_leave_nothing_and_disturb_no_one(
     Scratch(vm_scratch).remove_abandoned()  # what every start does first
     assert not doomed_scratch.exists()
     assert other_scratch.exists()
-    assert working_in(other_scratch)
+    assert _workers(tmp_path / "other", other_scratch)
     assert other.poll() is None
 
 
@@ -98,10 +99,7 @@ def test_a_killed_worker_costs_its_trial_and_no_more(
 ) -> None:
     home = Scratch(vm_scratch).home
     run = start("run", "--trials", "2")
-    directory = wait_for(
-        lambda: _scratch_of(tmp_path / "run", home), what="scratch", deadline_s=_DEADLINE_S
-    )
-    wait_for(lambda: _qemu_of(home, directory.name), what="QEMU", deadline_s=_DEADLINE_S)
+    _scratch_with_qemu(run, results=tmp_path / "run", home=home)
     [worker] = _children(run.pid)
     os.kill(worker, signal.SIGKILL)
     run.wait(_DEADLINE_S)

@@ -13,7 +13,7 @@ from torture.lab.deadlines import truth, wait_for
 def test_the_first_result_comes_back_at_once() -> None:
     begun = time.monotonic()
     assert wait_for(lambda: "there", what="it", deadline_s=60, poll_s=30) == "there"
-    assert time.monotonic() - begun < 1
+    assert time.monotonic() - begun < 10
 
 
 @pytest.mark.parametrize("result", [0, False, "", ()])
@@ -30,7 +30,7 @@ def test_the_deadline_says_what_did_not_come_and_what_to_do() -> None:
     begun = time.monotonic()
     with pytest.raises(DeadlineExceeded) as caught:
         wait_for(lambda: None, what="socket", deadline_s=0.1, poll_s=5, poll_max_s=5, hint="look")
-    assert 0.1 <= time.monotonic() - begun < 1, "a long pause must not outlast the deadline"
+    assert 0.1 <= time.monotonic() - begun < 4, "a long pause must not outlast the deadline"
     assert str(caught.value) == "no socket within 0.1 s\n  next: look"
     assert isinstance(caught.value, HarnessError)
 

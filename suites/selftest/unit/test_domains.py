@@ -76,7 +76,7 @@ def test_a_name_keeps_its_identity_whatever_else_changes() -> None:
 
 @pytest.mark.parametrize("target", ["vdb", "vdc"])
 def test_a_disk_passes_every_flush_on(target: str) -> None:
-    """`none` and no other: `writeback` would count pages of the host, `unsafe` drops flushes."""
+    """With `none` QEMU tells the guest of a write cache, so it flushes; `unsafe` would drop them."""
     driver = one(disk_at(parsed(SPEC), target), "driver")
     assert driver.get("cache") == "none"
     assert driver.get("type") == "raw"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
@@ -15,7 +15,6 @@ from torture.matrix.verdicts import Verdict
 from torture.record.trials import TrialRecord
 from torture.report.rates import rate_of, summarise
 from torture.report.table import in_words, outcome_table
-
 
 SAFE = Cell.parse("iscsi-always-noslog-btrfs-nasonly")
 LOSES = Cell.parse("iscsi-disabled-noslog-btrfs-nasonly")
@@ -61,6 +60,7 @@ def test_of_no_trials_anything_is_possible() -> None:
     assert in_words(rate) == "-"
 
 
+@settings(deadline=None)
 @given(st.integers(1, 400).flatmap(lambda of: st.tuples(st.integers(0, of), st.just(of))))
 def test_an_interval_holds_its_rate_and_mirrors(counts: tuple[int, int]) -> None:
     events, of = counts

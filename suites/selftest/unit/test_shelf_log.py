@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from torture.shelf.log import DiskActivity, ShelfActivity, activity_of
@@ -165,6 +165,7 @@ def logs(draw: st.DrawFn) -> list[str]:
     return [f"2026-11-21 06:19:41.{n:06} {line}" for n, line in enumerate(lines)]
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(logs())
 def test_any_log_is_counted_as_the_reference_counts_it(lines: list[str]) -> None:
     assert activity_of("".join(f"{line}\n" for line in lines)) == reference(lines)

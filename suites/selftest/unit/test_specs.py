@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from torture.campaign.draw import draw_trials
@@ -26,6 +26,7 @@ specs = st.builds(
 )
 
 
+@settings(deadline=None)
 @given(specs)
 def test_a_spec_comes_back_from_json(spec: TrialSpec) -> None:
     data = json.loads(json.dumps(spec.as_json()))
@@ -33,6 +34,7 @@ def test_a_spec_comes_back_from_json(spec: TrialSpec) -> None:
     assert TrialSpec.from_json(data | {"load": {"mode": "raw"}, "later": 1}) == spec
 
 
+@settings(deadline=None)
 @given(specs)
 def test_a_trial_is_named_by_its_cell_its_index_and_its_seed(spec: TrialSpec) -> None:
     name, _, rest = spec.trial.partition(".")
@@ -84,6 +86,7 @@ def test_every_cell_has_its_first_trial_before_any_has_its_second() -> None:
     assert [spec.cell for spec in drawn] == [*CELLS] * 3
 
 
+@settings(deadline=None)
 @given(
     selected=st.lists(st.sampled_from(CELLS), unique=True),
     trials=st.integers(0, 4),

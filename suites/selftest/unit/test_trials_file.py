@@ -57,7 +57,11 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "trials.jsonl"
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@settings(
+    deadline=None,
+    max_examples=50,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(written=st.lists(records, max_size=4, unique_by=lambda one: one.trial))
 def test_what_was_appended_is_read_back(file: Path, written: list[TrialRecord]) -> None:
     file.unlink(missing_ok=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from torture.matrix.verdicts import Verdict, worst
@@ -53,6 +53,7 @@ def test_inconclusive_is_neither_loss_nor_corruption() -> None:
     assert not Verdict.INCONCLUSIVE.is_corruption
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(ORDER), min_size=1))
 def test_the_worst_is_the_one_furthest_down(verdicts: list[Verdict]) -> None:
     assert worst(verdicts) is [verdict for verdict in ORDER if verdict in verdicts][-1]
