@@ -1,4 +1,4 @@
-"""Which processes work in a scratch directory: how leftovers are found."""
+"""Which processes live in a run's cages: how leftovers are found, and told from anyone else's."""
 
 from __future__ import annotations
 
@@ -11,27 +11,47 @@ from pathlib import Path
 CHECKOUT = Path(__file__).resolve().parents[3]
 
 
-def working_in(*directories: Path) -> dict[int, str]:
-    """Process id to command line, of every process whose command line names one of the folders."""
-    found = {}
-    for process in Path("/proc").iterdir():
-        if not process.name.isdigit() or int(process.name) == os.getpid():
-            continue
-        with contextlib.suppress(OSError):
-            words = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            state = (process / "stat").read_text().rpartition(")")[2].split()[0]
-            if any(str(directory) in words for directory in directories) and state != "Z":
-                found[int(process.name)] = words
+def children_of(pid: int) -> list[int]:
+    """Child processes of every thread of a process; none when it is gone."""
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            found += (int(child) for child in (task / "children").read_text().split())
     return found
 
 
-def start_run(
-    *arguments: str,
-    scratch: Path,
-    results: Path,
-    log: Path,
-    environment: dict[str, str] | None = None,
-) -> subprocess.Popen[bytes]:
+def descendants_of(pid: int) -> list[int]:
+    """Children, their children, and so on."""
+    found = children_of(pid)
+    for child in tuple(found):
+        found += descendants_of(child)
+    return found
+
+
+def cages_of(pid: int) -> set[str]:
+    """The process namespaces below a run that are not ours."""
+    ours = _cage_of(os.getpid())
+    return {cage for child in descendants_of(pid) if (cage := _cage_of(child)) not in ("", ours)}
+
+
+def commands_in(cages: set[str]) -> list[str]:
+    """The programs that run in these process namespaces."""
+    found = []
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit() and _cage_of(int(process.name)) in cages:
+            with contextlib.suppress(OSError):
+                found.append((process / "comm").read_text().strip())
+    return found
+
+
+def _cage_of(pid: int) -> str:
+    try:
+        return str(Path(f"/proc/{pid}/ns/pid").readlink())
+    except OSError:
+        return ""
+
+
+def start_run(*arguments: str, scratch: Path, results: Path, log: Path) -> subprocess.Popen[bytes]:
     """`pytest suites/powercut` as a user starts it, in the background, its output in `log`."""
     with log.open("wb") as output:
         return subprocess.Popen(
@@ -43,5 +63,4 @@ def start_run(
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
-            env=None if environment is None else os.environ | environment,
         )  # fmt: skip

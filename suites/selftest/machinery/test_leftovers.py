@@ -10,14 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from suites.selftest.machinery.processes import start_run, working_in
+from suites.selftest.machinery.processes import cages_of, children_of, commands_in, start_run
 from torture.lab.deadlines import truth, wait_for
 from torture.lab.scratch import Scratch
 from torture.matrix.verdicts import Verdict
-from torture.record.trials import TRIALS_FILE, read_records
+from torture.record.trials import TRIALS_FILE, TrialRecord, read_records
 
 _CELL = "iscsi-always-noslog-btrfs-bothdie"
 _DEADLINE_S = 120
+_QEMU = "qemu-system-x86"
 Start = Callable[..., subprocess.Popen[bytes]]
 
 
@@ -40,78 +41,59 @@ def start(vm_scratch: Path, tmp_path: Path) -> Iterator[Start]:
         run.wait(20)
 
 
-def _scratch_with_qemu(run: subprocess.Popen[bytes], *, results: Path, home: Path) -> Path:
-    """The scratch directory of a run, once a QEMU works in it."""
+def _wait_for_qemu(run: subprocess.Popen[bytes], log: Path) -> set[str]:
+    """The cages of a run, once a QEMU lives in one."""
 
-    def look() -> Path | None:
-        assert run.poll() is None, results.with_suffix(".log").read_text()
-        latest = results / "latest"
-        if not latest.is_symlink():
-            return None
-        directory = home / latest.readlink().name[-10:]
-        has_qemu = any("qemu-system" in words for words in _workers(results, directory))
-        return directory if has_qemu else None
+    def look() -> set[str] | None:
+        assert run.poll() is None, log.read_text()
+        cages = cages_of(run.pid)
+        return cages if _QEMU in commands_in(cages) else None
 
-    return wait_for(look, what=f"QEMU of the run in {results}", deadline_s=_DEADLINE_S)
+    return wait_for(look, what=f"QEMU of the run of {log}", deadline_s=_DEADLINE_S)
 
 
-def _workers(results: Path, scratch: Path) -> list[str]:
-    """Command lines of what a run has started: QEMU writes consoles to results, nbdkit serves scratch."""
-    folder = results / (results / "latest").readlink()
-    return list(working_in(folder, scratch).values())
+def _records(results: Path) -> tuple[TrialRecord, ...]:
+    read = read_records(results / "latest" / TRIALS_FILE)
+    assert read.unreadable_lines == 0
+    return read.records
+
+
+def _scratch(results: Path, base: Path) -> Path:
+    return Scratch(base).home / (results / "latest").readlink().name[-10:]
 
 
 def test_killed_runs_leave_nothing_and_disturb_no_one(
     start: Start, vm_scratch: Path, tmp_path: Path
 ) -> None:
-    home = Scratch(vm_scratch).home
-    doomed = start("doomed", "--trials", "50")
-    other = start("other", "--trials", "50")
-
-    doomed_scratch = _scratch_with_qemu(doomed, results=tmp_path / "doomed", home=home)
-    other_scratch = _scratch_with_qemu(other, results=tmp_path / "other", home=home)
-    records = tmp_path / "doomed" / "latest" / TRIALS_FILE
+    doomed, other = start("doomed", "--trials", "50"), start("other", "--trials", "50")
+    doomed_cages = _wait_for_qemu(doomed, tmp_path / "doomed.log")
     wait_for(
-        lambda: truth(read_records(records).records), what="first record", deadline_s=_DEADLINE_S
+        lambda: truth(_records(tmp_path / "doomed")), what="first record", deadline_s=_DEADLINE_S
     )
+    other_cages = _wait_for_qemu(other, tmp_path / "other.log")
 
     os.kill(doomed.pid, signal.SIGKILL)
     doomed.wait(10)
     wait_for(
-        lambda: truth(not _workers(tmp_path / "doomed", doomed_scratch)),
-        what="end of all it had started",
-        deadline_s=20,
+        lambda: truth(not commands_in(doomed_cages)), what="end of all it started", deadline_s=20
     )
-    assert doomed_scratch.exists(), "the next start has to find it, or this test proves nothing"
-    read = read_records(records)
-    assert read.unreadable_lines == 0
-    assert all(record.verdict is Verdict.INTACT for record in read.records)
+    assert {record.verdict for record in _records(tmp_path / "doomed")} == {Verdict.INTACT}
+    left = _scratch(tmp_path / "doomed", vm_scratch)
+    assert left.exists(), "the next start has to find it, or this test proves nothing"
 
     Scratch(vm_scratch).remove_abandoned()  # what every start does first
-    assert not doomed_scratch.exists()
-    assert other_scratch.exists()
-    assert _workers(tmp_path / "other", other_scratch)
+    assert not left.exists()
+    assert _scratch(tmp_path / "other", vm_scratch).exists()
+    assert commands_in(other_cages)
     assert other.poll() is None
 
 
-def test_a_killed_worker_costs_its_trial_and_no_more(
-    start: Start, vm_scratch: Path, tmp_path: Path
-) -> None:
-    home = Scratch(vm_scratch).home
+def test_a_killed_worker_costs_its_trial_and_no_more(start: Start, tmp_path: Path) -> None:
     run = start("run", "--trials", "2")
-    _scratch_with_qemu(run, results=tmp_path / "run", home=home)
-    [worker] = _children(run.pid)
+    cages = _wait_for_qemu(run, tmp_path / "run.log")
+    [worker] = children_of(run.pid)
     os.kill(worker, signal.SIGKILL)
+    wait_for(lambda: truth(not commands_in(cages)), what="end of the worker's cage", deadline_s=20)
     run.wait(_DEADLINE_S)
-    records = read_records(tmp_path / "run" / "latest" / TRIALS_FILE).records
-    verdicts = [record.verdict for record in records]
+    verdicts = [record.verdict for record in _records(tmp_path / "run")]
     assert verdicts == [Verdict.INCONCLUSIVE, Verdict.INTACT]
-
-
-def _children(pid: int) -> list[int]:
-    """Children of every thread of a process."""
-    return [
-        int(child)
-        for task in Path(f"/proc/{pid}/task").iterdir()
-        for child in (task / "children").read_text().split()
-    ]

@@ -111,8 +111,9 @@ def test_a_keepsake_is_made_scribbled_on_synced_and_left_alone(mode: str) -> Non
 
 def test_in_a_quiet_phase_nobody_syncs() -> None:
     operations = draw()
-    for first in range(0, OPERATIONS, 2 * plan.PHASE_OPERATIONS):
-        quiet = operations[first + plan.PHASE_OPERATIONS : first + 2 * plan.PHASE_OPERATIONS]
+    cycle = plan.LOUD_OPERATIONS + plan.QUIET_OPERATIONS
+    for first in range(0, OPERATIONS, cycle):
+        quiet = operations[first + plan.LOUD_OPERATIONS : first + cycle]
         synced = [o for o in quiet if o.kind != plan.SCRIBBLE]
         # Only a busy file that does not exist must be made before it can be scribbled on.
         assert all(o.kind == plan.CREATE for o in synced)
