@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import queue
 import subprocess
@@ -119,10 +120,15 @@ class CrewMember:
             return
         self._process.kill()
         self._process.wait(_END_DEADLINE_S)
+        if self._process.stdin is not None:
+            with contextlib.suppress(OSError):  # what it had not read cannot be written any more
+                self._process.stdin.close()
 
 
 def _pass_on(process: subprocess.Popen[str], answers: queue.Queue[dict[str, Any] | None]) -> None:
     assert process.stdout is not None
-    for line in process.stdout:
-        answers.put(json.loads(line))
+    with process.stdout as lines:
+        for line in lines:
+            with contextlib.suppress(ValueError):  # cut off by the worker's death
+                answers.put(json.loads(line))
     answers.put(None)

@@ -33,7 +33,7 @@ USER_NAMESPACES_HINT = (
 
 
 def caged(argv: tuple[str, ...]) -> tuple[str, ...]:
-    """The command line that runs `argv` in namespaces of its own, with all rights in them, tied to its parent's life.
+    """The command line that runs `argv` in a cage, with all rights in it, tied to its parent's life.
 
     Raises `HarnessError` when a tool for it is missing.
     """

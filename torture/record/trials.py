@@ -30,6 +30,10 @@ class TrialRecord:
     """Durable operations the client was promised."""
     lost: int = 0
     """Of those, the ones that are not there."""
+    verdicts: dict[str, str | None] = field(default_factory=dict)
+    """`pool`, `filesystem`, `data`, each on its own; None where there was nothing to score."""
+    found: dict[str, int] = field(default_factory=dict)
+    """Blocks and names `missing`, `torn`, `stale`, `foreign`; and `torn_in_flight`, which is allowed."""
     rollback_ms: float | None = None
     """How much acknowledged time is gone; None when nothing is, or when what is left is no past."""
     fsck: str = ""

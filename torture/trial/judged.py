@@ -30,6 +30,18 @@ def judged(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
         cut=evidence.cut,
         acknowledged=judgement.acknowledged,
         lost=judgement.lost,
+        verdicts={
+            "pool": judgement.pool,
+            "filesystem": judgement.filesystem,
+            "data": judgement.data,
+        },
+        found={
+            "missing": judgement.missing,
+            "torn": judgement.torn,
+            "stale": judgement.stale,
+            "foreign": judgement.foreign,
+            "torn_in_flight": judgement.torn_in_flight,
+        },
         rollback_ms=judgement.rollback_ms,
         fsck=judgement.fsck,
         pool=judgement.pool_summary,

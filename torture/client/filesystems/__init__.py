@@ -33,8 +33,8 @@ class FilesystemTools(Protocol):
     def check(self, device: str) -> Command:
         """Look for damage in the unmounted filesystem, changing nothing."""
 
-    def repair(self, device: str) -> Command:
-        """Mend what can be mended."""
+    def repairs(self, device: str) -> tuple[Command, ...]:
+        """Mend what can be mended; a further command is for when the one before refused (exit 2)."""
 
 
 _FILESYSTEMS: dict[Filesystem, FilesystemTools] = {

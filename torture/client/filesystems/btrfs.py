@@ -20,6 +20,6 @@ class Btrfs:
         """Look for damage, changing nothing."""
         return ("btrfs", "check", "--readonly", device)
 
-    def repair(self, device: str) -> tuple[str, ...]:
+    def repairs(self, device: str) -> tuple[tuple[str, ...], ...]:
         """Mend what can be mended."""
-        return ("btrfs", "check", "--repair", "--force", device)
+        return (("btrfs", "check", "--repair", "--force", device),)

@@ -20,6 +20,6 @@ class Ext4:
         """Look for damage, changing nothing."""
         return ("e2fsck", "-f", "-n", device)
 
-    def repair(self, device: str) -> tuple[str, ...]:
+    def repairs(self, device: str) -> tuple[tuple[str, ...], ...]:
         """Mend what can be mended."""
-        return ("e2fsck", "-f", "-y", device)
+        return (("e2fsck", "-f", "-y", device),)

@@ -22,6 +22,6 @@ class Raw:
         """Refuse."""
         raise HarnessError(f"a raw disk has no check: {device}")
 
-    def repair(self, device: str) -> tuple[str, ...]:
+    def repairs(self, device: str) -> tuple[tuple[str, ...], ...]:
         """Refuse."""
         raise HarnessError(f"a raw disk has no repair: {device}")

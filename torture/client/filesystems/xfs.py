@@ -20,6 +20,6 @@ class Xfs:
         """Look for damage, changing nothing."""
         return ("xfs_repair", "-n", device)
 
-    def repair(self, device: str) -> tuple[str, ...]:
-        """Mend what can be mended."""
-        return ("xfs_repair", device)
+    def repairs(self, device: str) -> tuple[tuple[str, ...], ...]:
+        """Mend what can be mended; zero the log (-L) only if the first refuses because of it."""
+        return (("xfs_repair", device), ("xfs_repair", "-L", device))
