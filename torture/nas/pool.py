@@ -63,9 +63,12 @@ def create_script(slog: Slog, sync: Sync) -> str:
     )
 
 
+IMPORT_PROGRAM: tuple[str, ...] = ("zpool", "import")
+
+
 def import_command(*options: str) -> tuple[str, ...]:
     """Import the pool from its disks by serial, as after a boot."""
-    return ("zpool", "import", "-d", "/dev/disk/by-id", "-o", "cachefile=none", *options, POOL)
+    return (*IMPORT_PROGRAM, "-d", "/dev/disk/by-id", "-o", "cachefile=none", *options, POOL)
 
 
 SCRUB = ("zpool", "scrub", "-w", POOL)

@@ -11,28 +11,35 @@ from torture.matrix.verdicts import Verdict
 from torture.record.trials import TrialRecord
 from torture.report.rates import Rate, summarise
 
-_SCORED = tuple(verdict for verdict in Verdict if verdict is not Verdict.INCONCLUSIVE)
-
 
 def outcome_table(records: Iterable[TrialRecord]) -> Table:
-    """A row a cell: its promise, trials, every verdict's count, and both rates with intervals."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title_justify="left")
+    """A row a cell: its promise, trials, every verdict's count, and both rates with intervals.
+
+    Verdicts that no trial had have no column: the caption names them.
+    """
+    rows = summarise(records)
+    seen = [verdict for verdict in Verdict if any(row.verdicts.get(verdict) for row in rows)]
+    unseen = ", ".join(verdict for verdict in Verdict if verdict not in seen)
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        caption=f"No trial was {unseen}." if unseen else None,
+        caption_justify="left",
+    )
     table.add_column("cell", no_wrap=True)
     table.add_column("promise", no_wrap=True)
     table.add_column("trials", justify="right")
-    for verdict in _SCORED:
-        table.add_column(verdict.replace("-", "\n", 1), justify="right")
-    table.add_column("incon-\nclusive", justify="right")
-    table.add_column("acknowledged loss\nrate [95 %]", justify="right", no_wrap=True)
-    table.add_column("corruption\nrate [95 %]", justify="right", no_wrap=True)
-    for row in summarise(records):
-        counts = [str(row.verdicts.get(verdict, 0) or "·") for verdict in _SCORED]
+    for verdict in seen:
+        table.add_column(verdict.replace("-", "\n"), justify="right", no_wrap=True)
+    table.add_column("acknowledged\nloss [95 %]", justify="right")
+    table.add_column("corruption\n[95 %]", justify="right")
+    for row in rows:
+        counts = [str(row.verdicts.get(verdict, 0) or "·") for verdict in seen]
         table.add_row(
             row.cell,
             row.promise,
             str(row.trials),
             *counts,
-            str(row.inconclusive or "·"),
             in_words(row.loss),
             in_words(row.corruption),
         )

@@ -6,7 +6,7 @@ import time
 
 from torture.client.filesystems import MOUNT_POINT
 from torture.client.load.ledger import LedgerLoad
-from torture.errors import HarnessError
+from torture.errors import DeadlineExceeded, HarnessError
 from torture.lab.machine import Machine
 from torture.nas import pool
 from torture.record.evidence import Step
@@ -14,7 +14,7 @@ from torture.trial.bench import Bench
 from torture.trial.setup import publish, run_script
 
 _DISKS_DEADLINE_S = 40
-_IMPORT_DEADLINE_S = 120
+IMPORT_DEADLINE_S = 120
 _STATUS_DEADLINE_S = 60
 _SCRUB_DEADLINE_S = 120
 _RECONNECT_DEADLINE_S = 90
@@ -38,8 +38,14 @@ def bring_nas_back(bench: Bench) -> Machine | None:
     run_script(nas, wait_for_disks, deadline_s=_DISKS_DEADLINE_S)
     for step, options in _IMPORTS:
         argv = pool.import_command(*options)
-        if bench.observe(nas, step, argv, deadline_s=_IMPORT_DEADLINE_S).exit_code == 0:
+        tried = bench.observe(nas, step, argv, deadline_s=IMPORT_DEADLINE_S)
+        if tried.exit_code == 0:
             break
+        if tried.exit_code is None:
+            raise DeadlineExceeded(
+                f"the import of the pool hung for {IMPORT_DEADLINE_S} s",
+                hint=f"read {nas.spec.console_log}",
+            )
     else:
         return None
     bench.observe(nas, Step.POOL_STATUS, pool.STATUS, deadline_s=_STATUS_DEADLINE_S)

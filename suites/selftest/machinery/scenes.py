@@ -16,9 +16,14 @@ from torture.lab.deadlines import truth, wait_for
 from torture.lab.domains import Disk
 from torture.lab.lab import Lab
 from torture.lab.machine import Machine
+from torture.matrix.cells import Matrix, cells_of
+from torture.nas import pool
 from torture.nas.pool import wait_for_path_script
+from torture.record.specs import TrialSpec
 from torture.shelf.log import activity_of
 from torture.shelf.server import Shelf, ShelfDisk
+from torture.trial import recovery
+from torture.trial.bench import Bench
 
 _DISK = ShelfDisk(serial="data0", size_mib=64)
 _DEVICE = "/dev/vdb"
@@ -92,6 +97,25 @@ def full_disk(lab: Lab, scratch: Path) -> dict[str, Any]:
 
 def _ignore(_value: object) -> None:
     """Only whether it raises matters."""
+
+
+def hanging_import(lab: Lab, scratch: Path) -> dict[str, Any]:
+    """What the recovery says, and after how long, of an import that never ends."""
+    cell = cells_of(Matrix.QUICK)[0]
+    bench = Bench(
+        spec=TrialSpec(cell=cell, index=0, seed=1, load_ms=1000),
+        lab=lab,
+        folder=scratch / "folder",
+        scratch=scratch / "scratch",
+        enter_stage=lambda _stage: None,
+    )
+    bench.folder.mkdir(parents=True)
+    bench.shelf.create()
+    pool.IMPORT_PROGRAM, recovery.IMPORT_DEADLINE_S = ("sh", "-c", "sleep 600"), 2
+    try:
+        return _said(lambda: _ignore(recovery.bring_nas_back(bench)))
+    finally:
+        bench.close()
 
 
 def failures(lab: Lab, scratch: Path) -> dict[str, dict[str, Any]]:

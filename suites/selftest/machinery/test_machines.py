@@ -61,3 +61,9 @@ def test_a_full_disk_under_the_shelf_is_told_from_a_fault_of_the_nas(vm_scratch:
     assert said["written"] not in (0, None)
     assert "the shelf failed" in said["shelf"]["error"]
     assert "next: free some space" in said["shelf"]["error"]
+
+
+def test_an_import_that_hangs_is_a_fault_of_the_trial_within_its_deadline(vm_scratch: Path) -> None:
+    said = in_cage(f"{_SCENES}:hanging_import", scratch=vm_scratch / "h", deadline_s=_DEADLINE_S)
+    assert "the import of the pool hung" in said["error"]
+    assert said["after_s"] < 40
