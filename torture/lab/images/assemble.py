@@ -189,10 +189,12 @@ def _extract_python(base: tarfile.TarFile, root: Path) -> None:
     """Unpack the guest's Python, its library and the loader below `root`."""
     wanted = ("./usr/bin/python3.", "./usr/lib/python3.", "./usr/lib/x86_64-linux-gnu/lib")
     loader = "./usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2"
+    # the archive is ours; an attribute, because Debian 12's Python has no parameter for it yet
+    base.extraction_filter = tarfile.tar_filter if hasattr(tarfile, "tar_filter") else None
     for info in base:
         name = info.name if info.name.startswith("./") else f"./{info.name}"
         if (name.startswith(wanted) or name == loader) and not info.isdev():
-            base.extract(info, root, filter="tar")
+            base.extract(info, root)
 
 
 def _squash(entries: list[_Entry], path: Path) -> None:
