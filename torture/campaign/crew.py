@@ -63,10 +63,13 @@ class CrewMember:
         ).start()
         self._send(self._orders.as_json())
         end = time.monotonic() + _START_DEADLINE_S
-        while (message := self._next(end)).get("say") != "ready":
-            if "refused" in message:
-                self.kill()
-                raise HarnessError(str(message["refused"]))
+        try:
+            while (message := self._next(end)).get("say") != "ready":
+                if "refused" in message:
+                    raise HarnessError(str(message["refused"]))
+        except HarnessError:
+            self.kill()
+            raise
 
     def run(self, spec: TrialSpec, *, deadline_s: float) -> TrialRecord:
         """The record of one trial.
@@ -94,7 +97,7 @@ class CrewMember:
         try:
             self._process.stdin.write(json.dumps(message) + "\n")
             self._process.stdin.flush()
-        except OSError as error:
+        except (OSError, ValueError) as error:  # ended, or closed by `kill`
             raise self._death() from error
 
     def _next(self, end_s: float) -> dict[str, Any]:

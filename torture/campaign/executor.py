@@ -75,6 +75,7 @@ class Campaign:
         self._crew: list[CrewMember] = []
         self._threads: list[threading.Thread] = []
         self._stopping = False
+        self._workers_left = min(jobs, len(self._specs))
         self._fatal: HarnessError | None = None
         self.states: dict[int, WorkerState] = {}
 
@@ -93,7 +94,7 @@ class Campaign:
         """Hand every spec to the queue and start the workers."""
         for spec in self._specs:
             self._queue.put(spec)
-        for number in range(min(self.jobs, self.total)):
+        for number in range(self._workers_left):
             thread = threading.Thread(
                 target=self._work, args=(number,), name=f"worker-{number}", daemon=True
             )
@@ -126,31 +127,49 @@ class Campaign:
             thread.join(timeout=15)
 
     def _work(self, number: int) -> None:
+        """The life of a worker thread: it ends with the queue, or tells why it cannot go on."""
+        try:
+            self._work_off(number)
+        except HarnessError as error:
+            self._give_up(error)
+        except Exception as error:
+            # a thread that ended silently would leave the run waiting for ever
+            self._give_up(HarnessError(f"the run cannot go on: {error!r}", hint="df -h"))
+        finally:
+            self.states.pop(number, None)
+
+    def _work_off(self, number: int) -> None:
         member: CrewMember | None = None
-        failed_starts = 0
         try:
             while not self._stopping:
                 try:
                     spec = self._queue.get_nowait()
                 except queue.Empty:
                     return
-                while member is None or not member.is_running:
-                    try:
-                        member = self._new_member(number)
-                    except HarnessError as error:
-                        failed_starts += 1
-                        if failed_starts >= _FAILED_STARTS_MAX:
-                            self._give_up(error)
-                            return
-                self._take(self._one(number, member, spec))
-        except HarnessError as error:
-            self._give_up(error)
-        except OSError as error:
-            self._give_up(HarnessError(f"the run cannot go on: {error}", hint="df -h"))
+                try:
+                    if member is None or not member.is_running:
+                        member = self._started(number)
+                except HarnessError:
+                    self._queue.put(spec)  # for a worker that can
+                    raise
+                if self._stopping:
+                    return
+                record = self._one(number, member, spec)
+                if record.machinery_failed:
+                    member.kill()  # the next trial gets a fresh cage
+                self._take(record)
         finally:
-            self.states.pop(number, None)
             if member is not None:
                 member.kill()
+
+    def _started(self, number: int) -> CrewMember:
+        """A new worker; a second try is worth it, a third is not."""
+        for _ in range(_FAILED_STARTS_MAX - 1):
+            try:
+                return self._new_member(number)
+            except HarnessError as error:
+                self._hear(number, "say", f"does not start: {error.message}")
+        return self._new_member(number)
 
     def _new_member(self, number: int) -> CrewMember:
         scratch = self._scratch / f"w{number}"
@@ -197,7 +216,10 @@ class Campaign:
         shutil.rmtree(self.run.evidence / record.trial, ignore_errors=True)
 
     def _give_up(self, error: HarnessError) -> None:
+        """A worker cannot go on; the run ends only with its last one."""
         with self._changed:
-            self._fatal = error
+            self._workers_left -= 1
+            if self._workers_left == 0:
+                self._fatal = error
             self._changed.notify_all()
         self._listener()

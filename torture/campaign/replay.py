@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from torture.campaign.executor import Campaign, Keep
-from torture.campaign.run import Run
+from torture.campaign.run import RUN_FILE, Run
+from torture.errors import DeadlineExceeded, HarnessError
+from torture.lab.domains import Accelerator
 from torture.lab.lab import Boot, LabSettings
+from torture.lab.network import NetworkKind
 from torture.lab.scratch import Scratch
 from torture.lab.warm import warm_directory
+from torture.record.evidence import SPEC
 from torture.record.specs import TrialSpec
 from torture.record.trials import TrialRecord
 
 _DEADLINE_S = 1200.0
 
 
-def replay(spec: TrialSpec, *, results: Path, boot: Boot) -> tuple[TrialRecord, Path]:
-    """Run one trial in a run of its own; its record and its evidence folder.
+def replay(evidence: Path, *, results: Path) -> tuple[TrialRecord, Path]:
+    """Run the trial of an evidence folder again, with the settings of its run, in a run of its own.
 
-    Raises `HarnessError` when no worker can work.
+    Returns its record and its new evidence folder. Raises `HarnessError` when the folder holds no
+    trial, or when the new one does not end.
     """
-    lab = LabSettings(boot=boot, warm_states=warm_directory())
+    try:
+        spec = TrialSpec.from_json(json.loads((evidence / SPEC).read_text()))
+    except (OSError, ValueError, KeyError) as error:
+        raise HarnessError(f"{evidence} holds no trial: {error}") from error
+    lab = _settings_of(evidence.resolve().parents[1] / RUN_FILE)
     scratch = Scratch()
     scratch.remove_abandoned()
     options = {"replay_of": spec.trial}
@@ -31,7 +41,22 @@ def replay(spec: TrialSpec, *, results: Path, boot: Boot) -> tuple[TrialRecord, 
         )
         campaign.start()
         try:
-            campaign.wait_for(spec.cell, timeout_s=_DEADLINE_S)
+            if not campaign.wait_for(spec.cell, timeout_s=_DEADLINE_S):
+                raise DeadlineExceeded(f"the trial did not end within {_DEADLINE_S:g} s")
         finally:
             campaign.stop()
     return campaign.records[0], run.evidence / spec.trial
+
+
+def _settings_of(run_file: Path) -> LabSettings:
+    """How the run had its machines; a trial whose run is lost gets today's defaults."""
+    try:
+        run = json.loads(run_file.read_text())
+        return LabSettings(
+            boot=Boot(run["boot"]),
+            accelerator=Accelerator(run["accelerator"]["kind"]),
+            network=NetworkKind(run["network"]["kind"]),
+            warm_states=warm_directory(),
+        )
+    except (OSError, ValueError, KeyError):
+        return LabSettings(warm_states=warm_directory())

@@ -77,22 +77,20 @@ class Agent:
             try:
                 self.call("guest-ping", timeout_s=1)
                 return
-            except HarnessError:
+            except DeadlineExceeded as error:
                 if time.monotonic() > end:
                     raise DeadlineExceeded(
                         f"the guest agent of {self._vm} did not answer within {deadline_s:g} s"
-                    ) from None
+                    ) from error
                 time.sleep(0.05)
 
-    def start(self, argv: tuple[str, ...], *, stdin: str = "") -> int:
+    def start(self, argv: tuple[str, ...]) -> int:
         """Start a command in the guest and return its process id there."""
         arguments: dict[str, object] = {
             "path": argv[0],
             "arg": list(argv[1:]),
             "capture-output": True,
         }
-        if stdin:
-            arguments["input-data"] = base64.b64encode(stdin.encode()).decode()
         answer = self.call("guest-exec", arguments)
         return int(answer["pid"])
 
@@ -133,9 +131,9 @@ class Agent:
             duration_ms=round(elapsed_s * 1000),
         )
 
-    def run(self, argv: tuple[str, ...], *, deadline_s: float, stdin: str = "") -> Completed:
+    def run(self, argv: tuple[str, ...], *, deadline_s: float) -> Completed:
         """Run a command to its end; what it says and returns is evidence, never an exception."""
-        return self.finish(self.start(argv, stdin=stdin), argv, deadline_s=deadline_s)
+        return self.finish(self.start(argv), argv, deadline_s=deadline_s)
 
     def set_clock(self) -> None:
         """Give the guest the host's time: a resumed guest has that of its saving.

@@ -12,6 +12,7 @@ import os
 import threading
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 from torture.errors import HarnessError
 
@@ -49,8 +50,24 @@ def _start_event_loop() -> None:
         _loop_started = True
 
 
-def connect(*, root: Path, uri: str | None = None) -> Any:
-    """A `libvirt.virConnect`: to `uri`, or to an embedded driver that keeps everything under `root`.
+def embedded_root(uri: str) -> Path:
+    """The root of an embedded driver's URI, `qemu:///embed?root=DIR`.
+
+    Raises `HarnessError` for any other: a daemon's machines would not live in the worker's cage, so
+    they would neither reach its network nor end with it.
+    """
+    parts = urlsplit(uri)
+    root = parse_qs(parts.query).get("root")
+    if (parts.scheme, parts.path) != ("qemu", "/embed") or not root:
+        raise HarnessError(
+            f"{uri} is no embedded driver, and machines of a daemon cannot live in a worker's cage",
+            hint="--libvirt-uri 'qemu:///embed?root=DIR' with --jobs 1, or leave it out",
+        )
+    return Path(root[0])
+
+
+def connect(root: Path) -> Any:
+    """A `libvirt.virConnect` to an embedded driver that keeps everything under `root`.
 
     Raises `HarnessError` when libvirt or its QEMU driver is missing or refuses.
     """
@@ -60,11 +77,10 @@ def connect(*, root: Path, uri: str | None = None) -> Any:
         raise HarnessError(
             f"the Python binding of libvirt is missing: {error}", hint="tools/run --setup-only"
         ) from error
-    if uri is None:
-        etc = root / "etc"
-        etc.mkdir(parents=True, exist_ok=True)
-        (etc / "qemu.conf").write_text(_QEMU_CONF if os.geteuid() else _QEMU_CONF_OF_ROOT)
-        uri = f"qemu:///embed?root={root}"
+    etc = root / "etc"
+    etc.mkdir(parents=True, exist_ok=True)
+    (etc / "qemu.conf").write_text(_QEMU_CONF if os.geteuid() else _QEMU_CONF_OF_ROOT)
+    uri = f"qemu:///embed?root={root}"
     _start_event_loop()
     try:
         connection = libvirt.open(uri)

@@ -10,7 +10,7 @@ from pathlib import Path
 from torture.errors import HarnessError
 from torture.lab import accelerator
 from torture.lab.domains import Accelerator, Disk, MachineSpec
-from torture.lab.hypervisor import connect
+from torture.lab.hypervisor import connect, embedded_root
 from torture.lab.images import IMAGES, GuestImage, find
 from torture.lab.machine import Machine
 from torture.lab.namespaces import PRIVATE
@@ -52,7 +52,8 @@ class Lab:
     def __init__(self, settings: LabSettings, *, say: Callable[[str], None]) -> None:
         self._settings = settings
         self._say = say
-        self._root = PRIVATE / "lv"
+        uri = settings.libvirt_uri
+        self._root = PRIVATE / "lv" if uri is None else embedded_root(uri)
         self.sockets = PRIVATE / "sockets"
         self.sockets.mkdir()
         # found once, so that a recipe edited meanwhile does not disturb a run
@@ -60,7 +61,7 @@ class Lab:
         self._accelerator = accelerator.choose(settings.accelerator).accelerator
         self.network: Network = _network(settings.network or choose_network().kind)
         self.network.set_up()
-        self._connection = connect(root=self._root, uri=settings.libvirt_uri)
+        self._connection = connect(self._root)
         self._warm = WarmStates(
             directory=settings.warm_states,
             connection=self._connection,
@@ -102,17 +103,30 @@ class Lab:
         return self._start(spec, disks)
 
     def _start(self, spec: MachineSpec, disks: tuple[Disk, ...]) -> Machine:
+        state = None
         if self._settings.boot is Boot.COLD:
             spec = replace(spec, disks=disks)
-            machine = Machine(connection=self._connection, libvirt_root=self._root, spec=spec)
-            machine.boot(deadline_s=_BOOT_DEADLINE_S)
-            return machine
-        state = self._warm.ensure(spec, say=self._say)
+        else:
+            state = self._warm.ensure(spec, say=self._say)
         machine = Machine(connection=self._connection, libvirt_root=self._root, spec=spec)
-        machine.resume(state, deadline_s=_RESUME_DEADLINE_S)
+        try:
+            if state is None:
+                machine.boot(deadline_s=_BOOT_DEADLINE_S)
+            else:
+                self._resume(machine, state, disks)
+        except BaseException:
+            machine.kill()  # nobody else knows of it yet
+            raise
+        return machine
+
+    def _resume(self, machine: Machine, state: Path, disks: tuple[Disk, ...]) -> None:
+        try:
+            machine.resume(state, deadline_s=_RESUME_DEADLINE_S)
+        except HarnessError:
+            state.unlink(missing_ok=True)  # a damaged state would fail every trial to come
+            raise
         for disk in disks:
             machine.attach(disk)
-        return machine
 
 
 def _network(kind: NetworkKind) -> Network:

@@ -153,13 +153,13 @@ class Machine:
         except OSError:
             return ""
 
-    def run(self, *argv: str, deadline_s: float, stdin: str = "") -> Completed:
+    def run(self, *argv: str, deadline_s: float) -> Completed:
         """Run a command in the guest; its exit code is the caller's to read."""
-        return self.agent.run(argv, deadline_s=deadline_s, stdin=stdin)
+        return self.agent.run(argv, deadline_s=deadline_s)
 
-    def must(self, *argv: str, deadline_s: float, stdin: str = "") -> Completed:
+    def must(self, *argv: str, deadline_s: float) -> Completed:
         """Run a command in the guest that has to succeed, else raise `HarnessError`."""
-        completed = self.run(*argv, deadline_s=deadline_s, stdin=stdin)
+        completed = self.run(*argv, deadline_s=deadline_s)
         if completed.exit_code != 0:
             how = (
                 f"did not end within {deadline_s:g} s"

@@ -58,23 +58,16 @@ def create_script(slog: Slog, sync: Sync) -> str:
             f"{_BY_SERIAL}{_DATA_DISK.serial} {' '.join(words)}",
             f"zfs create -s -V {ZVOL_MIB}M -o sync={sync} {ZVOL}",
             wait_for_path_script(ZVOL_DEVICE),
-            f"cat /sys/block/$(basename $(readlink -f {ZVOL_DEVICE}))/queue/write_cache",
+            f"cache=$(cat /sys/block/$(basename $(readlink -f {ZVOL_DEVICE}))/queue/write_cache)",
+            'test "$cache" = "write back"',
         )
     )
 
 
-IMPORT_PROGRAM: tuple[str, ...] = ("zpool", "import")
-
-
 def import_command(*options: str) -> tuple[str, ...]:
     """Import the pool from its disks by serial, as after a boot."""
-    return (*IMPORT_PROGRAM, "-d", "/dev/disk/by-id", "-o", "cachefile=none", *options, POOL)
+    return ("zpool", "import", "-d", "/dev/disk/by-id", "-o", "cachefile=none", *options, POOL)
 
 
 SCRUB = ("zpool", "scrub", "-w", POOL)
 STATUS = ("zpool", "status", "-j", POOL)
-
-
-def snapshot_command(name: str) -> tuple[str, ...]:
-    """Keep the zvol as it is now, so that a repair of it leaves the evidence alone."""
-    return ("zfs", "snapshot", f"{ZVOL}@{name}")

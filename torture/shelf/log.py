@@ -58,6 +58,19 @@ class ShelfActivity:
         return sum(disk.errors for disk in self.disks.values())
 
 
+def has_unflushed_write(tail: str) -> bool:
+    """Whether a log ends with a write that no completed flush follows. `tail` may begin mid-line."""
+    for line in reversed(tail.splitlines()):
+        match = _LINE.match(line)
+        if match is None:
+            continue
+        if match["verb"] == "...Flush":
+            return False
+        if match["verb"].lstrip(".") in _WRITES:
+            return True
+    return False
+
+
 def activity_of(log: str) -> ShelfActivity:
     """Count a log's requests by disk; unreadable lines are skipped."""
     export_of: dict[str, str] = {}

@@ -12,9 +12,11 @@ from pathlib import Path
 from torture.errors import HarnessError
 from torture.lab.deadlines import truth, wait_for
 from torture.lab.domains import NbdSource
-from torture.shelf.log import ShelfActivity, activity_of
+from torture.shelf.log import ShelfActivity, activity_of, has_unflushed_write
 
 _MIB = 1024 * 1024
+_FREE_BYTES_MIN = 16 * _MIB
+_TAIL_BYTES = 4096
 _START_DEADLINE_S = 10
 _END_DEADLINE_S = 10
 
@@ -95,17 +97,14 @@ class Shelf:
         """From here on nothing is accepted or acknowledged, on all disks at the same instant."""
         if self._server is None or self._server.poll() is not None:
             raise HarnessError("the shelf died before the cut", hint=f"read {self.log}")
-        os.kill(self._server.pid, signal.SIGSTOP)
+        pid = self._server.pid
+        os.kill(pid, signal.SIGSTOP)
         wait_for(
-            lambda: truth(_is_stopped(self._running_pid())),
+            lambda: truth(_is_stopped(pid)),
             what="stop of all threads of the shelf",
             deadline_s=_END_DEADLINE_S,
             poll_s=0.001,
         )
-
-    def _running_pid(self) -> int:
-        assert self._server is not None
-        return self._server.pid
 
     def activity(self) -> ShelfActivity:
         """What the server that runs, or ran last, was asked.
@@ -121,6 +120,26 @@ class Shelf:
                 hint="free some space, or set --scratch",
             )
         return activity
+
+    def has_unflushed_write(self) -> bool:
+        """Whether just now a disk has a write that no flush covers yet."""
+        with self.log.open("rb") as log:
+            log.seek(max(0, log.seek(0, os.SEEK_END) - _TAIL_BYTES))
+            return has_unflushed_write(log.read().decode(errors="replace"))
+
+    def must_be_well(self) -> None:
+        """Raise `HarnessError` when the server is gone or failed a request: not the NAS's doing.
+
+        A full disk may swallow the very line of the log that would tell.
+        """
+        if self._server is None or self._server.poll() is not None:
+            raise HarnessError("the shelf died under the NAS", hint=f"read {self.log}")
+        if (free := shutil.disk_usage(self._log_directory).free) < _FREE_BYTES_MIN:
+            raise HarnessError(
+                f"only {free // _MIB} MiB are free below {self._log_directory}",
+                hint="free some space, or set --scratch",
+            )
+        self.activity()
 
     def stop(self) -> None:
         """End the server by SIGKILL, if it runs. What it completed stays in the disks' files."""

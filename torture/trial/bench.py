@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -119,8 +119,9 @@ class Bench:
 
     def close(self) -> None:
         """End everything of this trial that still runs."""
-        for machine in self._machines:
-            machine.kill()
-        self.shelf.stop()
-        if self.keeper is not None:
-            self.keeper.close()
+        with ExitStack() as stack:  # what comes last here is ended first
+            if self.keeper is not None:
+                stack.callback(self.keeper.close)
+            stack.callback(self.shelf.stop)
+            for machine in self._machines:
+                stack.callback(machine.kill)

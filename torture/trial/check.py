@@ -6,7 +6,6 @@ from torture.client.filesystems import DEVICE, MOUNT_POINT
 from torture.client.load.ledger import guest_command, job_of
 from torture.errors import HarnessError
 from torture.lab.machine import Machine
-from torture.nas import pool
 from torture.record.evidence import READBACK, READBACK_AFTER_REPAIR, Step, write_document
 from torture.trial.bench import Bench
 from torture.trial.setup import wait_for_client_disk
@@ -19,26 +18,23 @@ _DMESG_DEADLINE_S = 20
 _REFUSED = 2
 """What xfs_repair returns when the log should be replayed first (xfs_repair(8))."""
 
-_BEFORE_REPAIR = "before-repair"
 
-
-def check(bench: Bench, *, nas: Machine) -> None:
+def check(bench: Bench) -> None:
     """Gather everything the verdict needs. A client that was not there at the cut has cached nothing."""
     client = bench.start_client("checker")
     wait_for_client_disk(client)
-    if not bench.filesystem.has_files:
+    if bench.filesystem.has_files:
+        mounted = _mount_read_umount(bench, client, Step.FS_MOUNT, Step.FS_UMOUNT, READBACK)
+        clean = _is_clean(bench, client, Step.FS_CHECK)
+        if not (mounted and clean):
+            _repair(bench, client)
+    else:
         _read_back(bench, client, READBACK)
-        return
-    mounted = _mount_read_umount(bench, client, Step.FS_MOUNT, Step.FS_UMOUNT, READBACK)
-    clean = _is_clean(bench, client, Step.FS_CHECK)
-    if not (mounted and clean):
-        _repair(bench, client, nas)
     bench.observe(client, Step.CHECK_DMESG, ("dmesg",), deadline_s=_DMESG_DEADLINE_S)
 
 
-def _repair(bench: Bench, client: Machine, nas: Machine) -> None:
-    """Mend and look again. The state before stays in a snapshot of the zvol."""
-    nas.must(*pool.snapshot_command(_BEFORE_REPAIR), deadline_s=_UMOUNT_DEADLINE_S)
+def _repair(bench: Bench, client: Machine) -> None:
+    """Mend and look again, as an operator would."""
     for repair in bench.filesystem.repairs(DEVICE):
         tried = bench.observe(client, Step.FS_REPAIR, repair, deadline_s=_CHECK_DEADLINE_S)
         if tried.exit_code != _REFUSED:

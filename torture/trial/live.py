@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import traceback
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 from torture.client.load.ledger import LedgerKeeper, LedgerLoad, job_of
@@ -18,7 +19,7 @@ from torture.trial.bench import Bench
 from torture.trial.check import check
 from torture.trial.cut import draw_cut
 from torture.trial.judged import inconclusive, judged
-from torture.trial.recovery import bring_nas_back, live_on, scrub
+from torture.trial.recovery import bring_nas_back, live_on, scrub, wait_until_idle
 from torture.trial.setup import set_up_client, set_up_nas, settle
 from torture.trial.strike import strike, wait_for_moment
 
@@ -35,22 +36,21 @@ def run_trial(
 
     Never raises for a fault of the machinery: the record is then `inconclusive`, with the error.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    scratch.mkdir(parents=True)
-    write_document(folder, SPEC, spec.as_json() | {"load": job_of(spec)})
     bench = Bench(spec=spec, lab=lab, folder=folder, scratch=scratch, enter_stage=enter_stage)
     error: str | None = None
     try:
-        _stages(bench)
-        bench.shelf.activity()
+        folder.mkdir(parents=True, exist_ok=True)
+        scratch.mkdir(parents=True)
+        write_document(folder, SPEC, spec.as_json() | {"load": job_of(spec)})
+        with closing(bench):
+            _stages(bench)
+            bench.shelf.must_be_well()
     except HarnessError as failure:
         error = f"{failure}\n  trial: {spec.trial}, evidence: {folder}"
     except Exception:
         # a fault of ours must not end the other trials, nor be taken for the NAS's
         error = f"unexpected:\n{traceback.format_exc()}  trial: {spec.trial}, evidence: {folder}"
-    finally:
-        bench.close()
-        shutil.rmtree(scratch, ignore_errors=True)
+    shutil.rmtree(scratch, ignore_errors=True)
     if error is not None:
         return inconclusive(spec, error=error, timings=bench.timings)
     return judged(folder, timings=bench.timings)
@@ -73,9 +73,9 @@ def _stages(bench: Bench) -> None:
     plan = draw_cut(seed=spec.seed, load_ms=spec.load_ms)
     with bench.stage("load"):
         load.start()
-        wait_for_moment(plan, keeper=bench.keeper, load=load)
+        hit = wait_for_moment(plan, keeper=bench.keeper, load=load, shelf=bench.shelf)
     with bench.stage("cut"):
-        strike(bench, plan, nas=nas, client=client)
+        strike(bench, plan, hit=hit, nas=nas, client=client)
     with bench.stage("bring NAS back"):
         returned = bring_nas_back(bench)
     if returned is None:
@@ -84,7 +84,8 @@ def _stages(bench: Bench) -> None:
         with bench.stage("live on"):
             live_on(bench, client=client, load=load)
             client.kill()
+            wait_until_idle(bench, returned)
     with bench.stage("check"):
-        check(bench, nas=returned)
+        check(bench)
     with bench.stage("scrub"):
         scrub(bench, returned)

@@ -14,13 +14,14 @@ from torture.trial.bench import Bench
 from torture.trial.setup import publish, run_script
 
 _DISKS_DEADLINE_S = 40
-IMPORT_DEADLINE_S = 120
+_IMPORT_DEADLINE_S = 120
 _STATUS_DEADLINE_S = 60
 _SCRUB_DEADLINE_S = 120
 _RECONNECT_DEADLINE_S = 90
 _END_DEADLINE_S = 90
 _UMOUNT_DEADLINE_S = 60
 _DMESG_DEADLINE_S = 20
+_IDLE_DEADLINE_S = 40
 
 _IMPORTS = (
     (Step.POOL_IMPORT, ()),
@@ -30,20 +31,25 @@ _IMPORTS = (
 """What an operator would try, in this order."""
 
 
-def bring_nas_back(bench: Bench) -> Machine | None:
-    """Start the NAS on what its disks kept; None when no import brings the pool back."""
+def bring_nas_back(
+    bench: Bench, *, import_deadline_s: float = _IMPORT_DEADLINE_S
+) -> Machine | None:
+    """Start the NAS on what its disks kept; None when no import brings the pool back.
+
+    Raises `HarnessError` when an import hangs: that says nothing about the data.
+    """
     bench.shelf.start()
     nas = bench.start_nas(2)
     wait_for_disks = pool.wait_for_disks_script(bench.spec.cell.slog)
     run_script(nas, wait_for_disks, deadline_s=_DISKS_DEADLINE_S)
     for step, options in _IMPORTS:
         argv = pool.import_command(*options)
-        tried = bench.observe(nas, step, argv, deadline_s=IMPORT_DEADLINE_S)
+        tried = bench.observe(nas, step, argv, deadline_s=import_deadline_s)
         if tried.exit_code == 0:
             break
         if tried.exit_code is None:
             raise DeadlineExceeded(
-                f"the import of the pool hung for {IMPORT_DEADLINE_S} s",
+                f"the import of the pool hung for {import_deadline_s:g} s",
                 hint=f"read {nas.spec.console_log}",
             )
     else:
@@ -60,6 +66,11 @@ def scrub(bench: Bench, nas: Machine) -> None:
     bench.observe(nas, Step.POOL_STATUS, pool.STATUS, deadline_s=_STATUS_DEADLINE_S)
 
 
+def wait_until_idle(bench: Bench, nas: Machine) -> None:
+    """Let what a killed client had sent arrive before another one looks."""
+    run_script(nas, bench.export.wait_until_idle_script(), deadline_s=_IDLE_DEADLINE_S)
+
+
 def live_on(bench: Bench, *, client: Machine, load: LedgerLoad) -> None:
     """The client that lived: it reconnects, goes on writing for some seconds, and is stopped.
 
@@ -68,9 +79,9 @@ def live_on(bench: Bench, *, client: Machine, load: LedgerLoad) -> None:
     """
     keeper = bench.keeper
     assert keeper is not None
-    promised = keeper.done
+    promised = keeper.promised
     resumed = keeper.wait_until(
-        lambda: keeper.done > promised or keeper.ended, deadline_s=_RECONNECT_DEADLINE_S
+        lambda: keeper.promised > promised or keeper.ended, deadline_s=_RECONNECT_DEADLINE_S
     )
     client.raise_if_dead()
     if not resumed:

@@ -51,7 +51,7 @@ def settle(nas: Machine) -> None:
 
 
 def wait_for_client_disk(client: Machine) -> None:
-    """Return once the client sees its disk, which must have a write cache; drop what it cached of it."""
+    """Return once the client sees its disk, which must have a write cache."""
     run_script(
         client,
         f"{pool.wait_for_path_script(DEVICE)}; "

@@ -3,38 +3,55 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from torture.client.load.ledger import LedgerKeeper, LedgerLoad
 from torture.errors import HarnessError
 from torture.lab.machine import Machine
 from torture.matrix.axes import Fate
 from torture.record.evidence import CUT, write_document
+from torture.shelf.server import Shelf
 from torture.trial.bench import Bench
-from torture.trial.cut import CutPlan
+from torture.trial.cut import Aim, CutPlan
 
 _BEGIN_DEADLINE_S = 10
-_PROMISE_POLL_S = 1.0
+_COMMIT_DEADLINE_S = 2.0
+_COMMIT_POLL_S = 0.0005
+_LOAD_POLL_S = 1.0
 
 
-def wait_for_moment(plan: CutPlan, *, keeper: LedgerKeeper, load: LedgerLoad) -> None:
-    """Return at the planned moment; the load began when its first promise was heard."""
+def wait_for_moment(plan: CutPlan, *, keeper: LedgerKeeper, load: LedgerLoad, shelf: Shelf) -> bool:
+    """Return at the planned moment; the load began when its first promise was heard.
+
+    True when what the plan aims at came. A pool without synchronous writes may not write for
+    seconds, so a commit is not waited for any longer than that.
+    """
     end = time.monotonic() + plan.after_ms / 1000
     while (left_s := end - time.monotonic()) > 0:
-        time.sleep(min(left_s, _PROMISE_POLL_S))
+        time.sleep(min(left_s, _LOAD_POLL_S))
         load.raise_if_over()
-    if plan.after_begin_ms is not None:
-        begun = keeper.begun
-        if not keeper.wait_until(lambda: keeper.begun > begun, deadline_s=_BEGIN_DEADLINE_S):
-            raise HarnessError(f"the load began nothing for {_BEGIN_DEADLINE_S} s before the cut")
-        time.sleep(plan.after_begin_ms / 1000)
+    match plan.aim:
+        case Aim.ANYWHERE:
+            return True
+        case Aim.OPERATION:
+            begun = keeper.begun
+            if not keeper.wait_until(lambda: keeper.begun > begun, deadline_s=_BEGIN_DEADLINE_S):
+                raise HarnessError(f"the load began nothing for {_BEGIN_DEADLINE_S} s")
+            time.sleep(plan.delay_ms / 1000)
+            return True
+        case Aim.COMMIT:
+            end = time.monotonic() + _COMMIT_DEADLINE_S
+            while time.monotonic() < end:
+                if shelf.has_unflushed_write():
+                    return True
+                time.sleep(_COMMIT_POLL_S)
+            return False
 
 
-def strike(bench: Bench, plan: CutPlan, *, nas: Machine, client: Machine) -> dict[str, Any]:
-    """Cut the NAS's power, and the client's with it if that is its fate.
+def strike(bench: Bench, plan: CutPlan, *, hit: bool, nas: Machine, client: Machine) -> None:
+    """Cut the NAS's power, and the client's with it if that is its fate; writes `cut.json`.
 
     The shelf stops first, on all disks at one instant: what it had completed survives, what was in
-    flight is dropped. Returns what `cut.json` says.
+    flight is dropped.
     """
     assert bench.keeper is not None
     t_ms = bench.clock_ms()
@@ -50,12 +67,12 @@ def strike(bench: Bench, plan: CutPlan, *, nas: Machine, client: Machine) -> dic
         "t_ms": round(t_ms, 3),
         "took_ms": round(dead_ms - t_ms, 3),
         "plan": plan.as_json(),
+        "hit": hit,
         "begun": bench.keeper.begun,
-        "promised": bench.keeper.done,
+        "promised": bench.keeper.promised,
         "disks": {
             name: {"in_flight": disk.in_flight, "unflushed": disk.unflushed, "writes": disk.writes}
             for name, disk in activity.disks.items()
         },
     }
     write_document(bench.folder, CUT, cut)
-    return cut

@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,6 @@ from torture.lab.domains import Disk
 from torture.lab.lab import Lab
 from torture.lab.machine import Machine
 from torture.matrix.cells import Matrix, cells_of
-from torture.nas import pool
 from torture.nas.pool import wait_for_path_script
 from torture.record.specs import TrialSpec
 from torture.shelf.log import activity_of
@@ -27,6 +27,7 @@ from torture.trial.bench import Bench
 
 _DISK = ShelfDisk(serial="data0", size_mib=64)
 _DEVICE = "/dev/vdb"
+_SLOW_ZPOOL = "#!/bin/sh\\nsleep 600\\n"
 
 
 def power_cuts(lab: Lab, scratch: Path) -> dict[str, Any]:
@@ -111,11 +112,17 @@ def hanging_import(lab: Lab, scratch: Path) -> dict[str, Any]:
     )
     bench.folder.mkdir(parents=True)
     bench.shelf.create()
-    pool.IMPORT_PROGRAM, recovery.IMPORT_DEADLINE_S = ("sh", "-c", "sleep 600"), 2
-    try:
-        return _said(lambda: _ignore(recovery.bring_nas_back(bench)))
-    finally:
-        bench.close()
+    start_nas = bench.start_nas
+
+    def start_with_slow_zpool(life: int) -> Machine:
+        nas = start_nas(life)
+        nas.must("sh", "-c", f"printf '{_SLOW_ZPOOL}' > /zpool && chmod +x /zpool", deadline_s=10)
+        nas.must("mount", "--bind", "/zpool", "/usr/sbin/zpool", deadline_s=10)
+        return nas
+
+    bench.start_nas = start_with_slow_zpool  # type: ignore[method-assign]
+    with closing(bench):
+        return _said(lambda: _ignore(recovery.bring_nas_back(bench, import_deadline_s=2)))
 
 
 def failures(lab: Lab, scratch: Path) -> dict[str, dict[str, Any]]:

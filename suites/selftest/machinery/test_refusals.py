@@ -13,6 +13,8 @@ from torture.lab.namespaces import cage_refusal
 
 _CELL = "iscsi-always-noslog-btrfs-bothdie"
 _DEADLINE_S = 90
+_OWN_MOUNTS = ("unshare", "--mount", "--user", "--map-root-user")
+"""In a user namespace even for root: what is switched off there stays on outside."""
 
 
 def _run_after(preparation: str, *, scratch: Path, results: Path) -> str:
@@ -22,8 +24,7 @@ def _run_after(preparation: str, *, scratch: Path, results: Path) -> str:
         f"--trials 1 --scratch {scratch} --results {results}"
     )
     completed = subprocess.run(
-        ["unshare", "--mount", "--map-root-user", "--user", "sh", "-c",
-         f"set -e; {preparation}; exec {pytest_command}"],
+        [*_OWN_MOUNTS, "sh", "-c", f"set -e; {preparation}; exec {pytest_command}"],
         cwd=CHECKOUT,
         capture_output=True,
         text=True,

@@ -22,19 +22,36 @@ _USER = "nobody"
 _DEADLINE_S = 300
 
 
+_REFUSAL = "from torture.lab.namespaces import cage_refusal; print(cage_refusal())"
+
+
+def _as_user(
+    user: pwd.struct_passwd, *arguments: str, environment: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Python with these arguments in the checkout, run by the user."""
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=CHECKOUT,
+        env=os.environ | (environment or {}),
+        user=user.pw_uid,
+        group=user.pw_gid,
+        extra_groups=(),
+        capture_output=True,
+        text=True,
+        timeout=_DEADLINE_S,
+        check=False,
+    )
+
+
 @pytest.fixture
 def home() -> Iterator[Path]:
     """A home of the user's, with the images in its cache, outside of any folder of root's."""
     if os.geteuid() != 0:
         pytest.skip("every test of this session is run by an unprivileged user already")
     user = pwd.getpwnam(_USER)
-    as_user = ("setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups")
-    seen = subprocess.run(
-        [*as_user, "test", "-r", str(CHECKOUT / "pytest.ini"), "-a", "-x", sys.executable],
-        check=False,
-    )
-    if seen.returncode != 0:
-        pytest.skip(f"{CHECKOUT} is closed to {_USER}: put the checkout where others may read it")
+    refusal = _as_user(user, "-c", _REFUSAL)
+    if refusal.returncode != 0 or refusal.stdout.strip() != "None":
+        pytest.skip(f"{_USER} cannot have a cage here: {refusal.stdout}{refusal.stderr}")
     with TemporaryDirectory(prefix="torture-home-", dir="/var/tmp") as name:
         folder = Path(name)
         for image in IMAGES:
@@ -49,21 +66,12 @@ def home() -> Iterator[Path]:
 
 def test_an_unprivileged_user_gets_the_same_verdicts(home: Path) -> None:
     user = pwd.getpwnam(_USER)
-    completed = subprocess.run(
-        [
-            sys.executable, "-m", "pytest", "suites/powercut", "-p", "no:cacheprovider",
-            "--matrix", "quick", "-k", "always", "--trials", "1",
-            "--results", str(home / "results"), "--scratch", str(home),
-        ],
-        cwd=CHECKOUT,
-        env=os.environ | {"HOME": str(home), "TORTURE_CACHE": str(home / "cache")},
-        user=user.pw_uid,
-        group=user.pw_gid,
-        extra_groups=(),
-        capture_output=True,
-        text=True,
-        timeout=_DEADLINE_S,
-        check=False,
+    environment = {"HOME": str(home), "TORTURE_CACHE": str(home / "cache")}
+    completed = _as_user(
+        user, "-m", "pytest", "suites/powercut", "-p", "no:cacheprovider",
+        "--matrix", "quick", "-k", "always", "--trials", "1",
+        "--results", str(home / "results"), "--scratch", str(home),
+        environment=environment,
     )  # fmt: skip
     records = read_records(home / "results" / "latest" / TRIALS_FILE).records
     assert completed.returncode == 0, completed.stdout + completed.stderr

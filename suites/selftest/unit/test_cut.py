@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from torture.trial.cut import CutPlan, draw_cut
+from torture.trial.cut import Aim, CutPlan, draw_cut
 
 SEEDS = range(2000)
 LOAD_MS = 4000
@@ -21,14 +21,17 @@ def test_the_same_seed_draws_the_same_plan_within_the_load(seed: int, load_ms: i
     plan = draw_cut(seed=seed, load_ms=load_ms)
     assert plan == draw_cut(seed=seed, load_ms=load_ms)
     assert load_ms / 4 <= plan.after_ms <= load_ms
-    assert plan.after_begin_ms is None or 0 <= plan.after_begin_ms <= 40
+    assert 0 <= plan.delay_ms <= 40
+    assert plan.aim is Aim.OPERATION or plan.delay_ms == 0
 
 
-def test_most_cuts_strike_while_writes_are_in_flight() -> None:
+@pytest.mark.parametrize(
+    ("aim", "share"), [(Aim.ANYWHERE, 0.2), (Aim.OPERATION, 0.4), (Aim.COMMIT, 0.4)]
+)
+def test_most_cuts_take_aim(aim: Aim, share: float) -> None:
     plans = [draw_cut(seed=seed, load_ms=LOAD_MS) for seed in SEEDS]
-    share = sum(plan.after_begin_ms is not None for plan in plans) / len(plans)
-    # four standard deviations of 2000 draws at 0.8
-    assert share == pytest.approx(0.8, abs=0.036)
+    # four standard deviations of 2000 draws at 0.4
+    assert sum(plan.aim is aim for plan in plans) / len(plans) == pytest.approx(share, abs=0.044)
 
 
 def test_the_cuts_cover_the_load_evenly() -> None:
@@ -46,7 +49,7 @@ def test_the_length_of_the_load_moves_the_moment_and_nothing_else() -> None:
     for seed in SEEDS[:100]:
         short, long = (draw_cut(seed=seed, load_ms=load_ms) for load_ms in (1000, 8000))
         assert long.after_ms == pytest.approx(8 * short.after_ms)
-        assert long.after_begin_ms == short.after_begin_ms
+        assert (long.aim, long.delay_ms) == (short.aim, short.delay_ms)
 
 
 def test_a_plan_is_plain_data() -> None:
@@ -57,4 +60,5 @@ def test_a_plan_is_plain_data() -> None:
 def test_the_plan_of_a_seed_never_changes() -> None:
     """Recorded once: `tools/replay` of an old trial must find the old moment."""
     plan = draw_cut(seed=1, load_ms=LOAD_MS)
-    assert plan == CutPlan(after_ms=1011.8975468069426, after_begin_ms=36.642595747566766)
+    recorded = CutPlan(after_ms=1011.8975468069426, aim=Aim.OPERATION, delay_ms=36.642595747566766)
+    assert plan == recorded

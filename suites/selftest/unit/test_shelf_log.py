@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from torture.shelf.log import DiskActivity, ShelfActivity, activity_of
+from torture.shelf.log import DiskActivity, ShelfActivity, activity_of, has_unflushed_write
 
 RECORDED = (Path(__file__).parents[1] / "recorded" / "shelf.log").read_text()
 WRITES = ("Write", "Zero", "Trim")
@@ -169,3 +169,29 @@ def logs(draw: st.DrawFn) -> list[str]:
 @given(logs())
 def test_any_log_is_counted_as_the_reference_counts_it(lines: list[str]) -> None:
     assert activity_of("".join(f"{line}\n" for line in lines)) == reference(lines)
+
+
+_WRITE = "2026-11-21 05:41:20.493918 connection=1 Write id=7 offset=0x0 count=0x1000 ..."
+_WRITTEN = "2026-11-21 05:41:20.493939 connection=1 ...Write id=7 return=0"
+_FLUSH = "2026-11-21 05:41:20.494000 connection=2 Flush id=8 ..."
+_FLUSHED = "2026-11-21 05:41:20.495000 connection=2 ...Flush id=8 return=0"
+_READ = "2026-11-21 05:41:20.496000 connection=2 Read id=9 offset=0x0 count=0x2000 ..."
+
+
+@pytest.mark.parametrize(
+    ("lines", "unflushed"),
+    [
+        ((), False),
+        ((_WRITE,), True),
+        ((_WRITE, _WRITTEN), True),
+        ((_WRITE, _WRITTEN, _READ), True),
+        ((_WRITE, _WRITTEN, _FLUSH), True),
+        ((_WRITE, _WRITTEN, _FLUSH, _FLUSHED), False),
+        ((_FLUSHED, _WRITE), True),
+        (("offset=0x0 count=0x1000 ...", _FLUSHED, _READ), False),
+    ],
+)
+def test_the_end_of_a_log_tells_whether_a_write_is_not_flushed(
+    lines: tuple[str, ...], unflushed: bool
+) -> None:
+    assert has_unflushed_write("\n".join(lines)) is unflushed

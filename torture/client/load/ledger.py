@@ -70,18 +70,18 @@ class LedgerKeeper:
 
     def __init__(self, *, client_socket: Path, file: Path, clock_ms: Callable[[], float]) -> None:
         self._socket_path = client_socket
-        self._file = file.open("ab", buffering=0)
+        self._file = file.open("ab")
         self._clock_ms = clock_ms
         self._socket: socket.socket | None = None
         self._thread: threading.Thread | None = None
         self._write_lock = threading.Lock()
         self._changed = threading.Condition()
         self._closing = False
+        self._owed: set[int] = set()
         self.begun = 0
-        self.done = 0
+        self.promised = 0
+        """Durable operations acknowledged; a write without an fsync promises nothing."""
         self.failed = 0
-        self.hello_ms: float | None = None
-        self.last_done_ms = 0.0
         self.ended = False
         self.failure: str | None = None
 
@@ -106,8 +106,7 @@ class LedgerKeeper:
 
     def mark_cut(self, t_ms: float) -> None:
         """Note in the ledger's order that the NAS lost power."""
-        with self._write_lock:
-            self._file.write(ledger.cut_mark(t_ms))
+        self._keep(ledger.cut_mark(t_ms))
 
     def stop_load(self) -> None:
         """Ask the guest's writers to finish what they are doing and end."""
@@ -118,9 +117,15 @@ class LedgerKeeper:
                 raise HarnessError(f"the load cannot be stopped: {error}") from error
 
     def wait_until(self, reached: Callable[[], bool], *, deadline_s: float) -> bool:
-        """Wait for the ledger to reach a state; False when the deadline passed first."""
+        """Wait for the ledger to reach a state; False when the deadline passed first.
+
+        Raises `HarnessError` when the ledger cannot be kept any more.
+        """
         with self._changed:
-            return self._changed.wait_for(lambda: reached() or self.failure is not None, deadline_s)
+            self._changed.wait_for(lambda: reached() or self.failure is not None, deadline_s)
+            if self.failure is not None:
+                raise HarnessError(self.failure)
+            return reached()
 
     def close(self) -> None:
         """Read what is left in the socket (the client is gone), and end."""
@@ -155,8 +160,7 @@ class LedgerKeeper:
     def _take(self, line: bytes) -> None:
         now_ms = self._clock_ms()
         stamped = ledger.stamp(line, now_ms)
-        with self._write_lock:
-            self._file.write(stamped)
+        self._keep(stamped)
         if (reply := ledger.reply_to(line)) is not None and self._socket is not None:
             # a client that was cut off does not hear the answer any more
             with contextlib.suppress(ConnectionError):
@@ -170,15 +174,22 @@ class LedgerKeeper:
                 self._count(event)
             self._changed.notify_all()
 
+    def _keep(self, line: bytes) -> None:
+        with self._write_lock:
+            self._file.write(line)
+            self._file.flush()
+
     def _count(self, event: ledger.Event) -> None:
         match event:
-            case ledger.Begin():
+            case ledger.Begin(seq=seq, kind=kind):
                 self.begun += 1
-            case ledger.Done(t_ms=t_ms):
-                self.done += 1
-                self.last_done_ms = t_ms
-            case ledger.Hello(t_ms=t_ms):
-                self.hello_ms = t_ms
+                if kind.is_durable:
+                    self._owed.add(seq)
+            case ledger.Done(seq=seq):
+                self.promised += seq in self._owed
+                self._owed.discard(seq)
+            case ledger.Hello():
+                pass
             case ledger.Failed():
                 self.failed += 1
             case ledger.End():
@@ -205,12 +216,10 @@ class LedgerLoad:
         """Start the writers and wait until the first operation was promised."""
         self._pid = self._client.agent.start(self._argv)
         end = time.monotonic() + _HELLO_DEADLINE_S
-        while not self._keeper.wait_until(lambda: self._keeper.done > 0, deadline_s=1):
+        while not self._keeper.wait_until(lambda: self._keeper.promised > 0, deadline_s=1):
             self._raise_if_over("the load does not begin")
             if time.monotonic() > end:
                 raise DeadlineExceeded(f"the load promised nothing within {_HELLO_DEADLINE_S} s")
-        if self._keeper.failure:
-            raise HarnessError(self._keeper.failure)
 
     def raise_if_over(self) -> None:
         """Raise `HarnessError` when the load ended before anyone cut anything."""

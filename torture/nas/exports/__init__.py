@@ -15,6 +15,9 @@ class Export(Protocol):
     def publish_script(self) -> str:
         """Shell, run in the NAS: offer the zvol's device to clients."""
 
+    def wait_until_idle_script(self) -> str:
+        """Shell, run in the NAS: return once no client is left that could still write."""
+
     def source(self, *, nas_host: str) -> IscsiSource:
         """What the client's QEMU opens as the disk."""
 

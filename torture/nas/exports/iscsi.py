@@ -33,8 +33,15 @@ echo 1 > {group}/attrib/generate_node_acls
 echo 0 > {group}/attrib/demo_mode_write_protect
 mkdir -p {group}/np/0.0.0.0:{ISCSI_PORT}
 echo 1 > {group}/enable
-cat {store}/attrib/emulate_write_cache
 """
+
+    def wait_until_idle_script(self) -> str:
+        """Shell: return once no initiator is logged in, fail after 20 s."""
+        sessions = f"{_TARGET}/iscsi/{IQN}/tpgt_1/dynamic_sessions"
+        return (
+            f"for i in $(seq 400); do test -z \"$(tr -d '\\0\\n' < {sessions})\" && exit 0; "
+            "sleep 0.05; done; echo 'a killed client is still logged in' >&2; exit 1"
+        )
 
     def source(self, *, nas_host: str) -> IscsiSource:
         """LUN 0 of the target."""
