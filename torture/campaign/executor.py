@@ -6,7 +6,7 @@ import queue
 import shutil
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -45,10 +45,7 @@ class WorkerState:
 
 
 class Campaign:
-    """The trials of one run. `start` returns at once; `wait_for` a cell, then read its records.
-
-    `listener` is called, from worker threads, whenever anything changed.
-    """
+    """The trials of one run. `start` returns at once; `wait_for` a cell, then read its records."""
 
     def __init__(
         self,
@@ -59,14 +56,12 @@ class Campaign:
         keep: Keep,
         lab: LabSettings,
         scratch: Path,
-        listener: Callable[[], None] = lambda: None,
     ) -> None:
         self.run = run
         self.jobs = jobs
         self._keep = keep
         self._lab = lab
         self._scratch = scratch
-        self._listener = listener
         self._specs = tuple(specs)
         self._queue: queue.SimpleQueue[TrialSpec] = queue.SimpleQueue()
         self._changed = threading.Condition()
@@ -76,6 +71,7 @@ class Campaign:
         self._threads: list[threading.Thread] = []
         self._stopping = False
         self._workers_left = min(jobs, len(self._specs))
+        self._why: HarnessError | None = None
         self._fatal: HarnessError | None = None
         self.states: dict[int, WorkerState] = {}
 
@@ -128,15 +124,17 @@ class Campaign:
 
     def _work(self, number: int) -> None:
         """The life of a worker thread: it ends with the queue, or tells why it cannot go on."""
+        why: HarnessError | None = None
         try:
             self._work_off(number)
         except HarnessError as error:
-            self._give_up(error)
+            why = error
         except Exception as error:
             # a thread that ended silently would leave the run waiting for ever
-            self._give_up(HarnessError(f"the run cannot go on: {error!r}", hint="df -h"))
+            why = HarnessError(f"the run cannot go on: {error!r}", hint="df -h")
         finally:
             self.states.pop(number, None)
+            self._leave(why)
 
     def _work_off(self, number: int) -> None:
         member: CrewMember | None = None
@@ -185,11 +183,9 @@ class Campaign:
     def _hear(self, number: int, _kind: str, text: str) -> None:
         if (state := self.states.get(number)) is not None:
             self.states[number] = WorkerState(trial=state.trial, stage=text)
-            self._listener()
 
     def _one(self, number: int, member: CrewMember, spec: TrialSpec) -> TrialRecord:
         self.states[number] = WorkerState(trial=spec.trial, stage="")
-        self._listener()
         try:
             return member.run(spec, deadline_s=_TRIAL_DEADLINE_S[self._lab.boot])
         except HarnessError as error:
@@ -206,20 +202,19 @@ class Campaign:
             self._records.append(record)
             self._left_of_cell[Cell.parse(record.cell)] -= 1
             self._changed.notify_all()
-        self._listener()
 
     def _drop_evidence(self, record: TrialRecord) -> None:
         is_bad = record.verdict is Verdict.INCONCLUSIVE or record.verdict.is_loss
-        is_bad = is_bad or Promise(record.promise).is_broken_by(record.verdict)
+        is_bad = is_bad or Promise(record.promise).is_broken_by(record.verdict, record.rollback_ms)
         if self._keep is Keep.ALL or (self._keep is Keep.BAD and is_bad):
             return
         shutil.rmtree(self.run.evidence / record.trial, ignore_errors=True)
 
-    def _give_up(self, error: HarnessError) -> None:
-        """A worker cannot go on; the run ends only with its last one."""
+    def _leave(self, why: HarnessError | None) -> None:
+        """A worker ends; the run ends with the last one, though trials may be left."""
         with self._changed:
             self._workers_left -= 1
-            if self._workers_left == 0:
-                self._fatal = error
+            self._why = why or self._why
+            if self._workers_left == 0 and self._left_of_cell.total() > 0:
+                self._fatal = self._why or HarnessError("the run was stopped")
             self._changed.notify_all()
-        self._listener()

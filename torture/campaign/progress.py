@@ -33,6 +33,7 @@ class Progress:
         self._campaign = campaign
         self._console = console
         self._begun_s = time.monotonic()
+        self._had_line = False
         self._plain_after_s = self._begun_s + _PLAIN_LINE_EVERY_S
 
     @contextmanager
@@ -41,6 +42,9 @@ class Progress:
         if not self._console.is_terminal:
             yield
             return
+        if not self._had_line:
+            self._console.print()  # pytest's own line stays above
+            self._had_line = True
         with Live(
             get_renderable=self.line, console=self._console, refresh_per_second=4, transient=True
         ):

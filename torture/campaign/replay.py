@@ -35,7 +35,7 @@ def replay(evidence: Path, *, results: Path) -> tuple[TrialRecord, Path]:
     scratch.remove_abandoned()
     options = {"replay_of": spec.trial}
     run = Run.begin(results=results, seed=spec.seed, lab=lab, options=options)
-    with scratch.directory(run.folder.name[-10:]) as directory:
+    with scratch.directory(run.scratch_name) as directory:
         campaign = Campaign(
             run=run, specs=[spec], jobs=1, keep=Keep.ALL, lab=lab, scratch=directory
         )

@@ -33,6 +33,11 @@ class Run:
     folder: Path
 
     @property
+    def scratch_name(self) -> str:
+        """The end of the folder's name, time and token: names the run's scratch directory."""
+        return self.folder.name[-10:]
+
+    @property
     def trials_file(self) -> Path:
         """One record a line."""
         return self.folder / TRIALS_FILE

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from suites.selftest.machinery.processes import cages_of, children_of, commands_in, start_run
+from torture.campaign.run import Run
 from torture.lab.deadlines import truth, wait_for
 from torture.lab.scratch import Scratch
 from torture.matrix.verdicts import Verdict
@@ -59,7 +60,8 @@ def _records(results: Path) -> tuple[TrialRecord, ...]:
 
 
 def _scratch(results: Path, base: Path) -> Path:
-    return Scratch(base).home / (results / "latest").readlink().name[-10:]
+    run = Run(folder=results / (results / "latest").readlink())
+    return Scratch(base).home / run.scratch_name
 
 
 def test_killed_runs_leave_nothing_and_disturb_no_one(
