@@ -37,7 +37,9 @@ def test_cell_keeps_its_promise(
     for verdict in Verdict:
         record_property(verdict, sum(record.verdict is verdict for record in records))
     promise = promise_of(cell)
-    broken = [record for record in records if promise.is_broken_by(record.verdict)]
+    broken = [
+        record for record in records if promise.is_broken_by(record.verdict, record.rollback_ms)
+    ]
     failed = [record for record in records if record.verdict is Verdict.INCONCLUSIVE]
     complaints = [_broken(record, promise, campaign) for record in broken]
     complaints += [f"{record.trial} is inconclusive:\n  {record.error}" for record in failed]

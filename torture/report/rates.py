@@ -39,7 +39,11 @@ def rate_of(events: int, trials: int) -> Rate:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CellSummary:
-    """One row of the table. Rates are of conclusive trials only."""
+    """One row of the table. Rates are of conclusive trials only.
+
+    `loss`: trials in which something acknowledged is not there, whatever the verdict. `corruption`:
+    trials whose verdict is worse than consistent but old.
+    """
 
     cell: str
     promise: str
@@ -64,14 +68,14 @@ def summarise(records: Iterable[TrialRecord]) -> tuple[CellSummary, ...]:
 
 def _summary(cell: str, records: list[TrialRecord]) -> CellSummary:
     verdicts = Counter(record.verdict for record in records)
-    conclusive = len(records) - verdicts[Verdict.INCONCLUSIVE]
+    conclusive = [record for record in records if record.verdict is not Verdict.INCONCLUSIVE]
     return CellSummary(
         cell=cell,
         promise=records[-1].promise,
         trials=len(records),
         verdicts=dict(verdicts),
-        loss=rate_of(sum(n for verdict, n in verdicts.items() if verdict.is_loss), conclusive),
+        loss=rate_of(sum(record.lost > 0 for record in conclusive), len(conclusive)),
         corruption=rate_of(
-            sum(n for verdict, n in verdicts.items() if verdict.is_corruption), conclusive
+            sum(record.verdict.is_corruption for record in conclusive), len(conclusive)
         ),
     )

@@ -38,13 +38,15 @@ def judge_filesystem(evidence: Evidence, kind: Filesystem) -> FilesystemFinding:
 
     Intact when it mounts (the journal may be replayed) and the checker vouches for it afterwards.
     Repaired when the checker found bad copies beside good ones, or when after a repair it mounts
-    and the checker vouches for it. Unrepairable otherwise.
+    and the checker vouches for it. Unrepairable otherwise, and when it will not mount and its
+    repair does not end. A checker's word counts only once the filesystem was unmounted.
     """
     check_of = _CHECKERS[kind]
     mount = parse_mount(_need(evidence, Step.FS_MOUNT))
     check: FsckResult | None = None
     reasons: list[str] = []
     if mount.mounted:
+        _need_unmounted(evidence, Step.FS_UMOUNT)
         check = _trusted(check_of(_need(evidence, Step.FS_CHECK)), Step.FS_CHECK)
         if check.clean:
             verdict = Verdict.REPAIRED if check.problems else Verdict.INTACT
@@ -58,12 +60,16 @@ def judge_filesystem(evidence: Evidence, kind: Filesystem) -> FilesystemFinding:
     else:
         reasons.append(f"mount: {mount.reason}")
         before = f"will not mount: {mount.reason}"
-    repair = check_of(_need(evidence, Step.FS_REPAIR))
+    repair_output = _need(evidence, Step.FS_REPAIR)
+    if not mount.mounted and repair_output.exit_code is None:
+        return _unrepairable(f"{before}; the repair did not end", reasons)
+    repair = check_of(repair_output)
     again = parse_mount(_need(evidence, Step.FS_MOUNT_AFTER_REPAIR))
     if not again.mounted:
         reasons += _quote(Step.FS_REPAIR, repair)
         reasons.append(f"mount after the repair: {again.reason}")
         return _unrepairable(f"{before}; no repair makes it mount", reasons)
+    _need_unmounted(evidence, Step.FS_UMOUNT_AFTER_REPAIR)
     after = _trusted(
         check_of(_need(evidence, Step.FS_CHECK_AFTER_REPAIR)), Step.FS_CHECK_AFTER_REPAIR
     )
@@ -94,6 +100,13 @@ def _need(evidence: Evidence, step: Step) -> ToolOutput:
     if output is None:
         raise UnreadableError(f"{step} was never run, and the verdict hangs on it")
     return output
+
+
+def _need_unmounted(evidence: Evidence, step: Step) -> None:
+    output = evidence.output(step)
+    if output is None or output.exit_code != 0:
+        how = "was never run" if output is None else f"failed (exit {output.exit_code})"
+        raise UnreadableError(f"{step} {how}: it was checked while still mounted")
 
 
 def _trusted(check: FsckResult, step: Step) -> FsckResult:

@@ -57,6 +57,8 @@ def judge(evidence: Evidence) -> Judgement:
     """The verdict of one trial; never raises for what the evidence lacks."""
     reasons: list[str] = []
     acknowledged = _acknowledged(evidence)
+    if evidence.garbled_tools:
+        return _inconclusive(acknowledged, [f"{evidence.garbled_tools} lines of tools are garbled"])
     pool = _try(lambda: judge_pool(evidence), reasons)
     if pool is None:
         return _inconclusive(acknowledged, reasons)
@@ -69,6 +71,15 @@ def judge(evidence: Evidence) -> Judgement:
     )
     if pool.verdict is Verdict.POOL_LOST:
         return _with_all_lost(evidence, so_far)
+    if pool.verdict is Verdict.INTACT and _has_failed_disk(evidence):
+        why = "the checker's disk failed although the pool is whole"
+        return _inconclusive_after(so_far, [why])
+    return _judge_disk(evidence, so_far)
+
+
+def _judge_disk(evidence: Evidence, so_far: Judgement) -> Judgement:
+    """The verdict once the pool is scored: what it gave back, and what is on it."""
+    reasons: list[str] = []
     filesystem: FilesystemFinding | None = None
     try:
         kind = Cell.parse(str(evidence.spec.get("cell"))).filesystem
@@ -84,8 +95,9 @@ def judge(evidence: Evidence) -> Judgement:
             fsck=filesystem.summary,
             reasons=so_far.reasons + filesystem.reasons,
         )
-        if filesystem.verdict is Verdict.UNREPAIRABLE:
-            so_far = replace(so_far, verdict=worst((pool.verdict, filesystem.verdict)))
+        unread = evidence.readback is None or so_far.acknowledged == 0
+        if filesystem.verdict is Verdict.UNREPAIRABLE and unread:
+            so_far = replace(so_far, verdict=worst((so_far.verdict, filesystem.verdict)))
             return _with_all_lost(evidence, so_far)
     data = _try(lambda: _judge_data(evidence, filesystem), reasons)
     if data is None:
@@ -98,7 +110,7 @@ def judge(evidence: Evidence) -> Judgement:
 
 
 def _judge_data(evidence: Evidence, filesystem: FilesystemFinding | None) -> Findings:
-    """What became of the promises, after the repair if there was one."""
+    """What became of the promises: after the repair if one worked, else by what was read before."""
     if filesystem is None or filesystem.verdict is not Verdict.REPAIRED or not filesystem.repaired:
         return _consult(evidence, evidence.readback, "read-back")
     after = _consult(evidence, evidence.readback_after_repair, "read-back after the repair")
@@ -185,6 +197,11 @@ def _complaints(evidence: Evidence) -> tuple[str, ...]:
             complaints = read_kernel_log(output).complaints[:_COMPLAINTS_MAX]
             found += [f"{output.vm}: {complaint}" for complaint in complaints]
     return tuple(found)
+
+
+def _has_failed_disk(evidence: Evidence) -> bool:
+    log = evidence.output(Step.CHECK_DMESG)
+    return log is not None and read_kernel_log(log).disk_failed
 
 
 def _try(question: Callable[[], _Answer], reasons: list[str]) -> _Answer | None:

@@ -33,6 +33,9 @@ _REPLAYED = re.compile(
     r"EXT4-fs \(\S+\): recovery complete|XFS \(\S+\): Ending recovery|"
     r"BTRFS.*: start tree-log replay"
 )
+_DISK_FAILED = "I/O error, dev vdb"
+"""How Linux `block/blk-mq.c` names a request that the disk itself failed; a checksum that btrfs
+finds wrong gives EIO too, but not this line. The client's disk is vdb."""
 _COMPLAINT = re.compile(
     r"(BTRFS (error|critical|warning)|EXT4-fs (error|warning)|XFS \(\S+\): .*(corrupt|error)|"
     r"I/O error|Aborting journal|forced readonly|Remounting filesystem read-only|"
@@ -51,9 +54,13 @@ class MountResult:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KernelLog:
-    """What a client's kernel said about its filesystem and disk."""
+    """What a client's kernel said about its filesystem and disk.
+
+    `disk_failed`: the disk failed a request, whatever the filesystem made of it.
+    """
 
     journal_replayed: bool
+    disk_failed: bool
     complaints: tuple[str, ...]
 
 
@@ -73,9 +80,10 @@ def parse_mount(output: ToolOutput) -> MountResult:
 
 
 def read_kernel_log(output: ToolOutput) -> KernelLog:
-    """What a `dmesg` holds about filesystems; never raises, as nothing is decided by it."""
+    """What a `dmesg` holds about filesystems and the disk, as far as it goes; never raises."""
     complaints = (match[0] for line in lines_of(output) if (match := _COMPLAINT.search(line)))
     return KernelLog(
         journal_replayed=bool(_REPLAYED.search(output.stdout)),
+        disk_failed=_DISK_FAILED in output.stdout,
         complaints=tuple(dict.fromkeys(complaints)),
     )

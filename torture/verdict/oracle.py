@@ -88,8 +88,6 @@ def consult(ledger: Ledger, readback: Readback, *, cut_ms: float | None) -> Find
     """What became of the ledger's promises; raises `UnreadableError` when the two do not fit."""
     history = build_history(ledger, mode=readback.mode, trial=readback.trial)
     account = _Account(tally=Tally(history.end))
-    if readback.directory_errno == _ENOENT:  # a past from before the load: no file is there
-        readback = replace(readback, directory_errno=None)
     readback = _completed(history, readback)
     for seen in readback.files:
         name = history.names.get(seen.file)
@@ -105,6 +103,7 @@ def consult(ledger: Ledger, readback: Readback, *, cut_ms: float | None) -> Find
         account.add(f"{unexpected!r}, which the load never made", (), history.end)
         account.blame(Damage.FOREIGN, f"{unexpected!r} is in the load's directory", ())
     if readback.directory_errno is not None:
+        # It was in the pool for good before the load began: no crash since takes it away.
         account.add("the load's directory", (), history.end)
         what = f"the load's directory cannot be listed: errno {readback.directory_errno}"
         account.blame(Damage.MISSING, what, history.acknowledged)

@@ -1,13 +1,18 @@
-"""The pool's own verdict, from the imports that were tried and the pool's status."""
+"""The pool's own verdict, from the imports that were tried, the scrub and the status after it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from torture.matrix.verdicts import Verdict
-from torture.record.evidence import Evidence, Step
+from torture.record.evidence import Evidence, Step, ToolOutput
 from torture.verdict.unreadable import UnreadableError
-from torture.verdict.zpool import PoolStatus, parse_import, parse_status
+from torture.verdict.zpool import (
+    PoolStatus,
+    parse_import,
+    parse_status,
+    refuse_unfinished_scrub,
+)
 
 _IMPORTS = (
     (Step.POOL_IMPORT, ""),
@@ -28,7 +33,8 @@ class PoolFinding:
 def judge_pool(evidence: Evidence) -> PoolFinding:
     """Score the pool; raises `UnreadableError` when the evidence does not tell.
 
-    Intact when a plain import gives a pool without errors. Repaired when the import had to give
+    Only a pool that was scrubbed to its end is scored, by its status after that. Intact when a
+    plain import gives a pool without errors. Repaired when the import had to give
     something up (what that cost is for the data's verdict to say) or a device erred and ZFS healed
     it. Corrupted when ZFS itself counts data it cannot give back. Lost when no import works.
     """
@@ -47,16 +53,31 @@ def judge_pool(evidence: Evidence) -> PoolFinding:
 
 
 def _judge_status(evidence: Evidence, needed: str, reasons: list[str]) -> PoolFinding:
-    output = evidence.output(Step.POOL_STATUS)
-    if output is None:
-        raise UnreadableError("the pool was imported, but its status was never asked for")
-    status = parse_status(output)
+    status = parse_status(_status_after_scrub(evidence))
+    if not status.scrubbed:
+        raise UnreadableError(
+            f"{Step.POOL_STATUS}: the pool was not scrubbed to its end: no scrub has finished"
+        )
     summary = ", ".join(part for part in (status.summary, needed) if part)
     return PoolFinding(
         verdict=_verdict(status, needed),
         summary=summary,
         reasons=(*reasons, f"pool: {summary}") if needed or _erred(status) else tuple(reasons),
     )
+
+
+def _status_after_scrub(evidence: Evidence) -> ToolOutput:
+    """A status from before says nothing about what nobody had read yet."""
+    status: ToolOutput | None = None
+    for output in reversed(evidence.tools):
+        if output.step == Step.POOL_SCRUB:
+            refuse_unfinished_scrub(output)
+            if status is None:
+                raise UnreadableError("the pool's status was never asked for after its scrub")
+            return status
+        if output.step == Step.POOL_STATUS and status is None:
+            status = output
+    raise UnreadableError(f"{Step.POOL_SCRUB} was never run: the pool was not scrubbed to its end")
 
 
 def _verdict(status: PoolStatus, needed: str) -> Verdict:

@@ -1,7 +1,8 @@
-"""`zpool import` (text) and `zpool status -j` (JSON): whether the pool came back, and whole.
+"""`zpool import`, `zpool scrub -w` (text), `zpool status -j` (JSON): the pool is back, and whole.
 
 Sources: OpenZFS 2.3 `cmd/zpool/zpool_main.c` and `lib/libzfs/libzfs_pool.c`. A successful import
 prints nothing (with -F: `Pool ... returned to its state as of ...`), so its proof is the exit code.
+`scrub -w` prints nothing and returns 0 when the scrub ends, cancelled or not; the status says which.
 """
 
 from __future__ import annotations
@@ -33,8 +34,6 @@ _THE_POOLS = (
 )
 """Reasons that are the pool's. Others are ours: `no such pool available` among them, because a cut
 does not wipe all four labels of a disk, so its disks were not there."""
-_MISSING_LOG = "use '-m' to import the pool anyway"
-_REWINDABLE = "Recovery is possible, but will result in some data loss"
 _REWOUND = "returned to its state as of"
 _HEALTHY = "ONLINE"
 
@@ -45,19 +44,20 @@ class ImportResult:
 
     imported: bool
     reason: str = ""
-    missing_log: bool = False
-    rewindable: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PoolStatus:
-    """The pool's state, errors in files or volumes, and errors that devices made."""
+    """The pool's state, errors in files or volumes, and errors that devices made.
+
+    `scrubbed`: the last scan was a scrub, and it came to its end.
+    """
 
     state: str
     data_errors: int
     device_errors: int
     unhealthy_devices: tuple[str, ...]
-    status: str = ""
+    scrubbed: bool
 
     @property
     def summary(self) -> str:
@@ -76,9 +76,8 @@ def parse_import(output: ToolOutput) -> ImportResult:
     """Whether an import succeeded; raises `UnreadableError` when that cannot be told."""
     code = exit_code_of(output)
     lines = lines_of(output)
-    text = "\n".join(lines)
     if code == 0:
-        if _CANNOT in text:
+        if any(_CANNOT in line for line in lines):
             raise unreadable(output, "it succeeded, yet says that it cannot import")
         rewound = (line for line in lines if _REWOUND in line or "Discarded" in line)
         return ImportResult(imported=True, reason="; ".join(rewound))
@@ -87,12 +86,14 @@ def parse_import(output: ToolOutput) -> ImportResult:
     reason = refusal.split("': ", 1)[-1] if refusal else ""
     if not reason.startswith(_THE_POOLS):
         raise unreadable(output, f"no reason that is the pool's: {lines[:1]}")
-    return ImportResult(
-        imported=False,
-        reason=reason,
-        missing_log=_MISSING_LOG in text,
-        rewindable=_REWINDABLE in text,
-    )
+    return ImportResult(imported=False, reason=reason)
+
+
+def refuse_unfinished_scrub(output: ToolOutput) -> None:
+    """Raise `UnreadableError` unless `zpool scrub -w` ended without a word."""
+    said = lines_of(output)
+    if exit_code_of(output) != 0 or said:
+        raise unreadable(output, f"the pool was not scrubbed to its end: {said[:1]}")
 
 
 def parse_status(output: ToolOutput) -> PoolStatus:
@@ -111,7 +112,7 @@ def parse_status(output: ToolOutput) -> PoolStatus:
                 for name, device in devices
                 if device["state"] != _HEALTHY
             ),
-            status=str(pool.get("status", "")).strip(),
+            scrubbed=_is_scrubbed(pool.get("scan_stats", {})),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise unreadable(output, f"no status of one pool: {error!r}") from error
@@ -131,6 +132,10 @@ def _device_errors(device: dict[str, Any]) -> int:
         return 0
     kinds = ("read_errors", "write_errors", "checksum_errors")
     return sum(_count(device[kind]) for kind in kinds if kind in device)
+
+
+def _is_scrubbed(scan: dict[str, Any]) -> bool:
+    return scan.get("function") == "SCRUB" and scan.get("state") == "FINISHED"
 
 
 def _scan_errors(pool: dict[str, Any]) -> int:

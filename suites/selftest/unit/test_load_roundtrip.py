@@ -228,13 +228,15 @@ def test_a_file_nobody_made_is_foreign(written: Written, tampered: Path) -> None
     assert (findings.verdict, findings.foreign) == (Verdict.CORRUPTED, 1)
 
 
-def test_an_empty_directory_is_a_past_from_before_the_load(
+def test_an_empty_directory_is_a_past_from_before_the_load_and_a_missing_one_is_none(
     written: Written, tmp_path: Path
 ) -> None:
-    for directory in (tmp_path, tmp_path / "missing"):
-        findings = written.judged(directory)
-        assert findings.verdict is Verdict.ROLLED_BACK
-        assert findings.lost > 100
+    empty = written.judged(tmp_path)
+    assert empty.verdict is Verdict.ROLLED_BACK
+    missing = written.judged(tmp_path / "missing")
+    assert missing.verdict is Verdict.CORRUPTED
+    assert empty.lost > 100
+    assert missing.lost > 100
 
 
 def test_raw_regions_read_back_and_show_a_swap(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from torture.matrix.axes import Fate, Filesystem, Slog, Sync, Transport
 from torture.matrix.cells import Cell, Matrix, cells_of
-from torture.matrix.promises import Promise, promise_of
+from torture.matrix.promises import ROLLBACK_MS_MAX, Promise, promise_of
 from torture.matrix.verdicts import Verdict
 
 AXES: tuple[type[StrEnum], ...] = (Transport, Sync, Slog, Filesystem, Fate)
@@ -122,3 +122,13 @@ def test_a_promise_is_broken_by_what_is_worse_and_never_by_the_machinery(
 ) -> None:
     keeps = verdict in KEPT_BY[promise] or verdict is Verdict.INCONCLUSIVE
     assert promise.is_broken_by(verdict) is not keeps
+
+
+def test_a_rollback_longer_than_three_transaction_groups_breaks_a_promise_to_roll_back() -> None:
+    assert ROLLBACK_MS_MAX == 3 * 5_000
+    rolls_back = Promise.ROLLS_BACK
+    assert not rolls_back.is_broken_by(Verdict.ROLLED_BACK, ROLLBACK_MS_MAX)
+    assert rolls_back.is_broken_by(Verdict.ROLLED_BACK, ROLLBACK_MS_MAX + 0.1)
+    assert not rolls_back.is_broken_by(Verdict.INCONCLUSIVE, ROLLBACK_MS_MAX + 0.1)
+    assert not Promise.LOSES.is_broken_by(Verdict.ROLLED_BACK, ROLLBACK_MS_MAX + 0.1)
+    assert Promise.SAFE.is_broken_by(Verdict.ROLLED_BACK, 0.0)

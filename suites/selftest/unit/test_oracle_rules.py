@@ -266,6 +266,9 @@ def test_what_the_filesystem_will_not_show_is_lost() -> None:
     assert (findings.verdict, findings.lost, findings.missing) == (Verdict.CORRUPTED, 1, 1)
     hidden = story.finds([1], [2], files=[], directory_errno=5)
     assert (hidden.verdict, hidden.lost) == (Verdict.CORRUPTED, 2)
+    gone = story.finds(files=[], directory_errno=2)
+    assert (gone.verdict, gone.lost) == (Verdict.CORRUPTED, 2)
+    assert gone.rollback_ms is None
     dangling = {"file": 0, "name": "f0", "listed": True, "errno": 2}
     assert story.finds(files=[dangling]).verdict is Verdict.CORRUPTED
 

@@ -25,11 +25,9 @@ IMPORTS = {
         "Discarded approximately 5 seconds of transactions.",
     ),
     "import-missing-log": ImportResult(
-        imported=False,
-        reason="one or more devices is currently unavailable",
-        missing_log=True,
+        imported=False, reason="one or more devices is currently unavailable"
     ),
-    "import-needs-rewind": ImportResult(imported=False, reason="I/O error", rewindable=True),
+    "import-needs-rewind": ImportResult(imported=False, reason="I/O error"),
     "import-hopeless": ImportResult(imported=False, reason="I/O error"),
     "import-no-such-pool": None,
     "import-other-host": None,
@@ -114,7 +112,7 @@ def test_damaged_imports_and_mounts_never_turn_their_meaning(case: str) -> None:
 def test_a_healthy_status_is_understood() -> None:
     status = parse_status(STATUS)
     assert status == PoolStatus(
-        state="ONLINE", data_errors=0, device_errors=0, unhealthy_devices=()
+        state="ONLINE", data_errors=0, device_errors=0, unhealthy_devices=(), scrubbed=True
     )
     assert status.summary == "ONLINE"
 
@@ -127,9 +125,16 @@ def test_errors_in_a_status_are_counted_wherever_they_stand() -> None:
     scan = json.loads(STATUS.stdout)["pools"]["tank"]["scan_stats"]
     assert parse_status(status_with(scan_stats=scan | {"errors": "4"})).data_errors == 4
     log = {"virtio-slog0": {"name": "virtio-slog0", "state": "UNAVAIL", "write_errors": "7"}}
-    degraded = parse_status(status_with(state="DEGRADED", logs=log, status="One or more ..."))
+    degraded = parse_status(status_with(state="DEGRADED", logs=log))
     assert degraded.unhealthy_devices == ("virtio-slog0 UNAVAIL",)
     assert degraded.summary == "DEGRADED, 7 device errors, not online: virtio-slog0 UNAVAIL"
+
+
+def test_a_status_says_whether_a_scrub_has_finished() -> None:
+    scan = json.loads(STATUS.stdout)["pools"]["tank"]["scan_stats"]
+    assert not parse_status(status_with(scan_stats={})).scrubbed
+    assert not parse_status(status_with(scan_stats=scan | {"state": "CANCELED"})).scrubbed
+    assert not parse_status(status_with(scan_stats=scan | {"function": "RESILVER"})).scrubbed
 
 
 def test_a_damaged_status_is_unreadable() -> None:
@@ -162,3 +167,11 @@ def test_the_kernels_log_tells_of_replays_and_complaints() -> None:
     failed = read_kernel_log(recording("kernel/csum-failed"))
     assert not failed.journal_replayed
     assert any("csum failed root 5" in complaint for complaint in failed.complaints)
+    assert not replayed.disk_failed
+    assert not failed.disk_failed
+    line = (
+        "[   12.3] I/O error, dev vdb, sector 8 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2\n"
+    )
+    log = replace(recording("kernel/log-replayed"), stdout=line)
+    assert read_kernel_log(log).disk_failed
+    assert not read_kernel_log(replace(log, stdout=line.replace("vdb", "vda"))).disk_failed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -21,7 +22,7 @@ LOSES = Cell.parse("iscsi-disabled-noslog-btrfs-nasonly")
 
 
 def trials(cell: Cell, **counts: int) -> list[TrialRecord]:
-    """So many records of each verdict, by its name in Python."""
+    """So many records of each verdict, by its name in Python; every loss costs one promise."""
     return [
         TrialRecord(
             trial=f"{cell.name}.{verdict}.{number}",
@@ -30,6 +31,8 @@ def trials(cell: Cell, **counts: int) -> list[TrialRecord]:
             seed=number,
             verdict=Verdict[verdict],
             promise=promise_of(cell),
+            acknowledged=1,
+            lost=int(Verdict[verdict].is_loss),
         )
         for verdict, count in counts.items()
         for number in range(count)
@@ -78,6 +81,15 @@ def test_an_inconclusive_trial_is_neither_safe_nor_loss() -> None:
     assert row.inconclusive == 5
     assert (row.loss.events, row.loss.trials) == (6, 9)
     assert (row.corruption.events, row.corruption.trials) == (3, 9)
+
+
+def test_loss_is_what_is_not_there_and_corruption_what_the_verdict_says() -> None:
+    """A filesystem may be beyond repair with all of its data readable, and the other way round."""
+    whole = [replace(record, lost=0) for record in trials(LOSES, UNREPAIRABLE=3, CORRUPTED=1)]
+    gone = [replace(record, lost=2) for record in trials(LOSES, REPAIRED=2, INCONCLUSIVE=4)]
+    (row,) = summarise([*whole, *gone])
+    assert (row.loss.events, row.loss.trials) == (2, 6)
+    assert (row.corruption.events, row.corruption.trials) == (4, 6)
 
 
 def test_only_inconclusive_trials_say_nothing() -> None:

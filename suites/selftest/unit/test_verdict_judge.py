@@ -2,107 +2,30 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from dataclasses import fields, replace
-from pathlib import Path
-from typing import Any
+from dataclasses import replace
 
 import pytest
 
+from suites.selftest.unit.good_evidence import (
+    EVERYTHING,
+    MIXED,
+    OLD,
+    REPAIR,
+    SCRUB,
+    STATUS,
+    WONT_MOUNT,
+    evidence,
+    ledger,
+    readback,
+    tool,
+    umount,
+    without,
+)
 from torture.matrix.verdicts import Verdict
-from torture.record.evidence import Evidence, Step, ToolOutput
-from torture.record.ledger import Begin, Cut, Done, Event, Hello, Ledger, OperationKind
+from torture.record.evidence import Evidence, Step
+from torture.record.ledger import Hello, Ledger
 from torture.verdict.judge import Judgement, judge
-
-RECORDED = Path(__file__).resolve().parents[1] / "recorded"
-FILES = 3
-BLOCK_BYTES = 4096
-
-
-def tool(step: Step, case: str, **changes: Any) -> ToolOutput:
-    raw = json.loads((RECORDED / f"{case}.json").read_text())
-    known = {field.name: raw[field.name] for field in fields(ToolOutput)}
-    output = ToolOutput(**(known | {"argv": tuple(raw["argv"]), "step": step}))
-    return replace(output, **changes)
-
-
-def ledger() -> Ledger:
-    """Three files made one after the other, then each overwritten; the cut comes at the end."""
-    events: list[Event] = [Hello(t_ms=0.0, trial=7, mode="files")]
-    for kind, first in ((OperationKind.CREATE, 1), (OperationKind.OVERWRITE, 4)):
-        for file in range(FILES):
-            t_ms, seq = 10.0 * len(events), first + file
-            begin = Begin(
-                t_ms=t_ms, seq=seq, writer=0, kind=kind, file=file, blocks=(0,), size_blocks=1
-            )
-            events += [begin, Done(t_ms=t_ms + 10, seq=seq)]
-    events.append(Cut(t_ms=10.0 * len(events)))
-    return Ledger(events=tuple(events))
-
-
-def readback(*blocks: Any) -> str:
-    files = [
-        {"file": at, "name": f"f{at}", "listed": True, "size": BLOCK_BYTES, "blocks": [block]}
-        for at, block in enumerate(blocks)
-    ]
-    document = {
-        "mode": "files",
-        "trial": 7,
-        "looked": FILES,
-        "files": files,
-        "temporaries": [],
-        "unexpected": [],
-        "complete": True,
-    }
-    return json.dumps(document)
-
-
-EVERYTHING = readback(4, 5, 6)
-OLD = readback(1, 2, 3)
-MIXED = readback(1, 5, 6)
-
-
-def evidence(
-    *tools: ToolOutput, filesystem: str = "btrfs", found: str | None = EVERYTHING, **changes: Any
-) -> Evidence:
-    """Good evidence, in which `tools` replace or add outputs by their step."""
-    good = [
-        tool(Step.POOL_IMPORT, "zpool/import-ok"),
-        tool(Step.POOL_STATUS, "zpool/status-scrubbed"),
-    ]
-    if filesystem != "raw":
-        checker = {"ext4": "e2fsck"}.get(filesystem, filesystem)
-        good.append(tool(Step.FS_MOUNT, "mount/mounted"))
-        good.append(tool(Step.FS_CHECK, f"{checker}/clean"))
-    steps = {output.step for output in tools}
-    made = Evidence(
-        spec={"cell": f"iscsi-standard-noslog-{filesystem}-nasonly", "seed": 1},
-        cut={},
-        ledger=ledger(),
-        tools=(*(output for output in good if output.step not in steps), *tools),
-        readback=found,
-        readback_after_repair=None,
-    )
-    return replace(made, **changes)
-
-
-def without(made: Evidence, *steps: Step) -> Evidence:
-    return replace(made, tools=tuple(output for output in made.tools if output.step not in steps))
-
-
-REPAIR = (
-    tool(Step.FS_CHECK, "btrfs/fs-tree-old-look"),
-    tool(Step.FS_REPAIR, "btrfs/fs-tree-old-mend"),
-    tool(Step.FS_MOUNT_AFTER_REPAIR, "mount/mounted"),
-    tool(Step.FS_CHECK_AFTER_REPAIR, "btrfs/fs-tree-old-after"),
-)
-WONT_MOUNT = (
-    tool(Step.FS_MOUNT, "mount/refused-bad-superblock"),
-    tool(Step.FS_CHECK, "btrfs/chunk-tree-wiped-look"),
-    tool(Step.FS_REPAIR, "btrfs/chunk-tree-wiped-mend"),
-    tool(Step.FS_MOUNT_AFTER_REPAIR, "mount/refused-bad-superblock"),
-)
 
 
 def subs(judgement: Judgement) -> tuple[Verdict | None, ...]:
@@ -186,8 +109,115 @@ def test_a_filesystem_that_never_mounts_again_is_unrepairable_and_all_is_lost() 
 
 def test_errors_left_after_the_repair_are_unrepairable() -> None:
     left = tool(Step.FS_CHECK_AFTER_REPAIR, "btrfs/wrong-link-count-look")
-    judgement = judge(evidence(*REPAIR[:3], left, readback_after_repair=EVERYTHING))
+    judgement = judge(evidence(*REPAIR[:-1], left, readback_after_repair=EVERYTHING))
     assert judgement.verdict is Verdict.UNREPAIRABLE
+
+
+@pytest.mark.parametrize(
+    ("found", "data", "lost"),
+    [
+        (EVERYTHING, Verdict.INTACT, 0),
+        (OLD, Verdict.ROLLED_BACK, 3),
+        (MIXED, Verdict.CORRUPTED, 1),
+        (None, None, 6),
+    ],
+)
+def test_what_was_read_before_a_hopeless_repair_is_scored_on_its_own(
+    found: str | None, data: Verdict | None, lost: int
+) -> None:
+    left = tool(Step.FS_CHECK_AFTER_REPAIR, "btrfs/wrong-link-count-look")
+    made = evidence(*REPAIR[:-1], left, found=found, readback_after_repair=OLD)
+    judgement = judge(made)
+    assert judgement.verdict is Verdict.UNREPAIRABLE
+    assert subs(judgement) == (Verdict.INTACT, Verdict.UNREPAIRABLE, data)
+    assert judgement.lost == lost
+    unread = judge(replace(made, readback="{"))
+    assert (unread.verdict, unread.filesystem) == (Verdict.INCONCLUSIVE, Verdict.UNREPAIRABLE)
+    silent = replace(made, ledger=Ledger(events=made.ledger.events[:2]))
+    assert judge(silent).verdict is Verdict.UNREPAIRABLE
+
+
+def test_a_repair_without_an_end_condemns_only_what_will_not_mount() -> None:
+    late = replace(REPAIR[1], exit_code=None)
+    judgement = judge(evidence(*WONT_MOUNT[:2], late, WONT_MOUNT[3], found=None))
+    assert (judgement.verdict, judgement.lost) == (Verdict.UNREPAIRABLE, 6)
+    assert "the repair did not end" in judgement.fsck
+    mounts = evidence(REPAIR[0], late, *REPAIR[2:], readback_after_repair=EVERYTHING)
+    assert judge(mounts).verdict is Verdict.INCONCLUSIVE
+    hung = replace(WONT_MOUNT[0], exit_code=None)
+    assert judge(evidence(hung, WONT_MOUNT[1], late)).verdict is Verdict.INCONCLUSIVE
+
+
+@pytest.mark.parametrize("exit_code", [None, 1, 32])
+def test_a_check_of_a_mounted_filesystem_proves_nothing(exit_code: int | None) -> None:
+    for step in (Step.FS_UMOUNT, Step.FS_UMOUNT_AFTER_REPAIR):
+        made = evidence(*REPAIR, readback_after_repair=EVERYTHING)
+        assert judge(made).verdict is Verdict.REPAIRED
+        stays = umount(step, exit_code)
+        tools = tuple(stays if output.step == step else output for output in made.tools)
+        for spoilt in (replace(made, tools=tools), without(made, step)):
+            judgement = judge(spoilt)
+            assert judgement.verdict is Verdict.INCONCLUSIVE
+            assert "it was checked while still mounted" in judgement.reasons[0]
+
+
+def test_what_will_not_mount_needs_no_unmounting() -> None:
+    made = without(evidence(*WONT_MOUNT, found=None), Step.FS_UMOUNT)
+    assert judge(made).verdict is Verdict.UNREPAIRABLE
+
+
+def test_a_disk_that_fails_on_a_whole_pool_is_the_machinerys() -> None:
+    line = "[    9.1] I/O error, dev vdb, sector 2048 op 0x0:(READ) flags 0x0 phys_seg 1 prio 0\n"
+    failed = tool(Step.CHECK_DMESG, "kernel/log-replayed")
+    failed = replace(failed, stdout=failed.stdout + line)
+    for kind in ("btrfs", "raw"):
+        judgement = judge(evidence(failed, filesystem=kind, found=MIXED))
+        assert judgement.verdict is Verdict.INCONCLUSIVE
+        assert judgement.reasons[0] == "the checker's disk failed although the pool is whole"
+        assert judgement.pool is Verdict.INTACT
+    errors = replace(STATUS, stdout=STATUS.stdout.replace('"error_count":"0"', '"error_count":"2"'))
+    assert judge(evidence(failed, errors, found=MIXED)).verdict is Verdict.CORRUPTED
+    checksum = tool(Step.CHECK_DMESG, "kernel/csum-failed")
+    assert judge(evidence(checksum, found=MIXED)).verdict is Verdict.CORRUPTED
+
+
+def test_only_a_status_from_after_a_whole_scrub_vouches_for_the_pool() -> None:
+    made = evidence()
+    before = tuple(output for output in made.tools if output.step != Step.POOL_STATUS)
+    early = replace(made, tools=(before[0], STATUS, *before[1:]))
+    judgement = judge(early)
+    assert judgement.verdict is Verdict.INCONCLUSIVE
+    assert "status was never asked for after its scrub" in judgement.reasons[0]
+    errors = replace(STATUS, stdout=STATUS.stdout.replace('"error_count":"0"', '"error_count":"2"'))
+    assert judge(replace(made, tools=(*early.tools, errors))).verdict is Verdict.CORRUPTED
+    healed = replace(made, tools=(before[0], errors, *before[1:], STATUS))
+    assert judge(healed).verdict is Verdict.INTACT
+
+
+@pytest.mark.parametrize(
+    ("stdout", "stderr", "exit_code"),
+    [
+        ("", "", 1),
+        ("", "cannot scrub tank: pool I/O is currently suspended\n", 1),
+        ("", "cannot cancel scrubbing tank: there is no active scrub\n", 0),
+        ("scrub canceled\n", "", 0),
+    ],
+)
+def test_a_scrub_that_did_not_finish_leaves_the_pool_unscored(
+    stdout: str, stderr: str, exit_code: int
+) -> None:
+    scrub = replace(SCRUB, stdout=stdout, stderr=stderr, exit_code=exit_code)
+    judgement = judge(evidence(scrub))
+    assert (judgement.verdict, judgement.pool) == (Verdict.INCONCLUSIVE, None)
+    assert "not scrubbed to its end" in judgement.reasons[0]
+
+
+@pytest.mark.parametrize("state", ["CANCELED", "SCANNING", "ERRORSCRUBBING"])
+def test_a_status_that_tells_of_no_finished_scrub_vouches_for_nothing(state: str) -> None:
+    status = replace(STATUS, stdout=STATUS.stdout.replace('"FINISHED"', f'"{state}"'))
+    judgement = judge(evidence(status))
+    assert judgement.verdict is Verdict.INCONCLUSIVE
+    assert "not scrubbed to its end" in judgement.reasons[0]
 
 
 def test_an_import_that_gives_something_up_is_told_and_the_data_decides() -> None:
@@ -223,8 +253,7 @@ def test_a_pool_that_no_import_brings_back_is_lost() -> None:
 
 
 def test_data_that_zfs_itself_cannot_give_back_is_corruption() -> None:
-    status = tool(Step.POOL_STATUS, "zpool/status-scrubbed")
-    errors = replace(status, stdout=status.stdout.replace('"error_count":"0"', '"error_count":"2"'))
+    errors = replace(STATUS, stdout=STATUS.stdout.replace('"error_count":"0"', '"error_count":"2"'))
     judgement = judge(evidence(errors))
     assert judgement.verdict is Verdict.CORRUPTED
     assert subs(judgement) == (Verdict.CORRUPTED, Verdict.INTACT, Verdict.INTACT)
@@ -256,9 +285,12 @@ def _late(step: Step) -> Callable[[Evidence], Evidence]:
     [
         (lambda e: without(e, Step.POOL_IMPORT), "pool-import was never tried"),
         (lambda e: without(e, Step.POOL_STATUS), "status was never asked for"),
+        (lambda e: without(e, Step.POOL_SCRUB), "pool-scrub was never run"),
+        (lambda e: replace(e, garbled_tools=1), "1 lines of tools are garbled"),
         (lambda e: without(e, Step.FS_MOUNT), "fs-mount was never run"),
         (lambda e: without(e, Step.FS_CHECK), "fs-check was never run"),
         (_late(Step.POOL_IMPORT), "deadline"),
+        (_late(Step.POOL_SCRUB), "deadline"),
         (_late(Step.FS_MOUNT), "deadline"),
         (_late(Step.FS_CHECK), "deadline"),
         (_cut_off(Step.POOL_STATUS), "no status of one pool"),
