@@ -10,6 +10,8 @@ import pytest
 
 from torture.lab.scratch import Scratch
 
+_DEADLINE_S = 600
+
 
 @pytest.fixture(scope="session")
 def vm_scratch() -> Iterator[Path]:
@@ -18,3 +20,9 @@ def vm_scratch() -> Iterator[Path]:
     scratch.remove_abandoned()
     with scratch.directory(f"s{secrets.token_hex(2)}") as directory:
         yield directory
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """No test of the project may hang, whatever its own deadlines miss."""
+    for item in items:
+        item.add_marker(pytest.mark.timeout(_DEADLINE_S))

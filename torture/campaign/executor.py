@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import shutil
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -71,6 +72,7 @@ class Campaign:
         self._threads: list[threading.Thread] = []
         self._stopping = False
         self._workers_left = min(jobs, len(self._specs))
+        self._begun_s = self._last_record_s = time.monotonic()
         self._why: HarnessError | None = None
         self._fatal: HarnessError | None = None
         self.states: dict[int, WorkerState] = {}
@@ -81,6 +83,11 @@ class Campaign:
         return len(self._specs)
 
     @property
+    def elapsed_s(self) -> float:
+        """From the start to the end of the last trial that ended."""
+        return self._last_record_s - self._begun_s
+
+    @property
     def records(self) -> tuple[TrialRecord, ...]:
         """The records so far, in the order in which the trials ended."""
         with self._changed:
@@ -88,6 +95,7 @@ class Campaign:
 
     def start(self) -> None:
         """Hand every spec to the queue and start the workers."""
+        self._begun_s = self._last_record_s = time.monotonic()
         for spec in self._specs:
             self._queue.put(spec)
         for number in range(self._workers_left):
@@ -200,6 +208,7 @@ class Campaign:
             append_record(self.run.trials_file, record)
             self._drop_evidence(record)
             self._records.append(record)
+            self._last_record_s = time.monotonic()
             self._left_of_cell[Cell.parse(record.cell)] -= 1
             self._changed.notify_all()
 

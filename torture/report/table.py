@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 from rich import box
 from rich.table import Table
@@ -57,3 +58,20 @@ def in_words(rate: Rate) -> str:
 def _percent(share: float) -> str:
     value = share * 100
     return f"{value:.0f}" if value >= 10 or value == 0 else f"{value:.1f}"
+
+
+def effort_line(records: Sequence[TrialRecord], *, elapsed_s: float) -> str:
+    """How fast it went and where a trial's time went, e.g. `24 trials in 5.4 min, 267/h: check 30 %`.
+
+    Stages are named from the longest to the shortest; without trials the line is empty.
+    """
+    spent_ms: Counter[str] = Counter()
+    for record in records:
+        spent_ms.update(record.timings)
+    if not records or elapsed_s <= 0 or spent_ms.total() == 0:
+        return ""
+    shares = ", ".join(
+        f"{stage} {ms / spent_ms.total():.0%}" for stage, ms in spent_ms.most_common()
+    )
+    per_hour = len(records) / elapsed_s * 3600
+    return f"{len(records)} trials in {elapsed_s / 60:.1f} min, {per_hour:.0f}/h: {shares}"

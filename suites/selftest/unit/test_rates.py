@@ -15,7 +15,7 @@ from torture.matrix.promises import promise_of
 from torture.matrix.verdicts import Verdict
 from torture.record.trials import TrialRecord
 from torture.report.rates import rate_of, summarise
-from torture.report.table import in_words, outcome_table
+from torture.report.table import effort_line, in_words, outcome_table
 
 SAFE = Cell.parse("iscsi-always-noslog-btrfs-nasonly")
 LOSES = Cell.parse("iscsi-disabled-noslog-btrfs-nasonly")
@@ -146,3 +146,17 @@ def test_an_interval_in_words() -> None:
 
 def test_a_table_of_nothing_is_a_table() -> None:
     assert "cell" in printed([])
+
+
+def test_the_effort_names_rate_and_stages_from_the_longest() -> None:
+    [one] = trials(SAFE, INTACT=1)
+    records = [
+        replace(one, timings={"cut": 100, "check": 3000}),
+        replace(one, timings={"cut": 100, "check": 4000, "load": 2800}),
+    ]
+    said = effort_line(records, elapsed_s=60.0)
+    assert said == "2 trials in 1.0 min, 120/h: check 70%, load 28%, cut 2%"
+
+
+def test_the_effort_of_nothing_is_nothing() -> None:
+    assert effort_line([], elapsed_s=0.0) == ""
