@@ -12,38 +12,45 @@ from torture.matrix.verdicts import Verdict
 from torture.record.trials import TrialRecord
 from torture.report.rates import Rate, summarise
 
+WIDE_COLUMNS = 132
+"""From this width on a row fits on one line."""
 
-def outcome_table(records: Iterable[TrialRecord]) -> Table:
+
+def outcome_table(records: Iterable[TrialRecord], *, width: int = WIDE_COLUMNS) -> Table:
     """A row a cell: its promise, trials, every verdict's count, and both rates with intervals.
 
-    Verdicts that no trial had have no column: the caption names them.
+    Verdicts that no trial had have no column: the caption names them. Below `WIDE_COLUMNS` a row
+    takes two lines, without promise and trials: the rates say of how many.
     """
+    wide = width >= WIDE_COLUMNS
     rows = summarise(records)
     seen = [verdict for verdict in Verdict if any(row.verdicts.get(verdict) for row in rows)]
     unseen = ", ".join(verdict for verdict in Verdict if verdict not in seen)
     table = Table(
         box=box.SIMPLE_HEAD,
         pad_edge=False,
+        padding=(0, 1) if wide else (0, 1, 0, 0),
         caption=f"No trial was {unseen}." if unseen else None,
         caption_justify="left",
     )
     table.add_column("cell", no_wrap=True)
-    table.add_column("promise", no_wrap=True)
-    table.add_column("trials", justify="right")
+    if wide:
+        table.add_column("promise", no_wrap=True)
+        table.add_column("trials", justify="right", no_wrap=True)
     for verdict in seen:
         table.add_column(verdict.replace("-", "\n"), justify="right", no_wrap=True)
-    table.add_column("acknowledged\nloss [95 %]", justify="right")
-    table.add_column("corruption\n[95 %]", justify="right")
+    loss = "acknowledged\nloss [95 %]" if wide else "ack. loss\n[95 %]"
+    table.add_column(loss, justify="right", no_wrap=True)
+    table.add_column("corruption\n[95 %]", justify="right", no_wrap=True)
     for row in rows:
         counts = [str(row.verdicts.get(verdict, 0) or "·") for verdict in seen]
-        table.add_row(
-            row.cell,
-            row.promise,
-            str(row.trials),
-            *counts,
-            in_words(row.loss),
-            in_words(row.corruption),
-        )
+        rates = [in_words(row.loss), in_words(row.corruption)]
+        if wide:
+            table.add_row(row.cell, row.promise, str(row.trials), *counts, *rates)
+        else:
+            nas, filesystem, fate = row.cell.rsplit("-", 2)
+            name = f"{nas}-\n  {filesystem}-{fate}"
+            table.add_row(name, *counts, *(rate.replace(" [", "\n[") for rate in rates))
     return table
 
 

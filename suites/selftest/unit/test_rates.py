@@ -160,3 +160,14 @@ def test_the_effort_names_rate_and_stages_from_the_longest() -> None:
 
 def test_the_effort_of_nothing_is_nothing() -> None:
     assert effort_line([], elapsed_s=0.0) == ""
+
+
+@pytest.mark.parametrize("width", [80, 132])
+def test_no_figure_is_cut_off_in_a_terminal(width: int) -> None:
+    console = Console(file=io.StringIO(), width=width)
+    with console.capture() as capture:
+        console.print(outcome_table(trials(LOSES, INTACT=6, CORRUPTED=4), width=width))
+    said = capture.get()
+    assert "…" not in said
+    for figure in ("10", "6", "4", "40 %", "[12-74 %]"):
+        assert figure in said.split() or figure in said
