@@ -37,7 +37,6 @@ def run_trial(
     Never raises for a fault of the machinery: the record is then `inconclusive`, with the error.
     """
     bench = Bench(spec=spec, lab=lab, folder=folder, scratch=scratch, enter_stage=enter_stage)
-    error: str | None = None
     try:
         folder.mkdir(parents=True, exist_ok=True)
         scratch.mkdir(parents=True)
@@ -45,15 +44,16 @@ def run_trial(
         with closing(bench):
             _stages(bench)
             bench.shelf.must_be_well()
+        return judged(folder, timings=bench.timings)
     except HarnessError as failure:
-        error = f"{failure}\n  trial: {spec.trial}, evidence: {folder}"
+        error = str(failure)
     except Exception:
         # a fault of ours must not end the other trials, nor be taken for the NAS's
-        error = f"unexpected:\n{traceback.format_exc()}  trial: {spec.trial}, evidence: {folder}"
-    shutil.rmtree(scratch, ignore_errors=True)
-    if error is not None:
-        return inconclusive(spec, error=error, timings=bench.timings)
-    return judged(folder, timings=bench.timings)
+        error = f"unexpected:\n{traceback.format_exc()}"
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    error += f"\n  trial: {spec.trial}, evidence: {folder}"
+    return inconclusive(spec, error=error, timings=bench.timings)
 
 
 def _stages(bench: Bench) -> None:
