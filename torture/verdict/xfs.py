@@ -29,6 +29,7 @@ _GAVE_UP = (
     "Cannot proceed further in no_modify mode",
     "could not find valid secondary superblock",
     "Sorry, could not",
+    "The log head and/or tail cannot be discovered",
 )
 _PROBLEM = re.compile(
     r"\bbad\b|corrupt|would have|would be|would reset|would clear|mismatch|counted|inconsistent|"

@@ -84,6 +84,8 @@ EXPECTED = {
     "xfs/no-filesystem-after": GAVE_UP,
     "xfs/dirty-log-look": ERRORS,
     "xfs/dirty-log-mend": GAVE_UP,
+    "xfs/dirty-log-zeroed": CLEAN_BUT,
+    "xfs/no-log-head-mend": GAVE_UP,
     "xfs/no-device": UNREADABLE,
 }
 

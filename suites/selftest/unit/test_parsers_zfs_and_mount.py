@@ -28,7 +28,11 @@ IMPORTS = {
         imported=False, reason="one or more devices is currently unavailable"
     ),
     "import-needs-rewind": ImportResult(imported=False, reason="I/O error"),
+    "import-without-log": ImportResult(imported=True),
     "import-hopeless": ImportResult(imported=False, reason="I/O error"),
+    "import-hopeless-rewind": ImportResult(
+        imported=False, reason="one or more devices is currently unavailable"
+    ),
     "import-no-such-pool": None,
     "import-other-host": None,
 }
@@ -38,6 +42,9 @@ MOUNTS = {
         mounted=False,
         reason="wrong fs type, bad option, bad superblock on /dev/vdb, missing codepage or helper "
         "program, or other error.",
+    ),
+    "refused-needs-cleaning": MountResult(
+        mounted=False, reason="fsconfig() failed: Structure needs cleaning."
     ),
     "refused-cannot-read": MountResult(mounted=False, reason="can't read superblock on /dev/vdb."),
     "no-device": None,
@@ -175,3 +182,10 @@ def test_the_kernels_log_tells_of_replays_and_complaints() -> None:
     log = replace(recording("kernel/log-replayed"), stdout=line)
     assert read_kernel_log(log).disk_failed
     assert not read_kernel_log(replace(log, stdout=line.replace("vdb", "vda"))).disk_failed
+
+
+def test_a_pool_that_lost_its_log_device_says_so() -> None:
+    status = parse_status(recording("zpool/status-without-log"))
+    assert status.state == "DEGRADED"
+    assert status.unhealthy_devices == ("10445152025390439593 CANT_OPEN", "tank DEGRADED")
+    assert status.data_errors == 0
