@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -52,27 +52,36 @@ def _terminate(nas: Machine, _shelf: Shelf) -> None:
     wait_for(lambda: truth(not nas.is_alive()), what="end of QEMU", deadline_s=20)
 
 
+@contextmanager
+def _nas_with_a_disk(
+    lab: Lab, *, disks: Path, console_log: Path
+) -> Iterator[tuple[Machine, Shelf]]:
+    """A NAS that sees its one disk on a shelf in `disks`; both are gone in the end."""
+    shelf = Shelf(directory=disks, socket=lab.sockets / "shelf.sock", disks=(_DISK,))
+    shelf.create()
+    shelf.start()
+    disk = Disk(target="vdb", serial=_DISK.serial, source=shelf.source(_DISK))
+    with ExitStack() as stack:
+        stack.callback(shelf.stop)
+        nas = lab.start_nas(console_log=console_log, disks=(disk,))
+        stack.callback(nas.kill)
+        nas.must("sh", "-c", wait_for_path_script(_DEVICE), deadline_s=30)
+        yield nas, shelf
+
+
 def _ended(
     lab: Lab, scratch: Path, end: Callable[[Machine, Shelf], None]
 ) -> dict[str, dict[str, int]]:
     """The disk's activity before the machine was ended, and after."""
     scratch.mkdir(parents=True)
-    shelf = Shelf(directory=scratch, socket=lab.sockets / "shelf.sock", disks=(_DISK,))
-    shelf.create()
-    shelf.start()
-    disk = Disk(target="vdb", serial=_DISK.serial, source=shelf.source(_DISK))
-    nas = lab.start_nas(console_log=scratch / "console.log", disks=(disk,))
-    try:
-        nas.must("sh", "-c", wait_for_path_script(_DEVICE), deadline_s=30)
+    console = scratch / "console.log"
+    with _nas_with_a_disk(lab, disks=scratch, console_log=console) as (nas, shelf):
         write = f"dd if=/dev/urandom of={_DEVICE} bs=4096 count=64 oflag=direct"
         nas.must("sh", "-c", write, deadline_s=30)
         before = activity_of(shelf.log.read_text()).disks[_DISK.serial]
         end(nas, shelf)
         time.sleep(0.5)
         after = activity_of(shelf.log.read_text()).disks[_DISK.serial]
-    finally:
-        nas.kill()
-        shelf.stop()
     return {"before": asdict(before), "after": asdict(after)}
 
 
@@ -81,18 +90,10 @@ def full_disk(lab: Lab, scratch: Path) -> dict[str, Any]:
     small = scratch / "small"
     small.mkdir(parents=True)
     run_host("mount", "-t", "tmpfs", "-o", "size=2m", "none", str(small))
-    shelf = Shelf(directory=small, socket=lab.sockets / "shelf.sock", disks=(_DISK,))
-    shelf.create()
-    shelf.start()
-    disk = Disk(target="vdb", serial=_DISK.serial, source=shelf.source(_DISK))
-    nas = lab.start_nas(console_log=scratch / "full.log", disks=(disk,))
-    try:
-        nas.must("sh", "-c", wait_for_path_script(_DEVICE), deadline_s=30)
+    console = scratch / "full.log"
+    with _nas_with_a_disk(lab, disks=small, console_log=console) as (nas, shelf):
         write = f"dd if=/dev/urandom of={_DEVICE} bs=64k count=200 oflag=direct"
         written = nas.run("sh", "-c", write, deadline_s=60)
-    finally:
-        nas.kill()
-        shelf.stop()
     return {"written": written.exit_code, "shelf": _said(lambda: _ignore(shelf.activity()))}
 
 
