@@ -34,13 +34,13 @@ def cages_of(pid: int) -> set[str]:
     return {cage for child in descendants_of(pid) if (cage := _cage_of(child)) not in ("", ours)}
 
 
-def commands_in(cages: set[str]) -> list[str]:
-    """The programs that run in these process namespaces."""
-    found = []
+def commands_in(cages: set[str]) -> dict[int, str]:
+    """Process id to program, of all that runs in these process namespaces."""
+    found = {}
     for process in Path("/proc").iterdir():
         if process.name.isdigit() and _cage_of(int(process.name)) in cages:
             with contextlib.suppress(OSError):
-                found.append((process / "comm").read_text().strip())
+                found[int(process.name)] = (process / "comm").read_text().strip()
     return found
 
 

@@ -48,7 +48,7 @@ def _wait_for_qemu(run: subprocess.Popen[bytes], log: Path) -> set[str]:
     def look() -> set[str] | None:
         assert run.poll() is None, log.read_text()
         cages = cages_of(run.pid)
-        return cages if _QEMU in commands_in(cages) else None
+        return cages if _QEMU in commands_in(cages).values() else None
 
     return wait_for(look, what=f"QEMU of the run of {log}", deadline_s=_DEADLINE_S)
 
@@ -74,6 +74,9 @@ def test_killed_runs_leave_nothing_and_disturb_no_one(
     )
     other_cages = _wait_for_qemu(other, tmp_path / "other.log")
 
+    for pid, command in commands_in(doomed_cages).items():
+        if command.startswith("python"):
+            os.kill(pid, signal.SIGSTOP)  # a worker must not be what ends its cage
     os.kill(doomed.pid, signal.SIGKILL)
     doomed.wait(10)
     wait_for(
