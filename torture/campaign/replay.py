@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from torture.campaign.executor import Campaign, Keep
@@ -20,16 +21,19 @@ from torture.record.trials import TrialRecord
 _DEADLINE_S = 1200.0
 
 
-def replay(evidence: Path, *, results: Path) -> tuple[TrialRecord, Path]:
-    """Run the trial of an evidence folder again, with the settings of its run, in a run of its own.
+def replay(evidence: Path, *, results: Path, live: bool) -> tuple[TrialRecord, Path]:
+    """Recover and check the disks of an evidence folder again, in a run of its own.
 
-    Returns its record and its new evidence folder. Raises `HarnessError` when the folder holds no
-    trial, or when the new one does not end.
+    They are what its recording says the cut left, byte for byte. With `live` the trial is run again
+    from its seed instead: the same load and plan, its microseconds its own. Returns the record and
+    the new evidence folder. Raises `HarnessError` when the folder holds no trial, or when the new
+    one does not end.
     """
     try:
         spec = TrialSpec.from_json(json.loads((evidence / SPEC).read_text()))
     except (OSError, ValueError, KeyError) as error:
         raise HarnessError(f"{evidence} holds no trial: {error}") from error
+    spec = replace(spec, replay_of="" if live else str(evidence.absolute()))
     lab = _settings_of(evidence.resolve().parents[1] / RUN_FILE)
     scratch = Scratch()
     scratch.remove_abandoned()

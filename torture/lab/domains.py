@@ -11,6 +11,8 @@ from xml.etree import ElementTree as ET
 _QEMU_NS = "http://libvirt.org/schemas/domain/qemu/1.0"
 ET.register_namespace("qemu", _QEMU_NS)
 
+_SECTOR_BYTES_DEFAULT = 512
+
 LEDGER_PORT = "torture.ledger"
 """Name of the virtio-serial port over which a client's acknowledgements leave it."""
 
@@ -47,6 +49,7 @@ class Disk:
     target: str
     serial: str
     source: NbdSource | IscsiSource
+    sector_bytes: int = 512
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -111,6 +114,9 @@ def _disk_element(disk: Disk) -> ET.Element:
             _add(source, "host", name=host, port=str(port))
     _add(element, "target", dev=disk.target, bus="virtio")
     _add(element, "serial", disk.serial)
+    if disk.sector_bytes != _SECTOR_BYTES_DEFAULT:
+        size = str(disk.sector_bytes)
+        _add(element, "blockio", logical_block_size=size, physical_block_size=size)
     return element
 
 

@@ -1,4 +1,4 @@
-"""Setting a machine up: system packages, the virtual environment, guest images. Standard library only.
+"""Setting a machine up: system packages, virtual environment, shelf, guest images. Standard library only.
 
 Each part is looked at first and done only when something is missing, so a second call is quick. Where
 packages come from is the machine's own business: apt's and pip's configuration are used as they are.
@@ -18,11 +18,13 @@ from pathlib import Path
 
 from torture.errors import HarnessError
 from torture.lab.images import IMAGES, ensure_all, find
+from torture.lab.native import shelf_plugin
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 ENVIRONMENT = CHECKOUT / ".venv"
 
 _PACKAGES_FILE = CHECKOUT / "vmimages" / "host-packages.txt"
+_DEBIAN_MODULES = Path("/usr/lib/python3/dist-packages")
 _APT_DEADLINE_S = 1200
 _PIP_DEADLINE_S = 900
 
@@ -36,7 +38,7 @@ def provision(*, say: Say) -> bool:
     """
     with (CHECKOUT / ".provision.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        return any([_packages(say), _environment(say), _images(say)])
+        return any([_packages(say), _environment(say), _shelf(say), _images(say)])
 
 
 def wanted_packages() -> tuple[str, ...]:
@@ -106,8 +108,25 @@ def _environment(say: Say) -> bool:
     _run(
         [pip, "install", "--quiet", "--requirement", str(requirements)], deadline_s=_PIP_DEADLINE_S
     )
+    _borrow_libnbd()
     (ENVIRONMENT / "torture-stamp").write_text(environment_stamp())
     return True
+
+
+def _borrow_libnbd() -> None:
+    """Let the environment see Debian's libnbd module, which no package index has, and nothing else."""
+    [site] = (ENVIRONMENT / "lib").glob("python3*/site-packages")
+    modules = (*_DEBIAN_MODULES.glob("nbd.py"), *_DEBIAN_MODULES.glob("libnbdmod.*.so"))
+    for module in modules:
+        (site / module.name).symlink_to(module)
+    python = str(ENVIRONMENT / "bin" / "python")
+    try:
+        _run([python, "-c", "import nbd"], deadline_s=60)
+    except HarnessError as error:
+        raise HarnessError(
+            "the environment's Python cannot use libnbd's module, which is made for Debian's own",
+            hint="install python3-libnbd and use the distribution's Python, 3.11 or newer",
+        ) from error
 
 
 def use_environment() -> None:
@@ -139,6 +158,14 @@ def _python() -> str:
         if subprocess.run([system, "-c", probe], check=False, timeout=20).returncode == 0:
             return str(system)
     return sys.executable
+
+
+def _shelf(say: Say) -> bool:
+    if shelf_plugin(only_find=True) is not None:
+        return False
+    say("building the disk shelf")
+    shelf_plugin()
+    return True
 
 
 def _images(say: Say) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 
 from torture.errors import DeadlineExceeded, HarnessError
 from torture.lab.domains import Accelerator, MachineSpec, domain_xml
-from torture.lab.images.cache import cache_root
+from torture.lab.images.cache import own_cache_root
 from torture.lab.machine import Machine
 
 _BOOT_AND_SAVE_DEADLINE_S = 300
@@ -25,10 +25,8 @@ _UNUSED_DAYS_MAX = 14
 
 
 def warm_directory() -> Path:
-    """Beside the images; in the user's own cache folder when those belong to someone else."""
-    if os.access(cache_root(), os.W_OK):
-        return cache_root() / "warm"
-    return Path.home() / ".cache" / "powercut-torture" / "warm"
+    """Beside the images, or in the user's own cache."""
+    return own_cache_root() / "warm"
 
 
 class WarmStates:

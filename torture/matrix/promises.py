@@ -3,14 +3,17 @@
 Sources: OpenZFS `module/os/linux/zfs/zvol_os.c` (a zvol write is synchronous only with FUA, a flush
 or sync=always) and `module/zfs/zil.c` (sync=disabled makes `zil_commit` return at once); Linux
 `drivers/target/target_core_iblock.c` (LIO mirrors the zvol's write cache, so the LUN is write-back);
-man zfs.4 (`zfs_txg_timeout`).
+man zfs.4 (`zfs_txg_timeout`). What ZFS flushes before it acknowledges: the log's devices in `zil.c`
+(`zil_lwb_flush_vdevs_done`), the data disks and the uberblocks in `module/zfs/vdev_label.c`
+(`vdev_config_sync`). A pool is imported without its log only with `-m`, at the last transaction group
+that is whole (zpool-import(8)). A log with nothing missing but its end replays up to there.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
 
-from torture.matrix.axes import Fate, Sync
+from torture.matrix.axes import Disks, Fate, Slog, Sync
 from torture.matrix.cells import Cell
 from torture.matrix.verdicts import Verdict
 
@@ -29,6 +32,8 @@ class Promise(StrEnum):
     """Up to `ROLLBACK_MS_MAX` of acknowledged data may be gone, but what is there is consistent."""
     LOSES = "loses"
     """Acknowledged data may be lost or damaged, up to losing the VM; the pool itself survives."""
+    MAY_LOSE_POOL = "may lose the pool"
+    """Anything may happen, up to a pool that cannot be imported."""
 
     @property
     def worst_allowed(self) -> Verdict:
@@ -51,17 +56,27 @@ _WORST_ALLOWED = {
     Promise.SAFE: Verdict.INTACT,
     Promise.ROLLS_BACK: Verdict.ROLLED_BACK,
     Promise.LOSES: Verdict.UNREPAIRABLE,
+    Promise.MAY_LOSE_POOL: Verdict.POOL_LOST,
 }
+
+_FORGETFUL_SLOGS = frozenset({Slog.LYING, Slog.LOST})
+"""Log devices that may not hold after the cut what ZFS acknowledged on their word: the pool is back
+at its last transaction group, as if nothing had been synchronous."""
 
 
 def promise_of(cell: Cell) -> Promise:
-    """What theory promises for a cell whose disks honour flushes and keep what they completed."""
+    """What theory promises for a cell.
+
+    Disks and log devices that honour flushes are as good as those that keep everything, and a log
+    that still has one good leg is a log. Layouts and speeds change no promise.
+    """
+    if cell.disks is Disks.LYING:
+        return Promise.MAY_LOSE_POOL
     match cell.sync, cell.fate:
-        case Sync.ALWAYS, _:
-            return Promise.SAFE
-        case Sync.STANDARD, Fate.BOTH_DIE:
-            return Promise.SAFE
         case Sync.DISABLED, Fate.BOTH_DIE:
             return Promise.ROLLS_BACK
-        case _:
+        case ((Sync.DISABLED | Sync.STANDARD), Fate.NAS_ONLY):
             return Promise.LOSES
+    if cell.slog not in _FORGETFUL_SLOGS:
+        return Promise.SAFE
+    return Promise.ROLLS_BACK if cell.fate is Fate.BOTH_DIE else Promise.LOSES

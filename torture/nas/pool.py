@@ -2,31 +2,57 @@
 
 from __future__ import annotations
 
-from torture.matrix.axes import Slog, Sync
+from collections.abc import Sequence
+
+from torture.matrix.axes import Disks, Layout
+from torture.matrix.cells import Cell
 from torture.nas.slog import slog_layout
-from torture.shelf.server import ShelfDisk
+from torture.shelf.disks import Persistence, ShelfDisk
 
 POOL = "tank"
 ZVOL = f"{POOL}/vm"
 ZVOL_DEVICE = f"/dev/zvol/{ZVOL}"
 ZVOL_MIB = 512
 
-_DATA_DISK = ShelfDisk(serial="data0", size_mib=4096)
+_DATA_MIB = 4096
 _BY_SERIAL = "/dev/disk/by-id/virtio-"
 
+_DATA_VDEVS: dict[Layout, tuple[tuple[str, ...], int]] = {
+    Layout.SINGLE: ((), 1),
+    Layout.MIRRORED: (("mirror",), 2),
+    Layout.RAIDZ1: (("raidz1",), 3),
+}
+"""How `zpool create` is told of the data disks, and how many they are."""
 
-def pool_disks(slog: Slog) -> tuple[ShelfDisk, ...]:
-    """Every disk the NAS needs for a pool with these log devices, data disks first."""
-    return (_DATA_DISK, *slog_layout(slog).disks)
+_PERSISTENCE = {
+    Disks.PLP: Persistence.PLP,
+    Disks.VOLATILE: Persistence.VOLATILE,
+    Disks.LYING: Persistence.LYING,
+}
 
 
-def wait_for_disks_script(slog: Slog) -> str:
-    """Shell: return once udev knows every disk, fail when one says it has no write cache.
+def pool_disks(cell: Cell) -> tuple[ShelfDisk, ...]:
+    """Every disk the NAS of this cell needs for its pool, data disks first."""
+    return (*_data_disks(cell), *slog_layout(cell.slog, cell.slog_class).disks)
 
-    From 2.3 on ZFS skips flushes for a disk without a write cache: nothing would be tested.
+
+def _data_disks(cell: Cell) -> tuple[ShelfDisk, ...]:
+    _, count = _DATA_VDEVS[cell.layout]
+    persistence = _PERSISTENCE[cell.disks]
+    return tuple(
+        ShelfDisk(serial=f"data{number}", size_mib=_DATA_MIB, persistence=persistence)
+        for number in range(count)
+    )
+
+
+def wait_for_disks_script(disks: Sequence[ShelfDisk]) -> str:
+    """Shell: return once udev knows each of these disks, fail when one says it has no write cache.
+
+    From 2.3 on ZFS skips flushes for a disk without a write cache: nothing would be tested. Prints
+    a line a disk, its serial and its cache's mode.
     """
     lines = ["set -eu"]
-    for disk in pool_disks(slog):
+    for disk in disks:
         link = f"{_BY_SERIAL}{disk.serial}"
         lines += [
             wait_for_path_script(link),
@@ -45,18 +71,21 @@ def wait_for_path_script(path: str) -> str:
     )
 
 
-def create_script(slog: Slog, sync: Sync) -> str:
+def create_script(cell: Cell) -> str:
     """Shell: make the pool and the zvol, and wait for the zvol's device."""
-    words = [
-        f"{_BY_SERIAL}{word}" if word.startswith("slog") else word
-        for word in slog_layout(slog).vdev_words
-    ]
+    serials = {disk.serial for disk in pool_disks(cell)}
+    kind, _ = _DATA_VDEVS[cell.layout]
+    vdevs = (
+        *kind,
+        *(disk.serial for disk in _data_disks(cell)),
+        *slog_layout(cell.slog, cell.slog_class).vdev_words,
+    )
+    words = [f"{_BY_SERIAL}{word}" if word in serials else word for word in vdevs]
     return "\n".join(
         (
             "set -eu",
-            f"zpool create -f -o cachefile=none -O compression=off {POOL} "
-            f"{_BY_SERIAL}{_DATA_DISK.serial} {' '.join(words)}",
-            f"zfs create -s -V {ZVOL_MIB}M -o sync={sync} {ZVOL}",
+            f"zpool create -f -o cachefile=none -O compression=off {POOL} {' '.join(words)}",
+            f"zfs create -s -V {ZVOL_MIB}M -o sync={cell.sync} {ZVOL}",
             wait_for_path_script(ZVOL_DEVICE),
             f"cache=$(cat /sys/block/$(basename $(readlink -f {ZVOL_DEVICE}))/queue/write_cache)",
             'test "$cache" = "write back"',

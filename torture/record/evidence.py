@@ -2,10 +2,12 @@
 
 - `spec.json`: the trial: cell, seed, load job, versions (a plain dictionary)
 - `cut.json`: the cut: `t_ms` and whatever else the trial knows about it
+- `proof.json`: what was asserted of the chain before the load: write caches, and where a flush arrived
 - `ledger.jsonl`: see `torture.record.ledger`
 - `tools.jsonl`: one `ToolOutput` a line, in the order they were run
 - `readback.json`: what `load read` printed; absent if it was not run
 - `readback-after-repair.json`: the same, after fsck's repair; absent if there was none
+- `recordings.zip`: what the NAS's disks were asked, and views of what the cut left, if it was kept
 """
 
 from __future__ import annotations
@@ -22,10 +24,16 @@ from torture.record.ledger import Ledger, parse_ledger
 
 SPEC = "spec.json"
 CUT = "cut.json"
+PROOF = "proof.json"
 LEDGER = "ledger.jsonl"
 TOOLS = "tools.jsonl"
 READBACK = "readback.json"
 READBACK_AFTER_REPAIR = "readback-after-repair.json"
+RECORDINGS = "recordings.zip"
+CUT_VIEW = "cut.view.json"
+"""Among the recordings: the disks as the cut left them."""
+CHECK_VIEW = "check.view.json"
+"""Among the recordings: the disks as the check found them."""
 
 
 class Step(StrEnum):

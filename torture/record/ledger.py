@@ -102,6 +102,12 @@ class Ledger:
     truncated: bool = False
 
     @property
+    def promised(self) -> int:
+        """How many durable operations were acknowledged."""
+        durable = {e.seq for e in self.events if isinstance(e, Begin) and e.kind.is_durable}
+        return sum(isinstance(e, Done) and e.seq in durable for e in self.events)
+
+    @property
     def cut_ms(self) -> float | None:
         """When the NAS lost power, if the host marked it."""
         return next((event.t_ms for event in self.events if isinstance(event, Cut)), None)

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import asdict, dataclass
+from enum import StrEnum
 from typing import Any, Self
 
 from torture.matrix.cells import Cell
+
+
+class Fault(StrEnum):
+    """A fault planted in the NAS on purpose: the rig has to find what it does."""
+
+    NONE = "none"
+    NO_CACHE_FLUSH = "zfs_nocacheflush"
+    """ZFS never flushes its disks' caches (zfs(4)), from the end of the set-up on."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -22,6 +31,9 @@ class TrialSpec:
     """Length of the load phase within which the cut falls."""
     survive_ms: int = 4000
     """How long a client that lives through the cut goes on writing once the NAS is back."""
+    fault: Fault = Fault.NONE
+    replay_of: str = ""
+    """An evidence folder whose recording is opened again, instead of a load and a cut."""
 
     @property
     def trial(self) -> str:
@@ -41,6 +53,8 @@ class TrialSpec:
             seed=data["seed"],
             load_ms=data["load_ms"],
             survive_ms=data["survive_ms"],
+            fault=Fault(data.get("fault", Fault.NONE)),
+            replay_of=data.get("replay_of", ""),
         )
 
 

@@ -2,28 +2,43 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from textwrap import fill
 
 from rich import box
+from rich.console import Console
 from rich.table import Table
 
 from torture.matrix.verdicts import Verdict
 from torture.record.trials import TrialRecord
-from torture.report.rates import Rate, summarise
+from torture.report.rates import CellSummary, Rate, summarise
 
-WIDE_COLUMNS = 132
-"""From this width on a row fits on one line."""
+_SHAPES = ((True, 80), (True, 38), (False, 22), (False, 16))
+"""Whether promise and trials have columns and a row's rates one line; how wide a cell's name may be.
+The first that fits is taken. From 80 on no name is folded."""
+
+_PROMISE_COLUMNS = 11
 
 
-def outcome_table(records: Iterable[TrialRecord], *, width: int = WIDE_COLUMNS) -> Table:
+def outcome_table(records: Iterable[TrialRecord], *, width: int) -> Table:
     """A row a cell: its promise, trials, every verdict's count, and both rates with intervals.
 
-    Verdicts that no trial had have no column: the caption names them. Below `WIDE_COLUMNS` a row
-    takes two lines, without promise and trials: the rates say of how many.
+    Verdicts that no trial had have no column: the caption names them. Where `width` columns are too
+    few, a row takes several lines, then without promise and trials: the rates say of how many.
     """
-    wide = width >= WIDE_COLUMNS
     rows = summarise(records)
+    ruler = Console(file=io.StringIO(), width=sys.maxsize)
+    for wide, name_columns in _SHAPES:
+        table = _table(rows, wide=wide, name_columns=name_columns)
+        if ruler.measure(table).maximum <= width:
+            break
+    return table
+
+
+def _table(rows: Sequence[CellSummary], *, wide: bool, name_columns: int) -> Table:
     seen = [verdict for verdict in Verdict if any(row.verdicts.get(verdict) for row in rows)]
     unseen = ", ".join(verdict for verdict in Verdict if verdict not in seen)
     table = Table(
@@ -43,15 +58,26 @@ def outcome_table(records: Iterable[TrialRecord], *, width: int = WIDE_COLUMNS) 
     table.add_column(loss, justify="right", no_wrap=True)
     table.add_column("corruption\n[95 %]", justify="right", no_wrap=True)
     for row in rows:
+        name = _folded(row.cell, name_columns)
         counts = [str(row.verdicts.get(verdict, 0) or "·") for verdict in seen]
         rates = [in_words(row.loss), in_words(row.corruption)]
         if wide:
-            table.add_row(row.cell, row.promise, str(row.trials), *counts, *rates)
+            promise = fill(row.promise, _PROMISE_COLUMNS)
+            table.add_row(name, promise, str(row.trials), *counts, *rates)
         else:
-            nas, filesystem, fate = row.cell.rsplit("-", 2)
-            name = f"{nas}-\n  {filesystem}-{fate}"
             table.add_row(name, *counts, *(rate.replace(" [", "\n[") for rate in rates))
     return table
+
+
+def _folded(cell: str, columns: int) -> str:
+    """A cell's name in lines of at most so many columns, broken after dashes, but for longer parts."""
+    *parts, last = cell.split("-")
+    lines = [""]
+    for part in [*(f"{part}-" for part in parts), last]:
+        if len(lines[-1]) + len(part) > columns:
+            lines.append("  ")
+        lines[-1] += part
+    return "\n".join(lines)
 
 
 def in_words(rate: Rate) -> str:

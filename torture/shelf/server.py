@@ -1,159 +1,164 @@
-"""Serving the NAS's disks: one nbdkit process, one NBD export a disk, on a unix socket."""
+"""The disks of one NAS: a process of nbdkit with our plugin, one for each life of the NAS."""
 
 from __future__ import annotations
 
-import os
+import json
 import shutil
-import signal
 import subprocess
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from torture.errors import HarnessError
 from torture.lab.deadlines import truth, wait_for
 from torture.lab.domains import NbdSource
-from torture.shelf.log import ShelfActivity, activity_of, has_unflushed_write
+from torture.lab.native import shelf_plugin
+from torture.shelf.control import Control, FreezeOn, MarkWriter
+from torture.shelf.disks import ShelfDisk
 
 _MIB = 1024 * 1024
 _FREE_BYTES_MIN = 16 * _MIB
-_TAIL_BYTES = 4096
-_START_DEADLINE_S = 10
+_START_DEADLINE_S = 20
 _END_DEADLINE_S = 10
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ShelfDisk:
-    """One disk on the shelf; its file is sparse."""
-
-    serial: str
-    size_mib: int
-
-
 class Shelf:
-    """The disks of one NAS, in `directory`, served on `socket`.
+    """The disks of one NAS, recorded in `directory`, served on `socket`.
 
-    They outlive the server: `start` serves them again.
+    Each `start` makes a recording of its own (`life-1`, `life-2`, ...), over what a view gives.
     """
 
-    def __init__(self, *, directory: Path, socket: Path, disks: tuple[ShelfDisk, ...]) -> None:
-        self.disks = disks
-        self._disks_directory = directory / "disks"
+    def __init__(self, *, directory: Path, socket: Path) -> None:
+        self.directory = directory
         self._socket = socket
-        self._log_directory = directory
         self._server: subprocess.Popen[bytes] | None = None
-        self._starts = 0
-
-    def create(self) -> None:
-        """Make the disks, all zeroes; raises `HarnessError` when there is no room."""
-        self._disks_directory.mkdir(parents=True)
-        for disk in self.disks:
-            path = self._disks_directory / disk.serial
-            try:
-                with path.open("xb") as file:
-                    file.truncate(disk.size_mib * _MIB)
-            except OSError as error:
-                raise HarnessError(
-                    f"no disk {path}: {error}", hint="free some space, or set --scratch"
-                ) from error
+        self._control: Control | None = None
+        self._life = 0
 
     @property
-    def log(self) -> Path:
-        """The log of the server that runs, or ran last: every request, at submission and completion."""
-        return self._log_directory / f"shelf-{self._starts}.log"
+    def recording(self) -> Path:
+        """The recording of the server that runs, or ran last."""
+        return self.directory / f"life-{self._life}"
+
+    @property
+    def errors(self) -> Path:
+        """What that server said on standard error."""
+        return self.directory / f"life-{self._life}.err"
+
+    @property
+    def control(self) -> Control:
+        """Its control; raises `HarnessError` when no server runs."""
+        if self._control is None:
+            raise HarnessError("the shelf is not running", hint=f"read {self.errors}")
+        return self._control
 
     def source(self, disk: ShelfDisk) -> NbdSource:
         """Where QEMU finds a disk."""
         return NbdSource(socket=self._socket, export=disk.serial)
 
-    def start(self) -> None:
-        """Serve the disks; raises `HarnessError` when nbdkit is missing or does not come up."""
+    def marks(self) -> MarkWriter:
+        """A writer of marks into the log of whichever server runs."""
+        return MarkWriter(self._socket)
+
+    def start(self, disks: Sequence[ShelfDisk], *, view: Path | None = None) -> None:
+        """Serve disks, all zeroes or as a view gives them, and record what they are asked.
+
+        Raises `HarnessError` when nbdkit is missing, the view cannot be opened, or there is no room.
+        """
         nbdkit = shutil.which("nbdkit")
         if nbdkit is None:
             raise HarnessError("nbdkit is not installed", hint="tools/run --setup-only")
-        self._starts += 1
+        plugin = shelf_plugin()
+        self._life += 1
+        self.directory.mkdir(parents=True, exist_ok=True)
+        configuration = self.directory / f"life-{self._life}.json"
+        try:
+            configuration.write_text(json.dumps(self._configuration(disks, view), indent=1))
+        except OSError as error:
+            raise HarnessError(
+                f"no shelf in {self.directory}: {error}", hint="free some space, or set --scratch"
+            ) from error
         self._socket.unlink(missing_ok=True)
-        errors = self._log_directory / f"shelf-{self._starts}.err"
-        with errors.open("wb") as stderr:
+        with self.errors.open("wb") as stderr:
             self._server = subprocess.Popen(
                 [
-                    nbdkit, "--foreground", "--unix", str(self._socket), "--filter", "log",
-                    "file", f"dir={self._disks_directory}", f"logfile={self.log}",
+                    nbdkit, "--foreground", "--unix", str(self._socket),
+                    str(plugin), f"config={configuration}",
                 ],
                 stdin=subprocess.DEVNULL,
                 stdout=stderr,
                 stderr=stderr,
             )  # fmt: skip
-        server = self._server
+        self._wait_until_up(self._server)
+        self._control = Control(self._socket)
 
+    def _configuration(self, disks: Sequence[ShelfDisk], view: Path | None) -> dict[str, Any]:
+        return {
+            "schema": 1,
+            "recording": self.recording.name,
+            "disks": [
+                {
+                    "name": disk.serial,
+                    "size": disk.size_mib * _MIB,
+                    "sector": disk.sector_bytes,
+                    "profile": disk.profile.as_json(),
+                }
+                | ({"source": {"view": str(view), "disk": disk.serial}} if view else {})
+                for disk in disks
+            ],
+        }
+
+    def _wait_until_up(self, server: subprocess.Popen[bytes]) -> None:
         def is_up() -> bool | None:
             if server.poll() is not None:
-                said = errors.read_text(errors="replace").strip()
-                raise HarnessError(f"the shelf's nbdkit ended at once: {said}")
+                said = self.errors.read_text(errors="replace").strip()
+                raise HarnessError(f"the shelf ended at once: {said}", hint=f"read {self.errors}")
             return truth(self._socket.exists())
 
         wait_for(is_up, what="socket of the shelf", deadline_s=_START_DEADLINE_S)
 
-    def freeze(self) -> None:
-        """From here on nothing is accepted or acknowledged, on all disks at the same instant."""
+    def freeze(self) -> int:
+        """From here on nothing is accepted or acknowledged, on all disks; returns the cut's number."""
         if self._server is None or self._server.poll() is not None:
-            raise HarnessError("the shelf died before the cut", hint=f"read {self.log}")
-        pid = self._server.pid
-        os.kill(pid, signal.SIGSTOP)
-        wait_for(
-            lambda: truth(_is_stopped(pid)),
-            what="stop of all threads of the shelf",
-            deadline_s=_END_DEADLINE_S,
-            poll_s=0.001,
-        )
+            raise HarnessError("the shelf died before the cut", hint=f"read {self.errors}")
+        return self.control.freeze()
 
-    def activity(self) -> ShelfActivity:
-        """What the server that runs, or ran last, was asked.
+    def freeze_on(self, trigger: FreezeOn) -> None:
+        """Have it freeze by itself with an event to come."""
+        self.control.freeze_on(trigger)
 
-        Raises `HarnessError` when it failed a request: what the NAS then does is not the NAS's doing.
-        """
-        activity = activity_of(self.log.read_text(errors="replace"))
-        if activity.errors:
-            free_mib = shutil.disk_usage(self._log_directory).free // _MIB
-            raise HarnessError(
-                f"the shelf failed {activity.errors} requests; {free_mib} MiB are free below "
-                f"{self._log_directory}",
-                hint="free some space, or set --scratch",
-            )
-        return activity
-
-    def has_unflushed_write(self) -> bool:
-        """Whether just now a disk has a write that no flush covers yet."""
-        with self.log.open("rb") as log:
-            log.seek(max(0, log.seek(0, os.SEEK_END) - _TAIL_BYTES))
-            return has_unflushed_write(log.read().decode(errors="replace"))
+    @property
+    def is_frozen(self) -> bool:
+        """Whether it stands still."""
+        return self.control.status().frozen
 
     def must_be_well(self) -> None:
-        """Raise `HarnessError` when the server is gone or failed a request: not the NAS's doing.
-
-        A full disk may swallow the very line of the log that would tell.
-        """
+        """Raise `HarnessError` when the server is gone or failed a request: not the NAS's doing."""
         if self._server is None or self._server.poll() is not None:
-            raise HarnessError("the shelf died under the NAS", hint=f"read {self.log}")
-        if (free := shutil.disk_usage(self._log_directory).free) < _FREE_BYTES_MIN:
+            raise HarnessError("the shelf died under the NAS", hint=f"read {self.errors}")
+        status = self.control.status()
+        if status.errors:
             raise HarnessError(
-                f"only {free // _MIB} MiB are free below {self._log_directory}",
+                f"the shelf failed {status.errors} requests, last: {status.last_error}; "
+                f"{self._free_mib()} MiB are free below {self.directory}",
                 hint="free some space, or set --scratch",
             )
-        self.activity()
+        if self._free_mib() * _MIB < _FREE_BYTES_MIN:
+            raise HarnessError(
+                f"only {self._free_mib()} MiB are free below {self.directory}",
+                hint="free some space, or set --scratch",
+            )
+
+    def _free_mib(self) -> int:
+        return shutil.disk_usage(self.directory).free // _MIB
 
     def stop(self) -> None:
-        """End the server by SIGKILL, if it runs. What it completed stays in the disks' files."""
+        """End the server by SIGKILL, if it runs. What it logged stays."""
+        if self._control is not None:
+            self._control.close()
+            self._control = None
         if self._server is None:
             return
         self._server.kill()
         self._server.wait(_END_DEADLINE_S)
         self._server = None
-
-
-def _is_stopped(pid: int) -> bool:
-    """Whether every thread of a process is stopped: SIGSTOP takes a moment to reach all of them."""
-    states = {
-        (task / "stat").read_text().rpartition(")")[2].split()[0]
-        for task in Path(f"/proc/{pid}/task").iterdir()
-    }
-    return states <= {"T", "t"}

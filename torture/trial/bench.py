@@ -16,8 +16,10 @@ from torture.lab.lab import Lab
 from torture.lab.machine import Machine
 from torture.nas.exports import Export, export_of
 from torture.nas.pool import pool_disks
+from torture.nas.slog import gone_at_cut
 from torture.record.evidence import Step, ToolOutput, append_tool
 from torture.record.specs import TrialSpec
+from torture.shelf.disks import ShelfDisk
 from torture.shelf.server import Shelf
 
 _TARGETS = "bcdefghij"
@@ -34,16 +36,22 @@ class Bench:
     enter_stage: Callable[[str], None]
     timings: dict[str, int] = field(default_factory=dict)
     shelf: Shelf = field(init=False)
+    disks: tuple[ShelfDisk, ...] = field(init=False)
+    """The NAS's disks until the cut."""
+    gone: frozenset[str] = field(init=False)
+    """Serials of those that are not there any more after it."""
+    disks_left: tuple[ShelfDisk, ...] = field(init=False)
     keeper: LedgerKeeper | None = None
     _machines: list[Machine] = field(default_factory=list)
     _started_s: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
         self.shelf = Shelf(
-            directory=self.scratch,
-            socket=self.lab.sockets / "shelf.sock",
-            disks=pool_disks(self.spec.cell.slog),
+            directory=self.scratch / "recordings", socket=self.lab.sockets / "shelf.sock"
         )
+        self.disks = pool_disks(self.spec.cell)
+        self.gone = gone_at_cut(self.spec.cell, self.spec.seed)
+        self.disks_left = tuple(disk for disk in self.disks if disk.serial not in self.gone)
 
     @property
     def filesystem(self) -> FilesystemTools:
@@ -69,11 +77,16 @@ class Bench:
         finally:
             self.timings[name] = round((time.monotonic() - begun) * 1000)
 
-    def start_nas(self, life: int) -> Machine:
-        """The NAS with its disks on the shelf; `life` counts its boots, from 1."""
+    def start_nas(self, life: int, disks_on_shelf: tuple[ShelfDisk, ...]) -> Machine:
+        """The NAS with these disks on the shelf; `life` counts its boots, from 1."""
         disks = tuple(
-            Disk(target=f"vd{letter}", serial=disk.serial, source=self.shelf.source(disk))
-            for letter, disk in zip(_TARGETS, self.shelf.disks, strict=False)
+            Disk(
+                target=f"vd{letter}",
+                serial=disk.serial,
+                source=self.shelf.source(disk),
+                sector_bytes=disk.sector_bytes,
+            )
+            for letter, disk in zip(_TARGETS, disks_on_shelf, strict=False)
         )
         console = self.folder / f"nas-{life}.console.log"
         return self._owned(self.lab.start_nas(console_log=console, disks=disks))

@@ -22,20 +22,27 @@ class Aim(StrEnum):
     """Nothing."""
     OPERATION = "operation"
     """The client begins an operation; the cut strikes a little later, amid its writes."""
-    COMMIT = "commit"
-    """The NAS's disks have a write that no flush covers yet: the pool is writing its log or a txg."""
+    WRITE = "write"
+    """The NAS's disks have completed some writes more: the pool is writing its log or a txg."""
+    FLUSH = "flush"
+    """The NAS has asked a disk to flush, and waits: everything written for it is still uncovered."""
 
 
-_WEIGHTS = {Aim.ANYWHERE: 20, Aim.OPERATION: 40, Aim.COMMIT: 40}
+_WEIGHTS = {Aim.ANYWHERE: 20, Aim.OPERATION: 30, Aim.WRITE: 30, Aim.FLUSH: 20}
+_WRITES_MAX, _FLUSHES_MAX = 12, 4
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CutPlan:
-    """Take aim `after_ms` into the load, and strike `delay_ms` after what was waited for came."""
+    """Take aim `after_ms` into the load, and strike when what is aimed at comes.
+
+    That is with the `count`-th write or flush, or `delay_ms` after an operation's begin.
+    """
 
     after_ms: float
     aim: Aim
     delay_ms: float
+    count: int
 
     def as_json(self) -> dict[str, Any]:
         """As plain data."""
@@ -48,4 +55,13 @@ def draw_cut(*, seed: int, load_ms: int) -> CutPlan:
     after_ms = generator.uniform(_EARLIEST_SHARE_OF_LOAD, 1.0) * load_ms
     [aim] = generator.choices(list(_WEIGHTS), list(_WEIGHTS.values()))
     delay_ms = generator.uniform(0.0, _AFTER_BEGIN_MS_MAX)
-    return CutPlan(after_ms=after_ms, aim=aim, delay_ms=delay_ms if aim is Aim.OPERATION else 0.0)
+    count = {
+        Aim.WRITE: generator.randint(1, _WRITES_MAX),
+        Aim.FLUSH: generator.randint(1, _FLUSHES_MAX),
+    }
+    return CutPlan(
+        after_ms=after_ms,
+        aim=aim,
+        delay_ms=delay_ms if aim is Aim.OPERATION else 0.0,
+        count=count.get(aim, 0),
+    )

@@ -16,11 +16,14 @@ from torture.record.evidence import LEDGER, SPEC, write_document
 from torture.record.specs import TrialSpec
 from torture.record.trials import TrialRecord
 from torture.trial.bench import Bench
-from torture.trial.check import check
 from torture.trial.cut import draw_cut
 from torture.trial.judged import inconclusive, judged
-from torture.trial.recovery import bring_nas_back, live_on, scrub, wait_until_idle
-from torture.trial.setup import set_up_client, set_up_nas, settle
+from torture.trial.keep import keep_recordings
+from torture.trial.look import look
+from torture.trial.proof import prove
+from torture.trial.recovery import bring_nas_back, live_on, wait_until_idle
+from torture.trial.replay import replay_stages
+from torture.trial.setup import make_filesystem, plant, set_up_client, set_up_nas, settle
 from torture.trial.strike import strike, wait_for_moment
 
 
@@ -42,9 +45,12 @@ def run_trial(
         scratch.mkdir(parents=True)
         write_document(folder, SPEC, spec.as_json() | {"load": job_of(spec)})
         with closing(bench):
-            _stages(bench)
+            stages = replay_stages if spec.replay_of else _stages
+            stages(bench)
             bench.shelf.must_be_well()
-        return judged(folder, timings=bench.timings)
+        record = judged(folder, timings=bench.timings)
+        keep_recordings(bench, record)
+        return record
     except HarnessError as failure:
         error = str(failure)
     except Exception:
@@ -59,14 +65,18 @@ def run_trial(
 def _stages(bench: Bench) -> None:
     spec = bench.spec
     with bench.stage("set up NAS"):
-        nas = set_up_nas(bench)
+        nas, nas_caches = set_up_nas(bench)
     with bench.stage("set up client"):
         client = set_up_client(bench)
+        prove(bench, nas_caches=nas_caches, nas=nas, client=client)
+        make_filesystem(bench, client)
         settle(nas)
+        plant(nas, spec.fault)
     bench.keeper = LedgerKeeper(
         client_socket=bench.ledger_socket("client"),
         file=bench.folder / LEDGER,
         clock_ms=bench.clock_ms,
+        mark=bench.shelf.marks().write,
     )
     bench.keeper.start()
     load = LedgerLoad(client=client, keeper=bench.keeper, job=job_of(spec))
@@ -75,9 +85,9 @@ def _stages(bench: Bench) -> None:
         load.start()
         hit = wait_for_moment(plan, keeper=bench.keeper, load=load, shelf=bench.shelf)
     with bench.stage("cut"):
-        strike(bench, plan, hit=hit, nas=nas, client=client)
+        view = strike(bench, plan, hit=hit, nas=nas, client=client)
     with bench.stage("bring NAS back"):
-        returned = bring_nas_back(bench)
+        returned = bring_nas_back(bench, view)
     if returned is None:
         return
     if spec.cell.fate is Fate.NAS_ONLY:
@@ -85,7 +95,4 @@ def _stages(bench: Bench) -> None:
             live_on(bench, client=client, load=load)
             client.kill()
             wait_until_idle(bench, returned)
-    with bench.stage("check"):
-        check(bench)
-    with bench.stage("scrub"):
-        scrub(bench, returned)
+    look(bench, returned)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 from torture.client.filesystems import MOUNT_POINT
 from torture.client.load.ledger import LedgerLoad
@@ -11,7 +12,7 @@ from torture.lab.machine import Machine
 from torture.nas import pool
 from torture.record.evidence import Step
 from torture.trial.bench import Bench
-from torture.trial.setup import publish, run_script
+from torture.trial.setup import publish, run_script, wait_for_disks
 
 _DISKS_DEADLINE_S = 40
 _IMPORT_DEADLINE_S = 120
@@ -32,16 +33,15 @@ _IMPORTS = (
 
 
 def bring_nas_back(
-    bench: Bench, *, import_deadline_s: float = _IMPORT_DEADLINE_S
+    bench: Bench, view: Path, *, import_deadline_s: float = _IMPORT_DEADLINE_S
 ) -> Machine | None:
-    """Start the NAS on what its disks kept; None when no import brings the pool back.
+    """Start the NAS on what a view says its disks kept; None when no import brings the pool back.
 
     Raises `HarnessError` when an import hangs: that says nothing about the data.
     """
-    bench.shelf.start()
-    nas = bench.start_nas(2)
-    wait_for_disks = pool.wait_for_disks_script(bench.spec.cell.slog)
-    run_script(nas, wait_for_disks, deadline_s=_DISKS_DEADLINE_S)
+    bench.shelf.start(bench.disks_left, view=view)
+    nas = bench.start_nas(2, bench.disks_left)
+    wait_for_disks(nas, bench.disks_left)
     for step, options in _IMPORTS:
         argv = pool.import_command(*options)
         tried = bench.observe(nas, step, argv, deadline_s=import_deadline_s)

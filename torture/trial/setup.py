@@ -6,6 +6,8 @@ from torture.client.filesystems import DEVICE, MOUNT_POINT
 from torture.client.load.ledger import LOAD_DIRECTORY
 from torture.lab.machine import Machine
 from torture.nas import pool
+from torture.record.specs import Fault
+from torture.shelf.disks import ShelfDisk
 from torture.trial.bench import Bench
 
 _DISKS_DEADLINE_S = 40
@@ -13,16 +15,22 @@ _SCRIPT_DEADLINE_S = 60
 _MAKE_DEADLINE_S = 120
 
 
-def set_up_nas(bench: Bench) -> Machine:
-    """Disks, pool, zvol, export. Every disk must say it has a write cache, or nothing is tested."""
-    cell = bench.spec.cell
-    bench.shelf.create()
-    bench.shelf.start()
-    nas = bench.start_nas(1)
-    run_script(nas, pool.wait_for_disks_script(cell.slog), deadline_s=_DISKS_DEADLINE_S)
-    run_script(nas, pool.create_script(cell.slog, cell.sync), deadline_s=_SCRIPT_DEADLINE_S)
+def set_up_nas(bench: Bench) -> tuple[Machine, dict[str, str]]:
+    """Disks, pool, zvol, export; also the write cache mode of each disk."""
+    bench.shelf.start(bench.disks)
+    nas = bench.start_nas(1, bench.disks)
+    caches = wait_for_disks(nas, bench.disks)
+    run_script(nas, pool.create_script(bench.spec.cell), deadline_s=_SCRIPT_DEADLINE_S)
     publish(bench, nas)
-    return nas
+    return nas, caches
+
+
+def wait_for_disks(nas: Machine, disks: tuple[ShelfDisk, ...]) -> dict[str, str]:
+    """Return once the NAS knows its disks; the write cache mode of each, by serial."""
+    script = pool.wait_for_disks_script(disks)
+    said = nas.must("sh", "-c", script, deadline_s=_DISKS_DEADLINE_S).stdout
+    lines = (line.partition(" ")[::2] for line in said.splitlines())
+    return dict(lines)
 
 
 def publish(bench: Bench, nas: Machine) -> None:
@@ -31,9 +39,14 @@ def publish(bench: Bench, nas: Machine) -> None:
 
 
 def set_up_client(bench: Bench) -> Machine:
-    """A filesystem with the load's directory, durable before the load begins."""
+    """The client, with its disk in sight."""
     client = bench.start_client("client")
     wait_for_client_disk(client)
+    return client
+
+
+def make_filesystem(bench: Bench, client: Machine) -> None:
+    """A filesystem with the load's directory, durable before the load begins."""
     if bench.filesystem.has_files:
         client.must(*bench.filesystem.make(DEVICE), deadline_s=_MAKE_DEADLINE_S)
         client.must(*bench.filesystem.mount(DEVICE, MOUNT_POINT), deadline_s=_SCRIPT_DEADLINE_S)
@@ -42,12 +55,18 @@ def set_up_client(bench: Bench) -> Machine:
             f"mkdir {LOAD_DIRECTORY} && sync -f {MOUNT_POINT}",
             deadline_s=_SCRIPT_DEADLINE_S,
         )
-    return client
 
 
 def settle(nas: Machine) -> None:
-    """Put all set-up into the pool for good, so that only the load can be lost at the cut."""
+    """Put everything into the pool for good; what comes after it can be lost at a cut."""
     nas.must("zpool", "sync", pool.POOL, deadline_s=_SCRIPT_DEADLINE_S)
+
+
+def plant(nas: Machine, fault: Fault) -> None:
+    """Make the NAS faulty, if the trial wants it to be."""
+    if fault is Fault.NO_CACHE_FLUSH:
+        switch = f"/sys/module/zfs/parameters/{fault}"
+        run_script(nas, f"echo 1 > {switch}", deadline_s=_SCRIPT_DEADLINE_S)
 
 
 def wait_for_client_disk(client: Machine) -> None:

@@ -3,27 +3,38 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
+from typing import Any
 
 from torture.client.load.ledger import LedgerKeeper, LedgerLoad
 from torture.errors import HarnessError
 from torture.lab.machine import Machine
 from torture.matrix.axes import Fate
-from torture.record.evidence import CUT, write_document
+from torture.record.evidence import CUT, CUT_VIEW, LEDGER, write_document
+from torture.record.ledger import parse_ledger
+from torture.shelf.control import FreezeOn
+from torture.shelf.events import Kind, Recording, load_recording
 from torture.shelf.server import Shelf
+from torture.shelf.views import write_view
 from torture.trial.bench import Bench
 from torture.trial.cut import Aim, CutPlan
+from torture.trial.survivors import account, draw_view
 
 _BEGIN_DEADLINE_S = 10
-_COMMIT_DEADLINE_S = 2.0
-_COMMIT_POLL_S = 0.0005
+_EVENT_DEADLINE_S = 2.0
+_EVENT_POLL_S = 0.002
 _LOAD_POLL_S = 1.0
+_HEARD_DEADLINE_S = 10
+
+_EVENTS = {Aim.WRITE: Kind.WRITE_COMPLETE, Aim.FLUSH: Kind.FLUSH_SUBMIT}
 
 
 def wait_for_moment(plan: CutPlan, *, keeper: LedgerKeeper, load: LedgerLoad, shelf: Shelf) -> bool:
     """Return at the planned moment; the load began when its first promise was heard.
 
-    True when what the plan aims at came. A pool without synchronous writes may not write for
-    seconds, so a commit is not waited for any longer than that.
+    True when what the plan aims at came; the shelf has frozen itself then, if that was an event of
+    a disk. A pool without synchronous writes may not write for seconds, so an event is not waited
+    for any longer than that.
     """
     end = time.monotonic() + plan.after_ms / 1000
     while (left_s := end - time.monotonic()) > 0:
@@ -38,41 +49,76 @@ def wait_for_moment(plan: CutPlan, *, keeper: LedgerKeeper, load: LedgerLoad, sh
                 raise HarnessError(f"the load began nothing for {_BEGIN_DEADLINE_S} s")
             time.sleep(plan.delay_ms / 1000)
             return True
-        case Aim.COMMIT:
-            end = time.monotonic() + _COMMIT_DEADLINE_S
+        case Aim.WRITE | Aim.FLUSH:
+            shelf.freeze_on(FreezeOn(event=_EVENTS[plan.aim], count=plan.count))
+            end = time.monotonic() + _EVENT_DEADLINE_S
             while time.monotonic() < end:
-                if shelf.has_unflushed_write():
+                if shelf.is_frozen:
                     return True
-                time.sleep(_COMMIT_POLL_S)
+                time.sleep(_EVENT_POLL_S)
             return False
 
 
-def strike(bench: Bench, plan: CutPlan, *, hit: bool, nas: Machine, client: Machine) -> None:
-    """Cut the NAS's power, and the client's with it if that is its fate; writes `cut.json`.
+def strike(bench: Bench, plan: CutPlan, *, hit: bool, nas: Machine, client: Machine) -> Path:
+    """Cut the NAS's power, and the client's with it if that is its fate.
 
-    The shelf stops first, on all disks at one instant: what it had completed survives, what was in
-    flight is dropped.
+    The shelf stops first, on all disks with the same event. Writes `cut.json`, and the view of what
+    is left, which is returned.
     """
-    assert bench.keeper is not None
+    keeper = bench.keeper
+    assert keeper is not None
     t_ms = bench.clock_ms()
-    bench.shelf.freeze()
-    bench.keeper.mark_cut(t_ms)
+    cut = bench.shelf.freeze()
+    keeper.mark_cut(t_ms)
     nas.kill()
     if bench.spec.cell.fate is Fate.BOTH_DIE:
         client.kill()
     dead_ms = bench.clock_ms()
+    bench.shelf.must_be_well()
     bench.shelf.stop()
-    activity = bench.shelf.activity()
-    cut = {
+    recording = load_recording(bench.shelf.recording)
+    if len(recording.events) <= cut:
+        raise HarnessError(
+            f"the shelf froze at event {cut}, its log has {len(recording.events)}",
+            hint=f"read {bench.shelf.errors}",
+        )
+    view = draw_view(
+        bench.shelf.recording, cut=cut, disks=bench.disks, gone=bench.gone, seed=bench.spec.seed
+    )
+    view_file = bench.shelf.directory / CUT_VIEW
+    write_view(view_file, view)
+    document = {
         "t_ms": round(t_ms, 3),
         "took_ms": round(dead_ms - t_ms, 3),
         "plan": plan.as_json(),
         "hit": hit,
-        "begun": bench.keeper.begun,
-        "promised": bench.keeper.promised,
-        "disks": {
-            name: {"in_flight": disk.in_flight, "unflushed": disk.unflushed, "writes": disk.writes}
-            for name, disk in activity.disks.items()
-        },
+        "log_seq": cut,
+        "log_ms": round(recording.events[cut].time_ns / 1e6, 3),
+        **_promised_before(bench, recording, cut),
+        "view": view.as_json() | {"recording": bench.shelf.recording.name},
+        "disks": account(recording, view, bench.disks),
     }
-    write_document(bench.folder, CUT, cut)
+    write_document(bench.folder, CUT, document)
+    return view_file
+
+
+def _promised_before(bench: Bench, recording: Recording, cut: int) -> dict[str, Any]:
+    """What the client had been promised when the disks stopped, by the numbers of their log.
+
+    Raises `HarnessError` when the marks are not the ledger's first lines: then nobody can tell.
+    """
+    marks = [
+        recording.payload(event) for event in recording.events[: cut + 1] if event.kind is Kind.MARK
+    ]
+    keeper = bench.keeper
+    assert keeper is not None
+    keeper.wait_until(lambda: keeper.heard >= len(marks), deadline_s=_HEARD_DEADLINE_S)
+    lines = (bench.folder / LEDGER).read_bytes().splitlines(keepends=True)
+    heard = [line for line in lines if not line.startswith(b'{"event":"cut"')]
+    if heard[: len(marks)] != marks:
+        raise HarnessError(
+            "the marks in the shelf's log are not the first lines of the ledger",
+            hint=f"compare {bench.folder / LEDGER} with {bench.shelf.recording}",
+        )
+    before = parse_ledger(b"".join(marks))
+    return {"marks": len(marks), "promised": before.promised}

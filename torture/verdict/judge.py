@@ -15,7 +15,7 @@ from torture.matrix.axes import Filesystem
 from torture.matrix.cells import Cell
 from torture.matrix.verdicts import Verdict, worst
 from torture.record.evidence import Evidence, Step
-from torture.record.ledger import Begin, Done, Hello
+from torture.record.ledger import Hello
 from torture.verdict.filesystem import FilesystemFinding, judge_filesystem
 from torture.verdict.mount import read_kernel_log
 from torture.verdict.oracle import Findings, consult
@@ -56,7 +56,7 @@ class Judgement:
 def judge(evidence: Evidence) -> Judgement:
     """The verdict of one trial; never raises for what the evidence lacks."""
     reasons: list[str] = []
-    acknowledged = _acknowledged(evidence)
+    acknowledged = evidence.ledger.promised
     if evidence.garbled_tools:
         return _inconclusive(acknowledged, [f"{evidence.garbled_tools} lines of tools are garbled"])
     pool = _try(lambda: judge_pool(evidence), reasons)
@@ -139,7 +139,7 @@ def _consult(evidence: Evidence, text: str | None, what: str) -> Findings:
     readback = parse_readback(text)
     if (readback.trial, readback.mode) != (hello.trial, hello.mode):
         raise UnreadableError(f"the {what} is of another trial than the ledger")
-    if _acknowledged(evidence) == 0:
+    if evidence.ledger.promised == 0:
         raise UnreadableError("nothing was acknowledged, so nothing could be lost")
     cut_ms = ledger.cut_ms
     if cut_ms is None and isinstance(evidence.cut.get("t_ms"), int | float):
@@ -177,15 +177,6 @@ def _with_all_lost(evidence: Evidence, judgement: Judgement) -> Judgement:
     """Nothing can be read any more: whatever was acknowledged is lost to its owner."""
     reasons = judgement.reasons + _complaints(evidence)
     return replace(judgement, lost=judgement.acknowledged, reasons=reasons)
-
-
-def _acknowledged(evidence: Evidence) -> int:
-    durable = {
-        event.seq
-        for event in evidence.ledger.events
-        if isinstance(event, Begin) and event.kind.is_durable
-    }
-    return sum(isinstance(e, Done) and e.seq in durable for e in evidence.ledger.events)
 
 
 def _complaints(evidence: Evidence) -> tuple[str, ...]:

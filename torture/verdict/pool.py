@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from torture.matrix.verdicts import Verdict
@@ -14,6 +15,7 @@ from torture.verdict.zpool import (
     refuse_unfinished_scrub,
 )
 
+_MISSING = ("CANT_OPEN", "UNAVAIL", "REMOVED")
 _IMPORTS = (
     (Step.POOL_IMPORT, ""),
     (Step.POOL_IMPORT_M, "needed -m (without its log device)"),
@@ -34,7 +36,8 @@ def judge_pool(evidence: Evidence) -> PoolFinding:
     """Score the pool; raises `UnreadableError` when the evidence does not tell.
 
     Only a pool that was scrubbed to its end is scored, by its status after that. Intact when a
-    plain import gives a pool without errors. Repaired when the import had to give
+    plain import gives a pool without errors, though it may be short of a disk that the trial took
+    away. Repaired when the import had to give
     something up (what that cost is for the data's verdict to say) or a device erred and ZFS healed
     it. Corrupted when ZFS itself counts data it cannot give back. Lost when no import works.
     """
@@ -54,15 +57,16 @@ def judge_pool(evidence: Evidence) -> PoolFinding:
 
 def _judge_status(evidence: Evidence, needed: str, reasons: list[str]) -> PoolFinding:
     status = parse_status(_status_after_scrub(evidence))
+    erred = _erred(status) and not _is_only_short_of(status, _disks_gone(evidence))
     if not status.scrubbed:
         raise UnreadableError(
             f"{Step.POOL_STATUS}: the pool was not scrubbed to its end: no scrub has finished"
         )
     summary = ", ".join(part for part in (status.summary, needed) if part)
     return PoolFinding(
-        verdict=_verdict(status, needed),
+        verdict=_verdict(status, needed=bool(needed), erred=erred),
         summary=summary,
-        reasons=(*reasons, f"pool: {summary}") if needed or _erred(status) else tuple(reasons),
+        reasons=(*reasons, f"pool: {summary}") if needed or erred else tuple(reasons),
     )
 
 
@@ -80,10 +84,24 @@ def _status_after_scrub(evidence: Evidence) -> ToolOutput:
     raise UnreadableError(f"{Step.POOL_SCRUB} was never run: the pool was not scrubbed to its end")
 
 
-def _verdict(status: PoolStatus, needed: str) -> Verdict:
+def _verdict(status: PoolStatus, *, needed: bool, erred: bool) -> Verdict:
     if status.data_errors or status.state not in ("ONLINE", "DEGRADED"):
         return Verdict.CORRUPTED
-    return Verdict.REPAIRED if needed or _erred(status) else Verdict.INTACT
+    return Verdict.REPAIRED if needed or erred else Verdict.INTACT
+
+
+def _disks_gone(evidence: Evidence) -> int:
+    """How many disks the trial took away with the cut."""
+    disks = evidence.cut.get("disks", {})
+    return sum(disk.get("policy") == "gone" for disk in disks.values())
+
+
+def _is_only_short_of(status: PoolStatus, gone: int) -> bool:
+    """Whether all that is wrong with the pool are disks that were taken away: what a mirror is for."""
+    states = Counter(device.rsplit(" ", 1)[-1] for device in status.unhealthy_devices)
+    missing = sum(states.pop(state, 0) for state in _MISSING)
+    states.pop("DEGRADED", None)
+    return not status.device_errors and not states and missing <= gone
 
 
 def _erred(status: PoolStatus) -> bool:

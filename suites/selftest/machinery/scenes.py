@@ -7,7 +7,6 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +19,14 @@ from torture.lab.machine import Machine
 from torture.matrix.cells import Matrix, cells_of
 from torture.nas.pool import wait_for_path_script
 from torture.record.specs import TrialSpec
-from torture.shelf.log import activity_of
-from torture.shelf.server import Shelf, ShelfDisk
+from torture.shelf.disks import ShelfDisk
+from torture.shelf.events import Kind, load_recording
+from torture.shelf.model import tally
+from torture.shelf.server import Shelf
+from torture.shelf.views import DiskView, Policy, write_view
 from torture.trial import recovery
 from torture.trial.bench import Bench
+from torture.trial.survivors import everything
 
 _DISK = ShelfDisk(serial="data0", size_mib=64)
 _DEVICE = "/dev/vdb"
@@ -57,9 +60,8 @@ def _nas_with_a_disk(
     lab: Lab, *, disks: Path, console_log: Path
 ) -> Iterator[tuple[Machine, Shelf]]:
     """A NAS that sees its one disk on a shelf in `disks`; both are gone in the end."""
-    shelf = Shelf(directory=disks, socket=lab.sockets / "shelf.sock", disks=(_DISK,))
-    shelf.create()
-    shelf.start()
+    shelf = Shelf(directory=disks, socket=lab.sockets / "shelf.sock")
+    shelf.start((_DISK,))
     disk = Disk(target="vdb", serial=_DISK.serial, source=shelf.source(_DISK))
     with ExitStack() as stack:
         stack.callback(shelf.stop)
@@ -78,11 +80,26 @@ def _ended(
     with _nas_with_a_disk(lab, disks=scratch, console_log=console) as (nas, shelf):
         write = f"dd if=/dev/urandom of={_DEVICE} bs=4096 count=64 oflag=direct"
         nas.must("sh", "-c", write, deadline_s=30)
-        before = activity_of(shelf.log.read_text()).disks[_DISK.serial]
+        before = _activity(shelf)
         end(nas, shelf)
         time.sleep(0.5)
-        after = activity_of(shelf.log.read_text()).disks[_DISK.serial]
-    return {"before": asdict(before), "after": asdict(after)}
+        after = _activity(shelf)
+    return {"before": before, "after": after}
+
+
+def _activity(shelf: Shelf) -> dict[str, int]:
+    """What the disk was asked so far."""
+    events = load_recording(shelf.recording).events
+    counts = tally(
+        events,
+        disk=0,
+        sector=_DISK.sector_bytes,
+        view=DiskView(policy=Policy.FLUSHED),
+        cut=len(events) - 1,
+        seed=0,
+    )
+    flushes = sum(event.kind is Kind.FLUSH_SUBMIT for event in events)
+    return {"flushes": flushes, "writes": counts.writes, "unflushed": counts.unflushed}
 
 
 def full_disk(lab: Lab, scratch: Path) -> dict[str, Any]:
@@ -94,7 +111,7 @@ def full_disk(lab: Lab, scratch: Path) -> dict[str, Any]:
     with _nas_with_a_disk(lab, disks=small, console_log=console) as (nas, shelf):
         write = f"dd if=/dev/urandom of={_DEVICE} bs=64k count=200 oflag=direct"
         written = nas.run("sh", "-c", write, deadline_s=60)
-    return {"written": written.exit_code, "shelf": _said(lambda: _ignore(shelf.activity()))}
+        return {"written": written.exit_code, "shelf": _said(shelf.must_be_well)}
 
 
 def _ignore(_value: object) -> None:
@@ -112,18 +129,21 @@ def hanging_import(lab: Lab, scratch: Path) -> dict[str, Any]:
         enter_stage=lambda _stage: None,
     )
     bench.folder.mkdir(parents=True)
-    bench.shelf.create()
+    bench.shelf.start(bench.disks)
+    bench.shelf.stop()
+    view = bench.shelf.directory / "empty.view.json"
+    write_view(view, everything(bench.shelf.recording, cut=0, disks=bench.disks))
     start_nas = bench.start_nas
 
-    def start_with_slow_zpool(life: int) -> Machine:
-        nas = start_nas(life)
+    def start_with_slow_zpool(life: int, disks_on_shelf: tuple[ShelfDisk, ...]) -> Machine:
+        nas = start_nas(life, disks_on_shelf)
         nas.must("sh", "-c", f"printf '{_SLOW_ZPOOL}' > /zpool && chmod +x /zpool", deadline_s=10)
         nas.must("mount", "--bind", "/zpool", "/usr/sbin/zpool", deadline_s=10)
         return nas
 
     bench.start_nas = start_with_slow_zpool  # type: ignore[method-assign]
     with closing(bench):
-        return _said(lambda: _ignore(recovery.bring_nas_back(bench, import_deadline_s=2)))
+        return _said(lambda: _ignore(recovery.bring_nas_back(bench, view, import_deadline_s=2)))
 
 
 def failures(lab: Lab, scratch: Path) -> dict[str, dict[str, Any]]:

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from math import prod
+from itertools import pairwise
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from torture.matrix.axes import Fate, Filesystem, Slog, Sync, Transport
-from torture.matrix.cells import Cell, Matrix, cells_of
+from suites.selftest.unit.every_cell import EVERY_CELL
+from torture.matrix.axes import Disks, Fate, Filesystem, Layout, Slog, SlogClass, Sync, Transport
+from torture.matrix.cells import AXES, DEFAULTS, Cell, Matrix, cells_of
 from torture.matrix.promises import ROLLBACK_MS_MAX, Promise, promise_of
 from torture.matrix.verdicts import Verdict
 
-AXES: tuple[type[StrEnum], ...] = (Transport, Sync, Slog, Filesystem, Fate)
-ALL_CELLS = sorted({cell for matrix in Matrix for cell in cells_of(matrix)})
 EXAMPLE = "iscsi-standard-noslog-btrfs-nasonly"
+LONGEST = "iscsi-standard-mirror-optane-raidz1-lyingdisks-btrfs-nasonly"
+CHOICES = [choice.value for axis in AXES.values() for choice in axis]
+cells = st.sampled_from(EVERY_CELL)
 
 
-@pytest.mark.parametrize("chosen", ALL_CELLS, ids=lambda chosen: chosen.name)
-def test_a_name_is_its_cell(chosen: Cell) -> None:
-    assert Cell.parse(chosen.name) == chosen
-    assert chosen.name == "-".join(chosen.axes.values())
+def cell_with(name: str = EXAMPLE, **choices: Any) -> Cell:
+    """The cell of this name but for these choices."""
+    there = Cell.parse(name)
+    return Cell(**({axis: getattr(there, axis) for axis in AXES} | choices))
+
+
+def test_every_name_is_its_cell_and_no_two_share_one() -> None:
+    names = {cell.name for cell in EVERY_CELL}
+    assert len(names) == len(EVERY_CELL) == 3 * (1 + 5 * 6) * 3 * 3 * 4 * 2
+    assert all(Cell.parse(cell.name) == cell for cell in EVERY_CELL)
 
 
 def test_the_example_of_the_documents_parses() -> None:
@@ -28,25 +38,115 @@ def test_the_example_of_the_documents_parses() -> None:
         transport=Transport.ISCSI,
         sync=Sync.STANDARD,
         slog=Slog.NONE,
+        slog_class=SlogClass.NVME,
+        layout=Layout.SINGLE,
+        disks=Disks.VOLATILE,
         filesystem=Filesystem.BTRFS,
         fate=Fate.NAS_ONLY,
     )
 
 
+def test_a_name_says_everything_that_is_no_default() -> None:
+    longest = cell_with(
+        slog=Slog.MIRROR,
+        slog_class=SlogClass.OPTANE,
+        layout=Layout.RAIDZ1,
+        disks=Disks.LYING,
+    )
+    assert longest.name == LONGEST == "-".join(longest.axes.values())
+
+
+@given(cells)
+def test_axes_are_all_there_in_order_and_only_a_missing_slogs_class_is_empty(cell: Cell) -> None:
+    assert tuple(cell.axes) == tuple(AXES)
+    empty = {axis for axis, choice in cell.axes.items() if not choice}
+    assert empty == ({"slog_class"} if cell.slog is Slog.NONE else set())
+    assert all(choice in list(AXES[axis]) for axis, choice in cell.axes.items() if choice)
+    shown = [choice for axis, choice in cell.axes.items() if choice != DEFAULTS.get(axis)]
+    assert cell.name == "-".join(filter(None, shown))
+
+
+@given(cells, cells)
+def test_cells_are_ordered_axis_by_axis(one: Cell, other: Cell) -> None:
+    ranks = [tuple(str(getattr(cell, axis)) for axis in AXES) for cell in (one, other)]
+    assert (one < other) is (ranks[0] < ranks[1])
+
+
+@given(
+    st.lists(st.sampled_from(CHOICES), max_size=9) | cells.map(lambda cell: cell.name.split("-"))
+)
+def test_a_name_that_parses_is_the_one_its_cell_has(parts: list[str]) -> None:
+    name = "-".join(parts)
+    try:
+        cell = Cell.parse(name)
+    except ValueError:
+        return
+    assert cell.name == name
+
+
+@given(cells, st.data())
+def test_a_part_that_is_doubled_moved_or_missing_is_refused(
+    cell: Cell, data: st.DataObject
+) -> None:
+    parts = cell.name.split("-")
+    place = data.draw(st.integers(0, len(parts) - 1))
+    doubled = [*parts[: place + 1], *parts[place:]]
+    with pytest.raises(ValueError, match=parts[place]):
+        Cell.parse("-".join(doubled))
+    for other in range(len(parts)):
+        moved = [*parts[:place], *parts[place + 1 :]]
+        moved.insert(other, parts[place])
+        if moved != parts:
+            with pytest.raises(ValueError, match=r"misplaced|comes after"):
+                Cell.parse("-".join(moved))
+    axis = next(axis for axis, choice in cell.axes.items() if choice == parts[place])
+    if axis not in DEFAULTS:
+        with pytest.raises(ValueError, match=rf"(?s)(misplaced|missing).*{AXES[axis].__name__} \("):
+            Cell.parse("-".join([*parts[:place], *parts[place + 1 :]]))
+
+
 @pytest.mark.parametrize("place", range(len(AXES)))
 def test_an_error_names_the_bad_part_and_what_is_known(place: int) -> None:
-    parts = EXAMPLE.split("-")
+    parts = LONGEST.split("-")
     parts[place] = "floppy"
     with pytest.raises(ValueError, match="'floppy'") as caught:
         Cell.parse("-".join(parts))
-    said = str(caught.value)
-    assert AXES[place].__name__ in said
-    assert all(choice in said for choice in AXES[place])
+    kind = list(AXES.values())[place]
+    assert kind.__name__ in str(caught.value)
+    assert all(choice in str(caught.value) for choice in kind)
 
 
-@pytest.mark.parametrize("name", ["", "-", "iscsi", EXAMPLE[:-8], f"{EXAMPLE}-more", "----"])
-def test_a_name_of_the_wrong_shape_is_refused(name: str) -> None:
-    with pytest.raises(ValueError, match=r"parts|is no"):
+def test_an_error_offers_the_axes_that_were_left_out_too() -> None:
+    with pytest.raises(ValueError, match="'slow'") as caught:
+        Cell.parse("iscsi-standard-plp-raidz1-slow-btrfs-nasonly")
+    assert "Disks (" in str(caught.value)
+    assert "Filesystem (" in str(caught.value)
+    assert "SlogClass (" not in str(caught.value), "its place is passed"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("", "'' in '' is no Transport"),
+        ("-", "is no Transport"),
+        ("iscsi", "missing, Sync"),
+        (EXAMPLE.removesuffix("-nasonly"), "missing, Fate"),
+        (f"{EXAMPLE}-more", "'more' in .* comes after the Fate"),
+        (f"{EXAMPLE}-", "'' in .* comes after the Fate"),
+        ("iscsi-standard-slog-btrfs-nasonly", "'slog' in .* is no Slog "),
+        (
+            "iscsi-standard-plp-raidz1-optane-btrfs-nasonly",
+            "'optane' .* misplaced: it is a SlogClass",
+        ),
+        ("iscsi-standard-plp-nvme-btrfs-nasonly", "'nvme' .* leave it out"),
+        ("iscsi-standard-noslog-nvme-btrfs-nasonly", "'nvme' .* leave it out"),
+        ("iscsi-standard-noslog-single-btrfs-nasonly", "'single' .* leave it out"),
+        ("iscsi-standard-noslog-volatiledisks-btrfs-nasonly", "'volatiledisks' .* leave it out"),
+        ("iscsi-standard-noslog-optane-btrfs-nasonly", "'optane' .*'noslog'"),
+    ],
+)
+def test_a_wrong_name_is_told_what_is_wrong(name: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
         Cell.parse(name)
 
 
@@ -56,43 +156,72 @@ def test_case_and_spaces_are_not_forgiven() -> None:
             Cell.parse(name)
 
 
-def test_matrices_nest() -> None:
-    quick, default, full = (set(cells_of(matrix)) for matrix in Matrix)
-    assert quick < default < full
+@pytest.mark.parametrize("slog_class", set(SlogClass) - {SlogClass.NVME})
+def test_without_a_slog_there_is_no_class_of_slogs(slog_class: SlogClass) -> None:
+    with pytest.raises(ValueError, match=slog_class):
+        cell_with(slog=Slog.NONE, slog_class=slog_class)
 
 
-@pytest.mark.parametrize("matrix", Matrix)
-def test_a_matrix_is_stable_and_has_no_cell_twice(matrix: Matrix) -> None:
-    cells = cells_of(matrix)
-    assert cells == cells_of(matrix)
-    assert len(set(cells)) == len(cells)
+def test_each_matrix_begins_with_the_smaller_one() -> None:
+    for smaller, larger in pairwise(cells_of(matrix) for matrix in Matrix):
+        assert larger[: len(smaller)] == smaller
+        assert len(larger) > len(smaller)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "count"), [(Matrix.QUICK, 6), (Matrix.DEFAULT, 32), (Matrix.FULL, 173)]
+)
+def test_a_matrix_is_stable_and_has_no_cell_twice(matrix: Matrix, count: int) -> None:
+    assert cells_of(matrix) == cells_of(matrix)
+    assert len(set(cells_of(matrix))) == len(cells_of(matrix)) == count
 
 
 def test_quick_is_every_sync_with_every_fate_on_btrfs() -> None:
-    quick = cells_of(Matrix.QUICK)
-    assert len(quick) >= 6
-    on_btrfs = {(cell.sync, cell.fate) for cell in quick if cell.filesystem is Filesystem.BTRFS}
-    assert on_btrfs == {(sync, fate) for sync in Sync for fate in Fate}
+    assert set(cells_of(Matrix.QUICK)) == {
+        cell_with(sync=sync, fate=fate) for sync in Sync for fate in Fate
+    }
 
 
-def test_default_covers_the_axes_of_today() -> None:
-    default = cells_of(Matrix.DEFAULT)
-    assert {cell.slog for cell in default} == set(Slog)
-    assert {cell.filesystem for cell in default} >= {Filesystem.BTRFS, Filesystem.EXT4}
+def test_default_is_every_slog_and_whole_where_users_are() -> None:
+    default = set(cells_of(Matrix.DEFAULT))
+    assert default >= {
+        cell_with(sync=sync, fate=fate, slog=slog, filesystem=filesystem)
+        for sync in Sync
+        for fate in Fate
+        for slog in (Slog.NONE, Slog.PLP)
+        for filesystem in (Filesystem.BTRFS, Filesystem.EXT4)
+    }
+    assert default >= {
+        cell_with(sync=Sync.ALWAYS, fate=fate, slog=slog) for fate in Fate for slog in Slog
+    }
 
 
-def test_full_is_the_whole_space() -> None:
-    assert len(cells_of(Matrix.FULL)) == prod(len(axis) for axis in AXES)
+def test_full_has_every_slog_on_every_filesystem_and_every_choice_of_the_other_axes() -> None:
+    full = set(cells_of(Matrix.FULL))
+    both = [(sync, fate) for sync in Sync for fate in Fate]
+    assert full >= {
+        cell_with(sync=sync, fate=fate, slog=slog, filesystem=filesystem)
+        for sync, fate in both
+        for slog in Slog
+        for filesystem in Filesystem
+    }
+    assert full >= {
+        cell_with(sync=sync, fate=fate, layout=x) for sync, fate in both for x in Layout
+    }
+    assert full >= {cell_with(sync=sync, fate=fate, disks=x) for sync, fate in both for x in Disks}
+    assert full >= {
+        cell_with("iscsi-always-plp-btrfs-bothdie", slog_class=slog_class)
+        for slog_class in SlogClass
+    }
 
 
 def test_no_choice_is_on_two_axes() -> None:
     """Each is a pytest mark: a choice on two axes would select the cells of both."""
-    choices = [choice.value for axis in AXES for choice in axis]
-    assert len(set(choices)) == len(choices)
-    assert all(choice.isidentifier() for choice in choices), "`-m` takes identifiers only"
+    assert len(set(CHOICES)) == len(CHOICES)
+    assert all(choice.isidentifier() for choice in CHOICES), "`-m` takes identifiers only"
 
 
-THEORY = {
+HONEST = {
     (Sync.STANDARD, Fate.BOTH_DIE): Promise.SAFE,
     (Sync.STANDARD, Fate.NAS_ONLY): Promise.LOSES,
     (Sync.ALWAYS, Fate.BOTH_DIE): Promise.SAFE,
@@ -102,16 +231,52 @@ THEORY = {
 }
 """LIO iblock on a zvol, disks that honour flushes: the first rows of the design's table."""
 
+FORGETFUL = {
+    (Sync.STANDARD, Fate.BOTH_DIE): Promise.ROLLS_BACK,
+    (Sync.STANDARD, Fate.NAS_ONLY): Promise.LOSES,
+    (Sync.ALWAYS, Fate.BOTH_DIE): Promise.ROLLS_BACK,
+    (Sync.ALWAYS, Fate.NAS_ONLY): Promise.LOSES,
+    (Sync.DISABLED, Fate.BOTH_DIE): Promise.ROLLS_BACK,
+    (Sync.DISABLED, Fate.NAS_ONLY): Promise.LOSES,
+}
+"""A slog that is lost with the cut, or lies: the design's rows of those names."""
 
-@pytest.mark.parametrize("chosen", ALL_CELLS, ids=lambda chosen: chosen.name)
-def test_a_cell_promises_what_theory_says(chosen: Cell) -> None:
-    assert promise_of(chosen) is THEORY[chosen.sync, chosen.fate]
+THEORY = {
+    Slog.NONE: HONEST,
+    Slog.PLP: HONEST,
+    Slog.VOLATILE: HONEST,
+    Slog.MIRROR: HONEST,
+    Slog.LYING: FORGETFUL,
+    Slog.LOST: FORGETFUL,
+}
+
+
+@pytest.mark.parametrize("fate", Fate)
+@pytest.mark.parametrize("sync", Sync)
+@pytest.mark.parametrize("slog", Slog)
+def test_a_cell_promises_what_theory_says(slog: Slog, sync: Sync, fate: Fate) -> None:
+    cell = cell_with(slog=slog, sync=sync, fate=fate)
+    assert promise_of(cell) is THEORY[slog][sync, fate]
+
+
+@given(cells)
+def test_speed_layout_filesystem_and_honest_disks_change_no_promise(cell: Cell) -> None:
+    if cell.disks is not Disks.LYING:
+        assert promise_of(cell) is THEORY[cell.slog][cell.sync, cell.fate]
+
+
+@given(cells)
+def test_on_lying_disks_even_the_pool_may_go_whatever_else_is_chosen(cell: Cell) -> None:
+    lying = cell_with(cell.name, disks=Disks.LYING)
+    assert promise_of(lying) is Promise.MAY_LOSE_POOL
+    assert promise_of(lying).worst_allowed.badness >= promise_of(cell).worst_allowed.badness
 
 
 KEPT_BY = {
     Promise.SAFE: {Verdict.INTACT},
     Promise.ROLLS_BACK: {Verdict.INTACT, Verdict.REPAIRED, Verdict.ROLLED_BACK},
     Promise.LOSES: set(Verdict) - {Verdict.POOL_LOST},
+    Promise.MAY_LOSE_POOL: set(Verdict),
 }
 
 
@@ -131,4 +296,5 @@ def test_a_rollback_longer_than_three_transaction_groups_breaks_a_promise_to_rol
     assert rolls_back.is_broken_by(Verdict.ROLLED_BACK, ROLLBACK_MS_MAX + 0.1)
     assert not rolls_back.is_broken_by(Verdict.INCONCLUSIVE, ROLLBACK_MS_MAX + 0.1)
     assert not Promise.LOSES.is_broken_by(Verdict.ROLLED_BACK, ROLLBACK_MS_MAX + 0.1)
+    assert not Promise.MAY_LOSE_POOL.is_broken_by(Verdict.ROLLED_BACK, ROLLBACK_MS_MAX + 0.1)
     assert Promise.SAFE.is_broken_by(Verdict.ROLLED_BACK, 0.0)

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
+from suites.selftest.unit.every_cell import EVERY_CELL
 from torture.matrix.cells import Cell
 from torture.matrix.promises import promise_of
 from torture.matrix.verdicts import Verdict
@@ -107,9 +108,13 @@ def test_every_cell_has_its_own_row() -> None:
 
 
 def printed(records: list[TrialRecord]) -> str:
-    console = Console(file=io.StringIO(), width=200)
+    return shown(records, width=200)
+
+
+def shown(records: list[TrialRecord], *, width: int) -> str:
+    console = Console(file=io.StringIO(), width=width)
     with console.capture() as capture:
-        console.print(outcome_table(records))
+        console.print(outcome_table(records, width=width))
     return capture.get()
 
 
@@ -164,10 +169,30 @@ def test_the_effort_of_nothing_is_nothing() -> None:
 
 @pytest.mark.parametrize("width", [80, 132])
 def test_no_figure_is_cut_off_in_a_terminal(width: int) -> None:
-    console = Console(file=io.StringIO(), width=width)
-    with console.capture() as capture:
-        console.print(outcome_table(trials(LOSES, INTACT=6, CORRUPTED=4), width=width))
-    said = capture.get()
+    said = shown(trials(LOSES, INTACT=6, CORRUPTED=4), width=width)
     assert "…" not in said
     for figure in ("10", "6", "4", "40 %", "[12-74 %]"):
         assert figure in said.split() or figure in said
+
+
+LONGEST = max((cell.name for cell in EVERY_CELL), key=len)
+
+
+@pytest.mark.parametrize("width", [80, 100, 132, 200])
+def test_the_longest_name_is_whole_and_cuts_no_figure_off(width: int) -> None:
+    long = trials(Cell.parse(LONGEST), INTACT=15, ROLLED_BACK=15, CORRUPTED=15, POOL_LOST=15)
+    said = shown([*long, *trials(LOSES, INTACT=5)], width=width)
+    assert "…" not in said
+    assert max(len(line.rstrip()) for line in said.splitlines()) <= width
+    for figure in ("45/60 75 %", "[62-85 %]", "30/60 50 %", "[37-63 %]"):
+        assert figure in said
+    first_words = "".join(line.split()[0] for line in said.splitlines() if line.strip())
+    assert LONGEST in first_words
+    assert LOSES.name in first_words
+
+
+def test_a_table_with_room_has_a_cell_on_one_line_with_its_promise() -> None:
+    said = printed(trials(Cell.parse(LONGEST), INTACT=6, POOL_LOST=4))
+    (row,) = (line for line in said.splitlines() if LONGEST in line)
+    assert row.split()[1:4] == ["may", "lose", "10"]
+    assert "the pool" in said

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from suites.selftest.unit.every_cell import EVERY_CELL
 from torture.campaign.draw import draw_trials
 from torture.matrix.cells import Cell, Matrix, cells_of
 from torture.record.specs import TrialSpec, draw_seed
@@ -18,7 +19,7 @@ EXAMPLE = Cell.parse("iscsi-standard-noslog-btrfs-nasonly")
 
 specs = st.builds(
     TrialSpec,
-    cell=st.sampled_from(CELLS),
+    cell=st.sampled_from(EVERY_CELL),
     index=st.integers(0, 9999),
     seed=st.integers(0, 2**64 - 1),
     load_ms=st.integers(500, 10**6),

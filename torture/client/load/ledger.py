@@ -65,19 +65,31 @@ def guest_command(verb: str, job: dict[str, Any]) -> tuple[str, ...]:
 class LedgerKeeper:
     """Writes every event of the guest into the trial's ledger, and only then answers it.
 
-    `clock_ms` is the trial's clock. A thread of its own listens from `start` until `close`.
+    `clock_ms` is the trial's clock. `mark` puts a line into the shelf's log first, if the shelf
+    still takes it: what was promised before a cut is then told by numbers of one log. A thread of
+    its own listens from `start` until `close`.
     """
 
-    def __init__(self, *, client_socket: Path, file: Path, clock_ms: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        *,
+        client_socket: Path,
+        file: Path,
+        clock_ms: Callable[[], float],
+        mark: Callable[[bytes], bool] = lambda _line: True,
+    ) -> None:
         self._socket_path = client_socket
         self._file = file.open("ab")
         self._clock_ms = clock_ms
+        self._mark = mark
         self._socket: socket.socket | None = None
         self._thread: threading.Thread | None = None
         self._write_lock = threading.Lock()
         self._changed = threading.Condition()
         self._closing = False
         self._owed: set[int] = set()
+        self.heard = 0
+        """Lines of the guest in the ledger."""
         self.begun = 0
         self.promised = 0
         """Durable operations acknowledged; a write without an fsync promises nothing."""
@@ -154,13 +166,15 @@ class LedgerKeeper:
                 *lines, rest = (rest + received).split(b"\n")
                 for line in lines:
                     self._take(line)
-        except OSError as error:
+        except (OSError, HarnessError) as error:
             self._fail(f"the ledger could not be kept: {error}")
 
     def _take(self, line: bytes) -> None:
         now_ms = self._clock_ms()
         stamped = ledger.stamp(line, now_ms)
+        self._mark(stamped)
         self._keep(stamped)
+        self._count_line()
         if (reply := ledger.reply_to(line)) is not None and self._socket is not None:
             # a client that was cut off does not hear the answer any more
             with contextlib.suppress(ConnectionError):
@@ -172,6 +186,11 @@ class LedgerKeeper:
         with self._changed:
             for event in events:
                 self._count(event)
+            self._changed.notify_all()
+
+    def _count_line(self) -> None:
+        with self._changed:
+            self.heard += 1
             self._changed.notify_all()
 
     def _keep(self, line: bytes) -> None:

@@ -38,6 +38,14 @@ def cache_root() -> Path:
     return (Path(home) if home else Path.home() / ".cache") / "powercut-torture"
 
 
+def own_cache_root() -> Path:
+    """The same folder; in the user's own cache when that one belongs to someone else."""
+    root = cache_root()
+    if root.exists() and not os.access(root, os.W_OK):
+        return Path.home() / ".cache" / "powercut-torture"
+    return root
+
+
 class Cache:
     """The folder of finished images and bases, shared by all builders of a user."""
 

@@ -1,0 +1,288 @@
+"""A shelf of the test's own: builds of the plugin, nbdkit processes, many requests in flight."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import nbd
+
+from torture.errors import DeadlineExceeded, HarnessError
+from torture.lab.native import SHELF_SOURCES, shelf_plugin
+
+DEADLINE_S = 30.0
+"""Of anything that takes milliseconds: only a hang reaches it."""
+SANITIZERS = ("address,undefined", "thread")
+
+_SANITIZED = ("-O0", "-g1", "-fno-omit-frame-pointer")
+_PRELOADED = {"address,undefined": ("asan", "stdc++"), "thread": ("tsan", "stdc++")}
+_REPORTS = ("ERROR: AddressSanitizer", "ERROR: LeakSanitizer", "runtime error:",
+            "WARNING: ThreadSanitizer", "FATAL: ThreadSanitizer")  # fmt: skip
+_POLL_MS = 5
+
+
+class SanitizerReport(AssertionError):
+    """A sanitizer had something to say."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Build:
+    """A plugin, and how its process is started."""
+
+    plugin: Path
+    environment: dict[str, str] = field(default_factory=dict)
+    wrapper: tuple[str, ...] = ()
+
+    def chosen(self, mutant: str) -> Build:
+        """The same with one of its mutations switched on."""
+        environment = {**self.environment, "SHELF_MUTANT": mutant}
+        return Build(plugin=self.plugin, environment=environment, wrapper=self.wrapper)
+
+
+def build(sources: Path = SHELF_SOURCES, *, optimised: bool = True) -> Build:
+    """The plugin as the product uses it, or quickly compiled."""
+    plugin = (
+        shelf_plugin(sources=sources)
+        if optimised
+        else shelf_plugin(sources=sources, flags=("-O0",))
+    )
+    assert plugin is not None
+    return Build(plugin=plugin)
+
+
+def sanitized_build(sanitizer: str, sources: Path = SHELF_SOURCES) -> Build:
+    """The plugin with a sanitizer, whose run-time is loaded before nbdkit, which knows nothing of it."""
+    flags = (*_SANITIZED, f"-fsanitize={sanitizer}", "-fno-sanitize-recover=undefined")
+    plugin = shelf_plugin(sources=sources, flags=flags)
+    assert plugin is not None
+    libraries = [_library(name) for name in _PRELOADED[sanitizer]]
+    environment = {
+        "LD_PRELOAD": " ".join(libraries),
+        "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1:detect_stack_use_after_return=1",
+        "UBSAN_OPTIONS": "print_stacktrace=1",
+        "TSAN_OPTIONS": "halt_on_error=1:abort_on_error=1:second_deadlock_stack=1",
+    }
+    # ThreadSanitizer gives up where addresses are too random
+    wrapper = ("setarch", "-R") if sanitizer == "thread" else ()
+    return Build(plugin=plugin, environment=environment, wrapper=wrapper)
+
+
+def _library(name: str) -> str:
+    argv = ["g++", f"-print-file-name=lib{name}.so"]
+    said = subprocess.run(argv, capture_output=True, text=True, timeout=DEADLINE_S, check=True)
+    return str(Path(said.stdout.strip()).resolve())
+
+
+def disk(name: str, *, size: int = 65536, sector: int = 512, **more: Any) -> dict[str, Any]:
+    """An entry of `disks`; `profile` and `source` as in the contract."""
+    return {"name": name, "size": size, "sector": sector, **more}
+
+
+def of_view(view: str, name: str) -> dict[str, str]:
+    """The `source` of a disk that is one of a view."""
+    return {"view": view, "disk": name}
+
+
+class Server:
+    """One nbdkit with the plugin. Everything it says goes to `errors`.
+
+    `folder` needs a short path: sockets have to.
+    """
+
+    def __init__(
+        self,
+        plugin: Build,
+        folder: Path,
+        name: str,
+        disks: Sequence[dict[str, Any]],
+        *,
+        recording: str | None = None,
+        threads: int = 8,
+    ) -> None:
+        self.folder = folder
+        self.socket = folder / f"{name}.sock"
+        self.errors = folder / f"{name}.err"
+        self.configuration = folder / f"{name}.json"
+        says = {"schema": 1, "disks": list(disks)} | ({"recording": recording} if recording else {})
+        self.configuration.write_text(json.dumps(says))
+        nbdkit = shutil.which("nbdkit")
+        assert nbdkit is not None, "nbdkit is not installed"
+        with self.errors.open("wb") as errors:
+            self.process = subprocess.Popen(
+                [
+                    *plugin.wrapper, nbdkit, "--foreground", "--threads", str(threads),
+                    "--unix", str(self.socket), str(plugin.plugin),
+                    f"config={self.configuration}",
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=errors,
+                stderr=errors,
+                env={**os.environ, **plugin.environment},
+                restore_signals=False,  # a file that grows too large is an error then, no death
+            )  # fmt: skip
+        self._wait_until_up()
+
+    def _wait_until_up(self) -> None:
+        end = time.monotonic() + DEADLINE_S
+        while not self.socket.exists():
+            if self.process.poll() is not None:
+                raise HarnessError(f"nbdkit ended at once: {self.said()}")
+            if time.monotonic() > end:
+                self.kill()
+                raise DeadlineExceeded(f"no socket of nbdkit: {self.said()}")
+            time.sleep(0.0005)
+
+    def said(self) -> str:
+        """Its standard error; raises `SanitizerReport` when that has one."""
+        said = self.errors.read_text(errors="replace")
+        if any(report in said for report in _REPORTS):
+            raise SanitizerReport(said)
+        return said
+
+    def line(self, export: str) -> Line:
+        """A connection; raises `nbd.Error` when it is refused."""
+        (line,) = self.lines([export])
+        return line
+
+    def lines(self, exports: Iterable[str]) -> list[Line]:
+        """A connection to each export, made at once."""
+        lines = [Line(self, export) for export in exports]
+        for line in lines:
+            line.until(lambda line=line: not line.handle.aio_is_connecting())  # type: ignore[misc]
+            if not line.handle.aio_is_ready():
+                raise HarnessError(f"no connection to {line.export!r}: {self.said()}")
+        return lines
+
+    def contents(self, exports: dict[str, int]) -> dict[str, bytes]:
+        """All that these exports hold, each with its size, read at once."""
+        lines = self.lines(exports)
+        replies = [line.read(exports[line.export], 0) for line in lines]
+        return {
+            line.export: line.wait(reply).data() for line, reply in zip(lines, replies, strict=True)
+        }
+
+    def status(self) -> dict[str, Any]:
+        """What the export `control` says."""
+        control = self.line("control")
+        said: dict[str, Any] = json.loads(control.wait(control.read(65536, 0)).data())
+        return said
+
+    def must_be_well(self) -> None:
+        """It runs, and no sanitizer complained."""
+        said = self.said()
+        assert self.process.poll() is None, f"nbdkit ended with {self.process.returncode}: {said}"
+
+    def stop(self) -> None:
+        """End it as its admin would; it has to end well."""
+        self.must_be_well()
+        self.process.send_signal(signal.SIGTERM)
+        code = self.process.wait(DEADLINE_S)
+        assert code == 0, f"nbdkit ended with {code}: {self.said()}"
+        self.said()
+
+    def kill(self) -> None:
+        """End it as the power does."""
+        self.process.kill()
+        self.process.wait(DEADLINE_S)
+        self.said()
+
+
+@dataclass(eq=False)
+class Reply:
+    """What a request will have as its answer."""
+
+    cookie: int
+    buffer: Any = None
+    has_ended: bool = False
+    error: str | None = None
+
+    def data(self) -> bytes:
+        """What a read read; raises `HarnessError` when it was refused."""
+        if self.error is not None:
+            raise HarnessError(self.error)
+        return bytes(self.buffer.to_bytearray())
+
+
+class Line:
+    """One connection over libnbd. Nothing waits but `until`, `wait` and `wait_all`."""
+
+    def __init__(self, server: Server, export: str) -> None:
+        self.export = export
+        self.handle = nbd.NBD()
+        self.handle.set_export_name(export)
+        self.handle.set_strict_mode(0)
+        self.handle.aio_connect_unix(str(server.socket))
+        self._server = server
+
+    def write(self, data: bytes, offset: int, *, fua: bool = False) -> Reply:
+        buffer = nbd.Buffer.from_bytearray(bytearray(data))
+        return Reply(self.handle.aio_pwrite(buffer, offset, flags=_fua(fua)), buffer)
+
+    def read(self, length: int, offset: int) -> Reply:
+        buffer = nbd.Buffer(length)
+        return Reply(self.handle.aio_pread(buffer, offset), buffer)
+
+    def zero(self, length: int, offset: int, *, fua: bool = False) -> Reply:
+        return Reply(self.handle.aio_zero(length, offset, flags=_fua(fua)))
+
+    def trim(self, length: int, offset: int, *, fua: bool = False) -> Reply:
+        return Reply(self.handle.aio_trim(length, offset, flags=_fua(fua)))
+
+    def flush(self) -> Reply:
+        return Reply(self.handle.aio_flush())
+
+    def has_ended(self, reply: Reply) -> bool:
+        """Whether the answer is there; takes what has arrived on the connection."""
+        if reply.has_ended:
+            return True
+        try:
+            self.handle.poll(0)
+            reply.has_ended = bool(self.handle.aio_command_completed(reply.cookie))
+        except nbd.Error as error:
+            reply.has_ended, reply.error = True, str(error)
+        return reply.has_ended
+
+    def wait(self, reply: Reply) -> Reply:
+        """Return when the answer is there; raises `DeadlineExceeded`."""
+        self.until(lambda: self.has_ended(reply))
+        return reply
+
+    def wait_all(self, replies: Iterable[Reply]) -> None:
+        """Return when all answers are there, all of them good."""
+        for reply in replies:
+            if (error := self.wait(reply).error) is not None:
+                raise HarnessError(error)
+
+    def until(self, is_over: Callable[[], bool], *, deadline_s: float = DEADLINE_S) -> bool:
+        """Poll until something is so; raises `DeadlineExceeded`, and `nbd.Error` when it broke."""
+        end = time.monotonic() + deadline_s
+        while not is_over():
+            if time.monotonic() > end:
+                raise DeadlineExceeded(f"{self.export!r} gave no answer: {self._server.said()}")
+            self.handle.poll(_POLL_MS)
+        return True
+
+
+def poll_all(lines: Sequence[Line], timeout_ms: float) -> None:
+    """Return when something can be done on one of the connections, or the time is over."""
+    poller = select.poll()
+    for line in lines:
+        wants = line.handle.aio_get_direction()
+        events = (select.POLLIN if wants & nbd.AIO_DIRECTION_READ else 0) | (
+            select.POLLOUT if wants & nbd.AIO_DIRECTION_WRITE else 0
+        )
+        poller.register(line.handle.aio_get_fd(), events)
+    poller.poll(timeout_ms)
+
+
+def _fua(fua: bool) -> int:
+    return int(nbd.CMD_FLAG_FUA) if fua else 0

@@ -1,0 +1,111 @@
+"""Telling the shelf when to stand still, asking how it is, and writing marks into its log."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torture.errors import DeadlineExceeded, HarnessError
+from torture.shelf.connection import Connection, ShelfGoneError
+from torture.shelf.events import Kind
+
+_STATUS_BYTES = 65536
+_DEADLINE_S = 10.0
+_MARK_DEADLINE_S = 30.0
+"""Longer than a frozen shelf lives: it is killed right after the machines."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShelfStatus:
+    """How the shelf is. `seq` is the last event's number; once frozen, the cut."""
+
+    frozen: bool
+    seq: int
+    errors: int
+    last_error: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FreezeOn:
+    """The event to freeze with: the `count`-th of its kind from now on, on one disk or any."""
+
+    event: Kind
+    disk: str | None = None
+    count: int = 1
+
+    def as_json(self) -> dict[str, Any]:
+        """As the export `control` takes it."""
+        on_disk = {} if self.disk is None else {"disk": self.disk}
+        return {"event": self.event, "count": self.count, **on_disk}
+
+
+class Control:
+    """The shelf's export `control`."""
+
+    def __init__(self, socket: Path) -> None:
+        self._connection = Connection(socket=socket, export="control")
+
+    def freeze(self) -> int:
+        """From here on nothing is accepted or acknowledged, on all disks; returns the cut's number."""
+        self._obey("now")
+        return self.status().seq
+
+    def freeze_on(self, trigger: FreezeOn) -> None:
+        """Have it freeze by itself with an event to come."""
+        self._obey(trigger.as_json())
+
+    def freeze_at(self, seq: int) -> None:
+        """Have it freeze with the event of this number, or at once when it has been."""
+        self._obey({"at_seq": seq})
+
+    def freeze_after(self, delay_ms: float) -> None:
+        """Have it freeze by itself when this time has passed."""
+        self._obey({"after_ms": delay_ms})
+
+    def status(self) -> ShelfStatus:
+        """How it is now; raises `HarnessError` when it does not say."""
+        text = self._connection.read(_STATUS_BYTES, deadline_s=_DEADLINE_S).decode()
+        said = json.loads(text)
+        return ShelfStatus(
+            frozen=said["frozen"],
+            seq=said["seq"],
+            errors=said["errors"],
+            last_error=said["last_error"],
+        )
+
+    def close(self) -> None:
+        """End the connection."""
+        self._connection.close()
+
+    def _obey(self, freeze: object) -> None:
+        command = json.dumps({"freeze": freeze}).encode()
+        self._connection.write(command, deadline_s=_DEADLINE_S)
+
+
+class MarkWriter:
+    """The shelf's export `marks`; connects at the first mark."""
+
+    def __init__(self, socket: Path) -> None:
+        self._socket = socket
+        self._connection: Connection | None = None
+
+    def write(self, payload: bytes) -> bool:
+        """Whether the payload is in the log; False when the shelf was frozen, or ended, before.
+
+        Raises `HarnessError` when the shelf refuses it.
+        """
+        try:
+            if self._connection is None:
+                self._connection = Connection(socket=self._socket, export="marks")
+            self._connection.write(payload, deadline_s=_MARK_DEADLINE_S)
+        except (ShelfGoneError, DeadlineExceeded):
+            self._connection = None  # the NAS may come back, on another shelf
+            return False
+        return True
+
+    def must_write(self, payload: bytes) -> None:
+        """Write a mark that has to be in the log, else raise `HarnessError`."""
+        if not self.write(payload):
+            raise HarnessError("the shelf took no mark", hint="read the shelf's .err file")

@@ -1,0 +1,51 @@
+"""What a disk on the shelf is: its size, what it keeps when its power is cut, and how slow it is."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+
+class Persistence(StrEnum):
+    """What a disk keeps when its power is cut."""
+
+    PLP = "plp"
+    """Power-loss-protected: whatever it completed."""
+    VOLATILE = "volatile"
+    """What a flush covered; of the rest, any part."""
+    LYING = "lying"
+    """Not even that: flushes shortly before the cut were acknowledged and not done."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Profile:
+    """How slow a disk is; by default not at all.
+
+    A request takes at least its latency, plus its bytes at `mib_per_s` (0: no limit), one after
+    another. What the shelf's plugin makes of it: torture/shelf/native/README.md.
+    """
+
+    read_us: float = 0
+    write_us: float = 0
+    flush_us: float = 0
+    mib_per_s: int = 0
+    serial: bool = False
+    """One request at a time, like a disk's arm."""
+
+    def as_json(self) -> dict[str, Any]:
+        """As `disks[].profile` of the plugin's configuration."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShelfDisk:
+    """One disk on the shelf; its place on the host is sparse."""
+
+    serial: str
+    """Also the name of its export, and the end of its name in the NAS's /dev/disk/by-id."""
+    size_mib: int
+    sector_bytes: int = 512
+    """Logical sector size, 512 or 4096."""
+    persistence: Persistence = Persistence.PLP
+    profile: Profile = Profile()

@@ -1,0 +1,69 @@
+// The JSON files and commands of README.md, read and checked.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "pace.hpp"
+#include "recorder.hpp"
+
+namespace shelf {
+
+struct SourceConfig {
+  std::filesystem::path image;
+  std::filesystem::path view;
+  std::string disk;
+};
+
+struct DiskConfig {
+  std::string name;
+  uint64_t size;
+  uint32_t sector;
+  SourceConfig source;
+  Profile profile;
+};
+
+struct ShelfConfig {
+  std::filesystem::path folder;
+  std::filesystem::path recording;
+  std::vector<DiskConfig> disks;
+
+  /// The place of a disk by its name, if there is one.
+  std::optional<uint16_t> find(const std::string &name) const;
+};
+
+enum class Policy { all, flushed, subset, torn, lying, explicit_list };
+
+struct DiskViewConfig {
+  Policy policy;
+  double lying_ms = 0;
+  /// Submission to its surviving sectors; no list: all of them.
+  std::unordered_map<uint64_t, std::optional<std::vector<uint64_t>>> survivors;
+};
+
+struct ViewConfig {
+  std::filesystem::path recording;
+  uint64_t cut;
+  uint64_t seed = 0;
+  std::map<std::string, DiskViewConfig> disks;
+};
+
+/// All raise `Error` that says what is wrong in which file.
+ShelfConfig read_shelf(const std::filesystem::path &file);
+ViewConfig read_view(const std::filesystem::path &file);
+
+/// Keep a shelf's configuration in its recording, with paths as seen from there.
+void write_shelf(const ShelfConfig &config);
+
+/// A command for `control`; raises `Error` (EINVAL) when it makes no sense.
+void obey(const std::string &command, const ShelfConfig &config, Recorder &recorder);
+
+/// What reading `control` gives.
+std::string status_text(const Recorder::Status &status,
+                        const std::vector<std::pair<std::string, uint64_t>> &connections);
+
+}  // namespace shelf

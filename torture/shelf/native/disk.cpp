@@ -1,0 +1,72 @@
+#include "disk.hpp"
+
+namespace shelf {
+
+Disk::Disk(const DiskConfig &config, uint16_t number, Recorder &recorder,
+           std::shared_ptr<const Source> source)
+    : config_(config),
+      number_(number),
+      recorder_(recorder),
+      source_(std::move(source)),
+      map_(config.size),
+      pace_(config.profile) {}
+
+void Disk::must_be_aligned(uint64_t offset, uint64_t length) const {
+  if (offset % config_.sector != 0 || length % config_.sector != 0) {
+    throw Error(EINVAL, config_.name + ": a request is not aligned to " +
+                            std::to_string(config_.sector) + " bytes");
+  }
+}
+
+Record Disk::record(Kind kind, uint64_t offset, uint64_t length, bool fua) const {
+  Record record;
+  record.kind = kind;
+  record.disk = number_;
+  record.offset = offset;
+  record.length = length;
+  record.flags = fua ? kFua : 0;
+  return record;
+}
+
+void Disk::read(char *out, uint64_t offset, uint64_t length) {
+  const auto arrival = Clock::now();
+  must_be_aligned(offset, length);
+  recorder_.wait_if_frozen();
+  thread_local std::vector<Place> places;
+  map_.look_up(offset, length, places);
+  gather(out, offset, places, recorder_.data(), *source_);
+  pace_.wait(arrival, config_.profile.read_us, length);
+  recorder_.wait_if_frozen();
+}
+
+void Disk::write(const char *data, uint64_t offset, uint64_t length, bool fua) {
+  const auto arrival = Clock::now();
+  must_be_aligned(offset, length);
+  recorder_.wait_if_frozen();
+  Record submission = record(Kind::write_submit, offset, length, fua);
+  submission.payload_crc = checksum(data, length);
+  submission.reference = recorder_.store(number_, data, length);
+  const uint64_t seq = recorder_.submit(submission);
+  pace_.wait(arrival, config_.profile.write_us + (fua ? config_.profile.flush_us : 0), length);
+  recorder_.complete(submission, seq,
+                     [&] { map_.set(offset, length, true, submission.reference); });
+}
+
+void Disk::clear(Kind kind, uint64_t offset, uint64_t length, bool fua) {
+  const auto arrival = Clock::now();
+  must_be_aligned(offset, length);
+  const Record submission = record(kind, offset, length, fua);
+  const uint64_t seq = recorder_.submit(submission);
+  pace_.wait(arrival, config_.profile.write_us + (fua ? config_.profile.flush_us : 0), 0);
+  recorder_.complete(submission, seq, [&] { map_.set(offset, length, false, 0); });
+}
+
+void Disk::flush() {
+  const auto arrival = Clock::now();
+  const Record submission = record(Kind::flush_submit, 0, 0, false);
+  const uint64_t seq = recorder_.submit(submission);
+  pace_.wait(arrival, config_.profile.flush_us, 0);
+  recorder_.complete(submission, seq, [] {});
+}
+
+}  // namespace shelf

@@ -1,0 +1,43 @@
+// One disk: its own writes over what it held at first.
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "config.hpp"
+#include "pace.hpp"
+#include "recorder.hpp"
+#include "sector_map.hpp"
+#include "source.hpp"
+
+namespace shelf {
+
+class Disk {
+ public:
+  Disk(const DiskConfig &config, uint16_t number, Recorder &recorder,
+       std::shared_ptr<const Source> source);
+
+  const DiskConfig &config() const { return config_; }
+
+  /// All raise `Error`: EINVAL when not aligned to the disk's sector, else what the host said.
+  void read(char *out, uint64_t offset, uint64_t length);
+  void write(const char *data, uint64_t offset, uint64_t length, bool fua);
+  /// `submission` is `zero_submit` or `trim_submit`; both read as zeroes afterwards.
+  void clear(Kind submission, uint64_t offset, uint64_t length, bool fua);
+  void flush();
+
+  std::atomic<uint64_t> connections{0};
+
+ private:
+  void must_be_aligned(uint64_t offset, uint64_t length) const;
+  Record record(Kind kind, uint64_t offset, uint64_t length, bool fua) const;
+
+  const DiskConfig config_;
+  const uint16_t number_;
+  Recorder &recorder_;
+  const std::shared_ptr<const Source> source_;
+  SectorMap map_;
+  Pace pace_;
+};
+
+}  // namespace shelf

@@ -1,0 +1,58 @@
+// How slow a disk is.
+#pragma once
+
+#include <sys/prctl.h>
+
+#include <chrono>
+#include <mutex>
+#include <thread>
+
+namespace shelf {
+
+struct Profile {
+  double read_us = 0;
+  double write_us = 0;
+  double flush_us = 0;
+  double mib_per_s = 0;
+  bool serial = false;
+};
+
+class Pace {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  explicit Pace(const Profile &profile) : profile_(profile) {}
+
+  /// Return when a request that arrived at `arrival` may end. Our own work counts towards it.
+  void wait(Clock::time_point arrival, double latency_us, uint64_t bytes) {
+    const auto latency = microseconds(latency_us);
+    const auto transfer = profile_.mib_per_s > 0
+                              ? microseconds(static_cast<double>(bytes) / 1.048576 / profile_.mib_per_s)
+                              : Clock::duration::zero();
+    auto end = arrival + latency;
+    if (profile_.serial || transfer > Clock::duration::zero()) {
+      const std::lock_guard lock(mutex_);
+      const auto start = std::max(arrival, free_from_);
+      free_from_ = start + transfer + (profile_.serial ? latency : Clock::duration::zero());
+      end = start + transfer + latency;
+    }
+    if (end <= Clock::now()) return;
+    // by default the kernel may wake a thread 50 us late, longer than an NVMe disk takes
+    thread_local const int exact = ::prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
+    static_cast<void>(exact);
+    std::this_thread::sleep_until(end);
+  }
+
+  const Profile &profile() const { return profile_; }
+
+ private:
+  static Clock::duration microseconds(double us) {
+    return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double, std::micro>(us));
+  }
+
+  const Profile profile_;
+  std::mutex mutex_;
+  Clock::time_point free_from_{};
+};
+
+}  // namespace shelf

@@ -1,0 +1,96 @@
+// The one log of all disks: numbers every event, and stands still at the freeze.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <filesystem>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "file.hpp"
+#include "record.hpp"
+
+namespace shelf {
+
+using Clock = std::chrono::steady_clock;
+
+/// When to freeze: the last one armed counts.
+struct Trigger {
+  std::optional<uint64_t> at_seq;
+  std::optional<Kind> event;
+  std::optional<uint16_t> disk;
+  uint64_t count = 1;
+};
+
+class Recorder {
+ public:
+  /// Record into `folder`, which is made; raises `Error` when it holds a recording already.
+  explicit Recorder(const std::filesystem::path &folder);
+  /// Record into nameless files beside `folder`'s others.
+  static std::unique_ptr<Recorder> throw_away(const std::filesystem::path &folder);
+  ~Recorder();
+
+  /// Keep a payload; returns its place in `data`. Raises `Error`, having logged `failed`.
+  uint64_t store(uint16_t disk, const void *payload, uint64_t length);
+
+  /// Log a submission or a mark; returns its number. Parks for ever once frozen.
+  uint64_t submit(Record record);
+
+  /// Log the completion of `submission`, having called `apply` at the same instant.
+  void complete(const Record &submission, uint64_t seq, const std::function<void()> &apply);
+
+  /// Return at once, or never once frozen.
+  void wait_if_frozen();
+
+  void freeze();
+  void freeze_after(std::chrono::duration<double, std::milli> delay);
+  void freeze_on(const Trigger &trigger);
+
+  struct Status {
+    bool frozen;
+    uint64_t seq;
+    uint64_t errors;
+    std::string last_error;
+  };
+  Status status();
+
+  const File &data() const { return data_; }
+
+ private:
+  Recorder(File log, File data);
+  using Lock = std::unique_lock<std::mutex>;
+  Lock running();
+  [[noreturn]] void park();
+  uint64_t append(Record &record);
+  void turn_page();
+  bool has_room();
+  void freeze_locked();
+  void fail_locked(uint16_t disk, const Error &error);
+  void watch_clock();
+
+  File log_;
+  File data_;
+  std::mutex mutex_;
+  Mapping page_;
+  uint64_t page_index_ = 0;
+  uint64_t next_seq_ = 0;
+  uint32_t in_flight_ = 0;
+  Clock::time_point begun_ = Clock::now();
+  std::atomic<bool> frozen_{false};
+  std::optional<uint64_t> cut_;
+  std::optional<Trigger> trigger_;
+  uint64_t errors_ = 0;
+  std::string last_error_;
+  std::atomic<uint64_t> data_end_{0};
+
+  std::optional<Clock::time_point> deadline_;
+  std::condition_variable deadline_changed_;
+  bool closing_ = false;
+  std::thread clock_watcher_;
+};
+
+}  // namespace shelf
