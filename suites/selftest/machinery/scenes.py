@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
@@ -18,7 +19,8 @@ from torture.lab.lab import Lab
 from torture.lab.machine import Machine
 from torture.matrix.cells import Matrix, cells_of
 from torture.nas.pool import wait_for_path_script
-from torture.record.specs import TrialSpec
+from torture.record.evidence import PROOF
+from torture.record.specs import Fault, TrialSpec
 from torture.shelf.disks import ShelfDisk
 from torture.shelf.events import Kind, load_recording
 from torture.shelf.model import tally
@@ -26,6 +28,8 @@ from torture.shelf.server import Shelf
 from torture.shelf.views import DiskView, Policy, write_view
 from torture.trial import recovery
 from torture.trial.bench import Bench
+from torture.trial.proof import prove
+from torture.trial.setup import plant, set_up_client, set_up_nas
 from torture.trial.survivors import everything
 
 _DISK = ShelfDisk(serial="data0", size_mib=64)
@@ -182,3 +186,25 @@ def _said(action: Callable[[], None]) -> dict[str, Any]:
     except HarnessError as error:
         return {"error": str(error), "after_s": time.monotonic() - begun}
     return {"error": None, "after_s": time.monotonic() - begun}
+
+
+def proofs(lab: Lab, scratch: Path) -> dict[str, Any]:
+    """What the proof before use says of a NAS that flushes, and of one that does not."""
+    return {fault: _proof(lab, scratch / fault, fault) for fault in Fault}
+
+
+def _proof(lab: Lab, scratch: Path, fault: Fault) -> dict[str, Any]:
+    bench = Bench(
+        spec=TrialSpec(cell=cells_of(Matrix.QUICK)[0], index=0, seed=1, load_ms=1000),
+        lab=lab,
+        folder=scratch / "folder",
+        scratch=scratch / "scratch",
+        enter_stage=lambda _stage: None,
+    )
+    bench.folder.mkdir(parents=True)
+    with closing(bench):
+        nas, caches = set_up_nas(bench)
+        plant(nas, fault)
+        client = set_up_client(bench)
+        said = _said(lambda: prove(bench, nas_caches=caches, nas=nas, client=client))
+        return said | {"proof": json.loads((bench.folder / PROOF).read_text())}

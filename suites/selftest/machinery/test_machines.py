@@ -67,3 +67,22 @@ def test_an_import_that_hangs_is_a_fault_of_the_trial_within_its_deadline(vm_scr
     said = in_cage(f"{_SCENES}:hanging_import", scratch=vm_scratch / "h", deadline_s=_DEADLINE_S)
     assert "the import of the pool hung" in said["error"]
     assert said["after_s"] < 40
+
+
+@pytest.fixture(scope="module")
+def proofs(vm_scratch: Path) -> Any:
+    return in_cage(f"{_SCENES}:proofs", scratch=vm_scratch / "q", deadline_s=_DEADLINE_S)
+
+
+def test_the_chain_is_proven_before_use_and_what_was_seen_is_kept(proofs: Any) -> None:
+    said = proofs["none"]
+    assert said["error"] is None
+    assert set(said["proof"]["write_cache"]) == {"nas/data0", "nas/zvol", "client"}
+    assert set(said["proof"]["write_cache"].values()) == {"write back"}
+    assert said["proof"]["flushes"]["data0"] > 0
+
+
+def test_a_chain_that_drops_flushes_is_refused(proofs: Any) -> None:
+    said = proofs["zfs_nocacheflush"]
+    assert "a flush of the client did not reach the disks" in said["error"]
+    assert said["proof"]["flushes"] == {"data0": 0}

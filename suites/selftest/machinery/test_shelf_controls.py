@@ -1,0 +1,118 @@
+"""Controls of the disks: what their caches lose is found, what they keep stays clean, both replay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from torture.campaign.draw import draw_trials
+from torture.campaign.executor import Campaign, Keep
+from torture.campaign.replay import replay
+from torture.campaign.run import Run
+from torture.lab.lab import LabSettings
+from torture.lab.warm import warm_directory
+from torture.matrix.cells import Cell
+from torture.matrix.verdicts import Verdict
+from torture.record.evidence import RECORDINGS
+from torture.record.specs import Fault, TrialSpec
+from torture.record.trials import TrialRecord
+
+_PLAIN = Cell.parse("iscsi-always-noslog-btrfs-bothdie")
+_LYING = Cell.parse("iscsi-always-lying-btrfs-bothdie")
+_LOST = Cell.parse("iscsi-always-lost-btrfs-bothdie")
+_LEG_LOST = Cell.parse("iscsi-always-mirror-raidz1-btrfs-bothdie")
+_DEADLINE_S = 400
+_NO_FLUSH_TRIALS = 3
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Played:
+    """A campaign that has ended."""
+
+    campaign: Campaign
+
+    def records(self, cell: Cell) -> tuple[TrialRecord, ...]:
+        records = self.campaign.records_of(cell)
+        for record in records:
+            assert record.error is None, record.error
+        return records
+
+    def evidence(self, record: TrialRecord) -> Path:
+        return self.campaign.run.evidence / record.trial
+
+
+def _specs() -> list[TrialSpec]:
+    def draw(cell: Cell, trials: int) -> tuple[TrialSpec, ...]:
+        return draw_trials([cell], trials=trials, run_seed=1, load_ms=4000)
+
+    faulty = [replace(spec, fault=Fault.NO_CACHE_FLUSH) for spec in draw(_PLAIN, _NO_FLUSH_TRIALS)]
+    return [*faulty, *draw(_LYING, 1), *draw(_LOST, 1), *draw(_LEG_LOST, 1)]
+
+
+@pytest.fixture(scope="module")
+def played(vm_scratch: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
+    lab = LabSettings(warm_states=warm_directory())
+    scratch = vm_scratch / "shelf"
+    scratch.mkdir()
+    run = Run.begin(results=tmp_path_factory.mktemp("results"), seed=1, lab=lab, options={})
+    campaign = Campaign(run=run, specs=_specs(), jobs=2, keep=Keep.ALL, lab=lab, scratch=scratch)
+    campaign.start()
+    try:
+        for cell in (_PLAIN, _LYING, _LOST, _LEG_LOST):
+            assert campaign.wait_for(cell, timeout_s=_DEADLINE_S), f"{cell.name} did not end"
+        yield Played(campaign=campaign)
+    finally:
+        campaign.stop()
+
+
+def test_a_pool_that_never_flushes_its_volatile_disks_is_seen_to_lose(played: Played) -> None:
+    """`zfs_nocacheflush=1`: the same cell is safe without it, so the loss is the missing flushes'."""
+    records = played.records(_PLAIN)
+    assert len(records) == _NO_FLUSH_TRIALS
+    for record in records:
+        assert record.cut["disks"]["data0"]["unflushed"] > 0
+    assert all(record.verdict.is_loss for record in records), [r.verdict for r in records]
+
+
+def test_a_lying_log_device_loses_what_was_acknowledged(played: Played) -> None:
+    [record] = played.records(_LYING)
+    assert record.verdict is Verdict.ROLLED_BACK
+    assert record.cut["disks"]["slog0"]["unflushed"] > 0
+    assert record.lost > 0
+
+
+def test_a_lost_log_device_rolls_back_and_needs_its_loss_accepted(played: Played) -> None:
+    [record] = played.records(_LOST)
+    assert record.verdict is Verdict.ROLLED_BACK
+    assert "needed -m" in record.pool
+
+
+def test_a_mirrored_log_that_lost_a_leg_over_volatile_disks_loses_nothing(played: Played) -> None:
+    [record] = played.records(_LEG_LOST)
+    assert record.verdict is Verdict.INTACT
+    disks = record.cut["disks"].values()
+    assert sorted(disk["policy"] == "gone" for disk in disks) == [False] * 4 + [True]
+    assert "DEGRADED" in record.pool
+    assert not (played.evidence(record) / RECORDINGS).exists()
+
+
+def test_what_was_promised_before_the_cut_is_counted_by_the_logs_numbers(played: Played) -> None:
+    for record in played.campaign.records:
+        assert 0 < record.cut["promised"] <= record.acknowledged
+        assert record.cut["log_seq"] > record.cut["marks"] > 0
+
+
+@pytest.mark.parametrize("lossy", [_PLAIN, _LYING], ids=lambda cell: cell.slog)
+def test_the_kept_file_gives_the_same_verdict_again(
+    played: Played, tmp_path: Path, lossy: Cell
+) -> None:
+    first = played.records(lossy)[0]
+    again, _ = replay(played.evidence(first), results=tmp_path, live=False)
+    assert again.error is None
+    assert (again.verdict, again.lost, again.found, again.rollback_ms) == (
+        first.verdict, first.lost, first.found, first.rollback_ms,
+    )  # fmt: skip
+    assert again.verdicts == first.verdicts
