@@ -24,6 +24,7 @@ from torture.lab.findings import Finding, Probe, find_all, lack, note, ok
 from torture.lab.images import IMAGES, GuestImage, find
 from torture.lab.images.cache import CACHE_VARIABLE, ROOM_BYTES, cache_root
 from torture.lab.namespaces import USER_NAMESPACES_HINT, cage_refusal
+from torture.lab.native import find_shelf_plugin
 from torture.lab.network import NetworkKind
 from torture.lab.network.choice import choose_network
 from torture.lab.provision import (
@@ -165,17 +166,22 @@ def _loads(binary: str, options: str) -> bool:
     return "Unknown driver" not in said and "does not accept value" not in said
 
 
-def nbdkit(name: str, *, binary: str = "nbdkit") -> Finding:
-    """The server of the disk shelf, with the plugin and the filter it uses."""
-    fix = f"{_APT} nbdkit"
+def shelf(
+    name: str,
+    *,
+    binary: str = "nbdkit",
+    plugin: Callable[[], Path | None] = find_shelf_plugin,
+) -> Finding:
+    """The disk shelf: nbdkit, and our plugin of it."""
     if shutil.which(binary) is None:
-        return lack(name, f"no {binary}", fix)
-    plugin, filtered = (binary, "--dump-plugin", "file"), (binary, "--filter=log", "--dump-plugin")
-    for what, argv in (("plugin file", plugin), ("filter log", (*filtered, "file"))):
-        if "name=file" not in _said(*argv):
-            return lack(name, f"{binary} has no {what}", fix)
-    version = _version(_said(binary, "--version"))
-    return ok(name, f"{version}, plugin file, filter log")
+        return lack(name, f"no {binary}", f"{_APT} nbdkit")
+    built = plugin()
+    if built is None:
+        return lack(name, "its plugin is not built", _SET_UP)
+    said = _said(binary, "--dump-plugin", str(built))
+    if "name=shelf" not in said:
+        return lack(name, f"{binary} cannot load {built}: {said.strip()}", _SET_UP)
+    return ok(name, f"nbdkit {_version(_said(binary, '--version'))} with {built}")
 
 
 def namespaces(name: str, *, refusal: Callable[[], str | None] = cage_refusal) -> Finding:
@@ -291,7 +297,7 @@ PROBES: Mapping[str, Probe] = {
     "libvirt's user": libvirt_user,
     "QEMU": qemu,
     "QEMU's drivers": block_drivers,
-    "nbdkit": nbdkit,
+    "disk shelf": shelf,
     "namespaces": namespaces,
     "network": network,
     "subordinate ids": subordinate_ids,

@@ -28,28 +28,34 @@ _BUILDS_MAX = 32
 _OBJECTS_MAX = 128
 
 
-def shelf_plugin(
-    *, sources: Path = SHELF_SOURCES, flags: tuple[str, ...] = SHELF_FLAGS, only_find: bool = False
+def find_shelf_plugin(
+    *, sources: Path = SHELF_SOURCES, flags: tuple[str, ...] = SHELF_FLAGS
 ) -> Path | None:
-    """The shelf's nbdkit plugin, built when it is not in the cache.
-
-    `only_find` returns None instead. Raises `HarnessError` with the compiler's words.
-    """
-    folder = own_cache_root() / "native" / _key(sources, flags)
-    plugin = folder / _PLUGIN
-    if plugin.exists():
-        if os.access(folder, os.W_OK):
-            os.utime(folder)
-        return plugin
-    if only_find:
+    """The shelf's nbdkit plugin as these sources give it, or None when it was not built yet."""
+    plugin = _place(sources, flags) / _PLUGIN
+    if not plugin.exists():
         return None
+    if os.access(plugin.parent, os.W_OK):
+        os.utime(plugin.parent)
+    return plugin
+
+
+def shelf_plugin(*, sources: Path = SHELF_SOURCES, flags: tuple[str, ...] = SHELF_FLAGS) -> Path:
+    """The same, built when it was not; raises `HarnessError` with the compiler's words."""
+    if (plugin := find_shelf_plugin(sources=sources, flags=flags)) is not None:
+        return plugin
+    folder = _place(sources, flags)
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not plugin.exists():
+        if not (folder / _PLUGIN).exists():
             _build(sources, flags, folder)
             _remove_unused(folder.parent, _BUILDS_MAX)
-    return plugin
+    return folder / _PLUGIN
+
+
+def _place(sources: Path, flags: tuple[str, ...]) -> Path:
+    return own_cache_root() / "native" / _key(sources, flags)
 
 
 def _key(sources: Path, flags: tuple[str, ...]) -> str:

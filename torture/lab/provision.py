@@ -18,7 +18,7 @@ from pathlib import Path
 
 from torture.errors import HarnessError
 from torture.lab.images import IMAGES, ensure_all, find
-from torture.lab.native import shelf_plugin
+from torture.lab.native import find_shelf_plugin, shelf_plugin
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 ENVIRONMENT = CHECKOUT / ".venv"
@@ -161,7 +161,7 @@ def _python() -> str:
 
 
 def _shelf(say: Say) -> bool:
-    if shelf_plugin(only_find=True) is not None:
+    if find_shelf_plugin() is not None:
         return False
     say("building the disk shelf")
     shelf_plugin()

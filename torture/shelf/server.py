@@ -82,7 +82,7 @@ class Shelf:
         with self.errors.open("wb") as stderr:
             self._server = subprocess.Popen(
                 [
-                    nbdkit, "--foreground", "--unix", str(self._socket),
+                    nbdkit, "--foreground", "--exit-with-parent", "--unix", str(self._socket),
                     str(plugin), f"config={configuration}",
                 ],
                 stdin=subprocess.DEVNULL,

@@ -127,13 +127,13 @@ def test_a_driver_that_qemu_never_had_is_a_lack() -> None:
     check(doctor.block_drivers(NAME, drivers=drivers), State.LACK, "iscsi")
 
 
-def test_nbdkit_needs_its_plugin_and_its_filter(tmp_path: Path) -> None:
-    check(doctor.nbdkit(NAME, binary=str(tmp_path / "absent")), State.LACK, "apt-get install")
-    bare = executable(tmp_path / "bare", "echo 'cannot open plugin' >&2; exit 1")
-    check(doctor.nbdkit(NAME, binary=bare), State.LACK, "plugin file")
-    unfiltered = executable(tmp_path / "unfiltered", "test $1 != --filter=log && echo name=file")
-    check(doctor.nbdkit(NAME, binary=unfiltered), State.LACK, "filter log")
-    check(doctor.nbdkit(NAME), State.OK, "filter log")
+def test_the_shelf_needs_nbdkit_and_a_plugin_that_it_can_load(tmp_path: Path) -> None:
+    check(doctor.shelf(NAME, binary=str(tmp_path / "absent")), State.LACK, "apt-get install")
+    unbuilt = doctor.shelf(NAME, plugin=lambda: None)
+    check(unbuilt, State.LACK, "not built", "tools/run --setup-only")
+    (tmp_path / "broken.so").write_bytes(b"no library")
+    check(doctor.shelf(NAME, plugin=lambda: tmp_path / "broken.so"), State.LACK, "cannot load")
+    check(doctor.shelf(NAME), State.OK, "nbdkit")
 
 
 def test_a_refused_cage_says_why_and_what_to_do() -> None:

@@ -19,6 +19,7 @@ using namespace shelf;
 constexpr int64_t kMarksBytes = 1 << 20;
 constexpr uint32_t kMarkBytesMax = 65536;
 constexpr int64_t kControlBytes = 65536;
+constexpr std::chrono::milliseconds kApart{5};
 
 std::filesystem::path config_file;
 ShelfConfig config;
@@ -35,6 +36,15 @@ Export &export_of(void *handle) { return *static_cast<Export *>(handle); }
 
 bool is_disk(void *handle) { return export_of(handle).is == Export::Is::disk; }
 
+/// Answers to a client that has gone leave one after another: nbdkit before 1.34 aborts when a second one
+/// of a connection is about to be sent while the first one fails.
+void leave_apart_if_gone() {
+  static std::mutex leaving;
+  if (nbdkit_nanosleep(0, 0) == 0) return;
+  const std::lock_guard lock(leaving);
+  std::this_thread::sleep_for(kApart);
+}
+
 /// Call `action`; what it throws becomes the errno that the client is told.
 template <typename Action>
 int guarded(Action action) {
@@ -49,6 +59,14 @@ int guarded(Action action) {
     nbdkit_set_error(EIO);
   }
   return -1;
+}
+
+/// The same for a client's request.
+template <typename Action>
+int answered(Action action) {
+  const int answer = guarded(action);
+  leave_apart_if_gone();
+  return answer;
 }
 
 void unload() {
@@ -152,7 +170,7 @@ std::string status_padded() {
 }
 
 int pread(void *handle, void *buffer, uint32_t count, uint64_t offset, uint32_t) {
-  return guarded([&] {
+  return answered([&] {
     char *const out = static_cast<char *>(buffer);
     switch (export_of(handle).is) {
       case Export::Is::marks:
@@ -179,7 +197,7 @@ void mark(const void *payload, uint32_t count) {
 }
 
 int pwrite(void *handle, const void *buffer, uint32_t count, uint64_t offset, uint32_t flags) {
-  return guarded([&] {
+  return answered([&] {
     const char *const data = static_cast<const char *>(buffer);
     switch (export_of(handle).is) {
       case Export::Is::marks:
@@ -195,11 +213,11 @@ int pwrite(void *handle, const void *buffer, uint32_t count, uint64_t offset, ui
 }
 
 int flush(void *handle, uint32_t) {
-  return guarded([&] { export_of(handle).disk->flush(); });
+  return answered([&] { export_of(handle).disk->flush(); });
 }
 
 int clear(void *handle, Kind kind, uint32_t count, uint64_t offset, uint32_t flags) {
-  return guarded([&] {
+  return answered([&] {
     export_of(handle).disk->clear(kind, offset, count, (flags & NBDKIT_FLAG_FUA) != 0);
   });
 }
