@@ -1,0 +1,132 @@
+"""How slow a disk says it is, is how slow it is: latencies, bandwidth, one request at a time."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import nbd
+import pytest
+
+from torture.matrix.axes import SlogClass
+from torture.nas.devices import profile_of
+from torture.shelf.control import FreezeOn
+from torture.shelf.disks import Profile, ShelfDisk
+from torture.shelf.events import Kind, load_recording
+from torture.shelf.server import Shelf
+
+_BLOCK = bytes(4096)
+_SLACK_S = 0.5
+"""A busy machine may be late, but not by seconds."""
+
+
+@contextmanager
+def _shelf(profile: Profile) -> Iterator[tuple[Shelf, Path]]:
+    disk = ShelfDisk(serial="d", size_mib=64, profile=profile)
+    with TemporaryDirectory(dir="/tmp") as name:
+        folder = Path(name)
+        shelf = Shelf(directory=folder / "shelf", socket=folder / "s")
+        shelf.start([disk])
+        try:
+            yield shelf, folder / "s"
+        finally:
+            shelf.stop()
+
+
+def _connected(socket: Path) -> nbd.NBD:
+    handle = nbd.NBD()
+    handle.set_export_name("d")
+    handle.connect_unix(str(socket))
+    return handle
+
+
+def _seconds(action: object, *arguments: object) -> float:
+    assert callable(action)
+    begun = time.monotonic()
+    action(*arguments)
+    return time.monotonic() - begun
+
+
+def test_each_kind_of_request_takes_its_latency() -> None:
+    with _shelf(Profile(read_us=20_000, write_us=40_000, flush_us=80_000)) as (_, socket):
+        disk = _connected(socket)
+        assert 0.02 <= _seconds(disk.pread, 4096, 0) < 0.04 + _SLACK_S
+        assert 0.04 <= _seconds(disk.pwrite, _BLOCK, 0) < 0.08 + _SLACK_S
+        assert 0.08 <= _seconds(disk.flush) < 0.12 + _SLACK_S
+        assert _seconds(disk.pwrite, _BLOCK, 0, nbd.CMD_FLAG_FUA) >= 0.12
+
+
+@pytest.mark.parametrize(("serial", "least_s", "most_s"), [(False, 0.1, 0.3), (True, 0.4, 9.0)])
+def test_a_serial_disk_does_one_thing_after_the_other(
+    serial: bool, least_s: float, most_s: float
+) -> None:
+    with _shelf(Profile(flush_us=100_000, serial=serial)) as (_, socket):
+        disks = [_connected(socket) for _ in range(4)]
+        threads = [threading.Thread(target=disk.flush) for disk in disks]
+        begun = time.monotonic()
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(20)
+        assert least_s <= time.monotonic() - begun < most_s
+
+
+def test_bandwidth_bounds_large_writes() -> None:
+    with _shelf(Profile(mib_per_s=50)) as (_, socket):
+        disk = _connected(socket)
+        assert _seconds(lambda: [disk.pwrite(bytes(1 << 20), 0) for _ in range(10)]) >= 0.2
+
+
+@pytest.mark.parametrize("slog_class", [SlogClass.HDD, SlogClass.SATA_SSD, SlogClass.SAS_SSD])
+def test_a_synchronous_write_takes_what_was_published_for_its_class(slog_class: SlogClass) -> None:
+    """The faster classes take less than this machine's own way to the shelf and back."""
+    published_s = {"hdd": 10e-3, "sata": 1e-3, "sas": 1e-4}[slog_class]
+    with _shelf(profile_of(slog_class)) as (_, socket):
+        disk = _connected(socket)
+
+        def write_and_flush() -> None:
+            disk.pwrite(_BLOCK, 0)
+            disk.flush()
+
+        taken = sorted(_seconds(write_and_flush) for _ in range(9))
+        assert published_s <= taken[0] < published_s + _SLACK_S
+
+
+def test_a_freeze_after_some_time_comes_then() -> None:
+    with _shelf(Profile()) as (shelf, _):
+        begun = time.monotonic()
+        shelf.control.freeze_after(150)
+        assert not shelf.is_frozen
+        while not shelf.is_frozen:
+            assert time.monotonic() - begun < 0.15 + _SLACK_S
+            time.sleep(0.002)
+        assert time.monotonic() - begun >= 0.15
+
+
+def test_a_freeze_amid_an_epoch_leaves_the_flush_submitted_and_nothing_after_it() -> None:
+    with _shelf(Profile()) as (shelf, socket):
+        disk = _connected(socket)
+        disk.pwrite(_BLOCK, 0)
+        shelf.freeze_on(FreezeOn(event=Kind.FLUSH_SUBMIT, disk="d", count=2))
+        disk.flush()
+        disk.pwrite(_BLOCK, 4096)
+
+        def flush_in_vain() -> None:
+            with pytest.raises(nbd.Error):
+                disk.flush()
+
+        stuck = threading.Thread(target=flush_in_vain)
+        stuck.start()
+        while not shelf.is_frozen:
+            time.sleep(0.002)
+        cut = shelf.freeze()
+        shelf.stop()
+        stuck.join(20)
+        assert not stuck.is_alive()
+        events = load_recording(shelf.recording).events
+        assert events[cut].kind is Kind.FLUSH_SUBMIT
+        assert [event.kind for event in events[cut + 1 :]] == [Kind.FREEZE]
