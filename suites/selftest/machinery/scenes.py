@@ -61,12 +61,17 @@ def _terminate(nas: Machine, _shelf: Shelf) -> None:
 
 @contextmanager
 def _nas_with_a_disk(
-    lab: Lab, *, disks: Path, console_log: Path
+    lab: Lab, *, disks: Path, console_log: Path, shelf_disk: ShelfDisk = _DISK
 ) -> Iterator[tuple[Machine, Shelf]]:
     """A NAS that sees its one disk on a shelf in `disks`; both are gone in the end."""
     shelf = Shelf(directory=disks, socket=lab.sockets / "shelf.sock")
-    shelf.start((_DISK,))
-    disk = Disk(target="vdb", serial=_DISK.serial, source=shelf.source(_DISK))
+    shelf.start((shelf_disk,))
+    disk = Disk(
+        target="vdb",
+        serial=shelf_disk.serial,
+        source=shelf.source(shelf_disk),
+        sector_bytes=shelf_disk.sector_bytes,
+    )
     with ExitStack() as stack:
         stack.callback(shelf.stop)
         nas = lab.start_nas(console_log=console_log, disks=(disk,))
@@ -120,6 +125,26 @@ def full_disk(lab: Lab, scratch: Path) -> dict[str, Any]:
 
 def _ignore(_value: object) -> None:
     """Only whether it raises matters."""
+
+
+def sectors(lab: Lab, scratch: Path) -> dict[str, Any]:
+    """What a guest makes of a disk with sectors of 4096 bytes, and the shelf of its writes."""
+    scratch.mkdir()
+    large = ShelfDisk(serial="large", size_mib=64, sector_bytes=4096)
+    console = scratch / "console.log"
+    with _nas_with_a_disk(lab, disks=scratch, console_log=console, shelf_disk=large) as (
+        nas,
+        shelf,
+    ):
+        size = "cat /sys/block/vdb/queue/logical_block_size"
+        said = nas.must("sh", "-c", size, deadline_s=10).stdout
+        write = f"dd if=/dev/urandom of={_DEVICE} bs=%d count=1 oflag=direct"
+        written = {
+            bytes_: nas.run("sh", "-c", write % bytes_, deadline_s=30).exit_code
+            for bytes_ in (512, 4096)
+        }
+        shelf.must_be_well()
+    return {"logical_block_size": int(said), "written": written}
 
 
 def hanging_import(lab: Lab, scratch: Path) -> dict[str, Any]:

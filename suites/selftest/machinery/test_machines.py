@@ -86,3 +86,10 @@ def test_a_chain_that_drops_flushes_is_refused(proofs: Any) -> None:
     said = proofs["zfs_nocacheflush"]
     assert "a flush of the client did not reach the disks" in said["error"]
     assert said["proof"]["flushes"] == {"data0": 0}
+
+
+def test_a_disk_of_large_sectors_is_one_for_the_guest_too(vm_scratch: Path) -> None:
+    said = in_cage(f"{_SCENES}:sectors", scratch=vm_scratch / "s", deadline_s=_DEADLINE_S)
+    assert said["logical_block_size"] == 4096
+    assert said["written"]["4096"] == 0
+    assert said["written"]["512"] != 0, "a write of less than a sector"

@@ -10,6 +10,8 @@ namespace {
 constexpr uint64_t kPageRecords = 16384;
 constexpr uint64_t kPageBytes = kPageRecords * sizeof(Record);
 constexpr unsigned kParkSeconds = 3600;
+/// What a disk's map of sectors can tell apart, in 4 bytes each.
+constexpr uint64_t kDataBytesMax = (uint64_t{UINT32_MAX} - 2) * kSector;
 
 uint64_t rounded_up(uint64_t length) { return (length + kSector - 1) / kSector * kSector; }
 
@@ -67,6 +69,7 @@ void Recorder::wait_if_frozen() {
 uint64_t Recorder::store(uint16_t disk, const void *payload, uint64_t length) {
   const uint64_t place = data_end_.fetch_add(rounded_up(length));
   try {
+    if (place + length > kDataBytesMax) throw Error(EFBIG, "a recording holds at most 2 TiB");
     data_.write(static_cast<const char *>(payload), length, place);
   } catch (const Error &error) {
     const Lock lock = running();
