@@ -16,6 +16,8 @@ ZVOL_MIB = 512
 
 _DATA_MIB = 4096
 _BY_SERIAL = "/dev/disk/by-id/virtio-"
+_SETTLE = "udevadm settle --timeout=20 || udevadm settle --timeout=20"
+"""Rarely udevd hangs up on the first one ("Broken pipe")."""
 
 _DATA_VDEVS: dict[Layout, tuple[tuple[str, ...], int]] = {
     Layout.SINGLE: ((), 1),
@@ -60,7 +62,7 @@ def wait_for_disks_script(disks: Sequence[ShelfDisk]) -> str:
             f'echo "{disk.serial} $cache"',
             'test "$cache" = "write back"',
         ]
-    return "\n".join([*lines, "udevadm settle --timeout=20"])
+    return "\n".join([*lines, _SETTLE])
 
 
 def wait_for_path_script(path: str) -> str:
