@@ -10,7 +10,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +25,18 @@ SANITIZERS = ("address,undefined", "thread")
 
 _SANITIZED = ("-O0", "-g1", "-fno-omit-frame-pointer")
 _PRELOADED = {"address,undefined": ("asan", "stdc++"), "thread": ("tsan", "stdc++")}
+_SUPPRESSED = Path(__file__).with_name("tsan.supp")
 _REPORTS = ("ERROR: AddressSanitizer", "ERROR: LeakSanitizer", "runtime error:",
             "WARNING: ThreadSanitizer", "FATAL: ThreadSanitizer")  # fmt: skip
+_NBDKIT_FELL = "raw_send_socket: Assertion"
 _POLL_MS = 5
+_SOCKETS = Path("/proc/net/unix")
+_LISTENS = "00010000"
+"""SO_ACCEPTCON among the flags in there."""
+
+
+class NbdkitFell(HarnessError):
+    """Nbdkit itself fell, as before 1.34 it may when a client goes with answers on their way to it."""
 
 
 class SanitizerReport(AssertionError):
@@ -41,11 +50,14 @@ class Build:
     plugin: Path
     environment: dict[str, str] = field(default_factory=dict)
     wrapper: tuple[str, ...] = ()
+    is_sanitized: bool = False
+    threads: int = 8
+    """Of each connection."""
 
     def chosen(self, mutant: str) -> Build:
         """The same with one of its mutations switched on."""
         environment = {**self.environment, "SHELF_MUTANT": mutant}
-        return Build(plugin=self.plugin, environment=environment, wrapper=self.wrapper)
+        return replace(self, environment=environment)
 
 
 def build(sources: Path = SHELF_SOURCES, *, optimised: bool = True) -> Build:
@@ -55,7 +67,6 @@ def build(sources: Path = SHELF_SOURCES, *, optimised: bool = True) -> Build:
         if optimised
         else shelf_plugin(sources=sources, flags=("-O0",))
     )
-    assert plugin is not None
     return Build(plugin=plugin)
 
 
@@ -63,17 +74,23 @@ def sanitized_build(sanitizer: str, sources: Path = SHELF_SOURCES) -> Build:
     """The plugin with a sanitizer, whose run-time is loaded before nbdkit, which knows nothing of it."""
     flags = (*_SANITIZED, f"-fsanitize={sanitizer}", "-fno-sanitize-recover=undefined")
     plugin = shelf_plugin(sources=sources, flags=flags)
-    assert plugin is not None
     libraries = [_library(name) for name in _PRELOADED[sanitizer]]
     environment = {
         "LD_PRELOAD": " ".join(libraries),
         "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1:detect_stack_use_after_return=1",
         "UBSAN_OPTIONS": "print_stacktrace=1",
-        "TSAN_OPTIONS": "halt_on_error=1:abort_on_error=1:second_deadlock_stack=1",
+        "TSAN_OPTIONS": f"halt_on_error=1:abort_on_error=1:suppressions={_SUPPRESSED}",
     }
-    # ThreadSanitizer gives up where addresses are too random
-    wrapper = ("setarch", "-R") if sanitizer == "thread" else ()
-    return Build(plugin=plugin, environment=environment, wrapper=wrapper)
+    if sanitizer != "thread":
+        return Build(plugin=plugin, environment=environment, is_sanitized=True)
+    # ThreadSanitizer gives up where addresses are too random, and takes milliseconds to start a thread
+    return Build(
+        plugin=plugin,
+        environment=environment,
+        wrapper=("setarch", "-R"),
+        is_sanitized=True,
+        threads=3,
+    )
 
 
 def _library(name: str) -> str:
@@ -106,7 +123,7 @@ class Server:
         disks: Sequence[dict[str, Any]],
         *,
         recording: str | None = None,
-        threads: int = 8,
+        threads: int | None = None,
     ) -> None:
         self.folder = folder
         self.socket = folder / f"{name}.sock"
@@ -114,12 +131,13 @@ class Server:
         self.configuration = folder / f"{name}.json"
         says = {"schema": 1, "disks": list(disks)} | ({"recording": recording} if recording else {})
         self.configuration.write_text(json.dumps(says))
+        self.socket.unlink(missing_ok=True)  # of one that was killed
         nbdkit = shutil.which("nbdkit")
         assert nbdkit is not None, "nbdkit is not installed"
         with self.errors.open("wb") as errors:
             self.process = subprocess.Popen(
                 [
-                    *plugin.wrapper, nbdkit, "--foreground", "--threads", str(threads),
+                    *plugin.wrapper, nbdkit, "--foreground", "--threads", str(threads or plugin.threads),
                     "--unix", str(self.socket), str(plugin.plugin),
                     f"config={self.configuration}",
                 ],
@@ -133,13 +151,20 @@ class Server:
 
     def _wait_until_up(self) -> None:
         end = time.monotonic() + DEADLINE_S
-        while not self.socket.exists():
+        while not self._listens():
             if self.process.poll() is not None:
                 raise HarnessError(f"nbdkit ended at once: {self.said()}")
             if time.monotonic() > end:
-                self.kill()
+                self.end()
                 raise DeadlineExceeded(f"no socket of nbdkit: {self.said()}")
             time.sleep(0.0005)
+
+    def _listens(self) -> bool:
+        """It binds its socket a moment before it listens, and the file is there from then on."""
+        if not self.socket.exists():
+            return False
+        sockets = [line.split() for line in _SOCKETS.read_text().splitlines()]
+        return any(one[-1] == str(self.socket) and one[3] == _LISTENS for one in sockets)
 
     def said(self) -> str:
         """Its standard error; raises `SanitizerReport` when that has one."""
@@ -182,10 +207,12 @@ class Server:
         assert self.process.poll() is None, f"nbdkit ended with {self.process.returncode}: {said}"
 
     def stop(self) -> None:
-        """End it as its admin would; it has to end well."""
+        """End it as its admin would; it has to end well. Raises `NbdkitFell` if that is known of it."""
         self.must_be_well()
         self.process.send_signal(signal.SIGTERM)
         code = self.process.wait(DEADLINE_S)
+        if code == -signal.SIGABRT and _NBDKIT_FELL in self.said():
+            raise NbdkitFell(self.said())
         assert code == 0, f"nbdkit ended with {code}: {self.said()}"
         self.said()
 
@@ -194,6 +221,12 @@ class Server:
         self.process.kill()
         self.process.wait(DEADLINE_S)
         self.said()
+
+    def end(self) -> None:
+        """End it if it runs, whatever it says."""
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait(DEADLINE_S)
 
 
 @dataclass(eq=False)
@@ -217,11 +250,11 @@ class Line:
 
     def __init__(self, server: Server, export: str) -> None:
         self.export = export
+        self._server = server
         self.handle = nbd.NBD()
         self.handle.set_export_name(export)
         self.handle.set_strict_mode(0)
         self.handle.aio_connect_unix(str(server.socket))
-        self._server = server
 
     def write(self, data: bytes, offset: int, *, fua: bool = False) -> Reply:
         buffer = nbd.Buffer.from_bytearray(bytearray(data))

@@ -12,6 +12,7 @@ from torture.lab.domains import (
     LEDGER_PORT,
     Accelerator,
     Disk,
+    FileSource,
     IscsiSource,
     MachineSpec,
     NbdSource,
@@ -30,6 +31,7 @@ ISCSI = Disk(
     serial="vm",
     source=IscsiSource(host="10.77.0.2", port=3260, iqn="iqn.2003-01.org.example:vm", lun=3),
 )
+RAW = Disk(target="vdd", serial="raw0", source=FileSource(path=Path("/s/raw.img")))
 SPEC = MachineSpec(
     name="nas",
     kernel=Path("/i/vmlinuz"),
@@ -39,7 +41,7 @@ SPEC = MachineSpec(
     memory_mib=768,
     accelerator=Accelerator.TCG,
     console_log=Path("/t/console.log"),
-    disks=(NBD, ISCSI),
+    disks=(NBD, ISCSI, RAW),
 )
 TAP = TapInterface(tap="nas0", mac="52:54:00:77:00:02")
 USER_MODE = UserModeInterface(
@@ -74,7 +76,7 @@ def test_a_name_keeps_its_identity_whatever_else_changes() -> None:
     assert parsed(SPEC).findtext("uuid") != parsed(replace(SPEC, name="client")).findtext("uuid")
 
 
-@pytest.mark.parametrize("target", ["vdb", "vdc"])
+@pytest.mark.parametrize("target", ["vdb", "vdc", "vdd"])
 def test_a_disk_passes_every_flush_on(target: str) -> None:
     """With `none` QEMU tells the guest of a write cache, so it flushes; `unsafe` would drop them."""
     driver = one(disk_at(parsed(SPEC), target), "driver")
@@ -94,7 +96,13 @@ def test_an_iscsi_disk_is_a_lun_of_a_target() -> None:
     assert one(source, "host").attrib == {"name": "10.77.0.2", "port": "3260"}
 
 
-@pytest.mark.parametrize("disk", [NBD, ISCSI], ids=["nbd", "iscsi"])
+def test_a_file_disk_is_that_file() -> None:
+    disk = disk_at(parsed(SPEC), "vdd")
+    assert disk.get("type") == "file"
+    assert one(disk, "source").attrib == {"file": "/s/raw.img"}
+
+
+@pytest.mark.parametrize("disk", [NBD, ISCSI, RAW], ids=["nbd", "iscsi", "file"])
 def test_a_disk_is_the_same_plugged_in_and_from_the_start(disk: Disk) -> None:
     hot = ET.canonicalize(disk_xml(disk))
     cold = ET.canonicalize(ET.tostring(disk_at(parsed(SPEC), disk.target), encoding="unicode"))
@@ -103,7 +111,7 @@ def test_a_disk_is_the_same_plugged_in_and_from_the_start(disk: Disk) -> None:
 
 def test_serials_are_kept_and_targets_unique() -> None:
     disks = parsed(SPEC).findall("devices/disk")
-    assert [disk.findtext("serial") for disk in disks] == ["root", "tank0", "vm"]
+    assert [disk.findtext("serial") for disk in disks] == ["root", "tank0", "vm", "raw0"]
     assert len({one(disk, "target").get("dev") for disk in disks}) == len(disks)
 
 

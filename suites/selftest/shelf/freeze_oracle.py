@@ -1,0 +1,88 @@
+"""Whether the shelf froze where it was told to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from suites.selftest.shelf.asks import Ask, Difference, Verb
+from suites.selftest.shelf.life import LifeDisk
+from suites.selftest.shelf.log_oracle import Order
+from torture.shelf.events import Event, Kind
+
+_NS_PER_MS = 1_000_000
+
+
+def check_freeze(
+    events: Sequence[Event], disks: Sequence[LifeDisk], asks: Sequence[Ask], order: Order
+) -> None:
+    """Raise `Difference` unless one of the commands explains the freeze, or its absence."""
+    commands = [ask for ask in asks if ask.verb is Verb.FREEZE]
+    names = [disk.name for disk in disks]
+    if events[-1].kind is not Kind.FREEZE:
+        if commands and _is_overdue(events, names, commands[-1], order):
+            raise Difference(f"not frozen by event {events[-1].seq}: {commands[-1]}")
+        return
+    cut = events[-1].seq - 1
+    for command, following in pairwise([*commands, None]):
+        assert command is not None
+        # once the next command was acknowledged, this one counted no more
+        replaced = order.ceiling(None if following is None else following.acked)
+        if cut < replaced and _explains(events, names, command, cut, order):
+            break
+    else:
+        raise Difference(f"frozen at {cut}, {events[cut]}: {[str(one) for one in commands]}")
+    late = [ask for ask in asks if ask.verb is Verb.READ and _was_frozen(commands, ask.issued)]
+    if any(ask.acked is not None for ask in late):
+        raise Difference(f"read from a frozen shelf: {[str(ask) for ask in late]}")
+
+
+def _was_frozen(commands: Sequence[Ask], tick: int) -> bool:
+    return any(
+        command.freeze == "now" and command.acked is not None and command.acked < tick
+        for command in commands
+    )
+
+
+def _explains(
+    events: Sequence[Event], names: Sequence[str], command: Ask, cut: int, order: Order
+) -> bool:
+    floor, ceiling = order.floor(command.issued), order.ceiling(command.acked)
+    if cut < floor:
+        return False
+    freeze: Any = command.freeze
+    if freeze == "now":
+        return cut < ceiling
+    if "at_seq" in freeze:
+        return bool(cut == freeze["at_seq"] or freeze["at_seq"] < cut < ceiling)
+    if "after_ms" in freeze:
+        waited_ms = (events[-1].time_ns - events[floor].time_ns) / _NS_PER_MS
+        return bool(waited_ms >= freeze["after_ms"])
+    possible = [one for one in _matching(events[: cut + 1], names, freeze) if one > floor]
+    definite = [one for one in possible if one >= ceiling]
+    return cut in possible and len(definite) <= freeze["count"] <= len(possible)
+
+
+def _is_overdue(events: Sequence[Event], names: Sequence[str], command: Ask, order: Order) -> bool:
+    freeze: Any = command.freeze
+    if freeze == "now":
+        return True
+    if "at_seq" in freeze:
+        return bool(len(events) > freeze["at_seq"])
+    if "after_ms" in freeze:
+        return False
+    ceiling = order.ceiling(command.acked)
+    definite = [one for one in _matching(events, names, freeze) if one >= ceiling]
+    return bool(len(definite) >= freeze["count"])
+
+
+def _matching(events: Sequence[Event], names: Sequence[str], freeze: dict[str, Any]) -> list[int]:
+    return [
+        event.seq
+        for event in events
+        if event.kind == freeze["event"]
+        and (
+            "disk" not in freeze or (event.disk is not None and names[event.disk] == freeze["disk"])
+        )
+    ]

@@ -1,0 +1,202 @@
+"""One life of a shelf under test: its server, its disks, and all that a client asked of it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from suites.selftest.shelf.asks import Ask, Difference, Verb
+from suites.selftest.shelf.rig import (
+    DEADLINE_S,
+    Build,
+    Line,
+    NbdkitFell,
+    Reply,
+    Server,
+    disk,
+    poll_all,
+)
+from torture.errors import DeadlineExceeded
+from torture.shelf.events import Recording, load_recording
+
+_ASK_AGAIN_S = 0.003
+"""How long nothing may happen before we ask whether the shelf is frozen."""
+_LISTEN_MS = 1.0
+"""How long a frozen shelf has for an answer that it must not give."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LifeDisk:
+    """A disk of a life, and what it held at first."""
+
+    name: str
+    size: int
+    sector: int
+    base: bytes
+    profile: dict[str, Any]
+    source: dict[str, str] | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        more: dict[str, Any] = {"source": self.source} if self.source else {}
+        return disk(self.name, size=self.size, sector=self.sector, profile=self.profile, **more)
+
+
+class Life:
+    """A recording in the making. `others` are exports beside its disks, which it leaves alone."""
+
+    def __init__(
+        self,
+        build: Build,
+        folder: Path,
+        number: int,
+        disks: Sequence[LifeDisk],
+        others: Sequence[dict[str, Any]] = (),
+    ) -> None:
+        self.disks = tuple(disks)
+        self.asks: list[Ask] = []
+        self.is_frozen = False
+        self.folder = folder / f"r{number}"
+        self.server = Server(
+            build,
+            folder,
+            f"s{number}",
+            [*(disk.as_json() for disk in disks), *others],
+            recording=self.folder.name,
+        )
+        self._is_sanitized = build.is_sanitized
+        self._is_armed = False
+        self._tick = 0
+        self._open: dict[Ask, tuple[Line, Reply]] = {}
+        self._lines: dict[str, Line] = {}
+        names = [disk.name for disk in disks]
+        self._lines = dict(zip(names, self.server.lines(names), strict=True))
+
+    @property
+    def in_flight(self) -> int:
+        """Requests that were not acknowledged."""
+        return len(self._open)
+
+    def issue(self, ask: Ask) -> Ask:
+        """Send a request and return."""
+        line = self._line("marks" if ask.verb is Verb.MARK else self._disk(ask).name)
+        match ask.verb:
+            case Verb.WRITE:
+                reply = line.write(ask.payload, ask.offset, fua=ask.fua)
+            case Verb.MARK:
+                reply = line.write(ask.payload, 0)
+            case Verb.ZERO:
+                reply = line.zero(ask.length, ask.offset, fua=ask.fua)
+            case Verb.TRIM:
+                reply = line.trim(ask.length, ask.offset, fua=ask.fua)
+            case Verb.READ:
+                reply = line.read(ask.length, ask.offset)
+            case _:
+                reply = line.flush()
+        ask.issued = self._now()
+        self._open[ask] = (line, reply)
+        self.asks.append(ask)
+        return ask
+
+    def wait(self, asks: Iterable[Ask] | None = None) -> None:
+        """Until these, or all, are acknowledged, or the shelf is known to be frozen."""
+        wanted = set(self._open if asks is None else asks)
+        end = time.monotonic() + DEADLINE_S
+        asked_s = time.monotonic()
+        while wanted & self._open.keys():
+            progressed = self._listen(1.0)
+            if self.is_frozen:
+                return
+            now_s = time.monotonic()
+            if progressed:
+                asked_s = now_s
+            elif self._is_armed and now_s - asked_s > _ASK_AGAIN_S:
+                self.is_frozen = self.status()["frozen"]
+                asked_s = now_s
+            if now_s > end:
+                raise DeadlineExceeded(f"no answer to {[str(ask) for ask in wanted]}")
+
+    def freeze(self, command: object) -> None:
+        """Tell it to freeze, now or some time; the shelf obeys before it answers."""
+        ask = Ask(verb=Verb.FREEZE, freeze=command, issued=self._now())
+        control = self._line("control")
+        control.wait_all([control.write(json.dumps({"freeze": command}).encode(), 0)])
+        ask.acked = self._now()
+        self.asks.append(ask)
+        self._is_armed = True
+        self.is_frozen = self.is_frozen or command == "now"
+
+    def status(self) -> dict[str, Any]:
+        """What the export `control` says."""
+        control = self._line("control")
+        said: dict[str, Any] = json.loads(control.wait(control.read(65536, 0)).data())
+        return said
+
+    def end(self, *, gracefully: bool) -> Recording:
+        """End the server, gracefully unless that goes wrong; returns what it recorded."""
+        if gracefully:
+            self.wait()
+        self._listen(_LISTEN_MS if self.is_frozen else 0)
+        status = self.status()
+        if self._is_sanitized and self._open:
+            # messages about clients that went leave a lock of glibc's locales held, and the exit waits
+            # for it for ever: with libasan and libtsan of GCC 12, never without them
+            gracefully = False
+        self._lines.clear()
+        self._open.clear()
+        try:
+            if gracefully:
+                self.server.stop()
+            else:
+                self.server.must_be_well()
+                self.server.kill()
+        except NbdkitFell:
+            gracefully = False
+        recording = load_recording(self.folder)
+        if status["errors"]:
+            raise Difference(f"the shelf failed: {status['last_error']}")
+        if status["frozen"] and status["seq"] != recording.events[-1].seq - 1:
+            raise Difference(f"frozen at {status['seq']}, but the log has {recording.events[-2:]}")
+        if gracefully:
+            log_bytes = (self.folder / "log").stat().st_size
+            if log_bytes != 64 * len(recording.events):
+                raise Difference(f"a log of {len(recording.events)} events has {log_bytes} bytes")
+        return recording
+
+    def _disk(self, ask: Ask) -> LifeDisk:
+        assert ask.disk is not None
+        return self.disks[ask.disk]
+
+    def _line(self, export: str) -> Line:
+        if export not in self._lines:
+            self._lines[export] = self.server.line(export)
+        return self._lines[export]
+
+    def _now(self) -> int:
+        self._tick += 1
+        return self._tick
+
+    def _listen(self, timeout_ms: float) -> bool:
+        """Take what was acknowledged, after some time if nothing has been; whether something was."""
+        if self._take():
+            return True
+        if timeout_ms and self._open:
+            poll_all(
+                list({line.export: line for line, _ in self._open.values()}.values()), timeout_ms
+            )
+            return self._take()
+        return False
+
+    def _take(self) -> bool:
+        ended = [ask for ask, (line, reply) in self._open.items() if line.has_ended(reply)]
+        for ask in ended:
+            _, reply = self._open.pop(ask)
+            ask.acked = self._now()
+            if reply.error is not None:
+                raise Difference(f"{ask}: {reply.error}; {self.server.said()}")
+            if ask.verb is Verb.READ:
+                ask.data = reply.data()
+        return bool(ended)

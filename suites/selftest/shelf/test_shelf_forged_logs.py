@@ -1,0 +1,158 @@
+"""Views of logs that no shelf would write so soon: failures, late flushes, and plain nonsense."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from suites.selftest.shelf.asks import Difference
+from suites.selftest.shelf.forge import forge, scaled, writes_one_by_one
+from suites.selftest.shelf.mutants import ONLY_IN_FORGED_LOGS, write_mutants
+from suites.selftest.shelf.rig import Build, Server, build, disk, of_view
+from suites.selftest.shelf.views_oracle import (
+    draw_views,
+    expected,
+    must_be_as_expected,
+    write_views,
+)
+from suites.selftest.unit.shelf_logs import BASE, SECTOR, SECTORS, Log, logs, payload
+from torture.errors import HarnessError
+from torture.shelf.events import Event, Kind, load_recording
+
+DISKS = ("d0", "d1")
+VIEWS = 4
+
+
+def show(shelf: Build, folder: Path, log: Log, seed: int, factor: int) -> None:
+    """Serve views of a log, and raise `Difference` when the specification sees others."""
+    base = BASE * factor
+    (folder / "base.raw").write_bytes(base)
+    disks = [
+        disk(name, size=len(base), sector=SECTOR * factor, source={"image": "../base.raw"})
+        for name in DISKS
+    ]
+    events = scaled(log.events, factor)
+    payloads = {
+        event.seq: payload(event.seq, event.length // SECTOR)
+        for event in events
+        if event.kind is Kind.WRITE_SUBMIT
+    }
+    forge(folder / "life", disks, events, payloads)
+    (folder / "life" / "index").unlink(missing_ok=True)
+    recording = load_recording(folder / "life")
+    views = draw_views(random.Random(seed), recording, DISKS, VIEWS)
+    wanted = expected(recording, views, write_views(folder, "v", views), dict.fromkeys(DISKS, base))
+    server = Server(shelf, folder, "views", [each.export for each in wanted], threads=1)
+    try:
+        must_be_as_expected(wanted, server.contents({each.name: len(base) for each in wanted}))
+    finally:
+        server.end()
+
+
+def show_often(shelf: Build, folder: Path, log: Log) -> None:
+    """Other views of it each time."""
+    for seed in range(20):
+        show(shelf, folder, log, seed, 1)
+
+
+def show_many(shelf: Build, folder: Path, count: int) -> None:
+    @settings(
+        max_examples=count,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(log=logs, seed=st.integers(0, 2**64 - 1), factor=st.sampled_from([1, 8]))
+    def shown(log: Log, seed: int, factor: int) -> None:
+        show(shelf, folder, log, seed, factor)
+
+    shown()
+
+
+def test_views_are_what_the_specification_says(folder: Path, sequences: int | None) -> None:
+    show_many(build(), folder, sequences or 100)
+
+
+def test_a_flush_that_ends_late_takes_nothing_back(folder: Path, tmp_path: Path) -> None:
+    """Shown with a plugin that makes this mistake, and without it."""
+    sources = write_mutants(tmp_path / "native", [ONLY_IN_FORGED_LOGS])
+    both = build(sources, optimised=False)
+    log = Log()
+    late = log.submit(Kind.FLUSH_SUBMIT)
+    log.write()
+    log.flush()
+    log.complete(late)
+    show(both, folder, log, 3, 1)
+    with pytest.raises(Difference):
+        show_often(both.chosen(ONLY_IN_FORGED_LOGS.name), folder, log)
+
+
+def one_write(**changes: Any) -> list[Event]:
+    """A log of one completed write, with something wrong about its submission."""
+    events, _ = writes_one_by_one(1, size=SECTOR * SECTORS, length=SECTOR)
+    return [events[0], replace(events[1], **changes), events[2]]
+
+
+@pytest.mark.parametrize(
+    ("events", "said"),
+    [
+        (one_write(offset=SECTOR * SECTORS), "does not fit"),
+        (one_write(length=SECTOR * (SECTORS + 1)), "does not fit"),
+        (one_write(offset=2**64 - SECTOR), "does not fit"),
+        (one_write(length=2**64 - SECTOR), "does not fit"),
+        (one_write(offset=SECTOR, length=2**64 - SECTOR), "does not fit"),
+        (one_write(offset=100), "does not fit"),
+        (one_write(length=SECTOR + 1), "does not fit"),
+        (one_write(disk=1), "completes no write"),
+        (
+            [*one_write()[:2], replace(one_write()[2], kind=Kind.TRIM_COMPLETE)],
+            "completes no write",
+        ),
+        ([*one_write()[:2], replace(one_write()[2], reference=0)], "completes no write"),
+        ([replace(one_write()[0], reference=2), *one_write()[1:]], "no log of this version"),
+    ],
+)
+def test_a_log_that_makes_no_sense_is_refused(events: list[Event], said: str, folder: Path) -> None:
+    """Its checksums are right: somebody's mistake, and no reason to read or write beyond a table."""
+    disks = [disk(name, size=SECTOR * SECTORS) for name in DISKS]
+    forge(folder / "life", disks, events, {1: bytes(SECTOR)})
+    view = {
+        "schema": 1, "recording": "life", "cut": 2, "seed": 0, "disks": {"d0": {"policy": "all"}},
+    }  # fmt: skip
+    (folder / "cut.view.json").write_text(json.dumps(view))
+    with pytest.raises(HarnessError, match=said):
+        Server(build(), folder, "view", [disks[0] | {"source": of_view("cut.view.json", "d0")}])
+
+
+@pytest.mark.parametrize("cut", [3, 2**64 - 1, -1, 1.5, "2", None])
+def test_a_cut_that_is_not_in_the_log_is_refused(cut: object, folder: Path) -> None:
+    disks = [disk("d0", size=SECTOR * SECTORS)]
+    forge(folder / "life", disks, one_write(), {1: bytes(SECTOR)})
+    view = {"schema": 1, "recording": "life", "cut": cut, "disks": {"d0": {"policy": "all"}}}
+    (folder / "cut.view.json").write_text(json.dumps(view))
+    with pytest.raises(HarnessError, match=r"cut\.view\.json"):
+        Server(build(), folder, "view", [disks[0] | {"source": of_view("cut.view.json", "d0")}])
+
+
+def test_a_disk_served_larger_than_it_was_has_zeroes_at_its_end(folder: Path) -> None:
+    events, payloads = writes_one_by_one(SECTORS, size=SECTOR * SECTORS, length=SECTOR)
+    forge(folder / "life", [disk("d0", size=SECTOR * SECTORS)], events, payloads)
+    view = {
+        "schema": 1, "recording": "life", "cut": len(events) - 1, "disks": {"d0": {"policy": "all"}},
+    }  # fmt: skip
+    (folder / "cut.view.json").write_text(json.dumps(view))
+    bytes_now = SECTOR * SECTORS * 100
+    source = of_view("cut.view.json", "d0")
+    server = Server(build(), folder, "view", [disk("d0", size=bytes_now, source=source)])
+    held = server.contents({"d0": bytes_now})["d0"]
+    server.stop()
+    assert any(held[: SECTOR * SECTORS])
+    assert not any(held[SECTOR * SECTORS :])

@@ -1,0 +1,283 @@
+"""Whatever a client says, the shelf does not fall, does not hang, and serves the others."""
+
+from __future__ import annotations
+
+import errno
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from suites.selftest.shelf.raw_nbd import (
+    CMD_FLUSH,
+    CMD_READ,
+    CMD_TRIM,
+    CMD_WRITE,
+    CMD_ZERO,
+    FLAG_FUA,
+    RawClient,
+)
+from suites.selftest.shelf.rig import Server, build, disk
+from torture.errors import HarnessError
+from torture.shelf.events import Kind, load_recording
+
+DISK_BYTES = 65536
+MARK_BYTES_MAX = 65536
+
+
+@pytest.fixture
+def shelf(folder: Path) -> Iterator[Server]:
+    """A shelf of two disks, which has to be well in the end and to have recorded no nonsense."""
+    disks = [disk("d0", size=DISK_BYTES), disk("d1", size=DISK_BYTES, sector=4096)]
+    server = Server(build(), folder, "s", disks, recording="life")
+    yield server
+    try:
+        must_serve(server)
+        assert server.status()["errors"] == 0
+        server.stop()
+    finally:
+        server.end()
+    for event in load_recording(folder / "life").events:
+        assert event.offset + event.length <= DISK_BYTES or event.kind is Kind.MARK
+
+
+def must_serve(server: Server) -> None:
+    """Another client writes and reads."""
+    line = server.line("d0")
+    line.wait_all([line.write(b"good" * 128, 0)])
+    assert line.wait(line.read(512, 0)).data() == b"good" * 128
+
+
+def recorded(server: Server) -> int:
+    """The number of the last event."""
+    return int(server.status()["seq"])
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"",
+        b"GET / HTTP/1.1\r\n\r\n",
+        bytes(1000),
+        b"\xff" * 1000,
+        b"\0\0\0\3" + b"IHAVEOPT" + b"\0\0\0\7" + b"\xff\xff\xff\xff",
+        b"\0\0\0\3" + b"IHAVEOPT" + b"\xff\xff\xff\xff" + b"\0\0\0\0",
+        b"\0\0\0\3" + b"IHAVEOPT" + b"\0\0\0\7" + b"\0\0\0\6" + b"\xff\xff\xff\xff\0\0",
+        b"\0\0\0\3" + b"IHAVENOT" + b"\0\0\0\7" + b"\0\0\0\6",
+    ],
+)
+def test_garbage_instead_of_a_handshake(said: bytes, shelf: Server) -> None:
+    with RawClient(shelf.socket) as client:
+        client.send(said)
+        must_serve(shelf)
+
+
+@pytest.mark.parametrize(
+    "name", ["", "nonsense", "d", "d00", "../d0", "d0\0", "x" * 4000, "\u00e9"]
+)
+def test_an_export_that_is_not_there(name: str, shelf: Server) -> None:
+    with RawClient(shelf.socket) as client:
+        assert not client.go(name)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {"command": CMD_READ, "offset": DISK_BYTES},
+        {"command": CMD_READ, "offset": DISK_BYTES - 512, "length": 1024},
+        {"command": CMD_READ, "offset": 2**64 - 512},
+        {"command": CMD_READ, "offset": 2**63},
+        {"command": CMD_READ, "length": 0},
+        {"command": CMD_READ, "length": 2**32 - 512},
+        {"command": CMD_READ, "offset": 1},
+        {"command": CMD_READ, "length": 511},
+        {"command": CMD_WRITE, "offset": DISK_BYTES, "payload": bytes(512)},
+        {"command": CMD_WRITE, "offset": 2**64 - 512, "payload": bytes(512)},
+        {"command": CMD_WRITE, "offset": 100, "payload": bytes(512)},
+        {"command": CMD_WRITE, "length": 100, "payload": bytes(100)},
+        {"command": CMD_WRITE, "flags": 0xFFFF, "payload": bytes(512)},
+        {"command": CMD_TRIM, "offset": DISK_BYTES},
+        {"command": CMD_TRIM, "length": 2**32 - 512},
+        {"command": CMD_TRIM, "offset": 2**64 - 512, "length": 1024},
+        {"command": CMD_TRIM, "length": 513},
+        {"command": CMD_ZERO, "offset": DISK_BYTES - 512, "length": 1024},
+        {"command": CMD_ZERO, "length": 2**32 - 512},
+        {"command": CMD_ZERO, "offset": 8, "length": 504},
+        {"command": 77},
+        {"command": 0xFFFF, "length": 0},
+    ],
+)
+def test_a_request_that_makes_no_sense_is_refused(request_: dict[str, Any], shelf: Server) -> None:
+    with RawClient(shelf.socket) as client:
+        assert client.go("d0")
+        client.request(**request_)
+        assert client.reply() in (errno.EINVAL, errno.ENOSPC, errno.ENOMEM)
+        assert recorded(shelf) == 0
+        client.request(CMD_WRITE, payload=bytes(512))
+        assert client.reply() == 0
+
+
+@pytest.mark.parametrize("length", [512, 2048, 4096 + 512])
+@pytest.mark.parametrize("command", [CMD_READ, CMD_WRITE, CMD_TRIM, CMD_ZERO])
+def test_a_large_sector_cannot_be_had_in_parts(command: int, length: int, shelf: Server) -> None:
+    with RawClient(shelf.socket) as client:
+        assert client.go("d1")
+        client.request(
+            command, length=length, payload=bytes(length) if command == CMD_WRITE else b""
+        )
+        assert client.reply() == errno.EINVAL
+    assert recorded(shelf) == 0
+
+
+def test_more_data_than_a_request_may_have_ends_the_connection(shelf: Server) -> None:
+    with RawClient(shelf.socket) as client:
+        assert client.go("d0")
+        client.request(CMD_WRITE, length=2**32 - 1)
+        with pytest.raises(ConnectionError):
+            assert client.reply() == 0
+    assert recorded(shelf) == 0
+
+
+def test_a_request_without_its_magic_ends_the_connection(shelf: Server) -> None:
+    with RawClient(shelf.socket) as client:
+        assert client.go("d0")
+        client.request(CMD_TRIM, magic=0x12345678)
+        with pytest.raises(ConnectionError):
+            client.reply()
+    assert recorded(shelf) == 0
+
+
+@pytest.mark.parametrize("sent", [0, 1, 512, 4095])
+def test_half_a_write_is_none(sent: int, shelf: Server) -> None:
+    """The client vanishes before its payload is there."""
+    with RawClient(shelf.socket) as client:
+        assert client.go("d0")
+        client.request(CMD_WRITE, length=4096, payload=b"x" * sent)
+    must_serve(shelf)
+    assert recorded(shelf) == 2, "one write, submitted and completed, is what must_serve does"
+
+
+def test_a_client_that_vanishes_leaves_what_it_had_submitted(folder: Path) -> None:
+    """What it asked for is done; nobody hears of it."""
+    disks = [disk("d0", size=DISK_BYTES, profile={"write_us": 20_000})]
+    server = Server(build(), folder, "s", disks, recording="life")
+    for _ in range(5):
+        line = server.line("d0")
+        wait_for_seq = recorded(server) + 4
+        replies = [line.write(b"x" * 512, place * 512) for place in range(4)]
+        deadline = time.monotonic() + 10
+        while recorded(server) < wait_for_seq:
+            assert time.monotonic() < deadline
+        del line, replies
+    must_serve(server)
+    server.stop()
+    events = load_recording(folder / "life").events
+    assert [event.kind for event in events].count(Kind.WRITE_COMPLETE) == 5 * 4 + 1
+    assert events[-1].in_flight == 0
+
+
+@pytest.mark.parametrize("length", [1, 511, 512, 513, MARK_BYTES_MAX])
+def test_a_mark_has_any_length_up_to_its_maximum(length: int, shelf: Server, folder: Path) -> None:
+    line = shelf.line("marks")
+    line.wait_all([line.write(b"m" * length, 5)])
+    recording = load_recording(folder / "life")
+    assert [recording.payload(event) for event in recording.events[1:]] == [b"m" * length]
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {"command": CMD_WRITE, "length": MARK_BYTES_MAX + 1, "payload": bytes(MARK_BYTES_MAX + 1)},
+        {"command": CMD_WRITE, "length": 8, "flags": FLAG_FUA, "payload": bytes(8)},
+        {"command": CMD_WRITE, "length": 0},
+        {"command": CMD_TRIM},
+        {"command": CMD_FLUSH, "length": 0},
+    ],
+)
+def test_what_is_no_mark_is_refused(request_: dict[str, Any], shelf: Server) -> None:
+    with RawClient(shelf.socket) as client:
+        assert client.go("marks")
+        client.request(**request_)
+        assert client.reply() in (errno.EINVAL, errno.ENOSPC)
+    assert recorded(shelf) == 0
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        b"nonsense", b"{", b"[]", b"null", b"7", b'"freeze"', b"\xff\xfe\x00", b"{}" * 2, b"{}",
+        b'{"thaw": "now"}', b'{"freeze": "later"}', b'{"freeze": null}', b'{"freeze": []}',
+        b'{"freeze": {}}', b'{"freeze": {"after_ms": "soon"}}', b'{"freeze": {"after_ms": -1}}',
+        b'{"freeze": {"after_ms": 1e300}}', b'{"freeze": {"at_seq": -1}}',
+        b'{"freeze": {"at_seq": 1.5}}', b'{"freeze": {"at_seq": "9"}}',
+        b'{"freeze": {"at_seq": 18446744073709551616}}', b'{"freeze": {"event": "sneeze"}}',
+        b'{"freeze": {"event": 1}}', b'{"freeze": {"event": "mark", "count": 0}}',
+        b'{"freeze": {"event": "mark", "count": -1}}', b'{"freeze": {"event": "mark", "count": "x"}}',
+        b'{"freeze": {"event": "mark", "disk": "nonsense"}}',
+        b'{"freeze": {"event": "mark", "disk": 0}}', b"[" * 65536, b'{"freeze":' * 6000,
+    ],
+)  # fmt: skip
+def test_nonsense_on_control_is_refused(command: bytes, shelf: Server) -> None:
+    with RawClient(shelf.socket) as client:
+        assert client.go("control")
+        client.request(CMD_WRITE, length=len(command), payload=command)
+        assert client.reply() == errno.EINVAL
+    assert not shelf.status()["frozen"]
+
+
+def test_a_command_may_be_padded(folder: Path) -> None:
+    server = Server(build(), folder, "s", [disk("d0")], recording="life")
+    control = server.line("control")
+    command = json.dumps({"freeze": {"at_seq": 0}}).encode()
+    control.wait_all([control.write(command + b" " * 200 + b"\n" * 300, 0)])
+    assert server.status()["frozen"]
+    server.kill()
+    assert [event.kind for event in load_recording(folder / "life").events] == [
+        Kind.BEGIN, Kind.FREEZE
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "configuration",
+    [
+        "", "{", "[]", '{"schema": 1}', '{"schema": 2, "disks": []}',
+        '{"schema": 1, "disks": [{"name": "d0", "size": 512, "sector": 1024}]}',
+        '{"schema": 1, "disks": [{"name": "d0", "size": 100}]}',
+        '{"schema": 1, "disks": [{"name": "d0", "size": -512}]}',
+        '{"schema": 1, "disks": [{"name": "d0", "size": 0}]}',
+        '{"schema": 1, "disks": [{"name": "", "size": 512}]}',
+        '{"schema": 1, "disks": [{"name": "marks", "size": 512}]}',
+        '{"schema": 1, "disks": [{"name": "a", "size": 512}, {"name": "a", "size": 512}]}',
+        '{"schema": 1, "disks": [{"name": "a", "size": 512, "source": {"image": "gone.raw"}}]}',
+        '{"schema": 1, "disks": [{"name": "a", "size": 512, "source": {"view": "gone.json"}}]}',
+    ],
+)  # fmt: skip
+def test_a_configuration_that_makes_no_sense_is_refused(
+    configuration: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(json, "dumps", lambda _: configuration)
+    with pytest.raises(HarnessError, match=r"error: shelf: .*(json|gone\.raw)"):
+        Server(build(), folder, "s", [])
+
+
+def test_a_recording_is_never_written_over(folder: Path) -> None:
+    Server(build(), folder, "one", [disk("d0")], recording="life").kill()
+    before = (folder / "life" / "log").read_bytes()
+    with pytest.raises(HarnessError, match="exists"):
+        Server(build(), folder, "two", [disk("d0")], recording="life")
+    assert (folder / "life" / "log").read_bytes() == before
+
+
+def test_views_that_go_round_in_a_circle_are_refused(folder: Path) -> None:
+    """A recording whose disk began as what a view of it left."""
+    Server(build(), folder, "one", [disk("d0")], recording="life").stop()
+    view = {"schema": 1, "recording": "life", "cut": 0, "disks": {"d0": {"policy": "all"}}}
+    (folder / "cut.view.json").write_text(json.dumps(view))
+    source = {"view": "../cut.view.json", "disk": "d0"}
+    configuration = {"schema": 1, "disks": [disk("d0", source=source)]}
+    (folder / "life" / "shelf.json").write_text(json.dumps(configuration))
+    with pytest.raises(HarnessError, match="views of views"):
+        Server(build(), folder, "two", [disk("d0", source={"view": "cut.view.json", "disk": "d0"})])

@@ -1,0 +1,85 @@
+"""What the random client of a sequence wants, drawn by a seed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+from suites.selftest.shelf.asks import Ask, Verb, payload
+from suites.selftest.shelf.life import LifeDisk
+from torture.shelf.events import Kind
+
+_MARK_BYTES = 16
+_VERBS = {
+    Verb.WRITE: 10, Verb.FLUSH: 4, Verb.READ: 3, Verb.ZERO: 2, Verb.TRIM: 2, Verb.MARK: 2
+}  # fmt: skip
+_SECTORS = (1, 1, 1, 2, 2, 3, 8, 9, 16, 128)
+_TRIGGERS = (
+    Kind.WRITE_SUBMIT, Kind.WRITE_SUBMIT, Kind.WRITE_COMPLETE, Kind.WRITE_COMPLETE,
+    Kind.FLUSH_SUBMIT, Kind.FLUSH_SUBMIT, Kind.FLUSH_COMPLETE, Kind.FLUSH_COMPLETE,
+    Kind.ZERO_SUBMIT, Kind.ZERO_COMPLETE, Kind.TRIM_SUBMIT, Kind.TRIM_COMPLETE, Kind.MARK,
+)  # fmt: skip
+
+
+class Client:
+    """Wants things of disks, each one different: its payloads are found nowhere else."""
+
+    def __init__(self) -> None:
+        self._number = 0
+
+    def asks(self, rng: random.Random, disks: Sequence[LifeDisk], count: int) -> list[Ask]:
+        """Some requests; half of the time all of them are for the same few sectors of one disk."""
+        place = rng.randrange(len(disks))
+        at = rng.randrange(24)
+        if rng.random() < 0.5:
+            return [self._ask(rng, disks, place, at + rng.randrange(3)) for _ in range(count)]
+        return [
+            self._ask(rng, disks, rng.randrange(len(disks)), rng.choice((rng.randrange(128), at)))
+            for _ in range(count)
+        ]
+
+    def write(self, rng: random.Random, disks: Sequence[LifeDisk], place: int) -> Ask:
+        """A write to the beginning of a disk, where it meets others."""
+        return self._on_disk(rng, Verb.WRITE, disks, place, rng.randrange(6))
+
+    def mark(self) -> Ask:
+        """A mark like no other."""
+        self._number += 1
+        mark = payload(self._number, 512)[:_MARK_BYTES]
+        return Ask(verb=Verb.MARK, length=_MARK_BYTES, payload=mark)
+
+    def _ask(self, rng: random.Random, disks: Sequence[LifeDisk], place: int, at: int) -> Ask:
+        verb = rng.choices(list(_VERBS), list(_VERBS.values()))[0]
+        if verb is Verb.FLUSH:
+            return Ask(verb=verb, disk=place)
+        if verb is Verb.MARK:
+            return self.mark()
+        return self._on_disk(rng, verb, disks, place, at)
+
+    def _on_disk(
+        self, rng: random.Random, verb: Verb, disks: Sequence[LifeDisk], place: int, at: int
+    ) -> Ask:
+        self._number += 1
+        disk = disks[place]
+        offset = at * disk.sector % disk.size
+        length = min(rng.choice(_SECTORS) * disk.sector, disk.size - offset)
+        return Ask(
+            verb=verb,
+            disk=place,
+            offset=offset,
+            length=length,
+            fua=verb is not Verb.READ and rng.random() < 0.25,
+            payload=payload(self._number, length) if verb is Verb.WRITE else b"",
+        )
+
+
+def draw_freeze(rng: random.Random, disks: Sequence[LifeDisk], seq: int) -> object:
+    """A command for `control`, that comes true soon; `seq` is about the last event."""
+    match rng.randrange(7):
+        case 0:
+            return {"after_ms": rng.randrange(6) / 2}
+        case 1 | 2 | 3:
+            return {"at_seq": max(0, seq + rng.randrange(-2, 25))}
+        case _:
+            on_disk = {"disk": rng.choice(disks).name} if rng.random() < 0.7 else {}
+            return {"event": rng.choice(_TRIGGERS).value, "count": rng.randint(1, 4)} | on_disk
