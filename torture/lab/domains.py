@@ -43,12 +43,19 @@ class IscsiSource:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class FileSource:
+    """A raw file of the host; its filesystem has to know O_DIRECT."""
+
+    path: Path
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Disk:
     """A writable disk of a guest: its place (`vdb`), its serial, and where its bytes are."""
 
     target: str
     serial: str
-    source: NbdSource | IscsiSource
+    source: NbdSource | IscsiSource | FileSource
     sector_bytes: int = 512
 
 
@@ -102,7 +109,8 @@ def disk_xml(disk: Disk) -> str:
 
 
 def _disk_element(disk: Disk) -> ET.Element:
-    element = ET.Element("disk", type="network", device="disk")
+    kind = "file" if isinstance(disk.source, FileSource) else "network"
+    element = ET.Element("disk", type=kind, device="disk")
     attributes = {"cache": "none", "discard": "unmap", "error_policy": "report"}
     _add(element, "driver", name="qemu", type="raw", **attributes)
     match disk.source:
@@ -112,6 +120,8 @@ def _disk_element(disk: Disk) -> ET.Element:
         case IscsiSource(host=host, port=port, iqn=iqn, lun=lun):
             source = _add(element, "source", protocol="iscsi", name=f"{iqn}/{lun}")
             _add(source, "host", name=host, port=str(port))
+        case FileSource(path=path):
+            _add(element, "source", file=str(path))
     _add(element, "target", dev=disk.target, bus="virtio")
     _add(element, "serial", disk.serial)
     if disk.sector_bytes != _SECTOR_BYTES_DEFAULT:

@@ -1,0 +1,37 @@
+"""How much is measured, by environment variables."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Self
+
+import pytest
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settings:
+    """What of the benchmarks can be chosen."""
+
+    rounds: int
+    """`BENCH_ROUNDS`: pairs of runs that the ratio of each speed is the median of."""
+    recording_gib: int
+    """`BENCH_RECORDING_GIB`: what is written while memory is watched; 20 for the full benchmark."""
+    view_writes: int
+    """`BENCH_VIEW_WRITES`: writes in the recording that views are opened on."""
+
+    @classmethod
+    def from_environment(cls) -> Self:
+        """The settings of this run; raises `pytest.UsageError` for values that make no sense."""
+        return cls(
+            rounds=_number("BENCH_ROUNDS", 15),
+            recording_gib=_number("BENCH_RECORDING_GIB", 1),
+            view_writes=_number("BENCH_VIEW_WRITES", 1_000_000),
+        )
+
+
+def _number(name: str, default: int) -> int:
+    text = os.environ.get(name, str(default))
+    if not text.isdecimal() or int(text) < 1:
+        raise pytest.UsageError(f"{name}={text} is no whole number from 1 on")
+    return int(text)
