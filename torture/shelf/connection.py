@@ -23,6 +23,7 @@ class Connection:
 
     def __init__(self, *, socket: Path, export: str) -> None:
         self._export = export
+        self._buffers: dict[int, nbd.Buffer] = {}
         self._handle = nbd.NBD()
         self._handle.set_export_name(export)
         try:
@@ -39,18 +40,25 @@ class Connection:
         Raises `ShelfGoneError`, `DeadlineExceeded` (a frozen shelf never answers), or `HarnessError`
         when the shelf refuses it.
         """
-        buffer = nbd.Buffer.from_bytearray(bytearray(data))
+        buffer = self._buffer(len(data))
+        buffer.to_buffer()[:] = data
         self._command(lambda: self._handle.aio_pwrite(buffer, offset), deadline_s)
 
     def read(self, length: int, offset: int = 0, *, deadline_s: float) -> bytes:
         """The bytes there; raises as `write` does."""
-        buffer = nbd.Buffer(length)
+        buffer = self._buffer(length)
         self._command(lambda: self._handle.aio_pread(buffer, offset), deadline_s)
         return bytes(buffer.to_bytearray())
 
     def close(self) -> None:
         """Go without a word, as a client that dies does."""
         del self._handle  # libnbd closes what nobody refers to any more
+
+    def _buffer(self, length: int) -> nbd.Buffer:
+        """One for each length: libnbd's Python module (1.14) never lets go of one it was given."""
+        if length not in self._buffers:
+            self._buffers[length] = nbd.Buffer.from_bytearray(bytearray(length))
+        return self._buffers[length]
 
     def _command(self, begin: Callable[[], int], deadline_s: float) -> None:
         try:
