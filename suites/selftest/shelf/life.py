@@ -112,11 +112,11 @@ class Life:
                 return
             now_s = time.monotonic()
             if progressed:
-                asked_s = now_s
+                asked_s, end = now_s, now_s + DEADLINE_S
             elif self._is_armed and now_s - asked_s > _ASK_AGAIN_S:
                 self.is_frozen = self.status()["frozen"]
                 asked_s = now_s
-            if now_s > end:
+            elif now_s > end:
                 raise DeadlineExceeded(f"no answer to {[str(ask) for ask in wanted]}")
 
     def freeze(self, command: object) -> None:
@@ -145,8 +145,11 @@ class Life:
             # messages about clients that went leave a lock of glibc's locales held, and the exit waits
             # for it for ever: with libasan and libtsan of GCC 12, never without them
             gracefully = False
+        unanswered = [reply for _, reply in self._open.values()]
         self._lines.clear()
         self._open.clear()
+        for reply in unanswered:  # nobody will, now that their connections are gone
+            reply.end()
         try:
             if gracefully:
                 self.server.stop()

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,6 +29,7 @@ _PRELOADED = {"address,undefined": ("asan", "stdc++"), "thread": ("tsan", "stdc+
 _SUPPRESSED = Path(__file__).with_name("tsan.supp")
 _REPORTS = ("ERROR: AddressSanitizer", "ERROR: LeakSanitizer", "runtime error:",
             "WARNING: ThreadSanitizer", "FATAL: ThreadSanitizer")  # fmt: skip
+_FREE_BUFFERS: defaultdict[int, list[bytearray]] = defaultdict(list)
 _NBDKIT_FELL = "raw_send_socket: Assertion"
 _POLL_MS = 5
 _SOCKETS = Path("/proc/net/unix")
@@ -234,15 +236,25 @@ class Reply:
     """What a request will have as its answer."""
 
     cookie: int
-    buffer: Any = None
+    buffer: bytearray | None = None
+    is_read: bool = False
     has_ended: bool = False
     error: str | None = None
+    read: bytes = b""
 
     def data(self) -> bytes:
         """What a read read; raises `HarnessError` when it was refused."""
         if self.error is not None:
             raise HarnessError(self.error)
-        return bytes(self.buffer.to_bytearray())
+        return self.read
+
+    def end(self) -> None:
+        """It was answered, well: its buffer is free."""
+        self.has_ended = True
+        if self.buffer is not None:
+            self.read = bytes(self.buffer) if self.is_read else b""
+            _FREE_BUFFERS[len(self.buffer)].append(self.buffer)
+            self.buffer = None
 
 
 class Line:
@@ -257,12 +269,15 @@ class Line:
         self.handle.aio_connect_unix(str(server.socket))
 
     def write(self, data: bytes, offset: int, *, fua: bool = False) -> Reply:
-        buffer = nbd.Buffer.from_bytearray(bytearray(data))
-        return Reply(self.handle.aio_pwrite(buffer, offset, flags=_fua(fua)), buffer)
+        buffer = _buffer(len(data))
+        buffer[:] = data
+        shared = nbd.Buffer.from_buffer(buffer)
+        return Reply(self.handle.aio_pwrite(shared, offset, flags=_fua(fua)), buffer)
 
     def read(self, length: int, offset: int) -> Reply:
-        buffer = nbd.Buffer(length)
-        return Reply(self.handle.aio_pread(buffer, offset), buffer)
+        buffer = _buffer(length)
+        shared = nbd.Buffer.from_buffer(buffer)
+        return Reply(self.handle.aio_pread(shared, offset), buffer, is_read=True)
 
     def zero(self, length: int, offset: int, *, fua: bool = False) -> Reply:
         return Reply(self.handle.aio_zero(length, offset, flags=_fua(fua)))
@@ -279,7 +294,8 @@ class Line:
             return True
         try:
             self.handle.poll(0)
-            reply.has_ended = bool(self.handle.aio_command_completed(reply.cookie))
+            if self.handle.aio_command_completed(reply.cookie):
+                reply.end()
         except nbd.Error as error:
             reply.has_ended, reply.error = True, str(error)
         return reply.has_ended
@@ -315,6 +331,12 @@ def poll_all(lines: Sequence[Line], timeout_ms: float) -> None:
         )
         poller.register(line.handle.aio_get_fd(), events)
     poller.poll(timeout_ms)
+
+
+def _buffer(length: int) -> bytearray:
+    """Libnbd's module for Python (1.14) never lets go of a buffer: each is used again and again."""
+    free = _FREE_BUFFERS[length]
+    return free.pop() if free else bytearray(length)
 
 
 def _fua(fua: bool) -> int:

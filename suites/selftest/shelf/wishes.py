@@ -11,7 +11,7 @@ from torture.shelf.events import Kind
 
 _MARK_BYTES = 16
 _VERBS = {
-    Verb.WRITE: 10, Verb.FLUSH: 4, Verb.READ: 3, Verb.ZERO: 2, Verb.TRIM: 2, Verb.MARK: 2
+    Verb.WRITE: 10, Verb.FLUSH: 4, Verb.READ: 3, Verb.ZERO: 3, Verb.TRIM: 3, Verb.MARK: 2
 }  # fmt: skip
 _SECTORS = (1, 1, 1, 2, 2, 3, 8, 9, 16, 128)
 _TRIGGERS = (
