@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from torture.errors import HarnessError
-from torture.lab.deadlines import truth, wait_for
+from torture.lab.deadlines import wait_for
 from torture.lab.domains import NbdSource
 from torture.lab.native import shelf_plugin
+from torture.shelf.connection import ShelfGoneError
 from torture.shelf.control import Control, FreezeOn, MarkWriter
 from torture.shelf.disks import ShelfDisk
 
@@ -89,8 +90,7 @@ class Shelf:
                 stdout=stderr,
                 stderr=stderr,
             )  # fmt: skip
-        self._wait_until_up(self._server)
-        self._control = Control(self._socket)
+        self._control = self._when_up(self._server)
 
     def _configuration(self, disks: Sequence[ShelfDisk], view: Path | None) -> dict[str, Any]:
         return {
@@ -108,14 +108,17 @@ class Shelf:
             ],
         }
 
-    def _wait_until_up(self, server: subprocess.Popen[bytes]) -> None:
-        def is_up() -> bool | None:
+    def _when_up(self, server: subprocess.Popen[bytes]) -> Control:
+        def control() -> Control | None:
             if server.poll() is not None:
                 said = self.errors.read_text(errors="replace").strip()
                 raise HarnessError(f"the shelf ended at once: {said}", hint=f"read {self.errors}")
-            return truth(self._socket.exists())
+            try:
+                return Control(self._socket) if self._socket.exists() else None
+            except ShelfGoneError:
+                return None  # nbdkit binds its socket before it listens
 
-        wait_for(is_up, what="socket of the shelf", deadline_s=_START_DEADLINE_S)
+        return wait_for(control, what="answer of the shelf", deadline_s=_START_DEADLINE_S)
 
     def freeze(self) -> int:
         """From here on nothing is accepted or acknowledged, on all disks; returns the cut's number."""
