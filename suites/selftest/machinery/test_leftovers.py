@@ -96,6 +96,11 @@ def test_killed_runs_leave_nothing_and_disturb_no_one(
 def test_a_killed_worker_costs_its_trial_and_no_more(start: Start, tmp_path: Path) -> None:
     run = start("run", "--trials", "2")
     cages = _wait_for_qemu(run, tmp_path / "run.log")
+    # libvirt asks QEMU what it can do before the first trial: a QEMU alone is no trial
+    consoles = "run/latest/trials/*/nas-1.console.log"
+    wait_for(
+        lambda: truth(list(tmp_path.glob(consoles))), what="first trial", deadline_s=_DEADLINE_S
+    )
     [worker] = children_of(run.pid)
     os.kill(worker, signal.SIGKILL)
     wait_for(lambda: truth(not commands_in(cages)), what="end of the worker's cage", deadline_s=20)
