@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torture.errors import DeadlineExceeded, HarnessError
+from torture.errors import DeadlineExceeded
 from torture.shelf.connection import Connection, ShelfGoneError
 from torture.shelf.events import Kind
 
@@ -57,10 +57,6 @@ class Control:
         """Have it freeze by itself with an event to come."""
         self._obey(trigger.as_json())
 
-    def freeze_at(self, seq: int) -> None:
-        """Have it freeze with the event of this number, or at once when it has been."""
-        self._obey({"at_seq": seq})
-
     def freeze_after(self, delay_ms: float) -> None:
         """Have it freeze by itself when this time has passed."""
         self._obey({"after_ms": delay_ms})
@@ -105,8 +101,3 @@ class MarkWriter:
             self._connection = None  # the NAS may come back, on another shelf
             return False
         return True
-
-    def must_write(self, payload: bytes) -> None:
-        """Write a mark that has to be in the log, else raise `HarnessError`."""
-        if not self.write(payload):
-            raise HarnessError("the shelf took no mark", hint="read the shelf's .err file")
