@@ -14,7 +14,8 @@ from rich.table import Table
 
 from torture.matrix.verdicts import Verdict
 from torture.record.trials import TrialRecord
-from torture.report.rates import CellSummary, Rate, summarise
+from torture.report.summary import CellSummary, summarise
+from torture.stats.rates import Rate
 
 _SHAPES = ((True, 80), (True, 38), (False, 22), (False, 16))
 """Whether promise and trials have columns and a row's rates one line; how wide a cell's name may be.

@@ -13,7 +13,7 @@ TORTURE = CHECKOUT / "torture"
 LINES_MAX = 350
 
 FLOORS = (
-    "matrix", "record", "verdict", "lab", "shelf", "nas", "client", "trial", "campaign",
+    "stats", "matrix", "record", "verdict", "lab", "shelf", "nas", "client", "trial", "campaign",
 )  # fmt: skip
 """From the ground up: a room may import from its own floor and from below."""
 
@@ -22,7 +22,7 @@ ALLOWED = {
 } | {
     "errors": frozenset[str](),
     "matrix": frozenset({"matrix"}),
-    "report": frozenset({"matrix", "record", "verdict", "report"}),
+    "report": frozenset({"errors", "stats", "matrix", "record", "verdict", "report"}),
 }
 """Room to the rooms it may import from. `report` stands beside the floors: it reads, runs nothing."""
 
@@ -30,7 +30,7 @@ MACHINERY = frozenset(
     {"ctypes", "libvirt", "libvirt_qemu", "multiprocessing", "signal", "socket", "subprocess",
      "threading"}
 )  # fmt: skip
-PURE = ("matrix", "record", "verdict")
+PURE = ("stats", "matrix", "record", "verdict")
 OUTSIDERS = frozenset({"pytest", "_pytest", "fixtures", "suites", "hypothesis"})
 """What the engine knows nothing of."""
 
@@ -107,6 +107,7 @@ def test_campaign_and_report_never_meet() -> None:
     [
         ("matrix", "from torture.errors import HarnessError"),
         ("matrix", "import torture.record.trials"),
+        ("stats", "from torture.record.trials import TrialRecord"),
         ("record", "from torture.verdict.judge import judge"),
         ("record", "from torture import lab"),
         ("record", "import subprocess"),
@@ -135,6 +136,7 @@ def test_a_trespass_is_seen(room: str, source: str) -> None:
         ("verdict", "from ..record import ledger\nfrom . import fsck"),
         ("campaign", "from torture.trial.live import run_trial"),
         ("report", "from torture.record.trials import TrialRecord"),
+        ("campaign", "from torture.stats.rates import Rate"),
     ],
 )
 def test_what_is_allowed_is_no_trespass(room: str, source: str) -> None:

@@ -15,8 +15,9 @@ from torture.matrix.cells import Cell
 from torture.matrix.promises import promise_of
 from torture.matrix.verdicts import Verdict
 from torture.record.trials import TrialRecord
-from torture.report.rates import rate_of, summarise
+from torture.report.summary import summarise
 from torture.report.table import effort_line, in_words, outcome_table
+from torture.stats.rates import rate_of
 
 SAFE = Cell.parse("iscsi-always-noslog-btrfs-nasonly")
 LOSES = Cell.parse("iscsi-disabled-noslog-btrfs-nasonly")

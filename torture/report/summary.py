@@ -1,4 +1,4 @@
-"""Rates with their exact intervals: 0 of 300 still means up to 1.2 %."""
+"""A cell's row of the table at the end of a run."""
 
 from __future__ import annotations
 
@@ -6,35 +6,9 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from scipy.stats import binomtest
-
 from torture.matrix.verdicts import Verdict
 from torture.record.trials import TrialRecord
-
-CONFIDENCE = 0.95
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Rate:
-    """`events` of `trials`, with the Clopper-Pearson interval of the rate behind it."""
-
-    events: int
-    trials: int
-    low: float
-    high: float
-
-    @property
-    def share(self) -> float:
-        """The observed rate; raises `ZeroDivisionError` on no trials."""
-        return self.events / self.trials
-
-
-def rate_of(events: int, trials: int) -> Rate:
-    """The rate with its exact two-sided 95 % interval; on no trials anything is possible."""
-    if trials == 0:
-        return Rate(events=0, trials=0, low=0.0, high=1.0)
-    interval = binomtest(events, trials).proportion_ci(CONFIDENCE, method="exact")
-    return Rate(events=events, trials=trials, low=float(interval.low), high=float(interval.high))
+from torture.stats.rates import Rate, rate_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,0 +1,1 @@
+"""Rates, intervals, comparisons and sample sizes: numbers in, numbers out. Pure."""
