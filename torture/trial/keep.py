@@ -3,37 +3,36 @@
 from __future__ import annotations
 
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 from torture.errors import HarnessError
 from torture.matrix.verdicts import Verdict
 from torture.record.evidence import RECORDINGS
 from torture.record.trials import TrialRecord
-from torture.trial.bench import Bench
 
 _INDEX = "index"
 """Made again from the log when a view is opened."""
 
 
-def keep_recordings(bench: Bench, record: TrialRecord) -> None:
-    """Pack the recordings of a trial that was not intact; the others' are removed with its scratch.
+def keep_recordings(record: TrialRecord, *, of: Path, into: Path) -> TrialRecord:
+    """Pack the shelf's directory into the trial's folder, unless the trial was intact.
 
-    Raises `HarnessError` when there is no room for them.
+    Where there is no room for them the verdict stands: the record's reasons then say that the trial
+    cannot be replayed.
     """
-    if record.verdict is Verdict.INTACT or bench.spec.replay_of:
-        return
-    file = bench.folder / RECORDINGS
+    if record.verdict is Verdict.INTACT:
+        return record
+    file = into / RECORDINGS
     try:
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-            for path in sorted(bench.shelf.directory.rglob("*")):
+            for path in sorted(of.rglob("*")):
                 if path.is_file() and path.name != _INDEX:
-                    archive.write(path, path.relative_to(bench.shelf.directory))
+                    archive.write(path, path.relative_to(of))
     except OSError as error:
         file.unlink(missing_ok=True)
-        raise HarnessError(
-            f"the recordings of {bench.spec.trial} cannot be kept: {error}",
-            hint="free some space, or set --results",
-        ) from error
+        return replace(record, reasons=(*record.reasons, f"no {RECORDINGS} was kept: {error}"))
+    return record
 
 
 def unpack_recordings(evidence: Path, into: Path) -> None:
