@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import queue
 import shutil
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from torture.campaign.crew import CrewMember
 from torture.campaign.run import Run
+from torture.campaign.stopping import Settled, Stopping
 from torture.campaign.worker import WorkerOrders
 from torture.errors import HarnessError
 from torture.lab.lab import Boot, LabSettings
@@ -22,6 +22,7 @@ from torture.matrix.promises import Promise
 from torture.matrix.verdicts import Verdict
 from torture.record.specs import TrialSpec
 from torture.record.trials import TrialRecord, append_record
+from torture.stats.sequential import Until
 from torture.trial.judged import inconclusive
 
 _TRIAL_DEADLINE_S = {Boot.WARM: 420, Boot.COLD: 900}
@@ -46,7 +47,11 @@ class WorkerState:
 
 
 class Campaign:
-    """The trials of one run. `start` returns at once; `wait_for` a cell, then read its records."""
+    """The trials of one run. `start` returns at once; `wait_for` a cell, then read its records.
+
+    With `until` a cell whose question is answered gets no more trials: those waiting are dropped,
+    those under way end and are recorded.
+    """
 
     def __init__(
         self,
@@ -57,21 +62,23 @@ class Campaign:
         keep: Keep,
         lab: LabSettings,
         scratch: Path,
+        until: Until | None = None,
     ) -> None:
         self.run = run
         self.jobs = jobs
         self._keep = keep
         self._lab = lab
         self._scratch = scratch
-        self._specs = tuple(specs)
-        self._queue: queue.SimpleQueue[TrialSpec] = queue.SimpleQueue()
+        self._waiting = deque(specs)
+        self._total = len(self._waiting)
+        self._stopping_rule = None if until is None else Stopping(until, self._waiting)
         self._changed = threading.Condition()
         self._records: list[TrialRecord] = []
-        self._left_of_cell = Counter(spec.cell for spec in self._specs)
+        self._left_of_cell = Counter(spec.cell for spec in self._waiting)
         self._crew: list[CrewMember] = []
         self._threads: list[threading.Thread] = []
         self._stopping = False
-        self._workers_left = min(jobs, len(self._specs))
+        self._workers_left = min(jobs, self._total)
         self._begun_s = self._last_record_s = time.monotonic()
         self._why: HarnessError | None = None
         self._fatal: HarnessError | None = None
@@ -79,8 +86,20 @@ class Campaign:
 
     @property
     def total(self) -> int:
-        """Trials in all."""
-        return len(self._specs)
+        """Trials in all, without those that an answered question made needless."""
+        return self._total
+
+    @property
+    def settled(self) -> dict[Cell, Settled]:
+        """The cells whose question is answered, in that order; none without a question."""
+        with self._changed:
+            return {} if self._stopping_rule is None else dict(self._stopping_rule.settled)
+
+    @property
+    def answers(self) -> str:
+        """How many cells have answered the question how; empty without a question."""
+        with self._changed:
+            return "" if self._stopping_rule is None else self._stopping_rule.in_words()
 
     @property
     def elapsed_s(self) -> float:
@@ -94,10 +113,8 @@ class Campaign:
             return tuple(self._records)
 
     def start(self) -> None:
-        """Hand every spec to the queue and start the workers."""
+        """Start the workers."""
         self._begun_s = self._last_record_s = time.monotonic()
-        for spec in self._specs:
-            self._queue.put(spec)
         for number in range(self._workers_left):
             thread = threading.Thread(
                 target=self._work, args=(number,), name=f"worker-{number}", daemon=True
@@ -106,7 +123,7 @@ class Campaign:
             thread.start()
 
     def wait_for(self, cell: Cell, *, timeout_s: float) -> bool:
-        """Wait until every trial of a cell has ended; False when the time passed first.
+        """Wait until every trial of a cell has ended or is needless; False when time passed first.
 
         Raises `HarnessError` when no worker can work at all.
         """
@@ -147,26 +164,42 @@ class Campaign:
     def _work_off(self, number: int) -> None:
         member: CrewMember | None = None
         try:
-            while not self._stopping:
-                try:
-                    spec = self._queue.get_nowait()
-                except queue.Empty:
-                    return
+            while not self._stopping and (spec := self._next()) is not None:
                 try:
                     if member is None or not member.is_running:
                         member = self._started(number)
                 except HarnessError:
-                    self._queue.put(spec)  # for a worker that can
+                    self._give_back(spec)
                     raise
                 if self._stopping:
                     return
                 record = self._one(number, member, spec)
                 if record.machinery_failed:
                     member.kill()  # the next trial gets a fresh cage
-                self._take(record)
+                self._take(spec.cell, record)
         finally:
             if member is not None:
                 member.kill()
+
+    def _next(self) -> TrialSpec | None:
+        with self._changed:
+            return self._waiting.popleft() if self._waiting else None
+
+    def _give_back(self, spec: TrialSpec) -> None:
+        """Leave a trial that was not begun to a worker that can, unless it is needless by now."""
+        with self._changed:
+            self._waiting.appendleft(spec)
+            if self._stopping_rule is not None and spec.cell in self._stopping_rule.settled:
+                self._drop_waiting(spec.cell)
+
+    def _drop_waiting(self, cell: Cell) -> None:
+        """Forget the trials of a cell that nobody has begun; the lock is held."""
+        others = deque(spec for spec in self._waiting if spec.cell != cell)
+        dropped = len(self._waiting) - len(others)
+        self._waiting = others
+        self._total -= dropped
+        self._left_of_cell[cell] -= dropped
+        self._changed.notify_all()
 
     def _started(self, number: int) -> CrewMember:
         """A new worker; a second try is worth it, a third is not."""
@@ -201,7 +234,7 @@ class Campaign:
             text = f"{error}\n  trial: {spec.trial}, evidence: {folder}"
             return inconclusive(spec, error=text, timings={})
 
-    def _take(self, record: TrialRecord) -> None:
+    def _take(self, cell: Cell, record: TrialRecord) -> None:
         if self._stopping:
             return
         with self._changed:
@@ -209,7 +242,9 @@ class Campaign:
             self._drop_evidence(record)
             self._records.append(record)
             self._last_record_s = time.monotonic()
-            self._left_of_cell[Cell.parse(record.cell)] -= 1
+            self._left_of_cell[cell] -= 1
+            if self._stopping_rule is not None and self._stopping_rule.take(cell, record):
+                self._drop_waiting(cell)
             self._changed.notify_all()
 
     def _drop_evidence(self, record: TrialRecord) -> None:

@@ -24,6 +24,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 ENVIRONMENT = CHECKOUT / ".venv"
 
 _PACKAGES_FILE = CHECKOUT / "vmimages" / "host-packages.txt"
+_SELFTEST_PACKAGES_FILE = CHECKOUT / "vmimages" / "selftest-packages.txt"
 _DEBIAN_MODULES = Path("/usr/lib/python3/dist-packages")
 _APT_DEADLINE_S = 1200
 _PIP_DEADLINE_S = 900
@@ -31,42 +32,54 @@ _PIP_DEADLINE_S = 900
 Say = Callable[[str], None]
 
 
-def provision(*, say: Say) -> bool:
+def provision(*, say: Say, for_selftest: bool = False) -> bool:
     """Set up whatever is missing; True when anything was. Raises `HarnessError` with the next step.
+
+    `for_selftest`: also what only the project's own tests need, such as a browser.
 
     One process does it while others wait, so that two starts at once do not disturb each other.
     """
     with (CHECKOUT / ".provision.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        return any([_packages(say), _environment(say), _shelf(say), _images(say)])
+        return any(
+            [
+                _packages(say, for_selftest=for_selftest),
+                _environment(say),
+                _shelf(say),
+                _images(say),
+            ]
+        )
 
 
-def wanted_packages() -> tuple[str, ...]:
+def wanted_packages(*, for_selftest: bool = False) -> tuple[str, ...]:
     """The system packages of `vmimages/host-packages.txt`; comments begin with a hash."""
-    lines = (line.split("#")[0].strip() for line in _PACKAGES_FILE.read_text().splitlines())
-    return tuple(line for line in lines if line)
+    files = [_PACKAGES_FILE, *([_SELFTEST_PACKAGES_FILE] if for_selftest else [])]
+    lines = [line for file in files for line in file.read_text().splitlines()]
+    names = (line.split("#")[0].strip() for line in lines)
+    return tuple(name for name in names if name)
 
 
-def missing_packages() -> tuple[str, ...]:
+def missing_packages(*, for_selftest: bool = False) -> tuple[str, ...]:
     """The wanted packages that dpkg does not know as installed.
 
     Raises `HarnessError` where there is no dpkg: the suite is set up by itself on Debian only.
     """
+    wanted = wanted_packages(for_selftest=for_selftest)
     query = ["dpkg-query", "--show", "--showformat", "${Package} ${db:Status-Status}\\n"]
     try:
         said = subprocess.run(
-            [*query, *wanted_packages()], capture_output=True, text=True, timeout=30, check=False
+            [*query, *wanted], capture_output=True, text=True, timeout=30, check=False
         ).stdout
     except OSError as error:
         raise HarnessError(
-            "there is no dpkg here", hint=f"install by hand: {' '.join(wanted_packages())}"
+            "there is no dpkg here", hint=f"install by hand: {' '.join(wanted)}"
         ) from error
     installed = {line.split()[0] for line in said.splitlines() if line.endswith(" installed")}
-    return tuple(package for package in wanted_packages() if package not in installed)
+    return tuple(package for package in wanted if package not in installed)
 
 
-def _packages(say: Say) -> bool:
-    missing = missing_packages()
+def _packages(say: Say, *, for_selftest: bool) -> bool:
+    missing = missing_packages(for_selftest=for_selftest)
     if not missing:
         return False
     say(f"installing system packages: {' '.join(missing)}")

@@ -15,7 +15,7 @@ from rich.table import Table
 from torture.matrix.verdicts import Verdict
 from torture.record.trials import TrialRecord
 from torture.report.summary import CellSummary, summarise
-from torture.stats.rates import Rate
+from torture.stats.rates import in_words
 
 _SHAPES = ((True, 80), (True, 38), (False, 22), (False, 16))
 """Whether promise and trials have columns and a row's rates one line; how wide a cell's name may be.
@@ -79,19 +79,6 @@ def _folded(cell: str, columns: int) -> str:
             lines.append("  ")
         lines[-1] += part
     return "\n".join(lines)
-
-
-def in_words(rate: Rate) -> str:
-    """E.g. `3/20 15 % [3.2-38 %]`; a dash where nothing was conclusive."""
-    if rate.trials == 0:
-        return "-"
-    share = f"{rate.events}/{rate.trials} {_percent(rate.share)} %"
-    return f"{share} [{_percent(rate.low)}-{_percent(rate.high)} %]"
-
-
-def _percent(share: float) -> str:
-    value = share * 100
-    return f"{value:.0f}" if value >= 10 or value == 0 else f"{value:.1f}"
 
 
 def effort_line(records: Sequence[TrialRecord], *, elapsed_s: float) -> str:

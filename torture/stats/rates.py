@@ -1,12 +1,25 @@
-"""Rates with their exact intervals: 0 of 300 still means up to 1.23 %."""
+"""Rates with their exact intervals, and how both are printed: 0 of 300 still means up to 1.23 %."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
-from scipy.stats import binomtest
+from scipy.special import betaincinv
 
 CONFIDENCE = 0.95
+
+_DIGITS = 3
+"""Significant digits of a printed bound below 10 %; from there on bounds are whole numbers."""
+
+_WHOLE_FROM_PERCENT = 10
+
+_NEARLY_ALL_PERCENT = 99.5
+"""From here on a share would be rounded to 100 %, which it is not."""
+
+_EXACT = Context(prec=1000)
+"""Holds every digit of a float."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -17,6 +30,9 @@ class Rate:
     trials: int
     low: float
     high: float
+    is_sequential: bool = False
+    """Whether the interval holds however often one looked before stopping; else for a number of
+    trials that was fixed before."""
 
     @property
     def share(self) -> float:
@@ -24,9 +40,72 @@ class Rate:
         return self.events / self.trials
 
 
-def rate_of(events: int, trials: int) -> Rate:
-    """The rate with its exact two-sided 95 % interval (Clopper-Pearson); no trials: anything is possible."""
-    if trials == 0:
-        return Rate(events=0, trials=0, low=0.0, high=1.0)
-    interval = binomtest(events, trials).proportion_ci(CONFIDENCE, method="exact")
-    return Rate(events=events, trials=trials, low=float(interval.low), high=float(interval.high))
+def rate_of(events: int, trials: int, *, confidence: float = CONFIDENCE) -> Rate:
+    """The rate with its exact two-sided interval; no trials: anything is possible.
+
+    Clopper and Pearson, Biometrika 26 (1934): it covers the true rate at least as often as it says,
+    at every rate and number of trials, as long as that number did not depend on the outcomes.
+    """
+    tail = (1 - confidence) / 2
+    low = 0.0 if events == 0 else float(betaincinv(events, trials - events + 1, tail))
+    high = 1.0 if events == trials else float(betaincinv(events + 1, trials - events, 1 - tail))
+    return Rate(events=events, trials=trials, low=low, high=high)
+
+
+def in_words(rate: Rate) -> str:
+    """E.g. `3/20 15 % [3.2-38 %]`; a dash where nothing was conclusive."""
+    if rate.trials == 0:
+        return "-"
+    share = f"{rate.events}/{rate.trials} {share_in_words(rate.share)}"
+    return f"{share} [{interval_in_words(rate)}]"
+
+
+def interval_in_words(rate: Rate) -> str:
+    """E.g. `3.2-38 %`: rounded outward, so that what is printed covers what the interval covers.
+
+    Rounding to the nearest lets bounds slip inside: of 1000 trials the printed interval would then
+    miss rates just beside 0 or 1 nearly always.
+    """
+    return f"{_outward(rate.low, ROUND_FLOOR)}-{_outward(rate.high, ROUND_CEILING)} %"
+
+
+def bound_in_words(share: float) -> str:
+    """An upper bound, e.g. `1.23 %`: rounded up, as in an interval."""
+    return f"{_outward(share, ROUND_CEILING)} %"
+
+
+def printed_bounds(rate: Rate) -> tuple[float, float]:
+    """The bounds as a reader of `interval_in_words` has them, as shares."""
+    low, high = interval_in_words(rate).removesuffix(" %").split("-")
+    return float(Decimal(low) / 100), float(Decimal(high) / 100)
+
+
+def share_in_words(share: float) -> str:
+    """E.g. `37 %`: the nearest, and never `0 %` or `100 %` for what is neither."""
+    percent = share * 100
+    decimals = 0
+    if _NEARLY_ALL_PERCENT <= percent < 100:
+        decimals = _decimals(100 - percent, 1)
+    elif 0 < percent < _WHOLE_FROM_PERCENT:
+        decimals = _decimals(percent, 2)
+    return f"{_plain(Decimal(f'{percent:.{decimals}f}'))} %"
+
+
+def _outward(share: float, rounding: str) -> str:
+    """A share as a number of percent, rounded in one direction."""
+    percent = Decimal(share).scaleb(2, _EXACT)
+    decimals = 0
+    if 0 < percent < _WHOLE_FROM_PERCENT:
+        decimals = _decimals(float(percent), _DIGITS)
+    return _plain(percent.quantize(Decimal(1).scaleb(-decimals), rounding, _EXACT))
+
+
+def _decimals(value: float, digits: int) -> int:
+    """How many decimals show so many significant digits; `value` is above 0."""
+    return max(0, digits - 1 - math.floor(math.log10(value)))
+
+
+def _plain(value: Decimal) -> str:
+    """Without an exponent, and without zeros that end a fraction."""
+    text = f"{value:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text

@@ -6,7 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from fixtures.options import read_options
 from torture.matrix.cells import Matrix, cells_of
+from torture.stats.sequential import Until
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 TEST = "suites/powercut/test_powercut.py::test_cell_keeps_its_promise"
@@ -54,3 +58,40 @@ def test_a_cell_there_is_none_of_ends_the_session_with_the_reason() -> None:
     assert done.returncode == 4
     assert "ERROR: --cell: 'optane' is a slog's class" in done.stderr
     assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_a_question_that_is_none_ends_the_session_with_an_example() -> None:
+    done = collect("--until=upper>0.01")
+    assert done.returncode == 4
+    assert "--until: ask 'upper<', not 'upper>'; say e.g. 'upper<0.01'" in done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("until", "asked", "trials"),
+    [(None, None, 1), (None, 7, 7), ("upper<0.01", None, 4 * 535), ("lower > 0.5", 12, 12)],
+)
+def test_a_question_says_how_many_trials_unless_the_user_does(
+    until: str | None,
+    asked: int | None,
+    trials: int,
+    pytestconfig: pytest.Config,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    question = None if until is None else Until.parse(until)
+    monkeypatch.setattr(pytestconfig.option, "until", question)
+    monkeypatch.setattr(pytestconfig.option, "trials", asked)
+    options = read_options(pytestconfig)
+    assert (options.trials, options.until) == (trials, question)
+    said = options.as_json()
+    assert said["trials"] == trials
+    assert said["until"] == (None if question is None else str(question))
+
+
+def test_more_trials_than_fit_into_memory_are_refused(
+    pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pytestconfig.option, "matrix", Matrix.FULL)
+    monkeypatch.setattr(pytestconfig.option, "until", Until.parse("upper<0.0001"))
+    with pytest.raises(pytest.UsageError, match="say fewer --trials, or --cell"):
+        read_options(pytestconfig)

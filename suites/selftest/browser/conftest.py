@@ -1,0 +1,70 @@
+"""A headless Chromium of the machine's own, and pages made of records."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, sync_playwright
+
+from suites.selftest.browser.seen import Open, Seen
+from torture.record.trials import TRIALS_FILE, TrialRecord, append_record
+from torture.report.build import build_report
+
+_QUIET = ("--disable-background-networking", "--disable-component-update", "--disable-sync",
+          "--no-first-run", "--disable-gpu", "--disable-quic", "--disable-dev-shm-usage")  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.fail(
+            "there is no chromium\n  next: tools/run --setup-only suites/selftest", pytrace=False
+        )
+    # Chromium's own sandbox refuses root; its pages are ours
+    sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=chromium, args=[*_QUIET, *sandbox], timeout=60_000
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(browser: Browser) -> Iterator[Open]:
+    """Opens a file, as wide as asked, with a state behind the `#`; afterwards it must have been quiet."""
+    seen: list[Seen] = []
+    contexts: list[BrowserContext] = []
+
+    def opened(file: Path, *, state: str = "", width: int = 1200, **context: Any) -> Seen:
+        contexts.append(browser.new_context(viewport={"width": width, "height": 900}, **context))
+        one = Seen(contexts[-1].new_page())
+        seen.append(one)
+        one.page.goto(file.as_uri() + state)
+        return one
+
+    yield opened
+    for context in contexts:
+        context.close()
+    for one in seen:
+        assert one.complaints == []
+        assert {url.split("#")[0] for url in one.requests} == {one.requests[0].split("#")[0]}
+
+
+@pytest.fixture(scope="session")
+def make_page(tmp_path_factory: pytest.TempPathFactory) -> Callable[[list[TrialRecord]], Path]:
+    """The page of these records."""
+
+    def made(records: list[TrialRecord]) -> Path:
+        run = tmp_path_factory.mktemp("run")
+        for record in records:
+            append_record(run / TRIALS_FILE, record)
+        return build_report([run], output=run).page
+
+    return made

@@ -1,0 +1,189 @@
+"""Made-up records that look like real ones, for the report's tests, its page and its benchmark."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from torture.matrix.axes import Fate, Slog, Sync
+from torture.matrix.cells import Cell
+from torture.matrix.promises import Promise, promise_of
+from torture.matrix.verdicts import Verdict
+from torture.record.specs import TrialSpec, draw_seed
+from torture.record.trials import TRIALS_FILE, TrialRecord
+
+BEGUN = "2026-11-21T09:10:24+0000"
+
+_SHARES = {
+    Promise.SAFE: {Verdict.INTACT: 1.0},
+    Promise.ROLLS_BACK: {Verdict.INTACT: 0.1, Verdict.ROLLED_BACK: 0.9},
+    Promise.LOSES: {
+        Verdict.INTACT: 0.5, Verdict.ROLLED_BACK: 0.05, Verdict.CORRUPTED: 0.4,
+        Verdict.UNREPAIRABLE: 0.05,
+    },
+    Promise.MAY_LOSE_POOL: {
+        Verdict.INTACT: 0.3, Verdict.REPAIRED: 0.05, Verdict.ROLLED_BACK: 0.3,
+        Verdict.CORRUPTED: 0.2, Verdict.POOL_LOST: 0.15,
+    },
+}  # fmt: skip
+"""How trials end, by what theory promises; near what is measured."""
+_INCONCLUSIVE = 0.01
+_AIMS = ("anywhere", "operation", "write", "flush")
+_POLICIES = ("all", "flushed", "subset", "torn")
+
+
+def make_records(n: int, *, cells: Sequence[Cell], seed: int) -> Iterator[TrialRecord]:
+    """So many records, dealt to the cells in turn; the same for the same arguments."""
+    for number in range(n):
+        drawn = cells[number % len(cells)]
+        index = number // len(cells)
+        own = draw_seed(run_seed=seed, cell=drawn, index=index)
+        spec = TrialSpec(cell=drawn, index=index, seed=own, load_ms=4000)
+        yield _record(spec, random.Random(own))
+
+
+def write_run(
+    folder: Path,
+    records: Iterable[TrialRecord],
+    *,
+    seed: int | None = 1,
+    begun: str = BEGUN,
+    options: dict[str, Any] | None = None,
+) -> Path:
+    """A run's folder with these records and a `run.json`, without evidence; returns the folder."""
+    folder.mkdir(parents=True)
+    document = {
+        "run": folder.name,
+        "seed": seed,
+        "options": {"trials": 12, "jobs": 2, "keep": "bad"} | (options or {}),
+        "begun": begun,
+        "versions": {"qemu": "7.2.22"},
+    }
+    (folder / "run.json").write_text(json.dumps(document))
+    with (folder / TRIALS_FILE).open("w", encoding="utf-8") as file:
+        for one in records:
+            file.write(json.dumps(_plain(one), separators=(",", ":")) + "\n")
+    return folder
+
+
+def _plain(record: TrialRecord) -> dict[str, Any]:
+    """As `as_json`, without its copies: a benchmark writes many."""
+    return {name: getattr(record, name) for name in TrialRecord.__dataclass_fields__}
+
+
+def _record(spec: TrialSpec, draw: random.Random) -> TrialRecord:
+    promise = promise_of(spec.cell)
+    timings = {
+        "set up NAS": draw.randint(4500, 7500),
+        "set up client": draw.randint(3500, 6500),
+        "load": draw.randint(2000, 5500),
+        "cut": draw.randint(20, 60),
+        "bring NAS back": draw.randint(5500, 11_000),
+        "check": draw.randint(3500, 6500),
+        "scrub": draw.randint(600, 1300),
+    }
+    if draw.random() < _INCONCLUSIVE:
+        return TrialRecord(
+            trial=spec.trial,
+            cell=spec.cell.name,
+            axes=spec.cell.axes,
+            seed=spec.seed,
+            verdict=Verdict.INCONCLUSIVE,
+            promise=promise,
+            timings={"set up NAS": timings["set up NAS"]},
+            error="nas did not answer within 120 s\n  next: read nas-1.console.log",
+            machinery_failed=True,
+        )
+    shares = _SHARES[promise]
+    (verdict,) = draw.choices(list(shares), list(shares.values()))
+    acknowledged = round(timings["load"] / 1000 * _per_s(spec.cell) * draw.uniform(0.8, 1.2))
+    lost = draw.randint(1, max(1, acknowledged // 3)) if verdict.is_loss else 0
+    rollback_ms = None
+    if verdict is Verdict.ROLLED_BACK:
+        rollback_ms = min(draw.lognormvariate(7.2, 0.9), 9_000.0)
+    lost_pool = verdict is Verdict.POOL_LOST
+    return TrialRecord(
+        trial=spec.trial,
+        cell=spec.cell.name,
+        axes=spec.cell.axes,
+        seed=spec.seed,
+        verdict=verdict,
+        promise=promise,
+        cut=_cut(spec, draw, load_ms=timings["load"], acknowledged=acknowledged),
+        acknowledged=acknowledged,
+        lost=lost,
+        verdicts={
+            "pool": Verdict.POOL_LOST if lost_pool else Verdict.INTACT,
+            "filesystem": None if lost_pool else Verdict.INTACT,
+            "data": None if lost_pool else verdict,
+        },
+        found={"missing": lost, "torn": 0, "stale": lost // 4, "foreign": 0, "torn_in_flight": 0},
+        rollback_ms=rollback_ms,
+        fsck="clean, journal replayed",
+        pool="cannot import: I/O error" if lost_pool else "ONLINE",
+        reasons=_reasons(lost, rollback_ms),
+        timings=timings,
+    )
+
+
+def _per_s(cell: Cell) -> float:
+    """Durable operations a second: what a setting costs."""
+    speed = {Sync.DISABLED: 32.0, Sync.STANDARD: 24.0, Sync.ALWAYS: 17.0}[cell.sync]
+    return (
+        speed * (0.7 if cell.slog is Slog.NONE else 1) * (1 if cell.fate is Fate.NAS_ONLY else 0.9)
+    )
+
+
+def _cut(
+    spec: TrialSpec, draw: random.Random, *, load_ms: int, acknowledged: int
+) -> dict[str, Any]:
+    events = draw.randint(1500, 4000)
+    names = ["data0"] if spec.cell.slog is Slog.NONE else ["data0", "slog0"]
+    disks = {}
+    for name in names:
+        disks[name] = {
+            "persistence": "volatile",
+            "policy": draw.choice(_POLICIES),
+            "writes": draw.randint(300, 900),
+            "in_flight": draw.randint(0, 3),
+            "unflushed": draw.randint(0, 30),
+            "survived": 0,
+            "torn": 0,
+        }
+    t_ms = round(12_000 + load_ms * draw.random(), 3)
+    return {
+        "t_ms": t_ms,
+        "took_ms": round(draw.uniform(0.5, 45), 3),
+        "plan": {
+            "after_ms": draw.uniform(500, 4000),
+            "aim": draw.choice(_AIMS),
+            "delay_ms": 0.0,
+            "count": draw.randint(0, 7),
+        },
+        "hit": True,
+        "log_seq": events,
+        "log_ms": round(t_ms - 9, 3),
+        "marks": acknowledged * 3,
+        "promised": acknowledged,
+        "view": {
+            "schema": 1,
+            "recording": "life-1",
+            "cut": events,
+            "seed": spec.seed,
+            "disks": {name: {"policy": disk["policy"]} for name, disk in disks.items()},
+        },
+        "disks": disks,
+    }
+
+
+def _reasons(lost: int, rollback_ms: float | None) -> tuple[str, ...]:
+    if not lost:
+        return ()
+    first = "f00003 of 8192 bytes: no crash explains this"
+    if rollback_ms is not None:
+        first = f"everything is as one crash {rollback_ms:.0f} ms earlier would have left it"
+    named = [f"f{number:05d} is not there (missing)" for number in range(min(lost, 10))]
+    return (first, *named, *([f"and {lost - 10} more"] if lost > 10 else []))

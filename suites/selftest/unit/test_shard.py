@@ -1,0 +1,140 @@
+"""`--shard`: every cell in exactly one shard, shards of one size, and only after all other choices."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from suites.selftest.unit.every_cell import EVERY_CELL
+from torture.campaign.draw import draw_trials
+from torture.matrix.axes import Fate
+from torture.matrix.cells import Cell, Matrix, cells_of
+from torture.matrix.shards import Shard
+
+CHECKOUT = Path(__file__).resolve().parents[3]
+TEST = "suites/powercut/test_powercut.py::test_cell_keeps_its_promise"
+DEADLINE_S = 60
+
+some_cells = st.lists(st.sampled_from(EVERY_CELL), max_size=60, unique=True)
+some_counts = st.integers(min_value=1, max_value=80)
+
+
+@given(cells=some_cells, count=some_counts)
+def test_each_cell_is_in_exactly_one_shard(cells: list[Cell], count: int) -> None:
+    shares = [shard.share_of(cells) for shard in Shard.all_of(count)]
+    assert sum(map(len, shares)) == len(cells)
+    assert frozenset().union(*shares) == set(cells)
+
+
+@given(cells=some_cells, count=some_counts)
+def test_no_shard_has_two_cells_more_than_another_nor_two_slow_ones(
+    cells: list[Cell], count: int
+) -> None:
+    shares = [shard.share_of(cells) for shard in Shard.all_of(count)]
+    for fates in (set(Fate), *({fate} for fate in Fate)):
+        sizes = [sum(one.fate in fates for one in share) for share in shares]
+        assert max(sizes) - min(sizes) <= 1
+
+
+@given(cells=some_cells, count=some_counts, random=st.randoms(use_true_random=False))
+def test_the_order_of_the_cells_does_not_matter(
+    cells: list[Cell], count: int, random: Random
+) -> None:
+    shuffled = random.sample(cells, len(cells))
+    for shard in Shard.all_of(count):
+        assert shard.share_of(shuffled + cells) == shard.share_of(cells)
+
+
+@given(count=st.integers(min_value=1, max_value=12), trials=st.integers(1, 3))
+def test_the_trials_of_the_shards_are_those_of_the_whole_run(count: int, trials: int) -> None:
+    cells = cells_of(Matrix.QUICK)
+    whole = draw_trials(cells, trials=trials, run_seed=7, load_ms=1000)
+    split = [
+        spec
+        for shard in Shard.all_of(count)
+        for spec in draw_trials(
+            sorted(shard.share_of(cells)), trials=trials, run_seed=7, load_ms=1000
+        )
+    ]
+    assert len(split) == len(whole)
+    assert set(split) == set(whole)
+
+
+@pytest.mark.parametrize("text", ["1/1", "3/12", "12/12"])
+def test_a_shard_is_read_as_it_is_written(text: str) -> None:
+    assert str(Shard.parse(text)) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["0/12", "13/12", "0/0", "-1/4", "3", "3/", "/3", "3/12/1", " 3/12", "a/b", "٣/١٢", ""]
+)
+def test_what_is_no_shard_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"shard"):
+        Shard.parse(text)
+
+
+def collect(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "suites/powercut", "--collect-only", "-q", *arguments],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+
+
+def cells_in(done: subprocess.CompletedProcess[str]) -> list[str]:
+    """The names of the cells that would be run, in order."""
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = done.stdout.splitlines()
+    return [line.removeprefix(f"{TEST}[")[:-1] for line in lines if line.startswith(TEST)]
+
+
+def test_the_shards_of_a_session_are_the_session() -> None:
+    whole = cells_in(collect())
+    shards = [cells_in(collect("--shard", f"{number}/3")) for number in (1, 2, 3)]
+    assert sorted(name for shard in shards for name in shard) == sorted(whole)
+    assert {len(shard) for shard in shards} <= {len(whole) // 3, len(whole) // 3 + 1}
+    for shard in shards:
+        assert shard == [name for name in whole if name in shard], "the order has changed"
+
+
+def test_only_what_k_and_m_have_chosen_is_dealt_out() -> None:
+    """Were all cells dealt out first, one shard would have twice as many of these as the other."""
+    chosen = ("-m", "ext4", "-k", "plp")
+    whole = cells_in(collect(*chosen))
+    halves = [cells_in(collect(*chosen, "--shard", f"{number}/2")) for number in (1, 2)]
+    assert len(whole) == 6
+    assert [len(half) for half in halves] == [3, 3]
+    assert sorted(halves[0] + halves[1]) == sorted(whole)
+
+
+def test_the_others_are_reported_as_deselected() -> None:
+    done = collect("--matrix", "quick", "--shard", "2/3")
+    assert "2/6 tests collected (4 deselected)" in done.stdout
+
+
+def test_a_shard_without_cells_ends_well_and_says_so() -> None:
+    done = collect("--matrix", "quick", "--shard", "7/7")
+    assert done.returncode == 0, done.stdout
+    assert "shard 7/7 has none of the 6 selected cells" in done.stdout
+
+
+def test_a_selection_of_nothing_is_still_a_mistake() -> None:
+    done = collect("-k", "nosuchcell", "--shard", "1/2")
+    assert done.returncode == pytest.ExitCode.NO_TESTS_COLLECTED
+
+
+@pytest.mark.parametrize("text", ["0/3", "4/3", "three"])
+def test_a_wrong_shard_ends_the_session_with_an_example(text: str) -> None:
+    done = collect("--shard", text)
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "--shard 3/12" in done.stderr
+    assert "Traceback" not in done.stdout + done.stderr

@@ -1,0 +1,247 @@
+"""The CI's files fit their schemas, pin what they use, and call only what is there and takes it."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import io
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from torture.matrix.cells import Matrix, cells_of
+from torture.night.command import night_parser
+from torture.night.plan import Plan
+
+CHECKOUT = Path(__file__).resolve().parents[3]
+GITHUB = tuple(sorted((CHECKOUT / ".github" / "workflows").glob("*.yml")))
+GITLAB = CHECKOUT / ".gitlab-ci.yml"
+DEADLINE_S = 120
+
+PINNED = re.compile(r"[\w-]+/[\w./-]+@[0-9a-f]{40}")
+VERSIONED = re.compile(r"uses:\s*\S+@[0-9a-f]{40} # v\d+\.\d+\.\d+")
+CLEVER = re.compile(r"[|;&<>`\\]|\$\(|\$\{")
+"""What makes a command a script: logic belongs in tools/."""
+VARIABLE = re.compile(r"\$(\w+)")
+PLAIN = frozenset({"apt-get", "mkdir"})
+
+SAMPLES = {
+    "matrix": "quick", "shard": "1/2", "shards": "2", "count": "2", "trials": "1", "seed": "7",
+    "ci_node_index": "1", "ci_node_total": "2",
+}  # fmt: skip
+"""Values for the variables of the commands, to try these with."""
+PLAN = Plan(cells=cells_of(Matrix.QUICK), shards=2, trials=1, seed=7)
+GITLAB_SETS = frozenset({"CI_NODE_INDEX", "CI_NODE_TOTAL", "CI_PROJECT_DIR", *PLAN.outputs()})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Command:
+    """One line that a CI's shell gets."""
+
+    line: str
+    variables: frozenset[str]
+    """That are set for it."""
+
+
+def load(path: Path) -> Any:
+    return YAML(typ="safe").load(path)
+
+
+def github_steps(workflow: Any) -> Iterator[tuple[dict[str, Any], frozenset[str]]]:
+    """Every step, and the names in its environment."""
+    for job in workflow["jobs"].values():
+        for step in job["steps"]:
+            scopes = (workflow, job, step)
+            yield step, frozenset(name for scope in scopes for name in scope.get("env", {}))
+
+
+def github_commands(workflow: Any) -> Iterator[Command]:
+    for step, variables in github_steps(workflow):
+        for line in str(step.get("run", "")).splitlines():
+            yield Command(line=line, variables=variables)
+
+
+def gitlab_jobs(pipeline: Any) -> dict[str, Any]:
+    return {
+        name: job for name, job in pipeline.items() if isinstance(job, dict) and "script" in job
+    }
+
+
+def gitlab_commands(pipeline: Any) -> Iterator[Command]:
+    variables = GITLAB_SETS | frozenset(pipeline["variables"])
+    for job in gitlab_jobs(pipeline).values():
+        for line in [*job.get("before_script", ()), *job["script"]]:
+            yield Command(line=line, variables=variables)
+
+
+def complaint_about(command: Command) -> str | None:
+    """Why a command cannot be what a CI runs; None when it can."""
+    if CLEVER.search(command.line):
+        return f"too clever, put it into tools/: {command.line}"
+    unset = set(VARIABLE.findall(command.line)) - command.variables
+    if unset:
+        return f"nobody sets {', '.join(sorted(unset))}: {command.line}"
+    line = VARIABLE.sub(lambda found: SAMPLES[found[1].lower()], command.line)
+    program, *arguments = shlex.split(line)
+    if program in PLAIN:
+        return None
+    if not program.startswith(("tools/", ".ci/")):
+        return f"neither a tool of ours nor plain: {command.line}"
+    path = CHECKOUT / program
+    if not path.is_file() or not path.stat().st_mode & 0o100:
+        return f"there is no {program} that can be started: {command.line}"
+    refusal = refusal_of(program, tuple(arguments))
+    return f"{command.line}: {refusal}" if refusal else None
+
+
+@functools.cache
+def refusal_of(program: str, arguments: tuple[str, ...]) -> str:
+    """What the tool says against its arguments; nothing is run but its own reading of them."""
+    match program, arguments:
+        case ("tools/run", ("--setup-only",)) | (".ci/run", ()):
+            return ""
+        case "tools/run", ("suites/powercut", *_):
+            done = subprocess.run(
+                [sys.executable, "-m", "pytest", "--collect-only", "-q", *arguments],
+                cwd=CHECKOUT,
+                capture_output=True,
+                text=True,
+                timeout=DEADLINE_S,
+                check=False,
+            )
+            return "" if done.returncode == 0 else done.stdout + done.stderr
+        case "tools/night", _:
+            said = io.StringIO()
+            with contextlib.redirect_stderr(said):
+                try:
+                    night_parser("").parse_args(arguments)
+                except SystemExit:
+                    return said.getvalue()
+            return ""
+    return "nobody knows how to try this"
+
+
+def complaints_of_github(path: Path) -> list[str]:
+    """What is wrong with a workflow, but for what the linters say."""
+    text, workflow = path.read_text(), load(path)
+    used = [step["uses"] for step, _ in github_steps(workflow) if "uses" in step]
+    found = [f"{one} is not pinned to a commit" for one in used if not PINNED.fullmatch(one)]
+    if len(VERSIONED.findall(text)) != len(used):
+        found.append("a pin does not say which version it is")
+    found += [
+        f"{name} may run for ever"
+        for name, job in workflow["jobs"].items()
+        if "timeout-minutes" not in job
+    ]
+    told = set(re.findall(r"steps\.plan\.outputs\.(\w+)", text))
+    found += [f"tools/night plan tells no {name}" for name in told - set(PLAN.outputs())]
+    return found + [wrong for one in github_commands(workflow) if (wrong := complaint_about(one))]
+
+
+def linted(tool: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [Path(sys.executable).with_name(tool), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+
+
+def fits_schema(name: str, *paths: Path) -> bool:
+    done = linted("check-jsonschema", "--builtin-schema", f"vendor.{name}", *paths)
+    print(done.stdout, done.stderr)
+    return done.returncode == 0
+
+
+def is_safe(*paths: Path) -> bool:
+    """Whether zizmor finds nothing of medium severity or more."""
+    done = linted("zizmor", "--offline", "--no-progress", "--min-severity=medium", *paths)
+    print(done.stdout, done.stderr)
+    assert done.returncode in (0, 11, 12, 13, 14), "zizmor itself failed"
+    return done.returncode == 0
+
+
+def test_there_are_workflows() -> None:
+    assert {path.name for path in GITHUB} >= {"nightly.yml", "pull-request.yml"}
+    for path in GITHUB:
+        assert any(one.line.startswith("tools/") for one in github_commands(load(path)))
+    assert len(list(gitlab_commands(load(GITLAB)))) >= 6
+
+
+def test_they_fit_their_schemas() -> None:
+    assert fits_schema("github-workflows", *GITHUB)
+    assert fits_schema("gitlab-ci", GITLAB)
+
+
+def test_nobody_can_take_them_over() -> None:
+    assert is_safe(*GITHUB)
+
+
+@pytest.mark.parametrize("path", GITHUB, ids=lambda path: path.stem)
+def test_github_calls_what_is_there(path: Path) -> None:
+    assert complaints_of_github(path) == []
+
+
+def test_gitlab_calls_what_is_there() -> None:
+    pipeline = load(GITLAB)
+    assert [wrong for one in gitlab_commands(pipeline) if (wrong := complaint_about(one))] == []
+    assert all("timeout" in job for job in gitlab_jobs(pipeline).values())
+
+
+def test_gitlab_plans_as_many_shards_as_it_starts() -> None:
+    jobs = gitlab_jobs(load(GITLAB))
+    planned = re.search(r"--shards (\d+)", jobs["plan"]["script"][0])
+    assert planned is not None
+    assert int(planned[1]) == jobs["cut"]["parallel"]
+
+
+BROKEN = {
+    "pin": ("actions/checkout@de0fac2e4500dabe0009e67214ff5f5447ce83dd # v6.0.2", "actions/checkout@v6"),
+    "no version": ("83dd # v6.0.2", "83dd"),
+    "no deadline": ("timeout-minutes: 180", "continue-on-error: false"),
+    "option": ('--shard "$SHARD"', '--shards "$SHARD"'),
+    "value": ("--keep bad", "--keep worst"),
+    "night's option": ("--last last-night", "--since last-night"),
+    "tool": ("tools/run --setup-only", "tools/setup"),
+    "variable": ("SHARD: ${{", "PART: ${{"),
+    "output": ("steps.plan.outputs.seed", "steps.plan.outputs.seeds"),
+    "pipe": ("tools/run --setup-only", "tools/run --setup-only | tee log"),
+    "stranger": ("tools/run --setup-only", "curl https://example.invalid"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new"), BROKEN.values(), ids=BROKEN)
+def test_a_broken_workflow_is_seen(old: str, new: str, tmp_path: Path) -> None:
+    assert complaints_of_github(broken(old, new, tmp_path))
+
+
+def test_a_wrong_key_does_not_fit_the_schema(tmp_path: Path) -> None:
+    assert not fits_schema("github-workflows", broken("runs-on:", "run-on:", tmp_path))
+
+
+def test_a_strangers_words_in_a_command_is_not_safe(tmp_path: Path) -> None:
+    assert not is_safe(broken('--shards "$SHARDS"', "--shards ${{ github.head_ref }}", tmp_path))
+
+
+def test_credentials_left_behind_are_not_safe(tmp_path: Path) -> None:
+    assert not is_safe(broken("persist-credentials: false", "fetch-depth: 1", tmp_path))
+
+
+def broken(old: str, new: str, folder: Path) -> Path:
+    """A copy of the nightly workflow with something replaced."""
+    path = folder / ".github" / "workflows" / "nightly.yml"
+    path.parent.mkdir(parents=True)
+    shutil.copy(CHECKOUT / ".github" / "workflows" / "nightly.yml", path)
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+    return path

@@ -1,0 +1,92 @@
+"""What a night runs: which cells in how many shards, how many trials of each, from which seed (pure)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import date
+
+from torture.matrix.cells import Cell
+from torture.matrix.shards import Shard
+from torture.record.specs import TrialSpec, draw_seed
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Gap:
+    """What a shard still owes."""
+
+    shard: Shard
+    missing: int
+    trials: int
+    """In all."""
+    cells: tuple[str, ...]
+    """The names of those of which a trial is missing."""
+
+    def __str__(self) -> str:
+        cells = ", ".join(self.cells)
+        if self.missing == self.trials:
+            return f"shard {self.shard} is missing: none of its {self.trials} trials came ({cells})"
+        return (
+            f"shard {self.shard} is not complete: {self.missing} of its {self.trials} trials did"
+            f" not come ({cells})"
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """A whole night. The same plan is the same trials, in however many shards."""
+
+    cells: tuple[Cell, ...]
+    shards: int
+    """As asked for; there are never more than cells."""
+    trials: int
+    """Of each cell."""
+    seed: int
+    """The run's, of every shard."""
+
+    @property
+    def all_shards(self) -> tuple[Shard, ...]:
+        """Every shard that has something to do."""
+        return Shard.all_of(min(self.shards, len(self.cells)))
+
+    def outputs(self) -> dict[str, str]:
+        """What a CI's jobs are told, by name: `shards` is a JSON list, `count` its length."""
+        shards = [str(shard) for shard in self.all_shards]
+        return {
+            "shards": json.dumps(shards, separators=(",", ":")),
+            "count": str(len(shards)),
+            "trials": str(self.trials),
+            "seed": str(self.seed),
+        }
+
+    def gaps(self, found: Iterable[str]) -> tuple[Gap, ...]:
+        """The shards of which trials are missing among those that were found, by their names."""
+        there = frozenset(found)
+        return tuple(gap for shard in self.all_shards if (gap := self._gap(shard, there)))
+
+    def strangers(self, found: Iterable[str]) -> int:
+        """How many of the trials that were found are none of this plan's."""
+        return len(frozenset(found) - {name for one in self.cells for name in self._names(one)})
+
+    def _gap(self, shard: Shard, found: frozenset[str]) -> Gap | None:
+        owed = {one: set(self._names(one)) - found for one in shard.share_of(self.cells)}
+        missing = sum(map(len, owed.values()))
+        if missing == 0:
+            return None
+        return Gap(
+            shard=shard,
+            missing=missing,
+            trials=len(owed) * self.trials,
+            cells=tuple(sorted(one.name for one, names in owed.items() if names)),
+        )
+
+    def _names(self, planned: Cell) -> Iterator[str]:
+        for index in range(self.trials):
+            seed = draw_seed(run_seed=self.seed, cell=planned, index=index)
+            yield TrialSpec(cell=planned, index=index, seed=seed, load_ms=0).trial
+
+
+def seed_of_night(day: date) -> int:
+    """Another seed each day, the same for all shards of one: 20260729."""
+    return day.year * 10_000 + day.month * 100 + day.day

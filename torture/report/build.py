@@ -1,0 +1,41 @@
+"""The report of some runs: the page, and whatever else was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from torture.report.answer import answer
+from torture.report.exports import EXPORTS, ExportFormat
+from torture.report.page import render_page
+from torture.report.store import Store
+from torture.report.whole_files import write_whole
+
+PAGE = "report.html"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Built:
+    """What was written, and what is to be said of the records."""
+
+    page: Path
+    exports: tuple[Path, ...]
+    notes: tuple[str, ...]
+    answer: tuple[str, ...]
+    """A sentence for each group of configurations."""
+
+
+def build_report(
+    runs: Sequence[Path], *, output: Path, formats: Sequence[ExportFormat] = ()
+) -> Built:
+    """Write the page and the exports of these runs, merged, into a folder; a file is whole or not there.
+
+    Raises `HarnessError` when a run is none, `OSError` when there is no room.
+    """
+    output.mkdir(parents=True, exist_ok=True)
+    with Store.open(runs) as store:
+        page = write_whole(output / PAGE, render_page(store).encode())
+        sentences = tuple(group.sentence for group in answer(store.cells()))
+        exports = [path for one in formats for path in EXPORTS[one](store, output)]
+        return Built(page=page, exports=tuple(exports), notes=store.notes, answer=sentences)

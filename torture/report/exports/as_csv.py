@@ -1,0 +1,38 @@
+"""CSV (RFC 4180, UTF-8), for spreadsheets and everything else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from torture.report.exports.tables import copy_to, queries
+from torture.report.store import Store
+
+_CONTROLS = r"[\x00-\x08\x0b-\x1f\x7f]"
+_FORMULA = r"^[=+\-@\t\r\n]"
+"""What a spreadsheet takes a text for a formula by (OWASP, CSV Injection)."""
+
+
+def export_csv(store: Store, folder: Path) -> tuple[Path, ...]:
+    """Write `trials.csv` and `cells.csv`.
+
+    A text that a spreadsheet would run as a formula gets an apostrophe before it; control characters
+    are replaced.
+    """
+    return tuple(
+        copy_to(store, _harmless(store, query), folder / f"{name}.csv", "FORMAT csv, HEADER")
+        for name, query in queries(store).items()
+    )
+
+
+def _harmless(store: Store, query: str) -> str:
+    columns = []
+    for name, kind, *_ in store.sql.execute(f"DESCRIBE {query}").fetchall():
+        if kind == "VARCHAR":
+            text = f"regexp_replace(\"{name}\", '{_CONTROLS}', chr(65533), 'g')"
+            columns.append(
+                f"CASE WHEN regexp_matches(\"{name}\", '{_FORMULA}') THEN '''' || {text} "
+                f'ELSE {text} END AS "{name}"'
+            )
+        else:
+            columns.append(f'"{name}"')
+    return f"SELECT {', '.join(columns)} FROM ({query})"

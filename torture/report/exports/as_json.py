@@ -1,0 +1,59 @@
+"""One JSON document with the figures of every cell; the trials are in `trials.jsonl` already."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from torture.matrix.verdicts import Verdict
+from torture.report.exports.tables import EXPORT_SCHEMA
+from torture.report.runs import RunInfo
+from torture.report.store import CellFigures, Store
+from torture.report.whole_files import write_whole
+from torture.stats.rates import CONFIDENCE, Rate
+
+
+def export_json(store: Store, folder: Path) -> tuple[Path, ...]:
+    """Write `report.json`."""
+    document = {
+        "export_schema": EXPORT_SCHEMA,
+        "confidence": CONFIDENCE,
+        "trials": store.trials,
+        "runs": [_run(run) for run in store.runs],
+        "notes": list(store.notes),
+        "cells": [_cell(figures) for figures in store.cells()],
+    }
+    text = json.dumps(document, indent=1, allow_nan=False) + "\n"
+    return (write_whole(folder / "report.json", text.encode()),)
+
+
+def _run(run: RunInfo) -> dict[str, Any]:
+    return {
+        "run": run.name,
+        "seed": run.seed,
+        "begun": run.begun,
+        "is_sequential": run.is_sequential,
+        "options": run.options,
+    }
+
+
+def _cell(figures: CellFigures) -> dict[str, Any]:
+    return {
+        "cell": figures.cell,
+        "axes": figures.axes,
+        "promise": figures.promise,
+        "trials": figures.trials,
+        "conclusive": figures.conclusive,
+        "verdicts": {verdict: figures.verdicts.get(verdict, 0) for verdict in Verdict},
+        "loss": _rate(figures.loss),
+        "corruption": _rate(figures.corruption),
+        "broken": figures.broken,
+        "acknowledged_per_s": figures.acknowledged_per_s,
+        "rollback_ms": None if figures.rollback_ms is None else asdict(figures.rollback_ms),
+    }
+
+
+def _rate(rate: Rate) -> dict[str, Any]:
+    return asdict(rate) | {"share": rate.share if rate.trials else None}

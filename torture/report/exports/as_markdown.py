@@ -1,0 +1,63 @@
+"""Markdown as GitHub and GitLab render it, for a job's summary: the answer first, then a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from torture.matrix.verdicts import Verdict
+from torture.report.answer import answer
+from torture.report.exports.tables import EXPORT_SCHEMA
+from torture.report.store import CellFigures, Store
+from torture.report.text import escaped
+from torture.report.whole_files import write_whole
+from torture.stats.rates import in_words
+
+
+def export_markdown(store: Store, folder: Path) -> tuple[Path, ...]:
+    """Write `report.md`."""
+    cells = store.cells()
+    parts = [
+        [f"<!-- export schema {EXPORT_SCHEMA} -->"],
+        [f"- **{group.sentence}**" for group in answer(cells)] or ["There are no trials."],
+        _table(cells),
+        [f"- {escaped(note)}" for note in store.notes],
+        [_legend(store, cells)],
+    ]
+    text = "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+    return (write_whole(folder / "report.md", text.encode()),)
+
+
+def _table(cells: tuple[CellFigures, ...]) -> list[str]:
+    if not cells:
+        return []
+    seen = [verdict for verdict in Verdict if any(one.verdicts.get(verdict) for one in cells)]
+    head = ["cell", "promise", "broken", "trials", *seen, "acknowledged loss", "corruption"]
+    marks = ["---", "---", *["---:"] * (len(head) - 2)]
+    return [_row(head), _row(marks), *(_row(_cells(one, seen)) for one in cells)]
+
+
+def _cells(figures: CellFigures, seen: list[Verdict]) -> list[str]:
+    return [
+        escaped(figures.cell),
+        escaped(figures.promise),
+        f"**{figures.broken}**" if figures.broken else "0",
+        str(figures.trials),
+        *(str(figures.verdicts.get(verdict, 0)) for verdict in seen),
+        in_words(figures.loss),
+        in_words(figures.corruption),
+    ]
+
+
+def _row(values: list[str]) -> str:
+    return f"| {' | '.join(values)} |"
+
+
+def _legend(store: Store, cells: tuple[CellFigures, ...]) -> str:
+    runs = f"{len(store.runs)} runs" if len(store.runs) > 1 else "1 run"
+    legend = (
+        f"{store.trials:,} trials of {runs}. Rates are of conclusive trials, with their exact 95 % "
+        "intervals; broken: trials that are worse than the cell's promise."
+    )
+    if any(one.loss.is_sequential for one in cells):
+        legend += " Where a run stopped when it knew enough, the intervals allow for that."
+    return legend

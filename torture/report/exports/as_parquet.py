@@ -1,0 +1,18 @@
+"""Parquet, for data frames: the same tables as in CSV, with types and with texts as they were."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from torture.report.exports.tables import EXPORT_SCHEMA, copy_to, queries
+from torture.report.store import Store
+
+_OPTIONS = f"FORMAT parquet, COMPRESSION zstd, KV_METADATA {{export_schema: '{EXPORT_SCHEMA}'}}"
+
+
+def export_parquet(store: Store, folder: Path) -> tuple[Path, ...]:
+    """Write `trials.parquet` and `cells.parquet`."""
+    return tuple(
+        copy_to(store, query, folder / f"{name}.parquet", _OPTIONS)
+        for name, query in queries(store).items()
+    )

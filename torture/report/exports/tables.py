@@ -1,0 +1,101 @@
+"""The two tables that CSV and Parquet have: a row a trial, and a row a cell."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from torture.errors import HarnessError
+from torture.matrix.cells import AXES
+from torture.matrix.verdicts import Verdict
+from torture.report.loading import fill
+from torture.report.store import CellFigures, Store
+from torture.report.whole_files import whole_file
+from torture.stats.rates import Rate
+
+EXPORT_SCHEMA = 1
+"""Of all exports: it grows when a field goes away or means something else, not when one is added."""
+
+TRIALS = "trials"
+CELLS = "cells"
+
+TRIAL_COLUMNS = (
+    "run", "trial", "cell", "index", "seed", *AXES, "axes", "promise", "broke_promise", "verdict",
+    "pool_verdict", "filesystem_verdict", "data_verdict", "acknowledged", "lost", "rollback_ms",
+    "missing", "torn", "stale", "foreign_content", "torn_in_flight", "cut_ms", "cut_aim", "load_ms",
+    "trial_ms", "fsck", "pool", "reasons", "error", "machinery_failed", "schema",
+)  # fmt: skip
+
+CELL_COLUMNS = {
+    "cell": "VARCHAR",
+    **dict.fromkeys([*AXES, "axes", "promise"], "VARCHAR"),
+    **dict.fromkeys(["trials", "conclusive"], "BIGINT"),
+    **{verdict.replace("-", "_"): "BIGINT" for verdict in Verdict},
+    **{
+        f"{rate}_{name}": kind
+        for rate in ("loss", "corruption")
+        for name, kind in {
+            "events": "BIGINT", "share": "DOUBLE", "low": "DOUBLE", "high": "DOUBLE",
+        }.items()
+    },
+    "is_sequential": "BOOLEAN",
+    "broken": "BIGINT",
+    "acknowledged_per_s": "DOUBLE",
+    **dict.fromkeys(["rollback_least_ms", "rollback_median_ms", "rollback_most_ms"], "DOUBLE"),
+    "export_schema": "BIGINT",
+}  # fmt: skip
+
+
+def queries(store: Store) -> dict[str, str]:
+    """Each table's name to the query that gives it, in a stable order."""
+    rows = [_cell_row(figures) for figures in store.cells()]
+    columns = ", ".join(f'"{name}" {kind}' for name, kind in CELL_COLUMNS.items())
+    store.sql.execute(f"CREATE OR REPLACE TEMP TABLE cell_figures ({columns})")
+    fill(store.sql, "cell_figures", CELL_COLUMNS, rows)
+    trials = ", ".join(f'"{name}"' for name in TRIAL_COLUMNS)
+    return {
+        TRIALS: f"SELECT {trials}, {EXPORT_SCHEMA} AS export_schema FROM trials "
+        'ORDER BY cell, "index" NULLS LAST, trial',
+        CELLS: "SELECT * FROM cell_figures ORDER BY cell",
+    }
+
+
+def copy_to(store: Store, query: str, path: Path, options: str) -> Path:
+    """Write what a query gives to a file, by duckdb's COPY; returns the path.
+
+    Raises `HarnessError` when it cannot be written.
+    """
+    try:
+        with whole_file(path.absolute()) as partial:
+            place = str(partial).replace("'", "''")
+            store.sql.execute(f"COPY ({query}) TO '{place}' ({options})")
+    except (duckdb.Error, OSError) as error:
+        raise HarnessError(f"{path} cannot be written: {error}", hint="df -h") from error
+    return path
+
+
+def _cell_row(figures: CellFigures) -> tuple[Any, ...]:
+    rollback = figures.rollback_ms
+    return (
+        figures.cell,
+        *(figures.axes.get(axis, "") for axis in AXES),
+        json.dumps(figures.axes),
+        figures.promise,
+        figures.trials,
+        figures.conclusive,
+        *(figures.verdicts.get(verdict, 0) for verdict in Verdict),
+        *_rate(figures.loss),
+        *_rate(figures.corruption),
+        figures.loss.is_sequential,
+        figures.broken,
+        figures.acknowledged_per_s,
+        *((rollback.least, rollback.median, rollback.most) if rollback else (None, None, None)),
+        EXPORT_SCHEMA,
+    )
+
+
+def _rate(rate: Rate) -> tuple[int, float | None, float, float]:
+    return rate.events, rate.share if rate.trials else None, rate.low, rate.high

@@ -1,0 +1,112 @@
+"""Cells in people's words: what is the same for all is said once, what differs is said of each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+from torture.matrix.axes import Disks, Fate, Filesystem, Layout, Slog, SlogClass, Sync, Transport
+from torture.stats.comparison import Comparison
+
+AXIS_TITLES = {
+    "transport": "transport",
+    "sync": "sync",
+    "slog": "SLOG",
+    "slog_class": "SLOG's speed",
+    "layout": "pool",
+    "disks": "data disks",
+    "filesystem": "filesystem",
+    "fate": "at the cut",
+}
+"""Axis to its name, in the order in which people ask; other axes come after, by their own name."""
+
+_ALWAYS_SAID = ("sync", "slog", "fate")
+"""What the question is about is said even where it is the same for all."""
+
+_WORDS: dict[str, str] = {
+    Transport.ISCSI: "iSCSI",
+    Sync.STANDARD: "sync=standard",
+    Sync.ALWAYS: "sync=always",
+    Sync.DISABLED: "sync=disabled",
+    Slog.NONE: "no SLOG",
+    Slog.PLP: "SLOG power-loss-protected",
+    Slog.VOLATILE: "SLOG with volatile cache",
+    Slog.LYING: "SLOG lies about flushes",
+    Slog.MIRROR: "SLOG mirrored, one leg dies",
+    Slog.LOST: "SLOG dies in the cut",
+    SlogClass.HDD: "SLOG on a hard disk",
+    SlogClass.SATA_SSD: "SLOG on a SATA SSD",
+    SlogClass.SAS_SSD: "SLOG on a SAS SSD",
+    SlogClass.NVME: "SLOG on NVMe",
+    SlogClass.OPTANE: "SLOG on Optane",
+    SlogClass.NVDIMM: "SLOG on an NVDIMM",
+    Layout.SINGLE: "one data disk",
+    Layout.MIRRORED: "mirrored data disks",
+    Layout.RAIDZ1: "raidz1 of three disks",
+    Disks.PLP: "data disks power-loss-protected",
+    Disks.VOLATILE: "data disks with volatile cache",
+    Disks.LYING: "data disks lie about flushes",
+    Filesystem.RAW: "no filesystem",
+    Fate.BOTH_DIE: "the VM dies too",
+    Fate.NAS_ONLY: "the VM lives on",
+}
+
+
+def choice_in_words(choice: str) -> str:
+    """E.g. `the VM lives on` for `nasonly`; a choice without words is said as it is."""
+    return _WORDS.get(choice, choice)
+
+
+def varying_axes(cells: Iterable[Mapping[str, str]]) -> tuple[str, ...]:
+    """The axes on which these cells differ, in the order of `AXIS_TITLES`; empty choices count not."""
+    choices: dict[str, set[str]] = {}
+    for axes in cells:
+        for axis, choice in axes.items():
+            if choice:
+                choices.setdefault(axis, set()).add(choice)
+    order = [*AXIS_TITLES, *sorted(set(choices) - set(AXIS_TITLES))]
+    return tuple(axis for axis in order if len(choices.get(axis, ())) > 1)
+
+
+def cell_in_words(axes: Mapping[str, str], varying: Sequence[str]) -> str:
+    """E.g. `sync=always, no SLOG, the VM dies too`: what the question is about, and what varies."""
+    said = [
+        axis
+        for axis in dict.fromkeys([*AXIS_TITLES, *axes])
+        if (axis in _ALWAYS_SAID or axis in varying) and axes.get(axis)
+    ]
+    return ", ".join(choice_in_words(axes[axis]) for axis in said)
+
+
+def common_in_words(cells: Sequence[Mapping[str, str]], varying: Sequence[str]) -> str:
+    """What holds for all cells and `cell_in_words` leaves out, e.g. `iSCSI, one data disk, btrfs`."""
+    first: dict[str, str] = {}
+    for axes in cells:
+        first |= {axis: choice for axis, choice in axes.items() if choice}
+    left_out = [
+        axis
+        for axis in dict.fromkeys([*AXIS_TITLES, *first])
+        if axis in first and axis not in varying and axis not in _ALWAYS_SAID
+    ]
+    return ", ".join(choice_in_words(first[axis]) for axis in left_out)
+
+
+def duration_in_words(milliseconds: float) -> str:
+    """E.g. `85 ms`, `0.7 s`, `5.1 s`, `12 s`: two digits; seconds from 100 ms on."""
+    if milliseconds < 99.5:
+        return f"{milliseconds:.0f} ms"
+    seconds = milliseconds / 1000
+    return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
+
+
+def difference_in_words(comparison: Comparison) -> str:
+    """In points of per cent, with its interval rounded outward, e.g. `+45 % [+12 to +71]`."""
+    if comparison.difference is None:
+        return "-"
+    low, high = math.floor(comparison.low * 100), math.ceil(comparison.high * 100)
+    points = round(comparison.difference * 100)
+    return f"{_signed(points)} % [{_signed(low)} to {_signed(high)}]"
+
+
+def _signed(points: int) -> str:
+    return f"{points:+d}" if points else "0"
