@@ -19,6 +19,8 @@ class Settings:
     """`BENCH_RECORDING_GIB`: what is written while memory is watched; 20 for the full benchmark."""
     view_writes: int
     """`BENCH_VIEW_WRITES`: writes in the recording that views are opened on."""
+    report_trials: int
+    """`BENCH_REPORT_TRIALS`: trials in the run that a report is made of."""
 
     @classmethod
     def from_environment(cls) -> Self:
@@ -27,6 +29,7 @@ class Settings:
             rounds=_number("BENCH_ROUNDS", 15),
             recording_gib=_number("BENCH_RECORDING_GIB", 1),
             view_writes=_number("BENCH_VIEW_WRITES", 1_000_000),
+            report_trials=_number("BENCH_REPORT_TRIALS", 100_000),
         )
 
 

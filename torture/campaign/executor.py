@@ -66,6 +66,7 @@ class Campaign:
     ) -> None:
         self.run = run
         self.jobs = jobs
+        self.until = until
         self._keep = keep
         self._lab = lab
         self._scratch = scratch

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from torture.matrix.verdicts import Verdict
 from torture.record.trials import TrialRecord
 from torture.stats.rates import Rate, rate_of
+from torture.stats.sequential import sequential_rate_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,15 +33,20 @@ class CellSummary:
         return self.verdicts.get(Verdict.INCONCLUSIVE, 0)
 
 
-def summarise(records: Iterable[TrialRecord]) -> tuple[CellSummary, ...]:
-    """One summary a cell, in the order in which the cells first appear by name."""
+def summarise(
+    records: Iterable[TrialRecord], *, is_sequential: bool = False
+) -> tuple[CellSummary, ...]:
+    """One summary a cell, by name. `is_sequential`: cells stopped when their question was answered."""
     by_cell: dict[str, list[TrialRecord]] = {}
     for record in records:
         by_cell.setdefault(record.cell, []).append(record)
-    return tuple(_summary(cell, by_cell[cell]) for cell in sorted(by_cell))
+    count = sequential_rate_of if is_sequential else rate_of
+    return tuple(_summary(cell, by_cell[cell], count) for cell in sorted(by_cell))
 
 
-def _summary(cell: str, records: list[TrialRecord]) -> CellSummary:
+def _summary(
+    cell: str, records: list[TrialRecord], count: Callable[[int, int], Rate]
+) -> CellSummary:
     verdicts = Counter(record.verdict for record in records)
     conclusive = [record for record in records if record.verdict is not Verdict.INCONCLUSIVE]
     return CellSummary(
@@ -48,8 +54,8 @@ def _summary(cell: str, records: list[TrialRecord]) -> CellSummary:
         promise=records[-1].promise,
         trials=len(records),
         verdicts=dict(verdicts),
-        loss=rate_of(sum(record.lost > 0 for record in conclusive), len(conclusive)),
-        corruption=rate_of(
+        loss=count(sum(record.lost > 0 for record in conclusive), len(conclusive)),
+        corruption=count(
             sum(record.verdict.is_corruption for record in conclusive), len(conclusive)
         ),
     )

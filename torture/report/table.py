@@ -24,13 +24,16 @@ The first that fits is taken. From 80 on no name is folded."""
 _PROMISE_COLUMNS = 11
 
 
-def outcome_table(records: Iterable[TrialRecord], *, width: int) -> Table:
+def outcome_table(
+    records: Iterable[TrialRecord], *, width: int, is_sequential: bool = False
+) -> Table:
     """A row a cell: its promise, trials, every verdict's count, and both rates with intervals.
 
     Verdicts that no trial had have no column: the caption names them. Where `width` columns are too
     few, a row takes several lines, then without promise and trials: the rates say of how many.
+    `is_sequential`: the cells stopped when their question was answered; intervals allow for that.
     """
-    rows = summarise(records)
+    rows = summarise(records, is_sequential=is_sequential)
     ruler = Console(file=io.StringIO(), width=sys.maxsize)
     for wide, name_columns in _SHAPES:
         table = _table(rows, wide=wide, name_columns=name_columns)
