@@ -47,11 +47,10 @@ def test_a_report_of_many_trials_is_quick_and_small(
     assert wall_s < _SECONDS_MAX
 
 
-def _timed(command: list[Path]) -> tuple[float, float, int]:
-    """Seconds on the clock and on processors, and the most memory (bytes) a command had; it must succeed."""
+def _timed(command: list[str | Path]) -> tuple[float, float, int]:
+    """Seconds on the clock and on processors, and peak memory in bytes, of a command that succeeds."""
     begun_s = time.monotonic()
-    # its output goes where the benchmark's goes: a pipe that nobody empties could stop it
-    process = subprocess.Popen([sys.executable, *command], stdout=sys.stderr.fileno())
+    process = subprocess.Popen([sys.executable, *command])
     try:
         while (ended := os.wait4(process.pid, os.WNOHANG))[0] == 0:
             assert time.monotonic() - begun_s < _DEADLINE_S, "the report does not come to an end"

@@ -78,16 +78,27 @@ class Versus:
         return "\n".join(lines) + "\n"
 
 
-def compare_cells(runs: Sequence[Path], one: str, other: str) -> Versus:
-    """Compare two cells of the same runs; raises `HarnessError` when there is no such cell or run."""
+def compare_cells(runs: Sequence[Path], one: str, other: str) -> tuple[Pair, ...]:
+    """Both rates of two cells of the same runs, from `one` to `other`; empty without trials.
+
+    Raises `HarnessError` when there is no such cell or run.
+    """
     with Store.open(runs) as store:
         cells = {figures.cell: figures for figures in store.cells()}
-        notes = store.notes
     for name in (one, other):
         if name not in cells:
             raise HarnessError(f"no trial of {name} is there", hint=f"one of: {', '.join(cells)}")
-    pairs = compared([("", cells[one], cells[other])])
-    return Versus(pairs=pairs, only_old=(), only_new=(), silent=(), notes=notes)
+    return compared([("", cells[one], cells[other])])
+
+
+def in_a_sentence(pair: Pair) -> str:
+    """What the comparison of two cells says of one rate."""
+    if pair.is_worse or pair.is_better:
+        change = "higher" if pair.is_worse else "lower"
+        return (
+            f"{pair.what}: {pair.second.cell} is {change} than {pair.first.cell}, and not by chance"
+        )
+    return f"{pair.what}: no difference that chance does not explain"
 
 
 def compare_runs(old: Sequence[Path], new: Sequence[Path]) -> Versus:

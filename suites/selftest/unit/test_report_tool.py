@@ -1,0 +1,117 @@
+"""`tools/report` as it is typed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from suites.selftest.unit.report_records import make_records, write_run
+from torture.matrix.cells import Cell, Matrix, cells_of
+from torture.record.trials import TRIALS_FILE
+
+CHECKOUT = Path(__file__).resolve().parents[3]
+QUICK = cells_of(Matrix.QUICK)
+SAFE = Cell.parse("iscsi-always-noslog-btrfs-bothdie")
+LOSES = Cell.parse("iscsi-disabled-noslog-btrfs-bothdie")
+
+
+def report(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, CHECKOUT / "tools" / "report", *arguments],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("results") / "20261121-010203-abcd"
+    return write_run(folder, make_records(120, cells=QUICK, seed=1))
+
+
+def test_the_page_lands_beside_the_run_and_the_answer_in_the_terminal(run: Path) -> None:
+    done = report(run)
+    assert done.returncode == 0, done.stderr
+    page = run / "report.html"
+    assert done.stdout.splitlines()[-1] == str(page)
+    assert "safe so far: 0 of " in done.stdout
+    text = page.read_text()
+    assert text.startswith("<!doctype html>")
+    assert "src=" not in text.replace("data-src=", "")
+    assert "@import" not in text
+
+
+def test_exports_land_where_they_are_asked_for(run: Path, tmp_path: Path) -> None:
+    done = report(run, "--output", tmp_path / "out", "--export", "csv", "--export", "junit")
+    assert done.returncode == 0, done.stderr
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert names == {"report.html", "trials.csv", "cells.csv", "junit.xml"}
+
+
+def test_a_broken_line_is_said_and_nothing_else_is_lost(run: Path, tmp_path: Path) -> None:
+    whole = (run / TRIALS_FILE).read_bytes()
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    (broken / TRIALS_FILE).write_bytes(whole[:-40])
+    done = report(run, broken, "--output", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    notes = [line for line in done.stdout.splitlines() if line.startswith("note: ")]
+    assert any("line" in note for note in notes), done.stdout
+    assert any("119" in note for note in notes), done.stdout
+    assert f"{120} power cuts" in (tmp_path / "out" / "report.html").read_text()
+
+
+@pytest.fixture(scope="module")
+def nights(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """One that is safe, and one of the same cell that loses."""
+    folder = tmp_path_factory.mktemp("nights")
+    safe = list(make_records(60, cells=[SAFE], seed=1))
+    lossy = [
+        record.__class__.from_json(
+            loss.as_json() | {"cell": SAFE.name, "axes": SAFE.axes, "trial": record.trial}
+        )
+        for record, loss in zip(safe, make_records(60, cells=[LOSES], seed=2), strict=True)
+    ]
+    return write_run(folder / "old", safe), write_run(folder / "new", lossy)
+
+
+def test_a_worsening_fails_and_an_improvement_does_not(nights: tuple[Path, Path]) -> None:
+    old, new = nights
+    worse = report("--compare", old, new)
+    assert worse.returncode == 1, worse.stderr
+    assert f"Worse, and not by chance: {SAFE.name}" in worse.stdout
+    better = report("--compare", new, old)
+    assert better.returncode == 0
+    assert "No configuration of 1 got significantly worse" in better.stdout
+    same = report("--compare", old, old)
+    assert (same.returncode, "2 rates are the same" in same.stdout) == (0, True)
+
+
+def test_two_configurations_are_compared(run: Path) -> None:
+    done = report(run, "--cells", SAFE.name, LOSES.name)
+    assert done.returncode == 0, done.stderr
+    assert f"acknowledged loss: {LOSES.name} is higher than {SAFE.name}, and not by chance" in (
+        done.stdout
+    )
+    assert "corruption: no difference that chance does not explain" in done.stdout
+    missing = report(run, "--cells", SAFE.name, "iscsi-never")
+    assert missing.returncode == 2
+    assert "no trial of iscsi-never is there" in missing.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ((), "name runs to report on"),
+        (("/nonexistent",), "no run at /nonexistent"),
+        (("a", "--compare", "b", "c"), "name runs to report on"),
+        (("--compare", "/nonexistent", "/nonexistent"), "no run at"),
+        (("a", "--export", "pdf"), "pdf"),
+    ],
+)
+def test_a_wrong_call_says_why(arguments: tuple[str, ...], why: str) -> None:
+    done = report(*arguments)
+    assert done.returncode == 2
+    assert why in done.stderr
