@@ -187,7 +187,7 @@ class Store:
         """Every cell's figures, sorted by name."""
         verdicts = ", ".join(f"count(*) FILTER (verdict = '{one}')" for one in Verdict)
         rows = self._rows(
-            "SELECT cell, arg_max(promise, place), bool_and(is_sequential), count(*), "
+            "SELECT cell, arg_max(promise, place), bool_or(is_sequential), count(*), "
             "count(*) FILTER (is_loss), count(*) FILTER (is_corruption), "
             "count(*) FILTER (broke_promise), "
             "median(acknowledged / (load_ms / 1000)) FILTER (badness >= 0 AND load_ms > 0), "
@@ -242,7 +242,7 @@ class Store:
         rows = self._rows(
             "WITH edges AS (SELECT unnest(?::DOUBLE[]) AS low_ms, unnest(?::DOUBLE[]) AS high_ms) "
             "SELECT cell, low_ms, high_ms, count(*) FROM records "
-            "ASOF JOIN edges ON records.rollback_ms >= edges.low_ms "
+            "ASOF JOIN edges ON records.rollback_ms > edges.low_ms "
             "GROUP BY cell, low_ms, high_ms ORDER BY cell, low_ms",
             [edges[:-1], edges[1:]],
         )
