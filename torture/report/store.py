@@ -242,7 +242,7 @@ class Store:
         rows = self._rows(
             "WITH edges AS (SELECT unnest(?::DOUBLE[]) AS low_ms, unnest(?::DOUBLE[]) AS high_ms) "
             "SELECT cell, low_ms, high_ms, count(*) FROM records "
-            "ASOF JOIN edges ON records.rollback_ms > edges.low_ms "
+            "ASOF JOIN edges ON records.rollback_ms >= edges.low_ms "
             "GROUP BY cell, low_ms, high_ms ORDER BY cell, low_ms",
             [edges[:-1], edges[1:]],
         )

@@ -293,3 +293,17 @@ def test_a_file_that_changed_under_the_report_is_noticed(tmp_path: Path) -> None
         (folder / TRIALS_FILE).write_text(write)
         with pytest.raises(HarnessError, match="changed while it was read"):
             store.cases(most=5)
+
+
+def test_an_inconclusive_trial_is_in_no_figure_but_its_count(tmp_path: Path) -> None:
+    good = next(one for one in RECORDS if one.verdict is Verdict.ROLLED_BACK)
+    silent = replace(
+        good, trial=good.trial[::-1], verdict=Verdict.INCONCLUSIVE, rollback_ms=1.0, acknowledged=0
+    )
+    with Store.open([write_run(tmp_path / "one", [good])]) as store:
+        (alone,), bins = store.cells(), store.rollbacks()
+    with Store.open([write_run(tmp_path / "two", [good, silent])]) as store:
+        (both,) = store.cells()
+        assert store.rollbacks() == bins
+    assert both.verdicts == {**alone.verdicts, Verdict.INCONCLUSIVE: 1}
+    assert replace(both, trials=1, verdicts=alone.verdicts) == alone
