@@ -31,6 +31,7 @@ PHONE = Frame(width_px=400, names_px=215, spare_px=36)
 _ROW_PX = 22
 
 _CONFIG: dict[str, Any] = {
+    "aria": False,  # the whole picture has a label, and the list below has every figure
     "background": "transparent",
     "font": "Arial, Liberation Sans, Helvetica, sans-serif",
     "view": {"stroke": None},

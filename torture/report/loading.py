@@ -45,6 +45,7 @@ _COLUMNS = {
     "is_loss": "BOOLEAN",
     "is_corruption": "BOOLEAN",
     "acknowledged": "BIGINT",
+    "acknowledged_before_cut": "BIGINT",
     "lost": "BIGINT",
     "rollback_ms": "DOUBLE",
     "load_ms": "BIGINT",
@@ -250,6 +251,14 @@ def _remarks_on(info: CellInfo, promise: str, record: TrialRecord) -> Iterator[R
         yield Remark.PROMISE
 
 
+def _before_cut(record: TrialRecord) -> int:
+    """Of the acknowledged operations those of the load phase: a client that lives on goes on after it."""
+    promised = record.cut.get("promised")
+    if type(promised) is int and 0 <= promised <= record.acknowledged:
+        return promised
+    return record.acknowledged
+
+
 def _row(line: Line, reading: Reading, promise: str) -> tuple[Any, ...]:
     """The values of `_COLUMNS` from the third on."""
     record = reading.record
@@ -272,6 +281,7 @@ def _row(line: Line, reading: Reading, promise: str) -> tuple[Any, ...]:
         conclusive and record.lost > 0,
         record.verdict.is_corruption,
         record.acknowledged,
+        _before_cut(record),
         record.lost,
         record.rollback_ms if conclusive else None,
         record.timings.get("load"),

@@ -71,7 +71,7 @@ class CellFigures:
     broken: int
     """Conclusive trials that are worse than promised, rolled back too far included."""
     acknowledged_per_s: float | None
-    """Durable operations a second of the load phase, the median over conclusive trials."""
+    """Durable operations a second from the load's start to the cut, the median over conclusive trials."""
     rollback_ms: Spread | None
     """Over those trials that rolled back."""
 
@@ -190,7 +190,7 @@ class Store:
             "SELECT cell, arg_max(promise, place), bool_or(is_sequential), count(*), "
             "count(*) FILTER (is_loss), count(*) FILTER (is_corruption), "
             "count(*) FILTER (broke_promise), "
-            "median(acknowledged / (load_ms / 1000)) FILTER (badness >= 0 AND load_ms > 0), "
+            "median(acknowledged_before_cut / (load_ms / 1000)) FILTER (badness >= 0 AND load_ms > 0), "
             f"min(rollback_ms), median(rollback_ms), max(rollback_ms), {verdicts} "
             "FROM records JOIN runs USING (source) GROUP BY cell ORDER BY cell"
         )

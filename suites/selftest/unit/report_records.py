@@ -167,7 +167,7 @@ def _cut(
         "log_seq": events,
         "log_ms": round(t_ms - 9, 3),
         "marks": acknowledged * 3,
-        "promised": acknowledged,
+        "promised": acknowledged if spec.cell.fate is Fate.BOTH_DIE else acknowledged // 2,
         "view": {
             "schema": 1,
             "recording": "life-1",

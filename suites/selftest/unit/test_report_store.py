@@ -53,7 +53,7 @@ def test_the_figures_are_those_of_the_table_at_a_runs_end(run: Path) -> None:
         assert figures.axes == own[0].axes
         good = [one for one in own if one.verdict is not Verdict.INCONCLUSIVE]
         assert figures.conclusive == len(good)
-        per_s = statistics.median(one.acknowledged / one.timings["load"] * 1000 for one in good)
+        per_s = statistics.median(one.cut["promised"] / one.timings["load"] * 1000 for one in good)
         assert figures.acknowledged_per_s == pytest.approx(per_s)
         back = [one.rollback_ms for one in good if one.rollback_ms is not None]
         if back:

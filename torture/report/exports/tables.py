@@ -24,9 +24,10 @@ CELLS = "cells"
 
 TRIAL_COLUMNS = (
     "run", "trial", "cell", "index", "seed", *AXES, "axes", "promise", "broke_promise", "verdict",
-    "pool_verdict", "filesystem_verdict", "data_verdict", "acknowledged", "lost", "rollback_ms",
-    "missing", "torn", "stale", "foreign_content", "torn_in_flight", "cut_ms", "cut_aim", "load_ms",
-    "trial_ms", "fsck", "pool", "reasons", "error", "machinery_failed", "schema",
+    "pool_verdict", "filesystem_verdict", "data_verdict", "acknowledged",
+    "acknowledged_before_cut", "lost", "rollback_ms", "missing", "torn", "stale", "foreign_content",
+    "torn_in_flight", "cut_ms", "cut_aim", "load_ms", "trial_ms", "fsck", "pool", "reasons", "error",
+    "machinery_failed", "schema",
 )  # fmt: skip
 
 CELL_COLUMNS = {
