@@ -46,7 +46,9 @@ def _facet(key: tuple[str, ...], cells: Sequence[CellFigures]) -> Facet:
     rows = sorted({_row(one.axes) for one in cells})
     placed = {(_row(one.axes), _column(one.axes)): one for one in cells}
     return Facet(
-        title=", ".join(choice_in_words(choice) for choice in key if choice),
+        title=", ".join(
+            choice_in_words(choice) for choice in key if choice and choice not in DEFAULTS.values()
+        ),
         columns=tuple(sync for _, sync in columns),
         rows=tuple(
             (_heading(row), tuple(placed.get((row, column)) for column in columns)) for row in rows

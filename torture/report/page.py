@@ -32,6 +32,7 @@ from torture.report.wording import (
     common_in_words,
     difference_in_words,
     duration_in_words,
+    usual_in_words,
     varying_axes,
 )
 from torture.stats.rates import bound_in_words, in_words, interval_in_words
@@ -75,6 +76,7 @@ def render_page(store: Store) -> str:
         cells=ranked,
         axes={axis: _choices(ranked, axis) for axis in varying},
         common=common_in_words(axes, varying),
+        usual=usual_in_words(varying),
         groups=groups,
         facets=facets_of(cells, varying),
         pictures=_pictures(store, ranked, varying, numbers),

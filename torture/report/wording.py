@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from torture.matrix.axes import Disks, Fate, Filesystem, Layout, Slog, SlogClass, Sync, Transport
+from torture.matrix.cells import DEFAULTS
 from torture.stats.comparison import Comparison
 
 AXIS_TITLES = {
@@ -69,11 +70,16 @@ def varying_axes(cells: Iterable[Mapping[str, str]]) -> tuple[str, ...]:
 
 
 def cell_in_words(axes: Mapping[str, str], varying: Sequence[str]) -> str:
-    """E.g. `sync=always, no SLOG, the VM dies too`: what the question is about, and what varies."""
+    """E.g. `sync=always, no SLOG, the VM dies too`: what the question is about, and what varies.
+
+    Like a cell's name it says nothing of what is usual; `usual_in_words` says that once.
+    """
     said = [
         axis
         for axis in dict.fromkeys([*AXIS_TITLES, *axes])
-        if (axis in _ALWAYS_SAID or axis in varying) and axes.get(axis)
+        if (axis in _ALWAYS_SAID or axis in varying)
+        and axes.get(axis)
+        and axes[axis] != DEFAULTS.get(axis)
     ]
     return ", ".join(choice_in_words(axes[axis]) for axis in said)
 
@@ -89,6 +95,11 @@ def common_in_words(cells: Sequence[Mapping[str, str]], varying: Sequence[str]) 
         if axis in first and axis not in varying and axis not in _ALWAYS_SAID
     ]
     return ", ".join(choice_in_words(first[axis]) for axis in left_out)
+
+
+def usual_in_words(varying: Sequence[str]) -> str:
+    """What `cell_in_words` means where it says nothing, of the axes that vary; may be empty."""
+    return ", ".join(choice_in_words(DEFAULTS[axis]) for axis in varying if axis in DEFAULTS)
 
 
 def duration_in_words(milliseconds: float) -> str:
