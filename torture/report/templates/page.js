@@ -96,6 +96,5 @@
     }
   });
   window.addEventListener("hashchange", show);
-  window.addEventListener("beforeprint", () => document.querySelectorAll(".case").forEach((one) => { one.open = true; }));
   show();
 })();
