@@ -122,7 +122,7 @@ def speed_against_loss(cells: Sequence[CellFigures], numbers: dict[str, int], fr
     base = _chart(rows).encode(
         x=altair.X(
             "speed:Q",
-            title="operations acknowledged as durable, per second of load (emulated machines)"
+            title="operations acknowledged as durable, per second of load"
             if frame is WIDE
             else "acknowledged operations per second",
             scale=altair.Scale(zero=False, nice=True, padding=16),
@@ -152,14 +152,16 @@ def speed_against_loss(cells: Sequence[CellFigures], numbers: dict[str, int], fr
 def rollback_times(bins: Sequence[RollbackBin], named: dict[str, str], frame: Frame) -> str:
     """A row a cell that went back in time: how often by how much, darker where more trials did."""
     most = max((one.trials for one in bins), default=1)
+    # the first bin begins at 0, which no logarithm has
+    lows_ms = [max(one.low_ms, one.high_ms / 10) for one in bins]
     rows = [
         {
-            "name": named[one.cell], "low": one.low_ms, "high": one.high_ms, "trials": one.trials,
-            "weight": 0.25 + 0.75 * one.trials / most, "middle": (one.low_ms * one.high_ms) ** 0.5,
+            "name": named[one.cell], "low": low_ms, "high": one.high_ms, "trials": one.trials,
+            "weight": 0.25 + 0.75 * one.trials / most, "middle": (low_ms * one.high_ms) ** 0.5,
         }
-        for one in bins
+        for one, low_ms in zip(bins, lows_ms, strict=True)
     ]  # fmt: skip
-    least_ms = min((one.low_ms for one in bins), default=1)
+    least_ms = min(lows_ms, default=1)
     most_ms = max((one.high_ms for one in bins), default=10)
     ticks = [
         tick for tick in (1, 3, 10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000)

@@ -147,6 +147,7 @@ def _pictures(
     pictures = {}
     if cells:
         pictures["verdicts"] = both(lambda named, frame: charts.verdict_shares(cells, named, frame))
+    if any(one.acknowledged_per_s for one in cells):
         pictures["speed"] = both(lambda _, frame: charts.speed_against_loss(cells, numbers, frame))
     if bins:
         pictures["rollbacks"] = both(
@@ -181,20 +182,24 @@ def _versions(store: Store) -> list[dict[str, Any]]:
 
 
 def _ran_on(document: dict[str, Any]) -> dict[str, str]:
-    packages = {
-        name: {} if not isinstance(image, dict) else image.get("packages") or {}
-        for name, image in (document.get("images") or {}).items()
-    }
-    nas, client = packages.get("nas", {}), packages.get("client", {})
+    images = _mapping(document.get("images"))
+    nas, client = (
+        _mapping(_mapping(images.get(name)).get("packages")) for name in ("nas", "client")
+    )
+    host = _mapping(document.get("host"))
     checkers = [f"{name} {client[name]}" for name in _CHECKERS if name in client]
-    host = document.get("host") or {}
     return {
         "zfs": nas.get("zfs", "?"),
         "kernel": nas.get("kernel", "?"),
         "checkers": ", ".join(checkers) or "?",
         "host": f"{host.get('cores', '?')} cores, Linux {host.get('kernel', '?')}",
-        "accelerator": (document.get("accelerator") or {}).get("kind", "?"),
+        "accelerator": _mapping(document.get("accelerator")).get("kind", "?"),
     }
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    """The value if it is what it should be: a file from elsewhere may hold anything."""
+    return value if isinstance(value, dict) else {}
 
 
 def _hash(text: str) -> str:
