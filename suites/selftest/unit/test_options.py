@@ -2,39 +2,15 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from fixtures.options import read_options
+from suites.selftest.unit.collecting import cells_in, collect
 from torture.matrix.cells import Matrix, cells_of
 from torture.stats.sequential import Until
 
-CHECKOUT = Path(__file__).resolve().parents[3]
-TEST = "suites/powercut/test_powercut.py::test_cell_keeps_its_promise"
 IN_NO_MATRIX = "iscsi-always-mirror-optane-raidz1-lyingdisks-xfs-bothdie"
 IN_QUICK = "iscsi-always-noslog-btrfs-bothdie"
-DEADLINE_S = 60
-
-
-def collect(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "suites/powercut", "--collect-only", "-q", *arguments],
-        cwd=CHECKOUT,
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE_S,
-        check=False,
-    )
-
-
-def cells_in(done: subprocess.CompletedProcess[str]) -> list[str]:
-    """The names of the cells that would be run, in order."""
-    assert done.returncode == 0, done.stdout + done.stderr
-    lines = done.stdout.splitlines()
-    return [line.removeprefix(f"{TEST}[")[:-1] for line in lines if line.startswith(TEST)]
 
 
 def test_cells_that_are_named_replace_the_matrix_each_once() -> None:

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
 from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from suites.selftest.unit.collecting import cells_in, collect
 from suites.selftest.unit.every_cell import EVERY_CELL
 from torture.campaign.draw import draw_trials
 from torture.matrix.axes import Fate
 from torture.matrix.cells import Cell, Matrix, cells_of
 from torture.matrix.shards import Shard
-
-CHECKOUT = Path(__file__).resolve().parents[3]
-TEST = "suites/powercut/test_powercut.py::test_cell_keeps_its_promise"
-DEADLINE_S = 60
 
 some_cells = st.lists(st.sampled_from(EVERY_CELL), max_size=60, unique=True)
 some_counts = st.integers(min_value=1, max_value=80)
@@ -77,24 +71,6 @@ def test_a_shard_is_read_as_it_is_written(text: str) -> None:
 def test_what_is_no_shard_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"shard"):
         Shard.parse(text)
-
-
-def collect(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "suites/powercut", "--collect-only", "-q", *arguments],
-        cwd=CHECKOUT,
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE_S,
-        check=False,
-    )
-
-
-def cells_in(done: subprocess.CompletedProcess[str]) -> list[str]:
-    """The names of the cells that would be run, in order."""
-    assert done.returncode == 0, done.stdout + done.stderr
-    lines = done.stdout.splitlines()
-    return [line.removeprefix(f"{TEST}[")[:-1] for line in lines if line.startswith(TEST)]
 
 
 def test_the_shards_of_a_session_are_the_session() -> None:
