@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -22,29 +22,38 @@ _DEADLINE_S = 400
 _LOAD_MS = 4000
 
 
+Begin = Callable[..., Campaign]
+"""Starts a campaign of one trial of each of these cells: `begin(boot, cells, run_seed=1)`."""
+
+
 @pytest.fixture(scope="module")
-def campaigns(
-    vm_scratch: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[Boot, Campaign]]:
-    """The same trials, with machines resumed and with machines booted for real, side by side."""
-    specs = draw_trials([_SAFE, _UNSAFE], trials=1, run_seed=1, load_ms=_LOAD_MS)
+def begin(vm_scratch: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Begin]:
     results = tmp_path_factory.mktemp("results")
     with ExitStack() as stack:
-        campaigns = {}
-        for boot in Boot:
+
+        def begun(boot: Boot, cells: Sequence[Cell], *, run_seed: int) -> Campaign:
             lab = LabSettings(boot=boot, warm_states=warm_directory())
-            campaigns[boot] = Campaign(
-                run=Run.begin(results=results, seed=1, lab=lab, options={}),
-                specs=specs,
+            scratch = vm_scratch / f"{boot}{run_seed}"
+            scratch.mkdir()
+            campaign = Campaign(
+                run=Run.begin(results=results, seed=run_seed, lab=lab, options={}),
+                specs=draw_trials(cells, trials=1, run_seed=run_seed, load_ms=_LOAD_MS),
                 jobs=1,
                 keep=Keep.ALL,
                 lab=lab,
-                scratch=vm_scratch / boot,
+                scratch=scratch,
             )
-            (vm_scratch / boot).mkdir()
-            stack.callback(campaigns[boot].stop)
-            campaigns[boot].start()
-        yield campaigns
+            stack.callback(campaign.stop)
+            campaign.start()
+            return campaign
+
+        yield begun
+
+
+@pytest.fixture(scope="module")
+def campaigns(begin: Begin) -> dict[Boot, Campaign]:
+    """The same trials, with machines resumed and with machines booted for real, side by side."""
+    return {boot: begin(boot, [_SAFE, _UNSAFE], run_seed=1) for boot in Boot}
 
 
 def _verdict(campaign: Campaign, cell: Cell) -> Verdict:
@@ -60,5 +69,14 @@ def test_a_safe_cell_stays_clean(campaigns: dict[Boot, Campaign], boot: Boot) ->
 
 
 @pytest.mark.parametrize("boot", list(Boot))
-def test_a_cell_that_must_lose_is_seen_to_lose(campaigns: dict[Boot, Campaign], boot: Boot) -> None:
-    assert _verdict(campaigns[boot], _UNSAFE).is_loss
+def test_a_cell_that_must_lose_is_seen_to_lose(
+    campaigns: dict[Boot, Campaign], begin: Begin, boot: Boot
+) -> None:
+    """One intact trial is allowed: a transaction group may end between the last promise and the cut.
+
+    That was seen once in 130 trials; twice in a row it is the rig that sees nothing.
+    """
+    verdict = _verdict(campaigns[boot], _UNSAFE)
+    if verdict is Verdict.INTACT:
+        verdict = _verdict(begin(boot, [_UNSAFE], run_seed=2), _UNSAFE)
+    assert verdict.is_loss

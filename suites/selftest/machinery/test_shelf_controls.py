@@ -25,7 +25,9 @@ _LYING = Cell.parse("iscsi-always-lying-btrfs-bothdie")
 _LOST = Cell.parse("iscsi-always-lost-btrfs-bothdie")
 _LEG_LOST = Cell.parse("iscsi-always-mirror-raidz1-btrfs-bothdie")
 _DEADLINE_S = 400
-_NO_FLUSH_TRIALS = 3
+_NO_FLUSH_TRIALS = 2
+_LYING_TRIALS = 2
+"""It lies about its last 700 ms only: one cut in fourteen found nothing promised in them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,6 +42,13 @@ class Played:
             assert record.error is None, record.error
         return records
 
+    def first_loss(self, cell: Cell) -> TrialRecord:
+        """The cell's first trial that lost something."""
+        records = self.records(cell)
+        lossy = [record for record in records if record.lost]
+        assert lossy, [record.verdict for record in records]
+        return min(lossy, key=lambda record: record.trial)
+
     def evidence(self, record: TrialRecord) -> Path:
         return self.campaign.run.evidence / record.trial
 
@@ -49,7 +58,7 @@ def _specs() -> list[TrialSpec]:
         return draw_trials([cell], trials=trials, run_seed=1, load_ms=4000)
 
     faulty = [replace(spec, fault=Fault.NO_CACHE_FLUSH) for spec in draw(_PLAIN, _NO_FLUSH_TRIALS)]
-    return [*faulty, *draw(_LYING, 1), *draw(_LOST, 1), *draw(_LEG_LOST, 1)]
+    return [*faulty, *draw(_LYING, _LYING_TRIALS), *draw(_LOST, 1), *draw(_LEG_LOST, 1)]
 
 
 @pytest.fixture(scope="module")
@@ -78,10 +87,9 @@ def test_a_pool_that_never_flushes_its_volatile_disks_is_seen_to_lose(played: Pl
 
 
 def test_a_lying_log_device_loses_what_was_acknowledged(played: Played) -> None:
-    [record] = played.records(_LYING)
+    record = played.first_loss(_LYING)
     assert record.verdict is Verdict.ROLLED_BACK
     assert record.cut["disks"]["slog0"]["unflushed"] > 0
-    assert record.lost > 0
 
 
 def test_a_lost_log_device_rolls_back_and_needs_its_loss_accepted(played: Played) -> None:
@@ -109,7 +117,7 @@ def test_what_was_promised_before_the_cut_is_counted_by_the_logs_numbers(played:
 def test_the_kept_file_gives_the_same_verdict_again(
     played: Played, tmp_path: Path, lossy: Cell
 ) -> None:
-    first = played.records(lossy)[0]
+    first = played.first_loss(lossy)
     again, _ = replay(played.evidence(first), results=tmp_path, live=False)
     assert again.error is None
     assert (again.verdict, again.lost, again.found, again.rollback_ms) == (
