@@ -25,7 +25,7 @@ _LYING = Cell.parse("iscsi-always-lying-btrfs-bothdie")
 _LOST = Cell.parse("iscsi-always-lost-btrfs-bothdie")
 _LEG_LOST = Cell.parse("iscsi-always-mirror-raidz1-btrfs-bothdie")
 _DEADLINE_S = 400
-_NO_FLUSH_TRIALS = 2
+_NO_FLUSH_TRIALS = 3
 _LYING_TRIALS = 2
 """It lies about its last 700 ms only: one cut in fourteen found nothing promised in them."""
 
