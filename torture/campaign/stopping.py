@@ -86,4 +86,4 @@ class _Row:
 
 
 def _happened(record: TrialRecord, counted: Counted) -> bool:
-    return record.lost > 0 if counted is Counted.LOSS else record.verdict.is_corruption
+    return record.is_loss if counted is Counted.LOSS else record.verdict.is_corruption

@@ -47,6 +47,11 @@ class TrialRecord:
     """Whether the trial did not come to its end; its evidence then says nothing."""
     schema: int = SCHEMA
 
+    @property
+    def is_loss(self) -> bool:
+        """Whether something acknowledged is not there, whatever the verdict; no if inconclusive."""
+        return self.verdict is not Verdict.INCONCLUSIVE and self.lost > 0
+
     def as_json(self) -> dict[str, Any]:
         """As plain data; `from_json` takes it back."""
         return asdict(self)

@@ -278,7 +278,7 @@ def _row(line: Line, reading: Reading, promise: str) -> tuple[Any, ...]:
         record.verdict.badness if conclusive else -1,
         promise,
         judged is not None and judged.is_broken_by(record.verdict, record.rollback_ms),
-        conclusive and record.lost > 0,
+        record.is_loss,
         record.verdict.is_corruption,
         record.acknowledged,
         _before_cut(record),

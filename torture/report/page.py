@@ -17,7 +17,6 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from torture.matrix.verdicts import Verdict
 from torture.report import charts
 from torture.report.answer import Outcome, answer, decisive, outcome_of
 from torture.report.heatmap import facets_of
@@ -112,8 +111,10 @@ def _environment(varying: Sequence[str], numbers: dict[str, int]) -> Environment
         "field": lambda axis: anchor(axis.replace("_", "-")),
     }
     environment.globals |= {
-        "Verdict": Verdict, "Outcome": Outcome, "numbers": numbers, "titles": AXIS_TITLES,
-    }  # fmt: skip
+        "Outcome": Outcome,
+        "numbers": numbers,
+        "titles": AXIS_TITLES,
+    }
     return environment
 
 

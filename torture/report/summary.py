@@ -54,7 +54,7 @@ def _summary(
         promise=records[-1].promise,
         trials=len(records),
         verdicts=dict(verdicts),
-        loss=count(sum(record.lost > 0 for record in conclusive), len(conclusive)),
+        loss=count(sum(record.is_loss for record in conclusive), len(conclusive)),
         corruption=count(
             sum(record.verdict.is_corruption for record in conclusive), len(conclusive)
         ),
