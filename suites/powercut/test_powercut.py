@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
-from torture.campaign.executor import Campaign
+from torture.campaign.campaign import Campaign
 from torture.campaign.progress import Progress
 from torture.errors import HarnessError
 from torture.matrix.cells import Cell
-from torture.matrix.promises import Promise, promise_of
-from torture.matrix.verdicts import Verdict
+from torture.matrix.guarantees import Promise, promise_of
 from torture.record.trials import TrialRecord
+from torture.verdict.words import Verdict
 
 _POLL_S = 1.0
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from torture.lab.scratch import Scratch
+from torture.host.scratch import Scratch
 
 _DEADLINE_S = 600
 

@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from torture.campaign.executor import Campaign
-from torture.matrix.verdicts import Verdict
+from torture.campaign.campaign import Campaign
+from torture.verdict.words import Verdict
 
 _PLAIN_LINE_EVERY_S = 15.0
 _STYLES = {

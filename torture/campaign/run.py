@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any, Self
 
 from torture.errors import HarnessError
-from torture.lab.accelerator import choose
-from torture.lab.commands import run_host
-from torture.lab.images import find
+from torture.evidence.folder import write_document
+from torture.files import point_link
+from torture.host.accelerator import choose
+from torture.host.commands import run_host
+from torture.host.network import choose_network
+from torture.images import find
 from torture.lab.lab import LabSettings
-from torture.lab.network.choice import choose_network
-from torture.record.evidence import write_document
 from torture.record.trials import TRIALS_FILE
 
 RUN_FILE = "run.json"
@@ -68,17 +69,10 @@ class Run:
             write_document(
                 folder, RUN_FILE, {"run": name, "seed": seed, "options": options} | describe(lab)
             )
-            _point_latest(results, name)
+            point_link(results / LATEST, name)
         except OSError as error:
             raise HarnessError(f"no run in {results}: {error}", hint="set --results") from error
         return cls(folder=folder)
-
-
-def _point_latest(results: Path, name: str) -> None:
-    link = results / f".{LATEST}-{os.getpid()}"
-    link.unlink(missing_ok=True)
-    link.symlink_to(name)
-    link.replace(results / LATEST)
 
 
 def describe(lab: LabSettings) -> dict[str, Any]:

@@ -13,10 +13,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from torture.matrix.cells import Cell
-from torture.matrix.verdicts import Verdict
 from torture.record.specs import TrialSpec
 from torture.record.trials import TrialRecord
 from torture.stats.sequential import Answer, Counted, Until
+from torture.verdict.words import Verdict
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 from torture.errors import HarnessError
-from torture.lab.domains import Accelerator
+from torture.host.accelerator import Accelerator
+from torture.host.network import NetworkKind
 from torture.lab.lab import Boot, Lab, LabSettings
-from torture.lab.network import NetworkKind
 from torture.record.specs import TrialSpec
 from torture.trial.live import run_trial
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
 from xml.etree import ElementTree as ET
+
+from torture.host.accelerator import Accelerator
 
 _QEMU_NS = "http://libvirt.org/schemas/domain/qemu/1.0"
 ET.register_namespace("qemu", _QEMU_NS)
@@ -15,13 +16,6 @@ _SECTOR_BYTES_DEFAULT = 512
 
 LEDGER_PORT = "torture.ledger"
 """Name of the virtio-serial port over which a client's acknowledgements leave it."""
-
-
-class Accelerator(StrEnum):
-    """What runs the guests' instructions."""
-
-    KVM = "kvm"
-    TCG = "tcg"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,17 +8,18 @@ from enum import StrEnum
 from pathlib import Path
 
 from torture.errors import HarnessError
-from torture.lab import accelerator
-from torture.lab.domains import Accelerator, Disk, MachineSpec
+from torture.host import accelerator
+from torture.host.accelerator import Accelerator
+from torture.host.network import NetworkKind, choose_network
+from torture.host.sandbox import PRIVATE
+from torture.images import IMAGES, GuestImage, find
+from torture.lab.domains import Disk, MachineSpec
 from torture.lab.hypervisor import connect, embedded_root
-from torture.lab.images import IMAGES, GuestImage, find
 from torture.lab.machine import Machine
-from torture.lab.namespaces import PRIVATE
-from torture.lab.network import NAS_ADDRESS, NAS_PREFIX_BITS, Network, NetworkKind
+from torture.lab.network import NAS_ADDRESS, NAS_PREFIX_BITS, Network
 from torture.lab.network.bridge import BridgeNetwork
-from torture.lab.network.choice import choose_network
 from torture.lab.network.usermode import UserModeNetwork
-from torture.lab.warm import WarmStates
+from torture.lab.saved_states import WarmStates
 
 _BOOT_DEADLINE_S = 240
 _RESUME_DEADLINE_S = 60

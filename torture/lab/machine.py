@@ -10,9 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from torture.deadlines import truth, wait_for
 from torture.errors import HarnessError
 from torture.lab.agent import Agent, Completed
-from torture.lab.deadlines import truth, wait_for
 from torture.lab.domains import Disk, MachineSpec, disk_xml, domain_xml
 
 _GONE_DEADLINE_S = 30

@@ -15,7 +15,7 @@ Reads cost nothing: a log is read only by an import, and no figure is published 
 from __future__ import annotations
 
 from torture.matrix.axes import SlogClass
-from torture.shelf.disks import Profile
+from torture.recording.disks import Profile
 
 _MB_PER_MIB = 1024 * 1024 / 1_000_000
 _MIB_OF_WRITE = 4 / 1024

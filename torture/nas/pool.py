@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from torture.matrix.axes import Disks, Layout
 from torture.matrix.cells import Cell
 from torture.nas.slog import slog_layout
-from torture.shelf.disks import Persistence, ShelfDisk
+from torture.recording.disks import Persistence, ShelfDisk
 
 POOL = "tank"
 ZVOL = f"{POOL}/vm"

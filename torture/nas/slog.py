@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from torture.matrix.axes import Slog, SlogClass
 from torture.matrix.cells import Cell
 from torture.nas.devices import profile_of
-from torture.shelf.disks import Persistence, ShelfDisk
+from torture.recording.disks import Persistence, ShelfDisk
 
 _LOG_MIB = 1024
 

@@ -12,11 +12,11 @@ from torture.night.plan import Plan
 from torture.record.trials import TRIALS_FILE, read_records
 from torture.report.build import Built, build_report
 from torture.report.exports import ExportFormat
-from torture.report.merged import write_merged
-from torture.report.runs import find_runs
-from torture.report.store import Store
-from torture.report.text import escaped
-from torture.report.versus import compare_runs
+from torture.report.figures.versus import compare_runs
+from torture.report.reading.merged import write_merged
+from torture.report.reading.runs import find_runs
+from torture.report.reading.store import Store
+from torture.report.reading.text import escaped
 
 RUN = "run"
 """The merged run's folder, beside the page."""

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from torture.matrix.verdicts import Verdict
+from torture.verdict.words import Verdict
 
 SCHEMA = 1
 TRIALS_FILE = "trials.jsonl"

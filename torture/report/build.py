@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from torture.report.answer import answer
+from torture.files import write_whole
 from torture.report.exports import EXPORTS, ExportFormat
-from torture.report.page import render_page
-from torture.report.store import Store
-from torture.report.whole_files import write_whole
+from torture.report.figures.answer import answer
+from torture.report.page.render import render_page
+from torture.report.reading.store import Store
 
 PAGE = "report.html"
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from torture.errors import DeadlineExceeded
+from torture.recording.events import Kind
 from torture.shelf.connection import Connection, ShelfGoneError
-from torture.shelf.events import Kind
 
 _STATUS_BYTES = 8192
 """Enough for the disks of a NAS; the rest of the export is padding."""

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from torture.deadlines import wait_for
 from torture.errors import HarnessError
-from torture.lab.deadlines import wait_for
+from torture.host.native import shelf_plugin
 from torture.lab.domains import NbdSource
-from torture.lab.native import shelf_plugin
+from torture.recording.disks import ShelfDisk
 from torture.shelf.connection import ShelfGoneError
 from torture.shelf.control import Control, FreezeOn, MarkWriter
-from torture.shelf.disks import ShelfDisk
 
 _MIB = 1024 * 1024
 _FREE_BYTES_MIN = 16 * _MIB

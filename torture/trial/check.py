@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from torture.client.filesystems import DEVICE, MOUNT_POINT
-from torture.client.load.ledger import guest_command, job_of
 from torture.errors import HarnessError
+from torture.evidence.folder import READBACK, READBACK_AFTER_REPAIR, Step, write_document
+from torture.filesystems import DEVICE, MOUNT_POINT
 from torture.lab.machine import Machine
-from torture.record.evidence import READBACK, READBACK_AFTER_REPAIR, Step, write_document
-from torture.trial.bench import Bench
+from torture.trial.context import Bench
 from torture.trial.setup import wait_for_client_disk
+from torture.workloads.ledger import guest_command, job_of
 
 _MOUNT_DEADLINE_S = 120
 _UMOUNT_DEADLINE_S = 60

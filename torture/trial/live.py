@@ -8,23 +8,23 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from torture.client.load.ledger import LedgerKeeper, LedgerLoad, job_of
 from torture.errors import HarnessError
+from torture.evidence.folder import LEDGER, SPEC, write_document
 from torture.lab.lab import Lab
 from torture.matrix.axes import Fate
-from torture.record.evidence import LEDGER, SPEC, write_document
+from torture.plan.cut_plan import draw_cut
 from torture.record.specs import TrialSpec
 from torture.record.trials import TrialRecord
-from torture.trial.bench import Bench
-from torture.trial.cut import draw_cut
-from torture.trial.judged import inconclusive, judged
-from torture.trial.keep import keep_recordings
-from torture.trial.look import look
+from torture.replay.stages import replay_stages
+from torture.scoring.score import inconclusive, judged
+from torture.trial.archive import keep_recordings
+from torture.trial.context import Bench
+from torture.trial.cut import strike, wait_for_moment
+from torture.trial.inspect import look
 from torture.trial.proof import prove
 from torture.trial.recovery import bring_nas_back, live_on, wait_until_idle
-from torture.trial.replay import replay_stages
 from torture.trial.setup import make_filesystem, plant, set_up_client, set_up_nas, settle
-from torture.trial.strike import strike, wait_for_moment
+from torture.workloads.ledger import LedgerKeeper, LedgerLoad, job_of
 
 
 def run_trial(

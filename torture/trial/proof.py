@@ -5,15 +5,15 @@ A chain that drops flushes would find every setting unsafe, one without caches e
 
 from __future__ import annotations
 
-from torture.client.filesystems import DEVICE
 from torture.errors import HarnessError
+from torture.evidence.folder import PROOF, write_document
+from torture.filesystems import DEVICE
 from torture.lab.machine import Machine
 from torture.matrix.axes import Sync
 from torture.nas import pool
 from torture.nas.slog import slog_layout
-from torture.record.evidence import PROOF, write_document
-from torture.shelf.events import LOG, RECORD_BYTES, Kind, parse_event
-from torture.trial.bench import Bench
+from torture.recording.events import LOG, RECORD_BYTES, Kind, parse_event
+from torture.trial.context import Bench
 
 _DEADLINE_S = 60
 _FLUSHED_WRITE = f"dd if=/dev/urandom of={DEVICE} bs=4096 count=1 conv=fsync status=none"

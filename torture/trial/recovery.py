@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from torture.client.filesystems import MOUNT_POINT
-from torture.client.load.ledger import LedgerLoad
 from torture.errors import DeadlineExceeded, HarnessError
+from torture.evidence.folder import Step
+from torture.filesystems import MOUNT_POINT
 from torture.lab.machine import Machine
 from torture.nas import pool
-from torture.record.evidence import Step
-from torture.trial.bench import Bench
+from torture.trial.context import Bench
 from torture.trial.setup import publish, run_script, wait_for_disks
+from torture.workloads.ledger import LedgerLoad
 
 _DISKS_DEADLINE_S = 40
 _IMPORT_DEADLINE_S = 120

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from torture.client.filesystems import DEVICE, MOUNT_POINT
-from torture.client.load.ledger import LOAD_DIRECTORY
+from torture.filesystems import DEVICE, MOUNT_POINT
 from torture.lab.machine import Machine
 from torture.nas import pool
 from torture.record.specs import Fault
-from torture.shelf.disks import ShelfDisk
-from torture.trial.bench import Bench
+from torture.recording.disks import ShelfDisk
+from torture.trial.context import Bench
+from torture.workloads.ledger import LOAD_DIRECTORY
 
 _DISKS_DEADLINE_S = 40
 _SCRIPT_DEADLINE_S = 60

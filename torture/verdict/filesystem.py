@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from torture.evidence.folder import Evidence, Step, ToolOutput
 from torture.matrix.axes import Filesystem
-from torture.matrix.verdicts import Verdict
-from torture.record.evidence import Evidence, Step, ToolOutput
 from torture.verdict.btrfs import parse_btrfs_check
 from torture.verdict.e2fsck import parse_e2fsck
 from torture.verdict.fsck import FsckResult
 from torture.verdict.mount import parse_mount, read_kernel_log
 from torture.verdict.unreadable import UnreadableError
+from torture.verdict.words import Verdict
 from torture.verdict.xfs import parse_xfs_repair
 
 _CHECKERS: dict[Filesystem, Callable[[ToolOutput], FsckResult]] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from torture.record.evidence import ToolOutput
+from torture.evidence.folder import ToolOutput
 from torture.verdict.unreadable import UnreadableError
 
 _CRASH_SIGNALS = (4, 6, 7, 8, 11)

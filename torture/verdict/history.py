@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 
-from torture.record.ledger import Begin, Done, Failed, Ledger, OperationKind
+from torture.evidence.ledger import Begin, Done, Failed, Ledger, OperationKind
 from torture.verdict.moments import Window
 from torture.verdict.unreadable import UnreadableError
 

@@ -11,17 +11,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from torture.evidence.folder import Evidence, Step
+from torture.evidence.ledger import Hello
 from torture.matrix.axes import Filesystem
 from torture.matrix.cells import Cell
-from torture.matrix.verdicts import Verdict, worst
-from torture.record.evidence import Evidence, Step
-from torture.record.ledger import Hello
 from torture.verdict.filesystem import FilesystemFinding, judge_filesystem
 from torture.verdict.mount import read_kernel_log
 from torture.verdict.oracle import Findings, consult
 from torture.verdict.pool import judge_pool
 from torture.verdict.readback import parse_readback
 from torture.verdict.unreadable import UnreadableError
+from torture.verdict.words import Verdict, worst
 
 _COMPLAINTS_MAX = 3
 _Answer = TypeVar("_Answer")

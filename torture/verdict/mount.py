@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from torture.record.evidence import ToolOutput
+from torture.evidence.folder import ToolOutput
 from torture.verdict.fsck import (
     exit_code_of,
     first_whole_line,

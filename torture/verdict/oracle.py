@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from torture.matrix.verdicts import Verdict
-from torture.record.ledger import Done, Ledger
+from torture.evidence.ledger import Done, Ledger
 from torture.verdict.contents import (
     BlockFinding,
     Damage,
@@ -26,6 +25,7 @@ from torture.verdict.history import History, Incarnation, Name, build_history, p
 from torture.verdict.moments import Tally, Window, union
 from torture.verdict.readback import SECTORS, FileSeen, Readback
 from torture.verdict.unreadable import UnreadableError
+from torture.verdict.words import Verdict
 
 _ENOENT = 2
 _REASONS_MAX = 12

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from torture.matrix.verdicts import Verdict
-from torture.record.evidence import Evidence, Step, ToolOutput
+from torture.evidence.folder import Evidence, Step, ToolOutput
 from torture.verdict.unreadable import UnreadableError
+from torture.verdict.words import Verdict
 from torture.verdict.zpool import (
     PoolStatus,
     parse_import,

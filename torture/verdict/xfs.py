@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from torture.record.evidence import ToolOutput
+from torture.evidence.folder import ToolOutput
 from torture.verdict.fsck import (
     FsckResult,
     exit_code_of,

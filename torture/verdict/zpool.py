@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from torture.record.evidence import ToolOutput
+from torture.evidence.folder import ToolOutput
 from torture.verdict.fsck import (
     exit_code_of,
     first_whole_line,

@@ -14,8 +14,8 @@ import pytest
 from suites.selftest.browser.seen import Open
 from suites.selftest.unit.report_records import make_records
 from torture.matrix.cells import Matrix, cells_of
-from torture.matrix.verdicts import Verdict
 from torture.record.trials import TrialRecord
+from torture.verdict.words import Verdict
 
 CELLS = sorted(one.name for one in cells_of(Matrix.DEFAULT))[:12]
 PHONE_PX = 375

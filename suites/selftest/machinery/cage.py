@@ -9,11 +9,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from torture.checkout import CHECKOUT
+from torture.host.sandbox import caged
 from torture.lab.lab import Lab, LabSettings
-from torture.lab.namespaces import caged
-from torture.lab.warm import warm_directory
-
-CHECKOUT = Path(__file__).resolve().parents[3]
+from torture.lab.saved_states import warm_directory
 
 
 def in_cage(scene: str, *, scratch: Path, deadline_s: float) -> Any:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-CHECKOUT = Path(__file__).resolve().parents[3]
+from torture.checkout import CHECKOUT
 
 
 def children_of(pid: int) -> list[int]:

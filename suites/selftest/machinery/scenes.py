@@ -11,26 +11,26 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+from torture.deadlines import truth, wait_for
 from torture.errors import HarnessError
-from torture.lab.commands import run_host
-from torture.lab.deadlines import truth, wait_for
+from torture.evidence.folder import PROOF
+from torture.host.commands import run_host
 from torture.lab.domains import Disk
 from torture.lab.lab import Lab
 from torture.lab.machine import Machine
 from torture.matrix.cells import Matrix, cells_of
 from torture.nas.pool import wait_for_path_script
-from torture.record.evidence import PROOF
+from torture.plan.survivors import everything
 from torture.record.specs import Fault, TrialSpec
-from torture.shelf.disks import ShelfDisk
-from torture.shelf.events import Kind, load_recording
-from torture.shelf.model import tally
+from torture.recording.disks import ShelfDisk
+from torture.recording.events import Kind, load_recording
+from torture.recording.model import tally
+from torture.recording.views import DiskView, Policy, write_view
 from torture.shelf.server import Shelf
-from torture.shelf.views import DiskView, Policy, write_view
 from torture.trial import recovery
-from torture.trial.bench import Bench
+from torture.trial.context import Bench
 from torture.trial.proof import prove
 from torture.trial.setup import plant, set_up_client, set_up_nas
-from torture.trial.survivors import everything
 
 _DISK = ShelfDisk(serial="data0", size_mib=64)
 _DEVICE = "/dev/vdb"

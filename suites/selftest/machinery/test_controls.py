@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from torture.campaign.draw import draw_trials
-from torture.campaign.executor import Campaign, Keep
+from torture.campaign.campaign import Campaign, Keep
 from torture.campaign.run import Run
 from torture.lab.lab import Boot, LabSettings
-from torture.lab.warm import warm_directory
+from torture.lab.saved_states import warm_directory
 from torture.matrix.cells import Cell
-from torture.matrix.verdicts import Verdict
+from torture.plan.trials import draw_trials
+from torture.verdict.words import Verdict
 
 _SAFE = Cell.parse("iscsi-always-noslog-btrfs-nasonly")
 _UNSAFE = Cell.parse("iscsi-disabled-noslog-btrfs-nasonly")

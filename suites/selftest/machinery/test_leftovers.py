@@ -12,10 +12,10 @@ import pytest
 
 from suites.selftest.machinery.processes import cages_of, children_of, commands_in, start_run
 from torture.campaign.run import Run
-from torture.lab.deadlines import truth, wait_for
-from torture.lab.scratch import Scratch
-from torture.matrix.verdicts import Verdict
+from torture.deadlines import truth, wait_for
+from torture.host.scratch import Scratch
 from torture.record.trials import TRIALS_FILE, TrialRecord, read_records
+from torture.verdict.words import Verdict
 
 _CELL = "iscsi-always-noslog-btrfs-bothdie"
 _DEADLINE_S = 120

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from suites.selftest.machinery.processes import CHECKOUT
+from torture.checkout import CHECKOUT
 
 _CELL = "iscsi-always-noslog-btrfs-bothdie"
 _DEADLINE_S = 90
@@ -19,7 +19,7 @@ _OWN_MOUNTS = ("unshare", "--mount", "--user", "--map-root-user")
 @pytest.fixture(scope="module", autouse=True)
 def cages_can_be_nested() -> None:
     """Skip where a container's /proc forbids a cage within a namespace: all would fail alike."""
-    probe = "from torture.lab.namespaces import cage_refusal; print(cage_refusal())"
+    probe = "from torture.host.sandbox import cage_refusal; print(cage_refusal())"
     said = subprocess.run(
         [*_OWN_MOUNTS, sys.executable, "-c", probe],
         cwd=CHECKOUT,

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from torture.campaign.draw import draw_trials
-from torture.campaign.executor import Campaign, Keep
-from torture.campaign.replay import replay
+from torture.campaign.campaign import Campaign, Keep
 from torture.campaign.run import Run
+from torture.evidence.folder import RECORDINGS
 from torture.lab.lab import LabSettings
-from torture.lab.warm import warm_directory
+from torture.lab.saved_states import warm_directory
 from torture.matrix.cells import Cell
-from torture.matrix.verdicts import Verdict
-from torture.record.evidence import RECORDINGS
+from torture.plan.trials import draw_trials
 from torture.record.specs import Fault, TrialSpec
 from torture.record.trials import TrialRecord
+from torture.replay.replay import replay
+from torture.verdict.words import Verdict
 
 _PLAIN = Cell.parse("iscsi-always-noslog-btrfs-bothdie")
 _LYING = Cell.parse("iscsi-always-lying-btrfs-bothdie")

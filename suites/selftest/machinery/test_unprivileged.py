@@ -13,16 +13,16 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from suites.selftest.machinery.processes import CHECKOUT
-from torture.lab.images import IMAGES, find
-from torture.matrix.verdicts import Verdict
+from torture.checkout import CHECKOUT
+from torture.images import IMAGES, find
 from torture.record.trials import TRIALS_FILE, read_records
+from torture.verdict.words import Verdict
 
 _USER = "nobody"
 _DEADLINE_S = 300
 
 
-_REFUSAL = "from torture.lab.namespaces import cage_refusal; print(cage_refusal())"
+_REFUSAL = "from torture.host.sandbox import cage_refusal; print(cage_refusal())"
 
 
 def _as_user(

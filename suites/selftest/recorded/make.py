@@ -20,7 +20,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[2]))
 
-from torture.record.evidence import Step, ToolOutput, load_evidence  # noqa: E402 - path set above
+from torture.evidence.folder import Step, ToolOutput, load_evidence  # noqa: E402 - path set above
 
 DISK = "disk.img"
 NODE_BYTES = 16384

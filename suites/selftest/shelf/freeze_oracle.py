@@ -9,7 +9,7 @@ from typing import Any
 from suites.selftest.shelf.asks import Ask, Difference, Verb
 from suites.selftest.shelf.life import LifeDisk
 from suites.selftest.shelf.log_oracle import Order
-from torture.shelf.events import Event, Kind
+from torture.recording.events import Event, Kind
 
 _NS_PER_MS = 1_000_000
 

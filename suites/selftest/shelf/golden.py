@@ -16,8 +16,8 @@ from typing import Any
 
 from suites.selftest.shelf.asks import payload
 from suites.selftest.shelf.rig import Line, Server, build, disk, of_view
-from torture.shelf.events import DATA, LOG, RECORD_BYTES, Kind, load_recording, read_events
-from torture.shelf.views import DiskView, Policy, Survivor, View, write_view
+from torture.recording.events import DATA, LOG, RECORD_BYTES, Kind, load_recording, read_events
+from torture.recording.views import DiskView, Policy, Survivor, View, write_view
 
 FOLDER = Path(__file__).resolve().parents[1] / "recorded" / "shelf"
 EXPECTED = "expected.json"

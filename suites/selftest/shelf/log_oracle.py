@@ -17,7 +17,7 @@ from itertools import accumulate, pairwise
 
 from suites.selftest.shelf.asks import SUBMISSION_OF, Ask, Difference, Verb
 from suites.selftest.shelf.life import LifeDisk
-from torture.shelf.events import (
+from torture.recording.events import (
     RECORD_BYTES,
     WRITE_COMPLETES,
     WRITE_SUBMITS,

@@ -36,7 +36,7 @@ from suites.selftest.shelf.views_oracle import (
     write_views,
 )
 from suites.selftest.shelf.wishes import Client, draw_freeze
-from torture.shelf.events import Recording
+from torture.recording.events import Recording
 
 DISK_BYTES = 65536
 _LIVES_MAX = 3

@@ -18,7 +18,7 @@ from typing import Any
 import nbd
 
 from torture.errors import DeadlineExceeded, HarnessError
-from torture.lab.native import SHELF_SOURCES, shelf_plugin
+from torture.host.native import SHELF_SOURCES, shelf_plugin
 
 DEADLINE_S = 30.0
 """Of anything that takes milliseconds: only a hang reaches it."""

@@ -24,7 +24,7 @@ from suites.selftest.shelf.views_oracle import (
 )
 from suites.selftest.unit.shelf_logs import BASE, SECTOR, SECTORS, Log, logs, payload
 from torture.errors import HarnessError
-from torture.shelf.events import Event, Kind, load_recording
+from torture.recording.events import Event, Kind, load_recording
 
 DISKS = ("d0", "d1")
 VIEWS = 4

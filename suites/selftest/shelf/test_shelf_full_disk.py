@@ -13,9 +13,9 @@ import pytest
 from suites.selftest.shelf.asks import payload
 from suites.selftest.shelf.rig import Line, Reply, Server, build, disk
 from torture.errors import HarnessError
-from torture.shelf.events import Kind, Recording, load_recording
-from torture.shelf.model import content
-from torture.shelf.views import DiskView, Policy
+from torture.recording.events import Kind, Recording, load_recording
+from torture.recording.model import content
+from torture.recording.views import DiskView, Policy
 
 MIB = 1 << 20
 PAGE_EVENTS = 16384

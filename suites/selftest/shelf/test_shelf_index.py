@@ -10,9 +10,9 @@ import pytest
 
 from suites.selftest.shelf.forge import forge, writes_one_by_one
 from suites.selftest.shelf.rig import Server, build, disk, of_view
-from torture.shelf.events import load_recording
-from torture.shelf.model import content
-from torture.shelf.views import DiskView, Policy
+from torture.recording.events import load_recording
+from torture.recording.model import content
+from torture.recording.views import DiskView, Policy
 
 WRITES = 20_000
 SIZE = 1 << 20

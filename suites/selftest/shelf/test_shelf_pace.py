@@ -14,9 +14,9 @@ import pytest
 
 from torture.matrix.axes import SlogClass
 from torture.nas.devices import profile_of
+from torture.recording.disks import Profile, ShelfDisk
+from torture.recording.events import Kind, load_recording
 from torture.shelf.control import FreezeOn
-from torture.shelf.disks import Profile, ShelfDisk
-from torture.shelf.events import Kind, load_recording
 from torture.shelf.server import Shelf
 
 _BLOCK = bytes(4096)

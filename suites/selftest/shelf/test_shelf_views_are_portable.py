@@ -21,9 +21,9 @@ from suites.selftest.shelf.golden import (
     sums_of,
 )
 from suites.selftest.shelf.rig import Server, build
-from torture.shelf.events import ImageSource, RecordedDisk, ViewSource, load_recording
-from torture.shelf.model import content
-from torture.shelf.views import Policy, read_view
+from torture.recording.events import ImageSource, RecordedDisk, ViewSource, load_recording
+from torture.recording.model import content
+from torture.recording.views import Policy, read_view
 
 
 def read_by_the_specification(view_file: Path, name: str) -> bytes:

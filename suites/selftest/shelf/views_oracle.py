@@ -12,9 +12,9 @@ from typing import Any
 
 from suites.selftest.shelf.asks import Difference
 from suites.selftest.shelf.rig import disk, of_view
-from torture.shelf.events import WRITE_SUBMITS, Event, Kind, Recording
-from torture.shelf.model import content
-from torture.shelf.views import DiskView, Policy, Survivor, View
+from torture.recording.events import WRITE_SUBMITS, Event, Kind, Recording
+from torture.recording.model import content
+from torture.recording.views import DiskView, Policy, Survivor, View
 
 _NS_PER_MS = 1_000_000
 _TURNING_POINTS = frozenset({Kind.FLUSH_SUBMIT, Kind.FLUSH_COMPLETE, Kind.FREEZE})

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from suites.selftest.shelf.asks import Ask, Verb, payload
 from suites.selftest.shelf.life import LifeDisk
-from torture.shelf.events import Kind
+from torture.recording.events import Kind
 
 _MARK_BYTES = 16
 _VERBS = {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
-CHECKOUT = Path(__file__).resolve().parents[3]
+from torture.checkout import CHECKOUT
+
 TEST = "suites/powercut/test_powercut.py::test_cell_keeps_its_promise"
 DEADLINE_S = 60
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from torture.lab.images import assemble, bases, mirrors, recipes
-from torture.lab.images.cache import Cache
+from torture.images import assemble, bases, mirrors, recipes
+from torture.images.cache import Cache
 
 INDEX_TARGETS = """\
 Debian|http://mirror.invalid/debian/|bookworm|main

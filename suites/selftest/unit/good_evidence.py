@@ -7,8 +7,8 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from torture.record.evidence import Evidence, Step, ToolOutput
-from torture.record.ledger import Begin, Cut, Done, Event, Hello, Ledger, OperationKind
+from torture.evidence.folder import Evidence, Step, ToolOutput
+from torture.evidence.ledger import Begin, Cut, Done, Event, Hello, Ledger, OperationKind
 
 RECORDED = Path(__file__).resolve().parents[1] / "recorded"
 FILES = 3

@@ -10,10 +10,10 @@ from typing import Any
 
 from torture.matrix.axes import Fate, Slog, Sync
 from torture.matrix.cells import Cell
-from torture.matrix.promises import Promise, promise_of
-from torture.matrix.verdicts import Verdict
+from torture.matrix.guarantees import Promise, promise_of
 from torture.record.specs import TrialSpec, draw_seed
 from torture.record.trials import TRIALS_FILE, TrialRecord
+from torture.verdict.words import Verdict
 
 BEGUN = "2026-11-21T09:10:24+0000"
 

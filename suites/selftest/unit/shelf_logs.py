@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
 
-from torture.shelf.events import LOG_VERSION, Event, Kind
-from torture.shelf.model import content
-from torture.shelf.views import DiskView, Policy, Survivor
+from torture.recording.events import LOG_VERSION, Event, Kind
+from torture.recording.model import content
+from torture.recording.views import DiskView, Policy, Survivor
 
 SECTOR = 512
 SECTORS = 8

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-CHECKOUT = Path(__file__).resolve().parents[3]
+from torture.checkout import CHECKOUT
+
 TORTURE = CHECKOUT / "torture"
 LINES_MAX = 350
 
@@ -119,7 +120,7 @@ def test_campaign_and_report_never_meet() -> None:
         ("nas", "if True:\n    from torture.trial import live as machinery"),
         ("trial", "import pytest"),
         ("trial", "from fixtures.options import Options"),
-        ("campaign", "from torture.report.table import outcome_table"),
+        ("campaign", "from torture.report.terminal.outcome_table import outcome_table"),
         ("report", "from torture.campaign.run import Run"),
         ("report", "from torture.lab import lab"),
         ("night", "from torture.campaign.run import Run"),
@@ -135,7 +136,7 @@ def test_a_trespass_is_seen(room: str, source: str) -> None:
     [
         ("matrix", "from torture.matrix.axes import Sync"),
         ("record", "from torture.errors import HarnessError"),
-        ("lab", "from torture.lab import accelerator\nimport subprocess"),
+        ("lab", "from torture.host import accelerator\nimport subprocess"),
         ("verdict", "from ..record import ledger\nfrom . import fsck"),
         ("campaign", "from torture.trial.live import run_trial"),
         ("report", "from torture.record.trials import TrialRecord"),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from torture.trial.cut import Aim, CutPlan, draw_cut
+from torture.plan.cut_plan import Aim, CutPlan, draw_cut
 
 SEEDS = range(2000)
 LOAD_MS = 4000

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
+from torture.deadlines import truth, wait_for
 from torture.errors import DeadlineExceeded, HarnessError
-from torture.lab.deadlines import truth, wait_for
 
 
 def test_the_first_result_comes_back_at_once() -> None:
@@ -54,8 +54,8 @@ def test_the_pauses_double_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> Non
         now_s += pause_s
         pauses.append(pause_s)
 
-    monkeypatch.setattr("torture.lab.deadlines.time.monotonic", lambda: now_s)
-    monkeypatch.setattr("torture.lab.deadlines.time.sleep", sleep)
+    monkeypatch.setattr("torture.deadlines.time.monotonic", lambda: now_s)
+    monkeypatch.setattr("torture.deadlines.time.sleep", sleep)
     with pytest.raises(DeadlineExceeded):
         wait_for(lambda: None, what="it", deadline_s=20.5, poll_s=1, poll_max_s=8)
     assert pauses == [1, 2, 4, 8, 5.5]

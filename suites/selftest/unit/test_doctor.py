@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from torture.campaign import run
+from torture.checkout import CHECKOUT
 from torture.errors import HarnessError
-from torture.lab import doctor
-from torture.lab.findings import Finding, State, can_run, find_all, in_words, lack, note, ok
-from torture.lab.images import IMAGES, GuestImage
-from torture.lab.provision import CHECKOUT
+from torture.images import IMAGES, GuestImage
+from torture.setup import doctor
+from torture.setup.findings import Finding, State, can_run, find_all, in_words, lack, note, ok
 
 NAME = "probe"
 DOCTOR = CHECKOUT / "tools" / "doctor"

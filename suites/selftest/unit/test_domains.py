@@ -8,9 +8,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from torture.host.accelerator import Accelerator
 from torture.lab.domains import (
     LEDGER_PORT,
-    Accelerator,
     Disk,
     FileSource,
     IscsiSource,

@@ -11,8 +11,8 @@ import pytest
 
 from suites.selftest.unit.conftest import APT_CONFIG, INDEX_TARGETS, RECIPE, fake_tool
 from torture.errors import HarnessError
-from torture.lab.images import assemble, build, initrd, mirrors, recipes
-from torture.lab.images.recipes import read_recipe
+from torture.images import assemble, build, initrd, mirrors, recipes
+from torture.images.recipes import read_recipe
 
 
 class TestMirrors:

@@ -15,16 +15,18 @@ from threading import Event, Timer
 import pytest
 
 from suites.selftest.unit.conftest import fake_tool
+from torture.checkout import CHECKOUT
 from torture.errors import DeadlineExceeded, HarnessError
-from torture.lab.images import bases, cache, recipes
-from torture.lab.images.cache import Cache
-from torture.lab.images.recipes import Recipe
+from torture.host.cache import CACHE_VARIABLE
+from torture.images import bases, cache
+from torture.images.cache import Cache
+from torture.images.recipes import Recipe
 
 # Begins a build as another process would, and stays in the middle of it.
 UNDER_WAY = """
 import sys, time
 from pathlib import Path
-from torture.lab.images.cache import Cache
+from torture.images.cache import Cache
 store = Cache(Path(sys.argv[1]))
 with store.locked("one-1", deadline_s=1, progress=print), store.workspace("one-1") as (work, _):
     (work / "made").mkdir()
@@ -37,7 +39,7 @@ with store.locked("one-1", deadline_s=1, progress=print), store.workspace("one-1
 def builder(store: Cache) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
         [sys.executable, "-c", UNDER_WAY, str(store.root)],
-        cwd=recipes.CHECKOUT,
+        cwd=CHECKOUT,
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -111,7 +113,7 @@ class TestCache:
         self, tmp_path: Path
     ) -> None:
         (tmp_path / "file").write_text("")
-        with pytest.raises(HarnessError, match=cache.CACHE_VARIABLE):
+        with pytest.raises(HarnessError, match=CACHE_VARIABLE):
             Cache(tmp_path / "file" / "cache").prepare()
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from torture.errors import HarnessError
-from torture.matrix.verdicts import Verdict
-from torture.record.evidence import RECORDINGS
+from torture.evidence.folder import RECORDINGS
 from torture.record.trials import TrialRecord
-from torture.trial.keep import keep_recordings, unpack_recordings
+from torture.trial.archive import keep_recordings, unpack_recordings
+from torture.verdict.words import Verdict
 
 CORRUPTED = TrialRecord(
     trial="t", cell="c", axes={}, seed=1, verdict=Verdict.CORRUPTED, promise="loses", lost=3,

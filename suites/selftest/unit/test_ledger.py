@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torture.record.ledger import (
+from torture.evidence.ledger import (
     Begin,
     Cut,
     Done,

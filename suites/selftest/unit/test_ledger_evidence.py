@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from torture.errors import HarnessError
-from torture.record.evidence import (
+from torture.evidence.folder import (
     CUT,
     LEDGER,
     READBACK,
@@ -20,7 +20,7 @@ from torture.record.evidence import (
     load_evidence,
     write_document,
 )
-from torture.record.ledger import cut_mark
+from torture.evidence.ledger import cut_mark
 
 
 def tool(step: Step, exit_code: int | None = 0) -> ToolOutput:

@@ -6,11 +6,11 @@ import importlib.util
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-CHECKOUT = Path(__file__).resolve().parents[3]
+from torture.checkout import CHECKOUT
+
 DEADLINE_S = 240
 """For a cold mypy on a busy machine; with its cache it needs two seconds."""
 

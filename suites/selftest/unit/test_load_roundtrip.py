@@ -19,16 +19,16 @@ from typing import Any
 
 import pytest
 
-from torture.matrix.verdicts import Verdict
-from torture.record import ledger
+from torture.checkout import CHECKOUT
+from torture.evidence import ledger
 from torture.verdict.oracle import Findings, consult
 from torture.verdict.readback import parse_readback
+from torture.verdict.words import Verdict
 from vmimages.client.load import channel, read, write
 from vmimages.client.load.blocks import BLOCK_BYTES
 from vmimages.client.load.plan import busy_files
 from vmimages.client.load.storage import file_name
 
-REPOSITORY = Path(__file__).resolve().parents[3]
 WAIT_S = 20.0
 QUIET_S = 0.5
 
@@ -293,7 +293,7 @@ def test_the_command_lines_that_the_guest_is_given(tmp_path: Path) -> None:
     (tmp_path / "load").mkdir()
     job = job_for(tmp_path / "load", port=os.ttyname(guests))
     command = [sys.executable, "-S", "-m", "load"]
-    guest_code = REPOSITORY / "vmimages" / "client"
+    guest_code = CHECKOUT / "vmimages" / "client"
     host = Host(ours, stop_after=30)
     writer = subprocess.run(
         [*command, "write", json.dumps(job)], cwd=guest_code, timeout=WAIT_S, check=False

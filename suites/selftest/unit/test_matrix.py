@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from suites.selftest.unit.every_cell import EVERY_CELL
 from torture.matrix.axes import Disks, Fate, Filesystem, Layout, Slog, SlogClass, Sync, Transport
 from torture.matrix.cells import AXES, DEFAULTS, Cell, Matrix, cells_of
-from torture.matrix.promises import ROLLBACK_MS_MAX, Promise, promise_of
-from torture.matrix.verdicts import Verdict
+from torture.matrix.guarantees import ROLLBACK_MS_MAX, Promise, promise_of
+from torture.verdict.words import Verdict
 
 EXAMPLE = "iscsi-standard-noslog-btrfs-nasonly"
 LONGEST = "iscsi-standard-mirror-optane-raidz1-lyingdisks-btrfs-nasonly"

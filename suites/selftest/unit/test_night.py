@@ -16,16 +16,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from suites.selftest.unit.every_cell import EVERY_CELL
-from torture.campaign.draw import draw_trials
+from torture.checkout import CHECKOUT
 from torture.matrix.cells import Cell, Matrix, cells_of
-from torture.matrix.promises import promise_of
+from torture.matrix.guarantees import promise_of
 from torture.matrix.shards import Shard
-from torture.matrix.verdicts import Verdict
 from torture.night.plan import Plan, seed_of_night
+from torture.plan.trials import draw_trials
 from torture.record.specs import TrialSpec
 from torture.record.trials import TRIALS_FILE, TrialRecord, append_record
+from torture.verdict.words import Verdict
 
-CHECKOUT = Path(__file__).resolve().parents[3]
 DEADLINE_S = 120
 CELLS = cells_of(Matrix.QUICK)
 TRIALS = 8

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from torture.matrix.verdicts import Verdict
-from torture.record.ledger import Begin, Cut, Done, Event, Failed, Ledger, OperationKind
+from torture.evidence.ledger import Begin, Cut, Done, Event, Failed, Ledger, OperationKind
 from torture.verdict.oracle import Findings, consult
 from torture.verdict.readback import parse_readback
 from torture.verdict.unreadable import UnreadableError
+from torture.verdict.words import Verdict
 
 BLOCK_BYTES = 4096
 GARBAGE: list[Any] = ["garbage"] * 8

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from torture.record.evidence import ToolOutput
+from torture.evidence.folder import ToolOutput
 from torture.verdict.btrfs import parse_btrfs_check
 from torture.verdict.e2fsck import parse_e2fsck
 from torture.verdict.fsck import FsckResult

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torture.record.evidence import ToolOutput
+from torture.evidence.folder import ToolOutput
 from torture.verdict.mount import MountResult, parse_mount, read_kernel_log
 from torture.verdict.unreadable import UnreadableError
 from torture.verdict.zpool import ImportResult, PoolStatus, parse_import, parse_status

@@ -14,7 +14,7 @@ from torture.matrix.cells import Cell
 from torture.nas.devices import profile_of
 from torture.nas.pool import create_script, pool_disks, wait_for_disks_script
 from torture.nas.slog import gone_at_cut, slog_layout
-from torture.shelf.disks import Persistence, Profile, ShelfDisk
+from torture.recording.disks import Persistence, Profile, ShelfDisk
 
 PLP, VOLATILE, LYING = Persistence.PLP, Persistence.VOLATILE, Persistence.LYING
 cells = st.sampled_from(EVERY_CELL)

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 import pytest
 from rich.console import Console
 
-from torture.campaign.executor import WorkerState
+from torture.campaign.campaign import WorkerState
 from torture.campaign.progress import Progress
 from torture.matrix.cells import Matrix, cells_of
-from torture.matrix.promises import promise_of
-from torture.matrix.verdicts import Verdict
+from torture.matrix.guarantees import promise_of
 from torture.record.trials import TrialRecord
+from torture.verdict.words import Verdict
 
 _CELL = cells_of(Matrix.QUICK)[0]
 

@@ -12,12 +12,12 @@ from rich.console import Console
 
 from suites.selftest.unit.every_cell import EVERY_CELL
 from torture.matrix.cells import Cell
-from torture.matrix.promises import promise_of
-from torture.matrix.verdicts import Verdict
+from torture.matrix.guarantees import promise_of
 from torture.record.trials import TrialRecord
-from torture.report.summary import summarise
-from torture.report.table import effort_line, outcome_table
+from torture.report.figures.summary import summarise
+from torture.report.terminal.outcome_table import effort_line, outcome_table
 from torture.stats.rates import in_words, rate_of
+from torture.verdict.words import Verdict
 
 SAFE = Cell.parse("iscsi-always-noslog-btrfs-nasonly")
 LOSES = Cell.parse("iscsi-disabled-noslog-btrfs-nasonly")

@@ -9,19 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torture.matrix.cells import AXES, Cell, Matrix, cells_of
-from torture.matrix.verdicts import Verdict
-from torture.report.answer import Outcome, answer, outcome_of
-from torture.report.heatmap import facets_of
-from torture.report.pairs import compared, neighbours
-from torture.report.store import CellFigures, Spread
-from torture.report.wording import (
+from torture.report.figures.answer import Outcome, answer, outcome_of
+from torture.report.figures.heatmap import facets_of
+from torture.report.figures.pairs import compared, neighbours
+from torture.report.figures.wording import (
     cell_in_words,
     choice_in_words,
     common_in_words,
     duration_in_words,
     varying_axes,
 )
+from torture.report.reading.store import CellFigures, Spread
 from torture.stats.rates import rate_of
+from torture.verdict.words import Verdict
 
 ALWAYS = "iscsi-always-noslog-btrfs-bothdie"
 STANDARD = "iscsi-standard-noslog-btrfs-nasonly"

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from suites.selftest.unit.report_records import make_records, write_run
 from torture.matrix.cells import Matrix, cells_of
-from torture.matrix.verdicts import Verdict
 from torture.record.trials import SCHEMA, TRIALS_FILE, TrialRecord
-from torture.report import lines as lines_module
-from torture.report.lines import UnreadableLineError, read_line
-from torture.report.store import Store
+from torture.report.reading import lines as lines_module
+from torture.report.reading.lines import UnreadableLineError, read_line
+from torture.report.reading.store import Store
+from torture.verdict.words import Verdict
 
 QUICK = cells_of(Matrix.QUICK)
 SAFE = next(one for one in make_records(60, cells=QUICK, seed=1) if one.verdict is Verdict.INTACT)

@@ -11,9 +11,9 @@ from suites.selftest.unit.report_records import make_records, write_run
 from torture.errors import HarnessError
 from torture.matrix.cells import Matrix, cells_of
 from torture.record.trials import TRIALS_FILE, read_records
-from torture.report.merged import write_merged
-from torture.report.runs import find_run
-from torture.report.store import Store
+from torture.report.reading.merged import write_merged
+from torture.report.reading.runs import find_run
+from torture.report.reading.store import Store
 
 CELLS = cells_of(Matrix.QUICK)
 RECORDS = tuple(make_records(90, cells=CELLS, seed=5))

@@ -11,10 +11,10 @@ import pytest
 
 from suites.selftest.unit.report_records import make_records, write_run
 from torture.matrix.cells import Cell, Matrix, cells_of
-from torture.matrix.verdicts import Verdict
 from torture.record.trials import TRIALS_FILE, TrialRecord
-from torture.report.page import anchor, render_page
-from torture.report.store import Store
+from torture.report.page.render import anchor, render_page
+from torture.report.reading.store import Store
+from torture.verdict.words import Verdict
 
 SAFE = Cell.parse("iscsi-always-noslog-btrfs-bothdie")
 DISABLED = Cell.parse("iscsi-disabled-noslog-btrfs-bothdie")

@@ -18,14 +18,14 @@ from hypothesis import strategies as st
 from suites.selftest.unit.report_records import make_records, write_run
 from torture.errors import HarnessError
 from torture.matrix.cells import Matrix, cells_of
-from torture.matrix.promises import ROLLBACK_MS_MAX, Promise
-from torture.matrix.verdicts import Verdict
+from torture.matrix.guarantees import ROLLBACK_MS_MAX, Promise
 from torture.record.trials import TRIALS_FILE, TrialRecord
-from torture.report.runs import find_run, find_runs
-from torture.report.store import Store
-from torture.report.summary import summarise
+from torture.report.figures.summary import summarise
+from torture.report.reading.runs import find_run, find_runs
+from torture.report.reading.store import Store
 from torture.stats.rates import rate_of
 from torture.stats.sequential import sequential_rate_of
+from torture.verdict.words import Verdict
 
 CELLS = cells_of(Matrix.DEFAULT)
 RECORDS = tuple(make_records(1000, cells=CELLS, seed=3))

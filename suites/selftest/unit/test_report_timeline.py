@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from torture.matrix.verdicts import Verdict
-from torture.record.evidence import LEDGER, SPEC, Step, ToolOutput, append_tool
-from torture.record.ledger import cut_mark
+from torture.evidence.folder import LEDGER, SPEC, Step, ToolOutput, append_tool
+from torture.evidence.ledger import cut_mark
 from torture.record.trials import TrialRecord
-from torture.report.timeline import timeline_of
-from torture.report.tool_words import words_of
+from torture.report.page.timeline import timeline_of
+from torture.report.page.tool_words import words_of
+from torture.verdict.words import Verdict
 
 
 def record(**fields: object) -> TrialRecord:

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from suites.selftest.unit.report_records import make_records, write_run
+from torture.checkout import CHECKOUT
 from torture.matrix.cells import Cell, Matrix, cells_of
 from torture.record.trials import TRIALS_FILE
 
-CHECKOUT = Path(__file__).resolve().parents[3]
 QUICK = cells_of(Matrix.QUICK)
 SAFE = Cell.parse("iscsi-always-noslog-btrfs-bothdie")
 LOSES = Cell.parse("iscsi-disabled-noslog-btrfs-bothdie")

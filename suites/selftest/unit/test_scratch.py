@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from torture.checkout import CHECKOUT
 from torture.errors import HarnessError
-from torture.lab.provision import CHECKOUT
-from torture.lab.scratch import Scratch
+from torture.host.scratch import Scratch
 
 HOLDS_ONE = """
 import sys
 from pathlib import Path
-from torture.lab.scratch import Scratch
+from torture.host.scratch import Scratch
 with Scratch(Path(sys.argv[1])).directory(sys.argv[2]) as path:
     (path / "disk").write_bytes(b"data")
     print(path, flush=True)
@@ -112,7 +112,7 @@ def test_a_base_that_cannot_be_written_is_a_clear_error(tmp_path: Path) -> None:
 def test_a_home_of_someone_else_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Anyone may make `torture-1000` in a shared folder; one's disks must not land in there."""
     someone_else = os.getuid() + 1
-    monkeypatch.setattr("torture.lab.scratch.os.getuid", lambda: someone_else)
+    monkeypatch.setattr("torture.host.scratch.os.getuid", lambda: someone_else)
     scratch = Scratch(tmp_path)
     scratch.home.mkdir()
     (scratch.home / "theirs").mkdir()

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 
 from suites.selftest.unit.shelf_logs import SECTOR, SECTORS, Log, logs
-from torture.shelf.crash_states import count_crash_states, crash_states
-from torture.shelf.events import RecordedDisk, Recording
-from torture.shelf.model import survivors, uncovered, writes_until
-from torture.shelf.views import DiskView, Policy, View
+from torture.recording.crash_states import count_crash_states, crash_states
+from torture.recording.events import RecordedDisk, Recording
+from torture.recording.model import survivors, uncovered, writes_until
+from torture.recording.views import DiskView, Policy, View
 
 DISKS = ("data0", "slog0")
 

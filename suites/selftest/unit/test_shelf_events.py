@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from suites.selftest.unit.shelf_logs import Log, logs, payload
+from torture.checkout import CHECKOUT
 from torture.errors import HarnessError
-from torture.shelf import events as shelf_events
-from torture.shelf.events import (
+from torture.recording.events import (
     RECORD_BYTES,
     Event,
     ImageSource,
@@ -30,7 +30,7 @@ from torture.shelf.events import (
     read_events,
 )
 
-CONTRACT = (Path(shelf_events.__file__).parent / "native" / "README.md").read_text()
+CONTRACT = (CHECKOUT / "torture" / "shelf" / "native" / "README.md").read_text()
 
 u32 = st.integers(0, 2**32 - 1)
 u64 = st.integers(0, 2**64 - 1)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from suites.selftest.unit.shelf_logs import SECTORS, Log, explicit
-from torture.shelf.events import Kind
-from torture.shelf.model import coin, survivors, writes_until
-from torture.shelf.views import DiskView, Policy
+from torture.recording.events import Kind
+from torture.recording.model import coin, survivors, writes_until
+from torture.recording.views import DiskView, Policy
 
 ALL = DiskView(policy=Policy.ALL)
 FLUSHED = DiskView(policy=Policy.FLUSHED)

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from suites.selftest.unit.shelf_logs import COMPLETION_OF, SECTOR, SECTORS, Log, explicit, logs
-from torture.shelf.events import Event, Kind
-from torture.shelf.model import CutTally, Write, coin, survivors, tally, uncovered, writes_until
-from torture.shelf.views import DiskView, Policy, Survivor
+from torture.recording.events import Event, Kind
+from torture.recording.model import CutTally, Write, coin, survivors, tally, uncovered, writes_until
+from torture.recording.views import DiskView, Policy, Survivor
 
 ALL = DiskView(policy=Policy.ALL)
 FLUSHED = DiskView(policy=Policy.FLUSHED)

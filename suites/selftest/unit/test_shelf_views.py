@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from torture.checkout import CHECKOUT
 from torture.errors import HarnessError
-from torture.shelf import views as shelf_views
-from torture.shelf.views import DiskView, Policy, Survivor, View, read_view, write_view
+from torture.recording.views import DiskView, Policy, Survivor, View, read_view, write_view
 
-CONTRACT = (Path(shelf_views.__file__).parent / "native" / "README.md").read_text()
+CONTRACT = (CHECKOUT / "torture" / "shelf" / "native" / "README.md").read_text()
 EXAMPLE: dict[str, Any] = next(
     block
     for block in map(json.loads, re.findall(r"```json\n(.*?)```", CONTRACT, re.DOTALL))

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from suites.selftest.unit.every_cell import EVERY_CELL
-from torture.campaign.draw import draw_trials
 from torture.matrix.cells import Cell, Matrix, cells_of
+from torture.plan.trials import draw_trials
 from torture.record.specs import TrialSpec, draw_seed
 
 CELLS = cells_of(Matrix.FULL)

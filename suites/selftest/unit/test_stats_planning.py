@@ -13,8 +13,8 @@ import pytest
 from scipy.stats import binom, fisher_exact
 
 from torture.campaign.speed import Speed, measured_speed
+from torture.checkout import CHECKOUT
 from torture.matrix.cells import Matrix, cells_of
-from torture.matrix.verdicts import Verdict
 from torture.record.trials import TrialRecord, append_record
 from torture.stats.planning import (
     cuts_below,
@@ -27,8 +27,8 @@ from torture.stats.planning import (
 )
 from torture.stats.rates import printed_bounds, rate_of
 from torture.stats.sequential import Until
+from torture.verdict.words import Verdict
 
-CHECKOUT = Path(__file__).resolve().parents[3]
 DEADLINE_S = 60
 CELL = cells_of(Matrix.QUICK)[0]
 

@@ -11,19 +11,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from torture.campaign.draw import draw_trials
-from torture.campaign.executor import Campaign, Keep
+from torture.campaign.campaign import Campaign, Keep
 from torture.campaign.run import Run
 from torture.campaign.stopping import Settled, Stopping
 from torture.campaign.worker import WorkerOrders
 from torture.errors import HarnessError
 from torture.lab.lab import LabSettings
 from torture.matrix.cells import Cell
-from torture.matrix.promises import promise_of
-from torture.matrix.verdicts import Verdict
+from torture.matrix.guarantees import promise_of
+from torture.plan.trials import draw_trials
 from torture.record.specs import TrialSpec
 from torture.record.trials import TrialRecord, read_records
 from torture.stats.sequential import Answer, Until
+from torture.verdict.words import Verdict
 
 ASKED = Cell.parse("iscsi-always-noslog-btrfs-nasonly")
 OTHER = Cell.parse("iscsi-disabled-noslog-btrfs-nasonly")
@@ -139,7 +139,7 @@ def crew(monkeypatch: pytest.MonkeyPatch) -> type[FakeMember]:
         refusals = 0
         begun: list[TrialSpec] = []  # noqa: RUF012  one list a test
 
-    monkeypatch.setattr("torture.campaign.executor.CrewMember", Fresh)
+    monkeypatch.setattr("torture.campaign.campaign.CrewMember", Fresh)
     return Fresh
 
 

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from torture.errors import HarnessError
+from torture.evidence.folder import RECORDINGS
 from torture.matrix.cells import Cell, Matrix, cells_of
 from torture.nas.pool import pool_disks
 from torture.nas.slog import gone_at_cut
-from torture.record.evidence import RECORDINGS
-from torture.shelf.disks import Persistence, ShelfDisk
-from torture.shelf.views import Policy
-from torture.trial.keep import unpack_recordings
-from torture.trial.survivors import LYING_MS, draw_view, everything
+from torture.plan.survivors import LYING_MS, draw_view, everything
+from torture.recording.disks import Persistence, ShelfDisk
+from torture.recording.views import Policy
+from torture.trial.archive import unpack_recordings
 
 _SEEDS = range(200)
 _RECORDING = Path("life-1")

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from torture.matrix.verdicts import Verdict
 from torture.record.trials import SCHEMA, TrialRecord, append_record, read_records
+from torture.verdict.words import Verdict
 
 text = st.text(max_size=20)
 counts = st.integers(0, 10**9)

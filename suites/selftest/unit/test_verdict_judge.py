@@ -22,10 +22,10 @@ from suites.selftest.unit.good_evidence import (
     umount,
     without,
 )
-from torture.matrix.verdicts import Verdict
-from torture.record.evidence import Evidence, Step
-from torture.record.ledger import Hello, Ledger
+from torture.evidence.folder import Evidence, Step
+from torture.evidence.ledger import Hello, Ledger
 from torture.verdict.judge import Judgement, judge
+from torture.verdict.words import Verdict
 
 
 def subs(judgement: Judgement) -> tuple[Verdict | None, ...]:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from suites.selftest.unit.good_evidence import SCRUB, evidence, tool
-from torture.matrix.verdicts import Verdict
-from torture.record.evidence import Evidence, Step
+from torture.evidence.folder import Evidence, Step
 from torture.verdict.pool import judge_pool
+from torture.verdict.words import Verdict
 
 _SHORT = "zpool/status-short-of-a-leg"
 

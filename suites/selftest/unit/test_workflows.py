@@ -18,11 +18,11 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from torture.checkout import CHECKOUT
 from torture.matrix.cells import Matrix, cells_of
 from torture.night.command import night_parser
 from torture.night.plan import Plan
 
-CHECKOUT = Path(__file__).resolve().parents[3]
 GITHUB = tuple(sorted((CHECKOUT / ".github" / "workflows").glob("*.yml")))
 GITLAB = CHECKOUT / ".gitlab-ci.yml"
 DEADLINE_S = 120

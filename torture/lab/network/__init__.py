@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Protocol
 
+from torture.host.network import NetworkKind
 from torture.lab.domains import TapInterface, UserModeInterface
 
 NAS_ADDRESS = "10.77.0.2"
 NAS_PREFIX_BITS = 24
 NAS_MAC = "52:54:00:77:00:02"
 ISCSI_PORT = 3260
-
-
-class NetworkKind(StrEnum):
-    """The ways in which the host reaches the NAS."""
-
-    BRIDGE = "bridge"
-    USER_MODE = "usermode"
 
 
 class Network(Protocol):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from torture.lab.commands import run_host
+from torture.host.commands import run_host
+from torture.host.network import NetworkKind
 from torture.lab.domains import TapInterface
-from torture.lab.network import NAS_ADDRESS, NAS_MAC, NAS_PREFIX_BITS, NetworkKind
+from torture.lab.network import NAS_ADDRESS, NAS_MAC, NAS_PREFIX_BITS
 
 _BRIDGE = "br0"
 _NAS_TAP = "nas0"

@@ -7,9 +7,10 @@ the same.
 
 from __future__ import annotations
 
-from torture.lab.commands import run_host
+from torture.host.commands import run_host
+from torture.host.network import NetworkKind
 from torture.lab.domains import UserModeInterface
-from torture.lab.network import ISCSI_PORT, NAS_ADDRESS, NAS_MAC, NetworkKind
+from torture.lab.network import ISCSI_PORT, NAS_ADDRESS, NAS_MAC
 
 
 class UserModeNetwork:

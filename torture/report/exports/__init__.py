@@ -11,7 +11,7 @@ from torture.report.exports.as_json import export_json
 from torture.report.exports.as_junit import export_junit
 from torture.report.exports.as_markdown import export_markdown
 from torture.report.exports.as_parquet import export_parquet
-from torture.report.store import Store
+from torture.report.reading.store import Store
 
 
 class ExportFormat(StrEnum):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from torture.report.exports.tables import copy_to, queries
-from torture.report.store import Store
+from torture.report.reading.store import Store
 
 _CONTROLS = r"[\x00-\x08\x0b-\x1f\x7f]"
 _FORMULA = r"^[=+\-@\t\r\n]"

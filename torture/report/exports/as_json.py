@@ -7,12 +7,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from torture.matrix.verdicts import Verdict
+from torture.files import write_whole
 from torture.report.exports.tables import EXPORT_SCHEMA
-from torture.report.runs import RunInfo
-from torture.report.store import CellFigures, Store
-from torture.report.whole_files import write_whole
+from torture.report.reading.runs import RunInfo
+from torture.report.reading.store import CellFigures, Store
 from torture.stats.rates import CONFIDENCE, Rate
+from torture.verdict.words import Verdict
 
 
 def export_json(store: Store, folder: Path) -> tuple[Path, ...]:

@@ -8,12 +8,12 @@ from __future__ import annotations
 from pathlib import Path
 from xml.etree import ElementTree
 
-from torture.matrix.verdicts import Verdict
+from torture.files import write_whole
 from torture.report.exports.tables import EXPORT_SCHEMA
-from torture.report.store import CellFigures, Store
-from torture.report.text import printable, shortened
-from torture.report.whole_files import write_whole
+from torture.report.reading.store import CellFigures, Store
+from torture.report.reading.text import printable, shortened
 from torture.stats.rates import CONFIDENCE, Rate, in_words
+from torture.verdict.words import Verdict
 
 _TRIALS_MAX = 10
 """That are named in a failure."""

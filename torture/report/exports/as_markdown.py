@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from torture.matrix.verdicts import Verdict
-from torture.report.answer import answer
+from torture.files import write_whole
 from torture.report.exports.tables import EXPORT_SCHEMA
-from torture.report.store import CellFigures, Store
-from torture.report.text import escaped
-from torture.report.whole_files import write_whole
+from torture.report.figures.answer import answer
+from torture.report.reading.store import CellFigures, Store
+from torture.report.reading.text import escaped
 from torture.stats.rates import in_words
+from torture.verdict.words import Verdict
 
 
 def export_markdown(store: Store, folder: Path) -> tuple[Path, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from torture.report.exports.tables import EXPORT_SCHEMA, copy_to, queries
-from torture.report.store import Store
+from torture.report.reading.store import Store
 
 _OPTIONS = f"FORMAT parquet, COMPRESSION zstd, KV_METADATA {{export_schema: '{EXPORT_SCHEMA}'}}"
 

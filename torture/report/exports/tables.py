@@ -9,12 +9,12 @@ from typing import Any
 import duckdb
 
 from torture.errors import HarnessError
+from torture.files import whole_file
 from torture.matrix.cells import AXES
-from torture.matrix.verdicts import Verdict
-from torture.report.loading import fill
-from torture.report.store import CellFigures, Store
-from torture.report.whole_files import whole_file
+from torture.report.reading.loading import fill
+from torture.report.reading.store import CellFigures, Store
 from torture.stats.rates import Rate
+from torture.verdict.words import Verdict
 
 EXPORT_SCHEMA = 1
 """Of all exports: it grows when a field goes away or means something else, not when one is added."""

@@ -1,0 +1,1 @@
+"""What a trial leaves behind: its folder, its ledger."""

@@ -1,0 +1,179 @@
+"""Evidence: everything a trial's folder holds, raw and complete, so that it can be judged again.
+
+- `spec.json`: the trial: cell, seed, load job, versions (a plain dictionary)
+- `cut.json`: the cut: `t_ms` and whatever else the trial knows about it
+- `proof.json`: what was asserted of the chain before the load: write caches, and where a flush arrived
+- `ledger.jsonl`: see `torture.evidence.ledger`
+- `tools.jsonl`: one `ToolOutput` a line, in the order they were run
+- `readback.json`: what `load read` printed; absent if it was not run
+- `readback-after-repair.json`: the same, after fsck's repair; absent if there was none
+- `recordings.zip`: what the NAS's disks were asked, and views of what the cut left, if it was kept
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass, fields
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from torture.errors import HarnessError
+from torture.evidence.ledger import Ledger, parse_ledger
+
+SPEC = "spec.json"
+CUT = "cut.json"
+PROOF = "proof.json"
+LEDGER = "ledger.jsonl"
+TOOLS = "tools.jsonl"
+READBACK = "readback.json"
+READBACK_AFTER_REPAIR = "readback-after-repair.json"
+RECORDINGS = "recordings.zip"
+CUT_VIEW = "cut.view.json"
+"""Among the recordings: the disks as the cut left them."""
+CHECK_VIEW = "check.view.json"
+"""Among the recordings: the disks as the check found them."""
+
+
+class Step(StrEnum):
+    """What a tool was run for."""
+
+    POOL_IMPORT = "pool-import"
+    """`zpool import tank`, plain."""
+    POOL_IMPORT_M = "pool-import-m"
+    """`zpool import -m`: without the log device, losing what only it held."""
+    POOL_IMPORT_REWIND = "pool-import-rewind"
+    """`zpool import -m -F`: give up the last transactions too."""
+    POOL_STATUS = "pool-status"
+    """`zpool status -j`, after the import and after the scrub; only the latter can vouch."""
+    POOL_SCRUB = "pool-scrub"
+    """`zpool scrub -w`: returns when everything was read and verified."""
+    CLIENT_UMOUNT = "client-umount"
+    """On a client that lived."""
+    CLIENT_DMESG = "client-dmesg"
+    """Kernel log of the client that wrote the load."""
+    FS_MOUNT = "fs-mount"
+    """On a fresh client: the mount that replays the journal."""
+    FS_UMOUNT = "fs-umount"
+    FS_CHECK = "fs-check"
+    """Read-only, after the journal was replayed (or after the mount failed)."""
+    FS_REPAIR = "fs-repair"
+    FS_MOUNT_AFTER_REPAIR = "fs-mount-after-repair"
+    FS_UMOUNT_AFTER_REPAIR = "fs-umount-after-repair"
+    FS_CHECK_AFTER_REPAIR = "fs-check-after-repair"
+    CHECK_DMESG = "check-dmesg"
+    """Kernel log of the fresh client that checked."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToolOutput:
+    """One run of one tool; `exit_code` is None when its deadline passed before it ended."""
+
+    step: str
+    vm: str
+    name: str
+    argv: tuple[str, ...]
+    exit_code: int | None
+    stdout: str
+    stderr: str
+    duration_ms: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Evidence:
+    """A trial's folder, read. `garbled_tools` counts lines of tools.jsonl that are no tool output.
+
+    Read-backs stay text: whether they can be read is for the verdict to say.
+    """
+
+    spec: dict[str, Any]
+    cut: dict[str, Any]
+    ledger: Ledger
+    tools: tuple[ToolOutput, ...]
+    readback: str | None
+    readback_after_repair: str | None
+    garbled_tools: int = 0
+
+    def output(self, step: Step) -> ToolOutput | None:
+        """The last output of a step, or None if it was never run."""
+        return next((tool for tool in reversed(self.tools) if tool.step == step), None)
+
+
+def load_evidence(folder: Path) -> Evidence:
+    """Read a trial's folder; raises `HarnessError` only when there is no folder or no cell in it.
+
+    Other files that are missing or garbled are left empty: the verdict says `inconclusive`.
+    """
+    spec = _read_object(folder / SPEC)
+    if not spec:
+        raise HarnessError(f"no readable {SPEC} in {folder}", hint=f"ls -l {folder}")
+    tools, garbled = _read_tools(folder / TOOLS)
+    return Evidence(
+        spec=spec,
+        cut=_read_object(folder / CUT),
+        ledger=parse_ledger(_read_bytes(folder / LEDGER) or b""),
+        tools=tools,
+        readback=_read_text(folder / READBACK),
+        readback_after_repair=_read_text(folder / READBACK_AFTER_REPAIR),
+        garbled_tools=garbled,
+    )
+
+
+def write_document(folder: Path, name: str, content: dict[str, Any] | str) -> None:
+    """Store a whole document (SPEC, CUT, READBACK, ...): complete or not there at all."""
+    text = content if isinstance(content, str) else json.dumps(content, indent=1) + "\n"
+    partial = folder / f"{name}.partial"
+    with partial.open("w", encoding="utf-8", errors="backslashreplace") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(folder / name)
+
+
+def append_tool(folder: Path, output: ToolOutput) -> None:
+    """Append one tool's output and make it durable."""
+    append_line(folder / TOOLS, json.dumps(asdict(output)).encode() + b"\n")
+
+
+def append_line(path: Path, line: bytes) -> None:
+    """Append one whole line to a JSON Lines file and make it durable."""
+    with path.open("ab") as file:
+        file.write(line)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _read_tools(path: Path) -> tuple[tuple[ToolOutput, ...], int]:
+    tools: list[ToolOutput] = []
+    garbled = 0
+    for line in (_read_bytes(path) or b"").split(b"\n"):
+        if not line.strip():
+            continue
+        try:
+            raw = json.loads(line)
+            known = {field.name: raw[field.name] for field in fields(ToolOutput)}
+            tools.append(ToolOutput(**(known | {"argv": tuple(known["argv"])})))
+        except (ValueError, KeyError, TypeError):
+            garbled += 1
+    return tuple(tools), garbled
+
+
+def _read_object(path: Path) -> dict[str, Any]:
+    try:
+        parsed = json.loads(_read_bytes(path) or b"")
+    except ValueError:
+        return {}
+    return parsed if isinstance(parsed, dict) else {}
+
+
+def _read_text(path: Path) -> str | None:
+    data = _read_bytes(path)
+    return None if data is None else data.decode(errors="backslashreplace")
+
+
+def _read_bytes(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None

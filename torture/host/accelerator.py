@@ -1,0 +1,62 @@
+"""Which accelerator guests get, and why."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from torture.errors import HarnessError
+
+
+class Accelerator(StrEnum):
+    """What runs the guests' instructions."""
+
+    KVM = "kvm"
+    TCG = "tcg"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AcceleratorChoice:
+    """The accelerator and the reason for it, in words."""
+
+    accelerator: Accelerator
+    reason: str
+
+
+def probe(
+    *, cpuinfo: Path = Path("/proc/cpuinfo"), kvm: Path = Path("/dev/kvm")
+) -> AcceleratorChoice:
+    """KVM where it really works, else TCG.
+
+    `/dev/kvm` may exist and open where the processor offers no virtualisation: guests then crawl or
+    stop with an emulation error. So the processor's flags are asked first.
+    """
+    flags = set(cpuinfo.read_text(errors="replace").split())
+    if not flags & {"vmx", "svm"}:
+        return AcceleratorChoice(
+            accelerator=Accelerator.TCG, reason="the processor shows neither vmx nor svm"
+        )
+    if not kvm.exists():
+        return AcceleratorChoice(
+            accelerator=Accelerator.TCG, reason=f"{kvm} is missing: load kvm_intel or kvm_amd"
+        )
+    if not os.access(kvm, os.R_OK | os.W_OK):
+        return AcceleratorChoice(
+            accelerator=Accelerator.TCG,
+            reason=f"{kvm} is closed to this user: sudo usermod -aG kvm $USER, then log in again",
+        )
+    return AcceleratorChoice(
+        accelerator=Accelerator.KVM, reason=f"the processor virtualises and {kvm} opens"
+    )
+
+
+def choose(forced: Accelerator | None) -> AcceleratorChoice:
+    """The forced accelerator, or the probed one; raises `HarnessError` when KVM cannot be forced."""
+    probed = probe()
+    if forced is None:
+        return probed
+    if forced is Accelerator.KVM and probed.accelerator is not Accelerator.KVM:
+        raise HarnessError(f"--accel kvm cannot work: {probed.reason}", hint="leave --accel out")
+    return AcceleratorChoice(accelerator=forced, reason="asked for by --accel")

@@ -1,0 +1,90 @@
+"""Temporary directories that know whether their owner lives, so that the next start can tidy up.
+
+Each run has one directory, which it keeps locked (flock(2)) as long as it lives: the kernel gives
+the lock back however the run ends. A directory whose lock is free is nobody's and is removed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from torture.errors import HarnessError
+from torture.files import is_locked, locked, try_lock
+
+_LOCK = "owner.lock"
+_ENOUGH_MEMORY_BYTES = 6 * 1024**3
+_LOCK_DEADLINE_S = 60
+_FREE_BYTES_MIN = 512 * 1024**2
+_SHARED_MEMORY = Path("/dev/shm")
+
+
+def default_base() -> Path:
+    """Where scratch goes: memory when there is plenty (flushes then cost nothing), else /var/tmp."""
+    if _SHARED_MEMORY.is_dir() and os.access(_SHARED_MEMORY, os.W_OK):
+        free = shutil.disk_usage(_SHARED_MEMORY).free
+        available = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        if min(free, available) >= _ENOUGH_MEMORY_BYTES:
+            return _SHARED_MEMORY
+    return Path("/var/tmp")
+
+
+class Scratch:
+    """The scratch directories of this user under one base, private to the user."""
+
+    def __init__(self, base: Path | None = None) -> None:
+        self.home = (base or default_base()) / f"torture-{os.getuid()}"
+
+    @contextmanager
+    def directory(self, name: str) -> Iterator[Path]:
+        """A new directory, locked by this process and removed in the end.
+
+        Raises `HarnessError` when it cannot be made.
+        """
+        path = self.home / name
+        with self._exclusively():
+            if (free := shutil.disk_usage(self.home).free) < _FREE_BYTES_MIN:
+                raise HarnessError(
+                    f"only {free // 1024**2} MiB are free in {self.home}, disks need at least "
+                    f"{_FREE_BYTES_MIN // 1024**2} MiB",
+                    hint="free some space, or set --scratch",
+                )
+            try:
+                path.mkdir(mode=0o700)
+                lock = (path / _LOCK).open("w")
+            except OSError as error:
+                raise HarnessError(f"no scratch {path}: {error}", hint="set --scratch") from error
+            try_lock(lock)  # it is new: nobody has it
+        try:
+            yield path
+        finally:
+            shutil.rmtree(path, ignore_errors=True)
+            lock.close()
+
+    def remove_abandoned(self) -> list[Path]:
+        """Remove the directories whose owner is gone, no others; says which."""
+        removed = []
+        with self._exclusively():
+            for path in sorted(self.home.iterdir()):
+                if path.is_dir() and not is_locked(path / _LOCK):
+                    shutil.rmtree(path, ignore_errors=True)
+                    removed.append(path)
+        return removed
+
+    @contextmanager
+    def _exclusively(self) -> Iterator[None]:
+        """Between making a directory and locking it nobody may take it for abandoned."""
+        with ExitStack() as stack:
+            try:
+                self.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+                if self.home.stat().st_uid != os.getuid():
+                    raise HarnessError(f"{self.home} belongs to someone else", hint="set --scratch")
+                stack.enter_context(locked(self.home / ".lock", deadline_s=_LOCK_DEADLINE_S))
+            except OSError as error:
+                raise HarnessError(
+                    f"no scratch in {self.home}: {error}", hint="set --scratch"
+                ) from error
+            yield

@@ -1,0 +1,106 @@
+"""Saved states: a machine is booted once per image and host, saved, and resumed for each trial.
+
+A NAS that boots in 10 s under emulation resumes in 0.5 s. A state is keyed by everything it depends
+on: image, machine, emulator, processor.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from torture.errors import HarnessError
+from torture.files import locked
+from torture.host.accelerator import Accelerator
+from torture.host.cache import own_cache_root
+from torture.lab.domains import MachineSpec, domain_xml
+from torture.lab.machine import Machine
+
+_BOOT_AND_SAVE_DEADLINE_S = 300
+_UNUSED_DAYS_MAX = 14
+
+
+def warm_directory() -> Path:
+    """Beside the images, or in the user's own cache."""
+    return own_cache_root() / "warm"
+
+
+class WarmStates:
+    """The saved states in one directory, shared by the workers of a user."""
+
+    def __init__(self, *, directory: Path, connection: Any, libvirt_root: Path) -> None:
+        self._directory = directory
+        self._connection = connection
+        self._root = libvirt_root
+
+    def key(self, spec: MachineSpec) -> str:
+        """A name for everything the state of this machine depends on, the paths of a trial left out."""
+        placeless = replace(
+            spec,
+            console_log=Path("console.log"),
+            ledger_socket=None if spec.ledger_socket is None else Path("ledger.sock"),
+        )
+        parts = [
+            domain_xml(placeless),
+            str(self._connection.getVersion()),
+            str(self._connection.getLibVersion()),
+            *(_identity(path) for path in (spec.kernel, spec.initrd, spec.root_image)),
+            _processor() if spec.accelerator is Accelerator.KVM else "emulated",
+        ]
+        return f"{spec.name}-{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:20]}"
+
+    def ensure(self, spec: MachineSpec, *, say: Callable[[str], None]) -> Path:
+        """The saved state of this machine, made first when there is none.
+
+        One process makes it while others wait. Raises `HarnessError` when it cannot be made.
+        """
+        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        state = self._directory / f"{self.key(spec)}.state"
+        lock = self._directory / f"{state.stem}.lock"
+        with locked(lock, deadline_s=_BOOT_AND_SAVE_DEADLINE_S):
+            if state.exists():
+                os.utime(state)
+                return state
+            say(f"booting {spec.name} once, to resume it from then on")
+            self._remove_unused()
+            self._make(spec, state)
+        return state
+
+    def _make(self, spec: MachineSpec, state: Path) -> None:
+        unfinished = state.with_suffix(".unfinished")
+        unfinished.unlink(missing_ok=True)
+        machine = Machine(connection=self._connection, libvirt_root=self._root, spec=spec)
+        try:
+            machine.boot(deadline_s=_BOOT_AND_SAVE_DEADLINE_S)
+            machine.must("sync", deadline_s=30)
+            machine.save(unfinished)
+            with unfinished.open("rb") as saved:
+                os.fsync(saved.fileno())
+            unfinished.rename(state)
+        except OSError as error:
+            raise HarnessError(f"no saved state {state}: {error}") from error
+        finally:
+            machine.kill()
+            unfinished.unlink(missing_ok=True)
+
+    def _remove_unused(self) -> None:
+        oldest = time.time() - _UNUSED_DAYS_MAX * 86400
+        for state in self._directory.glob("*.state"):
+            if state.stat().st_mtime < oldest:
+                state.unlink(missing_ok=True)
+
+
+def _identity(path: Path) -> str:
+    """An image built afresh has the same path: a guest must not resume over another root."""
+    stat = path.stat()
+    return f"{stat.st_ino} {stat.st_size} {stat.st_mtime_ns}"
+
+
+def _processor() -> str:
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    return "\n".join(sorted({line for line in lines if line.startswith(("model name", "flags"))}))

@@ -1,0 +1,1 @@
+"""What the NAS's disks were asked, and what a cut leaves of it. Pure."""

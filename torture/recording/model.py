@@ -1,0 +1,217 @@
+"""What a cut leaves on a disk: the contract of native/README.md as a program, slow and obvious (pure).
+
+The native shelf is proven against this file, so it is written from the text and from nothing else.
+`events` is always a log from its record 0 on, `disk` a place among the recording's disks, `sector` that
+disk's sector size in bytes. A place is that of a sector in its write, from 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice, repeat
+
+from torture.recording.events import WRITE_COMPLETES, WRITE_SUBMITS, Event, Kind
+from torture.recording.views import DiskView, Policy
+
+_NS_PER_MS = 1_000_000
+_U64_MASK = (1 << 64) - 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Write:
+    """A write, zeroing or trim that happened, or was happening, at the cut. It has not failed."""
+
+    submission: int
+    completion: int | None
+    """None: in flight at the cut."""
+    kind: Kind
+    """Of its submission."""
+    fua: bool
+    offset: int
+    length: int
+    covered: bool
+    """By a flush or by its own FUA: it is there after the cut, whatever the policy."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CutTally:
+    """What a cut found on one disk, and left, in writes."""
+
+    writes: int
+    """Submitted before the cut, less those that failed."""
+    in_flight: int
+    unflushed: int
+    """Completed and not covered; a flush that lied covers nothing."""
+    survived: int
+    """Of the in-flight and unflushed: those of which every sector survives."""
+    torn: int
+    """Of the in-flight and unflushed: those of which some sectors survive and some do not."""
+
+
+def coin(seed: int, submission: int, sector: int) -> bool:
+    """What the seed decides: whether the write, or its sector, survives."""
+    z = (seed + submission * 0x9E3779B97F4A7C15 + sector * 0xBF58476D1CE4E5B9) & _U64_MASK
+    z = ((z ^ z >> 30) * 0xBF58476D1CE4E5B9) & _U64_MASK
+    z = ((z ^ z >> 27) * 0x94D049BB133111EB) & _U64_MASK
+    z ^= z >> 31
+    return z >> 63 == 1
+
+
+def writes_until(
+    events: Sequence[Event], *, disk: int, cut: int, lying_ms: int | None = None
+) -> tuple[Write, ...]:
+    """The writes of a disk until event `cut`, in the order in which they apply.
+
+    That is the order of their completions, then, of those in flight, of their submissions. With
+    `lying_ms`, flushes and FUA that were completed less than so long before the cut count for nothing.
+    Raises `ValueError` when the log has no event `cut`, or completes what was never submitted.
+    """
+    if not 0 <= cut < len(events) or events[cut].seq != cut:
+        raise ValueError(f"no event {cut} in a log of {len(events)}")
+    honest_until_ns = events[cut].time_ns - (lying_ms or 0) * _NS_PER_MS
+
+    def counts(completion: Event) -> bool:
+        return not completion.error and completion.time_ns <= honest_until_ns
+
+    in_flight: dict[int, Event] = {}
+    completed: list[tuple[Event, Event]] = []
+    # of the flushes that count, the one submitted last covers whatever the others do
+    last_flush = -1
+    for event in islice(events, cut + 1):
+        if event.disk != disk:
+            continue
+        if event.kind in WRITE_SUBMITS:
+            in_flight[event.seq] = event
+        elif event.kind in WRITE_COMPLETES:
+            submission = in_flight.pop(event.reference, None)
+            if submission is None:
+                raise ValueError(f"event {event.seq} completes no write in flight")
+            if not event.error:
+                completed.append((submission, event))
+        elif event.kind is Kind.FLUSH_COMPLETE and counts(event):
+            last_flush = max(last_flush, event.reference)
+    return (
+        *(
+            _write(
+                submission,
+                completion=completion.seq,
+                covered=completion.seq < last_flush or (submission.fua and counts(completion)),
+            )
+            for submission, completion in completed
+        ),
+        *(_write(submission, completion=None, covered=False) for submission in in_flight.values()),
+    )
+
+
+def _write(submission: Event, *, completion: int | None, covered: bool) -> Write:
+    return Write(
+        submission=submission.seq,
+        completion=completion,
+        kind=submission.kind,
+        fua=submission.fua,
+        offset=submission.offset,
+        length=submission.length,
+        covered=covered,
+    )
+
+
+def uncovered(writes: Sequence[Write]) -> tuple[Write, ...]:
+    """Those of which the policy decides."""
+    return tuple(write for write in writes if not write.covered)
+
+
+def survivors(
+    events: Sequence[Event], *, disk: int, sector: int, view: DiskView, cut: int, seed: int
+) -> dict[int, tuple[int, ...]]:
+    """For each uncovered write, by its submission, the places of its sectors that survive.
+
+    In the order in which the writes apply. Raises `ValueError` as `writes_until` does.
+    """
+    writes = writes_until(events, disk=disk, cut=cut, lying_ms=view.lying_ms)
+    fates = _fates(view, sector=sector, seed=seed)
+    return {
+        write.submission: tuple(place for place, survives in enumerate(fates(write)) if survives)
+        for write in uncovered(writes)
+    }
+
+
+def content(
+    base: bytes,
+    events: Sequence[Event],
+    *,
+    disk: int,
+    sector: int,
+    view: DiskView,
+    cut: int,
+    seed: int,
+    payload: Callable[[int], bytes],
+) -> bytes:
+    """The whole disk after the cut; `base` is what it held at first.
+
+    `payload` gives the bytes of a submission, by its number. Raises `ValueError` as `writes_until`
+    does, and what `payload` raises.
+    """
+    held = bytearray(base)
+    left = survivors(events, disk=disk, sector=sector, view=view, cut=cut, seed=seed)
+    for write in writes_until(events, disk=disk, cut=cut, lying_ms=view.lying_ms):
+        is_data = write.kind is Kind.WRITE_SUBMIT
+        written = payload(write.submission) if is_data else bytes(write.length)
+        places = range(write.length // sector) if write.covered else left[write.submission]
+        for place in places:
+            start = place * sector
+            at = write.offset + start
+            held[at : at + sector] = written[start : start + sector]
+    return bytes(held)
+
+
+def tally(
+    events: Sequence[Event], *, disk: int, sector: int, view: DiskView, cut: int, seed: int
+) -> CutTally:
+    """What a trial's record says of a disk; one pass over the log, and over no more sectors than needed.
+
+    Raises `ValueError` as `writes_until` does.
+    """
+    writes = writes_until(events, disk=disk, cut=cut, lying_ms=view.lying_ms)
+    fates = _fates(view, sector=sector, seed=seed)
+    survived = torn = 0
+    for write in uncovered(writes):
+        rest = fates(write)
+        first = next(rest, False)
+        if any(survives != first for survives in rest):
+            torn += 1
+        elif first:
+            survived += 1
+    return CutTally(
+        writes=len(writes),
+        in_flight=sum(write.completion is None for write in writes),
+        unflushed=sum(write.completion is not None for write in uncovered(writes)),
+        survived=survived,
+        torn=torn,
+    )
+
+
+def _fates(view: DiskView, *, sector: int, seed: int) -> Callable[[Write], Iterator[bool]]:
+    """A function that says of each sector of an uncovered write, in order, whether it survives."""
+    listed = {survivor.submission: survivor.sectors for survivor in view.survivors}
+
+    def fates(write: Write) -> Iterator[bool]:
+        number = write.submission
+        places = range(write.length // sector)
+        is_completed = write.completion is not None
+        match view.policy:
+            case Policy.ALL:
+                return repeat(is_completed, len(places))
+            case Policy.FLUSHED | Policy.LYING:
+                return repeat(False, len(places))
+            case Policy.SUBSET:
+                return repeat(is_completed and coin(seed, number, 0), len(places))
+            case Policy.TORN:
+                return (coin(seed, number, 1 + place) for place in places)
+            case Policy.EXPLICIT:
+                sectors = listed.get(number, ())
+                if sectors is None:
+                    return repeat(True, len(places))
+                return (place in sectors for place in places)
+
+    return fates

@@ -1,0 +1,66 @@
+"""One trial again."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+from torture.campaign.campaign import Campaign, Keep
+from torture.campaign.run import RUN_FILE, Run
+from torture.errors import DeadlineExceeded, HarnessError
+from torture.evidence.folder import SPEC
+from torture.host.accelerator import Accelerator
+from torture.host.network import NetworkKind
+from torture.host.scratch import Scratch
+from torture.lab.lab import Boot, LabSettings
+from torture.lab.saved_states import warm_directory
+from torture.record.specs import TrialSpec
+from torture.record.trials import TrialRecord
+
+_DEADLINE_S = 1200.0
+
+
+def replay(evidence: Path, *, results: Path, live: bool) -> tuple[TrialRecord, Path]:
+    """Recover and check the disks of an evidence folder again, in a run of its own.
+
+    They are what its recording says the cut left, byte for byte. With `live` the trial is run again
+    from its seed instead: the same load and plan, its microseconds its own. Returns the record and
+    the new evidence folder. Raises `HarnessError` when the folder holds no trial, or when the new
+    one does not end.
+    """
+    try:
+        spec = TrialSpec.from_json(json.loads((evidence / SPEC).read_text()))
+    except (OSError, ValueError, KeyError) as error:
+        raise HarnessError(f"{evidence} holds no trial: {error}") from error
+    spec = replace(spec, replay_of="" if live else str(evidence.absolute()))
+    lab = _settings_of(evidence.resolve().parents[1] / RUN_FILE)
+    scratch = Scratch()
+    scratch.remove_abandoned()
+    options = {"replay_of": spec.trial}
+    run = Run.begin(results=results, seed=spec.seed, lab=lab, options=options)
+    with scratch.directory(run.scratch_name) as directory:
+        campaign = Campaign(
+            run=run, specs=[spec], jobs=1, keep=Keep.ALL, lab=lab, scratch=directory
+        )
+        campaign.start()
+        try:
+            if not campaign.wait_for(spec.cell, timeout_s=_DEADLINE_S):
+                raise DeadlineExceeded(f"the trial did not end within {_DEADLINE_S:g} s")
+        finally:
+            campaign.stop()
+    return campaign.records[0], run.evidence / spec.trial
+
+
+def _settings_of(run_file: Path) -> LabSettings:
+    """How the run had its machines; a trial whose run is lost gets today's defaults."""
+    try:
+        run = json.loads(run_file.read_text())
+        return LabSettings(
+            boot=Boot(run["boot"]),
+            accelerator=Accelerator(run["accelerator"]["kind"]),
+            network=NetworkKind(run["network"]["kind"]),
+            warm_states=warm_directory(),
+        )
+    except (OSError, ValueError, KeyError):
+        return LabSettings(warm_states=warm_directory())

@@ -1,0 +1,96 @@
+"""Serving what a trial's disks held, to whoever wants to look: a kept recording's views over NBD."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from torture.errors import HarnessError
+from torture.evidence.folder import CHECK_VIEW, CUT_VIEW
+from torture.host.scratch import Scratch
+from torture.recording.crash_states import count_crash_states
+from torture.recording.disks import ShelfDisk
+from torture.recording.events import Recording, load_recording
+from torture.recording.views import DiskView, Policy, View, read_view, write_view
+from torture.shelf.server import Shelf
+from torture.trial.archive import unpack_recordings
+
+_MIB = 1024 * 1024
+_SERVED_VIEW = "served.view.json"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wanted:
+    """Which state to serve; None leaves it as the trial had it."""
+
+    after_check: bool = False
+    """What the check found, instead of what the cut left."""
+    cut: int | None = None
+    policy: Policy | None = None
+    seed: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Served:
+    """What is served, and how many states the same cut could have left."""
+
+    socket: Path
+    view: View
+    disks: tuple[ShelfDisk, ...]
+    crash_states: int
+
+
+@contextmanager
+def served(evidence: Path, wanted: Wanted) -> Iterator[Served]:
+    """Serve a trial's disks on a unix socket for as long as the context lasts; writes go nowhere.
+
+    Raises `HarnessError` when the evidence has no recording, or the wanted view makes no sense.
+    """
+    scratch = Scratch()
+    scratch.remove_abandoned()
+    with scratch.directory(f"view-{secrets.token_hex(2)}") as folder:
+        unpack_recordings(evidence, folder)
+        view = _wanted_view(
+            read_view(folder / (CHECK_VIEW if wanted.after_check else CUT_VIEW)), wanted
+        )
+        recording = load_recording(view.recording)
+        if not 0 <= view.cut < len(recording.events):
+            raise HarnessError(f"the log has events 0 to {len(recording.events) - 1}")
+        write_view(folder / _SERVED_VIEW, view)
+        shelf = Shelf(directory=folder / "shelf", socket=folder / "s")
+        disks = _disks_of(recording, view)
+        shelf.start(disks, view=folder / _SERVED_VIEW)
+        try:
+            yield Served(
+                socket=folder / "s",
+                view=view,
+                disks=disks,
+                crash_states=count_crash_states(recording, cut=view.cut, disks=list(view.disks)),
+            )
+        finally:
+            shelf.stop()
+
+
+def _wanted_view(view: View, wanted: Wanted) -> View:
+    disks = view.disks
+    if wanted.policy is Policy.LYING or wanted.policy is Policy.EXPLICIT:
+        raise HarnessError(f"{wanted.policy} needs more than a name", hint="write a view file")
+    if wanted.policy is not None:
+        disks = {serial: DiskView(policy=wanted.policy) for serial in view.disks}
+    return replace(
+        view,
+        cut=view.cut if wanted.cut is None else wanted.cut,
+        seed=view.seed if wanted.seed is None else wanted.seed,
+        disks=disks,
+    )
+
+
+def _disks_of(recording: Recording, view: View) -> tuple[ShelfDisk, ...]:
+    return tuple(
+        ShelfDisk(serial=disk.name, size_mib=disk.size // _MIB, sector_bytes=disk.sector)
+        for disk in recording.disks
+        if disk.name in view.disks
+    )

@@ -1,0 +1,1 @@
+"""What the rows say: rates, pairs, groups, comparisons."""

@@ -1,0 +1,80 @@
+"""The matrix as people ask for it: SLOG against sync, a small table for each choice of the other axes.
+
+Sync has the fewest choices: as columns they have room on a phone, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from torture.matrix.cells import AXES, DEFAULTS
+from torture.report.figures.wording import choice_in_words
+from torture.report.reading.store import CellFigures
+
+COLUMNS = "sync"
+_ROWS = ("slog", "slog_class")
+"""A SLOG's speed stands with the SLOG, so that a pool without one has its place in every table."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Facet:
+    """One table: `title` says what is the same in it; places without a cell are None."""
+
+    title: str
+    columns: tuple[str, ...]
+    """Choices of sync."""
+    rows: tuple[tuple[str, tuple[CellFigures | None, ...]], ...]
+    """A SLOG in words, and a cell for each column."""
+
+
+def facets_of(cells: Sequence[CellFigures], varying: Sequence[str]) -> tuple[Facet, ...]:
+    """A facet for each combination of the other varying axes, in the order the axes list them."""
+    others = [axis for axis in varying if axis not in (COLUMNS, *_ROWS)]
+    by_facet: dict[tuple[str, ...], list[CellFigures]] = {}
+    for one in cells:
+        by_facet.setdefault(tuple(one.axes.get(axis, "") for axis in others), []).append(one)
+    order = sorted(
+        by_facet,
+        key=lambda key: [_place(axis, choice) for axis, choice in zip(others, key, strict=True)],
+    )
+    return tuple(_facet(key, by_facet[key]) for key in order)
+
+
+def _facet(key: tuple[str, ...], cells: Sequence[CellFigures]) -> Facet:
+    columns = sorted({_column(one.axes) for one in cells})
+    rows = sorted({_row(one.axes) for one in cells})
+    placed = {(_row(one.axes), _column(one.axes)): one for one in cells}
+    return Facet(
+        title=", ".join(
+            choice_in_words(choice) for choice in key if choice and choice not in DEFAULTS.values()
+        ),
+        columns=tuple(sync for _, sync in columns),
+        rows=tuple(
+            (_heading(row), tuple(placed.get((row, column)) for column in columns)) for row in rows
+        ),
+    )
+
+
+Place = tuple[int, str]
+"""Where a choice stands on its axis, and the choice: sorts as the axes list them."""
+
+
+def _column(axes: Mapping[str, str]) -> Place:
+    return _place(COLUMNS, axes.get(COLUMNS, ""))
+
+
+def _row(axes: Mapping[str, str]) -> tuple[Place, ...]:
+    return tuple(_place(axis, axes.get(axis, "")) for axis in _ROWS)
+
+
+def _heading(row: tuple[Place, ...]) -> str:
+    (_, slog), (_, speed) = row
+    usual = speed in ("", DEFAULTS["slog_class"])
+    return choice_in_words(slog) + ("" if usual else f" ({speed})")
+
+
+def _place(axis: str, choice: str) -> Place:
+    """Unknown choices come last, by name."""
+    known = [str(one) for one in AXES[axis]] if axis in AXES else []
+    return (known.index(choice) if choice in known else len(known), choice)

@@ -1,0 +1,110 @@
+"""What one setting changes: every two cells that differ in one choice only, compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from torture.matrix.cells import AXES, DEFAULTS
+from torture.report.reading.store import CellFigures
+from torture.stats.comparison import SIGNIFICANT, Comparison, compare, holm
+from torture.stats.rates import Rate
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pair:
+    """Two rates of the same kind: of `first` and of `second`; `corrected_p` is Holm's over the family."""
+
+    what: str
+    """`acknowledged loss` or `corruption`."""
+    axis: str
+    """The axis on which the two differ; empty where the same cell is compared between runs."""
+    first: CellFigures
+    second: CellFigures
+    comparison: Comparison
+    corrected_p: float
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether the second has the higher rate, and not by chance."""
+        return self.comparison.is_worse(self.corrected_p)
+
+    @property
+    def is_better(self) -> bool:
+        """Whether the second has the lower rate, and not by chance."""
+        difference = self.comparison.difference
+        return self.corrected_p < SIGNIFICANT and difference is not None and difference < 0
+
+    @property
+    def first_rate(self) -> Rate:
+        """The first one's rate of `what`."""
+        return RATES[self.what](self.first)
+
+    @property
+    def second_rate(self) -> Rate:
+        """The second one's rate of `what`."""
+        return RATES[self.what](self.second)
+
+
+RATES: dict[str, Callable[[CellFigures], Rate]] = {
+    "acknowledged loss": lambda figures: figures.loss,
+    "corruption": lambda figures: figures.corruption,
+}
+"""What is compared of a cell. Corruption has a rate of its own: where consistent but old data gets
+corrupt, no loss is more, and yet it is worse."""
+
+Couple = tuple[str, CellFigures, CellFigures]
+
+
+def compared(couples: Iterable[Couple]) -> tuple[Pair, ...]:
+    """Both rates of each couple (axis, first, second), as one family; those without trials left out."""
+    asked = [
+        (what, couple)
+        for couple in couples
+        for what, rate in RATES.items()
+        if rate(couple[1]).trials and rate(couple[2]).trials
+    ]
+    comparisons = [
+        compare(RATES[what](first), RATES[what](second)) for what, (_, first, second) in asked
+    ]
+    corrected = holm([comparison.p for comparison in comparisons])
+    return tuple(
+        Pair(what=what, axis=axis, first=first, second=second, comparison=comparison, corrected_p=p)
+        for (what, (axis, first, second)), comparison, p in zip(
+            asked, comparisons, corrected, strict=True
+        )
+    )
+
+
+def neighbours(cells: Sequence[CellFigures]) -> list[Couple]:
+    """Every two cells that differ on one axis only, as `compared` takes them."""
+    couples = []
+    by_rest: dict[tuple[str, frozenset[tuple[str, str]]], list[CellFigures]] = {}
+    for one in cells:
+        for axis in one.axes:
+            # a cell without a SLOG has no SLOG's speed; with the usual one it has one difference
+            rest = frozenset(
+                (key, choice or DEFAULTS.get(key, ""))
+                for key, choice in one.axes.items()
+                if key != axis
+            )
+            by_rest.setdefault((axis, rest), []).append(one)
+    for (axis, _), alike in by_rest.items():
+        alike.sort(key=lambda one: _place(axis, one.axes[axis]))
+        couples += [
+            (axis, first, second)
+            for place, first in enumerate(alike)
+            for second in alike[place + 1 :]
+        ]
+    return couples
+
+
+def _place(axis: str, choice: str) -> int:
+    """Where a choice stands on its axis, so that every pair goes in the axis' direction."""
+    choices = [str(one) for one in AXES[axis]] if axis in AXES else []
+    return choices.index(choice) if choice in choices else len(choices)
+
+
+def same_cells(old: Mapping[str, CellFigures], new: Mapping[str, CellFigures]) -> list[Couple]:
+    """Each cell that both runs have, as `compared` takes them."""
+    return [("", old[name], new[name]) for name in sorted(old.keys() & new.keys())]

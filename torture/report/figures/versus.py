@@ -1,0 +1,122 @@
+"""Two nights compared: which configurations got worse, and not by chance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from torture.errors import HarnessError
+from torture.report.figures.pairs import Pair, compared, same_cells
+from torture.report.figures.wording import difference_in_words
+from torture.report.reading.store import Store
+from torture.report.reading.text import escaped
+from torture.stats.rates import in_words
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Versus:
+    """The cells that both have, compared as one family; and those that only one has."""
+
+    pairs: tuple[Pair, ...]
+    """The likeliest difference first."""
+    only_old: tuple[str, ...]
+    only_new: tuple[str, ...]
+    silent: tuple[str, ...]
+    """Cells of both in which one side has no conclusive trial: nothing can be said of them."""
+    notes: tuple[str, ...]
+
+    @property
+    def worse(self) -> tuple[Pair, ...]:
+        """What got significantly worse."""
+        return tuple(pair for pair in self.pairs if pair.is_worse)
+
+    @property
+    def better(self) -> tuple[Pair, ...]:
+        """What got significantly better."""
+        return tuple(pair for pair in self.pairs if pair.is_better)
+
+    @property
+    def sentence(self) -> str:
+        """The answer in one line."""
+        if not self.pairs:
+            return "Nothing can be compared: no configuration has conclusive trials on both sides."
+        cells = len({pair.first.cell for pair in self.pairs})
+        if self.worse:
+            names = ", ".join(dict.fromkeys(pair.first.cell for pair in self.worse))
+            return f"Worse, and not by chance: {names} ({cells} configurations compared)."
+        rest = f"; {len(self.better)} rates got better" if self.better else ""
+        return f"No configuration of {cells} got significantly worse{rest}."
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What the table does not show."""
+        missing = (
+            ("only in the old runs", self.only_old),
+            ("only in the new runs", self.only_new),
+            ("without conclusive trials on one side", self.silent),
+        )
+        said = [f"{what}: {', '.join(names)}" for what, names in missing if names]
+        return (*said, *self.notes)
+
+    def as_markdown(self) -> str:
+        """For a job's summary: the answer, then every rate that differs."""
+        lines = [f"**{self.sentence}**", ""]
+        if differing := [pair for pair in self.pairs if pair.comparison.difference]:
+            lines += [
+                "| configuration | rate of | old | new | difference [95 %] | p (Holm) |",
+                "| --- | --- | --- | --- | --- | --- |",
+            ]
+            lines += [
+                f"| {escaped(pair.first.cell)} | {pair.what} | {in_words(pair.first_rate)} "
+                f"| {in_words(pair.second_rate)} | {difference_in_words(pair.comparison)} "
+                f"| {pair.corrected_p:.2g} |"
+                for pair in differing
+            ]
+            lines.append("")
+        lines += [f"- {escaped(remark)}" for remark in self.remarks]
+        return "\n".join(lines) + "\n"
+
+
+def compare_cells(runs: Sequence[Path], one: str, other: str) -> tuple[Pair, ...]:
+    """Both rates of two cells of the same runs, from `one` to `other`; empty without trials.
+
+    Raises `HarnessError` when there is no such cell or run.
+    """
+    with Store.open(runs) as store:
+        cells = {figures.cell: figures for figures in store.cells()}
+    for name in (one, other):
+        if name not in cells:
+            raise HarnessError(f"no trial of {name} is there", hint=f"one of: {', '.join(cells)}")
+    return compared([("", cells[one], cells[other])])
+
+
+def in_a_sentence(pair: Pair) -> str:
+    """What the comparison of two cells says of one rate."""
+    if pair.is_worse or pair.is_better:
+        change = "higher" if pair.is_worse else "lower"
+        return (
+            f"{pair.what}: {pair.second.cell} is {change} than {pair.first.cell}, and not by chance"
+        )
+    return f"{pair.what}: no difference that chance does not explain"
+
+
+def compare_runs(old: Sequence[Path], new: Sequence[Path]) -> Versus:
+    """Compare the cells that both have; raises `HarnessError` when one of the paths is no run."""
+    with Store.open(old) as before, Store.open(new) as after:
+        old_cells = {one.cell: one for one in before.cells()}
+        new_cells = {one.cell: one for one in after.cells()}
+        notes = (
+            *(f"old: {note}" for note in before.notes),
+            *(f"new: {note}" for note in after.notes),
+        )
+    pairs = compared(same_cells(old_cells, new_cells))
+    spoken = {pair.first.cell for pair in pairs}
+    both = old_cells.keys() & new_cells.keys()
+    return Versus(
+        pairs=tuple(sorted(pairs, key=lambda pair: (pair.corrected_p, pair.comparison.p))),
+        only_old=tuple(sorted(old_cells.keys() - both)),
+        only_new=tuple(sorted(new_cells.keys() - both)),
+        silent=tuple(sorted(both - spoken)),
+        notes=notes,
+    )

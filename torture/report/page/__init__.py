@@ -1,0 +1,1 @@
+"""The page: one file, no network."""

@@ -1,0 +1,213 @@
+"""The page's pictures, drawn by altair as SVG that takes its colours from the page, light or dark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import altair
+import vl_convert
+
+from torture.report.figures.answer import decisive, outcome_of
+from torture.report.figures.wording import duration_in_words
+from torture.report.reading.store import CellFigures, RollbackBin
+from torture.verdict.words import Verdict
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Frame:
+    """How wide a picture is, and how much of that the names of its rows take."""
+
+    width_px: int
+    names_px: int
+    spare_px: int
+    """At the left: a reader's font may be wider than the one that names were measured with."""
+
+
+WIDE = Frame(width_px=900, names_px=430, spare_px=70)
+PHONE = Frame(width_px=400, names_px=215, spare_px=36)
+
+_ROW_PX = 22
+
+_CONFIG: dict[str, Any] = {
+    "aria": False,  # the whole picture has a label, and the list below has every figure
+    "background": "transparent",
+    "font": "Arial, Liberation Sans, Helvetica, sans-serif",
+    "view": {"stroke": None},
+    "axis": {
+        "labelColor": "currentColor",
+        "titleColor": "currentColor",
+        "domainColor": "currentColor",
+        "tickColor": "currentColor",
+        "gridColor": "var(--line)",
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "titleFontWeight": "normal",
+        "labelLimit": 0,
+    },
+    "legend": {
+        "labelColor": "currentColor",
+        "titleColor": "currentColor",
+        "labelFontSize": 12,
+        "orient": "top",
+        "title": None,
+        "symbolType": "square",
+    },
+}
+
+Named = Callable[[CellFigures], str]
+
+
+def verdict_shares(cells: Sequence[CellFigures], named: Named, frame: Frame) -> str:
+    """A bar a cell: which part of its trials had which verdict, with the counts in the bars."""
+    seen = [verdict for verdict in Verdict if any(one.verdicts.get(verdict) for one in cells)]
+    rows = []
+    for one in cells:
+        begun = 0
+        for order, verdict in enumerate(seen):
+            count = one.verdicts.get(verdict, 0)
+            if count:
+                rows.append(
+                    {
+                        "name": named(one),
+                        "verdict": str(verdict),
+                        "order": order,
+                        "count": count,
+                        "share": count / one.trials,
+                        "middle": (begun + count / 2) / one.trials,
+                    }
+                )
+            begun += count
+    base = _chart(rows).encode(y=altair.Y("name:N", sort=[named(one) for one in cells], title=None))
+    bars = base.mark_bar().encode(
+        x=altair.X("share:Q", title="share of trials", axis=_percent_axis(frame)),
+        color=altair.Color(
+            "verdict:N",
+            scale=altair.Scale(
+                domain=[str(verdict) for verdict in seen],
+                range=[f"var(--{verdict})" for verdict in seen],
+            ),
+            legend=altair.Legend(columns=4 if frame is WIDE else 3),
+        ),
+        order=altair.Order("order:Q"),
+    )
+    counts = base.mark_text(fontSize=11).encode(
+        x=altair.X("middle:Q"), text="count:Q", color=altair.value("var(--on-colour)")
+    )
+    return _svg(
+        _sized(bars + counts, frame, rows=len(cells)), frame, "verdicts of each configuration"
+    )
+
+
+def speed_against_loss(cells: Sequence[CellFigures], numbers: dict[str, int], frame: Frame) -> str:
+    """A point a cell: acknowledged operations a second against how often it lost, with intervals.
+
+    Points carry the cells' numbers in the table. Cells whose speed is not known have none.
+    """
+    rows = []
+    for one in cells:
+        rate = decisive(one)
+        if one.acknowledged_per_s and rate.trials:
+            rows.append(
+                {
+                    "speed": one.acknowledged_per_s,
+                    "loss": rate.share,
+                    "low": rate.low,
+                    "high": rate.high,
+                    "outcome": outcome_of(one).name,
+                    "number": numbers[one.cell],
+                }
+            )
+    base = _chart(rows).encode(
+        x=altair.X(
+            "speed:Q",
+            title="operations acknowledged as durable, per second of load"
+            if frame is WIDE
+            else "acknowledged operations per second",
+            scale=altair.Scale(zero=False, nice=True, padding=16),
+            axis=altair.Axis(tickCount=6),
+        ),
+        color=altair.Color(
+            "outcome:N",
+            scale=altair.Scale(
+                domain=["SAFE", "ROLLS_BACK", "LOSES"],
+                range=["var(--intact)", "var(--rolled-back)", "var(--corrupted)"],
+            ),
+            legend=None,
+        ),
+    )
+    spans = base.mark_rule(strokeWidth=2, opacity=0.45).encode(
+        y=altair.Y("low:Q", title="cuts that lost something", axis=_percent_axis(frame)),
+        y2="high:Q",
+    )
+    points = base.mark_circle(size=330, opacity=1).encode(y="loss:Q")
+    labels = base.mark_text(fontSize=11).encode(
+        y="loss:Q", text="number:Q", color=altair.value("var(--on-colour)")
+    )
+    chart = (spans + points + labels).properties(width=frame.width_px - 80, height=320)
+    return _svg(chart, replace(frame, spare_px=4), "speed against loss")
+
+
+def rollback_times(bins: Sequence[RollbackBin], named: dict[str, str], frame: Frame) -> str:
+    """A row a cell that went back in time: how often by how much, darker where more trials did."""
+    most = max((one.trials for one in bins), default=1)
+    # the first bin begins at 0, which no logarithm has
+    lows_ms = [max(one.low_ms, one.high_ms / 10) for one in bins]
+    rows = [
+        {
+            "name": named[one.cell], "low": low_ms, "high": one.high_ms, "trials": one.trials,
+            "weight": 0.25 + 0.75 * one.trials / most, "middle": (low_ms * one.high_ms) ** 0.5,
+        }
+        for one, low_ms in zip(bins, lows_ms, strict=True)
+    ]  # fmt: skip
+    least_ms = min(lows_ms, default=1)
+    most_ms = max((one.high_ms for one in bins), default=10)
+    ticks = [
+        tick for tick in (1, 3, 10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000)
+        if least_ms <= tick <= most_ms
+    ]  # fmt: skip
+    names = {tick: duration_in_words(tick) for tick in ticks}
+    worded = "".join(f"datum.value == {tick} ? '{name}' : " for tick, name in names.items()) + "''"
+    base = _chart(rows).encode(
+        y=altair.Y("name:N", title=None, sort=list(dict.fromkeys(named.values())))
+    )
+    boxes = base.mark_rect(cornerRadius=2).encode(
+        x=altair.X(
+            "low:Q",
+            scale=altair.Scale(type="log", domain=[least_ms, most_ms], nice=False),
+            title="acknowledged time that is gone",
+            axis=altair.Axis(values=ticks, labelExpr=worded, grid=True),
+        ),
+        x2="high:Q",
+        color=altair.value("var(--rolled-back)"),
+        opacity=altair.Opacity("weight:Q", scale=None),
+    )
+    counts = base.mark_text(fontSize=11).encode(
+        x="middle:Q", text="trials:Q", color=altair.value("currentColor")
+    )
+    return _svg(
+        _sized(boxes + counts, frame, rows=len({one.cell for one in bins})),
+        frame,
+        "how far each configuration went back",
+    )
+
+
+def _chart(rows: list[dict[str, Any]]) -> altair.Chart:
+    return altair.Chart(altair.InlineData(values=rows))
+
+
+def _percent_axis(frame: Frame) -> altair.Axis:
+    return altair.Axis(format=".0%", tickCount=5 if frame is WIDE else 3)
+
+
+def _sized(chart: Any, frame: Frame, *, rows: int) -> Any:
+    return chart.properties(width=frame.width_px - frame.names_px, height=max(rows, 1) * _ROW_PX)
+
+
+def _svg(chart: Any, frame: Frame, title: str) -> str:
+    """The chart as an inline SVG that scales with the page; `title` is for who cannot see it."""
+    padding = {"left": frame.spare_px, "right": 12, "top": 4, "bottom": 4}
+    spec = chart.configure(**_CONFIG, padding=padding).to_dict()
+    svg: str = vl_convert.vegalite_to_svg(spec)
+    return svg.replace("<svg ", f'<svg role="img" aria-label="{title}" ', 1)

@@ -1,0 +1,212 @@
+"""The page: one file that needs no network, light or dark, on a phone and in print.
+
+Evidence is hostile text: jinja2 escapes whatever it is given, and the page's policy allows no script
+but the page's own and no request at all.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from torture.report.figures.answer import Outcome, answer, decisive, outcome_of
+from torture.report.figures.heatmap import facets_of
+from torture.report.figures.pairs import Pair, compared, neighbours
+from torture.report.figures.wording import (
+    AXIS_TITLES,
+    cell_in_words,
+    choice_in_words,
+    common_in_words,
+    difference_in_words,
+    duration_in_words,
+    usual_in_words,
+    varying_axes,
+)
+from torture.report.page import charts
+from torture.report.page.timeline import Timeline, timeline_of
+from torture.report.page.tool_words import Words, words_of
+from torture.report.reading.store import Case, CellFigures, Store
+from torture.stats.rates import bound_in_words, in_words, interval_in_words
+
+CASES_MAX = 24
+_PAIRS_MAX = 300
+_TEMPLATES = Path(__file__).with_name("templates")
+_CHECKERS = ("btrfs-progs", "e2fsprogs", "xfsprogs")
+_PLAIN = re.compile(r"[a-z0-9.-]{1,120}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShownCase:
+    """A case, the picture of its cut, and what the tools said in their own words."""
+
+    case: Case
+    timeline: Timeline
+    words: tuple[Words, ...]
+
+    @property
+    def folder(self) -> Path:
+        """Where the trial's evidence is, or was, as a reader would type it."""
+        folder = self.case.run.folder
+        if folder.is_relative_to(here := Path.cwd()):
+            folder = folder.relative_to(here)
+        return folder / "trials" / self.case.record.trial
+
+
+def render_page(store: Store) -> str:
+    """The whole page of a store."""
+    cells = store.cells()
+    axes = [one.axes for one in cells]
+    varying = varying_axes(axes)
+    groups = answer(cells)
+    ranked = [one for group in reversed(groups) for one in group.cells]
+    numbers = {one.cell: place for place, one in enumerate(ranked, start=1)}
+    pairs = compared(neighbours(cells))
+    script, style = _text("page.js"), _text("style.css")
+    return _environment(varying, numbers).get_template("page.html.j2").render(
+        store=store,
+        cells=ranked,
+        axes={axis: _choices(ranked, axis) for axis in varying},
+        common=common_in_words(axes, varying),
+        usual=usual_in_words(varying),
+        groups=groups,
+        facets=facets_of(cells, varying),
+        pictures=_pictures(store, ranked, varying, numbers),
+        pairs=_most_telling(pairs),
+        pairs_compared=len(pairs),
+        cases=[_shown(case) for case in store.cases(most=CASES_MAX)],
+        versions=_versions(store),
+        script=Markup(script),
+        style=Markup(style),
+        script_hash=_hash(script),
+    )  # fmt: skip
+
+
+def _environment(varying: Sequence[str], numbers: dict[str, int]) -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "words": lambda axes: cell_in_words(axes, varying),
+        "choice": choice_in_words,
+        "duration": duration_in_words,
+        "difference": difference_in_words,
+        "percent": bound_in_words,
+        "rate": in_words,
+        "interval": interval_in_words,
+        "decisive": decisive,
+        "outcome": outcome_of,
+        "anchor": anchor,
+        "field": lambda axis: anchor(axis.replace("_", "-")),
+    }
+    environment.globals |= {
+        "Outcome": Outcome,
+        "numbers": numbers,
+        "titles": AXIS_TITLES,
+    }
+    return environment
+
+
+def anchor(name: str) -> str:
+    """A name as an HTML id, or a part of an attribute's name: itself where it is plain, else a hash.
+
+    Escaping alone would not do there: a space in an attribute's name begins another attribute.
+    """
+    return name if _PLAIN.fullmatch(name) else hashlib.sha256(name.encode()).hexdigest()[:16]
+
+
+def _pictures(
+    store: Store, cells: Sequence[CellFigures], varying: Sequence[str], numbers: dict[str, int]
+) -> dict[str, tuple[Markup, Markup]]:
+    """Each picture for a wide page and for a phone; those with nothing to show are not there."""
+
+    def long(one: CellFigures) -> str:
+        return f"{cell_in_words(one.axes, varying)} ({numbers[one.cell]})"
+
+    def short(one: CellFigures) -> str:
+        said = [one.axes[axis] for axis in varying if one.axes.get(axis)]
+        return f"{' '.join(said)} ({numbers[one.cell]})"
+
+    bins = store.rollbacks()
+    back = {one.cell for one in bins}
+    rolled = [one for one in cells if one.cell in back]
+
+    def both(draw: Callable[[charts.Named, charts.Frame], str]) -> tuple[Markup, Markup]:
+        return Markup(draw(long, charts.WIDE)), Markup(draw(short, charts.PHONE))
+
+    pictures = {}
+    if cells:
+        pictures["verdicts"] = both(lambda named, frame: charts.verdict_shares(cells, named, frame))
+    if any(one.acknowledged_per_s for one in cells):
+        pictures["speed"] = both(lambda _, frame: charts.speed_against_loss(cells, numbers, frame))
+    if bins:
+        pictures["rollbacks"] = both(
+            lambda named, frame: charts.rollback_times(
+                bins, {one.cell: named(one) for one in rolled}, frame
+            )
+        )
+    return pictures
+
+
+def _most_telling(pairs: Sequence[Pair]) -> list[Pair]:
+    """Those that differ at all, the least likely to be chance first."""
+    differing = [pair for pair in pairs if pair.comparison.difference]
+    return sorted(differing, key=lambda pair: (pair.corrected_p, pair.comparison.p))[:_PAIRS_MAX]
+
+
+def _choices(cells: Sequence[CellFigures], axis: str) -> list[str]:
+    return sorted({one.axes[axis] for one in cells if one.axes.get(axis)})
+
+
+def _shown(case: Case) -> ShownCase:
+    return ShownCase(
+        case=case,
+        timeline=timeline_of(case.record, case.evidence),
+        words=() if case.evidence is None else words_of(case.evidence),
+    )
+
+
+def _versions(store: Store) -> list[dict[str, Any]]:
+    """What each run ran on, as far as its `run.json` says."""
+    return [{"run": run} | _ran_on(run.document) for run in store.runs]
+
+
+def _ran_on(document: dict[str, Any]) -> dict[str, str]:
+    images = _mapping(document.get("images"))
+    nas, client = (
+        _mapping(_mapping(images.get(name)).get("packages")) for name in ("nas", "client")
+    )
+    host = _mapping(document.get("host"))
+    checkers = [f"{name} {client[name]}" for name in _CHECKERS if name in client]
+    return {
+        "zfs": nas.get("zfs", "?"),
+        "kernel": nas.get("kernel", "?"),
+        "checkers": ", ".join(checkers) or "?",
+        "host": f"{host.get('cores', '?')} cores, Linux {host.get('kernel', '?')}",
+        "accelerator": _mapping(document.get("accelerator")).get("kind", "?"),
+    }
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    """The value if it is what it should be: a file from elsewhere may hold anything."""
+    return value if isinstance(value, dict) else {}
+
+
+def _hash(text: str) -> str:
+    """As a policy of the page names a script or style it allows (CSP level 3, section 2.3.1)."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _text(name: str) -> str:
+    return (_TEMPLATES / name).read_text(encoding="utf-8")

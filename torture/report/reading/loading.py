@@ -1,0 +1,311 @@
+"""The runs' files into tables of duckdb: each trial once, each value of the type its column says.
+
+The lines are read here and not by duckdb's `read_json`: what that skips as an error it neither
+counts nor names, and a field of the wrong type costs it the whole line or becomes NULL unseen.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import duckdb
+import numpy
+
+from torture.errors import HarnessError
+from torture.matrix.cells import AXES, Cell
+from torture.matrix.guarantees import Promise, promise_of
+from torture.record.trials import TrialRecord
+from torture.report.reading.lines import Line, Reading, UnreadableLineError, lines_of, read_line
+from torture.report.reading.remarks import Remark, Remarks
+from torture.report.reading.runs import RunInfo
+from torture.verdict.words import Verdict
+
+_PROMISES = {str(one): one for one in Promise}
+
+_BATCH = 5000
+"""Records that are on their way into the tables at once."""
+
+_COLUMNS = {
+    "place": "BIGINT",  # in all that was read: a later one counts rather than an earlier
+    "source": "INTEGER",  # which run, from 0
+    "line_begin": "BIGINT",
+    "line_bytes": "BIGINT",
+    "trial": "VARCHAR",
+    "cell": "VARCHAR",
+    "index": "BIGINT",
+    "seed": "UBIGINT",
+    "verdict": "VARCHAR",
+    "badness": "INTEGER",  # -1 for inconclusive
+    "promise": "VARCHAR",
+    "broke_promise": "BOOLEAN",
+    "is_loss": "BOOLEAN",
+    "is_corruption": "BOOLEAN",
+    "acknowledged": "BIGINT",
+    "acknowledged_before_cut": "BIGINT",
+    "lost": "BIGINT",
+    "rollback_ms": "DOUBLE",
+    "load_ms": "BIGINT",
+    "trial_ms": "BIGINT",
+    "cut_ms": "DOUBLE",
+    "cut_aim": "VARCHAR",
+    "pool_verdict": "VARCHAR",
+    "filesystem_verdict": "VARCHAR",
+    "data_verdict": "VARCHAR",
+    "missing": "BIGINT",
+    "torn": "BIGINT",
+    "stale": "BIGINT",
+    "foreign_content": "BIGINT",
+    "torn_in_flight": "BIGINT",
+    "fsck": "VARCHAR",
+    "pool": "VARCHAR",
+    "reasons": "VARCHAR",
+    "error": "VARCHAR",
+    "machinery_failed": "BOOLEAN",
+    "schema": "BIGINT",
+}
+_NUMPY = {
+    "BIGINT": "int64", "INTEGER": "int32", "UBIGINT": "uint64", "DOUBLE": "float64",
+    "BOOLEAN": "bool", "VARCHAR": "object",
+}  # fmt: skip
+_NONE_IS: dict[str, float] = {"DOUBLE": float("nan"), "BIGINT": -1}
+"""How a value that is not there travels through arrays of numbers; such columns have no negatives."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CellInfo:
+    """What this version knows of a cell's name."""
+
+    axes: dict[str, str]
+    promise: Promise | None
+    is_known: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Dropped:
+    """Records of trials that another record counts for."""
+
+    records: int
+    other_verdict: int
+    """Of those, the conclusive ones that say something else than the one that counts."""
+    inconclusive: int
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """A sentence, if there is something to say."""
+        if not self.records:
+            return ()
+        are = " is" if self.records == 1 else "s are"
+        were = "was" if self.inconclusive == 1 else "were"
+        return (
+            f"{self.records:,} record{are} of trials that are there more than once, and each trial "
+            f"counts once; {self.inconclusive:,} of them {were} inconclusive, and "
+            f"{self.other_verdict:,} had another verdict than the record that counts",
+        )
+
+
+def make_tables(sql: duckdb.DuckDBPyConnection) -> None:
+    """Empty tables, and the view `trials`, which joins them."""
+    columns = ", ".join(f'"{name}" {kind}' for name, kind in _COLUMNS.items())
+    axes = ", ".join(f'"{axis}" VARCHAR' for axis in AXES)
+    sql.execute(f"CREATE TABLE records ({columns})")
+    sql.execute(f"CREATE TABLE cells (cell VARCHAR, axes VARCHAR, {axes})")
+    sql.execute("CREATE TABLE runs (source INTEGER, run VARCHAR, is_sequential BOOLEAN)")
+    sql.execute(
+        "CREATE VIEW trials AS SELECT runs.run, records.* EXCLUDE (line_begin, line_bytes), "
+        "cells.* EXCLUDE (cell), runs.is_sequential "
+        "FROM records JOIN cells USING (cell) JOIN runs USING (source)"
+    )
+
+
+def load_runs(
+    sql: duckdb.DuckDBPyConnection, runs: Sequence[RunInfo], remarks: Remarks
+) -> dict[str, CellInfo]:
+    """Fill the tables with every record that can be read; returns the cells by name.
+
+    Raises `HarnessError` when a file cannot be read at all.
+    """
+    cells: dict[str, CellInfo] = {}
+    place = 0
+    for source, run in enumerate(runs):
+        sql.execute("INSERT INTO runs VALUES (?, ?, ?)", [source, run.name, run.is_sequential])
+        if not run.trials_file.is_file():
+            continue
+        rows = _rows(run, cells, remarks)
+        while batch := list(islice(rows, _BATCH)):
+            numbered = [(place + number, source, *row) for number, row in enumerate(batch)]
+            fill(sql, "records", _COLUMNS, numbered)
+            place += len(batch)
+    fill(
+        sql,
+        "cells",
+        dict.fromkeys(["cell", "axes", *AXES], "VARCHAR"),
+        [
+            (name, json.dumps(info.axes), *(info.axes.get(axis, "") for axis in AXES))
+            for name, info in cells.items()
+        ],
+    )
+    return cells
+
+
+def drop_duplicates(sql: duckdb.DuckDBPyConnection) -> Dropped:
+    """Keep one record a trial: a conclusive one if there is one, else of what is left the last."""
+    (count,) = _one(sql, "SELECT count(*) - count(DISTINCT trial) FROM records")
+    if not count:
+        return Dropped(records=0, other_verdict=0, inconclusive=0)
+    sql.execute(
+        "CREATE TEMP TABLE dropped AS SELECT place, verdict, badness, "
+        "first_value(verdict) OVER own AS counts FROM records "
+        "WINDOW own AS (PARTITION BY trial ORDER BY badness < 0, place DESC) "
+        "QUALIFY row_number() OVER own > 1"
+    )
+    found = _one(
+        sql,
+        "SELECT count(*), count(*) FILTER (badness >= 0 AND verdict <> counts), "
+        "count(*) FILTER (badness < 0) FROM dropped",
+    )
+    sql.execute("DELETE FROM records WHERE place IN (SELECT place FROM dropped)")
+    sql.execute("DROP TABLE dropped")
+    return Dropped(records=found[0], other_verdict=found[1], inconclusive=found[2])
+
+
+def fill(
+    sql: duckdb.DuckDBPyConnection,
+    table: str,
+    columns: Mapping[str, str],
+    rows: Sequence[tuple[Any, ...]],
+) -> None:
+    """Add rows to a table whose columns (name to type) these are; None is NULL, but in `BOOLEAN`."""
+    if not rows:
+        return
+    arrays, taken = {}, []
+    for (name, kind), values in zip(columns.items(), zip(*rows, strict=True), strict=True):
+        none_is = _NONE_IS.get(kind)
+        filled = [none_is if one is None else one for one in values]
+        arrays[name] = numpy.array(filled, dtype=_NUMPY[kind])
+        match kind:
+            case "DOUBLE":
+                taken.append(f'CASE WHEN isnan("{name}") THEN NULL ELSE "{name}" END')
+            case "BIGINT":
+                taken.append(f'nullif("{name}", -1)')
+            case _:
+                taken.append(f'"{name}"')
+    sql.register("batch", arrays)
+    sql.execute(f"INSERT INTO {table} SELECT {', '.join(taken)} FROM batch")
+    sql.unregister("batch")
+
+
+def normalised(record: TrialRecord, cells: dict[str, CellInfo]) -> tuple[CellInfo, str]:
+    """What is known of a record's cell, and the text of its promise; new cells are added."""
+    info = cells.get(record.cell)
+    if info is None or (not info.is_known and not info.axes and record.axes):
+        info = cells[record.cell] = _info(record)
+    return info, info.promise if info.promise is not None else record.promise
+
+
+def promise_in(text: str) -> Promise | None:
+    """A promise by its text; None for a text that is none."""
+    return _PROMISES.get(text)
+
+
+def _info(record: TrialRecord) -> CellInfo:
+    try:
+        known = Cell.parse(record.cell)
+    except ValueError:
+        return CellInfo(axes=record.axes, promise=None, is_known=False)
+    return CellInfo(axes=known.axes, promise=promise_of(known), is_known=True)
+
+
+def _rows(run: RunInfo, cells: dict[str, CellInfo], remarks: Remarks) -> Iterator[tuple[Any, ...]]:
+    """The rows of a run's file, and what there is to remark about the rest of it."""
+    try:
+        for line in lines_of(run.trials_file):
+            try:
+                reading = read_line(line.raw)
+            except UnreadableLineError as error:
+                what = Remark.UNREADABLE if line.is_whole else Remark.CUT_OFF
+                remarks.add(run.name, what, line=line.number, example=str(error))
+                continue
+            for odd, detail in reading.odd:
+                remarks.add(run.name, odd, line=line.number, example=detail)
+            record = reading.record
+            info, promise = normalised(record, cells)
+            for own in _remarks_on(info, promise, record):
+                remarks.add(run.name, own, line=line.number, example=record.cell)
+            yield _row(line, reading, promise)
+    except OSError as error:
+        raise HarnessError(
+            f"{run.trials_file} cannot be read: {error}", hint=f"ls -l {run.folder}"
+        ) from error
+
+
+def _remarks_on(info: CellInfo, promise: str, record: TrialRecord) -> Iterator[Remark]:
+    if not info.is_known:
+        yield Remark.CELL
+        if promise_in(promise) is None:
+            yield Remark.NO_PROMISE
+    elif record.promise not in {"", promise}:
+        yield Remark.PROMISE
+
+
+def _before_cut(record: TrialRecord) -> int:
+    """Of the acknowledged operations those of the load phase: a client that lives on goes on after it."""
+    promised = record.cut.get("promised")
+    if type(promised) is int and 0 <= promised <= record.acknowledged:
+        return promised
+    return record.acknowledged
+
+
+def _row(line: Line, reading: Reading, promise: str) -> tuple[Any, ...]:
+    """The values of `_COLUMNS` from the third on."""
+    record = reading.record
+    judged = promise_in(promise)
+    conclusive = record.verdict is not Verdict.INCONCLUSIVE
+    cut_ms, plan = record.cut.get("t_ms"), record.cut.get("plan")
+    aim = plan.get("aim") if isinstance(plan, dict) else None
+    found, verdicts = record.found, record.verdicts
+    return (
+        line.position,
+        len(line.raw),
+        record.trial,
+        record.cell,
+        reading.index,
+        record.seed,
+        record.verdict.value,
+        record.verdict.badness if conclusive else -1,
+        promise,
+        judged is not None and judged.is_broken_by(record.verdict, record.rollback_ms),
+        record.is_loss,
+        record.verdict.is_corruption,
+        record.acknowledged,
+        _before_cut(record),
+        record.lost,
+        record.rollback_ms if conclusive else None,
+        record.timings.get("load"),
+        min(sum(record.timings.values()), 2**62),
+        cut_ms if isinstance(cut_ms, float) else None,
+        aim if isinstance(aim, str) else "",
+        verdicts.get("pool") or "",
+        verdicts.get("filesystem") or "",
+        verdicts.get("data") or "",
+        found.get("missing", 0),
+        found.get("torn", 0),
+        found.get("stale", 0),
+        found.get("foreign", 0),
+        found.get("torn_in_flight", 0),
+        record.fsck,
+        record.pool,
+        "\n".join(record.reasons),
+        record.error or "",
+        record.machinery_failed,
+        record.schema,
+    )
+
+
+def _one(sql: duckdb.DuckDBPyConnection, query: str) -> tuple[Any, ...]:
+    row = sql.execute(query).fetchone()
+    assert row is not None
+    return row

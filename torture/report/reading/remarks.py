@@ -1,0 +1,124 @@
+"""What a reader of the report must be told about the files behind it, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from torture.record.trials import TRIALS_FILE
+from torture.report.reading.lines import Odd
+from torture.report.reading.runs import RUN_FILE, RunInfo
+from torture.report.reading.text import printable, shortened
+
+_EXAMPLES_MAX = 3
+_NOTE_CHARACTERS_MAX = 500
+"""Of what a merged run says about the runs it was made of."""
+
+
+class Remark(StrEnum):
+    """What there is to say of a file, beside what is odd about single records."""
+
+    UNREADABLE = "unreadable"
+    CUT_OFF = "cut off"
+    CELL = "cell"
+    PROMISE = "promise"
+    NO_PROMISE = "no promise"
+
+
+_SENTENCES: dict[Remark | Odd, tuple[str, str]] = {
+    Remark.UNREADABLE: (
+        "1 line cannot be read and is left out: {line} ({examples})",
+        "{count} lines cannot be read and are left out, the first of them {line} ({examples})",
+    ),
+    Remark.CUT_OFF: (
+        "the last line, {line}, was cut off and is left out: the run was stopped, or still goes on",
+        "{count} last lines were cut off",
+    ),
+    Remark.CELL: (
+        "1 record is of a cell that this version does not know, and is kept under its own name: "
+        "{examples}",
+        "{count} records are of cells that this version does not know, and are kept under their own "
+        "names: {examples}",
+    ),
+    Remark.PROMISE: (
+        "1 record was made under another promise; today's is what counts: {examples}",
+        "{count} records were made under another promise; today's is what counts: {examples}",
+    ),
+    Remark.NO_PROMISE: (
+        "of 1 record's cell no promise is known, so it cannot have broken one: {examples}",
+        "of {count} records' cells no promise is known, so they cannot have broken one: {examples}",
+    ),
+    Odd.OLDER: (
+        "1 record has no schema, or an older one (from {line} on)",
+        "{count} records have no schema, or an older one (from {line} on)",
+    ),
+    Odd.NEWER: (
+        "1 record has a newer schema ({examples}), and what is new in it is not shown",
+        "{count} records have a newer schema ({examples}), and what is new in it is not shown",
+    ),
+    Odd.VERDICT: (
+        "1 record has a verdict that this version does not know, and counts as inconclusive: {examples}",
+        "{count} records have verdicts that this version does not know, and count as inconclusive: "
+        "{examples}",
+    ),
+    Odd.MISSING: (
+        "1 figure is missing and counts as 0: {examples} (from {line} on)",
+        "{count} figures are missing and count as 0: {examples} (from {line} on)",
+    ),
+    Odd.FIELD: (
+        "1 field has another type than it should, and is left out: {examples} (from {line} on)",
+        "{count} fields have other types than they should, and are left out: {examples} (from {line} on)",
+    ),
+}
+
+
+@dataclass(slots=True)
+class _Seen:
+    count: int = 0
+    first_line: int = 0
+    examples: list[str] = field(default_factory=list)
+
+
+class Remarks:
+    """Collects what was seen in the files; memory is bounded, whatever the files hold."""
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[str, Remark | Odd], _Seen] = {}
+
+    def add(self, run: str, what: Remark | Odd, *, line: int, example: str) -> None:
+        """Something was seen in a run's file; of the examples the first few are told."""
+        seen = self._seen.setdefault((run, what), _Seen(first_line=line))
+        seen.count += 1
+        example = shortened(printable(example))
+        if len(seen.examples) < _EXAMPLES_MAX and example not in seen.examples:
+            seen.examples.append(example)
+
+    def sentences(self) -> tuple[str, ...]:
+        """One for each kind of remark and file."""
+        return tuple(
+            f"{printable(run)}/{TRIALS_FILE}: "
+            + _SENTENCES[what][seen.count > 1].format(
+                count=f"{seen.count:,}",
+                line=f"line {seen.first_line:,}",
+                examples=", ".join(seen.examples),
+            )
+            for (run, what), seen in self._seen.items()
+        )
+
+
+def notes_on_runs(runs: Sequence[RunInfo]) -> Iterator[str]:
+    """Sentences about whole runs, and those that merged runs carry on."""
+    for run in runs:
+        name = printable(run.name)
+        if not run.document:
+            yield (
+                f"{name} has no {RUN_FILE} that can be read: what it ran on, and whether it stopped "
+                "when its question was answered, is not known"
+            )
+        if not run.trials_file.is_file():
+            yield f"{name} has no trials"
+        told = run.document.get("notes")
+        for note in told if isinstance(told, list) else ():
+            if isinstance(note, str):
+                yield f"{name}: {shortened(printable(note), _NOTE_CHARACTERS_MAX)}"

@@ -1,0 +1,322 @@
+"""The records of one or several runs, each trial once, and the figures that a report is made of."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, BinaryIO, Self
+
+import duckdb
+
+from torture.errors import HarnessError
+from torture.record.trials import TrialRecord
+from torture.report.reading.lines import UnreadableLineError, read_line
+from torture.report.reading.loading import (
+    CellInfo,
+    drop_duplicates,
+    load_runs,
+    make_tables,
+    normalised,
+)
+from torture.report.reading.remarks import Remarks, notes_on_runs
+from torture.report.reading.runs import RunInfo, find_runs
+from torture.stats.rates import Rate, rate_of
+from torture.stats.sequential import sequential_rate_of
+from torture.verdict.words import Verdict
+
+_MEMORY = "400MB"
+"""For duckdb; what does not fit goes to a temporary folder."""
+_THREADS = 4
+
+_FOLDER_NAME = re.compile(r"[^/\0]{1,250}")
+
+_WORST_FIRST = (
+    "broke_promise DESC, badness DESC, rollback_ms DESC NULLS LAST, "
+    "lost / greatest(acknowledged, 1) DESC, trial"
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Spread:
+    """What several trials gave."""
+
+    least: float
+    median: float
+    most: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CellFigures:
+    """What the trials of a cell gave. Rates are of conclusive trials only.
+
+    `loss`: trials in which something acknowledged is not there, whatever the verdict. `corruption`:
+    trials whose verdict is worse than consistent but old. As in `torture.report.figures.summary`.
+    """
+
+    cell: str
+    axes: dict[str, str]
+    """Of a name that this version does not know: as the records have them."""
+    promise: str
+    """Today's; the last record's for a name that this version does not know."""
+    trials: int
+    verdicts: dict[Verdict, int]
+    """Those that there were."""
+    loss: Rate
+    corruption: Rate
+    broken: int
+    """Conclusive trials that are worse than promised, rolled back too far included."""
+    acknowledged_per_s: float | None
+    """Durable operations a second from the load's start to the cut, the median over conclusive trials."""
+    rollback_ms: Spread | None
+    """Over those trials that rolled back."""
+
+    @property
+    def inconclusive(self) -> int:
+        """Trials that say nothing about the data."""
+        return self.verdicts.get(Verdict.INCONCLUSIVE, 0)
+
+    @property
+    def conclusive(self) -> int:
+        """Trials that the rates are of."""
+        return self.trials - self.inconclusive
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RollbackBin:
+    """How many trials of a cell went back from `low_ms` on to below `high_ms`."""
+
+    cell: str
+    low_ms: float
+    high_ms: float
+    trials: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Case:
+    """A trial that is worth looking at; its record has the promise and axes of today."""
+
+    record: TrialRecord
+    run: RunInfo
+    broke_promise: bool
+
+    @property
+    def evidence(self) -> Path | None:
+        """The trial's folder; None when it was not kept, or is elsewhere."""
+        name = self.record.trial
+        if name in {".", ".."} or not _FOLDER_NAME.fullmatch(name):
+            return None
+        folder = self.run.folder / "trials" / name
+        try:
+            return folder if folder.is_dir() else None
+        except OSError:
+            return None
+
+
+class Store:
+    """Records in tables. Use `open`; as a context manager it is closed at the end.
+
+    `notes`: sentences for people, about everything that is not as it should be in what was read.
+    `sql` has the view `trials`; its columns are in results/README.md, under `trials.csv`.
+    """
+
+    def __init__(
+        self,
+        *,
+        sql: duckdb.DuckDBPyConnection,
+        runs: tuple[RunInfo, ...],
+        notes: tuple[str, ...],
+        cells: dict[str, CellInfo],
+        resources: ExitStack,
+    ) -> None:
+        self.sql = sql
+        self.runs = runs
+        self.notes = notes
+        self._cells = cells
+        self._resources = resources
+        (self.trials,) = self._rows("SELECT count(*) FROM records")[0]
+
+    @classmethod
+    def open(cls, runs: Sequence[Path]) -> Self:
+        """Read the runs, from the oldest to the newest; each may be named as `find_runs` takes it.
+
+        Raises `HarnessError` when there is no run, or one cannot be read.
+        """
+        found = {one.folder: one for path in runs for one in find_runs(path)}
+        # sorting is stable: runs that do not say when they began stay in the order they were named
+        ordered = tuple(sorted(found.values(), key=lambda one: _began_s(one.begun)))
+        if not ordered:
+            raise HarnessError("no run was named", hint="name one, e.g. results/latest")
+        with ExitStack() as resources:
+            spill = resources.enter_context(tempfile.TemporaryDirectory(prefix="report-"))
+            sql = duckdb.connect(
+                ":memory:",
+                config={
+                    "memory_limit": _MEMORY,
+                    "threads": _THREADS,
+                    "temp_directory": spill,
+                    "autoinstall_known_extensions": False,
+                    "autoload_known_extensions": False,
+                },
+            )
+            resources.callback(sql.close)
+            make_tables(sql)
+            remarks = Remarks()
+            cells = load_runs(sql, ordered, remarks)
+            dropped = drop_duplicates(sql)
+            notes = (*notes_on_runs(ordered), *remarks.sentences(), *dropped.notes)
+            return cls(
+                sql=sql, runs=ordered, notes=notes, cells=cells, resources=resources.pop_all()
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the memory and the temporary folder back."""
+        self._resources.close()
+
+    def cells(self) -> tuple[CellFigures, ...]:
+        """Every cell's figures, sorted by name."""
+        verdicts = ", ".join(f"count(*) FILTER (verdict = '{one}')" for one in Verdict)
+        rows = self._rows(
+            "SELECT cell, arg_max(promise, place), bool_or(is_sequential), count(*), "
+            "count(*) FILTER (is_loss), count(*) FILTER (is_corruption), "
+            "count(*) FILTER (broke_promise), "
+            "median(acknowledged_before_cut / (load_ms / 1000)) FILTER (badness >= 0 AND load_ms > 0), "
+            f"min(rollback_ms), median(rollback_ms), max(rollback_ms), {verdicts} "
+            "FROM records JOIN runs USING (source) GROUP BY cell ORDER BY cell"
+        )
+        return tuple(self._figures(*row) for row in rows)
+
+    def _figures(
+        self,
+        cell: str,
+        promise: str,
+        is_sequential: bool,
+        trials: int,
+        losses: int,
+        corruptions: int,
+        broken: int,
+        acknowledged_per_s: float | None,
+        least_ms: float | None,
+        median_ms: float,
+        most_ms: float,
+        *counts: int,
+    ) -> CellFigures:
+        verdicts = {one: count for one, count in zip(Verdict, counts, strict=True) if count}
+        conclusive = trials - verdicts.get(Verdict.INCONCLUSIVE, 0)
+        rate = sequential_rate_of if is_sequential else rate_of
+        return CellFigures(
+            cell=cell,
+            axes=self._cells[cell].axes,
+            promise=promise,
+            trials=trials,
+            verdicts=verdicts,
+            loss=rate(losses, conclusive),
+            corruption=rate(corruptions, conclusive),
+            broken=broken,
+            acknowledged_per_s=acknowledged_per_s,
+            rollback_ms=None
+            if least_ms is None
+            else Spread(least=least_ms, median=median_ms, most=most_ms),
+        )
+
+    def rollbacks(self, *, bins_per_decade: int = 6) -> tuple[RollbackBin, ...]:
+        """How far conclusive trials went back, in bins of equal width on a logarithmic scale.
+
+        Bins begin at whole powers of ten; the first one, from 0 to 1 ms, has all that is below. Bins
+        without a trial are left out. Sorted by cell, then time.
+        """
+        (most_ms,) = self._rows("SELECT coalesce(max(rollback_ms), 0) FROM records")[0]
+        edges = [0.0]
+        while edges[-1] <= most_ms:
+            edges.append(10.0 ** ((len(edges) - 1) / bins_per_decade))
+        rows = self._rows(
+            "WITH edges AS (SELECT unnest(?::DOUBLE[]) AS low_ms, unnest(?::DOUBLE[]) AS high_ms) "
+            "SELECT cell, low_ms, high_ms, count(*) FROM records "
+            "ASOF JOIN edges ON records.rollback_ms >= edges.low_ms "
+            "GROUP BY cell, low_ms, high_ms ORDER BY cell, low_ms",
+            [edges[:-1], edges[1:]],
+        )
+        return tuple(
+            RollbackBin(cell=cell, low_ms=low, high_ms=high, trials=trials)
+            for cell, low, high, trials in rows
+        )
+
+    def cases(self, *, most: int, most_per_cell: int = 3) -> tuple[Case, ...]:
+        """The worst trials: those that broke their promise, then by verdict and by what is gone.
+
+        Inconclusive trials are no cases, nor are those in which everything is as it should be.
+        """
+        rows = self._rows(
+            "SELECT source, line_begin, line_bytes, trial, broke_promise FROM ("
+            "SELECT source, line_begin, line_bytes, trial, broke_promise, badness, rollback_ms, "
+            f"lost, acknowledged, row_number() OVER (PARTITION BY cell ORDER BY {_WORST_FIRST}) AS rank "
+            "FROM records WHERE badness > 0 OR is_loss OR broke_promise"
+            f") WHERE rank <= ? ORDER BY {_WORST_FIRST} LIMIT ?",
+            [most_per_cell, most],
+        )
+        lines = self._lines(
+            [(source, begin, size, trial) for source, begin, size, trial, _ in rows]
+        )
+        return tuple(
+            Case(record=self._today(record), run=self.runs[row[0]], broke_promise=row[4])
+            for row, (_, record) in zip(rows, lines, strict=True)
+        )
+
+    def lines(self) -> Iterator[tuple[bytes, TrialRecord]]:
+        """The line of each record that counts, byte for byte, by cell and index.
+
+        Raises `HarnessError` when a file is another one now.
+        """
+        rows = self._rows(
+            "SELECT source, line_begin, line_bytes, trial FROM records "
+            'ORDER BY cell, "index" NULLS LAST, trial'
+        )
+        return self._lines(rows)
+
+    def _lines(
+        self, places: Sequence[tuple[int, int, int, str]]
+    ) -> Iterator[tuple[bytes, TrialRecord]]:
+        with ExitStack() as stack:
+            files: dict[int, BinaryIO] = {}
+            for source, begin, size, trial in places:
+                file = self.runs[source].trials_file
+                try:
+                    if source not in files:
+                        files[source] = stack.enter_context(file.open("rb"))
+                    files[source].seek(begin)
+                    raw = files[source].read(size)
+                    record = read_line(raw).record
+                    is_same = record.trial == trial
+                except (OSError, UnreadableLineError):
+                    is_same = False
+                if not is_same:
+                    raise HarnessError(
+                        f"{file} has changed while it was read", hint="make the report again"
+                    )
+                yield raw, record
+
+    def _today(self, record: TrialRecord) -> TrialRecord:
+        info, promise = normalised(record, self._cells)
+        return replace(record, promise=promise, axes=info.axes if info.is_known else record.axes)
+
+    def _rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
+        return self.sql.execute(query, list(values)).fetchall()
+
+
+def _began_s(begun: str) -> float:
+    """When a run began, for sorting; 0 when it does not say."""
+    try:
+        moment = datetime.fromisoformat(begun)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        return 0.0

@@ -1,0 +1,48 @@
+"""What a comparison says in a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich import box
+from rich.markup import escape
+from rich.table import Table
+
+from torture.report.figures.pairs import Pair
+from torture.report.figures.wording import difference_in_words
+from torture.stats.rates import in_words
+
+_ROWS_MAX = 60
+
+
+def comparison_table(pairs: Sequence[Pair]) -> Table:
+    """Every rate that differs, the least likely to be chance first; the caption says of the rest."""
+    differing = [pair for pair in pairs if pair.comparison.difference]
+    shown = differing[:_ROWS_MAX]
+    left_out = len(differing) - len(shown)
+    same = len(pairs) - len(differing)
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        caption=f"{same} rates are the same" + (f", {left_out} more differ" if left_out else ""),
+        caption_justify="left",
+    )
+    table.add_column("rate", overflow="fold")
+    for title in ("from\nto [95 %]", "difference\n[95 %]", "p\n(Holm)"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for pair in shown:
+        style = "bold red" if pair.is_worse else "green" if pair.is_better else None
+        table.add_row(
+            escape(_named(pair)),
+            escape(f"{in_words(pair.first_rate)}\n{in_words(pair.second_rate)}"),
+            escape(difference_in_words(pair.comparison).replace(" [", "\n[")),
+            f"{pair.corrected_p:.2g}",
+            style=style,
+        )
+    return table
+
+
+def _named(pair: Pair) -> str:
+    first, second = pair.first.cell, pair.second.cell
+    where = first if first == second else f"{first}\n{second}"
+    return f"{pair.what} of\n{where}"

@@ -1,0 +1,101 @@
+"""The table at the end of a run."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from textwrap import fill
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from torture.record.trials import TrialRecord
+from torture.report.figures.summary import CellSummary, summarise
+from torture.stats.rates import in_words
+from torture.verdict.words import Verdict
+
+_SHAPES = ((True, 80), (True, 38), (False, 22), (False, 16))
+"""Whether promise and trials have columns and a row's rates one line; how wide a cell's name may be.
+The first that fits is taken. From 80 on no name is folded."""
+
+_PROMISE_COLUMNS = 11
+
+
+def outcome_table(
+    records: Iterable[TrialRecord], *, width: int, is_sequential: bool = False
+) -> Table:
+    """A row a cell: its promise, trials, every verdict's count, and both rates with intervals.
+
+    Verdicts that no trial had have no column: the caption names them. Where `width` columns are too
+    few, a row takes several lines, then without promise and trials: the rates say of how many.
+    `is_sequential`: the cells stopped when their question was answered; intervals allow for that.
+    """
+    rows = summarise(records, is_sequential=is_sequential)
+    ruler = Console(file=io.StringIO(), width=sys.maxsize)
+    for wide, name_columns in _SHAPES:
+        table = _table(rows, wide=wide, name_columns=name_columns)
+        if ruler.measure(table).maximum <= width:
+            break
+    return table
+
+
+def _table(rows: Sequence[CellSummary], *, wide: bool, name_columns: int) -> Table:
+    seen = [verdict for verdict in Verdict if any(row.verdicts.get(verdict) for row in rows)]
+    unseen = ", ".join(verdict for verdict in Verdict if verdict not in seen)
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        padding=(0, 1) if wide else (0, 1, 0, 0),
+        caption=f"No trial was {unseen}." if unseen else None,
+        caption_justify="left",
+    )
+    table.add_column("cell", no_wrap=True)
+    if wide:
+        table.add_column("promise", no_wrap=True)
+        table.add_column("trials", justify="right", no_wrap=True)
+    for verdict in seen:
+        table.add_column(verdict.replace("-", "\n"), justify="right", no_wrap=True)
+    loss = "acknowledged\nloss [95 %]" if wide else "ack. loss\n[95 %]"
+    table.add_column(loss, justify="right", no_wrap=True)
+    table.add_column("corruption\n[95 %]", justify="right", no_wrap=True)
+    for row in rows:
+        name = _folded(row.cell, name_columns)
+        counts = [str(row.verdicts.get(verdict, 0) or "·") for verdict in seen]
+        rates = [in_words(row.loss), in_words(row.corruption)]
+        if wide:
+            promise = fill(row.promise, _PROMISE_COLUMNS)
+            table.add_row(name, promise, str(row.trials), *counts, *rates)
+        else:
+            table.add_row(name, *counts, *(rate.replace(" [", "\n[") for rate in rates))
+    return table
+
+
+def _folded(cell: str, columns: int) -> str:
+    """A cell's name in lines of at most so many columns, broken after dashes, but for longer parts."""
+    *parts, last = cell.split("-")
+    lines = [""]
+    for part in [*(f"{part}-" for part in parts), last]:
+        if len(lines[-1]) + len(part) > columns:
+            lines.append("  ")
+        lines[-1] += part
+    return "\n".join(lines)
+
+
+def effort_line(records: Sequence[TrialRecord], *, elapsed_s: float) -> str:
+    """How fast it went and where a trial's time went, e.g. `24 trials in 5.4 min, 267/h: check 30 %`.
+
+    Stages are named from the longest to the shortest; without trials the line is empty.
+    """
+    spent_ms: Counter[str] = Counter()
+    for record in records:
+        spent_ms.update(record.timings)
+    if not records or elapsed_s <= 0 or spent_ms.total() == 0:
+        return ""
+    shares = ", ".join(
+        f"{stage} {ms / spent_ms.total():.0%}" for stage, ms in spent_ms.most_common()
+    )
+    per_hour = len(records) / elapsed_s * 3600
+    return f"{len(records)} trials in {elapsed_s / 60:.1f} min, {per_hour:.0f}/h: {shares}"

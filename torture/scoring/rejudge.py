@@ -1,0 +1,45 @@
+"""Judging an old run again: its evidence, today's verdicts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from torture.errors import HarnessError
+from torture.evidence.folder import SPEC
+from torture.record.trials import TRIALS_FILE, TrialRecord, read_records
+from torture.scoring.score import judged
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JudgedAgain:
+    """Today's records; `changes` are sentences; `kept` counts records whose evidence is gone."""
+
+    records: tuple[TrialRecord, ...]
+    changes: tuple[str, ...]
+    kept: int
+
+
+def judge_again(run: Path) -> JudgedAgain:
+    """Judge every trial of a run whose evidence is there; the others keep their record.
+
+    A trial whose machinery failed stays inconclusive: its evidence is of a trial that never ended.
+    Raises `HarnessError` when the folder holds no run.
+    """
+    old = read_records(run / TRIALS_FILE).records
+    if not old:
+        raise HarnessError(f"no trials in {run / TRIALS_FILE}", hint="ls results/")
+    records: list[TrialRecord] = []
+    changes: list[str] = []
+    kept = 0
+    for record in old:
+        folder = run / "trials" / record.trial
+        if record.machinery_failed or not (folder / SPEC).exists():
+            kept += not (folder / SPEC).exists()
+            records.append(record)
+            continue
+        now = judged(folder, timings=record.timings)
+        records.append(now)
+        if now.verdict is not record.verdict:
+            changes.append(f"{record.trial}: {record.verdict} is {now.verdict} now")
+    return JudgedAgain(records=tuple(records), changes=tuple(changes), kept=kept)

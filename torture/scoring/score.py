@@ -1,0 +1,66 @@
+"""From a trial's folder to its record; also how an old run is judged again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from torture.evidence.folder import load_evidence
+from torture.matrix.guarantees import promise_of
+from torture.record.specs import TrialSpec
+from torture.record.trials import TrialRecord
+from torture.verdict.judge import judge
+from torture.verdict.words import Verdict
+
+
+def judged(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
+    """The record that the evidence in `folder` gives.
+
+    Raises `HarnessError` when the folder holds no trial.
+    """
+    evidence = load_evidence(folder)
+    spec = TrialSpec.from_json(evidence.spec)
+    judgement = judge(evidence)
+    return TrialRecord(
+        trial=spec.trial,
+        cell=spec.cell.name,
+        axes=spec.cell.axes,
+        seed=spec.seed,
+        verdict=judgement.verdict,
+        promise=promise_of(spec.cell),
+        cut=evidence.cut,
+        acknowledged=judgement.acknowledged,
+        lost=judgement.lost,
+        verdicts={
+            "pool": judgement.pool,
+            "filesystem": judgement.filesystem,
+            "data": judgement.data,
+        },
+        found={
+            "missing": judgement.missing,
+            "torn": judgement.torn,
+            "stale": judgement.stale,
+            "foreign": judgement.foreign,
+            "torn_in_flight": judgement.torn_in_flight,
+        },
+        rollback_ms=judgement.rollback_ms,
+        fsck=judgement.fsck,
+        pool=judgement.pool_summary,
+        reasons=judgement.reasons,
+        timings=timings,
+        error="; ".join(judgement.reasons) if judgement.verdict is Verdict.INCONCLUSIVE else None,
+    )
+
+
+def inconclusive(spec: TrialSpec, *, error: str, timings: dict[str, int]) -> TrialRecord:
+    """The record of a trial whose machinery failed."""
+    return TrialRecord(
+        trial=spec.trial,
+        cell=spec.cell.name,
+        axes=spec.cell.axes,
+        seed=spec.seed,
+        verdict=Verdict.INCONCLUSIVE,
+        promise=promise_of(spec.cell),
+        timings=timings,
+        error=error,
+        machinery_failed=True,
+    )

@@ -1,0 +1,334 @@
+"""What this host has and lacks for a run, with a fix for each lack. Standard library only.
+
+Each probe looks at one thing and changes nothing. Its keyword arguments are for tests.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import grp
+import os
+import pwd
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from pathlib import Path
+
+from torture.checkout import CHECKOUT
+from torture.errors import HarnessError
+from torture.host import accelerator as accelerators
+from torture.host.accelerator import Accelerator
+from torture.host.cache import CACHE_VARIABLE, cache_root
+from torture.host.native import find_shelf_plugin
+from torture.host.network import NetworkKind, choose_network
+from torture.host.sandbox import USER_NAMESPACES_HINT, cage_refusal
+from torture.host.scratch import default_base
+from torture.images import IMAGES, GuestImage, find
+from torture.images.cache import ROOM_BYTES
+from torture.setup.findings import Finding, Probe, find_all, lack, note, ok
+from torture.setup.provision import ENVIRONMENT, environment_is_complete, missing_packages
+
+PYTHON_MIN = (3, 11)
+SCRATCH_BYTES_MIN = 2 * 1024**3
+RESULTS_BYTES_MIN = 512 * 1024**2
+"""What `Run.begin` asks for."""
+MEMORY_BYTES_MIN = 2 * 1024**3
+"""One trial at a time: a NAS of 768 MiB, a client of 512 MiB, their QEMUs, the disks' pages."""
+MEMORY_BYTES_ENOUGH = 4 * 1024**3
+SUBORDINATE_IDS_MIN = 65536
+
+_SET_UP = "tools/run --setup-only"
+_COMMAND_DEADLINE_S = 10
+_APT = "sudo apt-get install --no-install-recommends"
+_LIBVIRT_USER = "libvirt-qemu"
+_LIBVIRT_DRIVERS = tuple(
+    Path(root) for root in ("/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/local/lib64")
+)
+_QEMU = "qemu-system-x86_64"
+_BLOCK_DRIVERS = {
+    "iscsi": "driver=iscsi,transport=tcp,portal=127.0.0.1:1,target=iqn.2003-01.invalid:none,lun=0",
+    "nbd": "driver=nbd,server.type=unix,server.path=/nonexistent/socket",
+}
+"""Places where nobody listens: a driver that is there says so, one that is not cannot."""
+
+_VERSIONS_SHOWN = {
+    "nas": ("kernel", "zfs"),
+    "client": ("kernel", "btrfs-progs", "e2fsprogs", "xfsprogs"),
+}
+
+
+def python(name: str, *, version: tuple[int, ...] = tuple(sys.version_info[:3])) -> Finding:
+    """The interpreter that runs the doctor; the virtual environment is made from its like."""
+    said = ".".join(map(str, version))
+    if version < PYTHON_MIN:
+        wanted = ".".join(map(str, PYTHON_MIN))
+        return lack(name, f"{said} is too old", f"{_APT} python{wanted}")
+    return ok(name, said)
+
+
+def packages(name: str, *, missing: Callable[[], tuple[str, ...]] = missing_packages) -> Finding:
+    """The system packages of `vmimages/host-packages.txt`."""
+    if absent := missing():
+        return lack(name, f"missing: {' '.join(absent)}", _SET_UP)
+    return ok(name, "all installed")
+
+
+def environment(name: str, *, is_complete: Callable[[], bool] = environment_is_complete) -> Finding:
+    """The virtual environment."""
+    if is_complete():
+        return ok(name, str(ENVIRONMENT))
+    text = f"{ENVIRONMENT} is missing, unfinished, or older than pyproject.toml"
+    return lack(name, text, _SET_UP)
+
+
+def accelerator(
+    name: str, *, cpuinfo: Path = Path("/proc/cpuinfo"), kvm: Path = Path("/dev/kvm")
+) -> Finding:
+    """What guests get. Plain emulation is slower, and tests the same."""
+    choice = accelerators.probe(cpuinfo=cpuinfo, kvm=kvm)
+    found = ok if choice.accelerator is Accelerator.KVM else note
+    return found(name, f"{choice.accelerator}: {choice.reason}")
+
+
+def libvirt(
+    name: str, *, library: str = "libvirt.so.0", roots: Iterable[Path] = _LIBVIRT_DRIVERS
+) -> Finding:
+    """The library with its QEMU driver, which the suite embeds; no daemon is needed."""
+    try:
+        version = _libvirt_version(library)
+    except OSError as error:
+        return lack(name, f"not found: {error}", f"{_APT} libvirt-daemon")
+    driver = "libvirt/connection-driver/libvirt_driver_qemu.so"
+    if not any([*root.glob(driver), *root.glob(f"*/{driver}")] for root in roots):
+        text = f"{version}, but without its QEMU driver ({driver})"
+        fix = f"{_APT} libvirt-daemon libvirt-daemon-driver-qemu"
+        return lack(name, text, fix)
+    return ok(name, f"{version}, with its QEMU driver")
+
+
+def _libvirt_version(library: str) -> str:
+    """Asked of the library itself (virGetVersion): its Python binding may not be there yet."""
+    number = ctypes.c_ulong()
+    if ctypes.CDLL(library).virGetVersion(ctypes.byref(number), None, None) != 0:
+        raise OSError(f"{library} does not tell its version")
+    return f"{number.value // 1_000_000}.{number.value // 1000 % 1000}.{number.value % 1000}"
+
+
+def libvirt_user(name: str, *, user: str = _LIBVIRT_USER) -> Finding:
+    """The privileged QEMU driver reads its default user and group before its configuration."""
+    try:
+        pwd.getpwnam(user)
+        grp.getgrnam(user)
+    except KeyError:
+        return lack(
+            name,
+            f"no user and group {user}: Debian's libvirt refuses to start QEMU without",
+            f"{_APT} libvirt-daemon-system; or sudo useradd --system --user-group {user}",
+        )
+    return ok(name, f"{user} exists, as Debian's libvirt wants")
+
+
+def qemu(name: str, *, binary: str = _QEMU) -> Finding:
+    """The emulator."""
+    if shutil.which(binary) is None:
+        return lack(name, f"no {binary}", f"{_APT} qemu-system-x86")
+    return ok(name, _version(_said(binary, "--version")))
+
+
+def block_drivers(
+    name: str, *, binary: str = _QEMU, drivers: Mapping[str, str] = _BLOCK_DRIVERS
+) -> Finding:
+    """How QEMU reaches the shelf and the NAS.
+
+    Each driver is really loaded: QEMU lists a driver whose module file is missing all the same.
+    """
+    if shutil.which(binary) is None:
+        return lack(name, f"no {binary}", f"{_APT} qemu-system-x86 qemu-block-extra")
+    absent = [driver for driver, options in drivers.items() if not _loads(binary, options)]
+    if absent:
+        text = f"{binary} has no block driver {', '.join(absent)}"
+        return lack(name, text, f"{_APT} qemu-block-extra")
+    return ok(name, f"{', '.join(drivers)} load")
+
+
+def _loads(binary: str, options: str) -> bool:
+    said = _said(
+        binary, "-machine", "none", "-nodefaults", "-display", "none",
+        "-blockdev", f"{options},node-name=probe",
+    )  # fmt: skip
+    return "Unknown driver" not in said and "does not accept value" not in said
+
+
+def shelf(
+    name: str,
+    *,
+    binary: str = "nbdkit",
+    plugin: Callable[[], Path | None] = find_shelf_plugin,
+) -> Finding:
+    """The disk shelf: nbdkit, and our plugin of it."""
+    if shutil.which(binary) is None:
+        return lack(name, f"no {binary}", f"{_APT} nbdkit")
+    built = plugin()
+    if built is None:
+        return lack(name, "its plugin is not built", _SET_UP)
+    said = _said(binary, "--dump-plugin", str(built))
+    if "name=shelf" not in said:
+        return lack(name, f"{binary} cannot load {built}: {said.strip()}", _SET_UP)
+    return ok(name, f"nbdkit {_version(_said(binary, '--version'))} with {built}")
+
+
+def namespaces(name: str, *, refusal: Callable[[], str | None] = cage_refusal) -> Finding:
+    """What each worker is caged in."""
+    said = refusal()
+    if said is None:
+        return ok(name, "network, mount and process namespaces")
+    reason, _, hint = said.partition("\n  next: ")
+    return lack(name, reason, hint or USER_NAMESPACES_HINT)
+
+
+def network(name: str, *, tun: Path = Path("/dev/net/tun")) -> Finding:
+    """How the NAS is reached; the user-mode stack needs nothing, and tests the same."""
+    choice = choose_network(tun=tun)
+    found = ok if choice.kind is NetworkKind.BRIDGE else note
+    return found(name, f"{choice.kind}: {choice.reason}")
+
+
+def subordinate_ids(
+    name: str, *, user: str | None = None, uid: int | None = None, table: Path = Path("/etc/subuid")
+) -> Finding:
+    """What mmdebstrap wants of a user who is not root (subuid(5))."""
+    uid = os.getuid() if uid is None else uid
+    if uid == 0:
+        return ok(name, "root needs none")
+    user = user or pwd.getpwuid(uid).pw_name
+    lines = table.read_text().splitlines() if table.exists() else []
+    ranges = [line.split(":") for line in lines if line.count(":") == 2]
+    if any(
+        owner in (user, str(uid)) and count.isdecimal() and int(count) >= SUBORDINATE_IDS_MIN
+        for owner, _, count in ranges
+    ):
+        return ok(name, f"{user} has a range in {table}")
+    return note(
+        name,
+        f"{user} has no range of {SUBORDINATE_IDS_MIN} in {table}; only building images needs it",
+        f"sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {user}",
+    )
+
+
+def memory(name: str, *, meminfo: Path = Path("/proc/meminfo")) -> Finding:
+    """What is available for guests, the disks' pages included."""
+    found = re.search(r"^MemAvailable:\s+(\d+) kB", meminfo.read_text(), re.MULTILINE)
+    if found is None:
+        raise HarnessError(f"{meminfo} does not say MemAvailable", hint=f"cat {meminfo}")
+    available = int(found[1]) * 1024
+    text = f"{_gib(available)} available"
+    if available < MEMORY_BYTES_MIN:
+        text += f", one trial needs {_gib(MEMORY_BYTES_MIN)}"
+        return lack(name, text, "end other programs")
+    if available < MEMORY_BYTES_ENOUGH:
+        text += f", two trials at once need {_gib(MEMORY_BYTES_ENOUGH)}"
+        return note(name, text, "run with --jobs 1")
+    return ok(name, text)
+
+
+def scratch(name: str, *, base: Callable[[], Path] = default_base) -> Finding:
+    """Where the disks of running trials are."""
+    return _room(name, base(), SCRATCH_BYTES_MIN, "run with --scratch DIR")
+
+
+def results(name: str, *, folder: Path = CHECKOUT / "results") -> Finding:
+    """Where runs land."""
+    return _room(name, folder, RESULTS_BYTES_MIN, "run with --results DIR")
+
+
+def image_cache(
+    name: str, *, root: Path | None = None, look: Callable[[str], GuestImage | None] = find
+) -> Finding:
+    """Room for a build, asked for only while there is something to build."""
+    is_built = all(look(image) is not None for image in IMAGES)
+    folder = root or cache_root()
+    elsewhere = f"export {CACHE_VARIABLE}=DIR"
+    return _room(name, folder, 0 if is_built else ROOM_BYTES, elsewhere)
+
+
+def _room(name: str, folder: Path, needed_bytes: int, elsewhere: str) -> Finding:
+    """Whether a folder, or what will be its parent, can be written and has room."""
+    place = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not os.access(place, os.W_OK | os.X_OK):
+        return lack(name, f"{place} is closed to this user", elsewhere)
+    free = shutil.disk_usage(place).free
+    text = f"{folder}: {_gib(free)} free"
+    if free < needed_bytes:
+        text += f", {_gib(needed_bytes)} are needed"
+        return lack(name, text, f"free some space, or: {elsewhere}")
+    return ok(name, text)
+
+
+def image(name: str, *, of: str, look: Callable[[str], GuestImage | None] = find) -> Finding:
+    """A guest image of the recipe as it is now, and what is in it."""
+    built = look(of)
+    if built is None:
+        return lack(name, "not built", _SET_UP)
+    shown = _VERSIONS_SHOWN.get(of, ("kernel",))
+    versions = ", ".join(f"{what} {built.manifest.get(what, 'unknown')}" for what in shown)
+    return ok(name, f"{built.key}: {versions}")
+
+
+def gobonniego(name: str, *, binary: str = "gobonniego") -> Finding:
+    """A load that some like."""
+    if (path := shutil.which(binary)) is not None:
+        return ok(name, path)
+    return note(name, "not on PATH; optional, the default matrix does not use it")
+
+
+PROBES: Mapping[str, Probe] = {
+    "Python": python,
+    "system packages": packages,
+    "environment": environment,
+    "accelerator": accelerator,
+    "libvirt": libvirt,
+    "libvirt's user": libvirt_user,
+    "QEMU": qemu,
+    "QEMU's drivers": block_drivers,
+    "disk shelf": shelf,
+    "namespaces": namespaces,
+    "network": network,
+    "subordinate ids": subordinate_ids,
+    "memory": memory,
+    "scratch": scratch,
+    "results": results,
+    "image cache": image_cache,
+    **{f"image {name}": partial(image, of=name) for name in IMAGES},
+    "gobonniego": gobonniego,
+}
+
+
+def examine() -> tuple[Finding, ...]:
+    """What every probe found, in their order; never raises for what a probe does."""
+    return find_all(PROBES)
+
+
+def _said(*argv: str) -> str:
+    """Everything a command printed; what it returned does not matter here."""
+    completed = subprocess.run(
+        argv,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        stdin=subprocess.DEVNULL,
+        timeout=_COMMAND_DEADLINE_S,
+        check=False,
+    )
+    return completed.stdout + completed.stderr
+
+
+def _version(said: str) -> str:
+    found = re.search(r"\d+(\.\d+)+", said)
+    return found.group() if found else "of no known version"
+
+
+def _gib(size_bytes: int) -> str:
+    return f"{size_bytes / 1024**3:.1f} GiB"

@@ -1,0 +1,204 @@
+"""Setting a machine up: system packages, virtual environment, shelf, guest images. Standard library only.
+
+Each part is looked at first and done only when something is missing, so a second call is quick. Where
+packages come from is the machine's own business: apt's and pip's configuration are used as they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from torture.checkout import CHECKOUT
+from torture.errors import HarnessError
+from torture.files import locked
+from torture.host.native import find_shelf_plugin, shelf_plugin
+from torture.images import IMAGES, ensure_all, find
+
+ENVIRONMENT = CHECKOUT / ".venv"
+
+_PACKAGES_FILE = CHECKOUT / "vmimages" / "host-packages.txt"
+_SELFTEST_PACKAGES_FILE = CHECKOUT / "vmimages" / "selftest-packages.txt"
+_DEBIAN_MODULES = Path("/usr/lib/python3/dist-packages")
+_LOCK_DEADLINE_S = 3600
+_APT_DEADLINE_S = 1200
+_PIP_DEADLINE_S = 900
+
+Say = Callable[[str], None]
+
+
+def provision(*, say: Say, for_selftest: bool = False) -> bool:
+    """Set up whatever is missing; True when anything was. Raises `HarnessError` with the next step.
+
+    `for_selftest`: also what only the project's own tests need, such as a browser.
+
+    One process does it while others wait, so that two starts at once do not disturb each other.
+    """
+    with locked(CHECKOUT / ".provision.lock", deadline_s=_LOCK_DEADLINE_S):
+        return any(
+            [
+                _packages(say, for_selftest=for_selftest),
+                _environment(say),
+                _shelf(say),
+                _images(say),
+            ]
+        )
+
+
+def wanted_packages(*, for_selftest: bool = False) -> tuple[str, ...]:
+    """The system packages of `vmimages/host-packages.txt`; comments begin with a hash."""
+    files = [_PACKAGES_FILE, *([_SELFTEST_PACKAGES_FILE] if for_selftest else [])]
+    lines = [line for file in files for line in file.read_text().splitlines()]
+    names = (line.split("#")[0].strip() for line in lines)
+    return tuple(name for name in names if name)
+
+
+def missing_packages(*, for_selftest: bool = False) -> tuple[str, ...]:
+    """The wanted packages that dpkg does not know as installed.
+
+    Raises `HarnessError` where there is no dpkg: the suite is set up by itself on Debian only.
+    """
+    wanted = wanted_packages(for_selftest=for_selftest)
+    query = ["dpkg-query", "--show", "--showformat", "${Package} ${db:Status-Status}\\n"]
+    try:
+        said = subprocess.run(
+            [*query, *wanted], capture_output=True, text=True, timeout=30, check=False
+        ).stdout
+    except OSError as error:
+        raise HarnessError(
+            "there is no dpkg here", hint=f"install by hand: {' '.join(wanted)}"
+        ) from error
+    installed = {line.split()[0] for line in said.splitlines() if line.endswith(" installed")}
+    return tuple(package for package in wanted if package not in installed)
+
+
+def _packages(say: Say, *, for_selftest: bool) -> bool:
+    missing = missing_packages(for_selftest=for_selftest)
+    if not missing:
+        return False
+    say(f"installing system packages: {' '.join(missing)}")
+    sudo = [] if os.geteuid() == 0 else ["sudo"]
+    if sudo and shutil.which("sudo") is None:
+        raise HarnessError(
+            f"system packages are missing: {' '.join(missing)}",
+            hint=f"as root: apt-get install --no-install-recommends {' '.join(missing)}",
+        )
+    install = ["apt-get", "install", "--yes", "--quiet", "--no-install-recommends", *missing]
+    # a service of libvirt is not needed: the suite has its driver embedded
+    for argv in (["apt-get", "update", "--quiet"], install):
+        _run([*sudo, "env", "DEBIAN_FRONTEND=noninteractive", *argv], deadline_s=_APT_DEADLINE_S)
+    return True
+
+
+def environment_stamp() -> str:
+    """What the virtual environment depends on; written into it once it is complete."""
+    wanted = (CHECKOUT / "pyproject.toml").read_bytes()
+    return hashlib.sha256(wanted + str(ENVIRONMENT).encode()).hexdigest()
+
+
+def environment_is_complete() -> bool:
+    """Whether the virtual environment is there and was made from today's `pyproject.toml`."""
+    stamp = ENVIRONMENT / "torture-stamp"
+    return stamp.exists() and stamp.read_text() == environment_stamp()
+
+
+def _environment(say: Say) -> bool:
+    if environment_is_complete():
+        return False
+    say("making the virtual environment .venv")
+    shutil.rmtree(ENVIRONMENT, ignore_errors=True)
+    _run([_python(), "-m", "venv", str(ENVIRONMENT)], deadline_s=120)
+    # `.[selftest]` would build the checkout; only what it depends on is wanted
+    requirements = ENVIRONMENT / "requirements.txt"
+    requirements.write_text("\n".join(_requirements()) + "\n")
+    pip = str(ENVIRONMENT / "bin" / "pip")
+    _run(
+        [pip, "install", "--quiet", "--requirement", str(requirements)], deadline_s=_PIP_DEADLINE_S
+    )
+    _borrow_libnbd()
+    (ENVIRONMENT / "torture-stamp").write_text(environment_stamp())
+    return True
+
+
+def _borrow_libnbd() -> None:
+    """Let the environment see Debian's libnbd module, which no package index has, and nothing else."""
+    [site] = (ENVIRONMENT / "lib").glob("python3*/site-packages")
+    modules = (*_DEBIAN_MODULES.glob("nbd.py"), *_DEBIAN_MODULES.glob("libnbdmod.*.so"))
+    for module in modules:
+        (site / module.name).symlink_to(module)
+    python = str(ENVIRONMENT / "bin" / "python")
+    try:
+        _run([python, "-c", "import nbd"], deadline_s=60)
+    except HarnessError as error:
+        raise HarnessError(
+            "the environment's Python cannot use libnbd's module, which is made for Debian's own",
+            hint="install python3-libnbd and use the distribution's Python, 3.11 or newer",
+        ) from error
+
+
+def use_environment() -> None:
+    """Go on in the virtual environment, for tools that need more than the standard library.
+
+    Raises `SystemExit` with the next command when there is none yet.
+    """
+    python = ENVIRONMENT / "bin" / "python"
+    if Path(sys.prefix) == ENVIRONMENT:
+        return
+    if not python.exists():
+        raise SystemExit("the virtual environment is missing\n  next: tools/run --setup-only")
+    os.execv(python, [str(python), *sys.argv])
+
+
+def _requirements() -> list[str]:
+    import tomllib
+
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"].values()
+    return [*project["dependencies"], *(one for extra in extras for one in extra)]
+
+
+def _python() -> str:
+    """Debian's own Python where it is new enough: its headers are a Debian package."""
+    system = Path("/usr/bin/python3")
+    if system.exists():
+        probe = "import sys; sys.exit(sys.version_info < (3, 11))"
+        if subprocess.run([system, "-c", probe], check=False, timeout=20).returncode == 0:
+            return str(system)
+    return sys.executable
+
+
+def _shelf(say: Say) -> bool:
+    if find_shelf_plugin() is not None:
+        return False
+    say("building the disk shelf")
+    shelf_plugin()
+    return True
+
+
+def _images(say: Say) -> bool:
+    if all(find(name) is not None for name in IMAGES):
+        return False
+    ensure_all(IMAGES, progress=say)
+    return True
+
+
+def _run(argv: list[str], *, deadline_s: float) -> None:
+    begun = time.monotonic()
+    try:
+        subprocess.run(
+            argv, check=True, timeout=deadline_s, stdin=subprocess.DEVNULL, stdout=sys.stderr
+        )
+    except subprocess.CalledProcessError as error:
+        raise HarnessError(
+            f"{' '.join(argv)} returned {error.returncode}", hint="mend that and start again"
+        ) from error
+    except subprocess.TimeoutExpired as error:
+        raise HarnessError(
+            f"{' '.join(argv)} did not end within {time.monotonic() - begun:.0f} s"
+        ) from error

@@ -1,0 +1,49 @@
+"""One file that reproduces what a trial found: its recordings, packed into its evidence."""
+
+from __future__ import annotations
+
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+from torture.errors import HarnessError
+from torture.evidence.folder import RECORDINGS
+from torture.record.trials import TrialRecord
+from torture.verdict.words import Verdict
+
+_INDEX = "index"
+"""Made again from the log when a view is opened."""
+
+
+def keep_recordings(record: TrialRecord, *, of: Path, into: Path) -> TrialRecord:
+    """Pack the shelf's directory into the trial's folder, unless the trial was intact.
+
+    Where there is no room for them the verdict stands: the record's reasons then say that the trial
+    cannot be replayed.
+    """
+    if record.verdict is Verdict.INTACT:
+        return record
+    file = into / RECORDINGS
+    try:
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+            for path in sorted(of.rglob("*")):
+                if path.is_file() and path.name != _INDEX:
+                    archive.write(path, path.relative_to(of))
+    except OSError as error:
+        file.unlink(missing_ok=True)
+        return replace(record, reasons=(*record.reasons, f"no {RECORDINGS} was kept: {error}"))
+    return record
+
+
+def unpack_recordings(evidence: Path, into: Path) -> None:
+    """Unpack what `keep_recordings` kept; raises `HarnessError` when it is not there or harmed."""
+    try:
+        with zipfile.ZipFile(evidence / RECORDINGS) as archive:
+            archive.extractall(into)
+    except FileNotFoundError as error:
+        raise HarnessError(
+            f"{evidence} has no {RECORDINGS}: those of intact trials are not kept",
+            hint=f"tools/replay --live {evidence}",
+        ) from error
+    except (OSError, zipfile.BadZipFile) as error:
+        raise HarnessError(f"{evidence / RECORDINGS} cannot be unpacked: {error}") from error

@@ -1,0 +1,1 @@
+"""What the client runs on its disk: one file a workload."""
