@@ -14,8 +14,8 @@ from suites.benchmarks.fio import Work, run_fio
 from suites.benchmarks.places import GIB, MIB
 from suites.benchmarks.servers import DISK_NAME, serve_shelf
 from torture.host.commands import run_host
+from torture.recording.crash_state import CrashState, DiskState, Policy, write_crash_state
 from torture.recording.events import LOG, RECORD_BYTES
-from torture.recording.views import DiskView, Policy, View, write_view
 from torture.shelf.control import Control
 
 BLOCK_BYTES = 4096
@@ -56,9 +56,11 @@ class Recorded:
     def view(self, policy: Policy, cut: int) -> Path:
         """A file with this crash state."""
         path = self.folder / f"{policy}-{cut}.view.json"
-        disk = DiskView(policy=policy, lying_ms=_LYING_MS if policy is Policy.LYING else None)
-        view = View(recording=self.folder / "base", cut=cut, seed=_SEED, disks={DISK_NAME: disk})
-        write_view(path, view)
+        disk = DiskState(policy=policy, lying_ms=_LYING_MS if policy is Policy.LYING else None)
+        view = CrashState(
+            recording=self.folder / "base", cut=cut, seed=_SEED, disks={DISK_NAME: disk}
+        )
+        write_crash_state(path, view)
         return path
 
     def open(self, view: Path | None, *, offset: int) -> tuple[float, bytes]:

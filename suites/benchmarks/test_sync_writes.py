@@ -13,7 +13,7 @@ import pytest
 
 from suites.benchmarks.figures import Figures
 from suites.benchmarks.places import DISK, GIB, MEMORY, must_have_room
-from suites.selftest.machinery.cage import in_cage
+from suites.selftest.machinery.sandbox import in_sandbox
 
 _RATIO_MIN = 0.9
 _DEADLINE_S = 900
@@ -30,8 +30,8 @@ def play(make_folder: Callable[[Path], Path]) -> Callable[[Path], Any]:
         must_have_room(place, 3 * GIB)
         folder = make_folder(place)
         _must_know_direct_io(folder)
-        return in_cage(
-            "suites.benchmarks.scenes:synchronous_writes",
+        return in_sandbox(
+            "suites.benchmarks.machines:synchronous_writes",
             scratch=folder / "nas",
             deadline_s=_DEADLINE_S,
         )

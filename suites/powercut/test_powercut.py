@@ -1,4 +1,4 @@
-"""Live power cuts: every selected cell's trials, and whether each keeps its cell's promise."""
+"""Live power cuts: every selected cell's trials, and whether each keeps its cell's guarantee."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from torture.campaign.campaign import Campaign
 from torture.campaign.progress import Progress
 from torture.errors import HarnessError
 from torture.matrix.cells import Cell
-from torture.matrix.guarantees import Promise, promise_of
+from torture.matrix.guarantees import Guarantee, guarantee_of
 from torture.record.trials import TrialRecord
 from torture.verdict.words import Verdict
 
 _POLL_S = 1.0
 
 
-def test_cell_keeps_its_promise(
+def test_cell_keeps_its_guarantee(
     cell: Cell,
     campaign: Campaign,
     progress: Progress,
     record_property: Callable[[str, object], None],
 ) -> None:
-    """Fails when a trial is worse than promised, or when none of the cell's trials was conclusive."""
+    """Fails when a trial is worse than guaranteed, or when none of the cell's trials was conclusive."""
     refusal = ""
     try:
         with progress.shown():
@@ -36,21 +36,21 @@ def test_cell_keeps_its_promise(
     records = campaign.records_of(cell)
     for verdict in Verdict:
         record_property(verdict, sum(record.verdict is verdict for record in records))
-    promise = promise_of(cell)
+    guarantee = guarantee_of(cell)
     broken = [
-        record for record in records if promise.is_broken_by(record.verdict, record.rollback_ms)
+        record for record in records if guarantee.is_broken_by(record.verdict, record.rollback_ms)
     ]
     failed = [record for record in records if record.verdict is Verdict.INCONCLUSIVE]
-    complaints = [_broken(record, promise, campaign) for record in broken]
+    complaints = [_broken(record, guarantee, campaign) for record in broken]
     complaints += [f"{record.trial} is inconclusive:\n  {record.error}" for record in failed]
     if complaints:
         pytest.fail("\n".join(complaints), pytrace=False)
 
 
-def _broken(record: TrialRecord, promise: Promise, campaign: Campaign) -> str:
+def _broken(record: TrialRecord, guarantee: Guarantee, campaign: Campaign) -> str:
     evidence = campaign.run.evidence / record.trial
     return (
-        f"{record.cell} promises to be {promise}, but a trial was {record.verdict}\n"
+        f"{record.cell} guarantees to be {guarantee}, but a trial was {record.verdict}\n"
         f"  seed: {record.seed}\n"
         f"  why: {'; '.join(record.reasons)}\n"
         f"  evidence: {evidence}\n"

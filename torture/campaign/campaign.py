@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from torture.campaign.controller import CrewMember
+from torture.campaign.controller import WorkerController
 from torture.campaign.run import Run
 from torture.campaign.stopping import Settled, Stopping
 from torture.campaign.worker import WorkerOrders
 from torture.errors import HarnessError
 from torture.lab.lab import Boot, LabSettings
 from torture.matrix.cells import Cell
-from torture.matrix.guarantees import Promise
+from torture.matrix.guarantees import Guarantee
 from torture.record.specs import TrialSpec
 from torture.record.trials import TrialRecord, append_record
 from torture.scoring.score import inconclusive
@@ -29,11 +29,11 @@ _TRIAL_DEADLINE_S = {Boot.WARM: 420, Boot.COLD: 900}
 _FAILED_STARTS_MAX = 2
 
 
-class Keep(StrEnum):
+class EvidencePolicy(StrEnum):
     """Which trials' evidence folders stay."""
 
     BAD = "bad"
-    """Those worse than promised, and inconclusive ones, and of the others any loss."""
+    """Those worse than guaranteed, and inconclusive ones, and of the others any loss."""
     ALL = "all"
     NONE = "none"
 
@@ -59,7 +59,7 @@ class Campaign:
         run: Run,
         specs: Iterable[TrialSpec],
         jobs: int,
-        keep: Keep,
+        keep: EvidencePolicy,
         lab: LabSettings,
         scratch: Path,
         until: Until | None = None,
@@ -76,7 +76,7 @@ class Campaign:
         self._changed = threading.Condition()
         self._records: list[TrialRecord] = []
         self._left_of_cell = Counter(spec.cell for spec in self._waiting)
-        self._crew: list[CrewMember] = []
+        self._controllers: list[WorkerController] = []
         self._threads: list[threading.Thread] = []
         self._stopping = False
         self._workers_left = min(jobs, self._total)
@@ -143,8 +143,8 @@ class Campaign:
     def stop(self) -> None:
         """End the workers and everything they started; trials that ran are not recorded."""
         self._stopping = True
-        for member in list(self._crew):
-            member.kill()
+        for controller in list(self._controllers):
+            controller.kill()
         for thread in self._threads:
             thread.join(timeout=15)
 
@@ -163,24 +163,24 @@ class Campaign:
             self._leave(why)
 
     def _work_off(self, number: int) -> None:
-        member: CrewMember | None = None
+        controller: WorkerController | None = None
         try:
             while not self._stopping and (spec := self._next()) is not None:
                 try:
-                    if member is None or not member.is_running:
-                        member = self._started(number)
+                    if controller is None or not controller.is_running:
+                        controller = self._started(number)
                 except HarnessError:
                     self._give_back(spec)
                     raise
                 if self._stopping:
                     return
-                record = self._one(number, member, spec)
+                record = self._one(number, controller, spec)
                 if record.machinery_failed:
-                    member.kill()  # the next trial gets a fresh cage
+                    controller.kill()  # the next trial gets a fresh sandbox
                 self._take(spec.cell, record)
         finally:
-            if member is not None:
-                member.kill()
+            if controller is not None:
+                controller.kill()
 
     def _next(self) -> TrialSpec | None:
         with self._changed:
@@ -202,34 +202,34 @@ class Campaign:
         self._left_of_cell[cell] -= dropped
         self._changed.notify_all()
 
-    def _started(self, number: int) -> CrewMember:
+    def _started(self, number: int) -> WorkerController:
         """A new worker; a second try is worth it, a third is not."""
         for _ in range(_FAILED_STARTS_MAX - 1):
             try:
-                return self._new_member(number)
+                return self._new_controller(number)
             except HarnessError as error:
                 self._hear(number, "say", f"does not start: {error.message}")
-        return self._new_member(number)
+        return self._new_controller(number)
 
-    def _new_member(self, number: int) -> CrewMember:
+    def _new_controller(self, number: int) -> WorkerController:
         scratch = self._scratch / f"w{number}"
         shutil.rmtree(scratch, ignore_errors=True)
-        member = CrewMember(
+        controller = WorkerController(
             WorkerOrders(scratch=scratch, trials=self.run.evidence, lab=self._lab),
             tell=lambda kind, text: self._hear(number, kind, text),
         )
-        self._crew.append(member)
-        member.start()
-        return member
+        self._controllers.append(controller)
+        controller.start()
+        return controller
 
     def _hear(self, number: int, _kind: str, text: str) -> None:
         if (state := self.states.get(number)) is not None:
             self.states[number] = WorkerState(trial=state.trial, stage=text)
 
-    def _one(self, number: int, member: CrewMember, spec: TrialSpec) -> TrialRecord:
+    def _one(self, number: int, controller: WorkerController, spec: TrialSpec) -> TrialRecord:
         self.states[number] = WorkerState(trial=spec.trial, stage="")
         try:
-            return member.run(spec, deadline_s=_TRIAL_DEADLINE_S[self._lab.boot])
+            return controller.run(spec, deadline_s=_TRIAL_DEADLINE_S[self._lab.boot])
         except HarnessError as error:
             folder = self.run.evidence / spec.trial
             text = f"{error}\n  trial: {spec.trial}, evidence: {folder}"
@@ -250,8 +250,10 @@ class Campaign:
 
     def _drop_evidence(self, record: TrialRecord) -> None:
         is_bad = record.verdict is Verdict.INCONCLUSIVE or record.verdict.is_loss
-        is_bad = is_bad or Promise(record.promise).is_broken_by(record.verdict, record.rollback_ms)
-        if self._keep is Keep.ALL or (self._keep is Keep.BAD and is_bad):
+        is_bad = is_bad or Guarantee(record.guarantee).is_broken_by(
+            record.verdict, record.rollback_ms
+        )
+        if self._keep is EvidencePolicy.ALL or (self._keep is EvidencePolicy.BAD and is_bad):
             return
         shutil.rmtree(self.run.evidence / record.trial, ignore_errors=True)
 

@@ -16,7 +16,7 @@ from typing import Any
 from torture.campaign.worker import WorkerOrders
 from torture.checkout import CHECKOUT
 from torture.errors import DeadlineExceeded, HarnessError
-from torture.host.sandbox import USER_NAMESPACES_HINT, caged
+from torture.host.sandbox import USER_NAMESPACES_HINT, sandboxed
 from torture.record.specs import TrialSpec
 from torture.record.trials import TrialRecord
 
@@ -24,8 +24,8 @@ _START_DEADLINE_S = 60
 _END_DEADLINE_S = 10
 
 
-class CrewMember:
-    """A caged worker process. The thread that calls `start` must outlive it: its end is the worker's.
+class WorkerController:
+    """A sandboxed worker process. The thread that calls `start` must outlive it: its end is the worker's.
 
     `tell` hears of stages and remarks.
     """
@@ -50,7 +50,7 @@ class CrewMember:
         """Start the process and wait until it is ready; raises `HarnessError` when it cannot work."""
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                caged((sys.executable, "-m", "torture.campaign.worker")),
+                sandboxed((sys.executable, "-m", "torture.campaign.worker")),
                 cwd=CHECKOUT,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,

@@ -17,7 +17,7 @@ from torture.evidence.folder import write_document
 from torture.files import point_link
 from torture.host.accelerator import choose
 from torture.host.commands import run_host
-from torture.host.network import choose_network
+from torture.host.network_kind import choose_network
 from torture.images import find
 from torture.lab.lab import LabSettings
 from torture.record.trials import TRIALS_FILE

@@ -16,7 +16,7 @@ from typing import IO, Any, Self
 
 from torture.errors import HarnessError
 from torture.host.accelerator import Accelerator
-from torture.host.network import NetworkKind
+from torture.host.network_kind import NetworkKind
 from torture.lab.lab import Boot, Lab, LabSettings
 from torture.record.specs import TrialSpec
 from torture.trial.live import run_trial

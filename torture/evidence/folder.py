@@ -30,9 +30,9 @@ TOOLS = "tools.jsonl"
 READBACK = "readback.json"
 READBACK_AFTER_REPAIR = "readback-after-repair.json"
 RECORDINGS = "recordings.zip"
-CUT_VIEW = "cut.view.json"
+CUT_STATE = "cut.view.json"
 """Among the recordings: the disks as the cut left them."""
-CHECK_VIEW = "check.view.json"
+CHECK_STATE = "check.view.json"
 """Among the recordings: the disks as the check found them."""
 
 

@@ -1,4 +1,4 @@
-"""The ledger: what the client was going to do, did, and was promised, in the order the host heard.
+"""The ledger: what the client was going to do, did, and was acknowledged, in the order the host heard.
 
 The guest sends JSON lines (`vmimages/client/load/channel.py`); the host stamps each with its own
 clock (`stamp`), stores it, and only then answers (`reply_to`). An event's place in the ledger is
@@ -28,7 +28,7 @@ class OperationKind(StrEnum):
 
     @property
     def is_durable(self) -> bool:
-        """Whether `done` is a promise; a scribble's is only the return of an unsynced write."""
+        """Whether `done` is an acknowledgement; a scribble's is only the return of an unsynced write."""
         return self is not OperationKind.SCRIBBLE
 
 
@@ -102,7 +102,7 @@ class Ledger:
     truncated: bool = False
 
     @property
-    def promised(self) -> int:
+    def acknowledged(self) -> int:
         """How many durable operations were acknowledged."""
         durable = {e.seq for e in self.events if isinstance(e, Begin) and e.kind.is_durable}
         return sum(isinstance(e, Done) and e.seq in durable for e in self.events)

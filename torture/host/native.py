@@ -15,7 +15,7 @@ from pathlib import Path
 from torture.checkout import CHECKOUT
 from torture.errors import HarnessError
 from torture.files import locked
-from torture.host.cache import own_cache_root
+from torture.host.cache_root import own_cache_root
 
 SHELF_SOURCES = CHECKOUT / "torture" / "shelf" / "native"
 SHELF_FLAGS = ("-O2",)

@@ -1,4 +1,4 @@
-"""The cage of a trial worker: namespaces that die with it, and take everything in them along.
+"""The sandbox of a trial worker: namespaces that die with it, and take everything in them along.
 
 A worker runs as the child of an init of its own process namespace. When the controller ends in any
 way, `kill -9` included, `setpriv --pdeathsig` ends `unshare`, `--kill-child` ends the init, and with
@@ -16,7 +16,7 @@ from pathlib import Path
 from torture.errors import HarnessError
 
 PRIVATE = Path("/run/libvirt")
-"""A folder that every cage has for itself, in memory, gone with it: for sockets, whose paths must be
+"""A folder that every sandbox has for itself, in memory, gone with it: for sockets, whose paths must be
 short, and for libvirt, which keeps some state there wherever its root is."""
 
 _MAKE_PRIVATE = f"""\
@@ -32,8 +32,8 @@ USER_NAMESPACES_HINT = (
 )
 
 
-def caged(argv: tuple[str, ...]) -> tuple[str, ...]:
-    """The command line that runs `argv` in a cage, with all rights in it, tied to its parent's life.
+def sandboxed(argv: tuple[str, ...]) -> tuple[str, ...]:
+    """The command line that runs `argv` in a sandbox, with all rights in it, tied to its parent's life.
 
     Raises `HarnessError` when a tool for it is missing.
     """
@@ -46,15 +46,15 @@ def caged(argv: tuple[str, ...]) -> tuple[str, ...]:
         "setpriv", "--pdeathsig", "KILL", "--",
         "unshare", *user, "--net", "--mount", "--pid", "--fork", "--kill-child=KILL",
         "--mount-proc", "--",
-        "tini", "-s", "--", "sh", "-c", _MAKE_PRIVATE, "cage", *argv,
+        "tini", "-s", "--", "sh", "-c", _MAKE_PRIVATE, "sandbox", *argv,
     )  # fmt: skip
 
 
-def cage_refusal() -> str | None:
-    """Why this user cannot have a cage here, or None when they can."""
+def sandbox_refusal() -> str | None:
+    """Why this user cannot have a sandbox here, or None when they can."""
     try:
         completed = subprocess.run(
-            caged(("ip", "link", "set", "lo", "up")),
+            sandboxed(("ip", "link", "set", "lo", "up")),
             capture_output=True,
             text=True,
             timeout=10,

@@ -13,7 +13,7 @@ from pathlib import Path
 from threading import Event
 
 from torture.errors import HarnessError
-from torture.host.cache import CACHE_VARIABLE
+from torture.host.cache_root import CACHE_VARIABLE
 from torture.images.assemble import assemble
 from torture.images.bases import BUILD_DEADLINE_S, build_base
 from torture.images.cache import Cache

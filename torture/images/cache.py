@@ -18,7 +18,7 @@ from threading import Event
 
 from torture.errors import HarnessError
 from torture.files import is_locked, locked, try_lock
-from torture.host.cache import CACHE_VARIABLE, cache_root
+from torture.host.cache_root import CACHE_VARIABLE, cache_root
 
 ROOM_BYTES = 4 * 1024**3
 """What a build from nothing needs at its widest, with half as much to spare: the roots of all bases

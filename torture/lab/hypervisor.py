@@ -53,14 +53,14 @@ def _start_event_loop() -> None:
 def embedded_root(uri: str) -> Path:
     """The root of an embedded driver's URI, `qemu:///embed?root=DIR`.
 
-    Raises `HarnessError` for any other: a daemon's machines would not live in the worker's cage, so
+    Raises `HarnessError` for any other: a daemon's machines would not live in the worker's sandbox, so
     they would neither reach its network nor end with it.
     """
     parts = urlsplit(uri)
     root = parse_qs(parts.query).get("root")
     if (parts.scheme, parts.path) != ("qemu", "/embed") or not root:
         raise HarnessError(
-            f"{uri} is no embedded driver, and machines of a daemon cannot live in a worker's cage",
+            f"{uri} is no embedded driver, and machines of a daemon cannot live in a worker's sandbox",
             hint="--libvirt-uri 'qemu:///embed?root=DIR' with --jobs 1, or leave it out",
         )
     return Path(root[0])

@@ -10,7 +10,7 @@ from pathlib import Path
 from torture.errors import HarnessError
 from torture.host import accelerator
 from torture.host.accelerator import Accelerator
-from torture.host.network import NetworkKind, choose_network
+from torture.host.network_kind import NetworkKind, choose_network
 from torture.host.sandbox import PRIVATE
 from torture.images import IMAGES, GuestImage, find
 from torture.lab.domains import Disk, MachineSpec
@@ -48,7 +48,7 @@ class LabSettings:
 
 
 class Lab:
-    """The machinery of one worker, which must run in a cage. `say` is told what takes long."""
+    """The machinery of one worker, which must run in a sandbox. `say` is told what takes long."""
 
     def __init__(self, settings: LabSettings, *, say: Callable[[str], None]) -> None:
         self._settings = settings

@@ -17,7 +17,7 @@ from typing import Any
 from torture.errors import HarnessError
 from torture.files import locked
 from torture.host.accelerator import Accelerator
-from torture.host.cache import own_cache_root
+from torture.host.cache_root import own_cache_root
 from torture.lab.domains import MachineSpec, domain_xml
 from torture.lab.machine import Machine
 

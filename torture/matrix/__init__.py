@@ -1,1 +1,1 @@
-"""Axes, cells and promises. Pure."""
+"""Axes, cells and guarantees. Pure."""

@@ -23,7 +23,7 @@ transaction groups are not on the disks: the open, the quiescing and the syncing
 for `zfs_txg_timeout`, which is 5 s. Losing more means that ZFS did not commit when it should."""
 
 
-class Promise(StrEnum):
+class Guarantee(StrEnum):
     """What a cell is supposed to hold."""
 
     SAFE = "safe"
@@ -37,26 +37,30 @@ class Promise(StrEnum):
 
     @property
     def worst_allowed(self) -> Verdict:
-        """The worst verdict that still keeps the promise."""
+        """The worst verdict that still keeps the guarantee."""
         return _WORST_ALLOWED[self]
 
     def is_broken_by(self, verdict: Verdict, rollback_ms: float | None = None) -> bool:
-        """Whether a verdict, or how far it rolled back, is worse than promised.
+        """Whether a verdict, or how far it rolled back, is worse than guaranteed.
 
         Never for `inconclusive`. `rollback_ms` is the record's; None bounds nothing.
         """
         if verdict is Verdict.INCONCLUSIVE:
             return False
-        if self is Promise.ROLLS_BACK and rollback_ms is not None and rollback_ms > ROLLBACK_MS_MAX:
+        if (
+            self is Guarantee.ROLLS_BACK
+            and rollback_ms is not None
+            and rollback_ms > ROLLBACK_MS_MAX
+        ):
             return True
         return verdict.badness > self.worst_allowed.badness
 
 
 _WORST_ALLOWED = {
-    Promise.SAFE: Verdict.INTACT,
-    Promise.ROLLS_BACK: Verdict.ROLLED_BACK,
-    Promise.LOSES: Verdict.UNREPAIRABLE,
-    Promise.MAY_LOSE_POOL: Verdict.POOL_LOST,
+    Guarantee.SAFE: Verdict.INTACT,
+    Guarantee.ROLLS_BACK: Verdict.ROLLED_BACK,
+    Guarantee.LOSES: Verdict.UNREPAIRABLE,
+    Guarantee.MAY_LOSE_POOL: Verdict.POOL_LOST,
 }
 
 _FORGETFUL_SLOGS = frozenset({Slog.LYING, Slog.LOST})
@@ -64,19 +68,19 @@ _FORGETFUL_SLOGS = frozenset({Slog.LYING, Slog.LOST})
 at its last transaction group, as if nothing had been synchronous."""
 
 
-def promise_of(cell: Cell) -> Promise:
-    """What theory promises for a cell.
+def guarantee_of(cell: Cell) -> Guarantee:
+    """What theory guarantees for a cell.
 
     Disks and log devices that honour flushes are as good as those that keep everything, and a log
-    that still has one good leg is a log. Layouts and speeds change no promise.
+    that still has one good leg is a log. Layouts and speeds change no guarantee.
     """
     if cell.disks is Disks.LYING:
-        return Promise.MAY_LOSE_POOL
+        return Guarantee.MAY_LOSE_POOL
     match cell.sync, cell.fate:
         case Sync.DISABLED, Fate.BOTH_DIE:
-            return Promise.ROLLS_BACK
+            return Guarantee.ROLLS_BACK
         case ((Sync.DISABLED | Sync.STANDARD), Fate.NAS_ONLY):
-            return Promise.LOSES
+            return Guarantee.LOSES
     if cell.slog not in _FORGETFUL_SLOGS:
-        return Promise.SAFE
-    return Promise.ROLLS_BACK if cell.fate is Fate.BOTH_DIE else Promise.LOSES
+        return Guarantee.SAFE
+    return Guarantee.ROLLS_BACK if cell.fate is Fate.BOTH_DIE else Guarantee.LOSES

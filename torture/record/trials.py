@@ -10,7 +10,9 @@ from typing import Any, Self
 
 from torture.verdict.words import Verdict
 
-SCHEMA = 1
+SCHEMA = 2
+SCHEMAS_READ = (1, 2)
+"""Schema 1 called the guarantee `promise`; all else is the same."""
 TRIALS_FILE = "trials.jsonl"
 
 
@@ -23,11 +25,11 @@ class TrialRecord:
     axes: dict[str, str]
     seed: int
     verdict: Verdict
-    promise: str
+    guarantee: str
     cut: dict[str, Any] = field(default_factory=dict)
     """What `cut.json` says: the plan, the moment, and what the disks were doing."""
     acknowledged: int = 0
-    """Durable operations the client was promised."""
+    """Durable operations the client was told are done."""
     lost: int = 0
     """Of those, the ones that are not there."""
     verdicts: dict[str, str | None] = field(default_factory=dict)
@@ -63,6 +65,8 @@ class TrialRecord:
         Raises `ValueError` or `KeyError` when it is no record.
         """
         known = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
+        if "promise" in data:
+            known.setdefault("guarantee", data["promise"])
         known["verdict"] = Verdict(data["verdict"])
         known["reasons"] = tuple(data.get("reasons", ()))
         try:

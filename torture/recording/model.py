@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, repeat
 
+from torture.recording.crash_state import DiskState, Policy
 from torture.recording.events import WRITE_COMPLETES, WRITE_SUBMITS, Event, Kind
-from torture.recording.views import DiskView, Policy
 
 _NS_PER_MS = 1_000_000
 _U64_MASK = (1 << 64) - 1
@@ -122,7 +122,7 @@ def uncovered(writes: Sequence[Write]) -> tuple[Write, ...]:
 
 
 def survivors(
-    events: Sequence[Event], *, disk: int, sector: int, view: DiskView, cut: int, seed: int
+    events: Sequence[Event], *, disk: int, sector: int, view: DiskState, cut: int, seed: int
 ) -> dict[int, tuple[int, ...]]:
     """For each uncovered write, by its submission, the places of its sectors that survive.
 
@@ -142,7 +142,7 @@ def content(
     *,
     disk: int,
     sector: int,
-    view: DiskView,
+    view: DiskState,
     cut: int,
     seed: int,
     payload: Callable[[int], bytes],
@@ -166,7 +166,7 @@ def content(
 
 
 def tally(
-    events: Sequence[Event], *, disk: int, sector: int, view: DiskView, cut: int, seed: int
+    events: Sequence[Event], *, disk: int, sector: int, view: DiskState, cut: int, seed: int
 ) -> CutTally:
     """What a trial's record says of a disk; one pass over the log, and over no more sectors than needed.
 
@@ -191,7 +191,7 @@ def tally(
     )
 
 
-def _fates(view: DiskView, *, sector: int, seed: int) -> Callable[[Write], Iterator[bool]]:
+def _fates(view: DiskState, *, sector: int, seed: int) -> Callable[[Write], Iterator[bool]]:
     """A function that says of each sector of an uncovered write, in order, whether it survives."""
     listed = {survivor.submission: survivor.sectors for survivor in view.survivors}
 

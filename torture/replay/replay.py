@@ -6,12 +6,12 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from torture.campaign.campaign import Campaign, Keep
+from torture.campaign.campaign import Campaign, EvidencePolicy
 from torture.campaign.run import RUN_FILE, Run
 from torture.errors import DeadlineExceeded, HarnessError
 from torture.evidence.folder import SPEC
 from torture.host.accelerator import Accelerator
-from torture.host.network import NetworkKind
+from torture.host.network_kind import NetworkKind
 from torture.host.scratch import Scratch
 from torture.lab.lab import Boot, LabSettings
 from torture.lab.saved_states import warm_directory
@@ -41,7 +41,7 @@ def replay(evidence: Path, *, results: Path, live: bool) -> tuple[TrialRecord, P
     run = Run.begin(results=results, seed=spec.seed, lab=lab, options=options)
     with scratch.directory(run.scratch_name) as directory:
         campaign = Campaign(
-            run=run, specs=[spec], jobs=1, keep=Keep.ALL, lab=lab, scratch=directory
+            run=run, specs=[spec], jobs=1, keep=EvidencePolicy.ALL, lab=lab, scratch=directory
         )
         campaign.start()
         try:

@@ -9,12 +9,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torture.errors import HarnessError
-from torture.evidence.folder import CHECK_VIEW, CUT_VIEW
+from torture.evidence.folder import CHECK_STATE, CUT_STATE
 from torture.host.scratch import Scratch
-from torture.recording.crash_states import count_crash_states
+from torture.recording.crash_state import (
+    CrashState,
+    DiskState,
+    Policy,
+    read_crash_state,
+    write_crash_state,
+)
 from torture.recording.disks import ShelfDisk
+from torture.recording.enumeration import count_crash_states
 from torture.recording.events import Recording, load_recording
-from torture.recording.views import DiskView, Policy, View, read_view, write_view
 from torture.shelf.server import Shelf
 from torture.trial.archive import unpack_recordings
 
@@ -38,7 +44,7 @@ class Served:
     """What is served, and how many states the same cut could have left."""
 
     socket: Path
-    view: View
+    view: CrashState
     disks: tuple[ShelfDisk, ...]
     crash_states: int
 
@@ -54,12 +60,12 @@ def served(evidence: Path, wanted: Wanted) -> Iterator[Served]:
     with scratch.directory(f"view-{secrets.token_hex(2)}") as folder:
         unpack_recordings(evidence, folder)
         view = _wanted_view(
-            read_view(folder / (CHECK_VIEW if wanted.after_check else CUT_VIEW)), wanted
+            read_crash_state(folder / (CHECK_STATE if wanted.after_check else CUT_STATE)), wanted
         )
         recording = load_recording(view.recording)
         if not 0 <= view.cut < len(recording.events):
             raise HarnessError(f"the log has events 0 to {len(recording.events) - 1}")
-        write_view(folder / _SERVED_VIEW, view)
+        write_crash_state(folder / _SERVED_VIEW, view)
         shelf = Shelf(directory=folder / "shelf", socket=folder / "s")
         disks = _disks_of(recording, view)
         shelf.start(disks, view=folder / _SERVED_VIEW)
@@ -74,12 +80,12 @@ def served(evidence: Path, wanted: Wanted) -> Iterator[Served]:
             shelf.stop()
 
 
-def _wanted_view(view: View, wanted: Wanted) -> View:
+def _wanted_view(view: CrashState, wanted: Wanted) -> CrashState:
     disks = view.disks
     if wanted.policy is Policy.LYING or wanted.policy is Policy.EXPLICIT:
         raise HarnessError(f"{wanted.policy} needs more than a name", hint="write a view file")
     if wanted.policy is not None:
-        disks = {serial: DiskView(policy=wanted.policy) for serial in view.disks}
+        disks = {serial: DiskState(policy=wanted.policy) for serial in view.disks}
     return replace(
         view,
         cut=view.cut if wanted.cut is None else wanted.cut,
@@ -88,7 +94,7 @@ def _wanted_view(view: View, wanted: Wanted) -> View:
     )
 
 
-def _disks_of(recording: Recording, view: View) -> tuple[ShelfDisk, ...]:
+def _disks_of(recording: Recording, view: CrashState) -> tuple[ShelfDisk, ...]:
     return tuple(
         ShelfDisk(serial=disk.name, size_mib=disk.size // _MIB, sector_bytes=disk.sector)
         for disk in recording.disks

@@ -5,27 +5,27 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from torture.evidence.folder import CHECK_VIEW, CUT, CUT_VIEW, LEDGER, PROOF
+from torture.evidence.folder import CHECK_STATE, CUT, CUT_STATE, LEDGER, PROOF
 from torture.matrix.axes import Fate
 from torture.trial.archive import unpack_recordings
-from torture.trial.context import Bench
+from torture.trial.context import TrialContext
 from torture.trial.inspect import look
 from torture.trial.recovery import bring_nas_back
 
 
-def replay_stages(bench: Bench) -> None:
+def replay_stages(context: TrialContext) -> None:
     """Bring a NAS up on the recording's view and look.
 
     When both machines died the view is what the cut left. A client that lived wrote on: then it is
     what the check found. Raises `HarnessError` when no recording was kept.
     """
-    evidence = Path(bench.spec.replay_of)
-    recordings = bench.scratch / "replayed"
+    evidence = Path(context.spec.replay_of)
+    recordings = context.scratch / "replayed"
     unpack_recordings(evidence, recordings)
     for name in (LEDGER, CUT, PROOF):
-        shutil.copy(evidence / name, bench.folder / name)
-    lived = bench.spec.cell.fate is Fate.NAS_ONLY
-    with bench.stage("bring NAS back"):
-        nas = bring_nas_back(bench, recordings / (CHECK_VIEW if lived else CUT_VIEW))
+        shutil.copy(evidence / name, context.folder / name)
+    lived = context.spec.cell.fate is Fate.NAS_ONLY
+    with context.stage("bring NAS back"):
+        nas = bring_nas_back(context, recordings / (CHECK_STATE if lived else CUT_STATE))
     if nas is not None:
-        look(bench, nas)
+        look(context, nas)

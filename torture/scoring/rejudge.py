@@ -8,11 +8,11 @@ from pathlib import Path
 from torture.errors import HarnessError
 from torture.evidence.folder import SPEC
 from torture.record.trials import TRIALS_FILE, TrialRecord, read_records
-from torture.scoring.score import judged
+from torture.scoring.score import score
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class JudgedAgain:
+class Rejudged:
     """Today's records; `changes` are sentences; `kept` counts records whose evidence is gone."""
 
     records: tuple[TrialRecord, ...]
@@ -20,7 +20,7 @@ class JudgedAgain:
     kept: int
 
 
-def judge_again(run: Path) -> JudgedAgain:
+def rejudge(run: Path) -> Rejudged:
     """Judge every trial of a run whose evidence is there; the others keep their record.
 
     A trial whose machinery failed stays inconclusive: its evidence is of a trial that never ended.
@@ -38,8 +38,8 @@ def judge_again(run: Path) -> JudgedAgain:
             kept += not (folder / SPEC).exists()
             records.append(record)
             continue
-        now = judged(folder, timings=record.timings)
+        now = score(folder, timings=record.timings)
         records.append(now)
         if now.verdict is not record.verdict:
             changes.append(f"{record.trial}: {record.verdict} is {now.verdict} now")
-    return JudgedAgain(records=tuple(records), changes=tuple(changes), kept=kept)
+    return Rejudged(records=tuple(records), changes=tuple(changes), kept=kept)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from torture.evidence.folder import load_evidence
-from torture.matrix.guarantees import promise_of
+from torture.matrix.guarantees import guarantee_of
 from torture.record.specs import TrialSpec
 from torture.record.trials import TrialRecord
 from torture.verdict.judge import judge
 from torture.verdict.words import Verdict
 
 
-def judged(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
+def score(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
     """The record that the evidence in `folder` gives.
 
     Raises `HarnessError` when the folder holds no trial.
@@ -26,7 +26,7 @@ def judged(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
         axes=spec.cell.axes,
         seed=spec.seed,
         verdict=judgement.verdict,
-        promise=promise_of(spec.cell),
+        guarantee=guarantee_of(spec.cell),
         cut=evidence.cut,
         acknowledged=judgement.acknowledged,
         lost=judgement.lost,
@@ -59,7 +59,7 @@ def inconclusive(spec: TrialSpec, *, error: str, timings: dict[str, int]) -> Tri
         axes=spec.cell.axes,
         seed=spec.seed,
         verdict=Verdict.INCONCLUSIVE,
-        promise=promise_of(spec.cell),
+        guarantee=guarantee_of(spec.cell),
         timings=timings,
         error=error,
         machinery_failed=True,

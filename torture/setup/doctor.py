@@ -21,10 +21,10 @@ from torture.checkout import CHECKOUT
 from torture.errors import HarnessError
 from torture.host import accelerator as accelerators
 from torture.host.accelerator import Accelerator
-from torture.host.cache import CACHE_VARIABLE, cache_root
+from torture.host.cache_root import CACHE_VARIABLE, cache_root
 from torture.host.native import find_shelf_plugin
-from torture.host.network import NetworkKind, choose_network
-from torture.host.sandbox import USER_NAMESPACES_HINT, cage_refusal
+from torture.host.network_kind import NetworkKind, choose_network
+from torture.host.sandbox import USER_NAMESPACES_HINT, sandbox_refusal
 from torture.host.scratch import default_base
 from torture.images import IMAGES, GuestImage, find
 from torture.images.cache import ROOM_BYTES
@@ -180,8 +180,8 @@ def shelf(
     return ok(name, f"nbdkit {_version(_said(binary, '--version'))} with {built}")
 
 
-def namespaces(name: str, *, refusal: Callable[[], str | None] = cage_refusal) -> Finding:
-    """What each worker is caged in."""
+def namespaces(name: str, *, refusal: Callable[[], str | None] = sandbox_refusal) -> Finding:
+    """What each worker is sandboxed in."""
     said = refusal()
     if said is None:
         return ok(name, "network, mount and process namespaces")

@@ -15,7 +15,7 @@ _INDEX = "index"
 """Made again from the log when a view is opened."""
 
 
-def keep_recordings(record: TrialRecord, *, of: Path, into: Path) -> TrialRecord:
+def archive_recordings(record: TrialRecord, *, of: Path, into: Path) -> TrialRecord:
     """Pack the shelf's directory into the trial's folder, unless the trial was intact.
 
     Where there is no room for them the verdict stands: the record's reasons then say that the trial
@@ -36,7 +36,7 @@ def keep_recordings(record: TrialRecord, *, of: Path, into: Path) -> TrialRecord
 
 
 def unpack_recordings(evidence: Path, into: Path) -> None:
-    """Unpack what `keep_recordings` kept; raises `HarnessError` when it is not there or harmed."""
+    """Unpack what `archive_recordings` kept; raises `HarnessError` when it is not there or harmed."""
     try:
         with zipfile.ZipFile(evidence / RECORDINGS) as archive:
             archive.extractall(into)

@@ -20,13 +20,13 @@ from torture.record.specs import TrialSpec
 from torture.recording.disks import ShelfDisk
 from torture.shelf.server import Shelf
 from torture.transports import Export, export_of
-from torture.workloads.ledger import LedgerKeeper
+from torture.workloads.ledger import LedgerServer
 
 _TARGETS = "bcdefghij"
 
 
 @dataclass(kw_only=True)
-class Bench:
+class TrialContext:
     """One trial's workplace. `scratch` is emptied by its owner; `folder` is what is kept."""
 
     spec: TrialSpec
@@ -41,7 +41,7 @@ class Bench:
     gone: frozenset[str] = field(init=False)
     """Serials of those that are not there any more after it."""
     disks_left: tuple[ShelfDisk, ...] = field(init=False)
-    keeper: LedgerKeeper | None = None
+    server: LedgerServer | None = None
     _machines: list[Machine] = field(default_factory=list)
     _started_s: float = field(default_factory=time.monotonic)
 
@@ -133,8 +133,8 @@ class Bench:
     def close(self) -> None:
         """End everything of this trial that still runs."""
         with ExitStack() as stack:  # what comes last here is ended first
-            if self.keeper is not None:
-                stack.callback(self.keeper.close)
+            if self.server is not None:
+                stack.callback(self.server.close)
             stack.callback(self.shelf.stop)
             for machine in self._machines:
                 stack.callback(machine.kill)

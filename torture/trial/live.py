@@ -16,15 +16,15 @@ from torture.plan.cut_plan import draw_cut
 from torture.record.specs import TrialSpec
 from torture.record.trials import TrialRecord
 from torture.replay.stages import replay_stages
-from torture.scoring.score import inconclusive, judged
-from torture.trial.archive import keep_recordings
-from torture.trial.context import Bench
+from torture.scoring.score import inconclusive, score
+from torture.trial.archive import archive_recordings
+from torture.trial.context import TrialContext
 from torture.trial.cut import strike, wait_for_moment
 from torture.trial.inspect import look
 from torture.trial.proof import prove
 from torture.trial.recovery import bring_nas_back, live_on, wait_until_idle
 from torture.trial.setup import make_filesystem, plant, set_up_client, set_up_nas, settle
-from torture.workloads.ledger import LedgerKeeper, LedgerLoad, job_of
+from torture.workloads.ledger import LedgerLoad, LedgerServer, job_of
 
 
 def run_trial(
@@ -39,19 +39,21 @@ def run_trial(
 
     Never raises for a fault of the machinery: the record is then `inconclusive`, with the error.
     """
-    bench = Bench(spec=spec, lab=lab, folder=folder, scratch=scratch, enter_stage=enter_stage)
+    context = TrialContext(
+        spec=spec, lab=lab, folder=folder, scratch=scratch, enter_stage=enter_stage
+    )
     try:
         folder.mkdir(parents=True, exist_ok=True)
         scratch.mkdir(parents=True)
         write_document(folder, SPEC, spec.as_json() | {"load": job_of(spec)})
-        with closing(bench):
+        with closing(context):
             stages = replay_stages if spec.replay_of else _stages
-            stages(bench)
-            bench.shelf.must_be_well()
-        record = judged(folder, timings=bench.timings)
+            stages(context)
+            context.shelf.must_be_well()
+        record = score(folder, timings=context.timings)
         if spec.replay_of:
             return record
-        return keep_recordings(record, of=bench.shelf.directory, into=folder)
+        return archive_recordings(record, of=context.shelf.directory, into=folder)
     except HarnessError as failure:
         error = str(failure)
     except Exception:
@@ -60,40 +62,40 @@ def run_trial(
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     error += f"\n  trial: {spec.trial}, evidence: {folder}"
-    return inconclusive(spec, error=error, timings=bench.timings)
+    return inconclusive(spec, error=error, timings=context.timings)
 
 
-def _stages(bench: Bench) -> None:
-    spec = bench.spec
-    with bench.stage("set up NAS"):
-        nas, nas_caches = set_up_nas(bench)
-    with bench.stage("set up client"):
-        client = set_up_client(bench)
-        prove(bench, nas_caches=nas_caches, nas=nas, client=client)
-        make_filesystem(bench, client)
+def _stages(context: TrialContext) -> None:
+    spec = context.spec
+    with context.stage("set up NAS"):
+        nas, nas_caches = set_up_nas(context)
+    with context.stage("set up client"):
+        client = set_up_client(context)
+        prove(context, nas_caches=nas_caches, nas=nas, client=client)
+        make_filesystem(context, client)
         settle(nas)
         plant(nas, spec.fault)
-    bench.keeper = LedgerKeeper(
-        client_socket=bench.ledger_socket("client"),
-        file=bench.folder / LEDGER,
-        clock_ms=bench.clock_ms,
-        mark=bench.shelf.marks().write,
+    context.server = LedgerServer(
+        client_socket=context.ledger_socket("client"),
+        file=context.folder / LEDGER,
+        clock_ms=context.clock_ms,
+        mark=context.shelf.marks().write,
     )
-    bench.keeper.start()
-    load = LedgerLoad(client=client, keeper=bench.keeper, job=job_of(spec))
+    context.server.start()
+    load = LedgerLoad(client=client, server=context.server, job=job_of(spec))
     plan = draw_cut(seed=spec.seed, load_ms=spec.load_ms)
-    with bench.stage("load"):
+    with context.stage("load"):
         load.start()
-        hit = wait_for_moment(plan, keeper=bench.keeper, load=load, shelf=bench.shelf)
-    with bench.stage("cut"):
-        view = strike(bench, plan, hit=hit, nas=nas, client=client)
-    with bench.stage("bring NAS back"):
-        returned = bring_nas_back(bench, view)
+        hit = wait_for_moment(plan, server=context.server, load=load, shelf=context.shelf)
+    with context.stage("cut"):
+        view = strike(context, plan, hit=hit, nas=nas, client=client)
+    with context.stage("bring NAS back"):
+        returned = bring_nas_back(context, view)
     if returned is None:
         return
     if spec.cell.fate is Fate.NAS_ONLY:
-        with bench.stage("live on"):
-            live_on(bench, client=client, load=load)
+        with context.stage("live on"):
+            live_on(context, client=client, load=load)
             client.kill()
-            wait_until_idle(bench, returned)
-    look(bench, returned)
+            wait_until_idle(context, returned)
+    look(context, returned)

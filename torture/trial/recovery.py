@@ -10,7 +10,7 @@ from torture.evidence.folder import Step
 from torture.filesystems import MOUNT_POINT
 from torture.lab.machine import Machine
 from torture.nas import pool
-from torture.trial.context import Bench
+from torture.trial.context import TrialContext
 from torture.trial.setup import publish, run_script, wait_for_disks
 from torture.workloads.ledger import LedgerLoad
 
@@ -33,18 +33,18 @@ _IMPORTS = (
 
 
 def bring_nas_back(
-    bench: Bench, view: Path, *, import_deadline_s: float = _IMPORT_DEADLINE_S
+    context: TrialContext, view: Path, *, import_deadline_s: float = _IMPORT_DEADLINE_S
 ) -> Machine | None:
     """Start the NAS on what a view says its disks kept; None when no import brings the pool back.
 
     Raises `HarnessError` when an import hangs: that says nothing about the data.
     """
-    bench.shelf.start(bench.disks_left, view=view)
-    nas = bench.start_nas(2, bench.disks_left)
-    wait_for_disks(nas, bench.disks_left)
+    context.shelf.start(context.disks_left, view=view)
+    nas = context.start_nas(2, context.disks_left)
+    wait_for_disks(nas, context.disks_left)
     for step, options in _IMPORTS:
         argv = pool.import_command(*options)
-        tried = bench.observe(nas, step, argv, deadline_s=import_deadline_s)
+        tried = context.observe(nas, step, argv, deadline_s=import_deadline_s)
         if tried.exit_code == 0:
             break
         if tried.exit_code is None:
@@ -54,34 +54,34 @@ def bring_nas_back(
             )
     else:
         return None
-    bench.observe(nas, Step.POOL_STATUS, pool.STATUS, deadline_s=_STATUS_DEADLINE_S)
+    context.observe(nas, Step.POOL_STATUS, pool.STATUS, deadline_s=_STATUS_DEADLINE_S)
     run_script(nas, pool.wait_for_path_script(pool.ZVOL_DEVICE), deadline_s=_DISKS_DEADLINE_S)
-    publish(bench, nas)
+    publish(context, nas)
     return nas
 
 
-def scrub(bench: Bench, nas: Machine) -> None:
+def scrub(context: TrialContext, nas: Machine) -> None:
     """Have ZFS read and verify everything, and say what it found."""
-    bench.observe(nas, Step.POOL_SCRUB, pool.SCRUB, deadline_s=_SCRUB_DEADLINE_S)
-    bench.observe(nas, Step.POOL_STATUS, pool.STATUS, deadline_s=_STATUS_DEADLINE_S)
+    context.observe(nas, Step.POOL_SCRUB, pool.SCRUB, deadline_s=_SCRUB_DEADLINE_S)
+    context.observe(nas, Step.POOL_STATUS, pool.STATUS, deadline_s=_STATUS_DEADLINE_S)
 
 
-def wait_until_idle(bench: Bench, nas: Machine) -> None:
+def wait_until_idle(context: TrialContext, nas: Machine) -> None:
     """Let what a killed client had sent arrive before another one looks."""
-    run_script(nas, bench.export.wait_until_idle_script(), deadline_s=_IDLE_DEADLINE_S)
+    run_script(nas, context.export.wait_until_idle_script(), deadline_s=_IDLE_DEADLINE_S)
 
 
-def live_on(bench: Bench, *, client: Machine, load: LedgerLoad) -> None:
+def live_on(context: TrialContext, *, client: Machine, load: LedgerLoad) -> None:
     """The client that lived: it reconnects, goes on writing for some seconds, and is stopped.
 
     A client whose every writer has failed (say, btrfs went read-only) has nothing to go on with:
     that is evidence. One that neither goes on nor fails raises `HarnessError`.
     """
-    keeper = bench.keeper
-    assert keeper is not None
-    promised = keeper.promised
-    resumed = keeper.wait_until(
-        lambda: keeper.promised > promised or keeper.ended, deadline_s=_RECONNECT_DEADLINE_S
+    server = context.server
+    assert server is not None
+    acknowledged = server.acknowledged
+    resumed = server.wait_until(
+        lambda: server.acknowledged > acknowledged or server.ended, deadline_s=_RECONNECT_DEADLINE_S
     )
     client.raise_if_dead()
     if not resumed:
@@ -89,11 +89,11 @@ def live_on(bench: Bench, *, client: Machine, load: LedgerLoad) -> None:
             f"the client did not go on within {_RECONNECT_DEADLINE_S} s of the NAS's return",
             hint=f"read {client.spec.console_log}",
         )
-    time.sleep(bench.spec.survive_ms / 1000)
+    time.sleep(context.spec.survive_ms / 1000)
     load.finish(deadline_s=_END_DEADLINE_S)
-    bench.observe(client, Step.CLIENT_DMESG, ("dmesg",), deadline_s=_DMESG_DEADLINE_S)
-    if bench.filesystem.has_files:
+    context.observe(client, Step.CLIENT_DMESG, ("dmesg",), deadline_s=_DMESG_DEADLINE_S)
+    if context.filesystem.has_files:
         umount = ("umount", MOUNT_POINT)
-        bench.observe(client, Step.CLIENT_UMOUNT, umount, deadline_s=_UMOUNT_DEADLINE_S)
+        context.observe(client, Step.CLIENT_UMOUNT, umount, deadline_s=_UMOUNT_DEADLINE_S)
     else:
         run_script(client, "sync", deadline_s=_UMOUNT_DEADLINE_S)

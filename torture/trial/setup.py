@@ -7,7 +7,7 @@ from torture.lab.machine import Machine
 from torture.nas import pool
 from torture.record.specs import Fault
 from torture.recording.disks import ShelfDisk
-from torture.trial.context import Bench
+from torture.trial.context import TrialContext
 from torture.workloads.ledger import LOAD_DIRECTORY
 
 _DISKS_DEADLINE_S = 40
@@ -15,13 +15,13 @@ _SCRIPT_DEADLINE_S = 60
 _MAKE_DEADLINE_S = 120
 
 
-def set_up_nas(bench: Bench) -> tuple[Machine, dict[str, str]]:
+def set_up_nas(context: TrialContext) -> tuple[Machine, dict[str, str]]:
     """Disks, pool, zvol, export; also the write cache mode of each disk."""
-    bench.shelf.start(bench.disks)
-    nas = bench.start_nas(1, bench.disks)
-    caches = wait_for_disks(nas, bench.disks)
-    run_script(nas, pool.create_script(bench.spec.cell), deadline_s=_SCRIPT_DEADLINE_S)
-    publish(bench, nas)
+    context.shelf.start(context.disks)
+    nas = context.start_nas(1, context.disks)
+    caches = wait_for_disks(nas, context.disks)
+    run_script(nas, pool.create_script(context.spec.cell), deadline_s=_SCRIPT_DEADLINE_S)
+    publish(context, nas)
     return nas, caches
 
 
@@ -33,23 +33,23 @@ def wait_for_disks(nas: Machine, disks: tuple[ShelfDisk, ...]) -> dict[str, str]
     return dict(lines)
 
 
-def publish(bench: Bench, nas: Machine) -> None:
+def publish(context: TrialContext, nas: Machine) -> None:
     """Offer the zvol to the client."""
-    run_script(nas, bench.export.publish_script(), deadline_s=_SCRIPT_DEADLINE_S)
+    run_script(nas, context.export.publish_script(), deadline_s=_SCRIPT_DEADLINE_S)
 
 
-def set_up_client(bench: Bench) -> Machine:
+def set_up_client(context: TrialContext) -> Machine:
     """The client, with its disk in sight."""
-    client = bench.start_client("client")
+    client = context.start_client("client")
     wait_for_client_disk(client)
     return client
 
 
-def make_filesystem(bench: Bench, client: Machine) -> None:
+def make_filesystem(context: TrialContext, client: Machine) -> None:
     """A filesystem with the load's directory, durable before the load begins."""
-    if bench.filesystem.has_files:
-        client.must(*bench.filesystem.make(DEVICE), deadline_s=_MAKE_DEADLINE_S)
-        client.must(*bench.filesystem.mount(DEVICE, MOUNT_POINT), deadline_s=_SCRIPT_DEADLINE_S)
+    if context.filesystem.has_files:
+        client.must(*context.filesystem.make(DEVICE), deadline_s=_MAKE_DEADLINE_S)
+        client.must(*context.filesystem.mount(DEVICE, MOUNT_POINT), deadline_s=_SCRIPT_DEADLINE_S)
         run_script(
             client,
             f"mkdir {LOAD_DIRECTORY} && sync -f {MOUNT_POINT}",

@@ -11,7 +11,7 @@ from torture.verdict.history import (
     Incarnation,
     Name,
     Step,
-    promises_of,
+    acknowledgements_of,
     window_before,
     window_of,
     windows_of,
@@ -73,9 +73,9 @@ def examine_file(history: History, name: Name, seen: FileSeen) -> FileFinding:
     if seen.errno == _ENOENT and not seen.listed:
         return _examine_absent(history, name, seen)
     if seen.errno is not None:
-        lost = {name.bindings[-1].promise or 0} - {0}
+        lost = {name.bindings[-1].acknowledgement or 0} - {0}
         if name.current is not None:
-            lost.update(promises_of(name.current))
+            lost.update(acknowledgements_of(name.current))
         return FileFinding(
             what=f"{seen.name} cannot be read: errno {seen.errno}",
             windows=(),
@@ -114,8 +114,8 @@ def examine_temporary(history: History, name: Name | None, seen: FileSeen) -> Fi
         if seen.size_bytes <= longest and held <= {"zero", "partial", made.seq}:
             last = history.end if binding.durable is None else binding.durable
             windows.append(Window(binding.begin + 1, last))
-            if binding.promise is not None:
-                lost = {binding.promise}  # the last rename it can be of
+            if binding.acknowledgement is not None:
+                lost = {binding.acknowledgement}  # the last rename it can be of
     return FileFinding(
         what=f"{seen.name}, a temporary file, is still there",
         windows=tuple(windows),
@@ -137,7 +137,7 @@ def _examine_absent(history: History, name: Name, seen: FileSeen) -> FileFinding
         what=f"{seen.name} is not there",
         windows=tuple(window for window, _ in absences if not window.is_empty),
         damage=None if is_right else Damage.MISSING,
-        lost=frozenset() if is_right else frozenset(name.promises_after(place)),
+        lost=frozenset() if is_right else frozenset(name.acknowledgements_after(place)),
     )
 
 
@@ -179,10 +179,10 @@ def _examine_as(
     lost: set[int] = set()
     if end not in bound:
         what, damage = f"{seen.name} is the file of operation {incarnation.seq}", Damage.STALE
-        lost.update(name.promises_after(place))
+        lost.update(name.acknowledgements_after(place))
     if end not in _size_window(incarnation, seen.size_bytes, end):
         what, damage = f"{seen.name} has {seen.size_bytes} bytes", Damage.MISSING
-        beyond = _promises_beyond(incarnation, seen.size_bytes)
+        beyond = _acknowledgements_beyond(incarnation, seen.size_bytes)
         if not beyond:
             damage = Damage.FOREIGN
         lost.update(beyond)
@@ -211,16 +211,16 @@ def _size_window(incarnation: Incarnation, size_bytes: int, end: int) -> Window:
     return NEVER
 
 
-def _promises_beyond(incarnation: Incarnation, size_bytes: int) -> set[int]:
+def _acknowledgements_beyond(incarnation: Incarnation, size_bytes: int) -> set[int]:
     """Acknowledged operations whose effect lies behind this size."""
     lost = {
-        step.promise
+        step.acknowledgement
         for step in incarnation.sizes
-        if step.promise is not None and step.size_blocks * _BLOCK_BYTES > size_bytes
+        if step.acknowledgement is not None and step.size_blocks * _BLOCK_BYTES > size_bytes
     }
     for index, steps in incarnation.blocks.items():
         if (index + 1) * _BLOCK_BYTES > size_bytes:
-            lost.update(step.promise for step in steps if step.promise is not None)
+            lost.update(step.acknowledgement for step in steps if step.acknowledgement is not None)
     return lost
 
 
@@ -237,7 +237,7 @@ def _examine_block(
     lost: set[int] = set()
     if not is_right:
         damage = _damage(kinds, known={step.seq for step in steps})
-        lost.update(_promises_not_kept(steps, kinds))
+        lost.update(_acknowledgements_not_kept(steps, kinds))
     return BlockFinding(
         index=index,
         window=window,
@@ -270,15 +270,17 @@ def _sector_window(
     return window_before(steps, history.end)  # not sooner than the size grew over it
 
 
-def _promises_not_kept(steps: list[Step], kinds: tuple[Sector, ...]) -> set[int]:
+def _acknowledgements_not_kept(steps: list[Step], kinds: tuple[Sector, ...]) -> set[int]:
     """Acknowledged writes newer than the oldest valid sector; without any, the newest of them."""
-    promised = [step.promise for step in steps if step.promise is not None]
+    acknowledged = [step.acknowledgement for step in steps if step.acknowledgement is not None]
     oldest = next((place for place, step in enumerate(steps) if step.seq in kinds), None)
     if oldest is not None:
-        newer = {step.promise for step in steps[oldest + 1 :] if step.promise is not None}
+        newer = {
+            step.acknowledgement for step in steps[oldest + 1 :] if step.acknowledgement is not None
+        }
         if newer:
             return newer
-    return set(promised) if kinds == ("zero",) else set(promised[-1:])
+    return set(acknowledged) if kinds == ("zero",) else set(acknowledged[-1:])
 
 
 def _damage(kinds: tuple[Sector, ...], *, known: set[int]) -> Damage:

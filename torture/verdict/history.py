@@ -4,9 +4,10 @@ The rules, and why they hold:
 
 - **Begun.** An operation whose `begin` is at place b has not touched anything at moments <= b: the
   client waits for the host's answer to `begin` before its first write.
-- **Durable.** What an operation promises holds at all moments after its `done`, place d: fsync(2),
-  fdatasync(2), O_DSYNC (open(2)) had returned before the client said so. Between b and d anything
-  goes: each sector old or new (a disk promises no more than its sector), a name old or new.
+- **Durable.** What an acknowledged operation did holds at all moments after its `done`, place d:
+  fsync(2), fdatasync(2), O_DSYNC (open(2)) had returned before the client said so. Between b
+  and d anything goes: each sector old or new (a disk guarantees no more
+  than its sector), a name old or new.
 - **fsync covers the file.** Blocks written before it and not synced (`scribble`) become durable
   with it; a raw device is one file for this. O_DSYNC covers only its own range, as in open(2).
 - **Directories.** A new name, a rename or a removal counts from the fsync of its directory, as in
@@ -15,7 +16,7 @@ The rules, and why they hold:
   or not there; rename(2) over an old file never leaves no file.
 - **Growth.** An append in flight may leave any size from old to new, and zeros where the size was
   extended before the data came. Blocks beyond the size on disk are the size's matter, not theirs.
-- **Failure.** A call that failed promises nothing and forbids nothing: in flight for ever.
+- **Failure.** A call that failed is no acknowledgement and forbids nothing: in flight for ever.
 - **A raw region** held anything before its first durable write, but nothing of this trial's that
   belongs elsewhere.
 """
@@ -37,13 +38,13 @@ from torture.verdict.unreadable import UnreadableError
 class Step:
     """One change of one thing (a block's content, a file's size, a name's target).
 
-    `durable` is the place of the `done` that made it so, `promise` the operation that said it.
+    `durable` is the place of the `done` that made it so, `acknowledgement` the operation that said it.
     """
 
     seq: int
     begin: int
     durable: int | None = None
-    promise: int | None = None
+    acknowledgement: int | None = None
 
 
 @dataclass(kw_only=True, slots=True)
@@ -86,13 +87,13 @@ class Name:
         """What the name stood for at the ledger's end."""
         return self.bindings[-1].incarnation
 
-    def promises_after(self, binding: int) -> Iterator[int]:
+    def acknowledgements_after(self, binding: int) -> Iterator[int]:
         """Acknowledged operations on what the name stood for later than this binding's place."""
         for later in self.bindings[binding + 1 :]:
-            if later.promise is not None:
-                yield later.promise
+            if later.acknowledgement is not None:
+                yield later.acknowledgement
             if later.incarnation is not None:
-                yield from promises_of(later.incarnation)
+                yield from acknowledgements_of(later.incarnation)
 
 
 @dataclass(kw_only=True, slots=True)
@@ -108,11 +109,11 @@ class History:
     failures: tuple[Failed, ...]
 
 
-def promises_of(incarnation: Incarnation) -> Iterator[int]:
+def acknowledgements_of(incarnation: Incarnation) -> Iterator[int]:
     """Acknowledged operations on one incarnation's size and content."""
     for step in chain(incarnation.sizes, *incarnation.blocks.values()):
-        if step.promise is not None:
-            yield step.promise
+        if step.acknowledgement is not None:
+            yield step.acknowledgement
 
 
 def window_of(steps: list[Step] | list[SizeStep], index: int, end: int) -> Window:
@@ -216,7 +217,7 @@ class _Builder:
             if later:
                 self._unsynced[operation.covers] = later
         for step in operation.steps:
-            step.durable, step.promise = place, seq
+            step.durable, step.acknowledgement = place, seq
 
     def failed(self, seq: int) -> None:
         self._busy_writers.add(self._end(seq).event.writer)  # it never begins anything again

@@ -15,10 +15,10 @@ from torture.evidence.folder import Evidence, Step
 from torture.evidence.ledger import Hello
 from torture.matrix.axes import Filesystem
 from torture.matrix.cells import Cell
-from torture.verdict.filesystem import FilesystemFinding, judge_filesystem
+from torture.verdict.filesystem_verdict import FilesystemFinding, judge_filesystem
 from torture.verdict.mount import read_kernel_log
 from torture.verdict.oracle import Findings, consult
-from torture.verdict.pool import judge_pool
+from torture.verdict.pool_verdict import judge_pool
 from torture.verdict.readback import parse_readback
 from torture.verdict.unreadable import UnreadableError
 from torture.verdict.words import Verdict, worst
@@ -56,7 +56,7 @@ class Judgement:
 def judge(evidence: Evidence) -> Judgement:
     """The verdict of one trial; never raises for what the evidence lacks."""
     reasons: list[str] = []
-    acknowledged = evidence.ledger.promised
+    acknowledged = evidence.ledger.acknowledged
     if evidence.garbled_tools:
         return _inconclusive(acknowledged, [f"{evidence.garbled_tools} lines of tools are garbled"])
     pool = _try(lambda: judge_pool(evidence), reasons)
@@ -110,7 +110,7 @@ def _judge_disk(evidence: Evidence, so_far: Judgement) -> Judgement:
 
 
 def _judge_data(evidence: Evidence, filesystem: FilesystemFinding | None) -> Findings:
-    """What became of the promises: after the repair if one worked, else by what was read before."""
+    """What became of what was acknowledged: after the repair if one worked, else as read before."""
     if filesystem is None or filesystem.verdict is not Verdict.REPAIRED or not filesystem.repaired:
         return _consult(evidence, evidence.readback, "read-back")
     after = _consult(evidence, evidence.readback_after_repair, "read-back after the repair")
@@ -139,7 +139,7 @@ def _consult(evidence: Evidence, text: str | None, what: str) -> Findings:
     readback = parse_readback(text)
     if (readback.trial, readback.mode) != (hello.trial, hello.mode):
         raise UnreadableError(f"the {what} is of another trial than the ledger")
-    if evidence.ledger.promised == 0:
+    if evidence.ledger.acknowledged == 0:
         raise UnreadableError("nothing was acknowledged, so nothing could be lost")
     cut_ms = ledger.cut_ms
     if cut_ms is None and isinstance(evidence.cut.get("t_ms"), int | float):

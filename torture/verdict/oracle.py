@@ -21,7 +21,7 @@ from torture.verdict.contents import (
     examine_region,
     examine_temporary,
 )
-from torture.verdict.history import History, Incarnation, Name, build_history, promises_of
+from torture.verdict.history import History, Incarnation, Name, acknowledgements_of, build_history
 from torture.verdict.moments import Tally, Window, union
 from torture.verdict.readback import SECTORS, FileSeen, Readback
 from torture.verdict.unreadable import UnreadableError
@@ -85,7 +85,7 @@ class _Account:
 
 
 def consult(ledger: Ledger, readback: Readback, *, cut_ms: float | None) -> Findings:
-    """What became of the ledger's promises; raises `UnreadableError` when the two do not fit."""
+    """What became of what the ledger acknowledges; raises `UnreadableError` when the two do not fit."""
     history = build_history(ledger, mode=readback.mode, trial=readback.trial)
     account = _Account(tally=Tally(history.end))
     readback = _completed(history, readback)
@@ -138,7 +138,7 @@ def _account_region(account: _Account, history: History, name: Name | None, seen
         region = Incarnation(seq=0, is_atomic=False)
     if seen.errno is not None:
         account.add(f"{seen.name}: errno {seen.errno}", (), history.end)
-        account.blame(Damage.MISSING, f"{seen.name} cannot be read", promises_of(region))
+        account.blame(Damage.MISSING, f"{seen.name} cannot be read", acknowledgements_of(region))
         return
     findings = examine_region(history, region, seen)
     _account_blocks(account, history, seen, findings)
@@ -221,7 +221,9 @@ def _conclude(
 
 
 def _rollback_ms(ledger: Ledger, moment: int, cut_ms: float | None) -> float:
-    """From the first event that is gone to the cut, or to the last promise when that came later."""
-    last_promise_ms = max((e.t_ms for e in ledger.events if isinstance(e, Done)), default=0.0)
-    until_ms = max(last_promise_ms, cut_ms or 0.0)
+    """From the first event that is gone to the cut, or to a last acknowledgement that came later."""
+    last_acknowledgement_ms = max(
+        (e.t_ms for e in ledger.events if isinstance(e, Done)), default=0.0
+    )
+    until_ms = max(last_acknowledgement_ms, cut_ms or 0.0)
     return max(0.0, until_ms - ledger.events[moment].t_ms)

@@ -1,4 +1,4 @@
-"""The ledger load: starts the guest's writer and keeps what it is promised.
+"""The ledger load: starts the guest's writer and keeps what it is acknowledged.
 
 The guest's half is `vmimages/client/load`. Its channel is a virtio-serial port; this end is a unix
 socket that the client's QEMU listens on.
@@ -62,11 +62,11 @@ def guest_command(verb: str, job: dict[str, Any]) -> tuple[str, ...]:
     return ("sh", "-c", f'cd {_GUEST_CODE} && exec {words} {verb} "$1"', "load", json.dumps(job))
 
 
-class LedgerKeeper:
+class LedgerServer:
     """Writes every event of the guest into the trial's ledger, and only then answers it.
 
     `clock_ms` is the trial's clock. `mark` puts a line into the shelf's log first, if the shelf
-    still takes it: what was promised before a cut is then told by numbers of one log. A thread of
+    still takes it: what was acknowledged before a cut is then told by numbers of one log. A thread of
     its own listens from `start` until `close`.
     """
 
@@ -91,8 +91,8 @@ class LedgerKeeper:
         self.heard = 0
         """Lines of the guest in the ledger."""
         self.begun = 0
-        self.promised = 0
-        """Durable operations acknowledged; a write without an fsync promises nothing."""
+        self.acknowledged = 0
+        """Durable operations acknowledged; a write without an fsync is none of them."""
         self.failed = 0
         self.ended = False
         self.failure: str | None = None
@@ -205,7 +205,7 @@ class LedgerKeeper:
                 if kind.is_durable:
                     self._owed.add(seq)
             case ledger.Done(seq=seq):
-                self.promised += seq in self._owed
+                self.acknowledged += seq in self._owed
                 self._owed.discard(seq)
             case ledger.Hello():
                 pass
@@ -225,20 +225,22 @@ class LedgerKeeper:
 class LedgerLoad:
     """The load in one client, from its start to its end."""
 
-    def __init__(self, *, client: Machine, keeper: LedgerKeeper, job: dict[str, Any]) -> None:
+    def __init__(self, *, client: Machine, server: LedgerServer, job: dict[str, Any]) -> None:
         self._client = client
-        self._keeper = keeper
+        self._keeper = server
         self._argv = guest_command("write", job)
         self._pid = 0
 
     def start(self) -> None:
-        """Start the writers and wait until the first operation was promised."""
+        """Start the writers and wait until the first operation was acknowledged."""
         self._pid = self._client.agent.start(self._argv)
         end = time.monotonic() + _HELLO_DEADLINE_S
-        while not self._keeper.wait_until(lambda: self._keeper.promised > 0, deadline_s=1):
+        while not self._keeper.wait_until(lambda: self._keeper.acknowledged > 0, deadline_s=1):
             self._raise_if_over("the load does not begin")
             if time.monotonic() > end:
-                raise DeadlineExceeded(f"the load promised nothing within {_HELLO_DEADLINE_S} s")
+                raise DeadlineExceeded(
+                    f"the load acknowledged nothing within {_HELLO_DEADLINE_S} s"
+                )
 
     def raise_if_over(self) -> None:
         """Raise `HarnessError` when the load ended before anyone cut anything."""

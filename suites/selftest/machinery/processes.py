@@ -1,4 +1,4 @@
-"""Which processes live in a run's cages: how leftovers are found, and told from anyone else's."""
+"""Which processes live in a run's sandboxes: how leftovers are found, and told from anyone else's."""
 
 from __future__ import annotations
 
@@ -28,23 +28,27 @@ def descendants_of(pid: int) -> list[int]:
     return found
 
 
-def cages_of(pid: int) -> set[str]:
+def sandboxes_of(pid: int) -> set[str]:
     """The process namespaces below a run that are not ours."""
-    ours = _cage_of(os.getpid())
-    return {cage for child in descendants_of(pid) if (cage := _cage_of(child)) not in ("", ours)}
+    ours = _sandbox_of(os.getpid())
+    return {
+        sandbox
+        for child in descendants_of(pid)
+        if (sandbox := _sandbox_of(child)) not in ("", ours)
+    }
 
 
-def commands_in(cages: set[str]) -> dict[int, str]:
+def commands_in(sandboxes: set[str]) -> dict[int, str]:
     """Process id to program, of all that runs in these process namespaces."""
     found = {}
     for process in Path("/proc").iterdir():
-        if process.name.isdigit() and _cage_of(int(process.name)) in cages:
+        if process.name.isdigit() and _sandbox_of(int(process.name)) in sandboxes:
             with contextlib.suppress(OSError):
                 found[int(process.name)] = (process / "comm").read_text().strip()
     return found
 
 
-def _cage_of(pid: int) -> str:
+def _sandbox_of(pid: int) -> str:
     try:
         return str(Path(f"/proc/{pid}/ns/pid").readlink())
     except OSError:

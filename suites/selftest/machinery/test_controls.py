@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from torture.campaign.campaign import Campaign, Keep
+from torture.campaign.campaign import Campaign, EvidencePolicy
 from torture.campaign.run import Run
 from torture.lab.lab import Boot, LabSettings
 from torture.lab.saved_states import warm_directory
 from torture.matrix.cells import Cell
-from torture.plan.trials import draw_trials
+from torture.plan.draw import draw_trials
 from torture.verdict.words import Verdict
 
 _SAFE = Cell.parse("iscsi-always-noslog-btrfs-nasonly")
@@ -39,7 +39,7 @@ def begin(vm_scratch: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
                 run=Run.begin(results=results, seed=run_seed, lab=lab, options={}),
                 specs=draw_trials(cells, trials=1, run_seed=run_seed, load_ms=_LOAD_MS),
                 jobs=1,
-                keep=Keep.ALL,
+                keep=EvidencePolicy.ALL,
                 lab=lab,
                 scratch=scratch,
             )
@@ -72,7 +72,7 @@ def test_a_safe_cell_stays_clean(campaigns: dict[Boot, Campaign], boot: Boot) ->
 def test_a_cell_that_must_lose_is_seen_to_lose(
     campaigns: dict[Boot, Campaign], begin: Begin, boot: Boot
 ) -> None:
-    """One intact trial is allowed: a transaction group may end between the last promise and the cut.
+    """One intact trial is allowed: a transaction group may end between the last guarantee and the cut.
 
     That was seen once in 130 trials; twice in a row it is the rig that sees nothing.
     """

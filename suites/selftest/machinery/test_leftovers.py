@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from suites.selftest.machinery.processes import cages_of, children_of, commands_in, start_run
+from suites.selftest.machinery.processes import children_of, commands_in, sandboxes_of, start_run
 from torture.campaign.run import Run
 from torture.deadlines import truth, wait_for
 from torture.host.scratch import Scratch
@@ -43,12 +43,12 @@ def start(vm_scratch: Path, tmp_path: Path) -> Iterator[Start]:
 
 
 def _wait_for_qemu(run: subprocess.Popen[bytes], log: Path) -> set[str]:
-    """The cages of a run, once a QEMU lives in one."""
+    """The sandboxes of a run, once a QEMU lives in one."""
 
     def look() -> set[str] | None:
         assert run.poll() is None, log.read_text()
-        cages = cages_of(run.pid)
-        return cages if _QEMU in commands_in(cages).values() else None
+        sandboxes = sandboxes_of(run.pid)
+        return sandboxes if _QEMU in commands_in(sandboxes).values() else None
 
     return wait_for(look, what=f"QEMU of the run of {log}", deadline_s=_DEADLINE_S)
 
@@ -68,19 +68,21 @@ def test_killed_runs_leave_nothing_and_disturb_no_one(
     start: Start, vm_scratch: Path, tmp_path: Path
 ) -> None:
     doomed, other = start("doomed", "--trials", "50"), start("other", "--trials", "50")
-    doomed_cages = _wait_for_qemu(doomed, tmp_path / "doomed.log")
+    doomed_sandboxes = _wait_for_qemu(doomed, tmp_path / "doomed.log")
     wait_for(
         lambda: truth(_records(tmp_path / "doomed")), what="first record", deadline_s=_DEADLINE_S
     )
-    other_cages = _wait_for_qemu(other, tmp_path / "other.log")
+    other_sandboxes = _wait_for_qemu(other, tmp_path / "other.log")
 
-    for pid, command in commands_in(doomed_cages).items():
+    for pid, command in commands_in(doomed_sandboxes).items():
         if command.startswith("python"):
-            os.kill(pid, signal.SIGSTOP)  # a worker must not be what ends its cage
+            os.kill(pid, signal.SIGSTOP)  # a worker must not be what ends its sandbox
     os.kill(doomed.pid, signal.SIGKILL)
     doomed.wait(10)
     wait_for(
-        lambda: truth(not commands_in(doomed_cages)), what="end of all it started", deadline_s=20
+        lambda: truth(not commands_in(doomed_sandboxes)),
+        what="end of all it started",
+        deadline_s=20,
     )
     assert {record.verdict for record in _records(tmp_path / "doomed")} == {Verdict.INTACT}
     left = _scratch(tmp_path / "doomed", vm_scratch)
@@ -89,13 +91,13 @@ def test_killed_runs_leave_nothing_and_disturb_no_one(
     Scratch(vm_scratch).remove_abandoned()  # what every start does first
     assert not left.exists()
     assert _scratch(tmp_path / "other", vm_scratch).exists()
-    assert commands_in(other_cages)
+    assert commands_in(other_sandboxes)
     assert other.poll() is None
 
 
 def test_a_killed_worker_costs_its_trial_and_no_more(start: Start, tmp_path: Path) -> None:
     run = start("run", "--trials", "2")
-    cages = _wait_for_qemu(run, tmp_path / "run.log")
+    sandboxes = _wait_for_qemu(run, tmp_path / "run.log")
     # libvirt asks QEMU what it can do before the first trial: a QEMU alone is no trial
     consoles = "run/latest/trials/*/nas-1.console.log"
     wait_for(
@@ -103,7 +105,9 @@ def test_a_killed_worker_costs_its_trial_and_no_more(start: Start, tmp_path: Pat
     )
     [worker] = children_of(run.pid)
     os.kill(worker, signal.SIGKILL)
-    wait_for(lambda: truth(not commands_in(cages)), what="end of the worker's cage", deadline_s=20)
+    wait_for(
+        lambda: truth(not commands_in(sandboxes)), what="end of the worker's sandbox", deadline_s=20
+    )
     run.wait(_DEADLINE_S)
     verdicts = [record.verdict for record in _records(tmp_path / "run")]
     assert verdicts == [Verdict.INCONCLUSIVE, Verdict.INTACT]

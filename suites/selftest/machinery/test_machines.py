@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from suites.selftest.machinery.cage import in_cage
+from suites.selftest.machinery.sandbox import in_sandbox
 
-_SCENES = "suites.selftest.machinery.scenes"
+_SCENES = "suites.selftest.machinery.trial_stages"
 _DEADLINE_S = 240
 
 
 @pytest.fixture(scope="module")
 def power_cuts(vm_scratch: Path) -> Any:
-    return in_cage(f"{_SCENES}:power_cuts", scratch=vm_scratch / "p", deadline_s=_DEADLINE_S)
+    return in_sandbox(f"{_SCENES}:power_cuts", scratch=vm_scratch / "p", deadline_s=_DEADLINE_S)
 
 
 @pytest.mark.parametrize("way", ["cut", "killed"])
@@ -38,7 +38,7 @@ def test_a_graceful_end_does_flush_so_the_test_above_can_fail(power_cuts: Any) -
 
 @pytest.fixture(scope="module")
 def failures(vm_scratch: Path) -> Any:
-    return in_cage(f"{_SCENES}:failures", scratch=vm_scratch / "f", deadline_s=_DEADLINE_S)
+    return in_sandbox(f"{_SCENES}:failures", scratch=vm_scratch / "f", deadline_s=_DEADLINE_S)
 
 
 def test_a_command_that_hangs_ends_at_its_deadline_and_the_guest_goes_on(failures: Any) -> None:
@@ -57,21 +57,21 @@ def test_a_guest_that_panics_is_reported_at_once_with_its_console(failures: Any)
 
 
 def test_a_full_disk_under_the_shelf_is_told_from_a_fault_of_the_nas(vm_scratch: Path) -> None:
-    said = in_cage(f"{_SCENES}:full_disk", scratch=vm_scratch / "d", deadline_s=_DEADLINE_S)
+    said = in_sandbox(f"{_SCENES}:full_disk", scratch=vm_scratch / "d", deadline_s=_DEADLINE_S)
     assert said["written"] not in (0, None)
     assert "the shelf failed" in said["shelf"]["error"]
     assert "next: free some space" in said["shelf"]["error"]
 
 
 def test_an_import_that_hangs_is_a_fault_of_the_trial_within_its_deadline(vm_scratch: Path) -> None:
-    said = in_cage(f"{_SCENES}:hanging_import", scratch=vm_scratch / "h", deadline_s=_DEADLINE_S)
+    said = in_sandbox(f"{_SCENES}:hanging_import", scratch=vm_scratch / "h", deadline_s=_DEADLINE_S)
     assert "the import of the pool hung" in said["error"]
     assert said["after_s"] < 40
 
 
 @pytest.fixture(scope="module")
 def proofs(vm_scratch: Path) -> Any:
-    return in_cage(f"{_SCENES}:proofs", scratch=vm_scratch / "q", deadline_s=_DEADLINE_S)
+    return in_sandbox(f"{_SCENES}:proofs", scratch=vm_scratch / "q", deadline_s=_DEADLINE_S)
 
 
 def test_the_chain_is_proven_before_use_and_what_was_seen_is_kept(proofs: Any) -> None:
@@ -89,7 +89,7 @@ def test_a_chain_that_drops_flushes_is_refused(proofs: Any) -> None:
 
 
 def test_a_disk_of_large_sectors_is_one_for_the_guest_too(vm_scratch: Path) -> None:
-    said = in_cage(f"{_SCENES}:sectors", scratch=vm_scratch / "s", deadline_s=_DEADLINE_S)
+    said = in_sandbox(f"{_SCENES}:sectors", scratch=vm_scratch / "s", deadline_s=_DEADLINE_S)
     assert said["logical_block_size"] == 4096
     assert said["written"]["4096"] == 0
     assert said["written"]["512"] != 0, "a write of less than a sector"

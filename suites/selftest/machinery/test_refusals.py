@@ -17,9 +17,9 @@ _OWN_MOUNTS = ("unshare", "--mount", "--user", "--map-root-user")
 
 
 @pytest.fixture(scope="module", autouse=True)
-def cages_can_be_nested() -> None:
-    """Skip where a container's /proc forbids a cage within a namespace: all would fail alike."""
-    probe = "from torture.host.sandbox import cage_refusal; print(cage_refusal())"
+def sandboxes_can_be_nested() -> None:
+    """Skip where a container's /proc forbids a sandbox within a namespace: all would fail alike."""
+    probe = "from torture.host.sandbox import sandbox_refusal; print(sandbox_refusal())"
     said = subprocess.run(
         [*_OWN_MOUNTS, sys.executable, "-c", probe],
         cwd=CHECKOUT,
@@ -29,7 +29,7 @@ def cages_can_be_nested() -> None:
         check=False,
     )
     if said.stdout.strip() != "None":
-        pytest.skip(f"no cage within a user namespace here: {said.stdout}{said.stderr}")
+        pytest.skip(f"no sandbox within a user namespace here: {said.stdout}{said.stderr}")
 
 
 def _run_after(preparation: str, *, scratch: Path, results: Path) -> str:

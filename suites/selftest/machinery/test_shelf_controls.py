@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from torture.campaign.campaign import Campaign, Keep
+from torture.campaign.campaign import Campaign, EvidencePolicy
 from torture.campaign.run import Run
 from torture.evidence.folder import RECORDINGS
 from torture.lab.lab import LabSettings
 from torture.lab.saved_states import warm_directory
 from torture.matrix.cells import Cell
-from torture.plan.trials import draw_trials
+from torture.plan.draw import draw_trials
 from torture.record.specs import Fault, TrialSpec
 from torture.record.trials import TrialRecord
 from torture.replay.replay import replay
@@ -27,7 +27,7 @@ _LEG_LOST = Cell.parse("iscsi-always-mirror-raidz1-btrfs-bothdie")
 _DEADLINE_S = 400
 _NO_FLUSH_TRIALS = 3
 _LYING_TRIALS = 2
-"""It lies about its last 700 ms only: one cut in fourteen found nothing promised in them."""
+"""It lies about its last 700 ms only: one cut in fourteen found nothing acknowledged in them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,7 +67,9 @@ def played(vm_scratch: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     scratch = vm_scratch / "shelf"
     scratch.mkdir()
     run = Run.begin(results=tmp_path_factory.mktemp("results"), seed=1, lab=lab, options={})
-    campaign = Campaign(run=run, specs=_specs(), jobs=2, keep=Keep.ALL, lab=lab, scratch=scratch)
+    campaign = Campaign(
+        run=run, specs=_specs(), jobs=2, keep=EvidencePolicy.ALL, lab=lab, scratch=scratch
+    )
     campaign.start()
     try:
         for cell in (_PLAIN, _LYING, _LOST, _LEG_LOST):
@@ -107,9 +109,11 @@ def test_a_mirrored_log_that_lost_a_leg_over_volatile_disks_loses_nothing(played
     assert not (played.evidence(record) / RECORDINGS).exists()
 
 
-def test_what_was_promised_before_the_cut_is_counted_by_the_logs_numbers(played: Played) -> None:
+def test_what_was_acknowledged_before_the_cut_is_counted_by_the_logs_numbers(
+    played: Played,
+) -> None:
     for record in played.campaign.records:
-        assert 0 < record.cut["promised"] <= record.acknowledged
+        assert 0 < record.cut["acknowledged"] <= record.acknowledged
         assert record.cut["log_seq"] > record.cut["marks"] > 0
 
 

@@ -22,7 +22,7 @@ _USER = "nobody"
 _DEADLINE_S = 300
 
 
-_REFUSAL = "from torture.host.sandbox import cage_refusal; print(cage_refusal())"
+_REFUSAL = "from torture.host.sandbox import sandbox_refusal; print(sandbox_refusal())"
 
 
 def _as_user(
@@ -51,7 +51,7 @@ def home() -> Iterator[Path]:
     user = pwd.getpwnam(_USER)
     refusal = _as_user(user, "-c", _REFUSAL)
     if refusal.returncode != 0 or refusal.stdout.strip() != "None":
-        pytest.skip(f"{_USER} cannot have a cage here: {refusal.stdout}{refusal.stderr}")
+        pytest.skip(f"{_USER} cannot have a sandbox here: {refusal.stdout}{refusal.stderr}")
     with TemporaryDirectory(prefix="torture-home-", dir="/var/tmp") as name:
         folder = Path(name)
         for image in IMAGES:

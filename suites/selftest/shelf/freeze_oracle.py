@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from suites.selftest.shelf.asks import Ask, Difference, Verb
-from suites.selftest.shelf.life import LifeDisk
 from suites.selftest.shelf.log_oracle import Order
+from suites.selftest.shelf.requests import Ask, Difference, Verb
+from suites.selftest.shelf.session import LifeDisk
 from torture.recording.events import Event, Kind
 
 _NS_PER_MS = 1_000_000

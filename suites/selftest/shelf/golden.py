@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from suites.selftest.shelf.asks import payload
+from suites.selftest.shelf.requests import payload
 from suites.selftest.shelf.rig import Line, Server, build, disk, of_view
+from torture.recording.crash_state import CrashState, DiskState, Policy, Survivor, write_crash_state
 from torture.recording.events import DATA, LOG, RECORD_BYTES, Kind, load_recording, read_events
-from torture.recording.views import DiskView, Policy, Survivor, View, write_view
 
 FOLDER = Path(__file__).resolve().parents[1] / "recorded" / "shelf"
 EXPECTED = "expected.json"
@@ -26,7 +26,7 @@ SLOW = {"write_us": 30_000, "flush_us": 0}
 """So slow that requests sent at once are all in flight."""
 
 Sums = dict[str, dict[str, str]]
-"""View file to disk to the SHA-256 of its content."""
+"""CrashState file to disk to the SHA-256 of its content."""
 
 
 def small(line: Line, first: int, *places: int) -> None:
@@ -69,7 +69,7 @@ def first_life(folder: Path) -> None:
     server.kill()
 
 
-def views_of_first_life(recording: Path) -> dict[str, View]:
+def views_of_first_life(recording: Path) -> dict[str, CrashState]:
     """One of each policy, and a few cuts on the way."""
     events = load_recording(recording).events
     last = events[-1].seq
@@ -79,22 +79,24 @@ def views_of_first_life(recording: Path) -> dict[str, View]:
         for place, event in enumerate(writes)
     )
     flush = next(event.seq for event in events if event.kind is Kind.FLUSH_COMPLETE)
-    named: dict[str, tuple[DiskView, int]] = {
-        policy.value: (DiskView(policy=policy), last)
+    named: dict[str, tuple[DiskState, int]] = {
+        policy.value: (DiskState(policy=policy), last)
         for policy in (Policy.ALL, Policy.FLUSHED, Policy.SUBSET, Policy.TORN)
     } | {
-        "lying": (DiskView(policy=Policy.LYING, lying_ms=115), last),
-        "lying-all-along": (DiskView(policy=Policy.LYING, lying_ms=100_000), last),
-        "explicit": (DiskView(policy=Policy.EXPLICIT, survivors=some), last),
-        "torn-before-the-flush-ends": (DiskView(policy=Policy.TORN), flush - 1),
-        "flushed-when-the-flush-ends": (DiskView(policy=Policy.FLUSHED), flush),
+        "lying": (DiskState(policy=Policy.LYING, lying_ms=115), last),
+        "lying-all-along": (DiskState(policy=Policy.LYING, lying_ms=100_000), last),
+        "explicit": (DiskState(policy=Policy.EXPLICIT, survivors=some), last),
+        "torn-before-the-flush-ends": (DiskState(policy=Policy.TORN), flush - 1),
+        "flushed-when-the-flush-ends": (DiskState(policy=Policy.FLUSHED), flush),
     }
     return {
-        name: View(recording=recording, cut=cut, seed=7 * cut, disks={"data0": view, "slog0": view})
+        name: CrashState(
+            recording=recording, cut=cut, seed=7 * cut, disks={"data0": view, "slog0": view}
+        )
         for name, (view, cut) in named.items()
     } | {
-        "slog-is-gone": View(
-            recording=recording, cut=last, seed=1, disks={"data0": DiskView(policy=Policy.TORN)}
+        "slog-is-gone": CrashState(
+            recording=recording, cut=last, seed=1, disks={"data0": DiskState(policy=Policy.TORN)}
         )
     }
 
@@ -114,14 +116,14 @@ def second_life(folder: Path) -> None:
     server.kill()
 
 
-def views_of_second_life(recording: Path) -> dict[str, View]:
+def views_of_second_life(recording: Path) -> dict[str, CrashState]:
     last = load_recording(recording).events[-1].seq
     return {
-        f"again-{policy}": View(
+        f"again-{policy}": CrashState(
             recording=recording,
             cut=last,
             seed=12,
-            disks={name: DiskView(policy=policy) for name in ("data0", "slog0")},
+            disks={name: DiskState(policy=policy) for name in ("data0", "slog0")},
         )
         for policy in (Policy.ALL, Policy.FLUSHED, Policy.SUBSET)
     }
@@ -142,9 +144,9 @@ def record(folder: Path) -> None:
         log.write_bytes(log.read_bytes()[: len(whole) * RECORD_BYTES])
 
 
-def write_named(folder: Path, views: dict[str, View]) -> None:
+def write_named(folder: Path, views: dict[str, CrashState]) -> None:
     for name, view in views.items():
-        write_view(folder / f"{name}.view.json", view)
+        write_crash_state(folder / f"{name}.view.json", view)
 
 
 def exports_of(folder: Path) -> list[dict[str, Any]]:

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from suites.selftest.shelf.asks import SUBMISSION_OF, Ask, Difference, Verb
-from suites.selftest.shelf.life import LifeDisk
+from suites.selftest.shelf.requests import SUBMISSION_OF, Ask, Difference, Verb
+from suites.selftest.shelf.session import LifeDisk
 from torture.recording.events import (
     RECORD_BYTES,
     WRITE_COMPLETES,

@@ -23,11 +23,12 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from suites.selftest.shelf.asks import Ask, Difference, Verb, payload
 from suites.selftest.shelf.freeze_oracle import check_freeze
-from suites.selftest.shelf.life import Life, LifeDisk
+from suites.selftest.shelf.generator import Client, draw_freeze
 from suites.selftest.shelf.log_oracle import check_log
+from suites.selftest.shelf.requests import Ask, Difference, Verb, payload
 from suites.selftest.shelf.rig import Build, SanitizerReport, Server, of_view
+from suites.selftest.shelf.session import Life, LifeDisk
 from suites.selftest.shelf.views_oracle import (
     Expected,
     draw_views,
@@ -35,7 +36,6 @@ from suites.selftest.shelf.views_oracle import (
     must_be_as_expected,
     write_views,
 )
-from suites.selftest.shelf.wishes import Client, draw_freeze
 from torture.recording.events import Recording
 
 DISK_BYTES = 65536

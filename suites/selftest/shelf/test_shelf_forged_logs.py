@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from suites.selftest.shelf.asks import Difference
 from suites.selftest.shelf.forge import forge, scaled, writes_one_by_one
 from suites.selftest.shelf.mutants import ONLY_IN_FORGED_LOGS, write_mutants
+from suites.selftest.shelf.requests import Difference
 from suites.selftest.shelf.rig import Build, Server, build, disk, of_view
 from suites.selftest.shelf.views_oracle import (
     draw_views,

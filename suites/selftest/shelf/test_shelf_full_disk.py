@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from suites.selftest.shelf.asks import payload
+from suites.selftest.shelf.requests import payload
 from suites.selftest.shelf.rig import Line, Reply, Server, build, disk
 from torture.errors import HarnessError
+from torture.recording.crash_state import DiskState, Policy
 from torture.recording.events import Kind, Recording, load_recording
 from torture.recording.model import content
-from torture.recording.views import DiskView, Policy
 
 MIB = 1 << 20
 PAGE_EVENTS = 16384
@@ -34,7 +34,7 @@ def holds(recording: Recording) -> bytes:
         recording.events,
         disk=0,
         sector=recording.disks[0].sector,
-        view=DiskView(policy=Policy.ALL),
+        view=DiskState(policy=Policy.ALL),
         cut=recording.events[-1].seq,
         seed=0,
         payload=lambda number: recording.payload(recording.events[number]),

@@ -10,9 +10,9 @@ import pytest
 
 from suites.selftest.shelf.forge import forge, writes_one_by_one
 from suites.selftest.shelf.rig import Server, build, disk, of_view
+from torture.recording.crash_state import DiskState, Policy
 from torture.recording.events import load_recording
 from torture.recording.model import content
-from torture.recording.views import DiskView, Policy
 
 WRITES = 20_000
 SIZE = 1 << 20
@@ -49,7 +49,7 @@ def shown(folder: Path, cut: int) -> bytes:
         recording.events,
         disk=0,
         sector=512,
-        view=DiskView(policy=Policy.ALL),
+        view=DiskState(policy=Policy.ALL),
         cut=cut,
         seed=0,
         payload=payload,

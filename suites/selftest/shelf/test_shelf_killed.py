@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from suites.selftest.shelf.asks import payload
+from suites.selftest.shelf.requests import payload
 from suites.selftest.shelf.rig import Reply, Server, build, disk, of_view
 from torture.errors import HarnessError
 from torture.recording.events import LOG, RECORD_BYTES, Kind, load_recording, read_events

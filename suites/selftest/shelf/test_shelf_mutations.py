@@ -8,9 +8,9 @@ import pytest
 from hypothesis import Phase
 from hypothesis.errors import Flaky
 
-from suites.selftest.shelf.asks import Difference
 from suites.selftest.shelf.machine import run_sequences
 from suites.selftest.shelf.mutants import MUTANTS, write_mutants
+from suites.selftest.shelf.requests import Difference
 from suites.selftest.shelf.rig import Build, build
 
 _SEQUENCES_MAX = 250

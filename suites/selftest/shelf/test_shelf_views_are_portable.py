@@ -21,9 +21,9 @@ from suites.selftest.shelf.golden import (
     sums_of,
 )
 from suites.selftest.shelf.rig import Server, build
+from torture.recording.crash_state import Policy, read_crash_state
 from torture.recording.events import ImageSource, RecordedDisk, ViewSource, load_recording
 from torture.recording.model import content
-from torture.recording.views import Policy, read_view
 
 
 def read_by_the_specification(view_file: Path, name: str) -> bytes:
@@ -31,7 +31,7 @@ def read_by_the_specification(view_file: Path, name: str) -> bytes:
 
     @cache
     def holds(file: Path, disk: str) -> bytes:
-        view = read_view(file)
+        view = read_crash_state(file)
         recording = load_recording(view.recording)
         place = recording.place_of(disk)
         recorded = recording.disks[place]
@@ -84,7 +84,7 @@ def test_the_recording_in_the_repository_gives_the_bytes_it_gave(golden: Path) -
 
 def test_the_recording_in_the_repository_has_all_policies_and_states(golden: Path) -> None:
     """Else its sums would say little."""
-    views = [read_view(path) for path in golden.glob("*.view.json")]
+    views = [read_crash_state(path) for path in golden.glob("*.view.json")]
     assert {disk.policy for view in views for disk in view.disks.values()} == set(Policy)
     expected = json.loads((FOLDER / EXPECTED).read_text())
     assert len({sum_ for disks in expected.values() for sum_ in disks.values()}) >= 14

@@ -10,11 +10,11 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-from suites.selftest.shelf.asks import Difference
+from suites.selftest.shelf.requests import Difference
 from suites.selftest.shelf.rig import disk, of_view
+from torture.recording.crash_state import CrashState, DiskState, Policy, Survivor
 from torture.recording.events import WRITE_SUBMITS, Event, Kind, Recording
 from torture.recording.model import content
-from torture.recording.views import DiskView, Policy, Survivor, View
 
 _NS_PER_MS = 1_000_000
 _TURNING_POINTS = frozenset({Kind.FLUSH_SUBMIT, Kind.FLUSH_COMPLETE, Kind.FREEZE})
@@ -36,7 +36,7 @@ class Expected:
 
 def draw_views(
     rng: random.Random, recording: Recording, names: Sequence[str], count: int
-) -> list[View]:
+) -> list[CrashState]:
     """Views at cuts anywhere in the log; as many policies on as many disks as there are places."""
     policies = list(Policy)
     rng.shuffle(policies)
@@ -46,7 +46,7 @@ def draw_views(
         cut = _draw_cut(rng, recording.events)
         disks = {name: _draw_policy(rng, next(take), recording.events, cut) for name in names}
         seed = rng.getrandbits(64)
-        views.append(View(recording=recording.folder, cut=cut, seed=seed, disks=disks))
+        views.append(CrashState(recording=recording.folder, cut=cut, seed=seed, disks=disks))
     return views
 
 
@@ -65,12 +65,14 @@ def _draw_cut(rng: random.Random, events: Sequence[Event]) -> int:
             return rng.randrange(len(events))
 
 
-def _draw_policy(rng: random.Random, policy: Policy, events: Sequence[Event], cut: int) -> DiskView:
+def _draw_policy(
+    rng: random.Random, policy: Policy, events: Sequence[Event], cut: int
+) -> DiskState:
     match policy:
         case Policy.LYING:
             lived_ms = events[cut].time_ns // _NS_PER_MS
             lying_ms = rng.choice([0, 1, rng.randint(0, lived_ms + 1), 2**64 - 1])
-            return DiskView(policy=policy, lying_ms=lying_ms)
+            return DiskState(policy=policy, lying_ms=lying_ms)
         case Policy.EXPLICIT:
             # of any disk, before the cut or after it: what does not apply means nothing
             numbers = [event.seq for event in events if event.kind in WRITE_SUBMITS]
@@ -78,9 +80,9 @@ def _draw_policy(rng: random.Random, policy: Policy, events: Sequence[Event], cu
             listed = tuple(
                 Survivor(submission=number, sectors=_draw_sectors(rng)) for number in chosen
             )
-            return DiskView(policy=policy, survivors=listed)
+            return DiskState(policy=policy, survivors=listed)
         case _:
-            return DiskView(policy=policy)
+            return DiskState(policy=policy)
 
 
 def _draw_sectors(rng: random.Random) -> tuple[int, ...] | None:
@@ -89,7 +91,7 @@ def _draw_sectors(rng: random.Random) -> tuple[int, ...] | None:
     return tuple(rng.sample(range(20), rng.randint(0, 10)))
 
 
-def write_views(folder: Path, prefix: str, views: Sequence[View]) -> list[str]:
+def write_views(folder: Path, prefix: str, views: Sequence[CrashState]) -> list[str]:
     """A file for each, named from `folder` on, where the recordings are too."""
     names = [f"{prefix}{number}.view.json" for number in range(len(views))]
     for name, view in zip(names, views, strict=True):
@@ -111,7 +113,7 @@ def payloads(recording: Recording) -> Callable[[int], bytes]:
 
 def expected(
     recording: Recording,
-    views: Sequence[View],
+    views: Sequence[CrashState],
     files: Sequence[str],
     bases: dict[str, bytes],
 ) -> list[Expected]:

@@ -7,7 +7,7 @@ import sys
 
 from torture.checkout import CHECKOUT
 
-TEST = "suites/powercut/test_powercut.py::test_cell_keeps_its_promise"
+TEST = "suites/powercut/test_powercut.py::test_cell_keeps_its_guarantee"
 DEADLINE_S = 60
 
 

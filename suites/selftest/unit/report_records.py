@@ -10,7 +10,7 @@ from typing import Any
 
 from torture.matrix.axes import Fate, Slog, Sync
 from torture.matrix.cells import Cell
-from torture.matrix.guarantees import Promise, promise_of
+from torture.matrix.guarantees import Guarantee, guarantee_of
 from torture.record.specs import TrialSpec, draw_seed
 from torture.record.trials import TRIALS_FILE, TrialRecord
 from torture.verdict.words import Verdict
@@ -18,18 +18,18 @@ from torture.verdict.words import Verdict
 BEGUN = "2026-11-21T09:10:24+0000"
 
 _SHARES = {
-    Promise.SAFE: {Verdict.INTACT: 1.0},
-    Promise.ROLLS_BACK: {Verdict.INTACT: 0.1, Verdict.ROLLED_BACK: 0.9},
-    Promise.LOSES: {
+    Guarantee.SAFE: {Verdict.INTACT: 1.0},
+    Guarantee.ROLLS_BACK: {Verdict.INTACT: 0.1, Verdict.ROLLED_BACK: 0.9},
+    Guarantee.LOSES: {
         Verdict.INTACT: 0.5, Verdict.ROLLED_BACK: 0.05, Verdict.CORRUPTED: 0.4,
         Verdict.UNREPAIRABLE: 0.05,
     },
-    Promise.MAY_LOSE_POOL: {
+    Guarantee.MAY_LOSE_POOL: {
         Verdict.INTACT: 0.3, Verdict.REPAIRED: 0.05, Verdict.ROLLED_BACK: 0.3,
         Verdict.CORRUPTED: 0.2, Verdict.POOL_LOST: 0.15,
     },
 }  # fmt: skip
-"""How trials end, by what theory promises; near what is measured."""
+"""How trials end, by what theory guarantees; near what is measured."""
 _INCONCLUSIVE = 0.01
 _AIMS = ("anywhere", "operation", "write", "flush")
 _POLICIES = ("all", "flushed", "subset", "torn")
@@ -75,7 +75,7 @@ def _plain(record: TrialRecord) -> dict[str, Any]:
 
 
 def _record(spec: TrialSpec, draw: random.Random) -> TrialRecord:
-    promise = promise_of(spec.cell)
+    guarantee = guarantee_of(spec.cell)
     timings = {
         "set up NAS": draw.randint(4500, 7500),
         "set up client": draw.randint(3500, 6500),
@@ -92,12 +92,12 @@ def _record(spec: TrialSpec, draw: random.Random) -> TrialRecord:
             axes=spec.cell.axes,
             seed=spec.seed,
             verdict=Verdict.INCONCLUSIVE,
-            promise=promise,
+            guarantee=guarantee,
             timings={"set up NAS": timings["set up NAS"]},
             error="nas did not answer within 120 s\n  next: read nas-1.console.log",
             machinery_failed=True,
         )
-    shares = _SHARES[promise]
+    shares = _SHARES[guarantee]
     (verdict,) = draw.choices(list(shares), list(shares.values()))
     acknowledged = round(timings["load"] / 1000 * _per_s(spec.cell) * draw.uniform(0.8, 1.2))
     lost = draw.randint(1, max(1, acknowledged // 3)) if verdict.is_loss else 0
@@ -111,7 +111,7 @@ def _record(spec: TrialSpec, draw: random.Random) -> TrialRecord:
         axes=spec.cell.axes,
         seed=spec.seed,
         verdict=verdict,
-        promise=promise,
+        guarantee=guarantee,
         cut=_cut(spec, draw, load_ms=timings["load"], acknowledged=acknowledged),
         acknowledged=acknowledged,
         lost=lost,
@@ -167,7 +167,7 @@ def _cut(
         "log_seq": events,
         "log_ms": round(t_ms - 9, 3),
         "marks": acknowledged * 3,
-        "promised": acknowledged if spec.cell.fate is Fate.BOTH_DIE else acknowledged // 2,
+        "acknowledged": acknowledged if spec.cell.fate is Fate.BOTH_DIE else acknowledged // 2,
         "view": {
             "schema": 1,
             "recording": "life-1",

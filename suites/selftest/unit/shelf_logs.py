@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
 
+from torture.recording.crash_state import DiskState, Policy, Survivor
 from torture.recording.events import LOG_VERSION, Event, Kind
 from torture.recording.model import content
-from torture.recording.views import DiskView, Policy, Survivor
 
 SECTOR = 512
 SECTORS = 8
@@ -91,7 +91,7 @@ class Log:
         return self.write(Kind.FLUSH_SUBMIT, disk=disk)
 
     def held(
-        self, view: DiskView, *, disk: int = 0, cut: int | None = None, seed: int = 0
+        self, view: DiskState, *, disk: int = 0, cut: int | None = None, seed: int = 0
     ) -> list[str]:
         """Whose each sector of a disk is after the cut: `12.0`, `zero`, or `` for what was there."""
         held = content(
@@ -142,9 +142,9 @@ def _owner(sector: bytes) -> str:
     return sector.rstrip(b"\0").decode() or "zero"
 
 
-def explicit(*kept: int | tuple[int, tuple[int, ...]]) -> DiskView:
+def explicit(*kept: int | tuple[int, tuple[int, ...]]) -> DiskState:
     """These submissions survive, or of each only these places."""
-    return DiskView(
+    return DiskState(
         policy=Policy.EXPLICIT,
         survivors=tuple(
             Survivor(submission=one)

@@ -136,7 +136,7 @@ def test_the_shelf_needs_nbdkit_and_a_plugin_that_it_can_load(tmp_path: Path) ->
     check(doctor.shelf(NAME), State.OK, "nbdkit")
 
 
-def test_a_refused_cage_says_why_and_what_to_do() -> None:
+def test_a_refused_sandbox_says_why_and_what_to_do() -> None:
     refused = doctor.namespaces(NAME, refusal=lambda: "unshare: Operation not permitted")
     check(refused, State.LACK, "not permitted", "unprivileged_userns_clone")
     error = HarnessError("not installed: tini", hint="tools/run --setup-only")

@@ -17,7 +17,7 @@ import pytest
 from suites.selftest.unit.conftest import fake_tool
 from torture.checkout import CHECKOUT
 from torture.errors import DeadlineExceeded, HarnessError
-from torture.host.cache import CACHE_VARIABLE
+from torture.host.cache_root import CACHE_VARIABLE
 from torture.images import bases, cache
 from torture.images.cache import Cache
 from torture.images.recipes import Recipe

@@ -36,7 +36,7 @@ QUIET_S = 0.5
 class Host:
     """The host's end: stamps each line, stores it, and only then answers.
 
-    After `pause_after` promises it answers nobody, runs `meanwhile` once all are silent, and goes
+    After `pause_after` acknowledgements it answers nobody, runs `meanwhile` once all are silent, and goes
     on. After `stop_after` it says stop.
     """
 
@@ -53,7 +53,7 @@ class Host:
         self._pause_after = pause_after
         self._meanwhile = meanwhile
         self.stored = bytearray()
-        self.promises = 0
+        self.acknowledgements = 0
         self._held: list[bytes] = []
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
@@ -79,15 +79,15 @@ class Host:
                 self._answer(line)
 
     def _answer(self, line: bytes) -> None:
-        self.promises += b'"event":"done"' in line
+        self.acknowledgements += b'"event":"done"' in line
         reply = ledger.reply_to(line)
         if reply is None:
             return
-        if self._pause_after and self.promises >= self._pause_after:
+        if self._pause_after and self.acknowledgements >= self._pause_after:
             self._held.append(reply)
             return
         os.write(self._descriptor, reply)
-        if self.promises == self._stop_after:
+        if self.acknowledgements == self._stop_after:
             os.write(self._descriptor, ledger.STOP)
 
     def _go_on(self) -> None:
@@ -179,7 +179,7 @@ def test_an_older_copy_of_everything_is_rolled_back(written: Written) -> None:
 
 def test_one_file_of_an_older_copy_is_corruption(written: Written, tampered: Path) -> None:
     assert written.judged(tampered).verdict is Verdict.INTACT
-    # A keepsake's first block is written twice, each time with a promise.
+    # A keepsake's first block is written twice, each time with an acknowledgement.
     changed = [
         path.name
         for path in sorted(written.earlier.iterdir())

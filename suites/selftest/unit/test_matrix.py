@@ -1,4 +1,4 @@
-"""Cells, their names, the matrices, and what theory promises for each cell."""
+"""Cells, their names, the matrices, and what theory guarantees for each cell."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from suites.selftest.unit.every_cell import EVERY_CELL
 from torture.matrix.axes import Disks, Fate, Filesystem, Layout, Slog, SlogClass, Sync, Transport
 from torture.matrix.cells import AXES, DEFAULTS, Cell, Matrix, cells_of
-from torture.matrix.guarantees import ROLLBACK_MS_MAX, Promise, promise_of
+from torture.matrix.guarantees import ROLLBACK_MS_MAX, Guarantee, guarantee_of
 from torture.verdict.words import Verdict
 
 EXAMPLE = "iscsi-standard-noslog-btrfs-nasonly"
@@ -222,22 +222,22 @@ def test_no_choice_is_on_two_axes() -> None:
 
 
 HONEST = {
-    (Sync.STANDARD, Fate.BOTH_DIE): Promise.SAFE,
-    (Sync.STANDARD, Fate.NAS_ONLY): Promise.LOSES,
-    (Sync.ALWAYS, Fate.BOTH_DIE): Promise.SAFE,
-    (Sync.ALWAYS, Fate.NAS_ONLY): Promise.SAFE,
-    (Sync.DISABLED, Fate.BOTH_DIE): Promise.ROLLS_BACK,
-    (Sync.DISABLED, Fate.NAS_ONLY): Promise.LOSES,
+    (Sync.STANDARD, Fate.BOTH_DIE): Guarantee.SAFE,
+    (Sync.STANDARD, Fate.NAS_ONLY): Guarantee.LOSES,
+    (Sync.ALWAYS, Fate.BOTH_DIE): Guarantee.SAFE,
+    (Sync.ALWAYS, Fate.NAS_ONLY): Guarantee.SAFE,
+    (Sync.DISABLED, Fate.BOTH_DIE): Guarantee.ROLLS_BACK,
+    (Sync.DISABLED, Fate.NAS_ONLY): Guarantee.LOSES,
 }
 """LIO iblock on a zvol, disks that honour flushes: the first rows of the design's table."""
 
 FORGETFUL = {
-    (Sync.STANDARD, Fate.BOTH_DIE): Promise.ROLLS_BACK,
-    (Sync.STANDARD, Fate.NAS_ONLY): Promise.LOSES,
-    (Sync.ALWAYS, Fate.BOTH_DIE): Promise.ROLLS_BACK,
-    (Sync.ALWAYS, Fate.NAS_ONLY): Promise.LOSES,
-    (Sync.DISABLED, Fate.BOTH_DIE): Promise.ROLLS_BACK,
-    (Sync.DISABLED, Fate.NAS_ONLY): Promise.LOSES,
+    (Sync.STANDARD, Fate.BOTH_DIE): Guarantee.ROLLS_BACK,
+    (Sync.STANDARD, Fate.NAS_ONLY): Guarantee.LOSES,
+    (Sync.ALWAYS, Fate.BOTH_DIE): Guarantee.ROLLS_BACK,
+    (Sync.ALWAYS, Fate.NAS_ONLY): Guarantee.LOSES,
+    (Sync.DISABLED, Fate.BOTH_DIE): Guarantee.ROLLS_BACK,
+    (Sync.DISABLED, Fate.NAS_ONLY): Guarantee.LOSES,
 }
 """A slog that is lost with the cut, or lies: the design's rows of those names."""
 
@@ -254,47 +254,47 @@ THEORY = {
 @pytest.mark.parametrize("fate", Fate)
 @pytest.mark.parametrize("sync", Sync)
 @pytest.mark.parametrize("slog", Slog)
-def test_a_cell_promises_what_theory_says(slog: Slog, sync: Sync, fate: Fate) -> None:
+def test_a_cell_guarantees_what_theory_says(slog: Slog, sync: Sync, fate: Fate) -> None:
     cell = cell_with(slog=slog, sync=sync, fate=fate)
-    assert promise_of(cell) is THEORY[slog][sync, fate]
+    assert guarantee_of(cell) is THEORY[slog][sync, fate]
 
 
 @given(cells)
-def test_speed_layout_filesystem_and_honest_disks_change_no_promise(cell: Cell) -> None:
+def test_speed_layout_filesystem_and_honest_disks_change_no_guarantee(cell: Cell) -> None:
     if cell.disks is not Disks.LYING:
-        assert promise_of(cell) is THEORY[cell.slog][cell.sync, cell.fate]
+        assert guarantee_of(cell) is THEORY[cell.slog][cell.sync, cell.fate]
 
 
 @given(cells)
 def test_on_lying_disks_even_the_pool_may_go_whatever_else_is_chosen(cell: Cell) -> None:
     lying = cell_with(cell.name, disks=Disks.LYING)
-    assert promise_of(lying) is Promise.MAY_LOSE_POOL
-    assert promise_of(lying).worst_allowed.badness >= promise_of(cell).worst_allowed.badness
+    assert guarantee_of(lying) is Guarantee.MAY_LOSE_POOL
+    assert guarantee_of(lying).worst_allowed.badness >= guarantee_of(cell).worst_allowed.badness
 
 
 KEPT_BY = {
-    Promise.SAFE: {Verdict.INTACT},
-    Promise.ROLLS_BACK: {Verdict.INTACT, Verdict.REPAIRED, Verdict.ROLLED_BACK},
-    Promise.LOSES: set(Verdict) - {Verdict.POOL_LOST},
-    Promise.MAY_LOSE_POOL: set(Verdict),
+    Guarantee.SAFE: {Verdict.INTACT},
+    Guarantee.ROLLS_BACK: {Verdict.INTACT, Verdict.REPAIRED, Verdict.ROLLED_BACK},
+    Guarantee.LOSES: set(Verdict) - {Verdict.POOL_LOST},
+    Guarantee.MAY_LOSE_POOL: set(Verdict),
 }
 
 
-@pytest.mark.parametrize("promise", Promise)
+@pytest.mark.parametrize("guarantee", Guarantee)
 @pytest.mark.parametrize("verdict", Verdict)
-def test_a_promise_is_broken_by_what_is_worse_and_never_by_the_machinery(
-    promise: Promise, verdict: Verdict
+def test_a_guarantee_is_broken_by_what_is_worse_and_never_by_the_machinery(
+    guarantee: Guarantee, verdict: Verdict
 ) -> None:
-    keeps = verdict in KEPT_BY[promise] or verdict is Verdict.INCONCLUSIVE
-    assert promise.is_broken_by(verdict) is not keeps
+    keeps = verdict in KEPT_BY[guarantee] or verdict is Verdict.INCONCLUSIVE
+    assert guarantee.is_broken_by(verdict) is not keeps
 
 
-def test_a_rollback_longer_than_three_transaction_groups_breaks_a_promise_to_roll_back() -> None:
+def test_a_rollback_longer_than_three_transaction_groups_breaks_a_guarantee_to_roll_back() -> None:
     assert ROLLBACK_MS_MAX == 3 * 5_000
-    rolls_back = Promise.ROLLS_BACK
+    rolls_back = Guarantee.ROLLS_BACK
     assert not rolls_back.is_broken_by(Verdict.ROLLED_BACK, ROLLBACK_MS_MAX)
     assert rolls_back.is_broken_by(Verdict.ROLLED_BACK, ROLLBACK_MS_MAX + 0.1)
     assert not rolls_back.is_broken_by(Verdict.INCONCLUSIVE, ROLLBACK_MS_MAX + 0.1)
-    assert not Promise.LOSES.is_broken_by(Verdict.ROLLED_BACK, ROLLBACK_MS_MAX + 0.1)
-    assert not Promise.MAY_LOSE_POOL.is_broken_by(Verdict.ROLLED_BACK, ROLLBACK_MS_MAX + 0.1)
-    assert Promise.SAFE.is_broken_by(Verdict.ROLLED_BACK, 0.0)
+    assert not Guarantee.LOSES.is_broken_by(Verdict.ROLLED_BACK, ROLLBACK_MS_MAX + 0.1)
+    assert not Guarantee.MAY_LOSE_POOL.is_broken_by(Verdict.ROLLED_BACK, ROLLBACK_MS_MAX + 0.1)
+    assert Guarantee.SAFE.is_broken_by(Verdict.ROLLED_BACK, 0.0)

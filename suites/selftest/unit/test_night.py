@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from suites.selftest.unit.every_cell import EVERY_CELL
 from torture.checkout import CHECKOUT
 from torture.matrix.cells import Cell, Matrix, cells_of
-from torture.matrix.guarantees import promise_of
+from torture.matrix.guarantees import guarantee_of
 from torture.matrix.shards import Shard
 from torture.night.plan import Plan, seed_of_night
-from torture.plan.trials import draw_trials
+from torture.plan.draw import draw_trials
 from torture.record.specs import TrialSpec
 from torture.record.trials import TRIALS_FILE, TrialRecord, append_record
 from torture.verdict.words import Verdict
@@ -155,7 +155,7 @@ def record_of(spec: TrialSpec, verdict: Verdict) -> TrialRecord:
         axes=spec.cell.axes,
         seed=spec.seed,
         verdict=verdict,
-        promise=promise_of(spec.cell),
+        guarantee=guarantee_of(spec.cell),
         acknowledged=100,
         lost=0,
         verdicts={"pool": "intact", "filesystem": str(verdict), "data": "intact"},

@@ -114,7 +114,9 @@ def test_old_content_everywhere_is_a_rollback_with_its_length() -> None:
     findings = story.acked("overwrite", 3, 0, size=1).cut().finds([1])
     assert findings.verdict is Verdict.ROLLED_BACK
     assert (findings.lost, findings.stale) == (2, 1)
-    assert findings.rollback_ms == 30.0  # the first lost promise was heard at 30, the cut at 60
+    assert (
+        findings.rollback_ms == 30.0
+    )  # the first lost acknowledgement was heard at 30, the cut at 60
 
 
 def test_a_later_write_that_survived_makes_an_earlier_loss_corruption() -> None:
@@ -125,7 +127,7 @@ def test_a_later_write_that_survived_makes_an_earlier_loss_corruption() -> None:
     assert story.finds([1], None).verdict is Verdict.ROLLED_BACK
 
 
-def test_promises_after_the_cut_count_like_those_before() -> None:
+def test_acknowledgements_after_the_cut_count_like_those_before() -> None:
     story = Story().acked("create", 1, 0).cut().acked("overwrite", 2, 0, size=1)
     assert story.finds([2]).verdict is Verdict.INTACT
     findings = story.finds([1])
@@ -243,7 +245,7 @@ def test_a_name_that_came_back_with_right_content_is_a_lost_unlink() -> None:
     assert (findings.verdict, findings.lost, findings.stale) == (Verdict.CORRUPTED, 1, 1)
 
 
-def test_a_lost_file_takes_every_promise_made_on_it_along() -> None:
+def test_a_lost_file_takes_every_acknowledgement_made_on_it_along() -> None:
     story = Story().acked("create", 1, 0).acked("overwrite", 2, 0, size=1)
     story.acked("append", 3, 1, size=2).acked("create", 4, 0, file=1, writer=1)
     findings = story.finds(None, [4])

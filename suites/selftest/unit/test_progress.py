@@ -11,7 +11,7 @@ from rich.console import Console
 from torture.campaign.campaign import WorkerState
 from torture.campaign.progress import Progress
 from torture.matrix.cells import Matrix, cells_of
-from torture.matrix.guarantees import promise_of
+from torture.matrix.guarantees import guarantee_of
 from torture.record.trials import TrialRecord
 from torture.verdict.words import Verdict
 
@@ -34,7 +34,7 @@ def _record(number: int, verdict: Verdict) -> TrialRecord:
         axes=_CELL.axes,
         seed=number,
         verdict=verdict,
-        promise=promise_of(_CELL),
+        guarantee=guarantee_of(_CELL),
     )
 
 
@@ -55,7 +55,7 @@ def test_the_line_says_done_and_left_verdicts_rate_and_what_each_worker_does() -
     assert said.endswith("[w0: check]")
 
 
-def test_before_the_first_trial_it_promises_no_rate() -> None:
+def test_before_the_first_trial_it_guarantees_no_rate() -> None:
     said = _progress(Outcome())[0].line().plain
     assert said.startswith("0/4 trials")
     assert "/h" not in said

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from suites.selftest.unit.every_cell import EVERY_CELL
 from torture.matrix.cells import Cell
-from torture.matrix.guarantees import promise_of
+from torture.matrix.guarantees import guarantee_of
 from torture.record.trials import TrialRecord
 from torture.report.figures.summary import summarise
 from torture.report.terminal.outcome_table import effort_line, outcome_table
@@ -24,7 +24,7 @@ LOSES = Cell.parse("iscsi-disabled-noslog-btrfs-nasonly")
 
 
 def trials(cell: Cell, **counts: int) -> list[TrialRecord]:
-    """So many records of each verdict, by its name in Python; every loss costs one promise."""
+    """So many records of each verdict, by its name in Python; every loss costs one guarantee."""
     return [
         TrialRecord(
             trial=f"{cell.name}.{verdict}.{number}",
@@ -32,7 +32,7 @@ def trials(cell: Cell, **counts: int) -> list[TrialRecord]:
             axes=cell.axes,
             seed=number,
             verdict=Verdict[verdict],
-            promise=promise_of(cell),
+            guarantee=guarantee_of(cell),
             acknowledged=1,
             lost=int(Verdict[verdict].is_loss),
         )
@@ -102,8 +102,8 @@ def test_only_inconclusive_trials_say_nothing() -> None:
 def test_every_cell_has_its_own_row() -> None:
     mixed = [*trials(SAFE, INTACT=4), *trials(LOSES, CORRUPTED=2), *trials(SAFE, REPAIRED=1)]
     safe, loses = summarise(mixed)
-    assert (safe.cell, safe.promise, safe.trials) == (SAFE.name, "safe", 5)
-    assert (loses.cell, loses.promise, loses.trials) == (LOSES.name, "loses", 2)
+    assert (safe.cell, safe.guarantee, safe.trials) == (SAFE.name, "safe", 5)
+    assert (loses.cell, loses.guarantee, loses.trials) == (LOSES.name, "loses", 2)
     assert safe.verdicts == {Verdict.INTACT: 4, Verdict.REPAIRED: 1}
     assert summarise([]) == ()
 
@@ -192,7 +192,7 @@ def test_the_longest_name_is_whole_and_cuts_no_figure_off(width: int) -> None:
     assert LOSES.name in first_words
 
 
-def test_a_table_with_room_has_a_cell_on_one_line_with_its_promise() -> None:
+def test_a_table_with_room_has_a_cell_on_one_line_with_its_guarantee() -> None:
     said = printed(trials(Cell.parse(LONGEST), INTACT=6, POOL_LOST=4))
     (row,) = (line for line in said.splitlines() if LONGEST in line)
     assert row.split()[1:4] == ["may", "lose", "10"]

@@ -39,7 +39,7 @@ def figures(
     return CellFigures(
         cell=name,
         axes=Cell.parse(name).axes,
-        promise="safe",
+        guarantee="safe",
         trials=conclusive + inconclusive,
         verdicts={verdict: count for verdict, count in verdicts.items() if count},
         loss=rate_of(rolled_back + corrupted, conclusive),

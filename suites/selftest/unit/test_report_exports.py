@@ -41,10 +41,10 @@ Exported = Callable[..., dict[str, Path]]
 
 
 def hostile_records() -> list[TrialRecord]:
-    """Records with hostile text wherever a text can be; one broke its promise."""
+    """Records with hostile text wherever a text can be; one broke its guarantee."""
     bad = replace(
         next(one for one in RECORDS if one.verdict is Verdict.CORRUPTED),
-        promise="safe",
+        guarantee="safe",
         seed=2**64 - 1,
     )
     return [
@@ -95,7 +95,7 @@ def test_csv_has_every_trial(exported: Exported) -> None:
         assert {axis: row[axis] for axis in AXES} == record.axes == json.loads(row["axes"])
         assert int(row["seed"]) == record.seed
         assert int(row["index"]) == int(record.trial.split(".")[1].split("-")[0])
-        assert (row["verdict"], row["promise"]) == (record.verdict, record.promise)
+        assert (row["verdict"], row["guarantee"]) == (record.verdict, record.guarantee)
         assert (int(row["acknowledged"]), int(row["lost"])) == (record.acknowledged, record.lost)
         assert number(row["rollback_ms"]) == record.rollback_ms
         assert number(row["cut_ms"]) == record.cut.get("t_ms")
@@ -112,7 +112,7 @@ def test_csv_has_every_cell(exported: Exported, figures: tuple[CellFigures, ...]
     rows = rows_of(exported(ExportFormat.CSV, RECORDS)["cells.csv"])
     assert list(rows[0]) == list(CELL_COLUMNS)
     for row, one in zip(rows, figures, strict=True):
-        assert (row["cell"], row["promise"]) == (one.cell, one.promise)
+        assert (row["cell"], row["guarantee"]) == (one.cell, one.guarantee)
         assert (int(row["trials"]), int(row["conclusive"])) == (one.trials, one.conclusive)
         for verdict in Verdict:
             assert int(row[verdict.replace("-", "_")]) == one.verdicts.get(verdict, 0)
@@ -150,7 +150,7 @@ def test_parquet_has_the_same_tables_with_types_and_texts_as_they_were(exported:
         assert cells.columns == list(CELL_COLUMNS)
         types = dict(zip(trials.columns, map(str, trials.types), strict=True))
         assert (types["seed"], types["rollback_ms"]) == ("UBIGINT", "DOUBLE")
-        assert (types["broke_promise"], types["lost"]) == ("BOOLEAN", "BIGINT")
+        assert (types["broke_guarantee"], types["lost"]) == ("BOOLEAN", "BIGINT")
         found = set(trials.project("trial, cell, fsck, reasons, seed").fetchall())
         assert found == {
             (one.trial, one.cell, one.fsck, "\n".join(one.reasons), 2**64 - 1) for one in records
@@ -210,7 +210,7 @@ def test_markdown_has_a_cell_a_column_whatever_names_are(exported: Exported) -> 
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert len(rows) == 2 + len(HOSTILE)
     assert len({row.count("|") for row in rows}) == 1
-    assert "**1**" in rows[-1], "it broke its promise"
+    assert "**1**" in rows[-1], "it broke its guarantee"
     assert "<script" not in text
     assert "https:" not in text
     assert "`" not in text

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from suites.selftest.unit.report_records import make_records, write_run
 from torture.matrix.cells import Matrix, cells_of
-from torture.record.trials import SCHEMA, TRIALS_FILE, TrialRecord
+from torture.record.trials import SCHEMA, SCHEMAS_READ, TRIALS_FILE, TrialRecord
 from torture.report.reading import lines as lines_module
 from torture.report.reading.lines import UnreadableLineError, read_line
 from torture.report.reading.store import Store
@@ -204,7 +204,10 @@ def test_a_missing_figure_is_told(
     ("raw", "said"),
     [
         (without("schema"), "1 record has no schema, or an older one (from line 2 on)"),
-        (line_of(schema=SCHEMA - 1), "1 record has no schema, or an older one (from line 2 on)"),
+        (
+            line_of(schema=min(SCHEMAS_READ) - 1),
+            "1 record has no schema, or an older one (from line 2 on)",
+        ),
         (
             line_of(schema=SCHEMA + 1),
             f"1 record has a newer schema ({SCHEMA + 1}), and what is new",
@@ -233,27 +236,27 @@ def test_an_unknown_verdict_counts_as_inconclusive_and_is_told(tmp_path: Path) -
 def test_a_cell_of_an_older_schema_is_kept_under_its_own_name(tmp_path: Path) -> None:
     former = replace(
         SAFE, cell=FORMER, trial=f"{FORMER}.0000-00000000000000ff", axes={"slog": "slog"},
-        promise="safe", verdict=Verdict.CORRUPTED, lost=2,
+        guarantee="safe", verdict=Verdict.CORRUPTED, lost=2,
     )  # fmt: skip
-    stranger = replace(former, cell="?", trial="?", promise="fingers crossed", axes={})
+    stranger = replace(former, cell="?", trial="?", guarantee="fingers crossed", axes={})
     with Store.open([write_run(tmp_path / "run", [former, stranger, SAFE])]) as store:
         figures = {one.cell: one for one in store.cells()}
         assert figures.keys() == {FORMER, "?", SAFE.cell}
         assert figures[FORMER].axes == {"slog": "slog"}
-        assert (figures[FORMER].promise, figures[FORMER].broken) == ("safe", 1)
-        assert figures["?"].broken == 0, "of what was not promised nothing is broken"
+        assert (figures[FORMER].guarantee, figures[FORMER].broken) == ("safe", 1)
+        assert figures["?"].broken == 0, "of what was not guaranteed nothing is broken"
         assert any(f"kept under their own names: {FORMER}, ?" in note for note in store.notes)
         assert any(note.endswith("cannot have broken one: ?") for note in store.notes)
 
 
-def test_todays_promise_counts_and_an_older_one_is_told(tmp_path: Path) -> None:
-    older = replace(SAFE, promise="loses", verdict=Verdict.CORRUPTED, lost=1)
+def test_todays_guarantee_counts_and_an_older_one_is_told(tmp_path: Path) -> None:
+    older = replace(SAFE, guarantee="loses", verdict=Verdict.CORRUPTED, lost=1)
     with Store.open([write_run(tmp_path / "run", [older])]) as store:
         (figures,) = store.cells()
         (case,) = store.cases(most=5)
-        assert (figures.promise, figures.broken) == (SAFE.promise, 1)
-        assert (case.record.promise, case.broke_promise) == (SAFE.promise, True)
-        assert "made under another promise" in store.notes[0]
+        assert (figures.guarantee, figures.broken) == (SAFE.guarantee, 1)
+        assert (case.record.guarantee, case.broke_guarantee) == (SAFE.guarantee, True)
+        assert "made under another guarantee" in store.notes[0]
 
 
 @pytest.mark.parametrize("text", ["\ud800", "a\udc00b", "\ud83d\ude00 \ud83d"])

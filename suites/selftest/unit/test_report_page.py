@@ -70,12 +70,12 @@ def test_a_run_that_says_odd_things_of_itself_is_shown(tmp_path: Path, odd: obje
     assert "<td>?</td>" in page_of(run)
 
 
-def test_a_broken_promise_is_said_first(tmp_path: Path) -> None:
+def test_a_broken_guarantee_is_said_first(tmp_path: Path) -> None:
     [record] = make_records(1, cells=[SAFE], seed=1)
     bad = replace(record, verdict=Verdict.CORRUPTED, lost=2)
     page = page_of(write_run(tmp_path / "run", [bad]))
     assert "1 trial was</b> worse" in re.sub(r"\s+", " ", page) or "1 trial was worse" in page
-    assert "worse than promised" in page
+    assert "worse than guaranteed" in page
 
 
 def test_nothing_is_loaded_from_anywhere(tmp_path: Path) -> None:

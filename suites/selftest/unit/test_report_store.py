@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from suites.selftest.unit.report_records import make_records, write_run
 from torture.errors import HarnessError
 from torture.matrix.cells import Matrix, cells_of
-from torture.matrix.guarantees import ROLLBACK_MS_MAX, Promise
+from torture.matrix.guarantees import ROLLBACK_MS_MAX, Guarantee
 from torture.record.trials import TRIALS_FILE, TrialRecord
 from torture.report.figures.summary import summarise
 from torture.report.reading.runs import find_run, find_runs
@@ -45,7 +45,7 @@ def test_the_figures_are_those_of_the_table_at_a_runs_end(run: Path) -> None:
         assert (store.trials, store.notes) == (len(RECORDS), ())
         cells = store.cells()
     for figures, summary in zip(cells, summarise(RECORDS), strict=True):
-        assert (figures.cell, figures.promise) == (summary.cell, summary.promise)
+        assert (figures.cell, figures.guarantee) == (summary.cell, summary.guarantee)
         assert (figures.trials, figures.verdicts) == (summary.trials, summary.verdicts)
         assert (figures.loss, figures.corruption) == (summary.loss, summary.corruption)
         assert figures.inconclusive == summary.inconclusive
@@ -53,7 +53,9 @@ def test_the_figures_are_those_of_the_table_at_a_runs_end(run: Path) -> None:
         assert figures.axes == own[0].axes
         good = [one for one in own if one.verdict is not Verdict.INCONCLUSIVE]
         assert figures.conclusive == len(good)
-        per_s = statistics.median(one.cut["promised"] / one.timings["load"] * 1000 for one in good)
+        per_s = statistics.median(
+            one.cut["acknowledged"] / one.timings["load"] * 1000 for one in good
+        )
         assert figures.acknowledged_per_s == pytest.approx(per_s)
         back = [one.rollback_ms for one in good if one.rollback_ms is not None]
         if back:
@@ -90,20 +92,20 @@ def test_every_rollback_is_in_the_one_bin_it_belongs_to(
     assert {(one.cell, one.low_ms): one.trials for one in bins} == expected
 
 
-def test_cases_are_the_worst_first_and_those_that_broke_their_promise_before_all(
+def test_cases_are_the_worst_first_and_those_that_broke_their_guarantee_before_all(
     tmp_path: Path,
 ) -> None:
-    by_promise = {
-        promise: next(
+    by_guarantee = {
+        guarantee: next(
             one
             for one in RECORDS
-            if one.promise == promise and one.verdict is not Verdict.INCONCLUSIVE
+            if one.guarantee == guarantee and one.verdict is not Verdict.INCONCLUSIVE
         )
-        for promise in (Promise.SAFE, Promise.ROLLS_BACK, Promise.LOSES)
+        for guarantee in (Guarantee.SAFE, Guarantee.ROLLS_BACK, Guarantee.LOSES)
     }
 
-    def trial(number: int, promise: Promise, verdict: Verdict, **other: Any) -> TrialRecord:
-        own = by_promise[promise]
+    def trial(number: int, guarantee: Guarantee, verdict: Verdict, **other: Any) -> TrialRecord:
+        own = by_guarantee[guarantee]
         name = f"{own.cell}.{number:04d}-{number:016x}"
         plain = replace(
             own, trial=name, verdict=verdict, rollback_ms=None, lost=0, acknowledged=100
@@ -111,21 +113,21 @@ def test_cases_are_the_worst_first_and_those_that_broke_their_promise_before_all
         return replace(plain, **other)
 
     expected = [
-        trial(1, Promise.ROLLS_BACK, Verdict.CORRUPTED, lost=1),
+        trial(1, Guarantee.ROLLS_BACK, Verdict.CORRUPTED, lost=1),
         trial(
-            2, Promise.ROLLS_BACK, Verdict.ROLLED_BACK, lost=9, rollback_ms=ROLLBACK_MS_MAX + 1.0
+            2, Guarantee.ROLLS_BACK, Verdict.ROLLED_BACK, lost=9, rollback_ms=ROLLBACK_MS_MAX + 1.0
         ),
-        trial(3, Promise.SAFE, Verdict.REPAIRED),
-        trial(4, Promise.LOSES, Verdict.UNREPAIRABLE, lost=100),
-        trial(5, Promise.LOSES, Verdict.CORRUPTED, lost=90),
-        trial(6, Promise.LOSES, Verdict.CORRUPTED, lost=20),
-        trial(7, Promise.ROLLS_BACK, Verdict.ROLLED_BACK, lost=3, rollback_ms=900.0),
+        trial(3, Guarantee.SAFE, Verdict.REPAIRED),
+        trial(4, Guarantee.LOSES, Verdict.UNREPAIRABLE, lost=100),
+        trial(5, Guarantee.LOSES, Verdict.CORRUPTED, lost=90),
+        trial(6, Guarantee.LOSES, Verdict.CORRUPTED, lost=20),
+        trial(7, Guarantee.ROLLS_BACK, Verdict.ROLLED_BACK, lost=3, rollback_ms=900.0),
     ]
     others = [
-        trial(8, Promise.LOSES, Verdict.CORRUPTED, lost=10),  # the fourth of its cell
-        trial(9, Promise.ROLLS_BACK, Verdict.ROLLED_BACK, lost=80, rollback_ms=800.0),
-        trial(10, Promise.SAFE, Verdict.INTACT),
-        trial(11, Promise.SAFE, Verdict.INCONCLUSIVE, lost=5, rollback_ms=99_999.0),
+        trial(8, Guarantee.LOSES, Verdict.CORRUPTED, lost=10),  # the fourth of its cell
+        trial(9, Guarantee.ROLLS_BACK, Verdict.ROLLED_BACK, lost=80, rollback_ms=800.0),
+        trial(10, Guarantee.SAFE, Verdict.INTACT),
+        trial(11, Guarantee.SAFE, Verdict.INCONCLUSIVE, lost=5, rollback_ms=99_999.0),
     ]
     shuffled = [*expected, *others]
     random.Random(5).shuffle(shuffled)
@@ -134,7 +136,7 @@ def test_cases_are_the_worst_first_and_those_that_broke_their_promise_before_all
     with Store.open([folder]) as store:
         cases = store.cases(most=20)
         assert [case.record for case in cases] == expected
-        assert [case.broke_promise for case in cases] == [True] * 3 + [False] * 4
+        assert [case.broke_guarantee for case in cases] == [True] * 3 + [False] * 4
         assert [case.record for case in store.cases(most=2)] == expected[:2]
         assert sum(figures.broken for figures in store.cells()) == 3
     assert cases[0].evidence == folder / "trials" / expected[0].trial

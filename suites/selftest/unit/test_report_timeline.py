@@ -17,7 +17,7 @@ from torture.verdict.words import Verdict
 
 def record(**fields: object) -> TrialRecord:
     data = {"trial": "t", "cell": "c", "axes": {}, "seed": 1, "verdict": "rolled-back",
-            "promise": "rolls back", "timings": {"load": 3000, "check": 1000}}  # fmt: skip
+            "guarantee": "rolls back", "timings": {"load": 3000, "check": 1000}}  # fmt: skip
     return TrialRecord.from_json(data | fields)
 
 

@@ -13,7 +13,7 @@ from suites.selftest.unit.every_cell import EVERY_CELL
 from torture.matrix.axes import Fate
 from torture.matrix.cells import Cell, Matrix, cells_of
 from torture.matrix.shards import Shard
-from torture.plan.trials import draw_trials
+from torture.plan.draw import draw_trials
 
 some_cells = st.lists(st.sampled_from(EVERY_CELL), max_size=60, unique=True)
 some_counts = st.integers(min_value=1, max_value=80)

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 
 from suites.selftest.unit.shelf_logs import SECTOR, SECTORS, Log, logs
-from torture.recording.crash_states import count_crash_states, crash_states
+from torture.recording.crash_state import CrashState, DiskState, Policy
+from torture.recording.enumeration import count_crash_states, crash_states
 from torture.recording.events import RecordedDisk, Recording
 from torture.recording.model import survivors, uncovered, writes_until
-from torture.recording.views import DiskView, Policy, View
 
 DISKS = ("data0", "slog0")
 
@@ -26,12 +26,14 @@ def recorded(log: Log) -> Recording:
     )
 
 
-def states_of(log: Log, *, cut: int | None = None, disks: tuple[str, ...] = DISKS) -> list[View]:
+def states_of(
+    log: Log, *, cut: int | None = None, disks: tuple[str, ...] = DISKS
+) -> list[CrashState]:
     last = log.last if cut is None else cut
     return list(crash_states(recorded(log), cut=last, disks=disks, states_max=1024))
 
 
-def kept(view: View) -> list[tuple[str, int]]:
+def kept(view: CrashState) -> list[tuple[str, int]]:
     return [
         (name, survivor.submission)
         for name, disk in view.disks.items()
@@ -62,11 +64,11 @@ def test_a_state_is_a_view_of_the_recording_at_the_cut() -> None:
     log.write()
     cut = log.last
     log.write(at=1)
-    assert states_of(log, cut=cut, disks=("data0",))[0] == View(
+    assert states_of(log, cut=cut, disks=("data0",))[0] == CrashState(
         recording=Path("life-1"),
         cut=cut,
         seed=0,
-        disks={"data0": DiskView(policy=Policy.EXPLICIT)},
+        disks={"data0": DiskState(policy=Policy.EXPLICIT)},
     )
     assert len(states_of(log, cut=cut)) == 2
 
@@ -134,7 +136,12 @@ def test_the_states_are_all_there_and_what_policies_leave_is_among_them(log: Log
             (name, number)
             for place, name in enumerate(DISKS)
             for number, places in survivors(
-                log.events, disk=place, sector=SECTOR, view=DiskView(policy=policy), cut=cut, seed=9
+                log.events,
+                disk=place,
+                sector=SECTOR,
+                view=DiskState(policy=policy),
+                cut=cut,
+                seed=9,
             ).items()
             if places
         ]

@@ -5,22 +5,22 @@ from __future__ import annotations
 import pytest
 
 from suites.selftest.unit.shelf_logs import SECTORS, Log, explicit
+from torture.recording.crash_state import DiskState, Policy
 from torture.recording.events import Kind
 from torture.recording.model import coin, survivors, writes_until
-from torture.recording.views import DiskView, Policy
 
-ALL = DiskView(policy=Policy.ALL)
-FLUSHED = DiskView(policy=Policy.FLUSHED)
-SUBSET = DiskView(policy=Policy.SUBSET)
-TORN = DiskView(policy=Policy.TORN)
+ALL = DiskState(policy=Policy.ALL)
+FLUSHED = DiskState(policy=Policy.FLUSHED)
+SUBSET = DiskState(policy=Policy.SUBSET)
+TORN = DiskState(policy=Policy.TORN)
 WRITES = (Kind.WRITE_SUBMIT, Kind.ZERO_SUBMIT, Kind.TRIM_SUBMIT)
 
 
-def lying(lying_ms: int) -> DiskView:
-    return DiskView(policy=Policy.LYING, lying_ms=lying_ms)
+def lying(lying_ms: int) -> DiskState:
+    return DiskState(policy=Policy.LYING, lying_ms=lying_ms)
 
 
-def first(log: Log, view: DiskView, *, cut: int | None = None) -> str:
+def first(log: Log, view: DiskState, *, cut: int | None = None) -> str:
     """Whose the first sector of the first disk is."""
     return log.held(view, cut=cut)[0]
 

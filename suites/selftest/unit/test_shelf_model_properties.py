@@ -7,25 +7,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from suites.selftest.unit.shelf_logs import COMPLETION_OF, SECTOR, SECTORS, Log, explicit, logs
+from torture.recording.crash_state import DiskState, Policy, Survivor
 from torture.recording.events import Event, Kind
 from torture.recording.model import CutTally, Write, coin, survivors, tally, uncovered, writes_until
-from torture.recording.views import DiskView, Policy, Survivor
 
-ALL = DiskView(policy=Policy.ALL)
-FLUSHED = DiskView(policy=Policy.FLUSHED)
+ALL = DiskState(policy=Policy.ALL)
+FLUSHED = DiskState(policy=Policy.FLUSHED)
 VIEWS = (
     ALL,
     FLUSHED,
-    DiskView(policy=Policy.SUBSET),
-    DiskView(policy=Policy.TORN),
-    DiskView(policy=Policy.LYING, lying_ms=5),
-    DiskView(policy=Policy.EXPLICIT, survivors=(Survivor(submission=1),)),
+    DiskState(policy=Policy.SUBSET),
+    DiskState(policy=Policy.TORN),
+    DiskState(policy=Policy.LYING, lying_ms=5),
+    DiskState(policy=Policy.EXPLICIT, survivors=(Survivor(submission=1),)),
 )
 
 seeds = st.integers(0, 2**64 - 1)
 
 
-def kept(log: Log, view: DiskView, *, cut: int | None = None, seed: int = 0) -> dict[int, set[int]]:
+def kept(
+    log: Log, view: DiskState, *, cut: int | None = None, seed: int = 0
+) -> dict[int, set[int]]:
     """For each write of the first disk that happened, the places of its sectors that are there."""
     cut = log.last if cut is None else cut
     writes = writes_until(log.events, disk=0, cut=cut, lying_ms=view.lying_ms)
@@ -185,14 +187,14 @@ def test_after_a_flush_that_covers_everything_only_a_liar_loses(log: Log, seed: 
     for view in VIEWS:
         if view.policy is not Policy.LYING:
             assert log.held(view, seed=seed) == log.held(ALL)
-    nothing_honest = DiskView(policy=Policy.LYING, lying_ms=log.now_ms + 1)
+    nothing_honest = DiskState(policy=Policy.LYING, lying_ms=log.now_ms + 1)
     assert log.held(nothing_honest) == [""] * SECTORS
 
 
 @settings(deadline=None, max_examples=50)
 @given(log=logs, lies_ms=st.tuples(st.integers(0, 20), st.integers(0, 20)))
 def test_the_longer_a_disk_lies_the_less_it_holds(log: Log, lies_ms: tuple[int, int]) -> None:
-    views = [DiskView(policy=Policy.LYING, lying_ms=each_ms) for each_ms in (0, *sorted(lies_ms))]
+    views = [DiskState(policy=Policy.LYING, lying_ms=each_ms) for each_ms in (0, *sorted(lies_ms))]
     honest, short, long = (kept(log, view) for view in views)
     assert honest == kept(log, FLUSHED)
     assert all(long[number] <= short[number] <= honest[number] for number in honest)
@@ -205,7 +207,7 @@ def test_explicit_can_say_what_any_policy_but_lying_does(log: Log, seed: int) ->
         if view.policy is Policy.LYING:
             continue
         left = survivors(log.events, disk=0, sector=SECTOR, view=view, cut=log.last, seed=seed)
-        said = DiskView(
+        said = DiskState(
             policy=Policy.EXPLICIT,
             survivors=tuple(Survivor(submission=one, sectors=left[one]) for one in left),
         )
@@ -241,6 +243,6 @@ def test_the_seed_decides(policy: Policy) -> None:
     log = Log()
     for place in range(SECTORS):
         log.write(at=place)
-    view = DiskView(policy=policy)
+    view = DiskState(policy=policy)
     states = {tuple(log.held(view, seed=seed)) for seed in range(64)}
     assert len(states) > 32

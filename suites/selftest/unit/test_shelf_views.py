@@ -1,4 +1,4 @@
-"""View files: what is written is read, what makes no sense is refused, and folders can be moved."""
+"""CrashState files: what is written is read, what makes no sense is refused, and folders can be moved."""
 
 from __future__ import annotations
 
@@ -14,7 +14,14 @@ from hypothesis import strategies as st
 
 from torture.checkout import CHECKOUT
 from torture.errors import HarnessError
-from torture.recording.views import DiskView, Policy, Survivor, View, read_view, write_view
+from torture.recording.crash_state import (
+    CrashState,
+    DiskState,
+    Policy,
+    Survivor,
+    read_crash_state,
+    write_crash_state,
+)
 
 CONTRACT = (CHECKOUT / "torture" / "shelf" / "native" / "README.md").read_text()
 EXAMPLE: dict[str, Any] = next(
@@ -35,14 +42,14 @@ survivors = st.lists(
 ).map(tuple)
 disk_views = (
     st.builds(
-        DiskView,
+        DiskState,
         policy=st.sampled_from([Policy.ALL, Policy.FLUSHED, Policy.SUBSET, Policy.TORN]),
     )
-    | st.builds(DiskView, policy=st.just(Policy.LYING), lying_ms=u64)
-    | st.builds(DiskView, policy=st.just(Policy.EXPLICIT), survivors=survivors)
+    | st.builds(DiskState, policy=st.just(Policy.LYING), lying_ms=u64)
+    | st.builds(DiskState, policy=st.just(Policy.EXPLICIT), survivors=survivors)
 )
 views = st.builds(
-    View,
+    CrashState,
     recording=st.just(Path("life-1")),
     cut=u64,
     seed=u64,
@@ -55,15 +62,15 @@ def changed(**changes: Any) -> dict[str, Any]:
 
 
 def test_the_contracts_own_view_is_read() -> None:
-    view = View.from_json(EXAMPLE)
-    assert view == View(
+    view = CrashState.from_json(EXAMPLE)
+    assert view == CrashState(
         recording=Path("life-1"),
         cut=81233,
         seed=42,
         disks={
-            "data0": DiskView(policy=Policy.TORN),
-            "slog0": DiskView(policy=Policy.LYING, lying_ms=700),
-            "slog1": DiskView(
+            "data0": DiskState(policy=Policy.TORN),
+            "slog0": DiskState(policy=Policy.LYING, lying_ms=700),
+            "slog1": DiskState(
                 policy=Policy.EXPLICIT,
                 survivors=(Survivor(submission=812), Survivor(submission=813, sectors=(0, 2))),
             ),
@@ -81,8 +88,8 @@ def test_the_policies_are_the_contracts() -> None:
 
 @settings(deadline=None, max_examples=50)
 @given(view=views)
-def test_a_view_comes_back(view: View) -> None:
-    assert View.from_json(json.loads(json.dumps(view.as_json()))) == view
+def test_a_view_comes_back(view: CrashState) -> None:
+    assert CrashState.from_json(json.loads(json.dumps(view.as_json()))) == view
 
 
 @pytest.mark.parametrize(
@@ -114,7 +121,7 @@ def test_a_view_comes_back(view: View) -> None:
 )
 def test_nonsense_is_refused(data: Any, match: str) -> None:
     with pytest.raises(ValueError, match=match):
-        View.from_json(data)
+        CrashState.from_json(data)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +141,7 @@ def test_nonsense_is_refused(data: Any, match: str) -> None:
 )
 def test_nonsensical_survivors_are_refused(survivors: Any, match: str) -> None:
     with pytest.raises(ValueError, match=match):
-        DiskView.from_json({"policy": "explicit", "survivors": survivors})
+        DiskState.from_json({"policy": "explicit", "survivors": survivors})
 
 
 @pytest.mark.parametrize(
@@ -149,15 +156,15 @@ def test_no_nonsense_can_be_made(
     policy: Policy, lying_ms: int | None, survivors: tuple[Survivor, ...]
 ) -> None:
     with pytest.raises(ValueError, match="and only there"):
-        DiskView(policy=policy, lying_ms=lying_ms, survivors=survivors)
+        DiskState(policy=policy, lying_ms=lying_ms, survivors=survivors)
 
 
 # --- files -----------------------------------------------------------------------------------------
 
 
-def some_view(recording: Path) -> View:
-    return View(
-        recording=recording, cut=3, seed=2**64 - 1, disks={"a": DiskView(policy=Policy.TORN)}
+def some_view(recording: Path) -> CrashState:
+    return CrashState(
+        recording=recording, cut=3, seed=2**64 - 1, disks={"a": DiskState(policy=Policy.TORN)}
     )
 
 
@@ -165,34 +172,36 @@ def test_a_view_file_names_its_recording_from_its_own_folder_on(tmp_path: Path) 
     (tmp_path / "views").mkdir()
     path = tmp_path / "views" / "cut.view.json"
     view = some_view(tmp_path / "life-1")
-    write_view(path, view)
+    write_crash_state(path, view)
     assert json.loads(path.read_text())["recording"] == "../life-1"
-    assert read_view(path) == view
+    assert read_crash_state(path) == view
     assert list(path.parent.iterdir()) == [path]
 
 
 def test_a_moved_folder_is_still_a_view_of_its_recording(tmp_path: Path) -> None:
     (tmp_path / "here" / "life-1").mkdir(parents=True)
-    write_view(tmp_path / "here" / "cut.view.json", some_view(tmp_path / "here" / "life-1"))
+    write_crash_state(tmp_path / "here" / "cut.view.json", some_view(tmp_path / "here" / "life-1"))
     shutil.move(tmp_path / "here", tmp_path / "there")
-    assert read_view(tmp_path / "there" / "cut.view.json") == some_view(tmp_path / "there/life-1")
+    assert read_crash_state(tmp_path / "there" / "cut.view.json") == some_view(
+        tmp_path / "there/life-1"
+    )
 
 
 def test_the_way_to_the_recording_holds_behind_a_link(tmp_path: Path) -> None:
     """`..` leads out of the folder itself, not out of where its link is."""
     (tmp_path / "deep" / "views").mkdir(parents=True)
     (tmp_path / "link").symlink_to(tmp_path / "deep" / "views")
-    write_view(tmp_path / "link" / "cut.view.json", some_view(tmp_path / "life-1"))
+    write_crash_state(tmp_path / "link" / "cut.view.json", some_view(tmp_path / "life-1"))
     named = json.loads((tmp_path / "link" / "cut.view.json").read_text())["recording"]
     assert named == "../../life-1"
-    assert read_view(tmp_path / "link" / "cut.view.json") == some_view(tmp_path / "life-1")
+    assert read_crash_state(tmp_path / "link" / "cut.view.json") == some_view(tmp_path / "life-1")
 
 
 def test_a_recording_found_through_a_link_is_named_without_it(tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "deep")
     path = tmp_path / "deep" / "cut.view.json"
-    write_view(path, some_view(tmp_path / "link" / "life-1"))
+    write_crash_state(path, some_view(tmp_path / "link" / "life-1"))
     assert json.loads(path.read_text())["recording"] == "life-1"
 
 
@@ -201,17 +210,17 @@ def test_a_relative_recording_counts_from_the_working_folder(
 ) -> None:
     (tmp_path / "views").mkdir()
     monkeypatch.chdir(tmp_path)
-    write_view(Path("views/cut.view.json"), some_view(Path("life-1")))
-    assert read_view(Path("views/cut.view.json")) == some_view(tmp_path / "life-1")
+    write_crash_state(Path("views/cut.view.json"), some_view(Path("life-1")))
+    assert read_crash_state(Path("views/cut.view.json")) == some_view(tmp_path / "life-1")
 
 
 def test_a_view_that_cannot_be_written_leaves_the_old_one(tmp_path: Path) -> None:
     path = tmp_path / "cut.view.json"
-    write_view(path, some_view(tmp_path / "life-1"))
+    write_crash_state(path, some_view(tmp_path / "life-1"))
     (tmp_path / "cut.view.json.partial").mkdir()
     with pytest.raises(HarnessError, match="cannot write the view"):
-        write_view(path, some_view(tmp_path / "life-2"))
-    assert read_view(path) == some_view(tmp_path / "life-1")
+        write_crash_state(path, some_view(tmp_path / "life-2"))
+    assert read_crash_state(path) == some_view(tmp_path / "life-1")
 
 
 @pytest.mark.parametrize("content", [None, b"", b"{", b"\xff", b"[]"])
@@ -222,4 +231,4 @@ def test_a_file_that_is_no_view_is_the_machinerys_fault(
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(HarnessError, match="no view that can be read"):
-        read_view(path)
+        read_crash_state(path)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from suites.selftest.unit.every_cell import EVERY_CELL
 from torture.matrix.cells import Cell, Matrix, cells_of
-from torture.plan.trials import draw_trials
+from torture.plan.draw import draw_trials
 from torture.record.specs import TrialSpec, draw_seed
 
 CELLS = cells_of(Matrix.FULL)

@@ -102,7 +102,7 @@ def make_run(
     for number in range(trials):
         record = TrialRecord(
             trial=f"{name}.{number}", cell=CELL.name, axes=CELL.axes, seed=number,
-            verdict=Verdict.INTACT, promise="safe", timings=timings,
+            verdict=Verdict.INTACT, guarantee="safe", timings=timings,
         )  # fmt: skip
         append_record(folder / "trials.jsonl", record)
     return folder

@@ -90,7 +90,7 @@ def test_a_wrong_no_is_as_rare_as_promised() -> None:
     assert campaigns_that_fall(to, 1 - 0.45, seed=2) > 0.99
 
 
-def test_looking_at_a_fixed_interval_after_each_trial_breaks_the_promise() -> None:
+def test_looking_at_a_fixed_interval_after_each_trial_breaks_the_guarantee() -> None:
     to = most_events(lambda events, of: rate_of(events, of).high < 0.01, 2140)
     assert campaigns_that_fall(to, 0.01, seed=3) > 2 * ERROR
     assert chance_to_fall(to, 0.01) > 2 * ERROR

@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from torture.campaign.campaign import Campaign, Keep
+from torture.campaign.campaign import Campaign, EvidencePolicy
 from torture.campaign.run import Run
 from torture.campaign.stopping import Settled, Stopping
 from torture.campaign.worker import WorkerOrders
 from torture.errors import HarnessError
 from torture.lab.lab import LabSettings
 from torture.matrix.cells import Cell
-from torture.matrix.guarantees import promise_of
-from torture.plan.trials import draw_trials
+from torture.matrix.guarantees import guarantee_of
+from torture.plan.draw import draw_trials
 from torture.record.specs import TrialSpec
 from torture.record.trials import TrialRecord, read_records
 from torture.stats.sequential import Answer, Until
@@ -46,7 +46,7 @@ def record_of(spec: TrialSpec, outcome: str) -> TrialRecord:
             ".": Verdict.INTACT, "L": Verdict.ROLLED_BACK, "C": Verdict.CORRUPTED,
             "?": Verdict.INCONCLUSIVE,
         }[outcome],
-        promise=promise_of(spec.cell),
+        guarantee=guarantee_of(spec.cell),
         lost=int(outcome in "LC"),
     )  # fmt: skip
 
@@ -132,14 +132,14 @@ class FakeMember:
 
 
 @pytest.fixture
-def crew(monkeypatch: pytest.MonkeyPatch) -> type[FakeMember]:
+def controller(monkeypatch: pytest.MonkeyPatch) -> type[FakeMember]:
     class Fresh(FakeMember):
         outcome = staticmethod(lambda spec: "." if spec.cell == ASKED else "L")
         ready = staticmethod(lambda spec: None)
         refusals = 0
         begun: list[TrialSpec] = []  # noqa: RUF012  one list a test
 
-    monkeypatch.setattr("torture.campaign.campaign.CrewMember", Fresh)
+    monkeypatch.setattr("torture.campaign.campaign.WorkerController", Fresh)
     return Fresh
 
 
@@ -148,13 +148,13 @@ def campaign_of(
 ) -> Campaign:
     specs = draw_trials(cells, trials=60, run_seed=1, load_ms=500)
     return Campaign(
-        run=Run(folder=folder), specs=specs, jobs=jobs, keep=Keep.ALL,
+        run=Run(folder=folder), specs=specs, jobs=jobs, keep=EvidencePolicy.ALL,
         lab=LabSettings(warm_states=folder), scratch=folder, until=until,
     )  # fmt: skip
 
 
 def test_an_answered_cell_gets_no_more_trials_and_others_go_on(
-    tmp_path: Path, crew: type[FakeMember]
+    tmp_path: Path, controller: type[FakeMember]
 ) -> None:
     campaign = campaign_of(tmp_path, cells=[ASKED, OTHER], jobs=2)
     assert campaign.total == 120
@@ -168,7 +168,7 @@ def test_an_answered_cell_gets_no_more_trials_and_others_go_on(
     lost = settled_one_by_one("L" * 60)
     assert lost is not None
     assert lost.trials <= len(records) - len(asked) <= lost.trials + 2
-    assert campaign.total == len(records) == len(crew.begun)
+    assert campaign.total == len(records) == len(controller.begun)
     assert campaign.settled[ASKED] == Settled(answer=Answer.YES, events=0, trials=FEWEST)
     assert campaign.settled[OTHER] == lost
     assert lost.answer is Answer.NO
@@ -176,9 +176,9 @@ def test_an_answered_cell_gets_no_more_trials_and_others_go_on(
 
 
 def test_a_cell_that_cannot_answer_gets_all_its_trials(
-    tmp_path: Path, crew: type[FakeMember]
+    tmp_path: Path, controller: type[FakeMember]
 ) -> None:
-    crew.outcome = staticmethod(lambda spec: "..L"[spec.index % 3])
+    controller.outcome = staticmethod(lambda spec: "..L"[spec.index % 3])
     campaign = campaign_of(tmp_path, cells=[ASKED], jobs=2)
     campaign.start()
     assert campaign.wait_for(ASKED, timeout_s=DEADLINE_S)
@@ -187,7 +187,7 @@ def test_a_cell_that_cannot_answer_gets_all_its_trials(
     assert campaign.answers == "loss upper<0.3: unanswered 1"
 
 
-def test_without_a_question_every_trial_runs(tmp_path: Path, crew: type[FakeMember]) -> None:
+def test_without_a_question_every_trial_runs(tmp_path: Path, controller: type[FakeMember]) -> None:
     campaign = campaign_of(tmp_path, cells=[ASKED], jobs=2, until=None)
     campaign.start()
     assert campaign.wait_for(ASKED, timeout_s=DEADLINE_S)
@@ -197,7 +197,7 @@ def test_without_a_question_every_trial_runs(tmp_path: Path, crew: type[FakeMemb
 
 
 def test_a_slow_first_trial_holds_the_answer_and_is_recorded(
-    tmp_path: Path, crew: type[FakeMember]
+    tmp_path: Path, controller: type[FakeMember]
 ) -> None:
     """While it is under way others end cleanly, more than enough of them; it then says what counts."""
     go_on, many_ended = threading.Event(), threading.Event()
@@ -210,7 +210,7 @@ def test_a_slow_first_trial_holds_the_answer_and_is_recorded(
             many_ended.set()
             assert go_on.wait(DEADLINE_S)
 
-    crew.ready = staticmethod(ready)
+    controller.ready = staticmethod(ready)
     campaign = campaign_of(tmp_path, cells=[ASKED], jobs=2)
     campaign.start()
     assert many_ended.wait(DEADLINE_S)
@@ -222,11 +222,11 @@ def test_a_slow_first_trial_holds_the_answer_and_is_recorded(
     campaign.stop()
     assert campaign.settled[ASKED] == Settled(answer=Answer.YES, events=0, trials=FEWEST)
     assert campaign.total == len(campaign.records) < 60
-    assert {spec.index for spec in crew.begun} == set(range(campaign.total))
+    assert {spec.index for spec in controller.begun} == set(range(campaign.total))
 
 
 def test_the_wait_lasts_until_trials_under_way_have_ended(
-    tmp_path: Path, crew: type[FakeMember]
+    tmp_path: Path, controller: type[FakeMember]
 ) -> None:
     last_begun, go_on = threading.Event(), threading.Event()
 
@@ -237,7 +237,7 @@ def test_the_wait_lasts_until_trials_under_way_have_ended(
             last_begun.set()
             assert go_on.wait(DEADLINE_S)
 
-    crew.ready = staticmethod(ready)
+    controller.ready = staticmethod(ready)
     campaign = campaign_of(tmp_path, cells=[ASKED], jobs=2)
     campaign.start()
     assert last_begun.wait(DEADLINE_S)
@@ -250,9 +250,9 @@ def test_the_wait_lasts_until_trials_under_way_have_ended(
 
 
 def test_a_trial_that_a_worker_could_not_begin_goes_to_another(
-    tmp_path: Path, crew: type[FakeMember]
+    tmp_path: Path, controller: type[FakeMember]
 ) -> None:
-    crew.refusals = 2  # as many as make a worker give up
+    controller.refusals = 2  # as many as make a worker give up
     campaign = campaign_of(tmp_path, cells=[ASKED], jobs=2)
     campaign.start()
     assert campaign.wait_for(ASKED, timeout_s=DEADLINE_S)
@@ -262,7 +262,7 @@ def test_a_trial_that_a_worker_could_not_begin_goes_to_another(
 
 
 def test_one_that_is_given_back_after_the_answer_is_dropped(
-    tmp_path: Path, crew: type[FakeMember]
+    tmp_path: Path, controller: type[FakeMember]
 ) -> None:
     campaign = campaign_of(tmp_path, cells=[ASKED], jobs=1)
     spare = replace(SPECS[0], index=60)

@@ -12,9 +12,9 @@ from torture.evidence.folder import RECORDINGS
 from torture.matrix.cells import Cell, Matrix, cells_of
 from torture.nas.pool import pool_disks
 from torture.nas.slog import gone_at_cut
-from torture.plan.survivors import LYING_MS, draw_view, everything
+from torture.plan.survivors import LYING_MS, draw_crash_state, everything
+from torture.recording.crash_state import Policy
 from torture.recording.disks import Persistence, ShelfDisk
-from torture.recording.views import Policy
 from torture.trial.archive import unpack_recordings
 
 _SEEDS = range(200)
@@ -24,7 +24,8 @@ _RECORDING = Path("life-1")
 def _policies(persistence: Persistence) -> set[Policy]:
     disk = ShelfDisk(serial="d", size_mib=1, persistence=persistence)
     views = (
-        draw_view(_RECORDING, cut=9, disks=[disk], gone=frozenset(), seed=seed) for seed in _SEEDS
+        draw_crash_state(_RECORDING, cut=9, disks=[disk], gone=frozenset(), seed=seed)
+        for seed in _SEEDS
     )
     return {view.disks["d"].policy for view in views}
 
@@ -41,7 +42,7 @@ def test_disks_draw_apart_from_each_other() -> None:
     drawn = {
         tuple(view.disks[disk.serial].policy for disk in disks)
         for seed in _SEEDS
-        for view in [draw_view(_RECORDING, cut=9, disks=disks, gone=frozenset(), seed=seed)]
+        for view in [draw_crash_state(_RECORDING, cut=9, disks=disks, gone=frozenset(), seed=seed)]
     }
     assert len(drawn) == 9
 
@@ -52,10 +53,10 @@ def test_a_view_has_every_disk_that_is_left_and_the_same_seed_draws_it_again(
 ) -> None:
     disks = pool_disks(any_cell)
     gone = gone_at_cut(any_cell, 5)
-    view = draw_view(_RECORDING, cut=9, disks=disks, gone=gone, seed=5)
+    view = draw_crash_state(_RECORDING, cut=9, disks=disks, gone=gone, seed=5)
     assert set(view.disks) | gone == {disk.serial for disk in disks}
     assert not set(view.disks) & gone
-    assert view == draw_view(_RECORDING, cut=9, disks=disks, gone=gone, seed=5)
+    assert view == draw_crash_state(_RECORDING, cut=9, disks=disks, gone=gone, seed=5)
     for disk in view.disks.values():
         assert disk.lying_ms == (LYING_MS if disk.policy is Policy.LYING else None)
 

@@ -23,7 +23,7 @@ records = st.builds(
     axes=st.dictionaries(text, text, max_size=3),
     seed=st.integers(0, 2**64 - 1),
     verdict=st.sampled_from(Verdict),
-    promise=text,
+    guarantee=text,
     cut=st.dictionaries(text, st.none() | st.booleans() | counts | text, max_size=3),
     acknowledged=counts,
     lost=counts,
@@ -45,7 +45,7 @@ def record(number: int, **other: Any) -> TrialRecord:
         axes={"sync": "standard"},
         seed=2**64 - 1,
         verdict=Verdict.ROLLED_BACK,
-        promise="loses",
+        guarantee="loses",
         reasons=("größer: two words\nand a line",),
         timings={"set up NAS": 1200, "cut": 7},
     )

@@ -87,7 +87,7 @@ def test_a_repair_that_keeps_everything_is_repaired() -> None:
     assert "repaired" in judgement.fsck
 
 
-def test_a_repair_that_loses_promises_is_corruption_not_a_rollback() -> None:
+def test_a_repair_that_loses_acknowledgements_is_corruption_not_a_rollback() -> None:
     lost = evidence(*REPAIR, found=EVERYTHING, readback_after_repair=OLD)
     less_old = replace(lost, readback=readback(4, 5, 3))
     for before in (lost, replace(lost, readback=None), replace(lost, readback=MIXED), less_old):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from torture.host.network import NetworkKind
+from torture.host.network_kind import NetworkKind
 from torture.lab.domains import TapInterface, UserModeInterface
 
 NAS_ADDRESS = "10.77.0.2"

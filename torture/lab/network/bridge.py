@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from torture.host.commands import run_host
-from torture.host.network import NetworkKind
+from torture.host.network_kind import NetworkKind
 from torture.lab.domains import TapInterface
 from torture.lab.network import NAS_ADDRESS, NAS_MAC, NAS_PREFIX_BITS
 

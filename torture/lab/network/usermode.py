@@ -8,7 +8,7 @@ the same.
 from __future__ import annotations
 
 from torture.host.commands import run_host
-from torture.host.network import NetworkKind
+from torture.host.network_kind import NetworkKind
 from torture.lab.domains import UserModeInterface
 from torture.lab.network import ISCSI_PORT, NAS_ADDRESS, NAS_MAC
 

@@ -43,7 +43,7 @@ def _cell(figures: CellFigures) -> dict[str, Any]:
     return {
         "cell": figures.cell,
         "axes": figures.axes,
-        "promise": figures.promise,
+        "guarantee": figures.guarantee,
         "trials": figures.trials,
         "conclusive": figures.conclusive,
         "verdicts": {verdict: figures.verdicts.get(verdict, 0) for verdict in Verdict},

@@ -1,4 +1,4 @@
-"""JUnit's XML, as CI systems show it: a test a cell, which fails when a trial broke its promise.
+"""JUnit's XML, as CI systems show it: a test a cell, which fails when a trial broke its guarantee.
 
 As Jenkins and GitLab read it; its properties are as pytest writes them.
 """
@@ -20,7 +20,7 @@ _TRIALS_MAX = 10
 _REASONS_CHARACTERS_MAX = 500
 
 _BROKEN = """
-SELECT trial, verdict, rollback_ms, reasons FROM trials WHERE broke_promise AND cell = ?
+SELECT trial, verdict, rollback_ms, reasons FROM trials WHERE broke_guarantee AND cell = ?
 ORDER BY badness DESC, rollback_ms DESC NULLS LAST, trial LIMIT ?
 """
 
@@ -68,7 +68,7 @@ def _test(suite: ElementTree.Element, figures: CellFigures, store: Store, spent_
     _properties(
         test,
         {
-            "promise": figures.promise,
+            "guarantee": figures.guarantee,
             "trials": str(figures.trials),
             "broken": str(figures.broken),
             **{verdict: str(figures.verdicts.get(verdict, 0)) for verdict in Verdict},
@@ -78,11 +78,11 @@ def _test(suite: ElementTree.Element, figures: CellFigures, store: Store, spent_
     )
     if figures.broken:
         message = (
-            f"{figures.broken} of {figures.conclusive} conclusive trials are worse than the promise "
-            f"'{figures.promise}'"
+            f"{figures.broken} of {figures.conclusive} conclusive trials are worse than the guarantee "
+            f"'{figures.guarantee}'"
         )
         failure = ElementTree.SubElement(
-            test, "failure", {"type": "broken promise", "message": printable(message)}
+            test, "failure", {"type": "broken guarantee", "message": printable(message)}
         )
         found = store.sql.execute(_BROKEN, [figures.cell, _TRIALS_MAX]).fetchall()
         lines = [_broken_in_words(*row) for row in found]

@@ -31,7 +31,7 @@ def _table(cells: tuple[CellFigures, ...]) -> list[str]:
     if not cells:
         return []
     seen = [verdict for verdict in Verdict if any(one.verdicts.get(verdict) for one in cells)]
-    head = ["cell", "promise", "broken", "trials", *seen, "acknowledged loss", "corruption"]
+    head = ["cell", "guarantee", "broken", "trials", *seen, "acknowledged loss", "corruption"]
     marks = ["---", "---", *["---:"] * (len(head) - 2)]
     return [_row(head), _row(marks), *(_row(_cells(one, seen)) for one in cells)]
 
@@ -39,7 +39,7 @@ def _table(cells: tuple[CellFigures, ...]) -> list[str]:
 def _cells(figures: CellFigures, seen: list[Verdict]) -> list[str]:
     return [
         escaped(figures.cell),
-        escaped(figures.promise),
+        escaped(figures.guarantee),
         f"**{figures.broken}**" if figures.broken else "0",
         str(figures.trials),
         *(str(figures.verdicts.get(verdict, 0)) for verdict in seen),
@@ -56,7 +56,7 @@ def _legend(store: Store, cells: tuple[CellFigures, ...]) -> str:
     runs = f"{len(store.runs)} runs" if len(store.runs) > 1 else "1 run"
     legend = (
         f"{store.trials:,} trials of {runs}. Rates are of conclusive trials, with their exact 95 % "
-        "intervals; broken: trials that are worse than the cell's promise."
+        "intervals; broken: trials that are worse than the cell's guarantee."
     )
     if any(one.loss.is_sequential for one in cells):
         legend += " Where a run stopped when it knew enough, the intervals allow for that."

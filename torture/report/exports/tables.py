@@ -16,14 +16,14 @@ from torture.report.reading.store import CellFigures, Store
 from torture.stats.rates import Rate
 from torture.verdict.words import Verdict
 
-EXPORT_SCHEMA = 1
+EXPORT_SCHEMA = 2
 """Of all exports: it grows when a field goes away or means something else, not when one is added."""
 
 TRIALS = "trials"
 CELLS = "cells"
 
 TRIAL_COLUMNS = (
-    "run", "trial", "cell", "index", "seed", *AXES, "axes", "promise", "broke_promise", "verdict",
+    "run", "trial", "cell", "index", "seed", *AXES, "axes", "guarantee", "broke_guarantee", "verdict",
     "pool_verdict", "filesystem_verdict", "data_verdict", "acknowledged",
     "acknowledged_before_cut", "lost", "rollback_ms", "missing", "torn", "stale", "foreign_content",
     "torn_in_flight", "cut_ms", "cut_aim", "load_ms", "trial_ms", "fsck", "pool", "reasons", "error",
@@ -32,7 +32,7 @@ TRIAL_COLUMNS = (
 
 CELL_COLUMNS = {
     "cell": "VARCHAR",
-    **dict.fromkeys([*AXES, "axes", "promise"], "VARCHAR"),
+    **dict.fromkeys([*AXES, "axes", "guarantee"], "VARCHAR"),
     **dict.fromkeys(["trials", "conclusive"], "BIGINT"),
     **{verdict.replace("-", "_"): "BIGINT" for verdict in Verdict},
     **{
@@ -84,7 +84,7 @@ def _cell_row(figures: CellFigures) -> tuple[Any, ...]:
         figures.cell,
         *(figures.axes.get(axis, "") for axis in AXES),
         json.dumps(figures.axes),
-        figures.promise,
+        figures.guarantee,
         figures.trials,
         figures.conclusive,
         *(figures.verdicts.get(verdict, 0) for verdict in Verdict),

@@ -21,7 +21,7 @@ class CellSummary:
     """
 
     cell: str
-    promise: str
+    guarantee: str
     trials: int
     verdicts: dict[Verdict, int]
     loss: Rate
@@ -51,7 +51,7 @@ def _summary(
     conclusive = [record for record in records if record.verdict is not Verdict.INCONCLUSIVE]
     return CellSummary(
         cell=cell,
-        promise=records[-1].promise,
+        guarantee=records[-1].guarantee,
         trials=len(records),
         verdicts=dict(verdicts),
         loss=count(sum(record.is_loss for record in conclusive), len(conclusive)),

@@ -13,7 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from torture.record.trials import SCHEMA, TrialRecord
+from torture.record.trials import SCHEMA, SCHEMAS_READ, TrialRecord
 from torture.report.reading.text import strict_json
 from torture.verdict.words import Verdict
 
@@ -89,7 +89,7 @@ def read_line(raw: bytes) -> Reading:
     named = _TRIAL.search(trial)
     rest = _Rest(data, odd)
     schema = rest.whole("schema", _COUNT_MAX)
-    if schema != SCHEMA:
+    if schema not in SCHEMAS_READ:
         odd.append(
             (Odd.NEWER if schema is not None and schema > SCHEMA else Odd.OLDER, str(schema))
         )
@@ -103,7 +103,7 @@ def read_line(raw: bytes) -> Reading:
         axes=rest.texts("axes"),
         seed=seed if seed is not None else int(named[2], 16) if named else 0,
         verdict=verdict or Verdict.INCONCLUSIVE,
-        promise=rest.text("promise"),
+        guarantee=rest.text("guarantee") or rest.text("promise"),
         cut=rest.mapping("cut"),
         acknowledged=_count(data, "acknowledged", odd),
         lost=_count(data, "lost", odd),

@@ -17,14 +17,14 @@ import numpy
 
 from torture.errors import HarnessError
 from torture.matrix.cells import AXES, Cell
-from torture.matrix.guarantees import Promise, promise_of
+from torture.matrix.guarantees import Guarantee, guarantee_of
 from torture.record.trials import TrialRecord
 from torture.report.reading.lines import Line, Reading, UnreadableLineError, lines_of, read_line
 from torture.report.reading.remarks import Remark, Remarks
 from torture.report.reading.runs import RunInfo
 from torture.verdict.words import Verdict
 
-_PROMISES = {str(one): one for one in Promise}
+_GUARANTEES = {str(one): one for one in Guarantee}
 
 _BATCH = 5000
 """Records that are on their way into the tables at once."""
@@ -40,8 +40,8 @@ _COLUMNS = {
     "seed": "UBIGINT",
     "verdict": "VARCHAR",
     "badness": "INTEGER",  # -1 for inconclusive
-    "promise": "VARCHAR",
-    "broke_promise": "BOOLEAN",
+    "guarantee": "VARCHAR",
+    "broke_guarantee": "BOOLEAN",
     "is_loss": "BOOLEAN",
     "is_corruption": "BOOLEAN",
     "acknowledged": "BIGINT",
@@ -80,7 +80,7 @@ class CellInfo:
     """What this version knows of a cell's name."""
 
     axes: dict[str, str]
-    promise: Promise | None
+    guarantee: Guarantee | None
     is_known: bool
 
 
@@ -199,24 +199,24 @@ def fill(
 
 
 def normalised(record: TrialRecord, cells: dict[str, CellInfo]) -> tuple[CellInfo, str]:
-    """What is known of a record's cell, and the text of its promise; new cells are added."""
+    """What is known of a record's cell, and the text of its guarantee; new cells are added."""
     info = cells.get(record.cell)
     if info is None or (not info.is_known and not info.axes and record.axes):
         info = cells[record.cell] = _info(record)
-    return info, info.promise if info.promise is not None else record.promise
+    return info, info.guarantee if info.guarantee is not None else record.guarantee
 
 
-def promise_in(text: str) -> Promise | None:
-    """A promise by its text; None for a text that is none."""
-    return _PROMISES.get(text)
+def guarantee_in(text: str) -> Guarantee | None:
+    """A guarantee by its text; None for a text that is none."""
+    return _GUARANTEES.get(text)
 
 
 def _info(record: TrialRecord) -> CellInfo:
     try:
         known = Cell.parse(record.cell)
     except ValueError:
-        return CellInfo(axes=record.axes, promise=None, is_known=False)
-    return CellInfo(axes=known.axes, promise=promise_of(known), is_known=True)
+        return CellInfo(axes=record.axes, guarantee=None, is_known=False)
+    return CellInfo(axes=known.axes, guarantee=guarantee_of(known), is_known=True)
 
 
 def _rows(run: RunInfo, cells: dict[str, CellInfo], remarks: Remarks) -> Iterator[tuple[Any, ...]]:
@@ -232,37 +232,38 @@ def _rows(run: RunInfo, cells: dict[str, CellInfo], remarks: Remarks) -> Iterato
             for odd, detail in reading.odd:
                 remarks.add(run.name, odd, line=line.number, example=detail)
             record = reading.record
-            info, promise = normalised(record, cells)
-            for own in _remarks_on(info, promise, record):
+            info, guarantee = normalised(record, cells)
+            for own in _remarks_on(info, guarantee, record):
                 remarks.add(run.name, own, line=line.number, example=record.cell)
-            yield _row(line, reading, promise)
+            yield _row(line, reading, guarantee)
     except OSError as error:
         raise HarnessError(
             f"{run.trials_file} cannot be read: {error}", hint=f"ls -l {run.folder}"
         ) from error
 
 
-def _remarks_on(info: CellInfo, promise: str, record: TrialRecord) -> Iterator[Remark]:
+def _remarks_on(info: CellInfo, guarantee: str, record: TrialRecord) -> Iterator[Remark]:
     if not info.is_known:
         yield Remark.CELL
-        if promise_in(promise) is None:
-            yield Remark.NO_PROMISE
-    elif record.promise not in {"", promise}:
-        yield Remark.PROMISE
+        if guarantee_in(guarantee) is None:
+            yield Remark.NO_GUARANTEE
+    elif record.guarantee not in {"", guarantee}:
+        yield Remark.GUARANTEE
 
 
 def _before_cut(record: TrialRecord) -> int:
     """Of the acknowledged operations those of the load phase: a client that lives on goes on after it."""
-    promised = record.cut.get("promised")
-    if type(promised) is int and 0 <= promised <= record.acknowledged:
-        return promised
+    cut = record.cut
+    before = cut.get("acknowledged", cut.get("promised"))  # as schema 1 called it
+    if type(before) is int and 0 <= before <= record.acknowledged:
+        return before
     return record.acknowledged
 
 
-def _row(line: Line, reading: Reading, promise: str) -> tuple[Any, ...]:
+def _row(line: Line, reading: Reading, guarantee: str) -> tuple[Any, ...]:
     """The values of `_COLUMNS` from the third on."""
     record = reading.record
-    judged = promise_in(promise)
+    judged = guarantee_in(guarantee)
     conclusive = record.verdict is not Verdict.INCONCLUSIVE
     cut_ms, plan = record.cut.get("t_ms"), record.cut.get("plan")
     aim = plan.get("aim") if isinstance(plan, dict) else None
@@ -276,7 +277,7 @@ def _row(line: Line, reading: Reading, promise: str) -> tuple[Any, ...]:
         record.seed,
         record.verdict.value,
         record.verdict.badness if conclusive else -1,
-        promise,
+        guarantee,
         judged is not None and judged.is_broken_by(record.verdict, record.rollback_ms),
         record.is_loss,
         record.verdict.is_corruption,

@@ -22,8 +22,8 @@ class Remark(StrEnum):
     UNREADABLE = "unreadable"
     CUT_OFF = "cut off"
     CELL = "cell"
-    PROMISE = "promise"
-    NO_PROMISE = "no promise"
+    GUARANTEE = "guarantee"
+    NO_GUARANTEE = "no guarantee"
 
 
 _SENTENCES: dict[Remark | Odd, tuple[str, str]] = {
@@ -41,13 +41,13 @@ _SENTENCES: dict[Remark | Odd, tuple[str, str]] = {
         "{count} records are of cells that this version does not know, and are kept under their own "
         "names: {examples}",
     ),
-    Remark.PROMISE: (
-        "1 record was made under another promise; today's is what counts: {examples}",
-        "{count} records were made under another promise; today's is what counts: {examples}",
+    Remark.GUARANTEE: (
+        "1 record was made under another guarantee; today's is what counts: {examples}",
+        "{count} records were made under another guarantee; today's is what counts: {examples}",
     ),
-    Remark.NO_PROMISE: (
-        "of 1 record's cell no promise is known, so it cannot have broken one: {examples}",
-        "of {count} records' cells no promise is known, so they cannot have broken one: {examples}",
+    Remark.NO_GUARANTEE: (
+        "of 1 record's cell no guarantee is known, so it cannot have broken one: {examples}",
+        "of {count} records' cells no guarantee is known, so they cannot have broken one: {examples}",
     ),
     Odd.OLDER: (
         "1 record has no schema, or an older one (from {line} on)",

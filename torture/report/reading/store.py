@@ -36,7 +36,7 @@ _THREADS = 4
 _FOLDER_NAME = re.compile(r"[^/\0]{1,250}")
 
 _WORST_FIRST = (
-    "broke_promise DESC, badness DESC, rollback_ms DESC NULLS LAST, "
+    "broke_guarantee DESC, badness DESC, rollback_ms DESC NULLS LAST, "
     "lost / greatest(acknowledged, 1) DESC, trial"
 )
 
@@ -61,7 +61,7 @@ class CellFigures:
     cell: str
     axes: dict[str, str]
     """Of a name that this version does not know: as the records have them."""
-    promise: str
+    guarantee: str
     """Today's; the last record's for a name that this version does not know."""
     trials: int
     verdicts: dict[Verdict, int]
@@ -69,7 +69,7 @@ class CellFigures:
     loss: Rate
     corruption: Rate
     broken: int
-    """Conclusive trials that are worse than promised, rolled back too far included."""
+    """Conclusive trials that are worse than guaranteed, rolled back too far included."""
     acknowledged_per_s: float | None
     """Durable operations a second from the load's start to the cut, the median over conclusive trials."""
     rollback_ms: Spread | None
@@ -98,11 +98,11 @@ class RollbackBin:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Case:
-    """A trial that is worth looking at; its record has the promise and axes of today."""
+    """A trial that is worth looking at; its record has the guarantee and axes of today."""
 
     record: TrialRecord
     run: RunInfo
-    broke_promise: bool
+    broke_guarantee: bool
 
     @property
     def evidence(self) -> Path | None:
@@ -187,9 +187,9 @@ class Store:
         """Every cell's figures, sorted by name."""
         verdicts = ", ".join(f"count(*) FILTER (verdict = '{one}')" for one in Verdict)
         rows = self._rows(
-            "SELECT cell, arg_max(promise, place), bool_or(is_sequential), count(*), "
+            "SELECT cell, arg_max(guarantee, place), bool_or(is_sequential), count(*), "
             "count(*) FILTER (is_loss), count(*) FILTER (is_corruption), "
-            "count(*) FILTER (broke_promise), "
+            "count(*) FILTER (broke_guarantee), "
             "median(acknowledged_before_cut / (load_ms / 1000)) FILTER (badness >= 0 AND load_ms > 0), "
             f"min(rollback_ms), median(rollback_ms), max(rollback_ms), {verdicts} "
             "FROM records JOIN runs USING (source) GROUP BY cell ORDER BY cell"
@@ -199,7 +199,7 @@ class Store:
     def _figures(
         self,
         cell: str,
-        promise: str,
+        guarantee: str,
         is_sequential: bool,
         trials: int,
         losses: int,
@@ -217,7 +217,7 @@ class Store:
         return CellFigures(
             cell=cell,
             axes=self._cells[cell].axes,
-            promise=promise,
+            guarantee=guarantee,
             trials=trials,
             verdicts=verdicts,
             loss=rate(losses, conclusive),
@@ -252,15 +252,15 @@ class Store:
         )
 
     def cases(self, *, most: int, most_per_cell: int = 3) -> tuple[Case, ...]:
-        """The worst trials: those that broke their promise, then by verdict and by what is gone.
+        """The worst trials: those that broke their guarantee, then by verdict and by what is gone.
 
         Inconclusive trials are no cases, nor are those in which everything is as it should be.
         """
         rows = self._rows(
-            "SELECT source, line_begin, line_bytes, trial, broke_promise FROM ("
-            "SELECT source, line_begin, line_bytes, trial, broke_promise, badness, rollback_ms, "
+            "SELECT source, line_begin, line_bytes, trial, broke_guarantee FROM ("
+            "SELECT source, line_begin, line_bytes, trial, broke_guarantee, badness, rollback_ms, "
             f"lost, acknowledged, row_number() OVER (PARTITION BY cell ORDER BY {_WORST_FIRST}) AS rank "
-            "FROM records WHERE badness > 0 OR is_loss OR broke_promise"
+            "FROM records WHERE badness > 0 OR is_loss OR broke_guarantee"
             f") WHERE rank <= ? ORDER BY {_WORST_FIRST} LIMIT ?",
             [most_per_cell, most],
         )
@@ -268,7 +268,7 @@ class Store:
             [(source, begin, size, trial) for source, begin, size, trial, _ in rows]
         )
         return tuple(
-            Case(record=self._today(record), run=self.runs[row[0]], broke_promise=row[4])
+            Case(record=self._today(record), run=self.runs[row[0]], broke_guarantee=row[4])
             for row, (_, record) in zip(rows, lines, strict=True)
         )
 
@@ -306,8 +306,10 @@ class Store:
                 yield raw, record
 
     def _today(self, record: TrialRecord) -> TrialRecord:
-        info, promise = normalised(record, self._cells)
-        return replace(record, promise=promise, axes=info.axes if info.is_known else record.axes)
+        info, guarantee = normalised(record, self._cells)
+        return replace(
+            record, guarantee=guarantee, axes=info.axes if info.is_known else record.axes
+        )
 
     def _rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
         return self.sql.execute(query, list(values)).fetchall()

@@ -18,19 +18,19 @@ from torture.stats.rates import in_words
 from torture.verdict.words import Verdict
 
 _SHAPES = ((True, 80), (True, 38), (False, 22), (False, 16))
-"""Whether promise and trials have columns and a row's rates one line; how wide a cell's name may be.
+"""Whether guarantee and trials have columns and a row's rates one line; how wide a cell's name may be.
 The first that fits is taken. From 80 on no name is folded."""
 
-_PROMISE_COLUMNS = 11
+_GUARANTEE_COLUMNS = 11
 
 
 def outcome_table(
     records: Iterable[TrialRecord], *, width: int, is_sequential: bool = False
 ) -> Table:
-    """A row a cell: its promise, trials, every verdict's count, and both rates with intervals.
+    """A row a cell: its guarantee, trials, every verdict's count, and both rates with intervals.
 
     Verdicts that no trial had have no column: the caption names them. Where `width` columns are too
-    few, a row takes several lines, then without promise and trials: the rates say of how many.
+    few, a row takes several lines, then without guarantee and trials: the rates say of how many.
     `is_sequential`: the cells stopped when their question was answered; intervals allow for that.
     """
     rows = summarise(records, is_sequential=is_sequential)
@@ -54,7 +54,7 @@ def _table(rows: Sequence[CellSummary], *, wide: bool, name_columns: int) -> Tab
     )
     table.add_column("cell", no_wrap=True)
     if wide:
-        table.add_column("promise", no_wrap=True)
+        table.add_column("guarantee", no_wrap=True)
         table.add_column("trials", justify="right", no_wrap=True)
     for verdict in seen:
         table.add_column(verdict.replace("-", "\n"), justify="right", no_wrap=True)
@@ -66,8 +66,8 @@ def _table(rows: Sequence[CellSummary], *, wide: bool, name_columns: int) -> Tab
         counts = [str(row.verdicts.get(verdict, 0) or "·") for verdict in seen]
         rates = [in_words(row.loss), in_words(row.corruption)]
         if wide:
-            promise = fill(row.promise, _PROMISE_COLUMNS)
-            table.add_row(name, promise, str(row.trials), *counts, *rates)
+            guarantee = fill(row.guarantee, _GUARANTEE_COLUMNS)
+            table.add_row(name, guarantee, str(row.trials), *counts, *rates)
         else:
             table.add_row(name, *counts, *(rate.replace(" [", "\n[") for rate in rates))
     return table

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from suites.selftest.shelf.asks import Ask, Verb, payload
-from suites.selftest.shelf.life import LifeDisk
+from suites.selftest.shelf.requests import Ask, Verb, payload
+from suites.selftest.shelf.session import LifeDisk
 from torture.recording.events import Kind
 
 _MARK_BYTES = 16

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import product
 
+from torture.recording.crash_state import CrashState, DiskState, Policy, Survivor
 from torture.recording.events import Recording
 from torture.recording.model import uncovered, writes_until
-from torture.recording.views import DiskView, Policy, Survivor, View
 
 
 def count_crash_states(recording: Recording, *, cut: int, disks: Sequence[str]) -> int:
@@ -22,7 +22,7 @@ def count_crash_states(recording: Recording, *, cut: int, disks: Sequence[str]) 
 
 def crash_states(
     recording: Recording, *, cut: int, disks: Sequence[str], states_max: int
-) -> Iterator[View]:
+) -> Iterator[CrashState]:
     """Every state in which the cut can leave these disks; the other disks are gone.
 
     Each uncovered write, in flight or completed, is there as a whole or not at all: 2 to the power of
@@ -68,13 +68,13 @@ def _view(
     cut: int,
     disks: dict[str, tuple[int, ...]],
     survivors: Sequence[tuple[str, int]],
-) -> View:
-    return View(
+) -> CrashState:
+    return CrashState(
         recording=recording.folder,
         cut=cut,
         seed=0,
         disks={
-            name: DiskView(
+            name: DiskState(
                 policy=Policy.EXPLICIT,
                 survivors=tuple(
                     Survivor(submission=number) for owner, number in survivors if owner == name

@@ -1,4 +1,4 @@
-"""A NAS with a disk on the shelf and one that is a raw file, played in a cage."""
+"""A NAS with a disk on the shelf and one that is a raw file, played in a sandbox."""
 
 from __future__ import annotations
 

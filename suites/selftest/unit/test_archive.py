@@ -10,11 +10,11 @@ import pytest
 from torture.errors import HarnessError
 from torture.evidence.folder import RECORDINGS
 from torture.record.trials import TrialRecord
-from torture.trial.archive import keep_recordings, unpack_recordings
+from torture.trial.archive import archive_recordings, unpack_recordings
 from torture.verdict.words import Verdict
 
 CORRUPTED = TrialRecord(
-    trial="t", cell="c", axes={}, seed=1, verdict=Verdict.CORRUPTED, promise="loses", lost=3,
+    trial="t", cell="c", axes={}, seed=1, verdict=Verdict.CORRUPTED, guarantee="loses", lost=3,
     reasons=("torn",),
 )  # fmt: skip
 
@@ -29,20 +29,20 @@ def recordings(tmp_path: Path) -> Path:
 
 
 def test_a_loss_can_be_unpacked_again_without_its_index(recordings: Path, tmp_path: Path) -> None:
-    assert keep_recordings(CORRUPTED, of=recordings, into=tmp_path) == CORRUPTED
+    assert archive_recordings(CORRUPTED, of=recordings, into=tmp_path) == CORRUPTED
     unpack_recordings(tmp_path, tmp_path / "again")
     assert [path.name for path in (tmp_path / "again" / "life-1").iterdir()] == ["log"]
 
 
 def test_an_intact_trial_leaves_nothing(recordings: Path, tmp_path: Path) -> None:
-    keep_recordings(replace(CORRUPTED, verdict=Verdict.INTACT), of=recordings, into=tmp_path)
+    archive_recordings(replace(CORRUPTED, verdict=Verdict.INTACT), of=recordings, into=tmp_path)
     with pytest.raises(HarnessError, match="--live"):
         unpack_recordings(tmp_path, tmp_path / "again")
 
 
 def test_without_room_the_verdict_stands_and_says_so(recordings: Path, tmp_path: Path) -> None:
     (tmp_path / RECORDINGS).symlink_to("/dev/full")
-    record = keep_recordings(CORRUPTED, of=recordings, into=tmp_path)
+    record = archive_recordings(CORRUPTED, of=recordings, into=tmp_path)
     assert (record.verdict, record.lost) == (Verdict.CORRUPTED, 3)
     assert record.reasons[0] == "torn"
     assert "No space left" in record.reasons[1]

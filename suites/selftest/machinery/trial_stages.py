@@ -1,4 +1,4 @@
-"""Scenes with real machines, played in a cage; the tests beside this file judge what they return."""
+"""Scenes with real machines, played in a sandbox; the tests beside this file judge what they return."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from torture.matrix.cells import Matrix, cells_of
 from torture.nas.pool import wait_for_path_script
 from torture.plan.survivors import everything
 from torture.record.specs import Fault, TrialSpec
+from torture.recording.crash_state import DiskState, Policy, write_crash_state
 from torture.recording.disks import ShelfDisk
 from torture.recording.events import Kind, load_recording
 from torture.recording.model import tally
-from torture.recording.views import DiskView, Policy, write_view
 from torture.shelf.server import Shelf
 from torture.trial import recovery
-from torture.trial.context import Bench
+from torture.trial.context import TrialContext
 from torture.trial.proof import prove
 from torture.trial.setup import plant, set_up_client, set_up_nas
 
@@ -103,7 +103,7 @@ def _activity(shelf: Shelf) -> dict[str, int]:
         events,
         disk=0,
         sector=_DISK.sector_bytes,
-        view=DiskView(policy=Policy.FLUSHED),
+        view=DiskState(policy=Policy.FLUSHED),
         cut=len(events) - 1,
         seed=0,
     )
@@ -150,19 +150,19 @@ def sectors(lab: Lab, scratch: Path) -> dict[str, Any]:
 def hanging_import(lab: Lab, scratch: Path) -> dict[str, Any]:
     """What the recovery says, and after how long, of an import that never ends."""
     cell = cells_of(Matrix.QUICK)[0]
-    bench = Bench(
+    context = TrialContext(
         spec=TrialSpec(cell=cell, index=0, seed=1, load_ms=1000),
         lab=lab,
         folder=scratch / "folder",
         scratch=scratch / "scratch",
         enter_stage=lambda _stage: None,
     )
-    bench.folder.mkdir(parents=True)
-    bench.shelf.start(bench.disks)
-    bench.shelf.stop()
-    view = bench.shelf.directory / "empty.view.json"
-    write_view(view, everything(bench.shelf.recording, cut=0, disks=bench.disks))
-    start_nas = bench.start_nas
+    context.folder.mkdir(parents=True)
+    context.shelf.start(context.disks)
+    context.shelf.stop()
+    view = context.shelf.directory / "empty.view.json"
+    write_crash_state(view, everything(context.shelf.recording, cut=0, disks=context.disks))
+    start_nas = context.start_nas
 
     def start_with_slow_zpool(life: int, disks_on_shelf: tuple[ShelfDisk, ...]) -> Machine:
         nas = start_nas(life, disks_on_shelf)
@@ -170,9 +170,9 @@ def hanging_import(lab: Lab, scratch: Path) -> dict[str, Any]:
         nas.must("mount", "--bind", "/zpool", "/usr/sbin/zpool", deadline_s=10)
         return nas
 
-    bench.start_nas = start_with_slow_zpool  # type: ignore[method-assign]
-    with closing(bench):
-        return _said(lambda: _ignore(recovery.bring_nas_back(bench, view, import_deadline_s=2)))
+    context.start_nas = start_with_slow_zpool  # type: ignore[method-assign]
+    with closing(context):
+        return _said(lambda: _ignore(recovery.bring_nas_back(context, view, import_deadline_s=2)))
 
 
 def failures(lab: Lab, scratch: Path) -> dict[str, dict[str, Any]]:
@@ -219,17 +219,17 @@ def proofs(lab: Lab, scratch: Path) -> dict[str, Any]:
 
 
 def _proof(lab: Lab, scratch: Path, fault: Fault) -> dict[str, Any]:
-    bench = Bench(
+    context = TrialContext(
         spec=TrialSpec(cell=cells_of(Matrix.QUICK)[0], index=0, seed=1, load_ms=1000),
         lab=lab,
         folder=scratch / "folder",
         scratch=scratch / "scratch",
         enter_stage=lambda _stage: None,
     )
-    bench.folder.mkdir(parents=True)
-    with closing(bench):
-        nas, caches = set_up_nas(bench)
+    context.folder.mkdir(parents=True)
+    with closing(context):
+        nas, caches = set_up_nas(context)
         plant(nas, fault)
-        client = set_up_client(bench)
-        said = _said(lambda: prove(bench, nas_caches=caches, nas=nas, client=client))
-        return said | {"proof": json.loads((bench.folder / PROOF).read_text())}
+        client = set_up_client(context)
+        said = _said(lambda: prove(context, nas_caches=caches, nas=nas, client=client))
+        return said | {"proof": json.loads((context.folder / PROOF).read_text())}

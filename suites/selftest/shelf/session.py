@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from suites.selftest.shelf.asks import Ask, Difference, Verb
+from suites.selftest.shelf.requests import Ask, Difference, Verb
 from suites.selftest.shelf.rig import (
     DEADLINE_S,
     Build,

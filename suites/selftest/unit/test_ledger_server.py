@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from torture.evidence.ledger import STOP, Begin, Cut, Done, End, Hello, parse_ledger, reply_to
-from torture.workloads.ledger import LedgerKeeper
+from torture.workloads.ledger import LedgerServer
 from vmimages.client.load import write
 
 _DEADLINE_S = 20
@@ -58,9 +58,9 @@ def qemu(tmp_path: Path) -> Iterator[socket.socket]:
 
 
 @pytest.fixture
-def keeper(tmp_path: Path, qemu: socket.socket) -> Iterator[LedgerKeeper]:
+def server(tmp_path: Path, qemu: socket.socket) -> Iterator[LedgerServer]:
     begun_s = time.monotonic()
-    made = LedgerKeeper(
+    made = LedgerServer(
         client_socket=tmp_path / "port",
         file=tmp_path / "ledger.jsonl",
         clock_ms=lambda: (time.monotonic() - begun_s) * 1000,
@@ -75,16 +75,16 @@ def _directory(tmp_path: Path) -> Path:
 
 
 def test_what_the_keeper_counts_is_in_the_file_and_the_load_ends_when_asked(
-    tmp_path: Path, qemu: socket.socket, keeper: LedgerKeeper, stack: ExitStack
+    tmp_path: Path, qemu: socket.socket, server: LedgerServer, stack: ExitStack
 ) -> None:
-    keeper.start()
+    server.start()
     port = stack.enter_context(qemu.accept()[0])
     guest = Guest(port, _directory(tmp_path))
     guest.start()
-    assert keeper.wait_until(lambda: keeper.promised >= 8, deadline_s=_DEADLINE_S)
-    keeper.mark_cut(1.5)
-    keeper.stop_load()
-    assert keeper.wait_until(lambda: keeper.ended, deadline_s=_DEADLINE_S)
+    assert server.wait_until(lambda: server.acknowledged >= 8, deadline_s=_DEADLINE_S)
+    server.mark_cut(1.5)
+    server.stop_load()
+    assert server.wait_until(lambda: server.ended, deadline_s=_DEADLINE_S)
     guest.join(_DEADLINE_S)
     assert guest.exit_code == write.EXIT_OK
     kept = parse_ledger((tmp_path / "ledger.jsonl").read_bytes())
@@ -92,8 +92,8 @@ def test_what_the_keeper_counts_is_in_the_file_and_the_load_ends_when_asked(
     done = {e.seq for e in kept.events if isinstance(e, Done)}
     assert kept.garbled == 0
     assert kept.cut_ms == 1.5
-    assert len(done & durable) == keeper.promised
-    assert sum(isinstance(e, Begin) for e in kept.events) == keeper.begun
+    assert len(done & durable) == server.acknowledged
+    assert sum(isinstance(e, Begin) for e in kept.events) == server.begun
     assert {type(e) for e in kept.events} == {Hello, Begin, Done, Cut, End}
 
 

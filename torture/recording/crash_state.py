@@ -63,7 +63,7 @@ class Survivor:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class DiskView:
+class DiskState:
     """What of one disk survives. `lying_ms` belongs to `lying`, `survivors` to `explicit`.
 
     Raises `ValueError` when it makes no sense.
@@ -111,7 +111,7 @@ class DiskView:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class View:
+class CrashState:
     """A crash state: a recording, the number of its last event that happened, and what survived.
 
     A disk of the recording that is not in `disks` is gone. Raises `ValueError` when it makes no sense.
@@ -121,7 +121,7 @@ class View:
     cut: int
     seed: int
     """64 bits; `subset` and `torn` draw from it."""
-    disks: dict[str, DiskView]
+    disks: dict[str, DiskState]
 
     def __post_init__(self) -> None:
         _must_be_number("cut", self.cut)
@@ -155,11 +155,11 @@ class View:
             recording=Path(data["recording"]),
             cut=data["cut"],
             seed=data["seed"],
-            disks={name: DiskView.from_json(disk) for name, disk in data["disks"].items()},
+            disks={name: DiskState.from_json(disk) for name, disk in data["disks"].items()},
         )
 
 
-def write_view(path: Path, view: View) -> None:
+def write_crash_state(path: Path, view: CrashState) -> None:
     """Store a view: complete or not at all. Its recording is named from the file's own folder on.
 
     So a folder that holds both can be moved. Raises `HarnessError` when it cannot be written.
@@ -180,10 +180,10 @@ def write_view(path: Path, view: View) -> None:
         ) from error
 
 
-def read_view(path: Path) -> View:
+def read_crash_state(path: Path) -> CrashState:
     """The view in a file, its recording resolved; raises `HarnessError` when it cannot be read."""
     try:
-        view = View.from_json(json.loads(path.read_bytes()))
+        view = CrashState.from_json(json.loads(path.read_bytes()))
     except (OSError, ValueError) as error:
         raise HarnessError(
             f"no view that can be read in {path}: {error}",
