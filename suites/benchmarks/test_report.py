@@ -13,8 +13,9 @@ from suites.benchmarks.figures import Figures
 from suites.benchmarks.places import DISK, MIB, must_have_room
 from suites.benchmarks.settings import Settings
 from suites.selftest.unit.report_records import make_records, write_run
+from torture.axes.sweeps import Matrix
 from torture.checkout import CHECKOUT
-from torture.matrix.cells import Matrix, cells_of
+from torture.matrix.cells import cells_of
 from torture.record.trials import TRIALS_FILE
 
 _SECONDS_MAX = 20.0

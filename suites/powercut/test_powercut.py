@@ -10,9 +10,10 @@ from torture.campaign.campaign import Campaign
 from torture.campaign.progress import Progress
 from torture.errors import HarnessError
 from torture.matrix.cells import Cell
-from torture.matrix.guarantees import Guarantee, guarantee_of
+from torture.matrix.guarantees import guarantee_of
 from torture.record.trials import TrialRecord
-from torture.verdict.words import Verdict
+from torture.verdict.guarantee import Guarantee
+from torture.verdict.verdicts import Verdict
 
 _POLL_S = 1.0
 

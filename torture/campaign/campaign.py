@@ -18,12 +18,12 @@ from torture.campaign.worker import WorkerOrders
 from torture.errors import HarnessError
 from torture.lab.lab import Boot, LabSettings
 from torture.matrix.cells import Cell
-from torture.matrix.guarantees import Guarantee
 from torture.record.specs import TrialSpec
 from torture.record.trials import TrialRecord, append_record
 from torture.scoring.score import inconclusive
 from torture.stats.sequential import Until
-from torture.verdict.words import Verdict
+from torture.verdict.guarantee import Guarantee
+from torture.verdict.verdicts import Verdict
 
 _TRIAL_DEADLINE_S = {Boot.WARM: 420, Boot.COLD: 900}
 _FAILED_STARTS_MAX = 2

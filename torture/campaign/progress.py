@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.text import Text
 
 from torture.campaign.campaign import Campaign
-from torture.verdict.words import Verdict
+from torture.verdict.verdicts import Verdict
 
 _PLAIN_LINE_EVERY_S = 15.0
 _STYLES = {

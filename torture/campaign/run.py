@@ -79,7 +79,7 @@ def describe(lab: LabSettings) -> dict[str, Any]:
     """What decides about a run's figures: host, accelerator, network, versions of everything."""
     accelerator = choose(lab.accelerator)
     network = choose_network()
-    images = {name: find(name) for name in ("nas", "client")}
+    images = {name: find(name, zfs=lab.zfs) for name in ("nas", "client")}
     return {
         "begun": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "host": {
@@ -92,6 +92,7 @@ def describe(lab: LabSettings) -> dict[str, Any]:
         "accelerator": {"kind": accelerator.accelerator, "reason": accelerator.reason},
         "network": {"kind": lab.network or network.kind, "reason": network.reason},
         "boot": lab.boot,
+        "zfs": lab.zfs,
         "versions": {
             "python": platform.python_version(),
             "qemu": _version("qemu-system-x86_64", "--version"),

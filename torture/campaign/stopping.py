@@ -16,7 +16,7 @@ from torture.matrix.cells import Cell
 from torture.record.specs import TrialSpec
 from torture.record.trials import TrialRecord
 from torture.stats.sequential import Answer, Counted, Until
-from torture.verdict.words import Verdict
+from torture.verdict.verdicts import Verdict
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

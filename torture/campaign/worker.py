@@ -39,6 +39,7 @@ class WorkerOrders:
             "accelerator": self.lab.accelerator,
             "network": self.lab.network,
             "libvirt_uri": self.lab.libvirt_uri,
+            "zfs": self.lab.zfs,
             "warm_states": str(self.lab.warm_states),
         }
 
@@ -53,6 +54,7 @@ class WorkerOrders:
                 accelerator=data["accelerator"] and Accelerator(data["accelerator"]),
                 network=data["network"] and NetworkKind(data["network"]),
                 libvirt_uri=data["libvirt_uri"],
+                zfs=data["zfs"],
                 warm_states=Path(data["warm_states"]),
             ),
         )

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
 from pathlib import Path
@@ -21,6 +22,7 @@ from typing import Any
 
 from torture.errors import HarnessError
 from torture.evidence.ledger import Ledger, parse_ledger
+from torture.files import write_whole
 
 SPEC = "spec.json"
 CUT = "cut.json"
@@ -29,6 +31,8 @@ LEDGER = "ledger.jsonl"
 TOOLS = "tools.jsonl"
 READBACK = "readback.json"
 READBACK_AFTER_REPAIR = "readback-after-repair.json"
+_READBACKS = "readback*.json"
+"""Every load has a name of its own for each of its two."""
 RECORDINGS = "recordings.zip"
 CUT_STATE = "cut.view.json"
 """Among the recordings: the disks as the cut left them."""
@@ -91,8 +95,8 @@ class Evidence:
     cut: dict[str, Any]
     ledger: Ledger
     tools: tuple[ToolOutput, ...]
-    readback: str | None
-    readback_after_repair: str | None
+    readbacks: Mapping[str, str]
+    """Name of the document to its text; a load's is not there where it was not read back."""
     garbled_tools: int = 0
 
     def output(self, step: Step) -> ToolOutput | None:
@@ -114,8 +118,10 @@ def load_evidence(folder: Path) -> Evidence:
         cut=_read_object(folder / CUT),
         ledger=parse_ledger(_read_bytes(folder / LEDGER) or b""),
         tools=tools,
-        readback=_read_text(folder / READBACK),
-        readback_after_repair=_read_text(folder / READBACK_AFTER_REPAIR),
+        readbacks={
+            path.name: path.read_text(errors="backslashreplace")
+            for path in sorted(folder.glob(_READBACKS))
+        },
         garbled_tools=garbled,
     )
 
@@ -123,12 +129,7 @@ def load_evidence(folder: Path) -> Evidence:
 def write_document(folder: Path, name: str, content: dict[str, Any] | str) -> None:
     """Store a whole document (SPEC, CUT, READBACK, ...): complete or not there at all."""
     text = content if isinstance(content, str) else json.dumps(content, indent=1) + "\n"
-    partial = folder / f"{name}.partial"
-    with partial.open("w", encoding="utf-8", errors="backslashreplace") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(folder / name)
+    write_whole(folder / name, text.encode(errors="backslashreplace"))
 
 
 def append_tool(folder: Path, output: ToolOutput) -> None:
@@ -165,11 +166,6 @@ def _read_object(path: Path) -> dict[str, Any]:
     except ValueError:
         return {}
     return parsed if isinstance(parsed, dict) else {}
-
-
-def _read_text(path: Path) -> str | None:
-    data = _read_bytes(path)
-    return None if data is None else data.decode(errors="backslashreplace")
 
 
 def _read_bytes(path: Path) -> bytes | None:

@@ -14,6 +14,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+PORT_NAME = "torture.ledger"
+"""Name of the virtio-serial port over which a client's acknowledgements leave it."""
+
 
 class OperationKind(StrEnum):
     """What an operation does; the words of the guest's `plan.py`."""

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from torture.axes.axis import Choice
+from torture.axes.sweeps import Sweep
 from torture.errors import HarnessError
+from torture.evidence.folder import ToolOutput
+from torture.verdict.fsck import FsckResult
 
 
 class Raw:
@@ -25,3 +29,17 @@ class Raw:
     def repairs(self, device: str) -> tuple[tuple[str, ...], ...]:
         """Refuse."""
         raise HarnessError(f"a raw disk has no repair: {device}")
+
+    def read_check(self, output: ToolOutput) -> FsckResult:
+        """Refuse."""
+        raise HarnessError(f"a raw disk has no check, yet there is one: {output.argv}")
+
+
+CHOICE = Choice(
+    name="raw",
+    value=Raw(),
+    words="no filesystem",
+    explained="no filesystem: which layer lost it?",
+    joins=frozenset({Sweep.LOG_DEVICES_AND_FILESYSTEMS}),
+    place=3,
+)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from torture.errors import HarnessError
 from torture.images.initrd import build_initrd, read_member
-from torture.images.recipes import KERNEL, RECIPES, Recipe, read_recipe, tree_files
+from torture.images.recipes import RECIPES, Recipe, tree_files
 
 SOURCE_DATE_EPOCH = 1735689600
 """The time of every file that has none of its own: 2025-01-01, before any package of the suite."""
@@ -63,7 +63,7 @@ def assemble(recipe: Recipe, *, base: Path, kernel: Path, into: Path) -> str:
     with tarfile.open(base) as base_tar, tarfile.open(kernel) as kernel_tar:
         release = read_member(kernel_tar, "./release").decode().strip()
         (into / "vmlinuz").write_bytes(read_member(kernel_tar, "./vmlinuz"))
-        modules = read_recipe(KERNEL).initrd_modules
+        modules = recipe.kernel.initrd_modules if recipe.kernel else ()
         (into / "initrd").write_bytes(
             build_initrd(kernel_tar, release, modules, RECIPES / "boot" / "init")
         )

@@ -17,10 +17,10 @@ from torture.host.cache_root import CACHE_VARIABLE
 from torture.images.assemble import assemble
 from torture.images.bases import BUILD_DEADLINE_S, build_base
 from torture.images.cache import Cache
-from torture.images.recipes import KERNEL, RECIPES, Recipe, read_recipe
+from torture.images.recipes import Recipe, image_names, read_recipe
+from torture.zfs.versions import DEFAULT
 
-IMAGES = tuple(sorted({path.parent.name for path in RECIPES.glob("*/recipe.toml")} - {KERNEL}))
-"""Every folder of `vmimages/` with a recipe, but the kernel's, which is no image."""
+IMAGES = image_names()
 
 _ASSEMBLE_DEADLINE_S = 300
 
@@ -40,9 +40,12 @@ class GuestImage:
     """Package to version, and `kernel` (its release) and `zfs` (the module's version)."""
 
 
-def find(name: str) -> GuestImage | None:
-    """The finished image of the recipe as it is now, or None; builds nothing."""
-    recipe = read_recipe(name)
+def find(name: str, *, zfs: str = DEFAULT) -> GuestImage | None:
+    """The finished image of the recipe as it is now, or None; builds nothing.
+
+    `zfs`: the version of ZFS that the NAS has.
+    """
+    recipe = read_recipe(name, zfs=zfs)
     key = recipe.image_key
     place = Cache().find("images", f"{name}-{key}")
     if place is None:
@@ -66,7 +69,11 @@ def ensure(name: str, *, progress: Callable[[str], None]) -> GuestImage:
 
 
 def ensure_all(
-    names: Sequence[str], *, progress: Callable[[str], None], fresh: bool = False
+    names: Sequence[str],
+    *,
+    progress: Callable[[str], None],
+    fresh: bool = False,
+    zfs: str = DEFAULT,
 ) -> list[GuestImage]:
     """The images of these names; what is missing for them is built side by side.
 
@@ -76,17 +83,17 @@ def ensure_all(
         raise HarnessError(
             f"no image is called {', '.join(sorted(unknown))}", hint=f"known: {', '.join(IMAGES)}"
         )
-    recipes = [read_recipe(name) for name in names]
+    recipes = [read_recipe(name, zfs=zfs) for name in names]
     if not fresh:
-        found = [find(name) for name in names]
+        found = [find(name, zfs=zfs) for name in names]
         if all(found):
             return [image for image in found if image]
     cache = Cache()
     cache.prepare()
-    bases = _ensure_bases(cache, [read_recipe(KERNEL), *recipes], progress, fresh=fresh)
+    bases = _ensure_bases(cache, recipes, progress, fresh=fresh)
     for recipe in recipes:
         _ensure_image(cache, recipe, bases, progress, fresh=fresh)
-    images = [find(name) for name in names]
+    images = [find(name, zfs=zfs) for name in names]
     if not all(images):
         raise HarnessError(
             "a recipe was edited while its image was being built", hint="tools/images build"
@@ -97,12 +104,13 @@ def ensure_all(
 def _ensure_bases(
     cache: Cache, recipes: Sequence[Recipe], progress: Callable[[str], None], *, fresh: bool
 ) -> dict[str, Path]:
-    """The base of each recipe, by name."""
+    """The base of each recipe, and of its kernel, by its slot."""
     stop = Event()
-    with ThreadPoolExecutor(max_workers=len(recipes)) as workers:
+    wanted = {_slot(made): made for recipe in recipes for made in (recipe, recipe.kernel) if made}
+    with ThreadPoolExecutor(max_workers=len(wanted)) as workers:
         jobs = {
-            recipe.name: workers.submit(_ensure_base, cache, recipe, progress, stop, fresh)
-            for recipe in recipes
+            slot: workers.submit(_ensure_base, cache, recipe, progress, stop, fresh)
+            for slot, recipe in wanted.items()
         }
         try:
             wait(jobs.values(), return_when=FIRST_EXCEPTION)
@@ -111,13 +119,18 @@ def _ensure_bases(
                     job.result()
         finally:
             stop.set()
-    return {name: job.result() for name, job in jobs.items()}
+    return {slot: job.result() for slot, job in jobs.items()}
+
+
+def _slot(recipe: Recipe) -> str:
+    """The name of its base in the cache."""
+    return f"{recipe.name}-{recipe.base_key}"
 
 
 def _ensure_base(
     cache: Cache, recipe: Recipe, progress: Callable[[str], None], stop: Event, fresh: bool
 ) -> Path:
-    slot = f"{recipe.name}-{recipe.base_key}"
+    slot = _slot(recipe)
     if not fresh and (place := cache.find("bases", slot)):
         return place
     with cache.locked(slot, deadline_s=BUILD_DEADLINE_S, progress=progress, stop=stop):
@@ -148,7 +161,8 @@ def _ensure_image(
         if not fresh and cache.find("images", slot):
             return
         start = time.monotonic()
-        base, kernel = bases[recipe.name], bases[KERNEL]
+        assert recipe.kernel is not None, "an image has a kernel"
+        base, kernel = bases[_slot(recipe)], bases[_slot(recipe.kernel)]
         with _full_disk_is_clear(cache), cache.workspace(slot) as (work, _):
             made = work / "made"
             made.mkdir()

@@ -6,16 +6,17 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torture.checkout import CHECKOUT
 from torture.errors import HarnessError
+from torture.zfs.versions import DEFAULT, ZfsVersion, zfs_version
 
 RECIPES = CHECKOUT / "vmimages"
 
 KERNEL = "kernel"
-"""The stage every image takes its kernel and modules from."""
+"""The stage an image takes its kernel and modules from; each version of ZFS has one."""
 
 BASE_FORMAT = 1
 """Part of every base's key. Raise it when `bases.py` begins to call mmdebstrap differently."""
@@ -40,6 +41,12 @@ class Recipe:
     udev_rules: tuple[str, ...] = ()
     """The only rule files of udev that stay; without any, all do."""
     initrd_modules: tuple[str, ...] = ()
+    path: Path
+    """The recipe itself."""
+    follows_zfs: bool = False
+    """Whether it is made anew, from that version's suite, for each version of ZFS."""
+    kernel: Recipe | None = None
+    """The stage it takes its kernel from; None for such a stage."""
 
     @property
     def base_key(self) -> str:
@@ -59,9 +66,9 @@ class Recipe:
     def image_key(self) -> str:
         """Names the image: its base, the kernel's, our files, and the code that joins them."""
         trees = [*self.files, *(tree for tree, _ in self.python), RECIPES / "boot"]
-        parts = [self.base_key.encode(), read_recipe(KERNEL).base_key.encode()]
-        parts.append((RECIPES / self.name / "recipe.toml").read_bytes())
-        parts.append((RECIPES / KERNEL / "recipe.toml").read_bytes())
+        parts = [self.base_key.encode(), self.path.read_bytes()]
+        if self.kernel is not None:
+            parts += [self.kernel.base_key.encode(), self.kernel.path.read_bytes()]
         for path in sorted(Path(__file__).parent.glob("*.py")):
             parts.append(path.read_bytes())
         for tree in trees:
@@ -72,34 +79,62 @@ class Recipe:
         return _digest(parts)
 
 
-def read_recipe(name: str) -> Recipe:
-    """The recipe of this name; raises `HarnessError` when there is none or it does not parse."""
-    folder = RECIPES / name
-    path = folder / "recipe.toml"
+def read_kernel_recipe(zfs: ZfsVersion) -> Recipe:
+    """The stage with this version's kernel and modules; raises `HarnessError` for a garbled recipe."""
+    return _read(KERNEL, zfs.recipe, zfs.recipe.with_name("stage.sh"), zfs)
+
+
+def read_recipe(name: str, *, zfs: str = DEFAULT) -> Recipe:
+    """The recipe of the image of this name, with this version of ZFS if it has any.
+
+    An image that says `follows_zfs` is made of that version's suite, kernel and modules; another one
+    has the default's kernel, whatever the NAS runs. Raises `HarnessError` when there is no such
+    recipe or it does not parse.
+    """
+    path = RECIPES / name / "recipe.toml"
+    if not path.exists():
+        raise HarnessError(
+            f"no recipe for an image {name!r}", hint=f"known are: {', '.join(image_names())}"
+        )
+    version = zfs_version(zfs)
+    recipe = _read(name, path, path.with_name("stage.sh"), version)
+    kernel = version if recipe.follows_zfs else zfs_version(DEFAULT)
+    return replace(recipe, kernel=read_kernel_recipe(kernel))
+
+
+def image_names() -> tuple[str, ...]:
+    """Every folder of `vmimages/` with a recipe."""
+    return tuple(sorted(path.parent.name for path in RECIPES.glob("*/recipe.toml")))
+
+
+def _read(name: str, path: Path, stage: Path, zfs: ZfsVersion) -> Recipe:
     try:
-        said = tomllib.loads(path.read_text())
-    except FileNotFoundError:
-        known = ", ".join(sorted(found.parent.name for found in RECIPES.glob("*/recipe.toml")))
-        raise HarnessError(f"no recipe for an image {name!r}", hint=f"known are: {known}") from None
+        content = tomllib.loads(path.read_text())
     except tomllib.TOMLDecodeError as error:
         raise HarnessError(f"{path}: {error}", hint="mend the recipe") from error
-    stage = folder / "stage.sh"
+    content.pop("zfs", None)  # `torture/zfs/versions.py` reads it
+    if content.get("follows_zfs"):
+        content |= {"suite": zfs.suite, "components": zfs.components}
     try:
         recipe = Recipe(
             name=name,
-            suite=said.pop("suite"),
-            components=tuple(said.pop("components")),
-            packages=tuple(said.pop("packages")),
+            path=path,
+            suite=content.pop("suite"),
+            components=tuple(content.pop("components")),
+            packages=tuple(content.pop("packages")),
             stage=stage if stage.exists() else None,
-            files=tuple(RECIPES / tree for tree in said.pop("files", ())),
-            python=tuple((RECIPES / one["from"], one["to"]) for one in said.pop("python", ())),
-            udev_rules=tuple(said.pop("udev_rules", ())),
-            initrd_modules=tuple(said.pop("initrd_modules", ())),
+            files=tuple(RECIPES / tree for tree in content.pop("files", ())),
+            python=tuple(
+                (RECIPES / package["from"], package["to"]) for package in content.pop("python", ())
+            ),
+            udev_rules=tuple(content.pop("udev_rules", ())),
+            initrd_modules=tuple(content.pop("initrd_modules", ())),
+            follows_zfs=content.pop("follows_zfs", False),
         )
     except KeyError as error:
         raise HarnessError(f"{path}: {error} is missing", hint="mend the recipe") from error
-    if said:
-        raise HarnessError(f"{path}: not known: {', '.join(said)}", hint="mend the recipe")
+    if content:
+        raise HarnessError(f"{path}: not known: {', '.join(content)}", hint="mend the recipe")
     return recipe
 
 

@@ -6,27 +6,15 @@ import base64
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from torture.errors import DeadlineExceeded, HarnessError
+from torture.evidence.commands import Completed
 
 _AGENT_ANSWER_S = 15
 """An agent that works answers in well under a second, even under emulation."""
 
 _DEATH_GRACE_S = 1.0
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Completed:
-    """A command that was run in a guest. `exit_code` is None when its deadline passed first."""
-
-    vm: str
-    argv: tuple[str, ...]
-    exit_code: int | None
-    stdout: str
-    stderr: str
-    duration_ms: int
 
 
 class Agent:

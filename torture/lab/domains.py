@@ -7,15 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+from torture.evidence.ledger import PORT_NAME
 from torture.host.accelerator import Accelerator
+from torture.transports.protocol import DiskSource
 
 _QEMU_NS = "http://libvirt.org/schemas/domain/qemu/1.0"
 ET.register_namespace("qemu", _QEMU_NS)
 
 _SECTOR_BYTES_DEFAULT = 512
-
-LEDGER_PORT = "torture.ledger"
-"""Name of the virtio-serial port over which a client's acknowledgements leave it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -24,16 +23,13 @@ class NbdSource:
 
     socket: Path
     export: str
+    kind: str = "network"
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class IscsiSource:
-    """A LUN that QEMU itself opens, through libiscsi."""
-
-    host: str
-    port: int
-    iqn: str
-    lun: int = 0
+    def element(self) -> ET.Element:
+        """Its `source` element."""
+        source = ET.Element("source", protocol="nbd", name=self.export)
+        _add(source, "host", transport="unix", socket=str(self.socket))
+        return source
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,6 +37,11 @@ class FileSource:
     """A raw file of the host; its filesystem has to know O_DIRECT."""
 
     path: Path
+    kind: str = "file"
+
+    def element(self) -> ET.Element:
+        """Its `source` element."""
+        return ET.Element("source", file=str(self.path))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,7 +50,7 @@ class Disk:
 
     target: str
     serial: str
-    source: NbdSource | IscsiSource | FileSource
+    source: DiskSource
     sector_bytes: int = 512
 
 
@@ -103,19 +104,10 @@ def disk_xml(disk: Disk) -> str:
 
 
 def _disk_element(disk: Disk) -> ET.Element:
-    kind = "file" if isinstance(disk.source, FileSource) else "network"
-    element = ET.Element("disk", type=kind, device="disk")
+    element = ET.Element("disk", type=disk.source.kind, device="disk")
     attributes = {"cache": "none", "discard": "unmap", "error_policy": "report"}
     _add(element, "driver", name="qemu", type="raw", **attributes)
-    match disk.source:
-        case NbdSource(socket=socket, export=export):
-            source = _add(element, "source", protocol="nbd", name=export)
-            _add(source, "host", transport="unix", socket=str(socket))
-        case IscsiSource(host=host, port=port, iqn=iqn, lun=lun):
-            source = _add(element, "source", protocol="iscsi", name=f"{iqn}/{lun}")
-            _add(source, "host", name=host, port=str(port))
-        case FileSource(path=path):
-            _add(element, "source", file=str(path))
+    element.append(disk.source.element())
     _add(element, "target", dev=disk.target, bus="virtio")
     _add(element, "serial", disk.serial)
     if disk.sector_bytes != _SECTOR_BYTES_DEFAULT:
@@ -140,7 +132,7 @@ def _add_channels(devices: ET.Element, spec: MachineSpec) -> None:
     if spec.ledger_socket is not None:
         ledger = _add(devices, "channel", type="unix")
         _add(ledger, "source", mode="bind", path=str(spec.ledger_socket))
-        _add(ledger, "target", type="virtio", name=LEDGER_PORT)
+        _add(ledger, "target", type="virtio", name=PORT_NAME)
 
 
 def _add_interface(domain: ET.Element, devices: ET.Element, spec: MachineSpec) -> None:

@@ -20,6 +20,7 @@ from torture.lab.network import NAS_ADDRESS, NAS_PREFIX_BITS, Network
 from torture.lab.network.bridge import BridgeNetwork
 from torture.lab.network.usermode import UserModeNetwork
 from torture.lab.saved_states import WarmStates
+from torture.zfs.versions import DEFAULT, zfs_version
 
 _BOOT_DEADLINE_S = 240
 _RESUME_DEADLINE_S = 60
@@ -43,6 +44,8 @@ class LabSettings:
     accelerator: Accelerator | None = None
     network: NetworkKind | None = None
     libvirt_uri: str | None = None
+    zfs: str = DEFAULT
+    """The version of ZFS that the NAS runs."""
     warm_states: Path
     """Folder of saved machine states."""
 
@@ -58,7 +61,8 @@ class Lab:
         self.sockets = PRIVATE / "sockets"
         self.sockets.mkdir()
         # found once, so that a recipe edited meanwhile does not disturb a run
-        self._images = {name: _image(name) for name in IMAGES}
+        self.zfs = zfs_version(settings.zfs)
+        self._images = {name: _image(name, zfs=settings.zfs) for name in IMAGES}
         self._accelerator = accelerator.choose(settings.accelerator).accelerator
         self.network: Network = _network(settings.network or choose_network().kind)
         self.network.set_up()
@@ -134,8 +138,10 @@ def _network(kind: NetworkKind) -> Network:
     return BridgeNetwork() if kind is NetworkKind.BRIDGE else UserModeNetwork()
 
 
-def _image(name: str) -> GuestImage:
-    image = find(name)
+def _image(name: str, *, zfs: str) -> GuestImage:
+    image = find(name, zfs=zfs)
     if image is None:
-        raise HarnessError(f"there is no {name} image", hint="tools/images build")
+        raise HarnessError(
+            f"there is no {name} image with ZFS {zfs}", hint=f"tools/images build --zfs {zfs}"
+        )
     return image

@@ -1,89 +1,43 @@
-"""The axes: what is varied between cells. One `StrEnum` each; the value is how a cell's name says it.
+"""Every axis, in the order of the parts of a cell's name.
 
-No value is on two axes, so a part of a name tells its axis, and each is a pytest mark.
+Each is declared where its choices are: in `torture/axes` those with few and closed choices, in a
+room of its own each one whose choices are files. No two axes have a choice of one name, so a part
+of a name tells its axis, and each is a pytest mark.
 """
 
 from __future__ import annotations
 
-from enum import StrEnum
+from typing import Any
 
+from torture import filesystems, slogs, transports, workloads
+from torture.axes import disks, fate, layout, slog_class, sync
+from torture.axes.axis import Axis, Choice
 
-class Transport(StrEnum):
-    """How the client reaches the NAS."""
+TRANSPORT = transports.AXIS
+SYNC = sync.AXIS
+SLOG = slogs.AXIS
+SLOG_CLASS = slog_class.AXIS
+LAYOUT = layout.AXIS
+DISKS = disks.AXIS
+FILESYSTEM = filesystems.AXIS
+WORKLOAD = workloads.AXIS
+FATE = fate.AXIS
 
-    ISCSI = "iscsi"
-    """LIO iblock on a zvol; the client's QEMU is the initiator, through libiscsi."""
+_ALL: tuple[Axis[Any], ...] = (
+    TRANSPORT, SYNC, SLOG, SLOG_CLASS, LAYOUT, DISKS, FILESYSTEM, WORKLOAD, FATE,
+)  # fmt: skip
 
+AXES: dict[str, Axis[Any]] = {
+    axis.field: axis for axis in sorted(_ALL, key=lambda axis: axis.place)
+}
+"""A cell's field to the axis, in the order of the name's parts."""
 
-class Sync(StrEnum):
-    """The zvol's `sync` property (zfsprops(7))."""
+DEFAULTS: dict[str, str] = {
+    field: axis.default for field, axis in AXES.items() if axis.default is not None
+}
+"""What a name means when it says nothing of these axes; a name never says it."""
 
-    STANDARD = "standard"
-    ALWAYS = "always"
-    DISABLED = "disabled"
-
-
-class Slog(StrEnum):
-    """The pool's log devices, as users buy and lose them."""
-
-    NONE = "noslog"
-    PLP = "plp"
-    """Power-loss-protected: keeps whatever it completed."""
-    VOLATILE = "volatile"
-    """Honours flush; loses what no flush covered."""
-    LYING = "lying"
-    """Acknowledges flushes it has not done."""
-    MIRROR = "mirror"
-    """Two log devices, one of them gone after the cut."""
-    LOST = "lost"
-    """The only log device is gone after the cut."""
-
-
-class SlogClass(StrEnum):
-    """How fast a log device is."""
-
-    HDD = "hdd"
-    SATA_SSD = "sata"
-    SAS_SSD = "sas"
-    NVME = "nvme"
-    OPTANE = "optane"
-    NVDIMM = "nvdimm"
-
-
-class Layout(StrEnum):
-    """The pool's data disks."""
-
-    SINGLE = "single"
-    MIRRORED = "mirrored"
-    """A two-way mirror."""
-    RAIDZ1 = "raidz1"
-    """Three disks."""
-
-
-class Disks(StrEnum):
-    """What the data disks keep when their power is cut."""
-
-    PLP = "plpdisks"
-    """Power-loss-protected: whatever they completed."""
-    VOLATILE = "volatiledisks"
-    """What a flush covered, like most disks."""
-    LYING = "lyingdisks"
-    """Not even that: they acknowledge flushes they have not done."""
-
-
-class Filesystem(StrEnum):
-    """What the client keeps on its disk."""
-
-    BTRFS = "btrfs"
-    EXT4 = "ext4"
-    XFS = "xfs"
-    RAW = "raw"
-    """No filesystem: the same load on the bare disk, to tell which layer lost the data."""
-
-
-class Fate(StrEnum):
-    """What happens to the client at the cut."""
-
-    BOTH_DIE = "bothdie"
-    NAS_ONLY = "nasonly"
-    """The client lives on, waits, reconnects and goes on writing."""
+CHOICES: dict[str, Choice[Any]] = {
+    choice.name: choice for axis in AXES.values() for choice in axis.choices
+}
+"""Every choice by its name."""

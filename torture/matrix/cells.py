@@ -2,64 +2,68 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 from itertools import product
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn, Self, TypeVar
 
-from torture.matrix.axes import (
-    Disks,
-    Fate,
-    Filesystem,
-    Layout,
-    Slog,
-    SlogClass,
-    Sync,
-    Transport,
+from torture.axes.axis import Axis, Choice
+from torture.axes.sweeps import SWEEPS, Matrix, Sweep
+from torture.matrix.axes import AXES, DEFAULTS
+
+T = TypeVar("T")
+
+_FIELDS = tuple(AXES)
+_VARYING_LAST = (
+    *(field for field in _FIELDS if not AXES[field].varies_last),
+    *(field for field in _FIELDS if AXES[field].varies_last),
 )
 
-AXES: dict[str, type[StrEnum]] = {
-    "transport": Transport,
-    "sync": Sync,
-    "slog": Slog,
-    "slog_class": SlogClass,
-    "layout": Layout,
-    "disks": Disks,
-    "filesystem": Filesystem,
-    "fate": Fate,
-}
-"""A cell's field to the choices on that axis, in the order of the name's parts."""
 
-DEFAULTS: dict[str, StrEnum] = {
-    "slog_class": SlogClass.NVME,
-    "layout": Layout.SINGLE,
-    "disks": Disks.VOLATILE,
-}
-"""What a name means when it says nothing of these axes; a name never says it."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True, order=True)
 class Cell:
-    """One choice on every axis, e.g. `iscsi-standard-noslog-btrfs-nasonly`.
+    """One choice on every axis, e.g. `iscsi-standard-noslog-btrfs-nasonly`; ordered axis by axis.
 
-    Raises `ValueError` for a slog class without a slog.
+    Use `parse` or `of`. Raises `ValueError` for a choice that is none, or means nothing with the
+    others.
     """
 
-    transport: Transport
-    sync: Sync
-    slog: Slog
-    slog_class: SlogClass = SlogClass.NVME
-    """Means nothing without a slog, and then is the default."""
-    layout: Layout = Layout.SINGLE
-    disks: Disks = Disks.VOLATILE
-    filesystem: Filesystem
-    fate: Fate
+    choices: tuple[str, ...]
+    """The choices' names, in the order of `AXES`."""
 
     def __post_init__(self) -> None:
-        if self.slog is Slog.NONE and self.slog_class is not DEFAULTS["slog_class"]:
-            raise ValueError(
-                f"'{self.slog_class}' is a slog's class, and with '{self.slog}' there is no slog"
-            )
+        chosen = self._chosen()
+        for field, choice in chosen.items():
+            why = AXES[field].pointless(chosen)
+            if why is not None and choice.name != AXES[field].default:
+                raise ValueError(f"{choice.name!r} cannot be chosen: {why}")
+
+    @classmethod
+    def of(cls, **choices: str) -> Self:
+        """The cell of these choices, by axis; of axes left out it has the default."""
+        if unknown := choices.keys() - AXES.keys():
+            raise ValueError(f"no axis is called {', '.join(sorted(unknown))}")
+        complete = DEFAULTS | {field: str(name) for field, name in choices.items()}
+        if missing := AXES.keys() - complete.keys():
+            raise ValueError(f"nothing is chosen on {', '.join(sorted(missing))}")
+        return cls(tuple(complete[field] for field in _FIELDS))
+
+    def but(self, **choices: str) -> Self:
+        """The same cell with other choices on some axes."""
+        return self.of(**(dict(zip(_FIELDS, self.choices, strict=True)) | choices))
+
+    def __getitem__(self, axis: Axis[T]) -> T:
+        """What the choice on an axis stands for."""
+        return axis.choice(self.choices[_FIELDS.index(axis.field)]).value
+
+    def _chosen(self) -> dict[str, Choice[Any]]:
+        chosen = {}
+        for field, name in zip(_FIELDS, self.choices, strict=True):
+            try:
+                chosen[field] = AXES[field].choice(name)
+            except KeyError:
+                raise ValueError(f"{name!r} is no {AXES[field].noun}") from None
+        return chosen
 
     @property
     def name(self) -> str:
@@ -70,97 +74,71 @@ class Cell:
 
     @property
     def axes(self) -> dict[str, str]:
-        """Every axis to its choice, in the order of `AXES`; `slog_class` is empty without a slog."""
-        chosen = {axis: str(getattr(self, axis)) for axis in AXES}
-        return chosen | ({"slog_class": ""} if self.slog is Slog.NONE else {})
+        """Every axis to its choice, in the order of `AXES`; empty where a choice means nothing."""
+        chosen = self._chosen()
+        return {
+            field: "" if AXES[field].pointless(chosen) else choice.name
+            for field, choice in chosen.items()
+        }
 
     @classmethod
     def parse(cls, name: str) -> Self:
         """The cell whose `name` this is; raises `ValueError` that says which part is wrong and why."""
         parts = name.split("-")
-        chosen: dict[str, Any] = {}
-        left_out: list[type[StrEnum]] = []
-        for axis, kind in AXES.items():
-            default = DEFAULTS.get(axis)
+        chosen: dict[str, str] = {}
+        left_out: list[Axis[Any]] = []
+        for field, axis in AXES.items():
             part = parts[0] if parts else None
-            if part is not None and part == default:
+            if part is not None and part == axis.default:
                 raise ValueError(f"{part!r} in {name!r} is what is meant without it: leave it out")
-            if part in list(kind):
-                chosen[axis] = kind(parts.pop(0))
+            if part in axis.names:
+                chosen[field] = parts.pop(0)
                 left_out = []
-            elif default is not None:
-                left_out.append(kind)
+            elif axis.default is not None:
+                left_out.append(axis)
             else:
-                _refuse(name, part, [*left_out, kind])
+                _refuse(name, part, [*left_out, axis])
         if parts:
-            raise ValueError(f"{parts[0]!r} in {name!r} comes after the Fate, where a name ends")
-        return cls(**chosen)
+            last = list(AXES.values())[-1].noun
+            raise ValueError(f"{parts[0]!r} in {name!r} comes after the {last}, where a name ends")
+        return cls.of(**chosen)
 
 
-def _refuse(name: str, part: str | None, kinds: list[type[StrEnum]]) -> NoReturn:
-    """Raise `ValueError`: at this place of the name belongs a choice of one of these kinds."""
+def _refuse(name: str, part: str | None, axes: list[Axis[Any]]) -> NoReturn:
+    """Raise `ValueError`: at this place of the name belongs a choice on one of these axes."""
     if part is None:
         what = f"{name!r} ends where one part more is missing,"
-    elif home := [kind.__name__ for kind in AXES.values() if part in list(kind)]:
+    elif home := [axis.noun for axis in AXES.values() if part in axis.names]:
         what = f"{part!r} in {name!r} is misplaced: it is a {home[0]}, and here belongs"
     else:
         what = f"{part!r} in {name!r} is no"
-    known = "; ".join(f"{kind.__name__} ({', '.join(kind)})" for kind in kinds)
+    known = "; ".join(f"{axis.noun} ({', '.join(axis.names)})" for axis in axes)
     raise ValueError(f"{what} {known}")
-
-
-class Matrix(StrEnum):
-    """How much of the cells' space a run covers."""
-
-    QUICK = "quick"
-    DEFAULT = "default"
-    FULL = "full"
 
 
 def cells_of(matrix: Matrix) -> tuple[Cell, ...]:
     """The cells of a matrix, in a stable order; each matrix begins with the smaller ones."""
-    cells = _grid()
-    if matrix is not Matrix.QUICK:
-        cells += _grid(slogs=(Slog.NONE, Slog.PLP), filesystems=(Filesystem.BTRFS, Filesystem.EXT4))
-        cells += _grid(
-            slogs=(Slog.VOLATILE, Slog.LYING, Slog.MIRROR, Slog.LOST), syncs=(Sync.ALWAYS,)
-        )
-    if matrix is Matrix.FULL:
-        cells += _grid(slogs=tuple(Slog), filesystems=tuple(Filesystem))
-        cells += _grid(layouts=tuple(Layout))
-        cells += _grid(disks=tuple(Disks))
-        cells += _grid(
-            slogs=(Slog.PLP,),
-            slog_classes=tuple(SlogClass),
-            syncs=(Sync.ALWAYS,),
-            fates=(Fate.BOTH_DIE,),
-        )
-    return tuple(dict.fromkeys(cells))
+    return tuple(dict.fromkeys(cell for sweep in SWEEPS[matrix] for cell in _cells_in(sweep)))
 
 
-def _grid(
-    *,
-    slogs: tuple[Slog, ...] = (Slog.NONE,),
-    slog_classes: tuple[SlogClass, ...] = (SlogClass.NVME,),
-    layouts: tuple[Layout, ...] = (Layout.SINGLE,),
-    disks: tuple[Disks, ...] = (Disks.VOLATILE,),
-    filesystems: tuple[Filesystem, ...] = (Filesystem.BTRFS,),
-    syncs: tuple[Sync, ...] = tuple(Sync),
-    fates: tuple[Fate, ...] = tuple(Fate),
-) -> list[Cell]:
-    """Every combination of these choices, with every transport."""
-    return [
-        Cell(
-            transport=transport,
-            sync=sync,
-            slog=slog,
-            slog_class=slog_class,
-            layout=layout,
-            disks=kept,
-            filesystem=filesystem,
-            fate=fate,
-        )
-        for transport, slog, slog_class, layout, kept, filesystem, sync, fate in product(
-            Transport, slogs, slog_classes, layouts, disks, filesystems, syncs, fates
-        )
-    ]
+def every_cell() -> Iterator[Cell]:
+    """Every cell there can be, also those of no matrix."""
+    return _grid({field: axis.names for field, axis in AXES.items()})
+
+
+def _cells_in(sweep: Sweep) -> Iterator[Cell]:
+    return _grid(
+        {
+            field: tuple(choice.name for choice in axis.choices if sweep in choice.joins)
+            for field, axis in AXES.items()
+        }
+    )
+
+
+def _grid(names: dict[str, tuple[str, ...]]) -> Iterator[Cell]:
+    """Every combination that makes sense; the axes that vary last do so fastest."""
+    for combination in product(*(names[field] for field in _VARYING_LAST)):
+        try:
+            yield Cell.of(**dict(zip(_VARYING_LAST, combination, strict=True)))
+        except ValueError:
+            continue

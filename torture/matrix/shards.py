@@ -7,7 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
-from torture.matrix.axes import Fate, Sync
+from torture.axes.fate import Fate
+from torture.axes.sync import Sync
+from torture.matrix.axes import FATE, SYNC
 from torture.matrix.cells import Cell
 
 _WRITTEN = re.compile(r"([0-9]{1,5})/([0-9]{1,5})")
@@ -54,4 +56,4 @@ class Shard:
 
 
 def _place(dealt: Cell) -> tuple[Fate, Sync, str]:
-    return dealt.fate, dealt.sync, dealt.name
+    return dealt[FATE], dealt[SYNC], dealt.name

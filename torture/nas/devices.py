@@ -14,7 +14,7 @@ Reads cost nothing: a log is read only by an import, and no figure is published 
 
 from __future__ import annotations
 
-from torture.matrix.axes import SlogClass
+from torture.axes.slog_class import SlogClass
 from torture.recording.disks import Profile
 
 _MB_PER_MIB = 1024 * 1024 / 1_000_000

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from torture.matrix.axes import Disks, Layout
+from torture.axes.disks import Disks
+from torture.axes.layout import Layout
+from torture.matrix.axes import DISKS, LAYOUT
 from torture.matrix.cells import Cell
 from torture.nas.slog import slog_layout
 from torture.recording.disks import Persistence, ShelfDisk
-
-POOL = "tank"
-ZVOL = f"{POOL}/vm"
-ZVOL_DEVICE = f"/dev/zvol/{ZVOL}"
-ZVOL_MIB = 512
+from torture.shell import wait_for_path, write_cache_of
+from torture.volumes import POOL
 
 _DATA_MIB = 4096
 _BY_SERIAL = "/dev/disk/by-id/virtio-"
@@ -35,12 +34,12 @@ _PERSISTENCE = {
 
 def pool_disks(cell: Cell) -> tuple[ShelfDisk, ...]:
     """Every disk the NAS of this cell needs for its pool, data disks first."""
-    return (*_data_disks(cell), *slog_layout(cell.slog, cell.slog_class).disks)
+    return (*_data_disks(cell), *slog_layout(cell).disks)
 
 
 def _data_disks(cell: Cell) -> tuple[ShelfDisk, ...]:
-    _, count = _DATA_VDEVS[cell.layout]
-    persistence = _PERSISTENCE[cell.disks]
+    _, count = _DATA_VDEVS[cell[LAYOUT]]
+    persistence = _PERSISTENCE[cell[DISKS]]
     return tuple(
         ShelfDisk(serial=f"data{number}", size_mib=_DATA_MIB, persistence=persistence)
         for number in range(count)
@@ -57,42 +56,25 @@ def wait_for_disks_script(disks: Sequence[ShelfDisk]) -> str:
     for disk in disks:
         link = f"{_BY_SERIAL}{disk.serial}"
         lines += [
-            wait_for_path_script(link),
-            f"cache=$(cat /sys/block/$(basename $(readlink -f {link}))/queue/write_cache)",
+            wait_for_path(link),
+            f"cache=$({write_cache_of(link)})",
             f'echo "{disk.serial} $cache"',
             'test "$cache" = "write back"',
         ]
     return "\n".join([*lines, _SETTLE])
 
 
-def wait_for_path_script(path: str) -> str:
-    """Shell: return once a path is there, fail after 20 s and say so."""
-    return (
-        f"for i in $(seq 400); do test -e {path} && break; sleep 0.05; done; "
-        f"test -e {path} || {{ echo 'no {path} after 20 s' >&2; exit 1; }}"
-    )
-
-
 def create_script(cell: Cell) -> str:
-    """Shell: make the pool and the zvol, and wait for the zvol's device."""
+    """Shell: make the pool."""
     serials = {disk.serial for disk in pool_disks(cell)}
-    kind, _ = _DATA_VDEVS[cell.layout]
+    kind, _ = _DATA_VDEVS[cell[LAYOUT]]
     vdevs = (
         *kind,
         *(disk.serial for disk in _data_disks(cell)),
-        *slog_layout(cell.slog, cell.slog_class).vdev_words,
+        *slog_layout(cell).vdev_words,
     )
     words = [f"{_BY_SERIAL}{word}" if word in serials else word for word in vdevs]
-    return "\n".join(
-        (
-            "set -eu",
-            f"zpool create -f -o cachefile=none -O compression=off {POOL} {' '.join(words)}",
-            f"zfs create -s -V {ZVOL_MIB}M -o sync={cell.sync} {ZVOL}",
-            wait_for_path_script(ZVOL_DEVICE),
-            f"cache=$(cat /sys/block/$(basename $(readlink -f {ZVOL_DEVICE}))/queue/write_cache)",
-            'test "$cache" = "write back"',
-        )
-    )
+    return f"zpool create -f -o cachefile=none -O compression=off {POOL} {' '.join(words)}"
 
 
 def import_command(*options: str) -> tuple[str, ...]:
@@ -101,4 +83,3 @@ def import_command(*options: str) -> tuple[str, ...]:
 
 
 SCRUB = ("zpool", "scrub", "-w", POOL)
-STATUS = ("zpool", "status", "-j", POOL)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from torture.matrix.axes import Slog, SlogClass
+from torture.matrix.axes import SLOG, SLOG_CLASS
 from torture.matrix.cells import Cell
 from torture.nas.devices import profile_of
-from torture.recording.disks import Persistence, ShelfDisk
+from torture.recording.disks import ShelfDisk
 
 _LOG_MIB = 1024
 
@@ -21,40 +21,27 @@ class SlogLayout:
     vdev_words: tuple[str, ...]
 
 
-_LEGS: dict[Slog, tuple[Persistence, ...]] = {
-    Slog.NONE: (),
-    Slog.PLP: (Persistence.PLP,),
-    Slog.VOLATILE: (Persistence.VOLATILE,),
-    Slog.LYING: (Persistence.LYING,),
-    # the leg that stays is no better than what users mirror for safety
-    Slog.MIRROR: (Persistence.VOLATILE, Persistence.VOLATILE),
-    # whatever it keeps, it is gone
-    Slog.LOST: (Persistence.PLP,),
-}
-
-
-def slog_layout(slog: Slog, slog_class: SlogClass) -> SlogLayout:
-    """The layout of a choice on the SLOG axis, with devices of this class."""
+def slog_layout(cell: Cell) -> SlogLayout:
+    """The log devices of a cell: a mirror of several, of the cell's class."""
     disks = tuple(
         ShelfDisk(
             serial=f"slog{number}",
             size_mib=_LOG_MIB,
             persistence=persistence,
-            profile=profile_of(slog_class),
+            profile=profile_of(cell[SLOG_CLASS]),
         )
-        for number, persistence in enumerate(_LEGS[slog])
+        for number, persistence in enumerate(cell[SLOG].legs)
     )
-    kind = {0: (), 1: ("log",), 2: ("log", "mirror")}[len(disks)]
+    kind = () if not disks else ("log",) if len(disks) == 1 else ("log", "mirror")
     return SlogLayout(disks=disks, vdev_words=(*kind, *(disk.serial for disk in disks)))
 
 
 def gone_at_cut(cell: Cell, seed: int) -> frozenset[str]:
     """The serials of the disks that are not there any more after the cut of the trial of this seed."""
-    serials = [disk.serial for disk in slog_layout(cell.slog, cell.slog_class).disks]
-    match cell.slog:
-        case Slog.LOST:
-            return frozenset(serials)
-        case Slog.MIRROR:
-            return frozenset({random.Random(f"gone/{seed}").choice(serials)})
-        case _:
-            return frozenset()
+    serials = [disk.serial for disk in slog_layout(cell).disks]
+    count = cell[SLOG].gone_at_cut
+    if count == len(serials):
+        return frozenset(serials)
+    generator = random.Random(f"gone/{seed}")
+    left = list(serials)
+    return frozenset(left.pop(left.index(generator.choice(left))) for _ in range(count))

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
+from torture.axes.sweeps import Matrix
 from torture.errors import HarnessError
-from torture.matrix.cells import Cell, Matrix, cells_of
+from torture.matrix.cells import Cell, cells_of
 from torture.night.plan import Plan, seed_of_night
 
 OUTPUT_VARIABLE = "GITHUB_OUTPUT"

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from torture.verdict.words import Verdict
+from torture.verdict.verdicts import Verdict
 
 SCHEMA = 2
 SCHEMAS_READ = (1, 2)
@@ -45,6 +45,8 @@ class TrialRecord:
     """Stage to milliseconds, in order."""
     error: str | None = None
     """Why the verdict is `inconclusive`."""
+    zfs: str = ""
+    """The version of ZFS that the NAS ran; empty in records of schema 1."""
     machinery_failed: bool = False
     """Whether the trial did not come to its end; its evidence then says nothing."""
     schema: int = SCHEMA

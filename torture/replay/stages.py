@@ -5,11 +5,12 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from torture.axes.fate import Fate
 from torture.evidence.folder import CHECK_STATE, CUT, CUT_STATE, LEDGER, PROOF
-from torture.matrix.axes import Fate
+from torture.matrix.axes import FATE
 from torture.trial.archive import unpack_recordings
 from torture.trial.context import TrialContext
-from torture.trial.inspect import look
+from torture.trial.inspect import inspect
 from torture.trial.recovery import bring_nas_back
 
 
@@ -24,8 +25,8 @@ def replay_stages(context: TrialContext) -> None:
     unpack_recordings(evidence, recordings)
     for name in (LEDGER, CUT, PROOF):
         shutil.copy(evidence / name, context.folder / name)
-    lived = context.spec.cell.fate is Fate.NAS_ONLY
+    lived = context.spec.cell[FATE] is Fate.NAS_ONLY
     with context.stage("bring NAS back"):
         nas = bring_nas_back(context, recordings / (CHECK_STATE if lived else CUT_STATE))
     if nas is not None:
-        look(context, nas)
+        inspect(context, nas)

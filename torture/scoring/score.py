@@ -8,8 +8,8 @@ from torture.evidence.folder import load_evidence
 from torture.matrix.guarantees import guarantee_of
 from torture.record.specs import TrialSpec
 from torture.record.trials import TrialRecord
-from torture.verdict.judge import judge
-from torture.verdict.words import Verdict
+from torture.scoring.judge import judge
+from torture.verdict.verdicts import Verdict
 
 
 def score(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
@@ -43,6 +43,7 @@ def score(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
             "torn_in_flight": judgement.torn_in_flight,
         },
         rollback_ms=judgement.rollback_ms,
+        zfs=str(evidence.spec.get("zfs", "")),
         fsck=judgement.fsck,
         pool=judgement.pool_summary,
         reasons=judgement.reasons,

@@ -1,30 +1,20 @@
-"""How the zvol leaves the NAS: one file a transport."""
+"""How the volume leaves the NAS and reaches the client: one file a transport. Pure."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from torture.axes.axis import Axis, Choice
+from torture.discovery import offered
+from torture.transports.protocol import Transport
 
-from torture.lab.domains import IscsiSource
-from torture.matrix.axes import Transport
-from torture.transports.iscsi import IscsiExport
+CHOICES: tuple[Choice[Transport], ...] = offered(__name__, "CHOICE")
 
+AXIS = Axis(
+    field="transport",
+    noun="Transport",
+    title="transport",
+    place=10,
+    choices=tuple(sorted(CHOICES, key=lambda choice: choice.place)),
+)
 
-class Export(Protocol):
-    """What a transport has to say."""
-
-    def publish_script(self) -> str:
-        """Shell, run in the NAS: offer the zvol's device to clients."""
-
-    def wait_until_idle_script(self) -> str:
-        """Shell, run in the NAS: return once no client is left that could still write."""
-
-    def source(self, *, nas_host: str) -> IscsiSource:
-        """What the client's QEMU opens as the disk."""
-
-
-_EXPORTS: dict[Transport, Export] = {Transport.ISCSI: IscsiExport()}
-
-
-def export_of(transport: Transport) -> Export:
-    """The export of a choice on the transport axis."""
-    return _EXPORTS[transport]
+PORTS = tuple(sorted({port for choice in CHOICES for port in choice.value.ports}))
+"""Of all transports: a NAS is saved once, before anybody knows which one it will offer."""

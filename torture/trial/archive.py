@@ -9,7 +9,7 @@ from pathlib import Path
 from torture.errors import HarnessError
 from torture.evidence.folder import RECORDINGS
 from torture.record.trials import TrialRecord
-from torture.verdict.words import Verdict
+from torture.verdict.verdicts import Verdict
 
 _INDEX = "index"
 """Made again from the log when a view is opened."""

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from torture.errors import HarnessError
-from torture.evidence.folder import READBACK, READBACK_AFTER_REPAIR, Step, write_document
-from torture.filesystems import DEVICE, MOUNT_POINT
+from torture.evidence.folder import Step, write_document
+from torture.filesystems.protocol import MOUNT_POINT
 from torture.lab.machine import Machine
 from torture.trial.context import TrialContext
-from torture.trial.setup import wait_for_client_disk
-from torture.workloads.ledger import guest_command, job_of
+from torture.trial.setup import attach
+from torture.workloads.protocol import Workload
+
+DocumentOf = Callable[[Workload], str]
+"""Which of a load's documents a read-back becomes."""
 
 _MOUNT_DEADLINE_S = 120
 _UMOUNT_DEADLINE_S = 60
@@ -22,20 +27,20 @@ _REFUSED = 2
 def check(context: TrialContext) -> None:
     """Gather everything the verdict needs. A client that was not there at the cut has cached nothing."""
     client = context.start_client("checker")
-    wait_for_client_disk(client)
-    if context.filesystem.has_files:
-        mounted = _mount_read_umount(context, client, Step.FS_MOUNT, Step.FS_UMOUNT, READBACK)
+    attach(context, client)
+    if context.attachment.device is not None and context.filesystem.has_files:
+        mounted = _mount_read_umount(context, client, Step.FS_MOUNT, Step.FS_UMOUNT, _before_repair)
         clean = _is_clean(context, client, Step.FS_CHECK)
         if not (mounted and clean):
             _repair(context, client)
     else:
-        _read_back(context, client, READBACK)
+        _read_back(context, client, _before_repair)
     context.observe(client, Step.CHECK_DMESG, ("dmesg",), deadline_s=_DMESG_DEADLINE_S)
 
 
 def _repair(context: TrialContext, client: Machine) -> None:
     """Mend and look again, as an operator would."""
-    for repair in context.filesystem.repairs(DEVICE):
+    for repair in context.filesystem.repairs(context.device):
         tried = context.observe(client, Step.FS_REPAIR, repair, deadline_s=_CHECK_DEADLINE_S)
         if tried.exit_code != _REFUSED:
             break
@@ -44,37 +49,52 @@ def _repair(context: TrialContext, client: Machine) -> None:
         client,
         Step.FS_MOUNT_AFTER_REPAIR,
         Step.FS_UMOUNT_AFTER_REPAIR,
-        READBACK_AFTER_REPAIR,
+        _after_repair,
     ):
         _is_clean(context, client, Step.FS_CHECK_AFTER_REPAIR)
 
 
 def _mount_read_umount(
-    context: TrialContext, client: Machine, mount_step: Step, umount_step: Step, document: str
+    context: TrialContext,
+    client: Machine,
+    mount_step: Step,
+    umount_step: Step,
+    document_of: DocumentOf,
 ) -> bool:
-    """Whether it could be mounted; then everything on it was read into `document`."""
-    mount = context.filesystem.mount(DEVICE, MOUNT_POINT)
+    """Whether it could be mounted; then everything on it was read back."""
+    mount = context.filesystem.mount(context.device, MOUNT_POINT)
     mounted = context.observe(client, mount_step, mount, deadline_s=_MOUNT_DEADLINE_S)
     if mounted.exit_code != 0:
         return False
-    _read_back(context, client, document)
+    _read_back(context, client, document_of)
     umount = ("umount", MOUNT_POINT)
     context.observe(client, umount_step, umount, deadline_s=_UMOUNT_DEADLINE_S)
     return True
 
 
 def _is_clean(context: TrialContext, client: Machine, step: Step) -> bool:
-    argv = context.filesystem.check(DEVICE)
+    argv = context.filesystem.check(context.device)
     return context.observe(client, step, argv, deadline_s=_CHECK_DEADLINE_S).exit_code == 0
 
 
-def _read_back(context: TrialContext, client: Machine, document: str) -> None:
-    completed = client.run(
-        *guest_command("read", job_of(context.spec)), deadline_s=_READ_DEADLINE_S
-    )
-    if completed.exit_code != 0:
-        raise HarnessError(
-            f"the read-back in {client.name} returned {completed.exit_code}: {completed.stderr}",
-            hint=f"read {client.spec.console_log}",
-        )
-    write_document(context.folder, document, completed.stdout)
+def _read_back(context: TrialContext, client: Machine, document_of: DocumentOf) -> None:
+    """Read back what each load wrote, into a document of its own."""
+    jobs = context.jobs
+    for workload in context.workloads:
+        command = workload.read_back(jobs[workload.name])
+        completed = client.run(*command, deadline_s=_READ_DEADLINE_S)
+        if completed.exit_code != 0:
+            raise HarnessError(
+                f"the read-back of {workload.name} in {client.name} returned "
+                f"{completed.exit_code}: {completed.stderr}",
+                hint=f"read {client.spec.console_log}",
+            )
+        write_document(context.folder, document_of(workload), completed.stdout)
+
+
+def _before_repair(workload: Workload) -> str:
+    return workload.readback
+
+
+def _after_repair(workload: Workload) -> str:
+    return workload.readback_after_repair

@@ -7,22 +7,31 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from string import ascii_lowercase
+from typing import Any
 
-from torture.evidence.folder import Step, ToolOutput, append_tool
-from torture.filesystems import FilesystemTools, tools_of
-from torture.lab.agent import Completed
+from torture.client.ledger_server import LedgerServer
+from torture.errors import HarnessError
+from torture.evidence.commands import Completed
+from torture.evidence.folder import LEDGER, Step, ToolOutput, append_tool
+from torture.filesystems.protocol import MOUNT_POINT, Filesystem
 from torture.lab.domains import Disk
 from torture.lab.lab import Lab
 from torture.lab.machine import Machine
+from torture.matrix.axes import FILESYSTEM, TRANSPORT, WORKLOAD
 from torture.nas.pool import pool_disks
-from torture.nas.slog import gone_at_cut
+from torture.plan.trial_plan import TrialPlan, draw_plan
 from torture.record.specs import TrialSpec
 from torture.recording.disks import ShelfDisk
 from torture.shelf.server import Shelf
-from torture.transports import Export, export_of
-from torture.workloads.ledger import LedgerServer
+from torture.transports.protocol import Attachment, Transport
+from torture.trial.loads import Loads
+from torture.workloads import with_those_beside
+from torture.workloads.protocol import Place, Workload
 
-_TARGETS = "bcdefghij"
+_FIRST_FREE_LETTER = 1
+"""`vda` is the guest's root disk."""
+_CLIENT_DISK = "vm"
 
 
 @dataclass(kw_only=True)
@@ -35,13 +44,15 @@ class TrialContext:
     scratch: Path
     enter_stage: Callable[[str], None]
     timings: dict[str, int] = field(default_factory=dict)
+    loads: Loads = field(default_factory=Loads)
+    plan: TrialPlan = field(init=False)
     shelf: Shelf = field(init=False)
     disks: tuple[ShelfDisk, ...] = field(init=False)
     """The NAS's disks until the cut."""
-    gone: frozenset[str] = field(init=False)
-    """Serials of those that are not there any more after it."""
     disks_left: tuple[ShelfDisk, ...] = field(init=False)
-    server: LedgerServer | None = None
+    """Those that are still there after it."""
+    ledger: LedgerServer | None = None
+    """The client's ledger, if a load keeps one."""
     _machines: list[Machine] = field(default_factory=list)
     _started_s: float = field(default_factory=time.monotonic)
 
@@ -49,19 +60,54 @@ class TrialContext:
         self.shelf = Shelf(
             directory=self.scratch / "recordings", socket=self.lab.sockets / "shelf.sock"
         )
+        self.plan = draw_plan(self.spec)
         self.disks = pool_disks(self.spec.cell)
-        self.gone = gone_at_cut(self.spec.cell, self.spec.seed)
-        self.disks_left = tuple(disk for disk in self.disks if disk.serial not in self.gone)
+        self.disks_left = tuple(disk for disk in self.disks if disk.serial not in self.plan.gone)
 
     @property
-    def filesystem(self) -> FilesystemTools:
-        """The tools of the cell's filesystem."""
-        return tools_of(self.spec.cell.filesystem)
-
-    @property
-    def export(self) -> Export:
+    def transport(self) -> Transport:
         """The cell's transport."""
-        return export_of(self.spec.cell.transport)
+        return self.spec.cell[TRANSPORT]
+
+    @property
+    def filesystem(self) -> Filesystem:
+        """The cell's filesystem."""
+        return self.spec.cell[FILESYSTEM]
+
+    @property
+    def workloads(self) -> tuple[Workload, ...]:
+        """The cell's workload, and those beside it."""
+        return with_those_beside(self.spec.cell[WORKLOAD])
+
+    @property
+    def attachment(self) -> Attachment:
+        """What the transport gives the client."""
+        return self.transport.attachment(nas_host=self.lab.network.nas_host)
+
+    @property
+    def is_mounted(self) -> bool:
+        """Whether the client works on files below `MOUNT_POINT`."""
+        return self.attachment.device is None or self.filesystem.has_files
+
+    @property
+    def device(self) -> str:
+        """The client's block device; raises `HarnessError` where the transport gives none."""
+        if self.attachment.device is None:
+            raise HarnessError(f"{self.spec.cell.name} gives its client no block device")
+        return self.attachment.device
+
+    @property
+    def jobs(self) -> dict[str, dict[str, Any]]:
+        """What each workload's half in the guest is told, by the workload's name."""
+        place = (
+            Place(directory=MOUNT_POINT)
+            if self.is_mounted
+            else Place(device=self.attachment.device)
+        )
+        return {
+            workload.name: workload.job(seed=self.spec.seed, place=place)
+            for workload in self.workloads
+        }
 
     def clock_ms(self) -> float:
         """Milliseconds since the trial began: the time of its ledger and of its cut."""
@@ -77,8 +123,13 @@ class TrialContext:
         finally:
             self.timings[name] = round((time.monotonic() - begun) * 1000)
 
-    def start_nas(self, life: int, disks_on_shelf: tuple[ShelfDisk, ...]) -> Machine:
-        """The NAS with these disks on the shelf; `life` counts its boots, from 1."""
+    def start_nas(self, boot: int, disks_on_shelf: tuple[ShelfDisk, ...]) -> Machine:
+        """The NAS with these disks on the shelf; `boot` counts from 1."""
+        letters = ascii_lowercase[_FIRST_FREE_LETTER:]
+        if len(disks_on_shelf) > len(letters):
+            raise HarnessError(
+                f"a NAS has room for {len(letters)} disks, not {len(disks_on_shelf)}"
+            )
         disks = tuple(
             Disk(
                 target=f"vd{letter}",
@@ -86,29 +137,44 @@ class TrialContext:
                 source=self.shelf.source(disk),
                 sector_bytes=disk.sector_bytes,
             )
-            for letter, disk in zip(_TARGETS, disks_on_shelf, strict=False)
+            for letter, disk in zip(letters, disks_on_shelf, strict=False)
         )
-        console = self.folder / f"nas-{life}.console.log"
+        console = self.folder / f"nas-{boot}.console.log"
         return self._owned(self.lab.start_nas(console_log=console, disks=disks))
 
     def start_client(self, role: str) -> Machine:
         """A client whose disk is the NAS's export; `role` names its console log."""
-        socket = self.ledger_socket(role)
-        source = self.export.source(nas_host=self.lab.network.nas_host)
+        attachment = self.attachment
+        disks: tuple[Disk, ...] = ()
+        if attachment.source is not None and attachment.device is not None:
+            target = Path(attachment.device).name
+            disks = (Disk(target=target, serial=_CLIENT_DISK, source=attachment.source),)
         machine = self.lab.start_client(
             console_log=self.folder / f"{role}.console.log",
-            ledger_socket=socket,
-            disks=(Disk(target="vdb", serial="vm", source=source),),
+            ledger_socket=self._ledger_socket(role),
+            disks=disks,
         )
         return self._owned(machine)
 
-    def ledger_socket(self, role: str) -> Path:
+    def _ledger_socket(self, role: str) -> Path:
         """Where the client of this role offers its ledger."""
         return self.lab.sockets / f"{role}.sock"
 
     def _owned(self, machine: Machine) -> Machine:
         self._machines.append(machine)
         return machine
+
+    def open_ledger(self) -> LedgerServer:
+        """The ledger of the client that writes, kept from now on."""
+        if self.ledger is None:
+            self.ledger = LedgerServer(
+                client_socket=self._ledger_socket("client"),
+                file=self.folder / LEDGER,
+                clock_ms=self.clock_ms,
+                mark=self.shelf.marks().write,
+            )
+            self.ledger.start()
+        return self.ledger
 
     def observe(
         self, machine: Machine, step: Step, argv: tuple[str, ...], *, deadline_s: float
@@ -133,8 +199,8 @@ class TrialContext:
     def close(self) -> None:
         """End everything of this trial that still runs."""
         with ExitStack() as stack:  # what comes last here is ended first
-            if self.server is not None:
-                stack.callback(self.server.close)
+            if self.ledger is not None:
+                stack.callback(self.ledger.close)
             stack.callback(self.shelf.stop)
             for machine in self._machines:
                 stack.callback(machine.kill)

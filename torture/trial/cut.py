@@ -6,19 +6,18 @@ import time
 from pathlib import Path
 from typing import Any
 
+from torture.axes.fate import Fate
 from torture.errors import HarnessError
 from torture.evidence.folder import CUT, CUT_STATE, LEDGER, write_document
 from torture.evidence.ledger import parse_ledger
 from torture.lab.machine import Machine
-from torture.matrix.axes import Fate
-from torture.plan.cut_plan import Aim, CutPlan
-from torture.plan.survivors import account, draw_crash_state
-from torture.recording.crash_state import write_crash_state
+from torture.matrix.axes import FATE
+from torture.plan.cut_plan import Aim
+from torture.recording.accounting import account
+from torture.recording.crash_state import CrashState, write_crash_state
 from torture.recording.events import Kind, Recording, load_recording
 from torture.shelf.control import FreezeOn
-from torture.shelf.server import Shelf
 from torture.trial.context import TrialContext
-from torture.workloads.ledger import LedgerLoad, LedgerServer
 
 _BEGIN_DEADLINE_S = 10
 _EVENT_DEADLINE_S = 2.0
@@ -29,23 +28,24 @@ _HEARD_DEADLINE_S = 10
 _EVENTS = {Aim.WRITE: Kind.WRITE_COMPLETE, Aim.FLUSH: Kind.FLUSH_SUBMIT}
 
 
-def wait_for_moment(plan: CutPlan, *, server: LedgerServer, load: LedgerLoad, shelf: Shelf) -> bool:
+def wait_for_moment(context: TrialContext) -> bool:
     """Return at the planned moment; the load began when its first acknowledgement was heard.
 
     True when what the plan aims at came; the shelf has frozen itself then, if that was an event of
     a disk. A pool without synchronous writes may not write for seconds, so an event is not waited
     for any longer than that.
     """
+    plan, loads, shelf = context.plan.cut, context.loads, context.shelf
     end = time.monotonic() + plan.after_ms / 1000
     while (left_s := end - time.monotonic()) > 0:
         time.sleep(min(left_s, _LOAD_POLL_S))
-        load.raise_if_over()
+        loads.raise_if_over()
     match plan.aim:
         case Aim.ANYWHERE:
             return True
         case Aim.OPERATION:
-            begun = server.begun
-            if not server.wait_until(lambda: server.begun > begun, deadline_s=_BEGIN_DEADLINE_S):
+            begun = loads.begun
+            if not loads.wait_until(lambda: loads.begun > begun, deadline_s=_BEGIN_DEADLINE_S):
                 raise HarnessError(f"the load began nothing for {_BEGIN_DEADLINE_S} s")
             time.sleep(plan.delay_ms / 1000)
             return True
@@ -59,21 +59,18 @@ def wait_for_moment(plan: CutPlan, *, server: LedgerServer, load: LedgerLoad, sh
             return False
 
 
-def strike(
-    context: TrialContext, plan: CutPlan, *, hit: bool, nas: Machine, client: Machine
-) -> Path:
+def cut_power(context: TrialContext, *, hit: bool, nas: Machine, client: Machine) -> Path:
     """Cut the NAS's power, and the client's with it if that is its fate.
 
-    The shelf stops first, on all disks with the same event. Writes `cut.json`, and the view of what
-    is left, which is returned.
+    The shelf stops first, on all disks with the same event. Writes `cut.json`, and the crash state,
+    whose file is returned.
     """
-    server = context.server
-    assert server is not None
     t_ms = context.clock_ms()
     cut = context.shelf.freeze()
-    server.mark_cut(t_ms)
+    if context.ledger is not None:
+        context.ledger.mark_cut(t_ms)
     nas.kill()
-    if context.spec.cell.fate is Fate.BOTH_DIE:
+    if context.spec.cell[FATE] is Fate.BOTH_DIE:
         client.kill()
     dead_ms = context.clock_ms()
     context.shelf.must_be_well()
@@ -84,47 +81,45 @@ def strike(
             f"the shelf froze at event {cut}, its log has {len(recording.events)}",
             hint=f"read {context.shelf.errors}",
         )
-    view = draw_crash_state(
-        context.shelf.recording,
+    state = CrashState(
+        recording=context.shelf.recording,
         cut=cut,
-        disks=context.disks,
-        gone=context.gone,
         seed=context.spec.seed,
+        disks=dict(context.plan.survivors),
     )
-    view_file = context.shelf.directory / CUT_STATE
-    write_crash_state(view_file, view)
+    state_file = context.shelf.directory / CUT_STATE
+    write_crash_state(state_file, state)
     document = {
         "t_ms": round(t_ms, 3),
         "took_ms": round(dead_ms - t_ms, 3),
-        "plan": plan.as_json(),
+        "plan": context.plan.cut.as_json(),
         "hit": hit,
         "log_seq": cut,
         "log_ms": round(recording.events[cut].time_ns / 1e6, 3),
         **_acknowledged_before(context, recording, cut),
-        "view": view.as_json() | {"recording": context.shelf.recording.name},
-        "disks": account(recording, view, context.disks),
+        "view": state.as_json() | {"recording": context.shelf.recording.name},
+        "disks": account(recording, state, context.disks),
     }
     write_document(context.folder, CUT, document)
-    return view_file
+    return state_file
 
 
 def _acknowledged_before(context: TrialContext, recording: Recording, cut: int) -> dict[str, Any]:
-    """What the client had been acknowledged when the disks stopped, by the numbers of their log.
+    """What the client had been told when the disks stopped, by the numbers of their log.
 
     Raises `HarnessError` when the marks are not the ledger's first lines: then nobody can tell.
     """
     marks = [
         recording.payload(event) for event in recording.events[: cut + 1] if event.kind is Kind.MARK
     ]
-    server = context.server
-    assert server is not None
-    server.wait_until(lambda: server.heard >= len(marks), deadline_s=_HEARD_DEADLINE_S)
-    lines = (context.folder / LEDGER).read_bytes().splitlines(keepends=True)
-    heard = [line for line in lines if not line.startswith(b'{"event":"cut"')]
-    if heard[: len(marks)] != marks:
-        raise HarnessError(
-            "the marks in the shelf's log are not the first lines of the ledger",
-            hint=f"compare {context.folder / LEDGER} with {context.shelf.recording}",
-        )
+    if (ledger := context.ledger) is not None:
+        ledger.wait_until(lambda: ledger.heard >= len(marks), deadline_s=_HEARD_DEADLINE_S)
+        lines = (context.folder / LEDGER).read_bytes().splitlines(keepends=True)
+        heard = [line for line in lines if not line.startswith(b'{"event":"cut"')]
+        if heard[: len(marks)] != marks:
+            raise HarnessError(
+                "the marks in the shelf's log are not the first lines of the ledger",
+                hint=f"compare {context.folder / LEDGER} with {context.shelf.recording}",
+            )
     before = parse_ledger(b"".join(marks))
     return {"marks": len(marks), "acknowledged": before.acknowledged}

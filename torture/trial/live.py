@@ -7,24 +7,31 @@ import traceback
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
+from torture.axes.fate import Fate
 from torture.errors import HarnessError
-from torture.evidence.folder import LEDGER, SPEC, write_document
+from torture.evidence.folder import SPEC, write_document
 from torture.lab.lab import Lab
-from torture.matrix.axes import Fate
-from torture.plan.cut_plan import draw_cut
+from torture.matrix.axes import FATE
 from torture.record.specs import TrialSpec
 from torture.record.trials import TrialRecord
 from torture.replay.stages import replay_stages
 from torture.scoring.score import inconclusive, score
 from torture.trial.archive import archive_recordings
 from torture.trial.context import TrialContext
-from torture.trial.cut import strike, wait_for_moment
-from torture.trial.inspect import look
+from torture.trial.cut import cut_power, wait_for_moment
+from torture.trial.inspect import inspect
 from torture.trial.proof import prove
 from torture.trial.recovery import bring_nas_back, live_on, wait_until_idle
-from torture.trial.setup import make_filesystem, plant, set_up_client, set_up_nas, settle
-from torture.workloads.ledger import LedgerLoad, LedgerServer, job_of
+from torture.trial.setup import (
+    plant,
+    prepare_disk,
+    set_up_client,
+    set_up_nas,
+    settle,
+    start_loads,
+)
 
 
 def run_trial(
@@ -45,7 +52,7 @@ def run_trial(
     try:
         folder.mkdir(parents=True, exist_ok=True)
         scratch.mkdir(parents=True)
-        write_document(folder, SPEC, spec.as_json() | {"load": job_of(spec)})
+        write_document(folder, SPEC, spec.as_json() | _decided(context))
         with closing(context):
             stages = replay_stages if spec.replay_of else _stages
             stages(context)
@@ -65,37 +72,36 @@ def run_trial(
     return inconclusive(spec, error=error, timings=context.timings)
 
 
+def _decided(context: TrialContext) -> dict[str, Any]:
+    """What `spec.json` says beside the spec: all that was decided before anything was started."""
+    return {
+        "zfs": context.lab.zfs.name,
+        "plan": context.plan.as_json(),
+        "loads": context.jobs,
+    }
+
+
 def _stages(context: TrialContext) -> None:
-    spec = context.spec
     with context.stage("set up NAS"):
         nas, nas_caches = set_up_nas(context)
     with context.stage("set up client"):
         client = set_up_client(context)
         prove(context, nas_caches=nas_caches, nas=nas, client=client)
-        make_filesystem(context, client)
+        prepare_disk(context, client)
         settle(nas)
-        plant(nas, spec.fault)
-    context.server = LedgerServer(
-        client_socket=context.ledger_socket("client"),
-        file=context.folder / LEDGER,
-        clock_ms=context.clock_ms,
-        mark=context.shelf.marks().write,
-    )
-    context.server.start()
-    load = LedgerLoad(client=client, server=context.server, job=job_of(spec))
-    plan = draw_cut(seed=spec.seed, load_ms=spec.load_ms)
+        plant(nas, context.spec.fault)
     with context.stage("load"):
-        load.start()
-        hit = wait_for_moment(plan, server=context.server, load=load, shelf=context.shelf)
+        start_loads(context, client)
+        hit = wait_for_moment(context)
     with context.stage("cut"):
-        view = strike(context, plan, hit=hit, nas=nas, client=client)
+        state = cut_power(context, hit=hit, nas=nas, client=client)
     with context.stage("bring NAS back"):
-        returned = bring_nas_back(context, view)
+        returned = bring_nas_back(context, state)
     if returned is None:
         return
-    if spec.cell.fate is Fate.NAS_ONLY:
+    if context.spec.cell[FATE] is Fate.NAS_ONLY:
         with context.stage("live on"):
-            live_on(context, client=client, load=load)
+            live_on(context, client=client)
             client.kill()
             wait_until_idle(context, returned)
-    look(context, returned)
+    inspect(context, returned)

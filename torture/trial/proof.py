@@ -5,18 +5,19 @@ A chain that drops flushes would find every setting unsafe, one without caches e
 
 from __future__ import annotations
 
+from torture.axes.sync import Sync
 from torture.errors import HarnessError
 from torture.evidence.folder import PROOF, write_document
-from torture.filesystems import DEVICE
+from torture.filesystems.protocol import MOUNT_POINT
 from torture.lab.machine import Machine
-from torture.matrix.axes import Sync
-from torture.nas import pool
+from torture.matrix.axes import SYNC
 from torture.nas.slog import slog_layout
 from torture.recording.events import LOG, RECORD_BYTES, Kind, parse_event
+from torture.shell import write_cache_of
 from torture.trial.context import TrialContext
 
 _DEADLINE_S = 60
-_FLUSHED_WRITE = f"dd if=/dev/urandom of={DEVICE} bs=4096 count=1 conv=fsync status=none"
+_WRITE_BACK = "write back"
 
 
 def prove(
@@ -29,18 +30,20 @@ def prove(
     """
     caches = {
         **{f"nas/{serial}": cache for serial, cache in nas_caches.items()},
-        "nas/zvol": _cache_of(nas, pool.ZVOL_DEVICE),
-        "client": _cache_of(client, DEVICE),
+        **{
+            f"nas/{name}": _printed_by(nas, script)
+            for name, script in context.transport.cache_scripts().items()
+        },
     }
+    if context.attachment.device is not None and context.attachment.has_write_cache:
+        caches["client"] = _printed_by(client, write_cache_of(context.attachment.device))
     flushes = _flushes_of_a_synced_write(context, client)
-    is_required = context.spec.cell.sync is not Sync.DISABLED
+    is_required = context.spec.cell[SYNC] is not Sync.DISABLED
     seen = {"write_cache": caches, "flushes": flushes, "flush_required": is_required}
     write_document(context.folder, PROOF, seen)
-    if wrong := {where: cache for where, cache in caches.items() if cache != "write back"}:
+    if wrong := {where: cache for where, cache in caches.items() if cache != _WRITE_BACK}:
         raise HarnessError(f"not write-back, so nothing would be tested: {wrong}")
-    holders = (
-        slog_layout(context.spec.cell.slog, context.spec.cell.slog_class).disks or context.disks
-    )
+    holders = slog_layout(context.spec.cell).disks or context.disks
     if is_required and not any(flushes.get(disk.serial) for disk in holders):
         raise HarnessError(
             f"a flush of the client did not reach the disks with the ZIL: {flushes}",
@@ -48,15 +51,16 @@ def prove(
         )
 
 
-def _cache_of(machine: Machine, device: str) -> str:
-    script = f"cat /sys/block/$(basename $(readlink -f {device}))/queue/write_cache"
+def _printed_by(machine: Machine, script: str) -> str:
     return machine.must("sh", "-c", script, deadline_s=_DEADLINE_S).stdout.strip()
 
 
 def _flushes_of_a_synced_write(context: TrialContext, client: Machine) -> dict[str, int]:
     """Flushes that each disk completed while the client wrote and synced one block."""
+    target = context.attachment.device or f"{MOUNT_POINT}/.proof"
+    write = f"dd if=/dev/urandom of={target} bs=4096 count=1 conv=fsync status=none"
     before = context.shelf.control.status().seq
-    client.must("sh", "-c", _FLUSHED_WRITE, deadline_s=_DEADLINE_S)
+    client.must("sh", "-c", write, deadline_s=_DEADLINE_S)
     after = context.shelf.control.status().seq
     counts = dict.fromkeys((disk.serial for disk in context.disks), 0)
     with (context.shelf.recording / LOG).open("rb") as log:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from torture.errors import DeadlineExceeded, HarnessError
 from torture.evidence.folder import Step
-from torture.filesystems import MOUNT_POINT
+from torture.filesystems.protocol import MOUNT_POINT
 from torture.lab.machine import Machine
 from torture.nas import pool
 from torture.trial.context import TrialContext
 from torture.trial.setup import publish, run_script, wait_for_disks
-from torture.workloads.ledger import LedgerLoad
+from torture.volumes import POOL
 
 _DISKS_DEADLINE_S = 40
 _IMPORT_DEADLINE_S = 120
@@ -54,8 +54,9 @@ def bring_nas_back(
             )
     else:
         return None
-    context.observe(nas, Step.POOL_STATUS, pool.STATUS, deadline_s=_STATUS_DEADLINE_S)
-    run_script(nas, pool.wait_for_path_script(pool.ZVOL_DEVICE), deadline_s=_DISKS_DEADLINE_S)
+    _observe_status(context, nas)
+    volume = context.transport.wait_for_volume_script()
+    run_script(nas, volume, deadline_s=_DISKS_DEADLINE_S)
     publish(context, nas)
     return nas
 
@@ -63,25 +64,30 @@ def bring_nas_back(
 def scrub(context: TrialContext, nas: Machine) -> None:
     """Have ZFS read and verify everything, and say what it found."""
     context.observe(nas, Step.POOL_SCRUB, pool.SCRUB, deadline_s=_SCRUB_DEADLINE_S)
-    context.observe(nas, Step.POOL_STATUS, pool.STATUS, deadline_s=_STATUS_DEADLINE_S)
+    _observe_status(context, nas)
+
+
+def _observe_status(context: TrialContext, nas: Machine) -> None:
+    status = context.lab.zfs.status_command(POOL)
+    context.observe(nas, Step.POOL_STATUS, status, deadline_s=_STATUS_DEADLINE_S)
 
 
 def wait_until_idle(context: TrialContext, nas: Machine) -> None:
     """Let what a killed client had sent arrive before another one looks."""
-    run_script(nas, context.export.wait_until_idle_script(), deadline_s=_IDLE_DEADLINE_S)
+    run_script(nas, context.transport.wait_until_idle_script(), deadline_s=_IDLE_DEADLINE_S)
 
 
-def live_on(context: TrialContext, *, client: Machine, load: LedgerLoad) -> None:
+def live_on(context: TrialContext, *, client: Machine) -> None:
     """The client that lived: it reconnects, goes on writing for some seconds, and is stopped.
 
     A client whose every writer has failed (say, btrfs went read-only) has nothing to go on with:
     that is evidence. One that neither goes on nor fails raises `HarnessError`.
     """
-    server = context.server
-    assert server is not None
-    acknowledged = server.acknowledged
-    resumed = server.wait_until(
-        lambda: server.acknowledged > acknowledged or server.ended, deadline_s=_RECONNECT_DEADLINE_S
+    loads = context.loads
+    acknowledged = loads.acknowledged
+    resumed = loads.wait_until(
+        lambda: loads.acknowledged > acknowledged or loads.are_over,
+        deadline_s=_RECONNECT_DEADLINE_S,
     )
     client.raise_if_dead()
     if not resumed:
@@ -90,9 +96,9 @@ def live_on(context: TrialContext, *, client: Machine, load: LedgerLoad) -> None
             hint=f"read {client.spec.console_log}",
         )
     time.sleep(context.spec.survive_ms / 1000)
-    load.finish(deadline_s=_END_DEADLINE_S)
+    loads.finish(deadline_s=_END_DEADLINE_S)
     context.observe(client, Step.CLIENT_DMESG, ("dmesg",), deadline_s=_DMESG_DEADLINE_S)
-    if context.filesystem.has_files:
+    if context.is_mounted:
         umount = ("umount", MOUNT_POINT)
         context.observe(client, Step.CLIENT_UMOUNT, umount, deadline_s=_UMOUNT_DEADLINE_S)
     else:

@@ -1,14 +1,17 @@
-"""The stages before the load: a NAS with a pool and an export, a client with a filesystem on it."""
+"""The stages before the load: a NAS with a pool and an export, a client with its disk ready."""
 
 from __future__ import annotations
 
-from torture.filesystems import DEVICE, MOUNT_POINT
+from torture.filesystems.protocol import MOUNT_POINT
 from torture.lab.machine import Machine
+from torture.matrix.axes import SYNC
 from torture.nas import pool
 from torture.record.specs import Fault
 from torture.recording.disks import ShelfDisk
+from torture.shell import wait_for_path, write_cache_of
 from torture.trial.context import TrialContext
-from torture.workloads.ledger import LOAD_DIRECTORY
+from torture.volumes import POOL
+from torture.workloads.protocol import Surroundings
 
 _DISKS_DEADLINE_S = 40
 _SCRIPT_DEADLINE_S = 60
@@ -16,11 +19,14 @@ _MAKE_DEADLINE_S = 120
 
 
 def set_up_nas(context: TrialContext) -> tuple[Machine, dict[str, str]]:
-    """Disks, pool, zvol, export; also the write cache mode of each disk."""
+    """Disks, pool, volume, export; also the write cache mode of each disk."""
     context.shelf.start(context.disks)
     nas = context.start_nas(1, context.disks)
     caches = wait_for_disks(nas, context.disks)
-    run_script(nas, pool.create_script(context.spec.cell), deadline_s=_SCRIPT_DEADLINE_S)
+    cell = context.spec.cell
+    run_script(nas, pool.create_script(cell), deadline_s=_SCRIPT_DEADLINE_S)
+    volume = context.transport.make_volume_script(sync=cell[SYNC])
+    run_script(nas, volume, deadline_s=_SCRIPT_DEADLINE_S)
     publish(context, nas)
     return nas, caches
 
@@ -28,38 +34,63 @@ def set_up_nas(context: TrialContext) -> tuple[Machine, dict[str, str]]:
 def wait_for_disks(nas: Machine, disks: tuple[ShelfDisk, ...]) -> dict[str, str]:
     """Return once the NAS knows its disks; the write cache mode of each, by serial."""
     script = pool.wait_for_disks_script(disks)
-    said = nas.must("sh", "-c", script, deadline_s=_DISKS_DEADLINE_S).stdout
-    lines = (line.partition(" ")[::2] for line in said.splitlines())
+    printed = nas.must("sh", "-c", script, deadline_s=_DISKS_DEADLINE_S).stdout
+    lines = (line.partition(" ")[::2] for line in printed.splitlines())
     return dict(lines)
 
 
 def publish(context: TrialContext, nas: Machine) -> None:
-    """Offer the zvol to the client."""
-    run_script(nas, context.export.publish_script(), deadline_s=_SCRIPT_DEADLINE_S)
+    """Offer the volume to the client."""
+    run_script(nas, context.transport.publish_script(), deadline_s=_SCRIPT_DEADLINE_S)
 
 
 def set_up_client(context: TrialContext) -> Machine:
-    """The client, with its disk in sight."""
+    """The client that will write, with what the transport gives it in sight."""
     client = context.start_client("client")
-    wait_for_client_disk(client)
+    attach(context, client)
     return client
 
 
-def make_filesystem(context: TrialContext, client: Machine) -> None:
-    """A filesystem with the load's directory, durable before the load begins."""
-    if context.filesystem.has_files:
-        client.must(*context.filesystem.make(DEVICE), deadline_s=_MAKE_DEADLINE_S)
-        client.must(*context.filesystem.mount(DEVICE, MOUNT_POINT), deadline_s=_SCRIPT_DEADLINE_S)
-        run_script(
-            client,
-            f"mkdir {LOAD_DIRECTORY} && sync -f {MOUNT_POINT}",
-            deadline_s=_SCRIPT_DEADLINE_S,
-        )
+def attach(context: TrialContext, client: Machine) -> None:
+    """Return once the client sees what it attaches; a device must have the cache it should have."""
+    attachment = context.attachment
+    if attachment.attach_script:
+        run_script(client, attachment.attach_script, deadline_s=_DISKS_DEADLINE_S)
+    if attachment.device is None:
+        return
+    script = wait_for_path(attachment.device)
+    if attachment.has_write_cache:
+        script += f'; test "$({write_cache_of(attachment.device)})" = "write back"'
+    run_script(client, script, deadline_s=_DISKS_DEADLINE_S)
+
+
+def prepare_disk(context: TrialContext, client: Machine) -> None:
+    """A filesystem if the cell has one, and what the loads need on it, durable before they begin."""
+    if context.attachment.device is not None and context.filesystem.has_files:
+        make = context.filesystem.make(context.device)
+        mount = context.filesystem.mount(context.device, MOUNT_POINT)
+        client.must(*make, deadline_s=_MAKE_DEADLINE_S)
+        client.must(*mount, deadline_s=_SCRIPT_DEADLINE_S)
+    jobs = context.jobs
+    scripts = [workload.prepare(jobs[workload.name]) for workload in context.workloads]
+    if context.is_mounted:
+        scripts.append(f"sync -f {MOUNT_POINT}")
+    if needed := [script for script in scripts if script]:
+        run_script(client, " && ".join(needed), deadline_s=_SCRIPT_DEADLINE_S)
+
+
+def start_loads(context: TrialContext, client: Machine) -> None:
+    """Start every workload of the cell; each has acknowledged something when this returns."""
+    surroundings = Surroundings(guest=client.agent, open_ledger=context.open_ledger)
+    jobs = context.jobs
+    for workload in context.workloads:
+        load = workload.start(jobs[workload.name], surroundings)
+        context.loads.running.append(load)
 
 
 def settle(nas: Machine) -> None:
     """Put everything into the pool for good; what comes after it can be lost at a cut."""
-    nas.must("zpool", "sync", pool.POOL, deadline_s=_SCRIPT_DEADLINE_S)
+    nas.must("zpool", "sync", POOL, deadline_s=_SCRIPT_DEADLINE_S)
 
 
 def plant(nas: Machine, fault: Fault) -> None:
@@ -67,16 +98,6 @@ def plant(nas: Machine, fault: Fault) -> None:
     if fault is Fault.NO_CACHE_FLUSH:
         switch = f"/sys/module/zfs/parameters/{fault}"
         run_script(nas, f"echo 1 > {switch}", deadline_s=_SCRIPT_DEADLINE_S)
-
-
-def wait_for_client_disk(client: Machine) -> None:
-    """Return once the client sees its disk, which must have a write cache."""
-    run_script(
-        client,
-        f"{pool.wait_for_path_script(DEVICE)}; "
-        f'test "$(cat /sys/block/{DEVICE.removeprefix("/dev/")}/queue/write_cache)" = "write back"',
-        deadline_s=_DISKS_DEADLINE_S,
-    )
 
 
 def run_script(machine: Machine, script: str, *, deadline_s: float) -> None:

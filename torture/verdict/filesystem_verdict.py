@@ -6,20 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from torture.evidence.folder import Evidence, Step, ToolOutput
-from torture.matrix.axes import Filesystem
-from torture.verdict.btrfs import parse_btrfs_check
-from torture.verdict.e2fsck import parse_e2fsck
 from torture.verdict.fsck import FsckResult
 from torture.verdict.mount import parse_mount, read_kernel_log
 from torture.verdict.unreadable import UnreadableError
-from torture.verdict.words import Verdict
-from torture.verdict.xfs import parse_xfs_repair
+from torture.verdict.verdicts import Verdict
 
-_CHECKERS: dict[Filesystem, Callable[[ToolOutput], FsckResult]] = {
-    Filesystem.BTRFS: parse_btrfs_check,
-    Filesystem.EXT4: parse_e2fsck,
-    Filesystem.XFS: parse_xfs_repair,
-}
+ReadCheck = Callable[[ToolOutput], FsckResult]
+"""How a filesystem's checker is read; raises `UnreadableError` when it cannot be told."""
+
 _PROBLEMS_MAX = 3
 
 
@@ -33,7 +27,7 @@ class FilesystemFinding:
     reasons: tuple[str, ...] = ()
 
 
-def judge_filesystem(evidence: Evidence, kind: Filesystem) -> FilesystemFinding:
+def judge_filesystem(evidence: Evidence, read_check: ReadCheck) -> FilesystemFinding:
     """Score the filesystem; raises `UnreadableError` when the evidence does not tell.
 
     Intact when it mounts (the journal may be replayed) and the checker vouches for it afterwards.
@@ -41,13 +35,12 @@ def judge_filesystem(evidence: Evidence, kind: Filesystem) -> FilesystemFinding:
     and the checker vouches for it. Unrepairable otherwise, and when it will not mount and its
     repair does not end. A checker's word counts only once the filesystem was unmounted.
     """
-    check_of = _CHECKERS[kind]
     mount = parse_mount(_need(evidence, Step.FS_MOUNT))
     check: FsckResult | None = None
     reasons: list[str] = []
     if mount.mounted:
         _need_unmounted(evidence, Step.FS_UMOUNT)
-        check = _trusted(check_of(_need(evidence, Step.FS_CHECK)), Step.FS_CHECK)
+        check = _trusted(read_check(_need(evidence, Step.FS_CHECK)), Step.FS_CHECK)
         if check.clean:
             verdict = Verdict.REPAIRED if check.problems else Verdict.INTACT
             return FilesystemFinding(
@@ -63,7 +56,7 @@ def judge_filesystem(evidence: Evidence, kind: Filesystem) -> FilesystemFinding:
     repair_output = _need(evidence, Step.FS_REPAIR)
     if not mount.mounted and repair_output.exit_code is None:
         return _unrepairable(f"{before}; the repair did not end", reasons)
-    repair = check_of(repair_output)
+    repair = read_check(repair_output)
     again = parse_mount(_need(evidence, Step.FS_MOUNT_AFTER_REPAIR))
     if not again.mounted:
         reasons += _quote(Step.FS_REPAIR, repair)
@@ -71,7 +64,7 @@ def judge_filesystem(evidence: Evidence, kind: Filesystem) -> FilesystemFinding:
         return _unrepairable(f"{before}; no repair makes it mount", reasons)
     _need_unmounted(evidence, Step.FS_UMOUNT_AFTER_REPAIR)
     after = _trusted(
-        check_of(_need(evidence, Step.FS_CHECK_AFTER_REPAIR)), Step.FS_CHECK_AFTER_REPAIR
+        read_check(_need(evidence, Step.FS_CHECK_AFTER_REPAIR)), Step.FS_CHECK_AFTER_REPAIR
     )
     if not after.clean:
         reasons += _quote(Step.FS_CHECK_AFTER_REPAIR, after)

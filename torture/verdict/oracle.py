@@ -21,38 +21,17 @@ from torture.verdict.contents import (
     examine_region,
     examine_temporary,
 )
+from torture.verdict.findings import Findings
 from torture.verdict.history import History, Incarnation, Name, acknowledgements_of, build_history
 from torture.verdict.moments import Tally, Window, union
 from torture.verdict.readback import SECTORS, FileSeen, Readback
 from torture.verdict.unreadable import UnreadableError
-from torture.verdict.words import Verdict
+from torture.verdict.verdicts import Verdict
 
 _ENOENT = 2
 _REASONS_MAX = 12
 _NOT_OURS = frozenset({"lost+found"})
 """Made by mke2fs(8) and e2fsck(8), not by the load."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Findings:
-    """What became of the acknowledged data.
-
-    `lost` counts acknowledged operations whose effect is not there; `missing`, `torn`, `stale` and
-    `foreign` count the blocks and names that show it. `torn_in_flight` are blocks of operations
-    nobody had acknowledged: allowed. `rollback_ms` is set when rolled back: from the first
-    acknowledgement that is gone to the cut (to the last acknowledgement, if the client lived on).
-    """
-
-    verdict: Verdict
-    acknowledged: int
-    lost: int
-    missing: int
-    torn: int
-    stale: int
-    foreign: int
-    torn_in_flight: int
-    rollback_ms: float | None
-    reasons: tuple[str, ...]
 
 
 @dataclass(kw_only=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from torture.evidence.folder import Evidence, Step, ToolOutput
 from torture.verdict.unreadable import UnreadableError
-from torture.verdict.words import Verdict
+from torture.verdict.verdicts import Verdict
 from torture.verdict.zpool import (
     PoolStatus,
     parse_import,

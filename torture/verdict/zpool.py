@@ -100,6 +100,8 @@ def parse_status(output: ToolOutput) -> PoolStatus:
     """The pool's status from `zpool status -j`; raises `UnreadableError` when it cannot be told."""
     if exit_code_of(output) != 0:
         raise unreadable(output, "it failed")
+    if "-j" not in output.argv:
+        raise unreadable(output, "only what -j prints is read")
     try:
         (pool,) = json.loads(output.stdout)["pools"].values()
         devices = tuple(_devices(pool))

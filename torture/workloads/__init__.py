@@ -1,1 +1,31 @@
-"""What the client runs on its disk: one file a workload."""
+"""What the client runs on its disk: one file a workload. Pure; the trial gives it its machines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torture.axes.axis import Axis, Choice
+from torture.discovery import offered
+from torture.workloads.protocol import Workload
+
+CHOICES: tuple[Choice[Workload], ...] = offered(__name__, "CHOICE")
+
+AXIS = Axis(
+    field="workload",
+    noun="Workload",
+    title="load",
+    place=80,
+    default="ledger",
+    choices=tuple(sorted(CHOICES, key=lambda choice: choice.place)),
+)
+
+
+def with_those_beside(chosen: Workload) -> tuple[Workload, ...]:
+    """A workload and those that run in the same trial because it says so; each once."""
+    return tuple(dict.fromkeys(_reached_from(chosen)))
+
+
+def _reached_from(workload: Workload) -> Iterator[Workload]:
+    yield workload
+    for name in workload.beside:
+        yield AXIS.choice(name).value

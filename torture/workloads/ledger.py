@@ -1,258 +1,161 @@
-"""The ledger load: starts the guest's writer and keeps what it is acknowledged.
+"""The ledger load: every durable operation is announced, done and acknowledged, one at a time.
 
-The guest's half is `vmimages/client/load`. Its channel is a virtio-serial port; this end is a unix
-socket that the client's QEMU listens on.
+The guest's half is `vmimages/client/load`; what a crash may leave of it is `torture/verdict/oracle.py`.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
-import socket
-import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
-from torture.deadlines import wait_for
+from torture.axes.axis import Choice
+from torture.axes.sweeps import EVERY_SWEEP
 from torture.errors import DeadlineExceeded, HarnessError
-from torture.evidence import ledger
-from torture.filesystems import DEVICE, MOUNT_POINT
-from torture.lab.agent import Completed
-from torture.lab.domains import LEDGER_PORT
-from torture.lab.machine import Machine
-from torture.matrix.axes import Filesystem
-from torture.record.specs import TrialSpec
+from torture.evidence.folder import READBACK, READBACK_AFTER_REPAIR, Evidence
+from torture.evidence.ledger import PORT_NAME, Hello
+from torture.verdict.findings import Findings
+from torture.verdict.oracle import consult
+from torture.verdict.readback import parse_readback
+from torture.verdict.unreadable import UnreadableError
+from torture.workloads.protocol import Command, Guest, LedgerChannel, Place, Surroundings
 
-LOAD_DIRECTORY = f"{MOUNT_POINT}/load"
-"""A directory of its own: `lost+found` is not the load's."""
-
-_RECEIVE_BYTES = 65536
-_POLL_S = 0.2
-_CONNECT_DEADLINE_S = 10
 _HELLO_DEADLINE_S = 60
 _LOAD_LIFE_MS = 600_000
 """The host ends the load; this only bounds a load whose host is gone."""
 
-_GUEST_LOAD = ("python3", "-S", "-m", "load")
+_GUEST_LOAD = "python3 -S -m load"
 _GUEST_CODE = "/opt/torture"
-
-
-def job_of(spec: TrialSpec) -> dict[str, Any]:
-    """What the guest's load is told; the same dictionary writes and reads back."""
-    is_raw = spec.cell.filesystem is Filesystem.RAW
-    where = {"device": DEVICE} if is_raw else {"directory": LOAD_DIRECTORY}
-    return {
-        "trial": spec.seed,
-        "seed": spec.seed,
-        "mode": "raw" if is_raw else "files",
-        "writers": 3,
-        "files_per_writer": 4,
-        "blocks_per_file_max": 12,
-        "duration_ms": _LOAD_LIFE_MS,
-        "port": f"/dev/virtio-ports/{LEDGER_PORT}",
-        **where,
-    }
-
-
-def guest_command(verb: str, job: dict[str, Any]) -> tuple[str, ...]:
-    """The command that writes or reads back in the guest."""
-    words = " ".join(_GUEST_LOAD)
-    return ("sh", "-c", f'cd {_GUEST_CODE} && exec {words} {verb} "$1"', "load", json.dumps(job))
-
-
-class LedgerServer:
-    """Writes every event of the guest into the trial's ledger, and only then answers it.
-
-    `clock_ms` is the trial's clock. `mark` puts a line into the shelf's log first, if the shelf
-    still takes it: what was acknowledged before a cut is then told by numbers of one log. A thread of
-    its own listens from `start` until `close`.
-    """
-
-    def __init__(
-        self,
-        *,
-        client_socket: Path,
-        file: Path,
-        clock_ms: Callable[[], float],
-        mark: Callable[[bytes], bool] = lambda _line: True,
-    ) -> None:
-        self._socket_path = client_socket
-        self._file = file.open("ab")
-        self._clock_ms = clock_ms
-        self._mark = mark
-        self._socket: socket.socket | None = None
-        self._thread: threading.Thread | None = None
-        self._write_lock = threading.Lock()
-        self._changed = threading.Condition()
-        self._closing = False
-        self._owed: set[int] = set()
-        self.heard = 0
-        """Lines of the guest in the ledger."""
-        self.begun = 0
-        self.acknowledged = 0
-        """Durable operations acknowledged; a write without an fsync is none of them."""
-        self.failed = 0
-        self.ended = False
-        self.failure: str | None = None
-
-    def start(self) -> None:
-        """Connect and listen; raises `HarnessError` when the client's QEMU does not answer."""
-
-        def connection() -> socket.socket | None:
-            candidate = socket.socket(socket.AF_UNIX)
-            try:
-                candidate.connect(str(self._socket_path))
-            except OSError:
-                candidate.close()
-                return None
-            return candidate
-
-        self._socket = wait_for(
-            connection, what="ledger socket of the client", deadline_s=_CONNECT_DEADLINE_S
-        )
-        self._socket.settimeout(_POLL_S)
-        self._thread = threading.Thread(target=self._listen, name="ledger", daemon=True)
-        self._thread.start()
-
-    def mark_cut(self, t_ms: float) -> None:
-        """Note in the ledger's order that the NAS lost power."""
-        self._keep(ledger.cut_mark(t_ms))
-
-    def stop_load(self) -> None:
-        """Ask the guest's writers to finish what they are doing and end."""
-        if self._socket is not None:
-            try:
-                self._socket.sendall(ledger.STOP)
-            except OSError as error:
-                raise HarnessError(f"the load cannot be stopped: {error}") from error
-
-    def wait_until(self, reached: Callable[[], bool], *, deadline_s: float) -> bool:
-        """Wait for the ledger to reach a state; False when the deadline passed first.
-
-        Raises `HarnessError` when the ledger cannot be kept any more.
-        """
-        with self._changed:
-            self._changed.wait_for(lambda: reached() or self.failure is not None, deadline_s)
-            if self.failure is not None:
-                raise HarnessError(self.failure)
-            return reached()
-
-    def close(self) -> None:
-        """Read what is left in the socket (the client is gone), and end."""
-        self._closing = True
-        if self._thread is not None:
-            self._thread.join(timeout=10)
-        if self._socket is not None:
-            self._socket.close()
-        self._file.close()
-
-    def _listen(self) -> None:
-        assert self._socket is not None
-        rest = b""
-        try:
-            while True:
-                try:
-                    received = self._socket.recv(_RECEIVE_BYTES)
-                except TimeoutError:
-                    if self._closing:
-                        return
-                    continue
-                except ConnectionError:
-                    return
-                if not received:
-                    return
-                *lines, rest = (rest + received).split(b"\n")
-                for line in lines:
-                    self._take(line)
-        except (OSError, HarnessError) as error:
-            self._fail(f"the ledger could not be kept: {error}")
-
-    def _take(self, line: bytes) -> None:
-        now_ms = self._clock_ms()
-        stamped = ledger.stamp(line, now_ms)
-        self._mark(stamped)
-        self._keep(stamped)
-        self._count_line()
-        if (reply := ledger.reply_to(line)) is not None and self._socket is not None:
-            # a client that was cut off does not hear the answer any more
-            with contextlib.suppress(ConnectionError):
-                self._socket.sendall(reply)
-        try:
-            events = ledger.parse_line(stamped)
-        except ValueError:
-            return  # garbled: the verdict counts such lines
-        with self._changed:
-            for event in events:
-                self._count(event)
-            self._changed.notify_all()
-
-    def _count_line(self) -> None:
-        with self._changed:
-            self.heard += 1
-            self._changed.notify_all()
-
-    def _keep(self, line: bytes) -> None:
-        with self._write_lock:
-            self._file.write(line)
-            self._file.flush()
-
-    def _count(self, event: ledger.Event) -> None:
-        match event:
-            case ledger.Begin(seq=seq, kind=kind):
-                self.begun += 1
-                if kind.is_durable:
-                    self._owed.add(seq)
-            case ledger.Done(seq=seq):
-                self.acknowledged += seq in self._owed
-                self._owed.discard(seq)
-            case ledger.Hello():
-                pass
-            case ledger.Failed():
-                self.failed += 1
-            case ledger.End():
-                self.ended = True
-            case ledger.Cut():
-                pass
-
-    def _fail(self, why: str) -> None:
-        with self._changed:
-            self.failure = why
-            self._changed.notify_all()
 
 
 class LedgerLoad:
     """The load in one client, from its start to its end."""
 
-    def __init__(self, *, client: Machine, server: LedgerServer, job: dict[str, Any]) -> None:
-        self._client = client
-        self._keeper = server
-        self._argv = guest_command("write", job)
+    def __init__(self, *, guest: Guest, ledger: LedgerChannel, argv: Command) -> None:
+        self._guest = guest
+        self._ledger = ledger
+        self._argv = argv
         self._pid = 0
+
+    @property
+    def begun(self) -> int:
+        """Operations announced so far."""
+        return self._ledger.begun
+
+    @property
+    def acknowledged(self) -> int:
+        """Durable operations acknowledged so far."""
+        return self._ledger.acknowledged
+
+    @property
+    def is_over(self) -> bool:
+        """Whether every writer has ended or failed."""
+        return self._ledger.ended
 
     def start(self) -> None:
         """Start the writers and wait until the first operation was acknowledged."""
-        self._pid = self._client.agent.start(self._argv)
+        self._pid = self._guest.start(self._argv)
         end = time.monotonic() + _HELLO_DEADLINE_S
-        while not self._keeper.wait_until(lambda: self._keeper.acknowledged > 0, deadline_s=1):
-            self._raise_if_over("the load does not begin")
+        while not self._ledger.wait_until(lambda: self.acknowledged > 0, deadline_s=1):
+            self._raise_if_ended("the load does not begin")
             if time.monotonic() > end:
-                raise DeadlineExceeded(
-                    f"the load acknowledged nothing within {_HELLO_DEADLINE_S} s"
-                )
+                raise DeadlineExceeded(f"nothing was acknowledged within {_HELLO_DEADLINE_S} s")
 
     def raise_if_over(self) -> None:
         """Raise `HarnessError` when the load ended before anyone cut anything."""
-        if self._keeper.ended or self._keeper.failed:
-            self._raise_if_over("the load ended too early")
+        if self._ledger.ended or self._ledger.failed:
+            self._raise_if_ended("the load ended too early")
             raise HarnessError("a writer of the load failed before anything was cut")
 
-    def _raise_if_over(self, what: str) -> None:
-        if (said := self._client.agent.poll(self._pid, self._argv)) is not None:
-            raise HarnessError(f"{what}: {said.exit_code}: {said.stdout}{said.stderr}")
+    def _raise_if_ended(self, what: str) -> None:
+        if (done := self._guest.poll(self._pid, self._argv)) is not None:
+            raise HarnessError(f"{what}: {done.exit_code}: {done.stdout}{done.stderr}")
 
-    def finish(self, *, deadline_s: float) -> Completed:
+    def wait_until(self, reached: Callable[[], bool], *, deadline_s: float) -> bool:
+        """Wait for the ledger to reach a state; False when the deadline passed first."""
+        return self._ledger.wait_until(reached, deadline_s=deadline_s)
+
+    def finish(self, *, deadline_s: float) -> None:
         """Stop the writers; one that hangs in the kernel is left there at the deadline."""
-        self._keeper.stop_load()
-        return self._client.agent.finish(self._pid, self._argv, deadline_s=deadline_s)
+        self._ledger.stop_load()
+        self._guest.finish(self._pid, self._argv, deadline_s=deadline_s)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ledger:
+    """Three writers on files of a directory, or on one bare device."""
+
+    name: str = "ledger"
+    beside: tuple[str, ...] = ()
+    readback: str = READBACK
+    readback_after_repair: str = READBACK_AFTER_REPAIR
+
+    def job(self, *, seed: int, place: Place) -> dict[str, Any]:
+        """What the guest's load is told; the same dictionary writes and reads back."""
+        where = (
+            {"device": place.device}
+            if place.directory is None
+            else {"directory": f"{place.directory}/load"}
+        )
+        return {
+            "trial": seed,
+            "seed": seed,
+            "mode": "raw" if place.directory is None else "files",
+            "writers": 3,
+            "files_per_writer": 4,
+            "blocks_per_file_max": 12,
+            "duration_ms": _LOAD_LIFE_MS,
+            "port": f"/dev/virtio-ports/{PORT_NAME}",
+            **where,
+        }
+
+    def prepare(self, job: dict[str, Any]) -> str:
+        """A directory of its own: `lost+found` is not the load's."""
+        return f"mkdir {job['directory']}" if "directory" in job else ""
+
+    def start(self, job: dict[str, Any], surroundings: Surroundings) -> LedgerLoad:
+        """Start the writers and return once the first operation was acknowledged."""
+        load = LedgerLoad(
+            guest=surroundings.guest,
+            ledger=surroundings.open_ledger(),
+            argv=_guest_command("write", job),
+        )
+        load.start()
+        return load
+
+    def read_back(self, job: dict[str, Any]) -> Command:
+        """The command that reads every file, or the device, back."""
+        return _guest_command("read", job)
+
+    def judge(self, evidence: Evidence, *, after_repair: bool) -> Findings:
+        """The oracle's answer; raises `UnreadableError` when ledger or read-back are no evidence."""
+        what = "read-back after the repair" if after_repair else "read-back"
+        text = evidence.readbacks.get(self.readback_after_repair if after_repair else self.readback)
+        ledger = evidence.ledger
+        hello = next((event for event in ledger.events if isinstance(event, Hello)), None)
+        if hello is None:
+            raise UnreadableError("the ledger is empty: the load never began")
+        if ledger.garbled:
+            raise UnreadableError(f"{ledger.garbled} lines of the ledger are garbled")
+        if text is None:
+            raise UnreadableError(f"there is no {what}")
+        readback = parse_readback(text)
+        if (readback.trial, readback.mode) != (hello.trial, hello.mode):
+            raise UnreadableError(f"the {what} is of another trial than the ledger")
+        if ledger.acknowledged == 0:
+            raise UnreadableError("nothing was acknowledged, so nothing could be lost")
+        cut_ms = ledger.cut_ms
+        if cut_ms is None and isinstance(evidence.cut.get("t_ms"), int | float):
+            cut_ms = float(evidence.cut["t_ms"])
+        return consult(ledger, readback, cut_ms=cut_ms)
+
+
+def _guest_command(verb: str, job: dict[str, Any]) -> Command:
+    """The command that writes or reads back in the guest."""
+    script = f'cd {_GUEST_CODE} && exec {_GUEST_LOAD} {verb} "$1"'
+    return ("sh", "-c", script, "load", json.dumps(job))
+
+
+CHOICE = Choice(name="ledger", value=Ledger(), words="the ledger", joins=EVERY_SWEEP, place=0)

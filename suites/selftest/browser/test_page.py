@@ -13,9 +13,10 @@ import pytest
 
 from suites.selftest.browser.seen import Open
 from suites.selftest.unit.report_records import make_records
-from torture.matrix.cells import Matrix, cells_of
+from torture.axes.sweeps import Matrix
+from torture.matrix.cells import cells_of
 from torture.record.trials import TrialRecord
-from torture.verdict.words import Verdict
+from torture.verdict.verdicts import Verdict
 
 CELLS = sorted(one.name for one in cells_of(Matrix.DEFAULT))[:12]
 PHONE_PX = 375

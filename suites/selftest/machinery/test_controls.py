@@ -14,7 +14,7 @@ from torture.lab.lab import Boot, LabSettings
 from torture.lab.saved_states import warm_directory
 from torture.matrix.cells import Cell
 from torture.plan.draw import draw_trials
-from torture.verdict.words import Verdict
+from torture.verdict.verdicts import Verdict
 
 _SAFE = Cell.parse("iscsi-always-noslog-btrfs-nasonly")
 _UNSAFE = Cell.parse("iscsi-disabled-noslog-btrfs-nasonly")

@@ -15,7 +15,7 @@ from torture.campaign.run import Run
 from torture.deadlines import truth, wait_for
 from torture.host.scratch import Scratch
 from torture.record.trials import TRIALS_FILE, TrialRecord, read_records
-from torture.verdict.words import Verdict
+from torture.verdict.verdicts import Verdict
 
 _CELL = "iscsi-always-noslog-btrfs-bothdie"
 _DEADLINE_S = 120

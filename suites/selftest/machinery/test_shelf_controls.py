@@ -18,7 +18,7 @@ from torture.plan.draw import draw_trials
 from torture.record.specs import Fault, TrialSpec
 from torture.record.trials import TrialRecord
 from torture.replay.replay import replay
-from torture.verdict.words import Verdict
+from torture.verdict.verdicts import Verdict
 
 _PLAIN = Cell.parse("iscsi-always-noslog-btrfs-bothdie")
 _LYING = Cell.parse("iscsi-always-lying-btrfs-bothdie")

@@ -16,7 +16,7 @@ import pytest
 from torture.checkout import CHECKOUT
 from torture.images import IMAGES, find
 from torture.record.trials import TRIALS_FILE, read_records
-from torture.verdict.words import Verdict
+from torture.verdict.verdicts import Verdict
 
 _USER = "nobody"
 _DEADLINE_S = 300

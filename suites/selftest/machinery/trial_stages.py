@@ -11,6 +11,7 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+from torture.axes.sweeps import Matrix
 from torture.deadlines import truth, wait_for
 from torture.errors import HarnessError
 from torture.evidence.folder import PROOF
@@ -18,7 +19,7 @@ from torture.host.commands import run_host
 from torture.lab.domains import Disk
 from torture.lab.lab import Lab
 from torture.lab.machine import Machine
-from torture.matrix.cells import Matrix, cells_of
+from torture.matrix.cells import cells_of
 from torture.nas.pool import wait_for_path_script
 from torture.plan.survivors import everything
 from torture.record.specs import Fault, TrialSpec

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 import nbd
 import pytest
 
-from torture.matrix.axes import SlogClass
+from torture.axes.slog_class import SlogClass
 from torture.nas.devices import profile_of
 from torture.recording.disks import Profile, ShelfDisk
 from torture.recording.events import Kind, load_recording

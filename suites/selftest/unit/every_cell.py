@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from itertools import product
 
-from torture.matrix.axes import Disks, Fate, Filesystem, Layout, Slog, SlogClass, Sync, Transport
+from torture.axes.disks import Disks
+from torture.axes.fate import Fate
+from torture.axes.layout import Layout
+from torture.axes.slog_class import SlogClass
+from torture.axes.sync import Sync
+from torture.matrix.axes import Filesystem, Slog, Transport
 from torture.matrix.cells import Cell
 
 EVERY_CELL = tuple(

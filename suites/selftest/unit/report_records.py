@@ -8,12 +8,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from torture.matrix.axes import Fate, Slog, Sync
+from torture.axes.fate import Fate
+from torture.axes.sync import Sync
+from torture.matrix.axes import Slog
 from torture.matrix.cells import Cell
-from torture.matrix.guarantees import Guarantee, guarantee_of
+from torture.matrix.guarantees import guarantee_of
 from torture.record.specs import TrialSpec, draw_seed
 from torture.record.trials import TRIALS_FILE, TrialRecord
-from torture.verdict.words import Verdict
+from torture.verdict.guarantee import Guarantee
+from torture.verdict.verdicts import Verdict
 
 BEGUN = "2026-11-21T09:10:24+0000"
 

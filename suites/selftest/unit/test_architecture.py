@@ -111,7 +111,7 @@ def test_campaign_and_report_never_meet() -> None:
         ("matrix", "from torture.errors import HarnessError"),
         ("matrix", "import torture.record.trials"),
         ("stats", "from torture.record.trials import TrialRecord"),
-        ("record", "from torture.verdict.judge import judge"),
+        ("record", "from torture.scoring.judge import judge"),
         ("record", "from torture import lab"),
         ("record", "import subprocess"),
         ("verdict", "def late():\n    import libvirt"),

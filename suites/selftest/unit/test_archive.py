@@ -11,7 +11,7 @@ from torture.errors import HarnessError
 from torture.evidence.folder import RECORDINGS
 from torture.record.trials import TrialRecord
 from torture.trial.archive import archive_recordings, unpack_recordings
-from torture.verdict.words import Verdict
+from torture.verdict.verdicts import Verdict
 
 CORRUPTED = TrialRecord(
     trial="t", cell="c", axes={}, seed=1, verdict=Verdict.CORRUPTED, guarantee="loses", lost=3,

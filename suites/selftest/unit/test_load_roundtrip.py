@@ -23,7 +23,7 @@ from torture.checkout import CHECKOUT
 from torture.evidence import ledger
 from torture.verdict.oracle import Findings, consult
 from torture.verdict.readback import parse_readback
-from torture.verdict.words import Verdict
+from torture.verdict.verdicts import Verdict
 from vmimages.client.load import channel, read, write
 from vmimages.client.load.blocks import BLOCK_BYTES
 from vmimages.client.load.plan import busy_files

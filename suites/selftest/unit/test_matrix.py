@@ -10,10 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from suites.selftest.unit.every_cell import EVERY_CELL
-from torture.matrix.axes import Disks, Fate, Filesystem, Layout, Slog, SlogClass, Sync, Transport
-from torture.matrix.cells import AXES, DEFAULTS, Cell, Matrix, cells_of
-from torture.matrix.guarantees import ROLLBACK_MS_MAX, Guarantee, guarantee_of
-from torture.verdict.words import Verdict
+from torture.axes.disks import Disks
+from torture.axes.fate import Fate
+from torture.axes.layout import Layout
+from torture.axes.slog_class import SlogClass
+from torture.axes.sweeps import Matrix
+from torture.axes.sync import Sync
+from torture.matrix.axes import AXES, DEFAULTS, Filesystem, Slog, Transport
+from torture.matrix.cells import Cell, cells_of
+from torture.matrix.guarantees import guarantee_of
+from torture.verdict.guarantee import ROLLBACK_MS_MAX, Guarantee
+from torture.verdict.verdicts import Verdict
 
 EXAMPLE = "iscsi-standard-noslog-btrfs-nasonly"
 LONGEST = "iscsi-standard-mirror-optane-raidz1-lyingdisks-btrfs-nasonly"

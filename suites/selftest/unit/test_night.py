@@ -16,15 +16,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from suites.selftest.unit.every_cell import EVERY_CELL
+from torture.axes.sweeps import Matrix
 from torture.checkout import CHECKOUT
-from torture.matrix.cells import Cell, Matrix, cells_of
+from torture.matrix.cells import Cell, cells_of
 from torture.matrix.guarantees import guarantee_of
 from torture.matrix.shards import Shard
 from torture.night.plan import Plan, seed_of_night
 from torture.plan.draw import draw_trials
 from torture.record.specs import TrialSpec
 from torture.record.trials import TRIALS_FILE, TrialRecord, append_record
-from torture.verdict.words import Verdict
+from torture.verdict.verdicts import Verdict
 
 DEADLINE_S = 120
 CELLS = cells_of(Matrix.QUICK)

@@ -6,7 +6,8 @@ import pytest
 
 from fixtures.options import read_options
 from suites.selftest.unit.collecting import cells_in, collect
-from torture.matrix.cells import Matrix, cells_of
+from torture.axes.sweeps import Matrix
+from torture.matrix.cells import cells_of
 from torture.stats.sequential import Until
 
 IN_NO_MATRIX = "iscsi-always-mirror-optane-raidz1-lyingdisks-xfs-bothdie"

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from torture.evidence.ledger import Begin, Done, Event, Failed, Ledger, OperationKind
 from torture.verdict.oracle import consult
 from torture.verdict.readback import parse_readback
-from torture.verdict.words import Verdict
+from torture.verdict.verdicts import Verdict
 
 WRITERS, FILES, BLOCKS, SECTORS, BLOCK_BYTES = 2, 4, 3, 8, 4096
 SYNCED = (

@@ -11,7 +11,7 @@ from torture.evidence.ledger import Begin, Cut, Done, Event, Failed, Ledger, Ope
 from torture.verdict.oracle import Findings, consult
 from torture.verdict.readback import parse_readback
 from torture.verdict.unreadable import UnreadableError
-from torture.verdict.words import Verdict
+from torture.verdict.verdicts import Verdict
 
 BLOCK_BYTES = 4096
 GARBAGE: list[Any] = ["garbage"] * 8

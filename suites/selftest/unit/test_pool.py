@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from suites.selftest.unit.every_cell import EVERY_CELL
-from torture.matrix.axes import Slog, SlogClass
+from torture.axes.slog_class import SlogClass
+from torture.matrix.axes import Slog
 from torture.matrix.cells import Cell
 from torture.nas.devices import profile_of
 from torture.nas.pool import create_script, pool_disks, wait_for_disks_script

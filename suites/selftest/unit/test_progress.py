@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 import pytest
 from rich.console import Console
 
+from torture.axes.sweeps import Matrix
 from torture.campaign.campaign import WorkerState
 from torture.campaign.progress import Progress
-from torture.matrix.cells import Matrix, cells_of
+from torture.matrix.cells import cells_of
 from torture.matrix.guarantees import guarantee_of
 from torture.record.trials import TrialRecord
-from torture.verdict.words import Verdict
+from torture.verdict.verdicts import Verdict
 
 _CELL = cells_of(Matrix.QUICK)[0]
 

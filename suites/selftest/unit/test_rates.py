@@ -17,7 +17,7 @@ from torture.record.trials import TrialRecord
 from torture.report.figures.summary import summarise
 from torture.report.terminal.outcome_table import effort_line, outcome_table
 from torture.stats.rates import in_words, rate_of
-from torture.verdict.words import Verdict
+from torture.verdict.verdicts import Verdict
 
 SAFE = Cell.parse("iscsi-always-noslog-btrfs-nasonly")
 LOSES = Cell.parse("iscsi-disabled-noslog-btrfs-nasonly")

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torture.matrix.cells import AXES, Cell, Matrix, cells_of
+from torture.axes.sweeps import Matrix
+from torture.matrix.axes import AXES
+from torture.matrix.cells import Cell, cells_of
 from torture.report.figures.answer import Outcome, answer, outcome_of
 from torture.report.figures.heatmap import facets_of
 from torture.report.figures.pairs import compared, neighbours
@@ -21,7 +23,7 @@ from torture.report.figures.wording import (
 )
 from torture.report.reading.store import CellFigures, Spread
 from torture.stats.rates import rate_of
-from torture.verdict.words import Verdict
+from torture.verdict.verdicts import Verdict
 
 ALWAYS = "iscsi-always-noslog-btrfs-bothdie"
 STANDARD = "iscsi-standard-noslog-btrfs-nasonly"

@@ -18,15 +18,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from suites.selftest.unit.report_records import make_records, write_run
+from torture.axes.sweeps import Matrix
 from torture.errors import HarnessError
-from torture.matrix.cells import AXES, Matrix, cells_of
+from torture.matrix.axes import AXES
+from torture.matrix.cells import cells_of
 from torture.record.trials import TrialRecord
 from torture.report.exports import EXPORTS, ExportFormat
 from torture.report.exports.tables import CELL_COLUMNS, EXPORT_SCHEMA, TRIAL_COLUMNS
 from torture.report.reading.store import CellFigures, Store
 from torture.report.reading.text import escaped
 from torture.stats.rates import Rate, in_words
-from torture.verdict.words import Verdict
+from torture.verdict.verdicts import Verdict
 
 CELLS = cells_of(Matrix.DEFAULT)
 RECORDS = tuple(make_records(300, cells=CELLS, seed=8))

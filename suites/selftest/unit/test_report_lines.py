@@ -13,12 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from suites.selftest.unit.report_records import make_records, write_run
-from torture.matrix.cells import Matrix, cells_of
+from torture.axes.sweeps import Matrix
+from torture.matrix.cells import cells_of
 from torture.record.trials import SCHEMA, SCHEMAS_READ, TRIALS_FILE, TrialRecord
 from torture.report.reading import lines as lines_module
 from torture.report.reading.lines import UnreadableLineError, read_line
 from torture.report.reading.store import Store
-from torture.verdict.words import Verdict
+from torture.verdict.verdicts import Verdict
 
 QUICK = cells_of(Matrix.QUICK)
 SAFE = next(one for one in make_records(60, cells=QUICK, seed=1) if one.verdict is Verdict.INTACT)

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from suites.selftest.unit.report_records import make_records, write_run
+from torture.axes.sweeps import Matrix
 from torture.errors import HarnessError
-from torture.matrix.cells import Matrix, cells_of
+from torture.matrix.cells import cells_of
 from torture.record.trials import TRIALS_FILE, read_records
 from torture.report.reading.merged import write_merged
 from torture.report.reading.runs import find_run

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from suites.selftest.unit.report_records import make_records, write_run
-from torture.matrix.cells import Cell, Matrix, cells_of
+from torture.axes.sweeps import Matrix
+from torture.matrix.cells import Cell, cells_of
 from torture.record.trials import TRIALS_FILE, TrialRecord
 from torture.report.page.render import anchor, render_page
 from torture.report.reading.store import Store
-from torture.verdict.words import Verdict
+from torture.verdict.verdicts import Verdict
 
 SAFE = Cell.parse("iscsi-always-noslog-btrfs-bothdie")
 DISABLED = Cell.parse("iscsi-disabled-noslog-btrfs-bothdie")

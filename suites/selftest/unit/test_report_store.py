@@ -16,16 +16,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from suites.selftest.unit.report_records import make_records, write_run
+from torture.axes.sweeps import Matrix
 from torture.errors import HarnessError
-from torture.matrix.cells import Matrix, cells_of
-from torture.matrix.guarantees import ROLLBACK_MS_MAX, Guarantee
+from torture.matrix.cells import cells_of
 from torture.record.trials import TRIALS_FILE, TrialRecord
 from torture.report.figures.summary import summarise
 from torture.report.reading.runs import find_run, find_runs
 from torture.report.reading.store import Store
 from torture.stats.rates import rate_of
 from torture.stats.sequential import sequential_rate_of
-from torture.verdict.words import Verdict
+from torture.verdict.guarantee import ROLLBACK_MS_MAX, Guarantee
+from torture.verdict.verdicts import Verdict
 
 CELLS = cells_of(Matrix.DEFAULT)
 RECORDS = tuple(make_records(1000, cells=CELLS, seed=3))

@@ -12,7 +12,7 @@ from torture.evidence.ledger import cut_mark
 from torture.record.trials import TrialRecord
 from torture.report.page.timeline import timeline_of
 from torture.report.page.tool_words import words_of
-from torture.verdict.words import Verdict
+from torture.verdict.verdicts import Verdict
 
 
 def record(**fields: object) -> TrialRecord:

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from suites.selftest.unit.report_records import make_records, write_run
+from torture.axes.sweeps import Matrix
 from torture.checkout import CHECKOUT
-from torture.matrix.cells import Cell, Matrix, cells_of
+from torture.matrix.cells import Cell, cells_of
 from torture.record.trials import TRIALS_FILE
 
 QUICK = cells_of(Matrix.QUICK)

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from suites.selftest.unit.collecting import cells_in, collect
 from suites.selftest.unit.every_cell import EVERY_CELL
-from torture.matrix.axes import Fate
-from torture.matrix.cells import Cell, Matrix, cells_of
+from torture.axes.fate import Fate
+from torture.axes.sweeps import Matrix
+from torture.matrix.cells import Cell, cells_of
 from torture.matrix.shards import Shard
 from torture.plan.draw import draw_trials
 

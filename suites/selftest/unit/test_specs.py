@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from suites.selftest.unit.every_cell import EVERY_CELL
-from torture.matrix.cells import Cell, Matrix, cells_of
+from torture.axes.sweeps import Matrix
+from torture.matrix.cells import Cell, cells_of
 from torture.plan.draw import draw_trials
 from torture.record.specs import TrialSpec, draw_seed
 

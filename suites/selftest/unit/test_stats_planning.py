@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom, fisher_exact
 
+from torture.axes.sweeps import Matrix
 from torture.campaign.speed import Speed, measured_speed
 from torture.checkout import CHECKOUT
-from torture.matrix.cells import Matrix, cells_of
+from torture.matrix.cells import cells_of
 from torture.record.trials import TrialRecord, append_record
 from torture.stats.planning import (
     cuts_below,
@@ -27,7 +28,7 @@ from torture.stats.planning import (
 )
 from torture.stats.rates import printed_bounds, rate_of
 from torture.stats.sequential import Until
-from torture.verdict.words import Verdict
+from torture.verdict.verdicts import Verdict
 
 DEADLINE_S = 60
 CELL = cells_of(Matrix.QUICK)[0]

@@ -23,7 +23,7 @@ from torture.plan.draw import draw_trials
 from torture.record.specs import TrialSpec
 from torture.record.trials import TrialRecord, read_records
 from torture.stats.sequential import Answer, Until
-from torture.verdict.words import Verdict
+from torture.verdict.verdicts import Verdict
 
 ASKED = Cell.parse("iscsi-always-noslog-btrfs-nasonly")
 OTHER = Cell.parse("iscsi-disabled-noslog-btrfs-nasonly")

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from torture.axes.sweeps import Matrix
 from torture.errors import HarnessError
 from torture.evidence.folder import RECORDINGS
-from torture.matrix.cells import Cell, Matrix, cells_of
+from torture.matrix.cells import Cell, cells_of
 from torture.nas.pool import pool_disks
 from torture.nas.slog import gone_at_cut
 from torture.plan.survivors import LYING_MS, draw_crash_state, everything

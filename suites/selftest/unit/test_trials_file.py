@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from torture.record.trials import SCHEMA, TrialRecord, append_record, read_records
-from torture.verdict.words import Verdict
+from torture.verdict.verdicts import Verdict
 
 text = st.text(max_size=20)
 counts = st.integers(0, 10**9)

@@ -24,8 +24,8 @@ from suites.selftest.unit.good_evidence import (
 )
 from torture.evidence.folder import Evidence, Step
 from torture.evidence.ledger import Hello, Ledger
-from torture.verdict.judge import Judgement, judge
-from torture.verdict.words import Verdict
+from torture.scoring.judge import Judgement, judge
+from torture.verdict.verdicts import Verdict
 
 
 def subs(judgement: Judgement) -> tuple[Verdict | None, ...]:

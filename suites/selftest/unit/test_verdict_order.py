@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from torture.verdict.words import Verdict, worst
+from torture.verdict.verdicts import Verdict, worst
 
 ORDER = (
     Verdict.INTACT,

@@ -10,7 +10,7 @@ import pytest
 from suites.selftest.unit.good_evidence import SCRUB, evidence, tool
 from torture.evidence.folder import Evidence, Step
 from torture.verdict.pool_verdict import judge_pool
-from torture.verdict.words import Verdict
+from torture.verdict.verdicts import Verdict
 
 _SHORT = "zpool/status-short-of-a-leg"
 

@@ -18,8 +18,9 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from torture.axes.sweeps import Matrix
 from torture.checkout import CHECKOUT
-from torture.matrix.cells import Matrix, cells_of
+from torture.matrix.cells import cells_of
 from torture.night.command import night_parser
 from torture.night.plan import Plan
 

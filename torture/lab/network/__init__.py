@@ -10,7 +10,6 @@ from torture.lab.domains import TapInterface, UserModeInterface
 NAS_ADDRESS = "10.77.0.2"
 NAS_PREFIX_BITS = 24
 NAS_MAC = "52:54:00:77:00:02"
-ISCSI_PORT = 3260
 
 
 class Network(Protocol):

@@ -10,7 +10,8 @@ from __future__ import annotations
 from torture.host.commands import run_host
 from torture.host.network_kind import NetworkKind
 from torture.lab.domains import UserModeInterface
-from torture.lab.network import ISCSI_PORT, NAS_ADDRESS, NAS_MAC
+from torture.lab.network import NAS_ADDRESS, NAS_MAC
+from torture.transports import PORTS
 
 
 class UserModeNetwork:
@@ -25,6 +26,4 @@ class UserModeNetwork:
 
     def nas_interface(self) -> UserModeInterface:
         """The card behind the user-mode stack."""
-        return UserModeInterface(
-            mac=NAS_MAC, guest_address=NAS_ADDRESS, forwarded_ports=(ISCSI_PORT,)
-        )
+        return UserModeInterface(mac=NAS_MAC, guest_address=NAS_ADDRESS, forwarded_ports=PORTS)

@@ -12,7 +12,7 @@ from torture.report.exports.tables import EXPORT_SCHEMA
 from torture.report.reading.runs import RunInfo
 from torture.report.reading.store import CellFigures, Store
 from torture.stats.rates import CONFIDENCE, Rate
-from torture.verdict.words import Verdict
+from torture.verdict.verdicts import Verdict
 
 
 def export_json(store: Store, folder: Path) -> tuple[Path, ...]:

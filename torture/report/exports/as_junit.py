@@ -13,7 +13,7 @@ from torture.report.exports.tables import EXPORT_SCHEMA
 from torture.report.reading.store import CellFigures, Store
 from torture.report.reading.text import printable, shortened
 from torture.stats.rates import CONFIDENCE, Rate, in_words
-from torture.verdict.words import Verdict
+from torture.verdict.verdicts import Verdict
 
 _TRIALS_MAX = 10
 """That are named in a failure."""

@@ -10,7 +10,7 @@ from torture.report.figures.answer import answer
 from torture.report.reading.store import CellFigures, Store
 from torture.report.reading.text import escaped
 from torture.stats.rates import in_words
-from torture.verdict.words import Verdict
+from torture.verdict.verdicts import Verdict
 
 
 def export_markdown(store: Store, folder: Path) -> tuple[Path, ...]:

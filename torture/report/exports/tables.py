@@ -10,11 +10,11 @@ import duckdb
 
 from torture.errors import HarnessError
 from torture.files import whole_file
-from torture.matrix.cells import AXES
+from torture.matrix.axes import AXES
 from torture.report.reading.loading import fill
 from torture.report.reading.store import CellFigures, Store
 from torture.stats.rates import Rate
-from torture.verdict.words import Verdict
+from torture.verdict.verdicts import Verdict
 
 EXPORT_SCHEMA = 2
 """Of all exports: it grows when a field goes away or means something else, not when one is added."""

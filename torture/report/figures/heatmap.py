@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from torture.matrix.cells import AXES, DEFAULTS
+from torture.matrix.axes import AXES, DEFAULTS
 from torture.report.figures.wording import choice_in_words
 from torture.report.reading.store import CellFigures
 
@@ -76,5 +76,5 @@ def _heading(row: tuple[Place, ...]) -> str:
 
 def _place(axis: str, choice: str) -> Place:
     """Unknown choices come last, by name."""
-    known = [str(one) for one in AXES[axis]] if axis in AXES else []
+    known = list(AXES[axis].names) if axis in AXES else []
     return (known.index(choice) if choice in known else len(known), choice)

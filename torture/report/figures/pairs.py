@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from torture.matrix.cells import AXES, DEFAULTS
+from torture.matrix.axes import AXES, DEFAULTS
 from torture.report.reading.store import CellFigures
 from torture.stats.comparison import SIGNIFICANT, Comparison, compare, holm
 from torture.stats.rates import Rate
@@ -101,7 +101,7 @@ def neighbours(cells: Sequence[CellFigures]) -> list[Couple]:
 
 def _place(axis: str, choice: str) -> int:
     """Where a choice stands on its axis, so that every pair goes in the axis' direction."""
-    choices = [str(one) for one in AXES[axis]] if axis in AXES else []
+    choices = list(AXES[axis].names) if axis in AXES else []
     return choices.index(choice) if choice in choices else len(choices)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from torture.record.trials import TrialRecord
 from torture.stats.rates import Rate, rate_of
 from torture.stats.sequential import sequential_rate_of
-from torture.verdict.words import Verdict
+from torture.verdict.verdicts import Verdict
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

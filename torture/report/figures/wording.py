@@ -5,57 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from torture.matrix.axes import Disks, Fate, Filesystem, Layout, Slog, SlogClass, Sync, Transport
-from torture.matrix.cells import DEFAULTS
+from torture.matrix.axes import AXES, CHOICES, DEFAULTS
 from torture.stats.comparison import Comparison
 
-AXIS_TITLES = {
-    "transport": "transport",
-    "sync": "sync",
-    "slog": "SLOG",
-    "slog_class": "SLOG's speed",
-    "layout": "pool",
-    "disks": "data disks",
-    "filesystem": "filesystem",
-    "fate": "at the cut",
-}
+AXIS_TITLES = {field: axis.title for field, axis in AXES.items()}
 """Axis to its name, in the order in which people ask; other axes come after, by their own name."""
 
-_ALWAYS_SAID = ("sync", "slog", "fate")
+_ALWAYS_SAID = tuple(field for field, axis in AXES.items() if axis.is_the_question)
 """What the question is about is said even where it is the same for all."""
-
-_WORDS: dict[str, str] = {
-    Transport.ISCSI: "iSCSI",
-    Sync.STANDARD: "sync=standard",
-    Sync.ALWAYS: "sync=always",
-    Sync.DISABLED: "sync=disabled",
-    Slog.NONE: "no SLOG",
-    Slog.PLP: "SLOG power-loss-protected",
-    Slog.VOLATILE: "SLOG with volatile cache",
-    Slog.LYING: "SLOG lies about flushes",
-    Slog.MIRROR: "SLOG mirrored, one leg dies",
-    Slog.LOST: "SLOG dies in the cut",
-    SlogClass.HDD: "SLOG on a hard disk",
-    SlogClass.SATA_SSD: "SLOG on a SATA SSD",
-    SlogClass.SAS_SSD: "SLOG on a SAS SSD",
-    SlogClass.NVME: "SLOG on NVMe",
-    SlogClass.OPTANE: "SLOG on Optane",
-    SlogClass.NVDIMM: "SLOG on an NVDIMM",
-    Layout.SINGLE: "one data disk",
-    Layout.MIRRORED: "mirrored data disks",
-    Layout.RAIDZ1: "raidz1 of three disks",
-    Disks.PLP: "data disks power-loss-protected",
-    Disks.VOLATILE: "data disks with volatile cache",
-    Disks.LYING: "data disks lie about flushes",
-    Filesystem.RAW: "no filesystem",
-    Fate.BOTH_DIE: "the VM dies too",
-    Fate.NAS_ONLY: "the VM lives on",
-}
 
 
 def choice_in_words(choice: str) -> str:
     """E.g. `the VM lives on` for `nasonly`; a choice without words is said as it is."""
-    return _WORDS.get(choice, choice)
+    return CHOICES[choice].words if choice in CHOICES else choice
 
 
 def varying_axes(cells: Iterable[Mapping[str, str]]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ import vl_convert
 from torture.report.figures.answer import decisive, outcome_of
 from torture.report.figures.wording import duration_in_words
 from torture.report.reading.store import CellFigures, RollbackBin
-from torture.verdict.words import Verdict
+from torture.verdict.verdicts import Verdict
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -15,7 +15,7 @@ from typing import Any
 
 from torture.record.trials import SCHEMA, SCHEMAS_READ, TrialRecord
 from torture.report.reading.text import strict_json
-from torture.verdict.words import Verdict
+from torture.verdict.verdicts import Verdict
 
 LINE_BYTES_MAX = 16 * 1024**2
 """A longer line is skipped: it is no record, and memory is bounded by this."""

@@ -16,13 +16,15 @@ import duckdb
 import numpy
 
 from torture.errors import HarnessError
-from torture.matrix.cells import AXES, Cell
-from torture.matrix.guarantees import Guarantee, guarantee_of
+from torture.matrix.axes import AXES
+from torture.matrix.cells import Cell
+from torture.matrix.guarantees import guarantee_of
 from torture.record.trials import TrialRecord
 from torture.report.reading.lines import Line, Reading, UnreadableLineError, lines_of, read_line
 from torture.report.reading.remarks import Remark, Remarks
 from torture.report.reading.runs import RunInfo
-from torture.verdict.words import Verdict
+from torture.verdict.guarantee import Guarantee
+from torture.verdict.verdicts import Verdict
 
 _GUARANTEES = {str(one): one for one in Guarantee}
 

@@ -27,7 +27,7 @@ from torture.report.reading.remarks import Remarks, notes_on_runs
 from torture.report.reading.runs import RunInfo, find_runs
 from torture.stats.rates import Rate, rate_of
 from torture.stats.sequential import sequential_rate_of
-from torture.verdict.words import Verdict
+from torture.verdict.verdicts import Verdict
 
 _MEMORY = "400MB"
 """For duckdb; what does not fit goes to a temporary folder."""

@@ -15,7 +15,7 @@ from rich.table import Table
 from torture.record.trials import TrialRecord
 from torture.report.figures.summary import CellSummary, summarise
 from torture.stats.rates import in_words
-from torture.verdict.words import Verdict
+from torture.verdict.verdicts import Verdict
 
 _SHAPES = ((True, 80), (True, 38), (False, 22), (False, 16))
 """Whether guarantee and trials have columns and a row's rates one line; how wide a cell's name may be.

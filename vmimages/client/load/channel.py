@@ -2,7 +2,7 @@
 
 Each line that says `begin` or `done` is answered by the host with the sequence number on a line of
 its own, once the host has it; a writer goes on only then. So whatever a client did, the host knew
-that it might, and whatever a client was guaranteed, the host knows.
+that it might, and whatever a client was told, the host knows.
 """
 
 from __future__ import annotations

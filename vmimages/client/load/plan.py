@@ -19,7 +19,7 @@ CREATE = "create"
 UNLINK = "unlink"
 """The file's removal, fsync of the directory."""
 SCRIBBLE = "scribble"
-"""Random blocks in place and no fsync: guaranteed only by a later fsync of the same file."""
+"""Random blocks in place and no fsync: durable only by a later fsync of the same file."""
 
 KEEPSAKES_PER_WRITER = 400
 """How many keepsakes a writer makes at most, unless its job says otherwise."""

@@ -24,7 +24,7 @@ class Storage:
         self.step = ""
 
     def perform(self, operation: Operation, seq: int) -> None:
-        """Carry out an operation; returns once it is as durable as guaranteed; raises `OSError`."""
+        """Carry out an operation; returns once it is as durable as its kind says; raises `OSError`."""
         raise NotImplementedError
 
     def _write_blocks(self, descriptor: int, operation: Operation, seq: int, base: int) -> None:
@@ -64,7 +64,7 @@ class FileStorage(Storage):
         self._open_files: dict[int, int] = {}
 
     def perform(self, operation: Operation, seq: int) -> None:
-        """Carry out an operation; returns once it is as durable as guaranteed; raises `OSError`."""
+        """Carry out an operation; returns once it is as durable as its kind says; raises `OSError`."""
         name = file_name(operation.file)
         match operation.kind:
             case plan.CREATE:
@@ -108,7 +108,7 @@ class FileStorage(Storage):
         os.rename(old, new, src_dir_fd=self._directory, dst_dir_fd=self._directory)
 
     def _close(self, file: int) -> None:
-        # Errors of scribbles are dropped with the file: nobody was guaranteed those.
+        # Errors of scribbles are dropped with the file: nobody was told that those are done.
         descriptor = self._open_files.pop(file)
         self.step = "close"
         os.close(descriptor)
@@ -124,7 +124,7 @@ class RawStorage(Storage):
         self._synchronous = os.open(device, os.O_RDWR | os.O_DSYNC | os.O_CLOEXEC)
 
     def perform(self, operation: Operation, seq: int) -> None:
-        """Carry out an operation; returns once it is as durable as guaranteed; raises `OSError`."""
+        """Carry out an operation; returns once it is as durable as its kind says; raises `OSError`."""
         base = operation.file * self._region_bytes
         if operation.kind == plan.DSYNC:
             self._write_blocks(self._synchronous, operation, seq, base)

@@ -7,23 +7,24 @@ back has no filesystem).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from torture.evidence.folder import Evidence, Step
-from torture.evidence.ledger import Hello
-from torture.matrix.axes import Filesystem
+from torture.matrix.axes import FILESYSTEM, WORKLOAD
 from torture.matrix.cells import Cell
 from torture.verdict.filesystem_verdict import FilesystemFinding, judge_filesystem
+from torture.verdict.findings import Findings, together
 from torture.verdict.mount import read_kernel_log
-from torture.verdict.oracle import Findings, consult
 from torture.verdict.pool_verdict import judge_pool
-from torture.verdict.readback import parse_readback
 from torture.verdict.unreadable import UnreadableError
-from torture.verdict.words import Verdict, worst
+from torture.verdict.verdicts import Verdict, worst
+from torture.workloads import with_those_beside
+from torture.workloads.protocol import Workload
 
 _COMPLAINTS_MAX = 3
+Loads = Sequence[Workload]
 _Answer = TypeVar("_Answer")
 
 
@@ -33,7 +34,7 @@ class Judgement:
 
     The sub-verdicts are None where there was nothing to score (a raw disk has no filesystem).
     `lost` counts acknowledged operations; `missing`, `torn`, `stale`, `foreign` and
-    `torn_in_flight` are as in `torture.verdict.oracle.Findings`.
+    `torn_in_flight` are as in `torture.verdict.findings.Findings`.
     """
 
     verdict: Verdict
@@ -82,24 +83,27 @@ def _judge_disk(evidence: Evidence, so_far: Judgement) -> Judgement:
     reasons: list[str] = []
     filesystem: FilesystemFinding | None = None
     try:
-        kind = Cell.parse(str(evidence.spec.get("cell"))).filesystem
+        cell = Cell.parse(str(evidence.spec.get("cell")))
     except ValueError as error:
         return _inconclusive_after(so_far, [str(error)])
-    if kind is not Filesystem.RAW:
-        filesystem = _try(lambda: judge_filesystem(evidence, kind), reasons)
+    loads = with_those_beside(cell[WORKLOAD])
+    if cell[FILESYSTEM].has_files:
+        read_check = cell[FILESYSTEM].read_check
+        filesystem = _try(lambda: judge_filesystem(evidence, read_check), reasons)
         if filesystem is None:
-            return _inconclusive_after(_with_data(so_far, _peek(evidence)), reasons)
+            return _inconclusive_after(_with_data(so_far, _peek(evidence, loads)), reasons)
         so_far = replace(
             so_far,
             filesystem=filesystem.verdict,
             fsck=filesystem.summary,
             reasons=so_far.reasons + filesystem.reasons,
         )
-        unread = evidence.readback is None or so_far.acknowledged == 0
+        is_read = any(load.readback in evidence.readbacks for load in loads)
+        unread = not is_read or so_far.acknowledged == 0
         if filesystem.verdict is Verdict.UNREPAIRABLE and unread:
             so_far = replace(so_far, verdict=worst((so_far.verdict, filesystem.verdict)))
             return _with_all_lost(evidence, so_far)
-    data = _try(lambda: _judge_data(evidence, filesystem), reasons)
+    data = _try(lambda: _judge_data(evidence, loads, filesystem), reasons)
     if data is None:
         return _inconclusive_after(so_far, reasons)
     so_far = _with_data(so_far, data)
@@ -109,14 +113,14 @@ def _judge_disk(evidence: Evidence, so_far: Judgement) -> Judgement:
     return replace(so_far, verdict=overall, reasons=reasons_all)
 
 
-def _judge_data(evidence: Evidence, filesystem: FilesystemFinding | None) -> Findings:
+def _judge_data(evidence: Evidence, loads: Loads, filesystem: FilesystemFinding | None) -> Findings:
     """What became of what was acknowledged: after the repair if one worked, else as read before."""
     if filesystem is None or filesystem.verdict is not Verdict.REPAIRED or not filesystem.repaired:
-        return _consult(evidence, evidence.readback, "read-back")
-    after = _consult(evidence, evidence.readback_after_repair, "read-back after the repair")
+        return _judge_loads(evidence, loads, after_repair=False)
+    after = _judge_loads(evidence, loads, after_repair=True)
     if after.verdict is not Verdict.ROLLED_BACK:
         return after
-    before = _peek(evidence)
+    before = _peek(evidence, loads)
     if before is not None and before.verdict is Verdict.ROLLED_BACK and before.lost >= after.lost:
         return after
     # A state that had to be repaired is no past state: what is gone was lost, not rolled back.
@@ -126,31 +130,15 @@ def _judge_data(evidence: Evidence, filesystem: FilesystemFinding | None) -> Fin
     )
 
 
-def _consult(evidence: Evidence, text: str | None, what: str) -> Findings:
-    """The oracle's answer; raises `UnreadableError` when ledger or read-back are no evidence."""
-    ledger = evidence.ledger
-    hello = next((event for event in ledger.events if isinstance(event, Hello)), None)
-    if hello is None:
-        raise UnreadableError("the ledger is empty: the load never began")
-    if ledger.garbled:
-        raise UnreadableError(f"{ledger.garbled} lines of the ledger are garbled")
-    if text is None:
-        raise UnreadableError(f"there is no {what}")
-    readback = parse_readback(text)
-    if (readback.trial, readback.mode) != (hello.trial, hello.mode):
-        raise UnreadableError(f"the {what} is of another trial than the ledger")
-    if evidence.ledger.acknowledged == 0:
-        raise UnreadableError("nothing was acknowledged, so nothing could be lost")
-    cut_ms = ledger.cut_ms
-    if cut_ms is None and isinstance(evidence.cut.get("t_ms"), int | float):
-        cut_ms = float(evidence.cut["t_ms"])
-    return consult(ledger, readback, cut_ms=cut_ms)
+def _judge_loads(evidence: Evidence, loads: Loads, *, after_repair: bool) -> Findings:
+    """What became of all loads together; raises `UnreadableError` where one cannot tell."""
+    return together([load.judge(evidence, after_repair=after_repair) for load in loads])
 
 
-def _peek(evidence: Evidence) -> Findings | None:
+def _peek(evidence: Evidence, loads: Loads) -> Findings | None:
     """What the read-back before any repair shows, if it can be told."""
     try:
-        return _consult(evidence, evidence.readback, "read-back")
+        return _judge_loads(evidence, loads, after_repair=False)
     except UnreadableError:
         return None
 

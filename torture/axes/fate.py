@@ -1,0 +1,42 @@
+"""What happens to the client at the cut."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from torture.axes.axis import Axis, Choice
+from torture.axes.sweeps import EVERY_SWEEP, Sweep
+
+
+class Fate(StrEnum):
+    """What happens to the client at the cut."""
+
+    BOTH_DIE = "bothdie"
+    NAS_ONLY = "nasonly"
+    """The client lives on, waits, reconnects and goes on writing."""
+
+
+AXIS = Axis(
+    field="fate",
+    noun="Fate",
+    title="at the cut",
+    place=90,
+    is_the_question=True,
+    varies_last=True,
+    choices=(
+        Choice(
+            name=Fate.BOTH_DIE,
+            value=Fate.BOTH_DIE,
+            words="the VM dies too",
+            explained="the client loses power too",
+            joins=EVERY_SWEEP,
+        ),
+        Choice(
+            name=Fate.NAS_ONLY,
+            value=Fate.NAS_ONLY,
+            words="the VM lives on",
+            explained="it lives, reconnects and writes on",
+            joins=EVERY_SWEEP - {Sweep.LOG_SPEEDS},
+        ),
+    ),
+)

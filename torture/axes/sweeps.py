@@ -1,0 +1,43 @@
+"""Matrices: how much of the cells' space a run covers, as sweeps that choices join by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+
+class Sweep(StrEnum):
+    """A grid of cells: every combination of the choices that join it, on every axis.
+
+    A sweep that no choice of an axis joins is empty; a new choice joins none unless it says so.
+    """
+
+    QUESTION = "question"
+    """Every `sync` and fate, all else as most people have it."""
+    USUAL = "usual"
+    """Where most users are: without a log device and with a good one, two filesystems."""
+    LOG_DEVICES = "log devices"
+    """Every log device, where its loss shows: behind sync=always."""
+    LOG_DEVICES_AND_FILESYSTEMS = "log devices and filesystems"
+    LAYOUTS = "layouts"
+    DATA_DISKS = "data disks"
+    LOG_SPEEDS = "log speeds"
+    """Every class of log device; without a log device there is none."""
+
+
+EVERY_SWEEP = frozenset(Sweep)
+
+
+class Matrix(StrEnum):
+    """How much of the cells' space a run covers; each matrix begins with the one before."""
+
+    QUICK = "quick"
+    DEFAULT = "default"
+    FULL = "full"
+
+
+SWEEPS: Mapping[Matrix, tuple[Sweep, ...]] = {
+    Matrix.QUICK: (Sweep.QUESTION,),
+    Matrix.DEFAULT: (Sweep.QUESTION, Sweep.USUAL, Sweep.LOG_DEVICES),
+    Matrix.FULL: tuple(Sweep),
+}

@@ -1,0 +1,31 @@
+"""What a folder holds: each of its modules offers one thing, and being there is all it takes.
+
+So adding a transport, a filesystem, a schedule ... is one new file, and no list has to be edited.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from typing import Any
+
+NOT_OFFERS = frozenset({"protocol"})
+"""Modules that say what the others have to be."""
+
+
+def offered(package: str, name: str) -> tuple[Any, ...]:
+    """What each module of a package calls `name`, in the order of the modules' names.
+
+    Modules whose name begins with an underscore, and those of `NOT_OFFERS`, offer nothing. Raises
+    `ImportError` for another module without it: a misspelt offer must not go unnoticed.
+    """
+    found = []
+    folder = importlib.import_module(package)
+    for info in sorted(pkgutil.iter_modules(folder.__path__), key=lambda info: info.name):
+        if info.name.startswith("_") or info.name in NOT_OFFERS:
+            continue
+        module = importlib.import_module(f"{package}.{info.name}")
+        if not hasattr(module, name):
+            raise ImportError(f"{module.__name__} does not say {name}", name=module.__name__)
+        found.append(getattr(module, name))
+    return tuple(found)

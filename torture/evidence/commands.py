@@ -1,0 +1,17 @@
+"""A command that was run in a guest, as whoever ran it hears of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Completed:
+    """A command that was run in a guest. `exit_code` is None when its deadline passed first."""
+
+    vm: str
+    argv: tuple[str, ...]
+    exit_code: int | None
+    stdout: str
+    stderr: str
+    duration_ms: int

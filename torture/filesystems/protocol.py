@@ -1,0 +1,39 @@
+"""What a filesystem has to say: how it is made, mounted, checked and mended, and what its check says."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from torture.evidence.folder import ToolOutput
+from torture.verdict.fsck import FsckResult
+
+MOUNT_POINT = "/mnt"
+"""Where the client has it."""
+
+Command = tuple[str, ...]
+
+
+class Filesystem(Protocol):
+    """The commands of a filesystem, and how its checker is read.
+
+    `check` must leave the disk as it is. On a `Raw` disk there is nothing to mount.
+    """
+
+    @property
+    def has_files(self) -> bool:
+        """Whether there is anything to mount."""
+
+    def make(self, device: str) -> Command:
+        """Make an empty one."""
+
+    def mount(self, device: str, mount_point: str) -> Command:
+        """Mount it, replaying its journal."""
+
+    def check(self, device: str) -> Command:
+        """Look for damage in the unmounted filesystem, changing nothing."""
+
+    def repairs(self, device: str) -> tuple[Command, ...]:
+        """Mend what can be mended; a further command is for when the one before refused (exit 2)."""
+
+    def read_check(self, output: ToolOutput) -> FsckResult:
+        """What `check` or a repair said; raises `UnreadableError` when that cannot be told."""

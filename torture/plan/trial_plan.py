@@ -1,0 +1,44 @@
+"""Everything that a trial's seed decides on the host, before anything is started."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from torture.nas.pool import pool_disks
+from torture.nas.slog import gone_at_cut
+from torture.plan.cut_plan import CutPlan, draw_cut
+from torture.plan.survivors import draw_disk_states
+from torture.record.specs import TrialSpec
+from torture.recording.crash_state import DiskState
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrialPlan:
+    """When the power goes, what each disk keeps then, and which disks go with it."""
+
+    cut: CutPlan
+    survivors: Mapping[str, DiskState]
+    """By serial, of the disks that stay."""
+    gone: frozenset[str]
+    """Serials of the disks that are not there any more after the cut."""
+
+    def as_json(self) -> dict[str, Any]:
+        """As plain data, for `spec.json`."""
+        return {
+            "cut": self.cut.as_json(),
+            "survivors": {serial: state.as_json() for serial, state in self.survivors.items()},
+            "gone": sorted(self.gone),
+        }
+
+
+def draw_plan(spec: TrialSpec) -> TrialPlan:
+    """The plan of a trial: the same for the same cell, seed and length of load."""
+    gone = gone_at_cut(spec.cell, spec.seed)
+    disks = [disk for disk in pool_disks(spec.cell) if disk.serial not in gone]
+    return TrialPlan(
+        cut=draw_cut(seed=spec.seed, load_ms=spec.load_ms),
+        survivors=draw_disk_states(disks, seed=spec.seed),
+        gone=gone,
+    )

@@ -1,0 +1,15 @@
+"""No log device: the intent log lies on the data disks."""
+
+from __future__ import annotations
+
+from torture.axes.axis import Choice
+from torture.axes.sweeps import EVERY_SWEEP, Sweep
+from torture.slogs.protocol import SlogKind
+
+CHOICE = Choice(
+    name="noslog",
+    value=SlogKind(legs=()),
+    words="no SLOG",
+    joins=EVERY_SWEEP - {Sweep.LOG_DEVICES, Sweep.LOG_SPEEDS},
+    place=0,
+)

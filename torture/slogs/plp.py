@@ -1,0 +1,17 @@
+"""A log device with power-loss protection: keeps whatever it completed."""
+
+from __future__ import annotations
+
+from torture.axes.axis import Choice
+from torture.axes.sweeps import Sweep
+from torture.recording.disks import Persistence
+from torture.slogs.protocol import SlogKind
+
+CHOICE = Choice(
+    name="plp",
+    value=SlogKind(legs=(Persistence.PLP,)),
+    words="SLOG power-loss-protected",
+    explained="power-loss-protected",
+    joins=frozenset({Sweep.USUAL, Sweep.LOG_DEVICES_AND_FILESYSTEMS, Sweep.LOG_SPEEDS}),
+    place=1,
+)

@@ -1,0 +1,67 @@
+"""What a transport has to say: its whole chain, from the volume in the pool to the client's disk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+from xml.etree import ElementTree as ET
+
+from torture.axes.fate import Fate
+from torture.axes.sync import Sync
+from torture.verdict.guarantee import Guarantee
+
+
+class DiskSource(Protocol):
+    """Where the bytes of a disk of QEMU are."""
+
+    @property
+    def kind(self) -> str:
+        """The `type` of libvirt's disk element: `file` or `network`."""
+
+    def element(self) -> ET.Element:
+        """Its `source` element (libvirt.org/formatdomain.html, Hard drives)."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Attachment:
+    """What the client gets: a block device, or a directory in which files lie directly.
+
+    Either its QEMU opens `source`, or `attach_script` makes it appear in the guest. `device` is
+    where a block device appears there; without one, `attach_script` mounts the directory itself.
+    """
+
+    source: DiskSource | None = None
+    attach_script: str = ""
+    """Shell, run in the guest: return once the device, or what is mounted, is there."""
+    device: str | None = None
+    has_write_cache: bool = True
+    """Whether the client's device must say write-back: one that does not is never flushed."""
+
+
+class Transport(Protocol):
+    """How a volume leaves the NAS. Scripts are shell that has to succeed; they run in the NAS."""
+
+    ports: tuple[int, ...]
+    """TCP ports of the NAS that its clients reach."""
+
+    def make_volume_script(self, *, sync: Sync) -> str:
+        """Make the volume in the new pool, with this `sync` property."""
+
+    def wait_for_volume_script(self) -> str:
+        """Return once the volume of an imported pool can be published, fail in time."""
+
+    def publish_script(self) -> str:
+        """Offer the volume to clients."""
+
+    def wait_until_idle_script(self) -> str:
+        """Return once no client is left that could still write, fail in time."""
+
+    def cache_scripts(self) -> Mapping[str, str]:
+        """What proves its caches: a name for each, and a script that prints its mode."""
+
+    def attachment(self, *, nas_host: str) -> Attachment:
+        """What the client attaches, the NAS being at this address."""
+
+    def guarantee(self, *, sync: Sync, fate: Fate) -> Guarantee:
+        """What theory says it holds on disks and logs that honour flushes."""

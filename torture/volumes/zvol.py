@@ -1,0 +1,27 @@
+"""A zvol: a block device of the pool (zfsprops(7), zvol in zfs-create(8))."""
+
+from __future__ import annotations
+
+from torture.shell import wait_for_path, write_cache_of
+from torture.volumes import POOL
+
+ZVOL = f"{POOL}/vm"
+DEVICE = f"/dev/zvol/{ZVOL}"
+SIZE_MIB = 512
+
+
+def make_script(*, sync: str) -> str:
+    """Shell: make the zvol, sparse, wait for its device, and insist on its write cache."""
+    return "\n".join(
+        (
+            "set -eu",
+            f"zfs create -s -V {SIZE_MIB}M -o sync={sync} {ZVOL}",
+            wait_for_path(DEVICE),
+            f'test "$({write_cache_of(DEVICE)})" = "write back"',
+        )
+    )
+
+
+def wait_script() -> str:
+    """Shell: return once the device of an imported pool's zvol is there, fail after 20 s."""
+    return wait_for_path(DEVICE)

@@ -1,0 +1,122 @@
+"""What a workload has to say: start, what was acknowledged, stop, read back, judge.
+
+A workload knows no machine. It is given a guest to run commands in and, if it asks for it, the
+ledger: the channel over which what the client is told leaves it before the cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from torture.evidence.commands import Completed
+from torture.evidence.folder import Evidence
+from torture.verdict.findings import Findings
+
+Command = tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Place:
+    """Where a workload works in the client: in a directory, or on a bare device; one of the two."""
+
+    directory: str | None = None
+    device: str | None = None
+
+
+class Guest(Protocol):
+    """Commands in the client, as the guest agent runs them (`torture.lab.agent.Agent`)."""
+
+    def start(self, argv: Command) -> int:
+        """Start a command and return its process id there."""
+
+    def poll(self, pid: int, argv: Command) -> Completed | None:
+        """What a started command came to, None while it runs."""
+
+    def finish(self, pid: int, argv: Command, *, deadline_s: float) -> Completed:
+        """Wait for a started command; at its deadline it is killed."""
+
+
+class LedgerChannel(Protocol):
+    """What the host has heard (`torture.client.ledger_server.LedgerServer`)."""
+
+    begun: int
+    acknowledged: int
+    failed: int
+    ended: bool
+
+    def wait_until(self, reached: Callable[[], bool], *, deadline_s: float) -> bool:
+        """Wait for the ledger to reach a state; False when the deadline passed first."""
+
+    def stop_load(self) -> None:
+        """Ask the guest's writers to finish what they are doing and end."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Surroundings:
+    """What a trial gives a workload."""
+
+    guest: Guest
+    open_ledger: Callable[[], LedgerChannel]
+    """The client's ledger, kept by the host from the first call on."""
+
+
+class RunningLoad(Protocol):
+    """A workload at work in one client."""
+
+    @property
+    def begun(self) -> int:
+        """Operations begun so far, for a cut that aims at one."""
+
+    @property
+    def acknowledged(self) -> int:
+        """Durable operations that the client was told are done."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it ended by itself: nothing more will be acknowledged."""
+
+    def raise_if_over(self) -> None:
+        """Raise `HarnessError` when it ended, or a writer failed, before anyone cut anything."""
+
+    def wait_until(self, reached: Callable[[], bool], *, deadline_s: float) -> bool:
+        """Wait until something becomes true of this load; False when the deadline passed first."""
+
+    def finish(self, *, deadline_s: float) -> None:
+        """Have it end; what hangs in the client's kernel is left there at the deadline."""
+
+
+class Workload(Protocol):
+    """A load, and how what became of it is told."""
+
+    @property
+    def name(self) -> str:
+        """The choice's name."""
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """Names of the workloads that run in the same trial."""
+
+    @property
+    def readback(self) -> str:
+        """The document of the evidence that its read-back becomes."""
+
+    @property
+    def readback_after_repair(self) -> str:
+        """The same, after fsck's repair."""
+
+    def job(self, *, seed: int, place: Place) -> dict[str, Any]:
+        """What the guest is told: plain data, kept in `spec.json`."""
+
+    def prepare(self, job: dict[str, Any]) -> str:
+        """Shell, run in the client once its disk is ready: what must be durable before the load."""
+
+    def start(self, job: dict[str, Any], surroundings: Surroundings) -> RunningLoad:
+        """Start it and return once something was acknowledged; raises `HarnessError`."""
+
+    def read_back(self, job: dict[str, Any]) -> Command:
+        """The command that reads everything back in a guest and prints it as one document."""
+
+    def judge(self, evidence: Evidence, *, after_repair: bool) -> Findings:
+        """What became of what was acknowledged; raises `UnreadableError` where it cannot be told."""
