@@ -1,4 +1,4 @@
-"""Bounded waiting: every wait of the suite goes through here."""
+"""Bounded waiting for a fact that has to be asked for; other waits carry their own deadlines."""
 
 from __future__ import annotations
 

@@ -12,9 +12,10 @@ from torture.errors import HarnessError
 from torture.lab.domains import Disk, FileSource
 from torture.lab.lab import Lab
 from torture.lab.machine import Machine
-from torture.nas.pool import wait_for_disks_script, wait_for_path_script
+from torture.nas.pool import wait_for_disks_script
 from torture.recording.disks import ShelfDisk
 from torture.shelf.server import Shelf
+from torture.shell import wait_for_path
 
 _SHELF = ShelfDisk(serial="data0", size_mib=512)
 _RAW = ShelfDisk(serial="raw0", size_mib=512)
@@ -66,7 +67,7 @@ def _zvol(nas: Machine, side: str) -> str:
     script = (
         f"zpool create -f -o cachefile=none -O compression=off {side} /dev/{_TARGETS[side]} && "
         f"zfs create -s -V {_ZVOL_MIB}M -o sync=always {side}/vm && "
-        f"{wait_for_path_script(device)}"
+        f"{wait_for_path(device)}"
     )
     nas.must("sh", "-c", script, deadline_s=_DEADLINE_S)
     return device

@@ -25,14 +25,14 @@ AXIS = Axis(
     varies_last=True,
     choices=(
         Choice(
-            name=Fate.BOTH_DIE,
+            name=Fate.BOTH_DIE.value,
             value=Fate.BOTH_DIE,
             words="the VM dies too",
             explained="the client loses power too",
             joins=EVERY_SWEEP,
         ),
         Choice(
-            name=Fate.NAS_ONLY,
+            name=Fate.NAS_ONLY.value,
             value=Fate.NAS_ONLY,
             words="the VM lives on",
             explained="it lives, reconnects and writes on",

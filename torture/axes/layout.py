@@ -30,7 +30,7 @@ AXIS = Axis(
     default=Layout.SINGLE,
     choices=tuple(
         Choice(
-            name=layout,
+            name=layout.value,
             value=layout,
             words=words,
             explained=explained,

@@ -43,7 +43,7 @@ AXIS = Axis(
     pointless=_without_a_log_device,
     choices=tuple(
         Choice(
-            name=slog_class,
+            name=slog_class.value,
             value=slog_class,
             words=words,
             explained=explained,

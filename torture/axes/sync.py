@@ -30,7 +30,7 @@ AXIS = Axis(
     varies_last=True,
     choices=tuple(
         Choice(
-            name=sync,
+            name=sync.value,
             value=sync,
             words=f"sync={sync}",
             joins=EVERY_SWEEP if sync is Sync.ALWAYS else _UNLESS_ONLY_ALWAYS_TELLS,

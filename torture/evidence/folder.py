@@ -1,6 +1,7 @@
 """Evidence: everything a trial's folder holds, raw and complete, so that it can be judged again.
 
-- `spec.json`: the trial: cell, seed, load job, versions (a plain dictionary)
+- `spec.json`: the trial: cell, seed, the version of ZFS, what the seed decided (`plan`), what each load
+  was told (`loads`)
 - `cut.json`: the cut: `t_ms` and whatever else the trial knows about it
 - `proof.json`: what was asserted of the chain before the load: write caches, and where a flush arrived
 - `ledger.jsonl`: see `torture.evidence.ledger`

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from torture.errors import DeadlineExceeded, HarnessError
-from torture.evidence.commands import Completed
+from torture.evidence.completed import Completed
 
 _AGENT_ANSWER_S = 15
 """An agent that works answers in well under a second, even under emulation."""

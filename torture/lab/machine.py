@@ -12,7 +12,7 @@ from typing import Any
 
 from torture.deadlines import truth, wait_for
 from torture.errors import HarnessError
-from torture.evidence.commands import Completed
+from torture.evidence.completed import Completed
 from torture.lab.agent import Agent
 from torture.lab.domains import Disk, MachineSpec, disk_xml, domain_xml
 

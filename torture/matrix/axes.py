@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from torture import filesystems, slogs, transports, workloads
-from torture.axes import disks, fate, layout, slog_class, sync
+from torture.axes import data_disks, fate, layout, slog_class, sync
 from torture.axes.axis import Axis, Choice
 
 TRANSPORT = transports.AXIS
@@ -18,7 +18,7 @@ SYNC = sync.AXIS
 SLOG = slogs.AXIS
 SLOG_CLASS = slog_class.AXIS
 LAYOUT = layout.AXIS
-DISKS = disks.AXIS
+DISKS = data_disks.AXIS
 FILESYSTEM = filesystems.AXIS
 WORKLOAD = workloads.AXIS
 FATE = fate.AXIS

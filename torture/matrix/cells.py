@@ -95,7 +95,7 @@ class Cell:
                 chosen[field] = parts.pop(0)
                 left_out = []
             elif axis.default is not None:
-                left_out.append(axis)
+                left_out += [axis] if len(axis.choices) > 1 else []
             else:
                 _refuse(name, part, [*left_out, axis])
         if parts:

@@ -10,7 +10,7 @@ replays up to there.
 
 from __future__ import annotations
 
-from torture.axes.disks import Disks
+from torture.axes.data_disks import Disks
 from torture.axes.fate import Fate
 from torture.matrix.axes import DISKS, FATE, SLOG, SYNC, TRANSPORT
 from torture.matrix.cells import Cell

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from torture.axes.disks import Disks
+from torture.axes.data_disks import Disks
 from torture.axes.layout import Layout
 from torture.matrix.axes import DISKS, LAYOUT
 from torture.matrix.cells import Cell

@@ -10,13 +10,13 @@ from pathlib import Path
 from torture.errors import HarnessError
 from torture.night.plan import Plan
 from torture.record.trials import TRIALS_FILE, read_records
-from torture.report.build import Built, build_report
 from torture.report.exports import ExportFormat
 from torture.report.figures.versus import compare_runs
 from torture.report.reading.merged import write_merged
 from torture.report.reading.runs import find_runs
 from torture.report.reading.store import Store
 from torture.report.reading.text import escaped
+from torture.report.write import Built, build_report
 
 RUN = "run"
 """The merged run's folder, beside the page."""

@@ -14,8 +14,8 @@ from typing import TypeVar
 from torture.evidence.folder import Evidence, Step
 from torture.matrix.axes import FILESYSTEM, WORKLOAD
 from torture.matrix.cells import Cell
+from torture.verdict.data_findings import Findings, together
 from torture.verdict.filesystem_verdict import FilesystemFinding, judge_filesystem
-from torture.verdict.findings import Findings, together
 from torture.verdict.mount import read_kernel_log
 from torture.verdict.pool_verdict import judge_pool
 from torture.verdict.unreadable import UnreadableError
@@ -34,7 +34,7 @@ class Judgement:
 
     The sub-verdicts are None where there was nothing to score (a raw disk has no filesystem).
     `lost` counts acknowledged operations; `missing`, `torn`, `stale`, `foreign` and
-    `torn_in_flight` are as in `torture.verdict.findings.Findings`.
+    `torn_in_flight` are as in `torture.verdict.data_findings.Findings`.
     """
 
     verdict: Verdict

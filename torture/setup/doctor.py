@@ -277,13 +277,6 @@ def image(name: str, *, of: str, look: Callable[[str], GuestImage | None] = find
     return ok(name, f"{built.key}: {versions}")
 
 
-def gobonniego(name: str, *, binary: str = "gobonniego") -> Finding:
-    """A load that some like."""
-    if (path := shutil.which(binary)) is not None:
-        return ok(name, path)
-    return note(name, "not on PATH; optional, the default matrix does not use it")
-
-
 PROBES: Mapping[str, Probe] = {
     "Python": python,
     "system packages": packages,
@@ -302,7 +295,6 @@ PROBES: Mapping[str, Probe] = {
     "results": results,
     "image cache": image_cache,
     **{f"image {name}": partial(image, of=name) for name in IMAGES},
-    "gobonniego": gobonniego,
 }
 
 

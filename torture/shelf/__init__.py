@@ -1,5 +1,5 @@
 """The disk shelf: the one process that serves all the NAS's disks and freezes them at one instant.
 
-Today's shelf models disks with power-loss protection: what was completed at the freeze survives,
-what was in flight does not. It is nbdkit's own `file` plugin under its `log` filter.
+It is nbdkit with a plugin of ours (`native/`, whose README.md is the contract). Every request and
+its completion gets a number, and a disk keeps at the cut what its persistence allows.
 """

@@ -12,7 +12,7 @@ from typing import Any
 
 from torture.client.ledger_server import LedgerServer
 from torture.errors import HarnessError
-from torture.evidence.commands import Completed
+from torture.evidence.completed import Completed
 from torture.evidence.folder import LEDGER, Step, ToolOutput, append_tool
 from torture.filesystems.protocol import MOUNT_POINT, Filesystem
 from torture.lab.domains import Disk

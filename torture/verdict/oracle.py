@@ -21,7 +21,7 @@ from torture.verdict.contents import (
     examine_region,
     examine_temporary,
 )
-from torture.verdict.findings import Findings
+from torture.verdict.data_findings import Findings
 from torture.verdict.history import History, Incarnation, Name, acknowledgements_of, build_history
 from torture.verdict.moments import Tally, Window, union
 from torture.verdict.readback import SECTORS, FileSeen, Readback

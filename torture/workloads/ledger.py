@@ -16,7 +16,7 @@ from torture.axes.sweeps import EVERY_SWEEP
 from torture.errors import DeadlineExceeded, HarnessError
 from torture.evidence.folder import READBACK, READBACK_AFTER_REPAIR, Evidence
 from torture.evidence.ledger import PORT_NAME, Hello
-from torture.verdict.findings import Findings
+from torture.verdict.data_findings import Findings
 from torture.verdict.oracle import consult
 from torture.verdict.readback import parse_readback
 from torture.verdict.unreadable import UnreadableError

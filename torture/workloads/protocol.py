@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from torture.evidence.commands import Completed
+from torture.evidence.completed import Completed
 from torture.evidence.folder import Evidence
-from torture.verdict.findings import Findings
+from torture.verdict.data_findings import Findings
 
 Command = tuple[str, ...]
 

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, BrowserContext, sync_playwright
 
 from suites.selftest.browser.seen import Open, Seen
 from torture.record.trials import TRIALS_FILE, TrialRecord, append_record
-from torture.report.build import build_report
+from torture.report.write import build_report
 
 _QUIET = ("--disable-background-networking", "--disable-component-update", "--disable-sync",
           "--no-first-run", "--disable-gpu", "--disable-quic", "--disable-dev-shm-usage")  # fmt: skip

@@ -20,14 +20,14 @@ from torture.lab.domains import Disk
 from torture.lab.lab import Lab
 from torture.lab.machine import Machine
 from torture.matrix.cells import cells_of
-from torture.nas.pool import wait_for_path_script
-from torture.plan.survivors import everything
 from torture.record.specs import Fault, TrialSpec
+from torture.recording.accounting import everything
 from torture.recording.crash_state import DiskState, Policy, write_crash_state
 from torture.recording.disks import ShelfDisk
 from torture.recording.events import Kind, load_recording
 from torture.recording.model import tally
 from torture.shelf.server import Shelf
+from torture.shell import wait_for_path
 from torture.trial import recovery
 from torture.trial.context import TrialContext
 from torture.trial.proof import prove
@@ -77,7 +77,7 @@ def _nas_with_a_disk(
         stack.callback(shelf.stop)
         nas = lab.start_nas(console_log=console_log, disks=(disk,))
         stack.callback(nas.kill)
-        nas.must("sh", "-c", wait_for_path_script(_DEVICE), deadline_s=30)
+        nas.must("sh", "-c", wait_for_path(_DEVICE), deadline_s=30)
         yield nas, shelf
 
 
@@ -165,8 +165,8 @@ def hanging_import(lab: Lab, scratch: Path) -> dict[str, Any]:
     write_crash_state(view, everything(context.shelf.recording, cut=0, disks=context.disks))
     start_nas = context.start_nas
 
-    def start_with_slow_zpool(life: int, disks_on_shelf: tuple[ShelfDisk, ...]) -> Machine:
-        nas = start_nas(life, disks_on_shelf)
+    def start_with_slow_zpool(boot: int, disks_on_shelf: tuple[ShelfDisk, ...]) -> Machine:
+        nas = start_nas(boot, disks_on_shelf)
         nas.must("sh", "-c", f"printf '{_SLOW_ZPOOL}' > /zpool && chmod +x /zpool", deadline_s=10)
         nas.must("mount", "--bind", "/zpool", "/usr/sbin/zpool", deadline_s=10)
         return nas

@@ -9,6 +9,7 @@ import pytest
 
 from torture.images import assemble, bases, mirrors, recipes
 from torture.images.cache import Cache
+from torture.zfs import versions
 
 INDEX_TARGETS = """\
 Debian|http://mirror.invalid/debian/|bookworm|main
@@ -41,6 +42,15 @@ files = ["one/files"]
 """
 
 
+KERNEL_RECIPE = """\
+suite = "trixie"
+components = ["main"]
+packages = ["linux"]
+[zfs]
+has_json_status = true
+"""
+
+
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Recipes of an image `one` and of the kernel, in a folder of the test's own."""
@@ -48,13 +58,14 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, content in {
         "one/recipe.toml": RECIPE,
         "one/files/etc/hostname": "one\n",
-        "kernel/recipe.toml": 'suite = "trixie"\ncomponents = ["main"]\npackages = ["linux"]\n',
+        "zfs/2.3.9.toml": KERNEL_RECIPE,
         "boot/init": "#!/bin/sh\n",
     }.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(content)
     for module in (recipes, assemble):
         monkeypatch.setattr(module, "RECIPES", folder)
+    monkeypatch.setattr(versions, "FOLDER", folder / "zfs")
     return folder
 
 

@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from torture.evidence.folder import Evidence, Step, ToolOutput
+from torture.evidence.folder import READBACK, READBACK_AFTER_REPAIR, Evidence, Step, ToolOutput
 from torture.evidence.ledger import Begin, Cut, Done, Event, Hello, Ledger, OperationKind
 
 RECORDED = Path(__file__).resolve().parents[1] / "recorded"
@@ -88,10 +88,16 @@ def evidence(
             *(replaced.get(output.step, output) for output in good),
             *(output for output in tools if output.step not in steps),
         ),
-        readback=found,
-        readback_after_repair=None,
+        readbacks={} if found is None else {READBACK: found},
     )
     return replace(made, **changes)
+
+
+def read(made: Evidence, found: str | None, *, after_repair: bool = False) -> Evidence:
+    """The same evidence with another read-back; None: it was never read."""
+    name = READBACK_AFTER_REPAIR if after_repair else READBACK
+    others = {other: text for other, text in made.readbacks.items() if other != name}
+    return replace(made, readbacks=others | ({} if found is None else {name: found}))
 
 
 def without(made: Evidence, *steps: Step) -> Evidence:

@@ -10,7 +10,7 @@ from typing import Any
 
 from torture.axes.fate import Fate
 from torture.axes.sync import Sync
-from torture.matrix.axes import Slog
+from torture.matrix.axes import FATE, SLOG, SYNC
 from torture.matrix.cells import Cell
 from torture.matrix.guarantees import guarantee_of
 from torture.record.specs import TrialSpec, draw_seed
@@ -134,17 +134,15 @@ def _record(spec: TrialSpec, draw: random.Random) -> TrialRecord:
 
 def _per_s(cell: Cell) -> float:
     """Durable operations a second: what a setting costs."""
-    speed = {Sync.DISABLED: 32.0, Sync.STANDARD: 24.0, Sync.ALWAYS: 17.0}[cell.sync]
-    return (
-        speed * (0.7 if cell.slog is Slog.NONE else 1) * (1 if cell.fate is Fate.NAS_ONLY else 0.9)
-    )
+    speed = {Sync.DISABLED: 32.0, Sync.STANDARD: 24.0, Sync.ALWAYS: 17.0}[cell[SYNC]]
+    return speed * (0.7 if not cell[SLOG].legs else 1) * (1 if cell[FATE] is Fate.NAS_ONLY else 0.9)
 
 
 def _cut(
     spec: TrialSpec, draw: random.Random, *, load_ms: int, acknowledged: int
 ) -> dict[str, Any]:
     events = draw.randint(1500, 4000)
-    names = ["data0"] if spec.cell.slog is Slog.NONE else ["data0", "slog0"]
+    names = ["data0"] if not spec.cell[SLOG].legs else ["data0", "slog0"]
     disks = {}
     for name in names:
         disks[name] = {
@@ -170,7 +168,7 @@ def _cut(
         "log_seq": events,
         "log_ms": round(t_ms - 9, 3),
         "marks": acknowledged * 3,
-        "acknowledged": acknowledged if spec.cell.fate is Fate.BOTH_DIE else acknowledged // 2,
+        "acknowledged": acknowledged if spec.cell[FATE] is Fate.BOTH_DIE else acknowledged // 2,
         "view": {
             "schema": 1,
             "recording": "life-1",

@@ -231,12 +231,6 @@ def test_every_image_is_looked_at() -> None:
     assert {f"image {name}" for name in IMAGES} <= doctor.PROBES.keys()
 
 
-def test_a_binary_that_is_optional_is_a_note(tmp_path: Path) -> None:
-    check(doctor.gobonniego(NAME, binary=str(tmp_path / "absent")), State.NOTE, "optional")
-    there = executable(tmp_path / "gobonniego", "exit 0")
-    check(doctor.gobonniego(NAME, binary=there), State.OK, there)
-
-
 def test_a_probe_that_raises_is_a_lack_and_the_others_go_on(tmp_path: Path) -> None:
     def hangs(name: str) -> Finding:
         raise subprocess.TimeoutExpired("qemu", 10)

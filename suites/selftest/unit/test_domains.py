@@ -8,12 +8,11 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from torture.evidence.ledger import PORT_NAME
 from torture.host.accelerator import Accelerator
 from torture.lab.domains import (
-    LEDGER_PORT,
     Disk,
     FileSource,
-    IscsiSource,
     MachineSpec,
     NbdSource,
     TapInterface,
@@ -21,6 +20,7 @@ from torture.lab.domains import (
     disk_xml,
     domain_xml,
 )
+from torture.transports.iscsi import IscsiSource
 
 QEMU = "{http://libvirt.org/schemas/domain/qemu/1.0}"
 NBD = Disk(
@@ -155,7 +155,7 @@ def test_a_client_has_a_ledger_and_a_nas_has_none() -> None:
 
     with_ledger = replace(SPEC, ledger_socket=Path("/t/ledger.sock"))
     assert channels(SPEC) == ["org.qemu.guest_agent.0"]
-    assert channels(with_ledger) == ["org.qemu.guest_agent.0", LEDGER_PORT]
+    assert channels(with_ledger) == ["org.qemu.guest_agent.0", PORT_NAME]
     ledger = parsed(with_ledger).findall("devices/channel")[1]
     assert one(ledger, "source").attrib == {"mode": "bind", "path": "/t/ledger.sock"}
 

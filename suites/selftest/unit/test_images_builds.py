@@ -119,7 +119,12 @@ class TestCache:
 
 class TestBase:
     RECIPE = Recipe(
-        name="one", suite="trixie", components=("main",), packages=("udev",), stage=None
+        name="one",
+        suite="trixie",
+        components=("main",),
+        packages=("udev",),
+        stage=None,
+        path=Path("one/recipe.toml"),
     )
 
     def build(self, tmp_path: Path, *, stop: Event | None = None) -> list[str]:

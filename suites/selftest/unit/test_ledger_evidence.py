@@ -54,7 +54,7 @@ def test_what_was_stored_is_read_back(folder: Path) -> None:
     assert evidence.cut == {"t_ms": 5.0}
     assert evidence.ledger.cut_ms == 5.0
     assert evidence.tools == outputs
-    assert (evidence.readback, evidence.readback_after_repair) == ("verbatim {", None)
+    assert evidence.readbacks == {READBACK: "verbatim {"}
     assert evidence.output(Step.POOL_IMPORT) == outputs[2]
     assert evidence.output(Step.FS_REPAIR) is None
     assert not list(folder.glob("*.partial"))
@@ -69,7 +69,7 @@ def test_whatever_is_missing_or_garbled_is_left_empty(folder: Path) -> None:
     evidence = load_evidence(folder)
     assert evidence.cut == {}
     assert evidence.ledger.events == ()
-    assert evidence.readback == "caf\\xff"
+    assert evidence.readbacks[READBACK] == "caf\\xff"
     assert len(evidence.tools) == 1
     assert evidence.garbled_tools == 3
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from torture.client.ledger_server import LedgerServer
 from torture.evidence.ledger import STOP, Begin, Cut, Done, End, Hello, parse_ledger, reply_to
-from torture.workloads.ledger import LedgerServer
 from vmimages.client.load import write
 
 _DEADLINE_S = 20

@@ -21,7 +21,8 @@ import pytest
 
 from torture.checkout import CHECKOUT
 from torture.evidence import ledger
-from torture.verdict.oracle import Findings, consult
+from torture.verdict.data_findings import Findings
+from torture.verdict.oracle import consult
 from torture.verdict.readback import parse_readback
 from torture.verdict.verdicts import Verdict
 from vmimages.client.load import channel, read, write

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from torture.evidence.ledger import Begin, Cut, Done, Event, Failed, Ledger, OperationKind
-from torture.verdict.oracle import Findings, consult
+from torture.verdict.data_findings import Findings
+from torture.verdict.oracle import consult
 from torture.verdict.readback import parse_readback
 from torture.verdict.unreadable import UnreadableError
 from torture.verdict.verdicts import Verdict

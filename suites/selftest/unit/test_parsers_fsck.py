@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from torture.evidence.folder import ToolOutput
-from torture.verdict.btrfs import parse_btrfs_check
-from torture.verdict.e2fsck import parse_e2fsck
+from torture.filesystems.btrfs import parse_btrfs_check
+from torture.filesystems.ext4 import parse_e2fsck
+from torture.filesystems.xfs import parse_xfs_repair
 from torture.verdict.fsck import FsckResult
 from torture.verdict.unreadable import UnreadableError
-from torture.verdict.xfs import parse_xfs_repair
 
 RECORDED = Path(__file__).resolve().parents[1] / "recorded"
 PARSERS: dict[str, Callable[[ToolOutput], FsckResult]] = {

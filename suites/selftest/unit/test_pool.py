@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from suites.selftest.unit.every_cell import EVERY_CELL
 from torture.axes.slog_class import SlogClass
-from torture.matrix.axes import Slog
+from torture.matrix.axes import SLOG, SLOG_CLASS, SYNC, TRANSPORT
 from torture.matrix.cells import Cell
 from torture.nas.devices import profile_of
 from torture.nas.pool import create_script, pool_disks, wait_for_disks_script
@@ -55,7 +55,8 @@ def test_every_disk_is_in_the_pool_once_and_data_disks_come_first(cell: Cell) ->
     assert serials == sorted(serials)
     words = create_script(cell).split()
     assert all(words.count(f"/dev/disk/by-id/virtio-{serial}") == 1 for serial in serials)
-    assert f"-o sync={cell.sync} " in create_script(cell)
+    volume = cell[TRANSPORT].make_volume_script(sync=cell[SYNC])
+    assert f"-o sync={cell[SYNC]} " in volume
 
 
 @pytest.mark.parametrize(
@@ -84,15 +85,15 @@ def test_a_disk_keeps_what_its_cell_says(middle: str, kept: dict[str, Persistenc
 def test_log_devices_are_as_slow_as_their_class_and_data_disks_are_not_slowed(cell: Cell) -> None:
     for disk in pool_disks(cell):
         is_log = disk.serial.startswith("slog")
-        assert disk.profile == (profile_of(cell.slog_class) if is_log else Profile())
+        assert disk.profile == (profile_of(cell[SLOG_CLASS]) if is_log else Profile())
 
 
 @given(cells, st.integers(0, 2**64 - 1))
 def test_only_a_lost_slog_or_a_leg_of_a_mirror_is_gone(cell: Cell, seed: int) -> None:
     gone = gone_at_cut(cell, seed)
     assert gone == gone_at_cut(cell, seed)
-    assert len(gone) == (cell.slog in {Slog.LOST, Slog.MIRROR})
-    assert gone <= {disk.serial for disk in slog_layout(cell.slog, cell.slog_class).disks}
+    assert len(gone) == (cell.axes["slog"] in {"lost", "mirror"}) == cell[SLOG].gone_at_cut
+    assert gone <= {disk.serial for disk in slog_layout(cell).disks}
 
 
 def test_either_leg_of_a_mirror_may_be_the_one_that_goes() -> None:
@@ -152,5 +153,15 @@ def test_only_the_disks_that_are_left_are_waited_for() -> None:
 
 @given(cells)
 def test_the_scripts_are_shell(cell: Cell) -> None:
-    script = f"{wait_for_disks_script(pool_disks(cell))}\n{create_script(cell)}"
+    transport = cell[TRANSPORT]
+    scripts = (
+        wait_for_disks_script(pool_disks(cell)),
+        create_script(cell),
+        transport.make_volume_script(sync=cell[SYNC]),
+        transport.wait_for_volume_script(),
+        transport.publish_script(),
+        transport.wait_until_idle_script(),
+        *transport.cache_scripts().values(),
+    )
+    script = "\n".join(scripts)
     subprocess.run(["sh", "-n"], input=script.encode(), check=True)

@@ -123,16 +123,16 @@ def test_what_is_the_same_is_said_once() -> None:
     assert cell_in_words(axes[0], varying) == "sync=always, no SLOG, the VM dies too"
     assert (
         common_in_words(axes, varying)
-        == "iSCSI, one data disk, data disks with volatile cache, btrfs"
+        == "iSCSI, one data disk, data disks with volatile cache, btrfs, the ledger"
     )
 
 
 def test_every_choice_but_plain_names_has_words() -> None:
     plain = {"btrfs", "ext4", "xfs"}
     unsaid = {
-        str(choice)
+        choice
         for axis in AXES.values()
-        for choice in axis
+        for choice in axis.names
         if choice_in_words(choice) == choice
     }
     assert unsaid <= plain

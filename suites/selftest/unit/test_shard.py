@@ -12,6 +12,7 @@ from suites.selftest.unit.collecting import cells_in, collect
 from suites.selftest.unit.every_cell import EVERY_CELL
 from torture.axes.fate import Fate
 from torture.axes.sweeps import Matrix
+from torture.matrix.axes import FATE
 from torture.matrix.cells import Cell, cells_of
 from torture.matrix.shards import Shard
 from torture.plan.draw import draw_trials
@@ -33,7 +34,7 @@ def test_no_shard_has_two_cells_more_than_another_nor_two_slow_ones(
 ) -> None:
     shares = [shard.share_of(cells) for shard in Shard.all_of(count)]
     for fates in (set(Fate), *({fate} for fate in Fate)):
-        sizes = [sum(one.fate in fates for one in share) for share in shares]
+        sizes = [sum(one[FATE] in fates for one in share) for share in shares]
         assert max(sizes) - min(sizes) <= 1
 
 

@@ -12,8 +12,10 @@ from torture.errors import HarnessError
 from torture.evidence.folder import RECORDINGS
 from torture.matrix.cells import Cell, cells_of
 from torture.nas.pool import pool_disks
-from torture.nas.slog import gone_at_cut
-from torture.plan.survivors import LYING_MS, draw_crash_state, everything
+from torture.plan.survivors import LYING_MS, draw_disk_states
+from torture.plan.trial_plan import draw_plan
+from torture.record.specs import TrialSpec
+from torture.recording.accounting import everything
 from torture.recording.crash_state import Policy
 from torture.recording.disks import Persistence, ShelfDisk
 from torture.trial.archive import unpack_recordings
@@ -24,11 +26,7 @@ _RECORDING = Path("life-1")
 
 def _policies(persistence: Persistence) -> set[Policy]:
     disk = ShelfDisk(serial="d", size_mib=1, persistence=persistence)
-    views = (
-        draw_crash_state(_RECORDING, cut=9, disks=[disk], gone=frozenset(), seed=seed)
-        for seed in _SEEDS
-    )
-    return {view.disks["d"].policy for view in views}
+    return {draw_disk_states([disk], seed=seed)["d"].policy for seed in _SEEDS}
 
 
 def test_each_persistence_draws_from_its_own_policies() -> None:
@@ -40,32 +38,30 @@ def test_each_persistence_draws_from_its_own_policies() -> None:
 def test_disks_draw_apart_from_each_other() -> None:
     """A cache that always lost the same as its mirror's other leg would hide what a mirror heals."""
     disks = pool_disks(Cell.parse("iscsi-always-noslog-mirrored-btrfs-bothdie"))
-    drawn = {
-        tuple(view.disks[disk.serial].policy for disk in disks)
-        for seed in _SEEDS
-        for view in [draw_crash_state(_RECORDING, cut=9, disks=disks, gone=frozenset(), seed=seed)]
-    }
+    drawn = set()
+    for seed in _SEEDS:
+        states = draw_disk_states(disks, seed=seed)
+        drawn.add(tuple(states[disk.serial].policy for disk in disks))
     assert len(drawn) == 9
 
 
 @pytest.mark.parametrize("any_cell", cells_of(Matrix.FULL), ids=lambda cell: cell.name)
-def test_a_view_has_every_disk_that_is_left_and_the_same_seed_draws_it_again(
+def test_a_plan_has_every_disk_that_is_left_and_the_same_seed_draws_it_again(
     any_cell: Cell,
 ) -> None:
-    disks = pool_disks(any_cell)
-    gone = gone_at_cut(any_cell, 5)
-    view = draw_crash_state(_RECORDING, cut=9, disks=disks, gone=gone, seed=5)
-    assert set(view.disks) | gone == {disk.serial for disk in disks}
-    assert not set(view.disks) & gone
-    assert view == draw_crash_state(_RECORDING, cut=9, disks=disks, gone=gone, seed=5)
-    for disk in view.disks.values():
+    spec = TrialSpec(cell=any_cell, index=0, seed=5, load_ms=1000)
+    plan = draw_plan(spec)
+    assert set(plan.survivors) | plan.gone == {disk.serial for disk in pool_disks(any_cell)}
+    assert not set(plan.survivors) & plan.gone
+    assert plan == draw_plan(spec)
+    for disk in plan.survivors.values():
         assert disk.lying_ms == (LYING_MS if disk.policy is Policy.LYING else None)
 
 
-def test_the_view_of_a_moment_keeps_everything() -> None:
+def test_the_crash_state_of_a_moment_keeps_everything() -> None:
     disks = pool_disks(Cell.parse("iscsi-always-lying-lyingdisks-btrfs-bothdie"))
-    view = everything(_RECORDING, cut=3, disks=disks)
-    assert {disk.policy for disk in view.disks.values()} == {Policy.ALL}
+    state = everything(_RECORDING, cut=3, disks=disks)
+    assert {disk.policy for disk in state.disks.values()} == {Policy.ALL}
 
 
 def test_recordings_that_are_not_there_or_harmed_are_told_with_the_next_step(

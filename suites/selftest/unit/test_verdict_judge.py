@@ -17,6 +17,7 @@ from suites.selftest.unit.good_evidence import (
     WONT_MOUNT,
     evidence,
     ledger,
+    read,
     readback,
     tool,
     umount,
@@ -81,21 +82,21 @@ def test_a_bad_copy_beside_a_good_one_is_worse_than_intact() -> None:
 
 
 def test_a_repair_that_keeps_everything_is_repaired() -> None:
-    judgement = judge(evidence(*REPAIR, found=EVERYTHING, readback_after_repair=EVERYTHING))
+    judgement = judge(read(evidence(*REPAIR, found=EVERYTHING), EVERYTHING, after_repair=True))
     assert judgement.verdict is Verdict.REPAIRED
     assert "parent transid verify failed" in judgement.fsck
     assert "repaired" in judgement.fsck
 
 
 def test_a_repair_that_loses_acknowledgements_is_corruption_not_a_rollback() -> None:
-    lost = evidence(*REPAIR, found=EVERYTHING, readback_after_repair=OLD)
-    less_old = replace(lost, readback=readback(4, 5, 3))
-    for before in (lost, replace(lost, readback=None), replace(lost, readback=MIXED), less_old):
+    lost = read(evidence(*REPAIR, found=EVERYTHING), OLD, after_repair=True)
+    less_old = read(lost, readback(4, 5, 3))
+    for before in (lost, read(lost, None), read(lost, MIXED), less_old):
         judgement = judge(before)
         assert judgement.verdict is Verdict.CORRUPTED
         assert judgement.data is Verdict.CORRUPTED
         assert "after a repair" in " ".join(judgement.reasons)
-    as_old_as_before = judge(replace(lost, readback=OLD))
+    as_old_as_before = judge(read(lost, OLD))
     assert as_old_as_before.verdict is Verdict.ROLLED_BACK
 
 
@@ -109,7 +110,7 @@ def test_a_filesystem_that_never_mounts_again_is_unrepairable_and_all_is_lost() 
 
 def test_errors_left_after_the_repair_are_unrepairable() -> None:
     left = tool(Step.FS_CHECK_AFTER_REPAIR, "btrfs/wrong-link-count-look")
-    judgement = judge(evidence(*REPAIR[:-1], left, readback_after_repair=EVERYTHING))
+    judgement = judge(read(evidence(*REPAIR[:-1], left), EVERYTHING, after_repair=True))
     assert judgement.verdict is Verdict.UNREPAIRABLE
 
 
@@ -126,12 +127,12 @@ def test_what_was_read_before_a_hopeless_repair_is_scored_on_its_own(
     found: str | None, data: Verdict | None, lost: int
 ) -> None:
     left = tool(Step.FS_CHECK_AFTER_REPAIR, "btrfs/wrong-link-count-look")
-    made = evidence(*REPAIR[:-1], left, found=found, readback_after_repair=OLD)
+    made = read(evidence(*REPAIR[:-1], left, found=found), OLD, after_repair=True)
     judgement = judge(made)
     assert judgement.verdict is Verdict.UNREPAIRABLE
     assert subs(judgement) == (Verdict.INTACT, Verdict.UNREPAIRABLE, data)
     assert judgement.lost == lost
-    unread = judge(replace(made, readback="{"))
+    unread = judge(read(made, "{"))
     assert (unread.verdict, unread.filesystem) == (Verdict.INCONCLUSIVE, Verdict.UNREPAIRABLE)
     silent = replace(made, ledger=Ledger(events=made.ledger.events[:2]))
     assert judge(silent).verdict is Verdict.UNREPAIRABLE
@@ -142,7 +143,7 @@ def test_a_repair_without_an_end_condemns_only_what_will_not_mount() -> None:
     judgement = judge(evidence(*WONT_MOUNT[:2], late, WONT_MOUNT[3], found=None))
     assert (judgement.verdict, judgement.lost) == (Verdict.UNREPAIRABLE, 6)
     assert "the repair did not end" in judgement.fsck
-    mounts = evidence(REPAIR[0], late, *REPAIR[2:], readback_after_repair=EVERYTHING)
+    mounts = read(evidence(REPAIR[0], late, *REPAIR[2:]), EVERYTHING, after_repair=True)
     assert judge(mounts).verdict is Verdict.INCONCLUSIVE
     hung = replace(WONT_MOUNT[0], exit_code=None)
     assert judge(evidence(hung, WONT_MOUNT[1], late)).verdict is Verdict.INCONCLUSIVE
@@ -151,7 +152,7 @@ def test_a_repair_without_an_end_condemns_only_what_will_not_mount() -> None:
 @pytest.mark.parametrize("exit_code", [None, 1, 32])
 def test_a_check_of_a_mounted_filesystem_proves_nothing(exit_code: int | None) -> None:
     for step in (Step.FS_UMOUNT, Step.FS_UMOUNT_AFTER_REPAIR):
-        made = evidence(*REPAIR, readback_after_repair=EVERYTHING)
+        made = read(evidence(*REPAIR), EVERYTHING, after_repair=True)
         assert judge(made).verdict is Verdict.REPAIRED
         stays = umount(step, exit_code)
         tools = tuple(stays if output.step == step else output for output in made.tools)
@@ -295,10 +296,10 @@ def _late(step: Step) -> Callable[[Evidence], Evidence]:
         (_late(Step.FS_CHECK), "deadline"),
         (_cut_off(Step.POOL_STATUS), "no status of one pool"),
         (_cut_off(Step.FS_CHECK), "closing line"),
-        (lambda e: replace(e, readback=None), "no read-back"),
-        (lambda e: replace(e, readback=EVERYTHING[:-9]), "cannot be read"),
-        (lambda e: replace(e, readback=EVERYTHING.replace("true}", "false}")), "complete"),
-        (lambda e: replace(e, readback=EVERYTHING.replace(": 7,", ": 8,")), "another trial"),
+        (lambda e: read(e, None), "no read-back"),
+        (lambda e: read(e, EVERYTHING[:-9]), "cannot be read"),
+        (lambda e: read(e, EVERYTHING.replace("true}", "false}")), "complete"),
+        (lambda e: read(e, EVERYTHING.replace(": 7,", ": 8,")), "another trial"),
         (lambda e: replace(e, ledger=Ledger(events=())), "never began"),
         (lambda e: replace(e, ledger=replace(e.ledger, garbled=1)), "garbled"),
         (lambda e: replace(e, ledger=Ledger(events=e.ledger.events[:2])), "nothing was ackn"),
@@ -331,6 +332,6 @@ def test_what_was_scored_stays_when_the_whole_is_inconclusive() -> None:
 
 def test_a_repair_that_was_never_tried_leaves_it_open() -> None:
     for missing in (Step.FS_REPAIR, Step.FS_MOUNT_AFTER_REPAIR, Step.FS_CHECK_AFTER_REPAIR):
-        made = without(evidence(*REPAIR, readback_after_repair=EVERYTHING), missing)
+        made = without(read(evidence(*REPAIR), EVERYTHING, after_repair=True), missing)
         assert judge(made).verdict is Verdict.INCONCLUSIVE
     assert judge(evidence(*REPAIR)).verdict is Verdict.INCONCLUSIVE

@@ -33,7 +33,7 @@ AXIS = Axis(
     default=Disks.VOLATILE,
     choices=tuple(
         Choice(
-            name=disks,
+            name=disks.value,
             value=disks,
             words=words,
             explained=explained,
