@@ -57,8 +57,8 @@ class Axis(Generic[T]):
     varies_last: bool = False
     """Whether a matrix lists cells that differ here side by side."""
     pointless: Callable[[Chosen], str | None] = _always
-    """The rule beside the axis: why a choice here means nothing with the other choices, or None
-    where it does. Only the default is allowed then, and a record leaves it empty."""
+    """The rule beside the axis: why a choice here means nothing with the other choices ("is ..."), or
+    None where it does. Only the default is allowed then, and a record leaves it empty."""
 
     def choice(self, name: str) -> Choice[T]:
         """The choice of this name; raises `KeyError`."""

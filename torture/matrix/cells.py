@@ -36,7 +36,7 @@ class Cell:
         for field, choice in chosen.items():
             why = AXES[field].pointless(chosen)
             if why is not None and choice.name != AXES[field].default:
-                raise ValueError(f"{choice.name!r} cannot be chosen: {why}")
+                raise ValueError(f"{choice.name!r} {why}")
 
     @classmethod
     def of(cls, **choices: str) -> Self:
