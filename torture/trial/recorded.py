@@ -1,4 +1,4 @@
-"""A recorded trial opened again: the same bytes on every disk, recovered and checked once more."""
+"""The stages of a recorded trial: the same bytes on every disk, recovered and checked once more."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torture.trial.inspect import inspect
 from torture.trial.recovery import bring_nas_back
 
 
-def replay_stages(context: TrialContext) -> None:
+def recorded_stages(context: TrialContext) -> None:
     """Bring a NAS up on the recording's view and look.
 
     When both machines died the view is what the cut left. A client that lived wrote on: then it is
