@@ -5,13 +5,28 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
+from torture.campaign.campaign import Campaign, EvidencePolicy
+from torture.campaign.run import Run
 from torture.errors import HarnessError
+from torture.matrix.cells import Cell
 from torture.matrix.guarantees import guarantee_of
+from torture.plan.draw import draw_trials
 from torture.record.specs import TrialSpec
-from torture.record.trials import TrialRecord
+from torture.record.trials import TrialRecord, read_records
+from torture.schedules.protocol import Schedule
+from torture.schedules.until import UntilSchedule
 from torture.scoring.score import inconclusive
+from torture.stats.sequential import Until
 from torture.verdict.verdicts import Verdict
+
+ASKED = Cell.parse("iscsi-always-noslog-btrfs-nasonly")
+OTHER = Cell.parse("iscsi-disabled-noslog-btrfs-nasonly")
+THIRD = Cell.parse("iscsi-standard-noslog-btrfs-bothdie")
+UNTIL = Until.parse("upper<0.3")
+FEWEST = UNTIL.trials_at_best
+DEADLINE_S = 30.0
 
 VERDICTS = {
     ".": Verdict.INTACT, "L": Verdict.ROLLED_BACK, "C": Verdict.CORRUPTED,
@@ -103,3 +118,35 @@ def refusing(times: int) -> Callable[[int], None]:
                 raise HarnessError("refused")
 
     return refuse
+
+
+def specs_of(*cells: Cell, trials: int = 60) -> tuple[TrialSpec, ...]:
+    return draw_trials(cells, trials=trials, run_seed=1, load_ms=500)
+
+
+def until(*cells: Cell) -> UntilSchedule:
+    return UntilSchedule(specs_of(*cells), UNTIL)
+
+
+def campaign_of(
+    folder: Path,
+    schedule: Schedule,
+    site: FakeSite,
+    *,
+    jobs: int = 2,
+    keep: EvidencePolicy = EvidencePolicy.ALL,
+) -> Campaign:
+    return Campaign(run=Run(folder=folder), schedule=schedule, site=site, jobs=jobs, keep=keep)
+
+
+def play(campaign: Campaign, *cells: Cell) -> tuple[TrialRecord, ...]:
+    """Run until these cells are over; returns the records in the order they were written."""
+    campaign.start()
+    try:
+        for cell in cells:
+            assert campaign.wait_for(cell, timeout_s=DEADLINE_S), cell.name
+    finally:
+        campaign.stop()
+    records = read_records(campaign.run.trials_file).records
+    assert records == campaign.records
+    return records

@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 
 import torture.schedules
 from suites.selftest.unit.collecting import collect
-from suites.selftest.unit.fake_workers import record_of
-from torture.matrix.cells import Cell
-from torture.plan.draw import draw_trials
+from suites.selftest.unit.fake_workers import ASKED, FEWEST, OTHER, UNTIL, record_of, specs_of
 from torture.record.specs import TrialSpec
 from torture.record.trials import Origin
 from torture.schedules import order_of, schedule_kinds
@@ -24,12 +22,8 @@ from torture.schedules.replay import ReplaySchedule, repeat
 from torture.schedules.until import Settled, UntilSchedule
 from torture.stats.sequential import Answer, Until
 
-ASKED = Cell.parse("iscsi-always-noslog-btrfs-nasonly")
-OTHER = Cell.parse("iscsi-disabled-noslog-btrfs-nasonly")
-UNTIL = Until.parse("upper<0.3")
-FEWEST = UNTIL.trials_at_best
-SPECS = draw_trials([ASKED], trials=60, run_seed=1, load_ms=500)
-TWO_CELLS = draw_trials([ASKED, OTHER], trials=FEWEST + 3, run_seed=1, load_ms=500)
+SPECS = specs_of(ASKED)
+TWO_CELLS = specs_of(ASKED, OTHER, trials=FEWEST + 3)
 
 Outcomes = st.lists(st.sampled_from("..........LC?"), min_size=60, max_size=60).map("".join)
 
