@@ -1,32 +1,27 @@
-"""Running many trials on several workers at once, from one queue, so that no core idles."""
+"""Running many trials on several workers at once: a schedule says which, a site where."""
 
 from __future__ import annotations
 
 import shutil
 import threading
 import time
-from collections import Counter, deque
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 
-from torture.campaign.controller import WorkerController
 from torture.campaign.run import Run
-from torture.campaign.stopping import Settled, Stopping
-from torture.campaign.worker import WorkerOrders
 from torture.errors import HarnessError
-from torture.lab.lab import Boot, LabSettings
 from torture.matrix.cells import Cell
 from torture.record.specs import TrialSpec
 from torture.record.trials import TrialRecord, append_record
+from torture.schedules.protocol import Schedule
 from torture.scoring.score import inconclusive
-from torture.stats.sequential import Until
 from torture.verdict.guarantee import Guarantee
 from torture.verdict.verdicts import Verdict
+from torture.workers.protocol import WorkerController, WorkerSite
 
-_TRIAL_DEADLINE_S = {Boot.WARM: 420, Boot.COLD: 900}
 _FAILED_STARTS_MAX = 2
+_JOIN_DEADLINE_S = 15
+_POLL_S = 1.0
 
 
 class EvidencePolicy(StrEnum):
@@ -49,58 +44,47 @@ class WorkerState:
 class Campaign:
     """The trials of one run. `start` returns at once; `wait_for` a cell, then read its records.
 
-    With `until` a cell whose question is answered gets no more trials: those waiting are dropped,
-    those under way end and are recorded.
+    It keeps the workers and the records; which trial comes next and whether a cell has had enough
+    is the schedule's to say. Every worker has a thread, which must be the one that starts it.
     """
 
     def __init__(
-        self,
-        *,
-        run: Run,
-        specs: Iterable[TrialSpec],
-        jobs: int,
-        keep: EvidencePolicy,
-        lab: LabSettings,
-        scratch: Path,
-        until: Until | None = None,
+        self, *, run: Run, schedule: Schedule, site: WorkerSite, jobs: int, keep: EvidencePolicy
     ) -> None:
         self.run = run
         self.jobs = jobs
-        self.until = until
+        self._schedule = schedule
+        self._site = site
         self._keep = keep
-        self._lab = lab
-        self._scratch = scratch
-        self._waiting = deque(specs)
-        self._total = len(self._waiting)
-        self._stopping_rule = None if until is None else Stopping(until, self._waiting)
         self._changed = threading.Condition()
         self._records: list[TrialRecord] = []
-        self._left_of_cell = Counter(spec.cell for spec in self._waiting)
         self._controllers: list[WorkerController] = []
         self._threads: list[threading.Thread] = []
-        self._stopping = False
-        self._workers_left = min(jobs, self._total)
+        self._states: dict[int, WorkerState] = {}
+        self._at_work: set[int] = set()
+        self._is_stopping = False
+        self._workers_left = min(jobs, schedule.total)
         self._begun_s = self._last_record_s = time.monotonic()
         self._why: HarnessError | None = None
         self._fatal: HarnessError | None = None
-        self.states: dict[int, WorkerState] = {}
 
     @property
     def total(self) -> int:
-        """Trials in all, without those that an answered question made needless."""
-        return self._total
+        """Trials in all, without those that turned out to be needless."""
+        with self._changed:
+            return self._schedule.total
 
     @property
-    def settled(self) -> dict[Cell, Settled]:
-        """The cells whose question is answered, in that order; none without a question."""
+    def schedule_in_words(self) -> str:
+        """What the schedule has to say of the run so far; empty when that is nothing."""
         with self._changed:
-            return {} if self._stopping_rule is None else dict(self._stopping_rule.settled)
+            return self._schedule.in_words()
 
     @property
-    def answers(self) -> str:
-        """How many cells have answered the question how; empty without a question."""
+    def states(self) -> dict[int, WorkerState]:
+        """What each worker that has begun a trial is at, by its number."""
         with self._changed:
-            return "" if self._stopping_rule is None else self._stopping_rule.in_words()
+            return dict(self._states)
 
     @property
     def elapsed_s(self) -> float:
@@ -118,7 +102,7 @@ class Campaign:
         self._begun_s = self._last_record_s = time.monotonic()
         for number in range(self._workers_left):
             thread = threading.Thread(
-                target=self._work, args=(number,), name=f"worker-{number}", daemon=True
+                target=self._be_worker, args=(number,), name=f"worker-{number}", daemon=True
             )
             self._threads.append(thread)
             thread.start()
@@ -130,9 +114,9 @@ class Campaign:
         """
         with self._changed:
             over = self._changed.wait_for(
-                lambda: self._left_of_cell[cell] == 0 or self._fatal is not None, timeout_s
+                lambda: self._schedule.is_cell_over(cell) or self._fatal is not None, timeout_s
             )
-            if self._fatal is not None and self._left_of_cell[cell] > 0:
+            if self._fatal is not None and not self._schedule.is_cell_over(cell):
                 raise self._fatal
             return over
 
@@ -142,110 +126,113 @@ class Campaign:
 
     def stop(self) -> None:
         """End the workers and everything they started; trials that ran are not recorded."""
-        self._stopping = True
+        with self._changed:
+            self._is_stopping = True
+            self._changed.notify_all()
         for controller in list(self._controllers):
             controller.kill()
         for thread in self._threads:
-            thread.join(timeout=15)
+            thread.join(timeout=_JOIN_DEADLINE_S)
+        self._site.close()
 
-    def _work(self, number: int) -> None:
-        """The life of a worker thread: it ends with the queue, or tells why it cannot go on."""
+    def _be_worker(self, number: int) -> None:
+        """A thread's whole life: it ends with the schedule, or tells why it cannot go on."""
         why: HarnessError | None = None
         try:
-            self._work_off(number)
+            self._run_trials(number)
         except HarnessError as error:
             why = error
         except Exception as error:
             # a thread that ended silently would leave the run waiting for ever
             why = HarnessError(f"the run cannot go on: {error!r}", hint="df -h")
         finally:
-            self.states.pop(number, None)
-            self._leave(why)
+            self._sign_off(number, why)
 
-    def _work_off(self, number: int) -> None:
+    def _run_trials(self, number: int) -> None:
+        """Begin one trial after the other, with a new worker where the last one is gone."""
         controller: WorkerController | None = None
         try:
-            while not self._stopping and (spec := self._next()) is not None:
+            while (spec := self._next_spec(number)) is not None:
                 try:
                     if controller is None or not controller.is_running:
-                        controller = self._started(number)
-                except HarnessError:
-                    self._give_back(spec)
+                        controller = self._started_controller(number)
+                except Exception:
+                    self._give_back(number, spec)
                     raise
-                if self._stopping:
+                if self._is_stopping:
                     return
-                record = self._one(number, controller, spec)
+                record = self._record_from(controller, number, spec)
                 if record.machinery_failed:
                     controller.kill()  # the next trial gets a fresh sandbox
-                self._take(spec.cell, record)
+                self._keep_record(number, spec, record)
         finally:
             if controller is not None:
                 controller.kill()
 
-    def _next(self) -> TrialSpec | None:
+    def _next_spec(self, number: int) -> TrialSpec | None:
+        """The next trial, waited for while others under way may still give one; None: no more."""
         with self._changed:
-            return self._waiting.popleft() if self._waiting else None
+            while not (self._is_stopping or self._schedule.is_over):
+                if (spec := self._schedule.next_spec()) is not None:
+                    self._at_work.add(number)
+                    return spec
+                if not self._at_work:
+                    return None
+                self._states.pop(number, None)
+                self._changed.wait(_POLL_S)
+            return None
 
-    def _give_back(self, spec: TrialSpec) -> None:
-        """Leave a trial that was not begun to a worker that can, unless it is needless by now."""
+    def _give_back(self, number: int, spec: TrialSpec) -> None:
+        """Leave a trial that was not begun to a worker that can."""
         with self._changed:
-            self._waiting.appendleft(spec)
-            if self._stopping_rule is not None and spec.cell in self._stopping_rule.settled:
-                self._drop_waiting(spec.cell)
+            self._schedule.give_back(spec)
+            self._at_work.discard(number)
+            self._changed.notify_all()
 
-    def _drop_waiting(self, cell: Cell) -> None:
-        """Forget the trials of a cell that nobody has begun; the lock is held."""
-        others = deque(spec for spec in self._waiting if spec.cell != cell)
-        dropped = len(self._waiting) - len(others)
-        self._waiting = others
-        self._total -= dropped
-        self._left_of_cell[cell] -= dropped
-        self._changed.notify_all()
-
-    def _started(self, number: int) -> WorkerController:
+    def _started_controller(self, number: int) -> WorkerController:
         """A new worker; a second try is worth it, a third is not."""
         for _ in range(_FAILED_STARTS_MAX - 1):
             try:
                 return self._new_controller(number)
             except HarnessError as error:
-                self._hear(number, "say", f"does not start: {error.message}")
+                self._hear(number, f"does not start: {error.message}")
         return self._new_controller(number)
 
     def _new_controller(self, number: int) -> WorkerController:
-        scratch = self._scratch / f"w{number}"
-        shutil.rmtree(scratch, ignore_errors=True)
-        controller = WorkerController(
-            WorkerOrders(scratch=scratch, trials=self.run.evidence, lab=self._lab),
-            tell=lambda kind, text: self._hear(number, kind, text),
-        )
+        controller = self._site.controller(number, hear=lambda text: self._hear(number, text))
         self._controllers.append(controller)
         controller.start()
         return controller
 
-    def _hear(self, number: int, _kind: str, text: str) -> None:
-        if (state := self.states.get(number)) is not None:
-            self.states[number] = WorkerState(trial=state.trial, stage=text)
+    def _hear(self, number: int, text: str) -> None:
+        with self._changed:
+            if (state := self._states.get(number)) is not None:
+                self._states[number] = WorkerState(trial=state.trial, stage=text)
 
-    def _one(self, number: int, controller: WorkerController, spec: TrialSpec) -> TrialRecord:
-        self.states[number] = WorkerState(trial=spec.trial, stage="")
+    def _record_from(
+        self, controller: WorkerController, number: int, spec: TrialSpec
+    ) -> TrialRecord:
+        """Have a worker run a trial; when it dies of it, that is what the record says."""
+        with self._changed:
+            self._states[number] = WorkerState(trial=spec.trial, stage="")
         try:
-            return controller.run(spec, deadline_s=_TRIAL_DEADLINE_S[self._lab.boot])
+            return controller.run(spec, deadline_s=self._site.trial_deadline_s)
         except HarnessError as error:
             folder = self.run.evidence / spec.trial
             text = f"{error}\n  trial: {spec.trial}, evidence: {folder}"
             return inconclusive(spec, error=text, timings={})
 
-    def _take(self, cell: Cell, record: TrialRecord) -> None:
-        if self._stopping:
+    def _keep_record(self, number: int, spec: TrialSpec, record: TrialRecord) -> None:
+        """Write it down, then tell the schedule; what ends while the run is stopped is no result."""
+        if self._is_stopping:
             return
         with self._changed:
             append_record(self.run.trials_file, record)
             self._drop_evidence(record)
             self._records.append(record)
             self._last_record_s = time.monotonic()
-            self._left_of_cell[cell] -= 1
-            if self._stopping_rule is not None and self._stopping_rule.take(cell, record):
-                self._drop_waiting(cell)
+            self._schedule.record_ended(spec, record)
+            self._at_work.discard(number)
             self._changed.notify_all()
 
     def _drop_evidence(self, record: TrialRecord) -> None:
@@ -257,11 +244,14 @@ class Campaign:
             return
         shutil.rmtree(self.run.evidence / record.trial, ignore_errors=True)
 
-    def _leave(self, why: HarnessError | None) -> None:
+    def _sign_off(self, number: int, why: HarnessError | None) -> None:
         """A worker ends; the run ends with the last one, though trials may be left."""
         with self._changed:
+            self._states.pop(number, None)
+            self._at_work.discard(number)
             self._workers_left -= 1
             self._why = why or self._why
-            if self._workers_left == 0 and self._left_of_cell.total() > 0:
-                self._fatal = self._why or HarnessError("the run was stopped")
+            if self._workers_left == 0 and not self._schedule.is_over:
+                over = "was stopped" if self._is_stopping else "ended before its schedule"
+                self._fatal = self._why or HarnessError(f"the run {over}")
             self._changed.notify_all()

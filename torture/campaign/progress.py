@@ -6,12 +6,14 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from torture.campaign.campaign import Campaign
+from torture.campaign.campaign import WorkerState
+from torture.record.trials import TrialRecord
 from torture.verdict.verdicts import Verdict
 
 _PLAIN_LINE_EVERY_S = 15.0
@@ -26,10 +28,26 @@ _STYLES = {
 }
 
 
+class Watched(Protocol):
+    """As much of a campaign as the line looks at."""
+
+    @property
+    def records(self) -> tuple[TrialRecord, ...]:
+        """Of the trials that have ended."""
+
+    @property
+    def total(self) -> int:
+        """Trials in all."""
+
+    @property
+    def states(self) -> dict[int, WorkerState]:
+        """What each worker is at."""
+
+
 class Progress:
     """Shows a campaign while someone waits for it; plain lines now and then when not a terminal."""
 
-    def __init__(self, campaign: Campaign, console: Console) -> None:
+    def __init__(self, campaign: Watched, console: Console) -> None:
         self._campaign = campaign
         self._console = console
         self._begun_s = time.monotonic()

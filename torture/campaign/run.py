@@ -24,7 +24,8 @@ from torture.record.trials import TRIALS_FILE
 
 RUN_FILE = "run.json"
 LATEST = "latest"
-_FREE_BYTES_MIN = 512 * 1024**2
+FREE_BYTES_MIN = 512 * 1024**2
+"""In the folder of results, before a run begins."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,19 +50,28 @@ class Run:
         return self.folder / "trials"
 
     @classmethod
-    def begin(cls, *, results: Path, seed: int, lab: LabSettings, options: dict[str, Any]) -> Self:
-        """A new folder with its `run.json`, private to the user; `results/latest` then points to it.
+    def begin(
+        cls,
+        *,
+        results: Path,
+        seed: int,
+        lab: LabSettings,
+        options: dict[str, Any],
+        moves_latest: bool = True,
+    ) -> Self:
+        """A new folder with its `run.json`, private to the user.
 
-        Raises `HarnessError` when there is no room for it.
+        `results/latest` then points to it, unless `moves_latest` is off: a run that somebody's next
+        command does not mean, say a replay. Raises `HarnessError` when there is no room for it.
         """
         name = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
         folder = results / name
         try:
             results.mkdir(parents=True, exist_ok=True)
-            if (free := shutil.disk_usage(results).free) < _FREE_BYTES_MIN:
+            if (free := shutil.disk_usage(results).free) < FREE_BYTES_MIN:
                 raise HarnessError(
                     f"only {free // 1024**2} MiB are free in {results}, a run needs "
-                    f"{_FREE_BYTES_MIN // 1024**2} MiB",
+                    f"{FREE_BYTES_MIN // 1024**2} MiB",
                     hint="free some space, or set --results",
                 )
             (folder / "trials").mkdir(mode=0o700, parents=True)
@@ -69,7 +79,8 @@ class Run:
             write_document(
                 folder, RUN_FILE, {"run": name, "seed": seed, "options": options} | describe(lab)
             )
-            point_link(results / LATEST, name)
+            if moves_latest:
+                point_link(results / LATEST, name)
         except OSError as error:
             raise HarnessError(f"no run in {results}: {error}", hint="set --results") from error
         return cls(folder=folder)

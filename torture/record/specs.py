@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any, Self
 
 from torture.matrix.cells import Cell
+from torture.record.trials import Origin
 
 
 class Fault(StrEnum):
@@ -20,7 +21,10 @@ class Fault(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrialSpec:
-    """One trial: a cell, a seed, and how long its load runs."""
+    """One trial: a cell, a seed, and how long its load runs.
+
+    Raises `ValueError` when it repeats a trial and is live, or the other way round.
+    """
 
     cell: Cell
     index: int
@@ -32,12 +36,24 @@ class TrialSpec:
     survive_ms: int = 4000
     """How long a client that lives through the cut goes on writing once the NAS is back."""
     fault: Fault = Fault.NONE
+    origin: Origin = Origin.LIVE
+    repeats: str = ""
+    """The name of the trial that this one repeats; empty for a live one."""
     replay_of: str = ""
-    """An evidence folder whose recording is opened again, instead of a load and a cut."""
+    """The evidence folder of that trial. `Origin.REPLAY` opens the recording that is in it."""
+
+    def __post_init__(self) -> None:
+        if (self.origin is Origin.LIVE) != (self.repeats == ""):
+            raise ValueError(f"a {self.origin} trial cannot repeat {self.repeats!r}")
 
     @property
     def trial(self) -> str:
-        """The trial's name: the same for the same cell, index and run seed."""
+        """The trial's name: the same for the same cell, index and run seed.
+
+        A repeated trial's is that of the first with its origin behind it: it never stands for it.
+        """
+        if self.repeats:
+            return f"{self.repeats}.{self.origin}"
         return f"{self.cell.name}.{self.index:04d}-{self.seed:016x}"
 
     def as_json(self) -> dict[str, Any]:
@@ -54,6 +70,8 @@ class TrialSpec:
             load_ms=data["load_ms"],
             survive_ms=data["survive_ms"],
             fault=Fault(data.get("fault", Fault.NONE)),
+            origin=Origin(data.get("origin", Origin.LIVE)),
+            repeats=data.get("repeats", ""),
             replay_of=data.get("replay_of", ""),
         )
 

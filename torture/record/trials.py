@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import asdict, dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,6 +15,17 @@ SCHEMA = 2
 SCHEMAS_READ = (1, 2)
 """Schema 1 called the guarantee `promise`; all else is the same."""
 TRIALS_FILE = "trials.jsonl"
+
+
+class Origin(StrEnum):
+    """Where a trial's verdict comes from; only a live trial is one of those that a run drew."""
+
+    LIVE = "live"
+    """A load and a cut, drawn from the run's seed."""
+    REPLAY = "replay"
+    """The recording of an earlier trial, recovered and checked again."""
+    RERUN = "rerun"
+    """An earlier trial again from its seed: the same load and planned cut, its microseconds its own."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,6 +38,7 @@ class TrialRecord:
     seed: int
     verdict: Verdict
     guarantee: str
+    origin: Origin = Origin.LIVE
     cut: dict[str, Any] = field(default_factory=dict)
     """What `cut.json` says: the plan, the moment, and what the disks were doing."""
     acknowledged: int = 0
@@ -70,6 +83,7 @@ class TrialRecord:
         if "promise" in data:
             known.setdefault("guarantee", data["promise"])
         known["verdict"] = Verdict(data["verdict"])
+        known["origin"] = Origin(data.get("origin", Origin.LIVE))
         known["reasons"] = tuple(data.get("reasons", ()))
         try:
             return cls(**known)

@@ -1,1 +1,1 @@
-"""A recorded trial again."""
+"""A recorded trial again: judged anew from its disks, or its disks served to whoever looks."""

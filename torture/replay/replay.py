@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 
 from torture.campaign.campaign import Campaign, EvidencePolicy
@@ -16,32 +16,43 @@ from torture.host.scratch import Scratch
 from torture.lab.lab import Boot, LabSettings
 from torture.lab.saved_states import warm_directory
 from torture.record.specs import TrialSpec
-from torture.record.trials import TrialRecord
+from torture.record.trials import Origin, TrialRecord
+from torture.schedules.replay import ReplaySchedule, repeat
+from torture.workers.local import LocalSite
+from torture.workers.protocol import WorkerOrders, WorkerSite
 
 _DEADLINE_S = 1200.0
 
 
-def replay(evidence: Path, *, results: Path, live: bool) -> tuple[TrialRecord, Path]:
+def replay(
+    evidence: Path,
+    *,
+    results: Path,
+    live: bool,
+    site_of: Callable[[WorkerOrders], WorkerSite] = LocalSite,
+) -> tuple[TrialRecord, Path]:
     """Recover and check the disks of an evidence folder again, in a run of its own.
 
     They are what its recording says the cut left, byte for byte. With `live` the trial is run again
     from its seed instead: the same load and plan, its microseconds its own. Returns the record and
-    the new evidence folder. Raises `HarnessError` when the folder holds no trial, or when the new
-    one does not end.
+    the new evidence folder, both named after the first with their origin behind it;
+    `results/latest` stays where it is. Raises `HarnessError` when the folder holds no trial, or when
+    the new one does not end.
     """
-    try:
-        spec = TrialSpec.from_json(json.loads((evidence / SPEC).read_text()))
-    except (OSError, ValueError, KeyError) as error:
-        raise HarnessError(f"{evidence} holds no trial: {error}") from error
-    spec = replace(spec, replay_of="" if live else str(evidence.absolute()))
+    spec = _repeated(evidence, Origin.RERUN if live else Origin.REPLAY)
     lab = _settings_of(evidence.resolve().parents[1] / RUN_FILE)
     scratch = Scratch()
     scratch.remove_abandoned()
-    options = {"replay_of": spec.trial}
-    run = Run.begin(results=results, seed=spec.seed, lab=lab, options=options)
+    options = {"replay_of": spec.repeats}
+    run = Run.begin(results=results, seed=spec.seed, lab=lab, options=options, moves_latest=False)
     with scratch.directory(run.scratch_name) as directory:
+        orders = WorkerOrders(scratch=directory, evidence=run.evidence, lab=lab)
         campaign = Campaign(
-            run=run, specs=[spec], jobs=1, keep=EvidencePolicy.ALL, lab=lab, scratch=directory
+            run=run,
+            schedule=ReplaySchedule(spec),
+            site=site_of(orders),
+            jobs=1,
+            keep=EvidencePolicy.ALL,
         )
         campaign.start()
         try:
@@ -50,6 +61,19 @@ def replay(evidence: Path, *, results: Path, live: bool) -> tuple[TrialRecord, P
         finally:
             campaign.stop()
     return campaign.records[0], run.evidence / spec.trial
+
+
+def _repeated(evidence: Path, origin: Origin) -> TrialSpec:
+    try:
+        spec = TrialSpec.from_json(json.loads((evidence / SPEC).read_text()))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise HarnessError(f"{evidence} holds no trial: {error}") from error
+    if origin is Origin.REPLAY and spec.replay_of and spec.origin is not Origin.RERUN:
+        raise HarnessError(
+            f"{evidence} is a replay itself: the recording is with the trial that it replayed",
+            hint=f"tools/replay {spec.replay_of}",
+        )
+    return repeat(spec, evidence=evidence.absolute(), origin=origin)
 
 
 def _settings_of(run_file: Path) -> LabSettings:

@@ -1,4 +1,4 @@
-"""Serving what a trial's disks held, to whoever wants to look: a kept recording's views over NBD."""
+"""Serving what a trial's disks held, to whoever wants to look: an archive's crash states over NBD."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from torture.shelf.server import Shelf
 from torture.trial.archive import unpack_recordings
 
 _MIB = 1024 * 1024
-_SERVED_VIEW = "served.view.json"
+_SERVED_STATE = "served.view.json"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,7 +44,7 @@ class Served:
     """What is served, and how many states the same cut could have left."""
 
     socket: Path
-    view: CrashState
+    state: CrashState
     disks: tuple[ShelfDisk, ...]
     crash_states: int
 
@@ -53,50 +53,50 @@ class Served:
 def served(evidence: Path, wanted: Wanted) -> Iterator[Served]:
     """Serve a trial's disks on a unix socket for as long as the context lasts; writes go nowhere.
 
-    Raises `HarnessError` when the evidence has no recording, or the wanted view makes no sense.
+    Raises `HarnessError` when the evidence has no recording, or the wanted state makes no sense.
     """
     scratch = Scratch()
     scratch.remove_abandoned()
     with scratch.directory(f"view-{secrets.token_hex(2)}") as folder:
         unpack_recordings(evidence, folder)
-        view = _wanted_view(
+        state = _wanted_state(
             read_crash_state(folder / (CHECK_STATE if wanted.after_check else CUT_STATE)), wanted
         )
-        recording = load_recording(view.recording)
-        if not 0 <= view.cut < len(recording.events):
+        recording = load_recording(state.recording)
+        if not 0 <= state.cut < len(recording.events):
             raise HarnessError(f"the log has events 0 to {len(recording.events) - 1}")
-        write_crash_state(folder / _SERVED_VIEW, view)
+        write_crash_state(folder / _SERVED_STATE, state)
         shelf = Shelf(directory=folder / "shelf", socket=folder / "s")
-        disks = _disks_of(recording, view)
-        shelf.start(disks, view=folder / _SERVED_VIEW)
+        disks = _disks_of(recording, state)
+        shelf.start(disks, view=folder / _SERVED_STATE)
         try:
             yield Served(
                 socket=folder / "s",
-                view=view,
+                state=state,
                 disks=disks,
-                crash_states=count_crash_states(recording, cut=view.cut, disks=list(view.disks)),
+                crash_states=count_crash_states(recording, cut=state.cut, disks=list(state.disks)),
             )
         finally:
             shelf.stop()
 
 
-def _wanted_view(view: CrashState, wanted: Wanted) -> CrashState:
-    disks = view.disks
+def _wanted_state(state: CrashState, wanted: Wanted) -> CrashState:
+    disks = state.disks
     if wanted.policy is Policy.LYING or wanted.policy is Policy.EXPLICIT:
         raise HarnessError(f"{wanted.policy} needs more than a name", hint="write a view file")
     if wanted.policy is not None:
-        disks = {serial: DiskState(policy=wanted.policy) for serial in view.disks}
+        disks = {serial: DiskState(policy=wanted.policy) for serial in state.disks}
     return replace(
-        view,
-        cut=view.cut if wanted.cut is None else wanted.cut,
-        seed=view.seed if wanted.seed is None else wanted.seed,
+        state,
+        cut=state.cut if wanted.cut is None else wanted.cut,
+        seed=state.seed if wanted.seed is None else wanted.seed,
         disks=disks,
     )
 
 
-def _disks_of(recording: Recording, view: CrashState) -> tuple[ShelfDisk, ...]:
+def _disks_of(recording: Recording, state: CrashState) -> tuple[ShelfDisk, ...]:
     return tuple(
         ShelfDisk(serial=disk.name, size_mib=disk.size // _MIB, sector_bytes=disk.sector)
         for disk in recording.disks
-        if disk.name in view.disks
+        if disk.name in state.disks
     )

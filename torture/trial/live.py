@@ -15,14 +15,14 @@ from torture.evidence.folder import SPEC, write_document
 from torture.lab.lab import Lab
 from torture.matrix.axes import FATE
 from torture.record.specs import TrialSpec
-from torture.record.trials import TrialRecord
-from torture.replay.stages import replay_stages
+from torture.record.trials import Origin, TrialRecord
 from torture.scoring.score import inconclusive, score
 from torture.trial.archive import archive_recordings
 from torture.trial.context import TrialContext
 from torture.trial.cut import cut_power, wait_for_moment
 from torture.trial.inspect import inspect
 from torture.trial.proof import prove
+from torture.trial.recorded import recorded_stages
 from torture.trial.recovery import bring_nas_back, live_on, wait_until_idle
 from torture.trial.setup import (
     plant,
@@ -54,11 +54,11 @@ def run_trial(
         scratch.mkdir(parents=True)
         write_document(folder, SPEC, spec.as_json() | _decided(context))
         with closing(context):
-            stages = replay_stages if spec.replay_of else _stages
+            stages = recorded_stages if spec.origin is Origin.REPLAY else _stages
             stages(context)
             context.shelf.must_be_well()
         record = score(folder, timings=context.timings)
-        if spec.replay_of:
+        if spec.origin is Origin.REPLAY:
             return record
         return archive_recordings(record, of=context.shelf.directory, into=folder)
     except HarnessError as failure:

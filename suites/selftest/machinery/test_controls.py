@@ -14,7 +14,10 @@ from torture.lab.lab import Boot, LabSettings
 from torture.lab.saved_states import warm_directory
 from torture.matrix.cells import Cell
 from torture.plan.draw import draw_trials
+from torture.schedules.fixed import FixedSchedule
 from torture.verdict.verdicts import Verdict
+from torture.workers.local import LocalSite
+from torture.workers.protocol import WorkerOrders
 
 _SAFE = Cell.parse("iscsi-always-noslog-btrfs-nasonly")
 _UNSAFE = Cell.parse("iscsi-disabled-noslog-btrfs-nasonly")
@@ -35,13 +38,14 @@ def begin(vm_scratch: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
             lab = LabSettings(boot=boot, warm_states=warm_directory())
             scratch = vm_scratch / f"{boot}{run_seed}"
             scratch.mkdir()
+            run = Run.begin(results=results, seed=run_seed, lab=lab, options={})
+            specs = draw_trials(cells, trials=1, run_seed=run_seed, load_ms=_LOAD_MS)
             campaign = Campaign(
-                run=Run.begin(results=results, seed=run_seed, lab=lab, options={}),
-                specs=draw_trials(cells, trials=1, run_seed=run_seed, load_ms=_LOAD_MS),
+                run=run,
+                schedule=FixedSchedule(specs),
+                site=LocalSite(WorkerOrders(scratch=scratch, evidence=run.evidence, lab=lab)),
                 jobs=1,
                 keep=EvidencePolicy.ALL,
-                lab=lab,
-                scratch=scratch,
             )
             stack.callback(campaign.stop)
             campaign.start()

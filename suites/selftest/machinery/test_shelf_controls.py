@@ -18,7 +18,10 @@ from torture.plan.draw import draw_trials
 from torture.record.specs import Fault, TrialSpec
 from torture.record.trials import TrialRecord
 from torture.replay.replay import replay
+from torture.schedules.fixed import FixedSchedule
 from torture.verdict.verdicts import Verdict
+from torture.workers.local import LocalSite
+from torture.workers.protocol import WorkerOrders
 
 _PLAIN = Cell.parse("iscsi-always-noslog-btrfs-bothdie")
 _LYING = Cell.parse("iscsi-always-lying-btrfs-bothdie")
@@ -68,7 +71,11 @@ def played(vm_scratch: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     scratch.mkdir()
     run = Run.begin(results=tmp_path_factory.mktemp("results"), seed=1, lab=lab, options={})
     campaign = Campaign(
-        run=run, specs=_specs(), jobs=2, keep=EvidencePolicy.ALL, lab=lab, scratch=scratch
+        run=run,
+        schedule=FixedSchedule(_specs()),
+        site=LocalSite(WorkerOrders(scratch=scratch, evidence=run.evidence, lab=lab)),
+        jobs=2,
+        keep=EvidencePolicy.ALL,
     )
     campaign.start()
     try:

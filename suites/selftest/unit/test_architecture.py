@@ -16,16 +16,16 @@ from torture.checkout import CHECKOUT
 TORTURE = CHECKOUT / "torture"
 LINES_MAX = 350
 FOLDER_LINES_MAX = 2000
-SAME_THING = frozenset({"ledger"})
-"""`evidence.ledger` is what `workloads.ledger` leaves."""
+SAME_THING = frozenset({"ledger", "replay"})
+"""`evidence.ledger` is what `workloads.ledger` leaves, `schedules.replay` the schedule of a replay."""
 
 GROUND = frozenset({"checkout", "deadlines", "discovery", "errors", "files", "shell"})
 """Single modules that every room stands on, but `stats`."""
 
 FLOORS = (
     "stats", "zfs", "axes", "evidence", "recording", "verdict", "volumes", "filesystems",
-    "workloads", "slogs", "transports", "matrix", "record", "scoring", "nas", "plan", "host",
-    "images", "lab", "shelf", "client", "trial", "schedules", "workers", "campaign", "replay",
+    "workloads", "slogs", "transports", "matrix", "record", "scoring", "nas", "plan", "schedules",
+    "host", "images", "lab", "shelf", "client", "trial", "workers", "campaign", "replay",
 )  # fmt: skip
 """From the ground up: a room may import from its own floor and from below."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from torture.campaign import run
+from torture.campaign.run import FREE_BYTES_MIN
 from torture.checkout import CHECKOUT
 from torture.errors import HarnessError
 from torture.images import IMAGES, GuestImage
@@ -216,7 +216,7 @@ def test_a_closed_folder_is_a_lack(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_the_doctor_asks_for_the_room_a_run_asks_for() -> None:
-    assert doctor.RESULTS_BYTES_MIN == run._FREE_BYTES_MIN
+    assert doctor.RESULTS_BYTES_MIN == FREE_BYTES_MIN
 
 
 def test_an_image_shows_what_is_in_it() -> None:

@@ -8,6 +8,7 @@ from fixtures.options import read_options
 from suites.selftest.unit.collecting import cells_in, collect
 from torture.axes.sweeps import Matrix
 from torture.matrix.cells import cells_of
+from torture.schedules import order_of
 from torture.stats.sequential import Until
 
 IN_NO_MATRIX = "iscsi-always-mirror-optane-raidz1-lyingdisks-xfs-bothdie"
@@ -55,20 +56,21 @@ def test_a_question_says_how_many_trials_unless_the_user_does(
     pytestconfig: pytest.Config,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    question = None if until is None else Until.parse(until)
-    monkeypatch.setattr(pytestconfig.option, "until", question)
+    question = None if until is None else str(Until.parse(until))
+    order = None if until is None else order_of(f"until:{until}")
+    monkeypatch.setattr(pytestconfig.option, "until", order)
     monkeypatch.setattr(pytestconfig.option, "trials", asked)
     options = read_options(pytestconfig)
-    assert (options.trials, options.until) == (trials, question)
-    said = options.as_json()
-    assert said["trials"] == trials
-    assert said["until"] == (None if question is None else str(question))
+    assert (options.trials, options.schedule.question) == (trials, question or "")
+    written = options.as_json()
+    assert (written["trials"], written["until"]) == (trials, question)
+    assert written["schedule"] == ("fixed" if until is None else f"until:{until}")
 
 
 def test_more_trials_than_fit_into_memory_are_refused(
     pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pytestconfig.option, "matrix", Matrix.FULL)
-    monkeypatch.setattr(pytestconfig.option, "until", Until.parse("upper<0.0001"))
+    monkeypatch.setattr(pytestconfig.option, "until", order_of("until:upper<0.0001"))
     with pytest.raises(pytest.UsageError, match="say fewer --trials, or --cell"):
         read_options(pytestconfig)

@@ -42,24 +42,24 @@ def _record(number: int, verdict: Verdict) -> TrialRecord:
 def _progress(outcome: Outcome, *, terminal: bool = False) -> tuple[Progress, io.StringIO]:
     file = io.StringIO()
     console = Console(file=file, force_terminal=terminal, width=120)
-    return Progress(outcome, console), file  # type: ignore[arg-type]
+    return Progress(outcome, console), file
 
 
 def test_the_line_says_done_and_left_verdicts_rate_and_what_each_worker_does() -> None:
     verdicts = (Verdict.INTACT, Verdict.INTACT, Verdict.CORRUPTED)
     records = tuple(_record(number, verdict) for number, verdict in enumerate(verdicts))
     outcome = Outcome(records=records, states={0: WorkerState(trial="t", stage="check")})
-    said = _progress(outcome)[0].line().plain
-    assert said.startswith("3/4 trials  intact 2  corrupted 1  ")
-    assert "/h" in said
-    assert "left" in said
-    assert said.endswith("[w0: check]")
+    line = _progress(outcome)[0].line().plain
+    assert line.startswith("3/4 trials  intact 2  corrupted 1  ")
+    assert "/h" in line
+    assert "left" in line
+    assert line.endswith("[w0: check]")
 
 
 def test_before_the_first_trial_it_guarantees_no_rate() -> None:
-    said = _progress(Outcome())[0].line().plain
-    assert said.startswith("0/4 trials")
-    assert "/h" not in said
+    line = _progress(Outcome())[0].line().plain
+    assert line.startswith("0/4 trials")
+    assert "/h" not in line
 
 
 def test_plain_lines_come_now_and_then_not_at_every_beat(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from torture.axes.sweeps import Matrix
 from torture.matrix.cells import Cell, cells_of
 from torture.plan.draw import draw_trials
 from torture.record.specs import TrialSpec, draw_seed
+from torture.record.trials import Origin
 
 CELLS = cells_of(Matrix.FULL)
 EXAMPLE = Cell.parse("iscsi-standard-noslog-btrfs-nasonly")
@@ -27,9 +29,15 @@ specs = st.builds(
     survive_ms=st.integers(0, 10**6),
 )
 
+repeated = st.builds(
+    lambda spec, origin: replace(spec, origin=origin, repeats=spec.trial, replay_of="/there"),
+    specs,
+    st.sampled_from([Origin.REPLAY, Origin.RERUN]),
+)
+
 
 @settings(deadline=None)
-@given(specs)
+@given(st.one_of(specs, repeated))
 def test_a_spec_comes_back_from_json(spec: TrialSpec) -> None:
     data = json.loads(json.dumps(spec.as_json()))
     assert TrialSpec.from_json(data) == spec
@@ -43,6 +51,28 @@ def test_a_trial_is_named_by_its_cell_its_index_and_its_seed(spec: TrialSpec) ->
     index, _, seed = rest.partition("-")
     assert (Cell.parse(name), int(index), int(seed, 16)) == (spec.cell, spec.index, spec.seed)
     assert len(spec.trial) < 128, "it is the name of a folder"
+
+
+@settings(deadline=None)
+@given(repeated)
+def test_a_repeated_trial_never_has_the_name_of_the_first(spec: TrialSpec) -> None:
+    first = replace(spec, origin=Origin.LIVE, repeats="", replay_of="")
+    assert spec.trial == f"{first.trial}.{spec.origin}"
+    assert len(spec.trial) < 128, "it is the name of a folder"
+
+
+@pytest.mark.parametrize("change", [{"origin": "replay"}, {"repeats": "x"}], ids=str)
+def test_a_trial_that_repeats_says_so_twice_or_not_at_all(change: dict[str, str]) -> None:
+    data = TrialSpec(cell=EXAMPLE, index=0, seed=1, load_ms=4000).as_json()
+    with pytest.raises(ValueError, match="cannot repeat"):
+        TrialSpec.from_json(data | change)
+
+
+def test_a_spec_from_before_there_were_origins_is_live() -> None:
+    data = TrialSpec(cell=EXAMPLE, index=0, seed=1, load_ms=4000).as_json()
+    for name in ("origin", "repeats"):
+        del data[name]
+    assert TrialSpec.from_json(data | {"replay_of": "/there"}).origin is Origin.LIVE
 
 
 @pytest.mark.parametrize("missing", ["cell", "index", "seed", "load_ms", "survive_ms"])

@@ -1,4 +1,4 @@
-"""A recorded trial opened again: the same bytes on every disk, recovered and checked once more."""
+"""The stages of a recorded trial: the same bytes on every disk, recovered and checked once more."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from torture.trial.inspect import inspect
 from torture.trial.recovery import bring_nas_back
 
 
-def replay_stages(context: TrialContext) -> None:
-    """Bring a NAS up on the recording's view and look.
+def recorded_stages(context: TrialContext) -> None:
+    """Bring a NAS up on a crash state of the recording, and inspect.
 
-    When both machines died the view is what the cut left. A client that lived wrote on: then it is
-    what the check found. Raises `HarnessError` when no recording was kept.
+    When both machines died it is the one that the cut left. A client that lived wrote on: then it is
+    the one that the check found. Raises `HarnessError` when no recording was kept.
     """
     evidence = Path(context.spec.replay_of)
     recordings = context.scratch / "replayed"

@@ -1,38 +1,60 @@
-"""One worker as the controller sees it: started, handed specs, replaced when it dies."""
+"""Workers on this host, each a sandboxed process: started, handed specs, replaced when it dies."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import queue
+import shutil
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from torture.campaign.worker import WorkerOrders
 from torture.checkout import CHECKOUT
 from torture.errors import DeadlineExceeded, HarnessError
 from torture.host.sandbox import USER_NAMESPACES_HINT, sandboxed
+from torture.lab.lab import Boot
 from torture.record.specs import TrialSpec
 from torture.record.trials import TrialRecord
+from torture.workers.protocol import WorkerOrders, WorkerSiteKind
 
 _START_DEADLINE_S = 60
 _END_DEADLINE_S = 10
+_TRIAL_DEADLINE_S = {Boot.WARM: 420, Boot.COLD: 900}
 
 
-class WorkerController:
-    """A sandboxed worker process. The thread that calls `start` must outlive it: its end is the worker's.
+class LocalSite:
+    """The host itself: each worker has a folder of its own below the scratch directory."""
 
-    `tell` hears of stages and remarks.
-    """
-
-    def __init__(self, orders: WorkerOrders, *, tell: Callable[[str, str], None]) -> None:
+    def __init__(self, orders: WorkerOrders) -> None:
         self._orders = orders
-        self._tell = tell
+
+    @property
+    def trial_deadline_s(self) -> float:
+        """See `WorkerSite`."""
+        return _TRIAL_DEADLINE_S[self._orders.lab.boot]
+
+    def controller(self, number: int, *, hear: Callable[[str], None]) -> LocalController:
+        """See `WorkerSite`; what the last one of this number left in its folder is gone."""
+        scratch = self._orders.scratch / f"w{number}"
+        shutil.rmtree(scratch, ignore_errors=True)
+        return LocalController(replace(self._orders, scratch=scratch), hear=hear)
+
+    def close(self) -> None:
+        """Nothing is held here: a worker's end takes along all that it had."""
+
+
+class LocalController:
+    """A sandboxed worker process; it ends with the thread that called `start`."""
+
+    def __init__(self, orders: WorkerOrders, *, hear: Callable[[str], None]) -> None:
+        self._orders = orders
+        self._hear = hear
         self._process: subprocess.Popen[str] | None = None
         self._answers: queue.Queue[dict[str, Any] | None] = queue.Queue()
 
@@ -43,14 +65,14 @@ class WorkerController:
 
     @property
     def is_running(self) -> bool:
-        """Whether it can be handed a spec."""
+        """See `WorkerController`."""
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
-        """Start the process and wait until it is ready; raises `HarnessError` when it cannot work."""
+        """See `WorkerController`."""
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                sandboxed((sys.executable, "-m", "torture.campaign.worker")),
+                sandboxed((sys.executable, "-m", "torture.workers._local_worker")),
                 cwd=CHECKOUT,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -72,11 +94,7 @@ class WorkerController:
             raise
 
     def run(self, spec: TrialSpec, *, deadline_s: float) -> TrialRecord:
-        """The record of one trial.
-
-        Raises `DeadlineExceeded` when it takes too long and `HarnessError` when the worker dies; the
-        worker and all it had started are gone then.
-        """
+        """See `WorkerController`."""
         self._send(spec.as_json())
         end = time.monotonic() + deadline_s
         try:
@@ -86,7 +104,7 @@ class WorkerController:
                     return TrialRecord.from_json(message["record"])
                 for kind in ("stage", "say"):
                     if kind in message:
-                        self._tell(kind, message[kind])
+                        self._hear(message[kind])
         except HarnessError:
             self.kill()
             raise
@@ -111,14 +129,14 @@ class WorkerController:
 
     def _death(self) -> HarnessError:
         self.kill()
-        said = self.log.read_text(errors="replace").strip().splitlines()[-6:]
-        why = "\n".join(said) or "it said nothing"
-        refused = any(line.startswith("unshare: ") for line in said)
+        last_lines = self.log.read_text(errors="replace").strip().splitlines()[-6:]
+        why = "\n".join(last_lines) or "it said nothing"
+        refused = any(line.startswith("unshare: ") for line in last_lines)
         hint = USER_NAMESPACES_HINT if refused else f"read {self.log}"
         return HarnessError(f"a worker died: {why}", hint=hint)
 
     def kill(self) -> None:
-        """End the worker and, with its namespaces, everything it started."""
+        """See `WorkerController`; the end of its namespaces is that of everything in them."""
         if self._process is None:
             return
         self._process.kill()
@@ -135,3 +153,12 @@ def _pass_on(process: subprocess.Popen[str], answers: queue.Queue[dict[str, Any]
             with contextlib.suppress(ValueError):  # cut off by the worker's death
                 answers.put(json.loads(line))
     answers.put(None)
+
+
+def _open(orders: WorkerOrders, place: str) -> LocalSite:
+    if place:
+        raise HarnessError(f"no workers in {place!r}", hint="--workers local is this host")
+    return LocalSite(orders)
+
+
+WORKERS = WorkerSiteKind(name="local", words="on this host", open=_open)

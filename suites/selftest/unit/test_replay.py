@@ -1,0 +1,117 @@
+"""A trial again, over a worker that needs no machines: told apart from the first, which stays."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from suites.selftest.unit.fake_workers import FakeSite, record_of
+from torture.campaign.run import LATEST, Run
+from torture.errors import HarnessError
+from torture.evidence.folder import SPEC, write_document
+from torture.lab.lab import LabSettings
+from torture.matrix.cells import Cell
+from torture.plan.draw import draw_trials
+from torture.record.specs import TrialSpec
+from torture.record.trials import Origin, TrialRecord, append_record, read_records
+from torture.replay.replay import replay
+from torture.report.reading.store import Store
+from torture.verdict.verdicts import Verdict
+
+[FIRST] = draw_trials(
+    [Cell.parse("iscsi-always-lying-btrfs-bothdie")], trials=1, run_seed=1, load_ms=500
+)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """A run whose trial rolled back, and which is the latest."""
+    run = Run.begin(
+        results=tmp_path / "results",
+        seed=1,
+        lab=LabSettings(warm_states=tmp_path),
+        options={"jobs": 1},
+    )
+    append_record(run.trials_file, record_of(FIRST, "L"))
+    evidence_of(run, FIRST)
+    return run
+
+
+def evidence_of(run: Run, spec: TrialSpec) -> Path:
+    folder = run.evidence / spec.trial
+    folder.mkdir()
+    write_document(folder, SPEC, spec.as_json())
+    return folder
+
+
+def again(
+    evidence: Path, *, live: bool = False, outcome: str = "C"
+) -> tuple[TrialRecord, Path, TrialSpec]:
+    """Replay over a worker whose trial ends so; also returns what that was told."""
+    site = FakeSite(outcome=lambda _spec: outcome)
+    results = evidence.parents[2]
+    record, folder = replay(evidence, results=results, live=live, site_of=lambda _orders: site)
+    [spec] = site.begun
+    return record, folder, spec
+
+
+@pytest.mark.parametrize(("live", "origin"), [(False, Origin.REPLAY), (True, Origin.RERUN)])
+def test_a_replay_is_the_same_trial_under_a_name_of_its_own(
+    run: Run, live: bool, origin: Origin
+) -> None:
+    evidence = run.evidence / FIRST.trial
+    record, folder, spec = again(evidence, live=live)
+    assert (record.origin, record.trial) == (origin, f"{FIRST.trial}.{origin}")
+    assert (folder.name, folder.parents[1].parent) == (record.trial, run.folder.parent)
+    assert folder.parents[1] != run.folder
+    assert (spec.seed, spec.cell, spec.index) == (FIRST.seed, FIRST.cell, FIRST.index)
+    assert (spec.replay_of, spec.repeats) == (str(evidence), FIRST.trial)
+    [written] = read_records(folder.parents[1] / "trials.jsonl").records
+    assert written == record
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_the_latest_run_is_still_the_one_it_was(run: Run, live: bool) -> None:
+    latest = run.folder.parent / LATEST
+    before = latest.readlink()
+    again(run.evidence / FIRST.trial, live=live)
+    assert latest.readlink() == before == Path(run.folder.name)
+
+
+def test_a_report_over_both_leaves_the_first_its_verdict(run: Run) -> None:
+    """The replay comes later and says something else: as a duplicate it would be the one that counts."""
+    _, folder, _ = again(run.evidence / FIRST.trial, outcome="C")
+    with Store.open([run.folder, folder.parents[1]]) as store:
+        found = dict(store.sql.execute("SELECT trial, verdict FROM trials").fetchall())
+    assert found == {
+        FIRST.trial: Verdict.ROLLED_BACK,
+        f"{FIRST.trial}.replay": Verdict.CORRUPTED,
+    }
+
+
+def test_a_replay_has_no_recording_and_says_who_has(run: Run) -> None:
+    evidence = run.evidence / FIRST.trial
+    _, folder, spec = again(evidence)
+    folder.mkdir(exist_ok=True)
+    write_document(folder, SPEC, spec.as_json())
+    with pytest.raises(HarnessError, match="is a replay itself") as error:
+        again(folder)
+    assert error.value.hint == f"tools/replay {evidence}"
+
+
+def test_a_rerun_has_a_recording_of_its_own(run: Run) -> None:
+    _, folder, spec = again(run.evidence / FIRST.trial, live=True)
+    folder.mkdir(exist_ok=True)
+    write_document(folder, SPEC, spec.as_json())
+    record, _, replayed = again(folder)
+    assert record.trial == f"{FIRST.trial}.rerun.replay"
+    assert replayed.replay_of == str(folder)
+
+
+def test_a_folder_that_holds_no_trial_is_refused_before_anything_begins(run: Run) -> None:
+    (run.evidence / FIRST.trial / SPEC).write_text(json.dumps({"cell": FIRST.cell.name}))
+    with pytest.raises(HarnessError, match="holds no trial"):
+        again(run.evidence / FIRST.trial)
+    assert {path.name for path in run.folder.parent.iterdir()} == {run.folder.name, LATEST}

@@ -1,0 +1,81 @@
+"""Where workers run: what one is told, which places there are, and that one file adds another."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+import torture.workers
+from torture.errors import HarnessError
+from torture.host.accelerator import Accelerator
+from torture.host.network_kind import NetworkKind
+from torture.lab.lab import Boot, LabSettings
+from torture.workers import must_be_known, open_site, worker_sites
+from torture.workers.local import LocalSite
+from torture.workers.protocol import WorkerOrders
+
+PLAIN = LabSettings(warm_states=Path("/warm"))
+FORCED = LabSettings(
+    boot=Boot.COLD,
+    accelerator=Accelerator.TCG,
+    network=NetworkKind.USER_MODE,
+    libvirt_uri="qemu:///embed?root=/x",
+    warm_states=Path("/warm"),
+)
+
+
+def orders_of(folder: Path, lab: LabSettings = PLAIN) -> WorkerOrders:
+    return WorkerOrders(scratch=folder / "scratch", evidence=folder / "trials", lab=lab)
+
+
+@pytest.mark.parametrize("lab", [PLAIN, FORCED], ids=["plain", "forced"])
+def test_a_workers_orders_come_back_from_json(tmp_path: Path, lab: LabSettings) -> None:
+    orders = orders_of(tmp_path, lab)
+    assert WorkerOrders.from_json(json.loads(json.dumps(orders.as_json()))) == orders
+
+
+def test_a_trial_whose_machines_boot_for_real_may_take_longer(tmp_path: Path) -> None:
+    warm, cold = (LocalSite(orders_of(tmp_path, lab)) for lab in (PLAIN, FORCED))
+    assert 300 < warm.trial_deadline_s < cold.trial_deadline_s
+
+
+def test_what_the_last_worker_of_a_number_left_is_gone(tmp_path: Path) -> None:
+    orders = orders_of(tmp_path)
+    for name in ("w0", "w1"):
+        (orders.scratch / name / "t0").mkdir(parents=True)
+    controller = LocalSite(orders).controller(0, hear=lambda _text: None)
+    assert [path.name for path in orders.scratch.iterdir()] == ["w1"]
+    assert not controller.is_running
+    controller.kill()
+
+
+def test_this_host_is_a_place_and_takes_no_address(tmp_path: Path) -> None:
+    assert isinstance(open_site("local", orders_of(tmp_path)), LocalSite)
+    with pytest.raises(HarnessError, match="--workers local is this host"):
+        open_site("local:there", orders_of(tmp_path))
+
+
+def test_a_place_there_is_no_file_of_is_refused() -> None:
+    with pytest.raises(ValueError, match="there are no workers 'dask', but local"):
+        must_be_known("dask:tcp://10.0.0.1:8786")
+
+
+def test_a_new_place_is_one_new_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "elsewhere.py").write_text(
+        "from torture.workers.protocol import WorkerSiteKind\n"
+        "from torture.workers.local import LocalSite\n"
+        "class Elsewhere(LocalSite):\n"
+        "    trial_deadline_s = 7.0\n"
+        "def site(orders, place):\n"
+        "    assert place == 'tcp://10.0.0.1'\n"
+        "    return Elsewhere(orders)\n"
+        "WORKERS = WorkerSiteKind(name='elsewhere', words='', open=site)\n"
+    )
+    monkeypatch.setattr(torture.workers, "__path__", [*torture.workers.__path__, str(tmp_path)])
+    monkeypatch.delitem(sys.modules, "torture.workers.elsewhere", raising=False)
+    assert worker_sites().keys() == {"elsewhere", "local"}
+    must_be_known("elsewhere:tcp://10.0.0.1")
+    assert open_site("elsewhere:tcp://10.0.0.1", orders_of(tmp_path)).trial_deadline_s == 7
