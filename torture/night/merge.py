@@ -10,7 +10,6 @@ from pathlib import Path
 from torture.errors import HarnessError
 from torture.night.plan import Plan
 from torture.record.trials import TRIALS_FILE, read_records
-from torture.report.exports import ExportFormat
 from torture.report.figures.versus import compare_runs
 from torture.report.reading.merged import write_merged
 from torture.report.reading.runs import find_runs
@@ -24,7 +23,7 @@ RUN = "run"
 INDEX = "index.html"
 """The page again, by the name that a web server shows first."""
 
-_FORMATS = (ExportFormat.MARKDOWN, ExportFormat.CSV, ExportFormat.JSON, ExportFormat.JUNIT)
+_FORMATS = ("markdown", "csv", "json", "junit")
 _REPORT_CHARACTERS_MAX = 400_000
 """Within the summary; a step of GitHub Actions may write 1 MiB in all."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torture.files import write_whole
-from torture.report.exports import EXPORTS, ExportFormat
+from torture.report.exports import EXPORTS
 from torture.report.figures.answer import answer
 from torture.report.page.render import render_page
 from torture.report.reading.store import Store
@@ -26,9 +26,7 @@ class Built:
     """A sentence for each group of configurations."""
 
 
-def build_report(
-    runs: Sequence[Path], *, output: Path, formats: Sequence[ExportFormat] = ()
-) -> Built:
+def build_report(runs: Sequence[Path], *, output: Path, formats: Sequence[str] = ()) -> Built:
     """Write the page and the exports of these runs, merged, into a folder; a file is whole or not there.
 
     Raises `HarnessError` when a run is none, `OSError` when there is no room.
@@ -37,5 +35,5 @@ def build_report(
     with Store.open(runs) as store:
         page = write_whole(output / PAGE, render_page(store).encode())
         sentences = tuple(group.sentence for group in answer(store.cells()))
-        exports = [path for one in formats for path in EXPORTS[one](store, output)]
+        exports = [path for form in formats for path in EXPORTS[form].write(store, output)]
         return Built(page=page, exports=tuple(exports), notes=store.notes, answer=sentences)

@@ -24,7 +24,8 @@ def recorded_stages(context: TrialContext) -> None:
     recordings = context.scratch / "replayed"
     unpack_recordings(evidence, recordings)
     for name in (LEDGER, CUT, PROOF):
-        shutil.copy(evidence / name, context.folder / name)
+        if (evidence / name).exists():  # not every load keeps a ledger
+            shutil.copy(evidence / name, context.folder / name)
     lived = context.spec.cell[FATE] is Fate.NAS_ONLY
     with context.stage("bring NAS back"):
         nas = bring_nas_back(context, recordings / (CHECK_STATE if lived else CUT_STATE))

@@ -23,8 +23,8 @@ from torture.errors import HarnessError
 from torture.matrix.axes import AXES
 from torture.matrix.cells import cells_of
 from torture.record.trials import TrialRecord
-from torture.report.exports import EXPORTS, ExportFormat
-from torture.report.exports.tables import CELL_COLUMNS, EXPORT_SCHEMA, TRIAL_COLUMNS
+from torture.report.exports import EXPORTS
+from torture.report.figures.tables import CELL_COLUMNS, EXPORT_SCHEMA, TRIAL_COLUMNS
 from torture.report.reading.store import CellFigures, Store
 from torture.report.reading.text import escaped
 from torture.stats.rates import Rate, in_words
@@ -60,12 +60,12 @@ def hostile_records() -> list[TrialRecord]:
 def exported(tmp_path: Path) -> Exported:
     """Exports records in a format; gives the files by name."""
 
-    def export(form: ExportFormat, records: Any, **more: Any) -> dict[str, Path]:
+    def export(form: str, records: Any, **more: Any) -> dict[str, Path]:
         folder = write_run(tmp_path / "run", records, **more)
         output = tmp_path / "out 'put"
         output.mkdir()
         with Store.open([folder]) as store:
-            paths = EXPORTS[form](store, output)
+            paths = EXPORTS[form].write(store, output)
         assert sorted(output.iterdir()) == sorted(paths), "nothing else is left"
         return {path.name: path for path in paths}
 
@@ -88,7 +88,7 @@ def number(text: str) -> float | None:
 
 
 def test_csv_has_every_trial(exported: Exported) -> None:
-    rows = rows_of(exported(ExportFormat.CSV, RECORDS)["trials.csv"])
+    rows = rows_of(exported("csv", RECORDS)["trials.csv"])
     assert list(rows[0]) == [*TRIAL_COLUMNS, "export_schema"]
     by_trial = {row["trial"]: row for row in rows}
     assert len(rows) == len(by_trial) == len(RECORDS)
@@ -111,7 +111,7 @@ def test_csv_has_every_trial(exported: Exported) -> None:
 
 
 def test_csv_has_every_cell(exported: Exported, figures: tuple[CellFigures, ...]) -> None:
-    rows = rows_of(exported(ExportFormat.CSV, RECORDS)["cells.csv"])
+    rows = rows_of(exported("csv", RECORDS)["cells.csv"])
     assert list(rows[0]) == list(CELL_COLUMNS)
     for row, one in zip(rows, figures, strict=True):
         assert (row["cell"], row["guarantee"]) == (one.cell, one.guarantee)
@@ -128,7 +128,7 @@ def test_csv_has_every_cell(exported: Exported, figures: tuple[CellFigures, ...]
 
 
 def test_a_spreadsheet_finds_no_formula_and_no_control_character(exported: Exported) -> None:
-    files = exported(ExportFormat.CSV, hostile_records())
+    files = exported("csv", hostile_records())
     for path in files.values():
         rows = rows_of(path)
         assert len(rows) == len(HOSTILE)
@@ -142,7 +142,7 @@ def test_a_spreadsheet_finds_no_formula_and_no_control_character(exported: Expor
 
 def test_parquet_has_the_same_tables_with_types_and_texts_as_they_were(exported: Exported) -> None:
     records = hostile_records()
-    files = exported(ExportFormat.PARQUET, records)
+    files = exported("parquet", records)
     assert sorted(files) == ["cells.parquet", "trials.parquet"]
     with duckdb.connect() as sql:
         trials, cells = (
@@ -165,7 +165,7 @@ def test_parquet_has_the_same_tables_with_types_and_texts_as_they_were(exported:
 
 
 def test_json_has_every_figure(exported: Exported, figures: tuple[CellFigures, ...]) -> None:
-    (path,) = exported(ExportFormat.JSON, RECORDS).values()
+    (path,) = exported("json", RECORDS).values()
     found = json.loads(path.read_text("utf-8"))
     assert (found["export_schema"], found["confidence"]) == (EXPORT_SCHEMA, 0.95)
     assert (found["trials"], found["notes"]) == (len(RECORDS), [])
@@ -182,7 +182,7 @@ def test_json_has_every_figure(exported: Exported, figures: tuple[CellFigures, .
 
 def test_intervals_of_a_run_that_stopped_when_it_knew_enough_say_so(exported: Exported) -> None:
     until = {"until": "upper<0.01"}
-    (path,) = exported(ExportFormat.JSON, RECORDS, options=until).values()
+    (path,) = exported("json", RECORDS, options=until).values()
     found = json.loads(path.read_text("utf-8"))
     assert found["runs"][0]["is_sequential"]
     assert all(one["loss"]["is_sequential"] for one in found["cells"])
@@ -191,7 +191,7 @@ def test_intervals_of_a_run_that_stopped_when_it_knew_enough_say_so(exported: Ex
 def test_markdown_begins_with_the_answer_and_has_a_row_a_cell(
     exported: Exported, figures: tuple[CellFigures, ...]
 ) -> None:
-    (path,) = exported(ExportFormat.MARKDOWN, RECORDS).values()
+    (path,) = exported("markdown", RECORDS).values()
     lines = path.read_text("utf-8").splitlines()
     assert lines[0] == f"<!-- export schema {EXPORT_SCHEMA} -->"
     assert lines[2].startswith("- **safe so far: 0 of ")
@@ -207,7 +207,7 @@ def test_markdown_begins_with_the_answer_and_has_a_row_a_cell(
 
 
 def test_markdown_has_a_cell_a_column_whatever_names_are(exported: Exported) -> None:
-    (path,) = exported(ExportFormat.MARKDOWN, hostile_records()).values()
+    (path,) = exported("markdown", hostile_records()).values()
     text = path.read_text("utf-8")
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert len(rows) == 2 + len(HOSTILE)
@@ -235,7 +235,7 @@ def test_junit_has_a_test_a_cell(exported: Exported, figures: tuple[CellFigures,
         reasons=("f00001 is\nnot there",),
     )  # fmt: skip
     silent = replace(one, cell="silent", verdict=Verdict.INCONCLUSIVE, trial="silent")
-    (path,) = exported(ExportFormat.JUNIT, [*RECORDS, broken, silent]).values()
+    (path,) = exported("junit", [*RECORDS, broken, silent]).values()
     root = ElementTree.parse(path).getroot()
     (suite,) = root
     tests = {test.attrib["name"]: test for test in suite.iter("testcase")}
@@ -261,36 +261,34 @@ def test_junit_has_a_test_a_cell(exported: Exported, figures: tuple[CellFigures,
 
 
 def test_junit_is_xml_whatever_texts_are(exported: Exported) -> None:
-    (path,) = exported(ExportFormat.JUNIT, hostile_records()).values()
+    (path,) = exported("junit", hostile_records()).values()
     root = ElementTree.parse(path).getroot()
     assert len(list(root.iter("failure"))) == len(HOSTILE)
     assert "<script>alert(1)</script>" in {test.get("name") for test in root.iter("testcase")}
 
 
-@pytest.mark.parametrize("form", list(ExportFormat))
-def test_without_a_trial_every_export_is_there_and_empty(
-    form: ExportFormat, exported: Exported
-) -> None:
+@pytest.mark.parametrize("form", list(EXPORTS))
+def test_without_a_trial_every_export_is_there_and_empty(form: str, exported: Exported) -> None:
     for path in exported(form, ()).values():
         assert path.stat().st_size > 0
         assert RECORDS[0].cell not in path.read_bytes().decode("latin-1")
 
 
-@pytest.mark.parametrize("form", list(ExportFormat))
+@pytest.mark.parametrize("form", list(EXPORTS))
 def test_what_cannot_be_written_leaves_the_old_file_and_nothing_half(
-    form: ExportFormat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     output = tmp_path / "out"
     output.mkdir()
     with Store.open([write_run(tmp_path / "run", RECORDS)]) as store:
-        before = {path: path.read_bytes() for path in EXPORTS[form](store, output)}
+        before = {path: path.read_bytes() for path in EXPORTS[form].write(store, output)}
 
         def no_room(*_: object) -> None:
             raise OSError("no space left on device")
 
         monkeypatch.setattr("os.fsync", no_room)
         with pytest.raises((HarnessError, OSError), match="no space left"):
-            EXPORTS[form](store, output)
+            EXPORTS[form].write(store, output)
     assert {path: path.read_bytes() for path in output.iterdir()} == before
 
 

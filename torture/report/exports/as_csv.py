@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from torture.report.exports.tables import copy_to, queries
+from torture.report.exports.protocol import ExportFormat
+from torture.report.figures.tables import copy_to, queries
 from torture.report.reading.store import Store
 
 _CONTROLS = r"[\x00-\x08\x0b-\x1f\x7f]"
@@ -36,3 +37,6 @@ def _harmless(store: Store, query: str) -> str:
         else:
             columns.append(f'"{name}"')
     return f"SELECT {', '.join(columns)} FROM ({query})"
+
+
+EXPORT = ExportFormat(name="csv", write=export_csv)

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from torture.files import write_whole
-from torture.report.exports.tables import EXPORT_SCHEMA
+from torture.report.exports.protocol import ExportFormat
+from torture.report.figures.tables import EXPORT_SCHEMA
 from torture.report.reading.runs import RunInfo
 from torture.report.reading.store import CellFigures, Store
 from torture.stats.rates import CONFIDENCE, Rate
@@ -57,3 +58,6 @@ def _cell(figures: CellFigures) -> dict[str, Any]:
 
 def _rate(rate: Rate) -> dict[str, Any]:
     return asdict(rate) | {"share": rate.share if rate.trials else None}
+
+
+EXPORT = ExportFormat(name="json", write=export_json)

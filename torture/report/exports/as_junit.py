@@ -9,7 +9,8 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from torture.files import write_whole
-from torture.report.exports.tables import EXPORT_SCHEMA
+from torture.report.exports.protocol import ExportFormat
+from torture.report.figures.tables import EXPORT_SCHEMA
 from torture.report.reading.store import CellFigures, Store
 from torture.report.reading.text import printable, shortened
 from torture.stats.rates import CONFIDENCE, Rate, in_words
@@ -117,3 +118,6 @@ def _rate(name: str, rate: Rate) -> dict[str, str]:
         f"{name}_low": f"{rate.low:.6g}",
         f"{name}_high": f"{rate.high:.6g}",
     }
+
+
+EXPORT = ExportFormat(name="junit", write=export_junit)

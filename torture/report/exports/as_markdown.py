@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from torture.files import write_whole
-from torture.report.exports.tables import EXPORT_SCHEMA
+from torture.report.exports.protocol import ExportFormat
 from torture.report.figures.answer import answer
+from torture.report.figures.tables import EXPORT_SCHEMA
 from torture.report.reading.store import CellFigures, Store
 from torture.report.reading.text import escaped
 from torture.stats.rates import in_words
@@ -61,3 +62,6 @@ def _legend(store: Store, cells: tuple[CellFigures, ...]) -> str:
     if any(one.loss.is_sequential for one in cells):
         legend += " Where a run stopped when it knew enough, the intervals allow for that."
     return legend
+
+
+EXPORT = ExportFormat(name="markdown", write=export_markdown)

@@ -1,0 +1,21 @@
+"""What an export format has to say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from torture.report.reading.store import Store
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ExportFormat:
+    """A format, by the name that `tools/report --export` takes.
+
+    `write` writes its files into a folder that is there, and returns them. It raises `OSError`, and
+    `HarnessError` when a table cannot be written.
+    """
+
+    name: str
+    write: Callable[[Store, Path], tuple[Path, ...]]
