@@ -1,0 +1,1 @@
+"""One new file of each kind: what adding to the suite takes."""

@@ -1,0 +1,36 @@
+"""A filesystem that is always well."""
+
+from __future__ import annotations
+
+from torture.axes.axis import Choice
+from torture.evidence.folder import ToolOutput
+from torture.verdict.fsck import FsckResult
+
+
+class Dummy:
+    """Its tools are words."""
+
+    has_files = True
+
+    def make(self, device: str) -> tuple[str, ...]:
+        """Make an empty one."""
+        return ("mkfs.dummy", device)
+
+    def mount(self, device: str, mount_point: str) -> tuple[str, ...]:
+        """Mount it."""
+        return ("mount", "-t", "dummy", device, mount_point)
+
+    def check(self, device: str) -> tuple[str, ...]:
+        """Look for damage."""
+        return ("fsck.dummy", device)
+
+    def repairs(self, device: str) -> tuple[tuple[str, ...], ...]:
+        """There is nothing to mend."""
+        return ()
+
+    def read_check(self, output: ToolOutput) -> FsckResult:
+        """It is clean when its checker says nothing."""
+        return FsckResult(clean=output.exit_code == 0)
+
+
+CHOICE = Choice(name="dummyfs", value=Dummy(), words="a dummy filesystem")

@@ -1,0 +1,171 @@
+"""Plays a trial over one new file of each kind, in a checkout that has them, without machines.
+
+Run there as `python -m suites.selftest.shelf.one_file_each.play FOLDER`: prints what became of it as
+one JSON document.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from torture.axes.sweeps import Matrix
+from torture.campaign.campaign import Campaign, EvidencePolicy
+from torture.campaign.run import Run
+from torture.evidence.completed import Completed
+from torture.images.recipes import read_recipe
+from torture.lab.lab import Lab
+from torture.matrix.cells import Cell, cells_of
+from torture.plan.draw import draw_trials
+from torture.record.specs import TrialSpec
+from torture.record.trials import TrialRecord
+from torture.report.write import build_report
+from torture.schedules import order_of
+from torture.trial.live import run_trial
+from torture.zfs.versions import ZfsVersion, zfs_version
+
+CELL = "dummytransport-disabled-dummyslog-dummyfs-dummyload-bothdie"
+ZFS = "9.9.9"
+_STATUS = Path(__file__).resolve().parents[2] / "recorded" / "zpool" / "status-scrubbed.json"
+_TRIALS = 2
+
+
+@dataclass
+class _Guest:
+    """Answers every command as a guest in which all is well would."""
+
+    name: str
+    disks: tuple[str, ...] = ()
+    ran: list[str] = field(default_factory=list)
+
+    @property
+    def agent(self) -> _Guest:
+        return self
+
+    def run(self, *argv: str, deadline_s: float) -> Completed:
+        self.ran.append(" ".join(argv))
+        return Completed(
+            vm=self.name,
+            argv=argv,
+            exit_code=0,
+            stdout=self._printed(argv),
+            stderr="",
+            duration_ms=1,
+        )
+
+    def _printed(self, argv: tuple[str, ...]) -> str:
+        if argv[:2] == ("zpool", "status"):
+            return str(json.loads(_STATUS.read_text())["stdout"])
+        if argv[0] == "dummy-read":
+            return "all of it"
+        if self.disks and "write_cache" in argv[-1]:
+            return "\n".join(f"{disk} write back" for disk in self.disks)
+        return "write back" if "cache" in argv[-1] else ""
+
+    must = run
+
+    def start(self, argv: tuple[str, ...]) -> int:
+        self.ran.append(" ".join(argv))
+        return 1
+
+    def kill(self) -> None:
+        self.ran.append("killed")
+
+    def raise_if_dead(self) -> None:
+        """It lives."""
+
+
+@dataclass
+class _Lab:
+    """What a trial asks of its lab."""
+
+    sockets: Path
+    zfs: ZfsVersion
+    guests: list[_Guest] = field(default_factory=list)
+    nas_host: str = "nas.invalid"
+
+    @property
+    def network(self) -> _Lab:
+        return self
+
+    def start_nas(self, *, console_log: Path, disks: tuple[Any, ...]) -> _Guest:
+        return self._started(_Guest("nas", tuple(disk.serial for disk in disks)))
+
+    def start_client(self, *, console_log: Path, ledger_socket: Path, disks: Any) -> _Guest:
+        return self._started(_Guest("client"))
+
+    def _started(self, guest: _Guest) -> _Guest:
+        self.guests.append(guest)
+        return guest
+
+
+@dataclass
+class _Site:
+    """One worker, in this process."""
+
+    lab: _Lab
+    folder: Path
+    begun: list[str] = field(default_factory=list)
+    trial_deadline_s: float = 60
+    is_running: bool = False
+
+    def controller(self, number: int, *, hear: Callable[[str], None]) -> _Site:
+        return self
+
+    def start(self) -> None:
+        self.is_running = True
+
+    def run(self, spec: TrialSpec, *, deadline_s: float) -> TrialRecord:
+        self.begun.append(spec.trial)
+        return run_trial(
+            spec,
+            lab=cast(Lab, self.lab),
+            folder=self.folder / "trials" / spec.trial,
+            scratch=self.folder / f"scratch-{len(self.begun)}",
+        )
+
+    def kill(self) -> None:
+        self.is_running = False
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def main(folder: Path) -> None:
+    """Run the trials, report them, and print what there is to check."""
+    cell = Cell.parse(CELL)
+    lab = _Lab(sockets=folder, zfs=zfs_version(ZFS))
+    site = _Site(lab=lab, folder=folder)
+    specs = draw_trials([cell], trials=_TRIALS, run_seed=1, load_ms=50)
+    (folder / "trials").mkdir(parents=True)
+    campaign = Campaign(
+        run=Run(folder=folder),
+        schedule=order_of("backwards").make(specs),
+        site=site,
+        jobs=1,
+        keep=EvidencePolicy.ALL,
+    )
+    campaign.start()
+    is_over = campaign.wait_for(cell, timeout_s=120)
+    campaign.stop()
+    built = build_report([folder], output=folder / "report", formats=["dummy"])
+    found = {
+        "is_over": is_over,
+        "drawn": [spec.trial for spec in specs],
+        "begun": site.begun,
+        "records": [asdict(record) for record in campaign.records],
+        "ran": [guest.ran for guest in lab.guests[:2]],
+        "matrices": {matrix: [c.name for c in cells_of(matrix)] for matrix in Matrix},
+        "nas_suite": read_recipe("nas", zfs=ZFS).suite,
+        "exported": [path.read_text() for path in built.exports],
+        "page": built.page.read_text(),
+    }
+    json.dump(found, sys.stdout, default=str)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,13 @@
+"""A schedule that has the last drawn trial run first."""
+
+from __future__ import annotations
+
+from torture.schedules.fixed import FixedSchedule
+from torture.schedules.protocol import ScheduleKind, ScheduleOrder
+
+
+def _order(asked: str) -> ScheduleOrder:
+    return ScheduleOrder(make=lambda specs: FixedSchedule(specs[::-1]), text=asked)
+
+
+SCHEDULE = ScheduleKind(name="backwards", words="the last drawn first", order=_order)

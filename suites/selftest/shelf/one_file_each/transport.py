@@ -1,0 +1,48 @@
+"""A transport of no machine: its client finds a directory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from torture.axes.axis import Choice
+from torture.axes.fate import Fate
+from torture.axes.sync import Sync
+from torture.transports.protocol import Attachment
+from torture.verdict.guarantee import Guarantee
+
+
+class Dummy:
+    """Every script is one word, so that whoever runs it can be seen to."""
+
+    ports = (12345,)
+
+    def make_volume_script(self, *, sync: Sync) -> str:
+        """Nothing is made."""
+        return f"make-volume {sync}"
+
+    def wait_for_volume_script(self) -> str:
+        """Nothing is waited for."""
+        return "wait-for-volume"
+
+    def publish_script(self) -> str:
+        """Nothing is published."""
+        return "publish"
+
+    def wait_until_idle_script(self) -> str:
+        """Nobody is busy."""
+        return "wait-until-idle"
+
+    def cache_scripts(self) -> Mapping[str, str]:
+        """There is one cache."""
+        return {"dummy": "print-cache"}
+
+    def attachment(self, *, nas_host: str) -> Attachment:
+        """A disk of the guest's own making."""
+        return Attachment(attach_script=f"attach {nas_host}", device="/dev/dummy0")
+
+    def guarantee(self, *, sync: Sync, fate: Fate) -> Guarantee:
+        """What nobody stores nobody loses."""
+        return Guarantee.SAFE
+
+
+CHOICE = Choice(name="dummytransport", value=Dummy(), words="a dummy")

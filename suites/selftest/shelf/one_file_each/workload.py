@@ -1,0 +1,81 @@
+"""A load of one operation, beside which the usual one could run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from torture.axes.axis import Choice
+from torture.evidence.folder import Evidence
+from torture.verdict.data_findings import Findings
+from torture.verdict.verdicts import Verdict
+from torture.workloads.protocol import Command, Place, Surroundings
+
+
+@dataclass(slots=True)
+class DummyLoad:
+    """It begins another operation whenever it is asked."""
+
+    begun: int = 0
+    acknowledged: int = 1
+    is_over: bool = False
+
+    def raise_if_over(self) -> None:
+        """It never is before the cut."""
+
+    def wait_until(self, reached: Callable[[], bool], *, deadline_s: float) -> bool:
+        """Begin, and be done."""
+        self.begun += 1
+        self.acknowledged += 1
+        return reached()
+
+    def finish(self, *, deadline_s: float) -> None:
+        """End."""
+        self.is_over = True
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Dummy:
+    """It acknowledges and keeps nothing, so nothing can be missing."""
+
+    name: str = "dummyload"
+    beside: tuple[str, ...] = ()
+    readback: str = "readback-dummyload.json"
+    readback_after_repair: str = "readback-dummyload-after-repair.json"
+
+    def job(self, *, seed: int, place: Place) -> dict[str, Any]:
+        """What it is told."""
+        return {"seed": seed, "directory": place.directory}
+
+    def prepare(self, job: dict[str, Any]) -> str:
+        """One word."""
+        return "prepare-dummy"
+
+    def start(self, job: dict[str, Any], surroundings: Surroundings) -> DummyLoad:
+        """Start it in the guest."""
+        surroundings.guest.start(("dummy-load", str(job["seed"])))
+        return DummyLoad()
+
+    def read_back(self, job: dict[str, Any]) -> Command:
+        """Read it back."""
+        return ("dummy-read", str(job["seed"]))
+
+    def judge(self, evidence: Evidence, *, after_repair: bool) -> Findings:
+        """Everything is there when it was read."""
+        is_there = bool(evidence.readbacks[self.readback])
+        return Findings(
+            verdict=Verdict.INTACT if is_there else Verdict.CORRUPTED,
+            acknowledged=2,
+            lost=0,
+            missing=0,
+            torn=0,
+            stale=0,
+            foreign=0,
+            torn_in_flight=0,
+            rollback_ms=None,
+            reasons=(),
+        )
+
+
+CHOICE = Choice(name="dummyload", value=Dummy(), words="a dummy load")

@@ -1,0 +1,100 @@
+"""A transport, a load, a filesystem, a log device, a ZFS version, an export, a schedule: one file each.
+
+Here each is added to a copy of the checkout, touching no other file, and trials are played over them.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from torture.axes.sweeps import Matrix
+from torture.checkout import CHECKOUT
+from torture.matrix.cells import cells_of
+from torture.plan.draw import draw_trials
+
+HERE = Path(__file__).with_name("one_file_each")
+ADDED = {
+    "transport.py": "torture/transports/dummy.py",
+    "filesystem.py": "torture/filesystems/dummy.py",
+    "slog.py": "torture/slogs/dummy.py",
+    "workload.py": "torture/workloads/dummy.py",
+    "export.py": "torture/report/exports/as_dummy.py",
+    "schedule.py": "torture/schedules/backwards.py",
+    "zfs.toml": "vmimages/zfs/9.9.9.toml",
+}
+COPIED = ("torture", "vmimages", "suites")
+_DEADLINE_S = 180
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What a checkout with these files more makes of them."""
+    checkout = tmp_path_factory.mktemp("checkout")
+    for folder in COPIED:
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(CHECKOUT / folder, checkout / folder, ignore=ignored)
+    for name, place in ADDED.items():
+        assert not (checkout / place).exists(), "a new file replaces none"
+        shutil.copy(HERE / name, checkout / place)
+    run = tmp_path_factory.mktemp("r")
+    argv = [sys.executable, "-m", "suites.selftest.shelf.one_file_each.play", str(run / "run")]
+    done = subprocess.run(
+        argv, cwd=checkout, capture_output=True, text=True, timeout=_DEADLINE_S, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_the_trial_over_them_comes_to_its_verdict(played: dict[str, Any]) -> None:
+    assert played["is_over"]
+    for record in played["records"]:
+        assert record["error"] is None
+        assert record["verdict"] == "intact"
+        assert record["guarantee"] == "safe"
+        assert record["zfs"] == "9.9.9"
+        assert record["axes"]["workload"] == "dummyload"
+
+
+def test_each_stage_ran_what_the_new_files_say(played: dict[str, Any]) -> None:
+    nas, client = ("\n".join(ran) for ran in played["ran"])
+    assert "log mirror" in nas, "three log devices"
+    assert nas.index("zpool create") < nas.index("make-volume disabled") < nas.index("publish")
+    assert "attach nas.invalid" in client
+    assert client.index("mkfs.dummy /dev/dummy0") < client.index("prepare-dummy")
+    assert client.index("prepare-dummy") < client.index("dummy-load")
+
+
+def test_two_of_three_log_devices_are_gone_after_the_cut(played: dict[str, Any]) -> None:
+    for record in played["records"]:
+        policies = [disk["policy"] for disk in record["cut"]["disks"].values()]
+        assert policies.count("gone") == 2
+
+
+def test_the_schedule_had_the_last_trial_run_first(played: dict[str, Any]) -> None:
+    assert played["begun"] == played["drawn"][::-1]
+    assert len(played["begun"]) == 2
+
+
+def test_the_version_of_zfs_names_the_suite_of_the_nas(played: dict[str, Any]) -> None:
+    assert played["nas_suite"] == "sid"
+
+
+def test_the_export_is_written_and_the_page_has_the_new_words(played: dict[str, Any]) -> None:
+    assert played["exported"] == ["2\n"]
+    assert "a dummy" in played["page"]
+    assert "SLOG of a dummy kind" in played["page"]
+
+
+def test_no_matrix_has_a_cell_more_and_old_trials_keep_their_names(played: dict[str, Any]) -> None:
+    for matrix in Matrix:
+        assert played["matrices"][matrix] == [cell.name for cell in cells_of(matrix)]
+    drawn = draw_trials(cells_of(Matrix.QUICK), trials=1, run_seed=1, load_ms=1000)
+    assert not set(played["drawn"]) & {spec.trial for spec in drawn}
