@@ -9,16 +9,17 @@ from pathlib import Path
 import pytest
 
 from torture.campaign.campaign import Campaign, EvidencePolicy
-from torture.campaign.run import Run
+from torture.campaign.run import LATEST, Run
 from torture.evidence.folder import RECORDINGS
 from torture.lab.lab import LabSettings
 from torture.lab.saved_states import warm_directory
 from torture.matrix.cells import Cell
 from torture.plan.draw import draw_trials
 from torture.record.specs import Fault, TrialSpec
-from torture.record.trials import TrialRecord
+from torture.record.trials import TRIALS_FILE, Origin, TrialRecord, read_records
 from torture.replay.replay import replay
 from torture.schedules.fixed import FixedSchedule
+from torture.scoring.score import score
 from torture.verdict.verdicts import Verdict
 from torture.workers.local import LocalSite
 from torture.workers.protocol import WorkerOrders
@@ -125,13 +126,17 @@ def test_what_was_acknowledged_before_the_cut_is_counted_by_the_logs_numbers(
 
 
 @pytest.mark.parametrize("lossy", [_PLAIN, _LYING], ids=lambda cell: cell.slog)
-def test_the_kept_file_gives_the_same_verdict_again(
-    played: Played, tmp_path: Path, lossy: Cell
-) -> None:
+def test_the_kept_file_gives_the_same_verdict_again(played: Played, lossy: Cell) -> None:
     first = played.first_loss(lossy)
-    again, _ = replay(played.evidence(first), results=tmp_path, live=False)
+    run = played.campaign.run.folder
+    again, evidence = replay(played.evidence(first), results=run.parent, live=False)
     assert again.error is None
     assert (again.verdict, again.lost, again.found, again.rollback_ms) == (
         first.verdict, first.lost, first.found, first.rollback_ms,
     )  # fmt: skip
     assert again.verdicts == first.verdicts
+    assert (again.origin, again.trial) == (Origin.REPLAY, f"{first.trial}.replay")
+    assert again == score(evidence, timings=again.timings)
+    assert (run.parent / LATEST).resolve() == run.resolve()
+    assert read_records(evidence.parents[1] / TRIALS_FILE).records == (again,)
+    assert first in read_records(run / TRIALS_FILE).records
