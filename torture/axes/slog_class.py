@@ -31,7 +31,9 @@ _WORDS = {
 
 def _without_a_log_device(chosen: Chosen) -> str | None:
     slog = chosen["slog"]
-    return None if slog.value.legs else f"is a slog's class, and with {slog.name!r} there is no slog"
+    return (
+        None if slog.value.legs else f"is a slog's class, and with {slog.name!r} there is no slog"
+    )
 
 
 AXIS = Axis(
