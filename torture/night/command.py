@@ -49,6 +49,13 @@ def night_parser(description: str) -> argparse.ArgumentParser:
         )
     plan.add_argument("--shards", type=_positive, required=True, metavar="N", help="at most")
     plan.add_argument(
+        "--host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="where shards are cut, as the CI calls it; several take turns",
+    )
+    plan.add_argument(
         "--output",
         type=Path,
         metavar="FILE",

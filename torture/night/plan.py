@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
+from itertools import cycle
 
 from torture.matrix.cells import Cell
 from torture.matrix.shards import Shard
@@ -50,11 +51,16 @@ class Plan:
         """Every shard that has something to do."""
         return Shard.all_of(min(self.shards, len(self.cells)))
 
-    def outputs(self) -> dict[str, str]:
-        """What a CI's jobs are told, by name: `shards` is a JSON list, `count` its length."""
+    def outputs(self, *, hosts: Sequence[str] = ()) -> dict[str, str]:
+        """What a CI's jobs are told, by name: `shards` is a JSON list, `count` its length.
+
+        With hosts each shard is an object that also says which of them cuts it: they take turns, so that
+        the same cells meet the same host every night.
+        """
         shards = [str(shard) for shard in self.all_shards]
+        dealt = [{"shard": shard, "host": host} for shard, host in zip(shards, cycle(hosts))]
         return {
-            "shards": json.dumps(shards, separators=(",", ":")),
+            "shards": json.dumps(dealt if hosts else shards, separators=(",", ":")),
             "count": str(len(shards)),
             "trials": str(self.trials),
             "seed": str(self.seed),

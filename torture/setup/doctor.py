@@ -80,7 +80,7 @@ def environment(name: str, *, is_complete: Callable[[], bool] = environment_is_c
     """The virtual environment."""
     if is_complete():
         return ok(name, str(ENVIRONMENT))
-    text = f"{ENVIRONMENT} is missing, unfinished, or older than pyproject.toml"
+    text = f"{ENVIRONMENT} is missing, unfinished, or older than pyproject.toml or constraints.txt"
     return lack(name, text, _SET_UP)
 
 

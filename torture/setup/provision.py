@@ -12,7 +12,9 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from torture.checkout import CHECKOUT
@@ -22,6 +24,8 @@ from torture.host.native import find_shelf_plugin, shelf_plugin
 from torture.images import IMAGES, ensure_all, find
 
 ENVIRONMENT = CHECKOUT / ".venv"
+CONSTRAINTS = CHECKOUT / "constraints.txt"
+"""The version of every Python package that the project was tested with."""
 
 _PACKAGES_FILE = CHECKOUT / "vmimages" / "host-packages.txt"
 _SELFTEST_PACKAGES_FILE = CHECKOUT / "vmimages" / "selftest-packages.txt"
@@ -98,12 +102,12 @@ def _packages(say: Say, *, for_selftest: bool) -> bool:
 
 def environment_stamp() -> str:
     """What the virtual environment depends on; written into it once it is complete."""
-    wanted = (CHECKOUT / "pyproject.toml").read_bytes()
+    wanted = (CHECKOUT / "pyproject.toml").read_bytes() + CONSTRAINTS.read_bytes()
     return hashlib.sha256(wanted + str(ENVIRONMENT).encode()).hexdigest()
 
 
 def environment_is_complete() -> bool:
-    """Whether the virtual environment is there and was made from today's `pyproject.toml`."""
+    """Whether the virtual environment was made from today's `pyproject.toml` and constraints."""
     stamp = ENVIRONMENT / "torture-stamp"
     return stamp.exists() and stamp.read_text() == environment_stamp()
 
@@ -113,17 +117,38 @@ def _environment(say: Say) -> bool:
         return False
     say("making the virtual environment .venv")
     shutil.rmtree(ENVIRONMENT, ignore_errors=True)
-    _run([_python(), "-m", "venv", str(ENVIRONMENT)], deadline_s=120)
     # `.[selftest]` would build the checkout; only what it depends on is wanted
-    requirements = ENVIRONMENT / "requirements.txt"
-    requirements.write_text("\n".join(_requirements()) + "\n")
-    pip = str(ENVIRONMENT / "bin" / "pip")
-    _run(
-        [pip, "install", "--quiet", "--requirement", str(requirements)], deadline_s=_PIP_DEADLINE_S
-    )
+    wanted = read_project().dependencies
+    make_environment(ENVIRONMENT, wanted, python=_python(), constraints=CONSTRAINTS)
     _borrow_libnbd()
     (ENVIRONMENT / "torture-stamp").write_text(environment_stamp())
     return True
+
+
+def make_environment(
+    folder: Path, requirements: Sequence[str], *, python: str, constraints: Path | None = None
+) -> None:
+    """A virtual environment of a Python, with these packages at the versions of the constraints.
+
+    What builds a package is held to them, too. Without constraints: the newest of all. Raises
+    `HarnessError` when pip fails, which has said why.
+    """
+    _run([python, "-m", "venv", str(folder)], deadline_s=120)
+    listed = folder / "requirements.txt"
+    listed.write_text("\n".join(requirements) + "\n")
+    pip = [str(folder / "bin" / "pip"), "install", "--quiet", "--requirement", str(listed)]
+    _run(pip, deadline_s=_PIP_DEADLINE_S, environment=_held_to(constraints))
+
+
+def _held_to(constraints: Path | None) -> dict[str, str]:
+    """Variables for pip: an option would not reach the pip that it starts to build a package."""
+    if constraints is None:
+        return {}
+    # pip splits the variables at blanks, which a checkout's path may have; it is run in its folder
+    name = str(constraints.relative_to(CHECKOUT))
+    # the second is the one for builds since pip 25.3
+    variables = ("PIP_CONSTRAINT", "PIP_BUILD_CONSTRAINT")
+    return {variable: f"{os.environ.get(variable, '')} {name}".strip() for variable in variables}
 
 
 def _borrow_libnbd() -> None:
@@ -155,12 +180,25 @@ def use_environment() -> None:
     os.execv(python, [str(python), *sys.argv])
 
 
-def _requirements() -> list[str]:
-    import tomllib
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Project:
+    """What `pyproject.toml` asks for, as pip reads it."""
 
-    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
+    dependencies: tuple[str, ...]
+    """Its own and those of every extra."""
+    builders: tuple[str, ...]
+    """What builds a package of this project's, and of those that it gets as sources."""
+
+
+def read_project() -> Project:
+    """The requirements that stand in `pyproject.toml`."""
+    document = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
+    project = document["project"]
     extras = project["optional-dependencies"].values()
-    return [*project["dependencies"], *(one for extra in extras for one in extra)]
+    return Project(
+        dependencies=(*project["dependencies"], *(name for extra in extras for name in extra)),
+        builders=tuple(document["build-system"]["requires"]),
+    )
 
 
 def _python() -> str:
@@ -188,11 +226,19 @@ def _images(say: Say) -> bool:
     return True
 
 
-def _run(argv: list[str], *, deadline_s: float) -> None:
+def _run(
+    argv: list[str], *, deadline_s: float, environment: Mapping[str, str] | None = None
+) -> None:
     begun = time.monotonic()
     try:
         subprocess.run(
-            argv, check=True, timeout=deadline_s, stdin=subprocess.DEVNULL, stdout=sys.stderr
+            argv,
+            cwd=CHECKOUT,
+            env=os.environ | (environment or {}),
+            check=True,
+            timeout=deadline_s,
+            stdin=subprocess.DEVNULL,
+            stdout=sys.stderr,
         )
     except subprocess.CalledProcessError as error:
         raise HarnessError(

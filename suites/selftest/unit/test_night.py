@@ -110,6 +110,17 @@ def test_a_plan_is_printed() -> None:
     assert (told["count"], told["trials"], told["seed"]) == ("4", "9", "5")
 
 
+def test_hosts_take_turns_at_the_shards() -> None:
+    hosts = ("--host", "debian:12", "--host", "debian:13")
+    told = outputs_in(night("plan", "--matrix", "quick", "--shards", "3", *hosts).stdout)
+    assert json.loads(told["shards"]) == [
+        {"shard": "1/3", "host": "debian:12"},
+        {"shard": "2/3", "host": "debian:13"},
+        {"shard": "3/3", "host": "debian:12"},
+    ]
+    assert told["count"] == "3"
+
+
 def test_there_are_no_more_shards_than_cells() -> None:
     told = outputs_in(night("plan", "--matrix", "quick", "--shards", "12").stdout)
     assert told["count"] == "6"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import io
+import json
+import math
 import re
 import shlex
 import shutil
@@ -26,6 +28,9 @@ from torture.night.plan import Plan
 
 GITHUB = tuple(sorted((CHECKOUT / ".github" / "workflows").glob("*.yml")))
 GITLAB = CHECKOUT / ".gitlab-ci.yml"
+GITHUB_NAMES = ("pull-request.yml", "nightly.yml")
+HOSTS = ("debian:12", "debian:13")
+"""Those that the README names, as containers."""
 DEADLINE_S = 120
 
 PINNED = re.compile(r"[\w-]+/[\w./-]+@[0-9a-f]{40}")
@@ -145,7 +150,22 @@ def complaints_of_github(path: Path) -> list[str]:
     ]
     told = set(re.findall(r"steps\.plan\.outputs\.(\w+)", text))
     found += [f"tools/night plan tells no {name}" for name in told - set(PLAN.outputs())]
+    for name, job in workflow["jobs"].items():
+        keys = set(re.findall(r"\bmatrix\.(\w+)", json.dumps(job)))
+        found += [f"the matrix of {name} has no {key}" for key in keys - matrix_keys(job)]
+    hashed = {
+        glob for globs in re.findall(r"hashFiles\((.*?)\)", text) for glob in globs.split(",")
+    }
+    found += [f"no file is {glob}" for glob in hashed if not any(CHECKOUT.glob(glob.strip(" '")))]
     return found + [wrong for one in github_commands(workflow) if (wrong := complaint_about(one))]
+
+
+def matrix_keys(job: dict[str, Any]) -> frozenset[str]:
+    """What a job's matrix tells each of its instances."""
+    matrix = job.get("strategy", {}).get("matrix", {})
+    if matrix.get("include") == "${{ fromJSON(needs.plan.outputs.shards) }}":
+        return frozenset(json.loads(PLAN.outputs(hosts=HOSTS)["shards"])[0])
+    return frozenset(matrix)
 
 
 def linted(tool: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
@@ -173,7 +193,7 @@ def is_safe(*paths: Path) -> bool:
 
 
 def test_there_are_workflows() -> None:
-    assert {path.name for path in GITHUB} >= {"nightly.yml", "pull-request.yml"}
+    assert {path.name for path in GITHUB} >= set(GITHUB_NAMES)
     for path in GITHUB:
         assert any(one.line.startswith("tools/") for one in github_commands(load(path)))
     assert len(list(gitlab_commands(load(GITLAB)))) >= 6
@@ -203,7 +223,21 @@ def test_gitlab_plans_as_many_shards_as_it_starts() -> None:
     jobs = gitlab_jobs(load(GITLAB))
     planned = re.search(r"--shards (\d+)", jobs["plan"]["script"][0])
     assert planned is not None
-    assert int(planned[1]) == jobs["cut"]["parallel"]
+    [matrix] = jobs["cut"]["parallel"]["matrix"]
+    assert int(planned[1]) == math.prod(map(len, matrix.values()))
+
+
+def test_tests_and_cuts_run_on_every_host() -> None:
+    pull_request, nightly = (load(CHECKOUT / ".github/workflows" / name) for name in GITHUB_NAMES)
+    assert tuple(pull_request["jobs"]["selftest"]["strategy"]["matrix"]["host"]) == HOSTS
+    assert pull_request["jobs"]["selftest"]["container"]["image"] == "${{ matrix.host }}"
+    [plan] = [step["run"] for step in nightly["jobs"]["plan"]["steps"] if "run" in step]
+    assert tuple(re.findall(r"--host (\S+)", plan)) == HOSTS
+    assert nightly["jobs"]["cut"]["container"]["image"] == "${{ matrix.host }}"
+    for name in ("selftest", "cut"):
+        job = gitlab_jobs(load(GITLAB))[name]
+        assert tuple(job["parallel"]["matrix"][0]["HOST"]) == HOSTS
+        assert job["image"] == "$HOST"
 
 
 BROKEN = {
@@ -215,6 +249,8 @@ BROKEN = {
     "night's option": ("--last last-night", "--since last-night"),
     "tool": ("tools/run --setup-only", "tools/setup"),
     "variable": ("SHARD: ${{", "PART: ${{"),
+    "matrix": ("image: ${{ matrix.host }}", "image: ${{ matrix.hosts }}"),
+    "hashed": ("'torture/images/**'", "'torture/pictures/**'"),
     "output": ("steps.plan.outputs.seed", "steps.plan.outputs.seeds"),
     "pipe": ("tools/run --setup-only", "tools/run --setup-only | tee log"),
     "stranger": ("tools/run --setup-only", "curl https://example.invalid"),

@@ -1,0 +1,119 @@
+"""`constraints.txt` holds every Python package that is used, and never says where one comes from."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tomllib
+from collections.abc import Iterable
+from importlib.metadata import requires, version
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from torture.checkout import CHECKOUT
+from torture.errors import HarnessError
+from torture.setup import constraints, provision
+from torture.setup.provision import CONSTRAINTS, ENVIRONMENT, read_project
+
+PIN = re.compile(r"([A-Za-z0-9._-]+)==([A-Za-z0-9.+!]+)")
+NEXT = "next: python3.11 -m torture.setup.constraints"
+
+
+@pytest.fixture(scope="module")
+def pins() -> dict[str, str]:
+    """Version by name, of every line that is not a comment; a line that says anything else fails."""
+    lines = [line for line in CONSTRAINTS.read_text().splitlines() if not line.startswith("#")]
+    found = [PIN.fullmatch(line) for line in lines]
+    assert None not in found, lines
+    return {canonicalize_name(pin[1]): pin[2] for pin in found if pin is not None}
+
+
+def used(roots: Iterable[str]) -> set[str]:
+    """The packages that these are, and all that those need in this environment, however far away."""
+    remaining, seen = [Requirement(root) for root in roots], set[tuple[str, str]]()
+    while remaining:
+        requirement = remaining.pop()
+        name = canonicalize_name(requirement.name)
+        new = {(name, extra) for extra in ("", *requirement.extras)} - seen
+        seen |= new
+        for need in map(Requirement, requires(name) or ()) if new else ():
+            if need.marker is None or any(
+                need.marker.evaluate({"extra": extra}) for _, extra in new
+            ):
+                remaining.append(need)
+    return {name for name, _ in seen}
+
+
+def test_every_requirement_is_held_at_a_version_that_it_allows(pins: dict[str, str]) -> None:
+    project = read_project()
+    for requirement in map(Requirement, (*project.dependencies, *project.builders)):
+        held = pins.get(canonicalize_name(requirement.name))
+        assert held is not None, f"{requirement} is not held; {NEXT}"
+        assert requirement.specifier.contains(held), f"{requirement} forbids {held}; {NEXT}"
+
+
+def test_what_the_requirements_need_in_their_turn_is_held_too(pins: dict[str, str]) -> None:
+    asked_for = read_project().dependencies
+    names = used(asked_for)
+    assert len(names) > len(asked_for)
+    assert names - pins.keys() == set(), NEXT
+
+
+@pytest.mark.skipif(Path(sys.prefix) != ENVIRONMENT, reason="this environment is not tools/run's")
+def test_the_environment_has_the_versions_that_are_held(pins: dict[str, str]) -> None:
+    names = used(read_project().dependencies)
+    assert {name: version(name) for name in names} == {name: pins[name] for name in names}
+
+
+def test_the_oldest_python_of_the_project_draws_them() -> None:
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
+    oldest = ".".join(str(number) for number in constraints.OLDEST_PYTHON)
+    assert project["requires-python"] == f">={oldest}"
+
+
+def test_a_place_is_never_written_down() -> None:
+    assert "altair==6.3.0\n" in constraints.in_words(["numpy==2.4.6", "altair==6.3.0"])
+    for place in ("numpy @ https://packages.example/numpy.whl", "-e git+https://example/x"):
+        with pytest.raises(HarnessError, match="no version"):
+            constraints.in_words([place])
+
+
+def test_other_constraints_are_another_environment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    stamp = provision.environment_stamp()
+    other = tmp_path / "constraints.txt"
+    other.write_text(CONSTRAINTS.read_text() + "# renewed\n")
+    monkeypatch.setattr(provision, "CONSTRAINTS", other)
+    assert provision.environment_stamp() != stamp
+
+
+STAND_IN = """\
+#!/bin/sh
+if [ "$2" = venv ]; then mkdir -p "$3/bin"; cp "$0" "$3/bin/pip"; exit; fi
+pwd >"$TOLD"
+env >>"$TOLD"
+"""
+"""For Python, and for the pip of the environment that it makes."""
+
+
+def test_pip_is_held_to_them_beside_what_else_holds_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    told = tmp_path / "told"
+    monkeypatch.setenv("TOLD", str(told))
+    monkeypatch.setenv("PIP_CONSTRAINT", "/etc/theirs.txt")
+    monkeypatch.delenv("PIP_BUILD_CONSTRAINT", raising=False)
+    python = tmp_path / "python"
+    python.write_text(STAND_IN)
+    python.chmod(0o755)
+    folder = tmp_path / "environment"
+    provision.make_environment(folder, ["numpy"], python=str(python), constraints=CONSTRAINTS)
+    lines = told.read_text().splitlines()
+    assert lines[0] == os.fspath(CHECKOUT)
+    assert "PIP_CONSTRAINT=/etc/theirs.txt constraints.txt" in lines
+    assert "PIP_BUILD_CONSTRAINT=constraints.txt" in lines
