@@ -137,7 +137,7 @@ def test_what_was_acknowledged_before_the_cut_is_counted_by_the_logs_numbers(
         assert cut.log_seq > cut.marks > 0
 
 
-@pytest.mark.parametrize("lossy", [_PLAIN, _LYING], ids=lambda cell: cell.slog)
+@pytest.mark.parametrize("lossy", [_PLAIN, _LYING], ids=lambda cell: cell.axes["slog"])
 def test_the_kept_file_gives_the_same_verdict_again(played: Played, lossy: Cell) -> None:
     first = played.first_loss(lossy)
     run = played.campaign.run.folder
