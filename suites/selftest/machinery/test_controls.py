@@ -76,7 +76,7 @@ def test_a_safe_cell_stays_clean(campaigns: dict[Boot, Campaign], boot: Boot) ->
 def test_a_cell_that_must_lose_is_seen_to_lose(
     campaigns: dict[Boot, Campaign], begin: Begin, boot: Boot
 ) -> None:
-    """One intact trial is allowed: a transaction group may end between the last acknowledgement and the cut.
+    """One intact trial is allowed: a transaction group may end after the last acknowledgement.
 
     That was seen once in 130 trials; twice in a row it is the rig that sees nothing.
     """
