@@ -21,6 +21,6 @@ def run_host(*argv: str, deadline_s: float = 30, hint: str = "") -> str:
             f"{' '.join(argv)} did not end within {deadline_s:g} s", hint=hint
         ) from error
     if completed.returncode != 0:
-        said = (completed.stderr or completed.stdout).strip()
-        raise HarnessError(f"{' '.join(argv)} failed: {said}", hint=hint)
+        output = (completed.stderr or completed.stdout).strip()
+        raise HarnessError(f"{' '.join(argv)} failed: {output}", hint=hint)
     return completed.stdout

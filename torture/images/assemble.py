@@ -220,9 +220,9 @@ def _squash(entries: list[_Entry], path: Path) -> None:
             pass  # the packer says why, below
         code = packer.wait(timeout=_SQUASH_DEADLINE_S)
         log.seek(0)
-        said = log.read().decode(errors="replace").strip()
+        printed = log.read().decode(errors="replace").strip()
     if code:
         raise HarnessError(
-            f"tar2sqfs failed with exit code {code}: {said}",
+            f"tar2sqfs failed with exit code {code}: {printed}",
             hint=f"look whether the disk of {path.parent} is full, then build again",
         )

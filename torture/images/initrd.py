@@ -34,7 +34,7 @@ def module_order(dep: str, builtin: str, wanted: Sequence[str]) -> list[str]:
                 f"the kernel has no module {name!r}", hint="mend initrd_modules in the recipe"
             )
         path, before = needs[name]
-        order += [one for one in [*before, path] if one not in order]
+        order += [path_needed for path_needed in [*before, path] if path_needed not in order]
     return order
 
 

@@ -51,13 +51,13 @@ class Recipe:
     @property
     def base_key(self) -> str:
         """Names the slow layer: changes with the packages and the stage script, nothing else."""
-        said = {
+        content = {
             "format": BASE_FORMAT,
             "suite": self.suite,
             "components": self.components,
             "packages": self.packages,
         }
-        parts = [json.dumps(said, sort_keys=True).encode()]
+        parts = [json.dumps(content, sort_keys=True).encode()]
         if self.stage:
             parts.append(self.stage.read_bytes())
         return _digest(parts)

@@ -73,9 +73,9 @@ class Machine:
             self._domain = start(domain_xml(self.spec))
         except libvirt.libvirtError as error:
             log = self._root / "log" / "qemu" / f"{self.name}.log"
-            said = log.read_text(errors="replace").splitlines()[-_LINES:] if log.exists() else []
+            output = log.read_text(errors="replace").splitlines()[-_LINES:] if log.exists() else []
             raise HarnessError(
-                "\n".join([f"{self.name} does not {verb}: {error}", *said]), hint="tools/doctor"
+                "\n".join([f"{self.name} does not {verb}: {error}", *output]), hint="tools/doctor"
             ) from error
         self._qemu_pid = int((self._root / "run" / "qemu" / f"{self.name}.pid").read_text())
         self._agent = Agent(domain=self._domain, vm=self.name, raise_if_dead=self.raise_if_dead)

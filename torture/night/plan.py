@@ -73,10 +73,10 @@ class Plan:
 
     def strangers(self, found: Iterable[str]) -> int:
         """How many of the trials that were found are none of this plan's."""
-        return len(frozenset(found) - {name for one in self.cells for name in self._names(one)})
+        return len(frozenset(found) - {name for cell in self.cells for name in self._names(cell)})
 
     def _gap(self, shard: Shard, found: frozenset[str]) -> Gap | None:
-        owed = {one: set(self._names(one)) - found for one in shard.share_of(self.cells)}
+        owed = {cell: set(self._names(cell)) - found for cell in shard.share_of(self.cells)}
         missing = sum(map(len, owed.values()))
         if missing == 0:
             return None
@@ -84,7 +84,7 @@ class Plan:
             shard=shard,
             missing=missing,
             trials=len(owed) * self.trials,
-            cells=tuple(sorted(one.name for one, names in owed.items() if names)),
+            cells=tuple(sorted(cell.name for cell, names in owed.items() if names)),
         )
 
     def _names(self, planned: Cell) -> Iterator[str]:

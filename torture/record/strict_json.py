@@ -47,8 +47,8 @@ def _nesting(data: Any) -> int:
     depth, level = 0, [data]
     while level:
         depth += 1
-        inside = [one.values() if isinstance(one, dict) else one for one in level]
-        level = [one for many in inside for one in many if isinstance(one, dict | list)]
+        inside = [value.values() if isinstance(value, dict) else value for value in level]
+        level = [value for many in inside for value in many if isinstance(value, dict | list)]
     return depth
 
 
@@ -57,7 +57,9 @@ def _without_surrogates(data: Any) -> Any:
         case str():
             return data.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         case list():
-            return [_without_surrogates(one) for one in data]
+            return [_without_surrogates(value) for value in data]
         case dict():
-            return {_without_surrogates(key): _without_surrogates(one) for key, one in data.items()}
+            return {
+                _without_surrogates(key): _without_surrogates(value) for key, value in data.items()
+            }
     return data

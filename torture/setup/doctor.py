@@ -62,11 +62,11 @@ _VERSIONS_SHOWN = {
 
 def python(name: str, *, version: tuple[int, ...] = tuple(sys.version_info[:3])) -> Finding:
     """The interpreter that runs the doctor; the virtual environment is made from its like."""
-    said = ".".join(map(str, version))
+    found = ".".join(map(str, version))
     if version < PYTHON_MIN:
         wanted = ".".join(map(str, PYTHON_MIN))
-        return lack(name, f"{said} is too old", f"{_APT} python{wanted}")
-    return ok(name, said)
+        return lack(name, f"{found} is too old", f"{_APT} python{wanted}")
+    return ok(name, found)
 
 
 def packages(name: str, *, missing: Callable[[], tuple[str, ...]] = missing_packages) -> Finding:
@@ -135,7 +135,7 @@ def qemu(name: str, *, binary: str = _QEMU) -> Finding:
     """The emulator."""
     if shutil.which(binary) is None:
         return lack(name, f"no {binary}", f"{_APT} qemu-system-x86")
-    return ok(name, _version(_said(binary, "--version")))
+    return ok(name, _version(_output_of(binary, "--version")))
 
 
 def block_drivers(
@@ -155,11 +155,11 @@ def block_drivers(
 
 
 def _loads(binary: str, options: str) -> bool:
-    said = _said(
+    output = _output_of(
         binary, "-machine", "none", "-nodefaults", "-display", "none",
         "-blockdev", f"{options},node-name=probe",
     )  # fmt: skip
-    return "Unknown driver" not in said and "does not accept value" not in said
+    return "Unknown driver" not in output and "does not accept value" not in output
 
 
 def shelf(
@@ -174,18 +174,18 @@ def shelf(
     built = plugin()
     if built is None:
         return lack(name, "its plugin is not built", _SET_UP)
-    said = _said(binary, "--dump-plugin", str(built))
-    if "name=shelf" not in said:
-        return lack(name, f"{binary} cannot load {built}: {said.strip()}", _SET_UP)
-    return ok(name, f"nbdkit {_version(_said(binary, '--version'))} with {built}")
+    output = _output_of(binary, "--dump-plugin", str(built))
+    if "name=shelf" not in output:
+        return lack(name, f"{binary} cannot load {built}: {output.strip()}", _SET_UP)
+    return ok(name, f"nbdkit {_version(_output_of(binary, '--version'))} with {built}")
 
 
 def namespaces(name: str, *, refusal: Callable[[], str | None] = sandbox_refusal) -> Finding:
     """What each worker is sandboxed in."""
-    said = refusal()
-    if said is None:
+    refused = refusal()
+    if refused is None:
         return ok(name, "network, mount and process namespaces")
-    reason, _, hint = said.partition("\n  next: ")
+    reason, _, hint = refused.partition("\n  next: ")
     return lack(name, reason, hint or USER_NAMESPACES_HINT)
 
 
@@ -303,7 +303,7 @@ def examine() -> tuple[Finding, ...]:
     return find_all(PROBES)
 
 
-def _said(*argv: str) -> str:
+def _output_of(*argv: str) -> str:
     """Everything a command printed; what it returned does not matter here."""
     completed = subprocess.run(
         argv,
@@ -317,8 +317,8 @@ def _said(*argv: str) -> str:
     return completed.stdout + completed.stderr
 
 
-def _version(said: str) -> str:
-    found = re.search(r"\d+(\.\d+)+", said)
+def _version(output: str) -> str:
+    found = re.search(r"\d+(\.\d+)+", output)
     return found.group() if found else "of no known version"
 
 

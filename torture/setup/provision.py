@@ -71,14 +71,14 @@ def missing_packages(*, for_selftest: bool = False) -> tuple[str, ...]:
     wanted = wanted_packages(for_selftest=for_selftest)
     query = ["dpkg-query", "--show", "--showformat", "${Package} ${db:Status-Status}\\n"]
     try:
-        said = subprocess.run(
+        output = subprocess.run(
             [*query, *wanted], capture_output=True, text=True, timeout=30, check=False
         ).stdout
     except OSError as error:
         raise HarnessError(
             "there is no dpkg here", hint=f"install by hand: {' '.join(wanted)}"
         ) from error
-    installed = {line.split()[0] for line in said.splitlines() if line.endswith(" installed")}
+    installed = {line.split()[0] for line in output.splitlines() if line.endswith(" installed")}
     return tuple(package for package in wanted if package not in installed)
 
 
@@ -131,7 +131,7 @@ def make_environment(
     """A virtual environment of a Python, with these packages at the versions of the constraints.
 
     What builds a package is held to them, too. Without constraints: the newest of all. Raises
-    `HarnessError` when pip fails, which has said why.
+    `HarnessError` when pip fails, which has output why.
     """
     _run([python, "-m", "venv", str(folder)], deadline_s=120)
     listed = folder / "requirements.txt"

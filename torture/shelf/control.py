@@ -64,12 +64,12 @@ class Control:
     def status(self) -> ShelfStatus:
         """How it is now; raises `HarnessError` when it does not say."""
         text = self._connection.read(_STATUS_BYTES, deadline_s=_DEADLINE_S).decode()
-        said = json.loads(text)
+        answer = json.loads(text)
         return ShelfStatus(
-            frozen=said["frozen"],
-            seq=said["seq"],
-            errors=said["errors"],
-            last_error=said["last_error"],
+            frozen=answer["frozen"],
+            seq=answer["seq"],
+            errors=answer["errors"],
+            last_error=answer["last_error"],
         )
 
     def close(self) -> None:

@@ -43,7 +43,7 @@ class Shelf:
 
     @property
     def errors(self) -> Path:
-        """What that server said on standard error."""
+        """What that server output on standard error."""
         return self.directory / f"life-{self._life}.err"
 
     @property
@@ -111,8 +111,8 @@ class Shelf:
     def _when_up(self, server: subprocess.Popen[bytes]) -> Control:
         def control() -> Control | None:
             if server.poll() is not None:
-                said = self.errors.read_text(errors="replace").strip()
-                raise HarnessError(f"the shelf ended at once: {said}", hint=f"read {self.errors}")
+                output = self.errors.read_text(errors="replace").strip()
+                raise HarnessError(f"the shelf ended at once: {output}", hint=f"read {self.errors}")
             try:
                 return Control(self._socket) if self._socket.exists() else None
             except ShelfGoneError:

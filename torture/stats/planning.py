@@ -62,14 +62,14 @@ def plan_until(until: Until) -> Step:
     )
 
 
-def plan_versus(one: float, other: float) -> Step:
+def plan_versus(first_rate: float, second_rate: float) -> Step:
     """What it takes to tell two rates apart."""
-    cuts = cuts_to_tell_apart(one, other)
+    cuts = cuts_to_tell_apart(first_rate, second_rate)
     return Step(
         question=(
-            f"to tell {in_percent(one)} from {in_percent(other)}, in each of two cells: finds it in "
-            f"{in_percent(round(power(cuts, one, other), 3))} of runs (Fisher's exact test at "
-            f"{in_percent(SIGNIFICANT)})"
+            f"to tell {in_percent(first_rate)} from {in_percent(second_rate)}, in each of two "
+            f"cells: finds it in {in_percent(round(power(cuts, first_rate, second_rate), 3))} of "
+            f"runs (Fisher's exact test at {in_percent(SIGNIFICANT)})"
         ),
         cuts=cuts,
         cells_min=2,
@@ -99,28 +99,30 @@ def cuts_unlooked(until: Until) -> int:
     return _fewest(lambda cuts: rate_of(0, cuts).high < limit, above=0, at_most=_CUTS_MAX)
 
 
-def cuts_to_tell_apart(one: float, other: float) -> int:
+def cuts_to_tell_apart(first_rate: float, second_rate: float) -> int:
     """Cuts in each of two cells with which Fisher's test finds their difference 4 times out of 5.
 
     A few fewer may do too: counts are whole, so more cuts do not always mean more power. Raises
     `ValueError` for equal rates, and when it takes more than `PAIR_MAX`.
     """
-    if one == other:
+    if first_rate == second_rate:
         raise ValueError("two equal rates cannot be told apart")
-    return _fewest(lambda cuts: power(cuts, one, other) >= POWER, above=1, at_most=PAIR_MAX)
+    return _fewest(
+        lambda cuts: power(cuts, first_rate, second_rate) >= POWER, above=1, at_most=PAIR_MAX
+    )
 
 
-def power(cuts: int, one: float, other: float) -> float:
+def power(cuts: int, first_rate: float, second_rate: float) -> float:
     """How often Fisher's two-sided exact test at 5 % tells two rates apart, `cuts` in each.
 
     Exact but for counts that come less than once in a billion, which are taken for misses. With
     equal sizes the test is symmetric: its p is twice the smaller tail.
     """
     counts = np.arange(cuts + 1)
-    first, second = binom.pmf(counts, cuts, one), binom.pmf(counts, cuts, other)
+    first, second = binom.pmf(counts, cuts, first_rate), binom.pmf(counts, cuts, second_rate)
     log_ways = gammaln(cuts + 1) - gammaln(counts + 1) - gammaln(cuts - counts + 1)
     found = 0.0
-    for events in _likely(cuts, one, other):
+    for events in _likely(cuts, first_rate, second_rate):
         fewer = np.arange(max(0, events - cuts), events // 2 + 1)
         if 2 * fewer[-1] == events:
             fewer = fewer[:-1]  # the same in both cells
@@ -130,10 +132,10 @@ def power(cuts: int, one: float, other: float) -> float:
     return found
 
 
-def _likely(cuts: int, one: float, other: float) -> range:
+def _likely(cuts: int, first_rate: float, second_rate: float) -> range:
     """Numbers of events in both cells together that are not too rare to matter."""
-    low = sum(binom.ppf(_NEGLIGIBLE, cuts, rate) for rate in (one, other))
-    high = sum(binom.isf(_NEGLIGIBLE, cuts, rate) for rate in (one, other))
+    low = sum(binom.ppf(_NEGLIGIBLE, cuts, rate) for rate in (first_rate, second_rate))
+    high = sum(binom.isf(_NEGLIGIBLE, cuts, rate) for rate in (first_rate, second_rate))
     return range(max(1, int(low)), min(2 * cuts - 1, int(high)) + 1)
 
 

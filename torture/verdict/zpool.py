@@ -40,7 +40,7 @@ _HEALTHY = "ONLINE"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ImportResult:
-    """One attempt. `reason` is what it said when refused, or what it gave up when it rewound."""
+    """One attempt. `reason` is what it printed when refused, or what it gave up when it rewound."""
 
     imported: bool
     reason: str = ""
@@ -91,9 +91,9 @@ def parse_import(output: ToolOutput) -> ImportResult:
 
 def refuse_unfinished_scrub(output: ToolOutput) -> None:
     """Raise `UnreadableError` unless `zpool scrub -w` ended without a word."""
-    said = lines_of(output)
-    if exit_code_of(output) != 0 or said:
-        raise unreadable(output, f"the pool was not scrubbed to its end: {said[:1]}")
+    printed = lines_of(output)
+    if exit_code_of(output) != 0 or printed:
+        raise unreadable(output, f"the pool was not scrubbed to its end: {printed[:1]}")
 
 
 def parse_status(output: ToolOutput) -> PoolStatus:
