@@ -50,6 +50,8 @@ class Progress:
     def __init__(self, campaign: Watched, console: Console) -> None:
         self._campaign = campaign
         self._console = console
+        # a dumb terminal cannot take a line back
+        self._has_live_line = console.is_terminal and not console.is_dumb_terminal
         self._begun_s = time.monotonic()
         self._had_line = False
         self._plain_after_s = self._begun_s + _PLAIN_LINE_EVERY_S
@@ -57,7 +59,7 @@ class Progress:
     @contextmanager
     def shown(self) -> Iterator[None]:
         """Keep the line up while the block runs; it is gone afterwards."""
-        if not self._console.is_terminal:
+        if not self._has_live_line:
             yield
             return
         if not self._had_line:
@@ -71,7 +73,7 @@ class Progress:
     def beat(self) -> None:
         """Called now and then: prints a plain line when it is time and there is no live one."""
         now_s = time.monotonic()
-        if self._console.is_terminal or now_s < self._plain_after_s:
+        if self._has_live_line or now_s < self._plain_after_s:
             return
         self._plain_after_s = now_s + _PLAIN_LINE_EVERY_S
         self._console.print(self.line().plain, soft_wrap=True, highlight=False)

@@ -72,9 +72,26 @@ def test_plain_lines_come_now_and_then_not_at_every_beat(monkeypatch: pytest.Mon
     assert file.getvalue().count("0/4 trials") == 4
 
 
-def test_a_terminal_gets_a_line_that_goes_away_and_no_plain_ones() -> None:
+def test_a_terminal_gets_a_line_that_goes_away_and_no_plain_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
     progress, file = _progress(Outcome(), terminal=True)
     with progress.shown():
         progress.beat()
     assert "0/4 trials" in file.getvalue()
     assert "\x1b[2K" in file.getvalue()
+
+
+def test_a_terminal_that_can_take_nothing_back_gets_plain_lines(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    now_s = 1000.0
+    monkeypatch.setattr("torture.campaign.progress.time.monotonic", lambda: now_s)
+    progress, file = _progress(Outcome(), terminal=True)
+    with progress.shown():
+        now_s += 60.0
+        progress.beat()
+    assert file.getvalue().count("0/4 trials") == 1
+    assert "\x1b[2K" not in file.getvalue()
