@@ -16,7 +16,7 @@ from suites.selftest.unit.report_records import make_records, write_run
 from torture.axes.sweeps import Matrix
 from torture.checkout import CHECKOUT
 from torture.matrix.cells import cells_of
-from torture.record.trials import TRIALS_FILE
+from torture.record.run_layout import TRIALS_FILE
 
 _SECONDS_MAX = 20.0
 _MEMORY_MAX = 1024 * MIB

@@ -8,22 +8,20 @@ import re
 import secrets
 import shutil
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
 from torture.errors import HarnessError
-from torture.evidence.folder import write_document
 from torture.files import point_link
 from torture.host.accelerator import choose
 from torture.host.commands import run_host
 from torture.host.network_kind import choose_network
 from torture.images import find
 from torture.lab.lab import LabSettings
-from torture.record.trials import TRIALS_FILE
+from torture.record.run_document import Chosen, HostInfo, ImageInfo, RunDocument
+from torture.record.run_layout import LATEST, RunLayout
 
-RUN_FILE = "run.json"
-LATEST = "latest"
 FREE_BYTES_MIN = 512 * 1024**2
 """In the folder of results, before a run begins."""
 
@@ -42,12 +40,12 @@ class Run:
     @property
     def trials_file(self) -> Path:
         """One record a line."""
-        return self.folder / TRIALS_FILE
+        return RunLayout(folder=self.folder).trials_file
 
     @property
     def evidence(self) -> Path:
         """One folder a trial."""
-        return self.folder / "trials"
+        return RunLayout(folder=self.folder).evidence
 
     @classmethod
     def begin(
@@ -74,11 +72,9 @@ class Run:
                     f"{FREE_BYTES_MIN // 1024**2} MiB",
                     hint="free some space, or set --results",
                 )
-            (folder / "trials").mkdir(mode=0o700, parents=True)
+            RunLayout(folder=folder).evidence.mkdir(mode=0o700, parents=True)
             folder.chmod(0o700)
-            write_document(
-                folder, RUN_FILE, {"run": name, "seed": seed, "options": options} | describe(lab)
-            )
+            replace(describe(lab), run=name, seed=seed, options=options).write(folder)
             if moves_latest:
                 point_link(results / LATEST, name)
         except OSError as error:
@@ -86,35 +82,35 @@ class Run:
         return cls(folder=folder)
 
 
-def describe(lab: LabSettings) -> dict[str, Any]:
+def describe(lab: LabSettings) -> RunDocument:
     """What decides about a run's figures: host, accelerator, network, versions of everything."""
     accelerator = choose(lab.accelerator)
     network = choose_network()
     images = {name: find(name, zfs=lab.zfs) for name in ("nas", "client")}
-    return {
-        "begun": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-        "host": {
-            "kernel": platform.release(),
-            "machine": platform.machine(),
-            "cores": os.cpu_count(),
-            "memory_mib": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 1024**2,
-            "user": "root" if os.geteuid() == 0 else "unprivileged",
-        },
-        "accelerator": {"kind": accelerator.accelerator, "reason": accelerator.reason},
-        "network": {"kind": lab.network or network.kind, "reason": network.reason},
-        "boot": lab.boot,
-        "zfs": lab.zfs,
-        "versions": {
+    return RunDocument(
+        begun=time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        host=HostInfo(
+            kernel=platform.release(),
+            machine=platform.machine(),
+            cores=os.cpu_count(),
+            memory_mib=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 1024**2,
+            user="root" if os.geteuid() == 0 else "unprivileged",
+        ),
+        accelerator=Chosen(kind=accelerator.accelerator, reason=accelerator.reason),
+        network=Chosen(kind=lab.network or network.kind, reason=network.reason),
+        boot=lab.boot,
+        zfs=lab.zfs,
+        versions={
             "python": platform.python_version(),
             "qemu": _version("qemu-system-x86_64", "--version"),
             "nbdkit": _version("nbdkit", "--version"),
             "libvirt": _libvirt_version(),
         },
-        "images": {
-            name: None if image is None else {"key": image.key, "packages": image.manifest}
+        images={
+            name: None if image is None else ImageInfo(key=image.key, packages=dict(image.manifest))
             for name, image in images.items()
         },
-    }
+    )
 
 
 def _version(*argv: str) -> str:

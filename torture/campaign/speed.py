@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from torture.campaign.run import RUN_FILE
-from torture.record.trials import TRIALS_FILE, read_records
+from torture.record.run_document import read_run_document
+from torture.record.run_layout import RUN_FILE, RunLayout
+from torture.record.trials import read_records
 
 _TRIALS_ENOUGH = 100
 _HOUR_MS = 3_600_000
@@ -56,11 +56,10 @@ def _newest_first(results: Path) -> Iterator[tuple[int, list[int]]]:
         folder = run_file.parent
         if folder.is_symlink():  # `latest`
             continue
-        try:
-            jobs = json.loads(run_file.read_text())["options"]["jobs"]
-        except (OSError, ValueError, KeyError, TypeError):
+        document = read_run_document(folder)
+        if document is None or document.jobs is None:
             continue
-        records = read_records(folder / TRIALS_FILE).records
+        records = read_records(RunLayout(folder=folder).trials_file).live
         durations_ms = [sum(record.timings.values()) for record in records if record.timings]
-        if isinstance(jobs, int) and jobs > 0 and durations_ms:
-            yield jobs, durations_ms
+        if durations_ms:
+            yield document.jobs, durations_ms

@@ -2,7 +2,7 @@
 
 - `spec.json`: the trial: cell, seed, the version of ZFS, what the seed decided (`plan`), what each load
   was told (`loads`)
-- `cut.json`: the cut: `t_ms` and whatever else the trial knows about it
+- `cut.json`: the cut, see `torture.evidence.cut_document`
 - `proof.json`: what was asserted of the chain before the load: write caches, and where a flush arrived
 - `ledger.jsonl`: see `torture.evidence.ledger`
 - `tools.jsonl`: one `ToolOutput` a line, in the order they were run
@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from torture.errors import HarnessError
+from torture.evidence.cut_document import CutDocument
 from torture.evidence.ledger import Ledger, parse_ledger
 from torture.files import write_whole
 
@@ -93,7 +94,7 @@ class Evidence:
     """
 
     spec: dict[str, Any]
-    cut: dict[str, Any]
+    cut: CutDocument
     ledger: Ledger
     tools: tuple[ToolOutput, ...]
     readbacks: Mapping[str, str]
@@ -116,7 +117,7 @@ def load_evidence(folder: Path) -> Evidence:
     tools, garbled = _read_tools(folder / TOOLS)
     return Evidence(
         spec=spec,
-        cut=_read_object(folder / CUT),
+        cut=CutDocument.from_json(_read_object(folder / CUT)),
         ledger=parse_ledger(_read_bytes(folder / LEDGER) or b""),
         tools=tools,
         readbacks={

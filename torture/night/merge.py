@@ -9,7 +9,7 @@ from pathlib import Path
 
 from torture.errors import HarnessError
 from torture.night.plan import Plan
-from torture.record.trials import TRIALS_FILE, read_records
+from torture.record.trials import read_records
 from torture.report.figures.versus import compare_runs
 from torture.report.reading.merged import write_merged
 from torture.report.reading.runs import find_runs
@@ -55,8 +55,11 @@ def merge_night(
     `remember` it holds this night's afterwards. Raises `HarnessError` when there is no trial at all,
     or something cannot be written.
     """
-    runs = [run.folder for run in find_runs(artifacts)]
-    found = {record.trial for run in runs for record in read_records(run / TRIALS_FILE).records}
+    found_runs = find_runs(artifacts)
+    runs = [run.folder for run in found_runs]
+    found = {
+        record.trial for run in found_runs for record in read_records(run.layout.trials_file).live
+    }
     complaints = [] if plan is None else [str(gap) for gap in plan.gaps(found)]
     notes = []
     if plan is not None and (strangers := plan.strangers(found)):

@@ -1,20 +1,25 @@
-"""The record of a trial: one JSON object, one line of `trials.jsonl`. Documented in results/README.md."""
+"""The record of a trial: one JSON object, one line of `trials.jsonl`. Documented in results/README.md.
+
+Also what tells the records of several trials apart, and which of several of one trial counts.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
+from torture.evidence.cut_document import CutDocument
+from torture.evidence.typed import object_of, text_of
 from torture.verdict.verdicts import Verdict
 
 SCHEMA = 2
 SCHEMAS_READ = (1, 2)
 """Schema 1 called the guarantee `promise`; all else is the same."""
-TRIALS_FILE = "trials.jsonl"
 
 
 class Origin(StrEnum):
@@ -23,9 +28,19 @@ class Origin(StrEnum):
     LIVE = "live"
     """A load and a cut, drawn from the run's seed."""
     REPLAY = "replay"
-    """The recording of an earlier trial, recovered and checked again."""
+    """The recording of an earlier trial, recovered and checked again: no other cut."""
     RERUN = "rerun"
-    """An earlier trial again from its seed: the same load and planned cut, its microseconds its own."""
+    """An earlier trial again from its seed: the same load and planned cut, its microseconds its own.
+    It was chosen for how the first one ended, so that counting it would bend the rates."""
+
+
+class Identity(NamedTuple):
+    """What tells trials apart: records with the same identity are of one trial."""
+
+    trial: str
+    origin: Origin
+    run: str
+    """Of a replay or rerun the run it was made in, for a trial may have several; else empty."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,8 +54,11 @@ class TrialRecord:
     verdict: Verdict
     guarantee: str
     origin: Origin = Origin.LIVE
-    cut: dict[str, Any] = field(default_factory=dict)
-    """What `cut.json` says: the plan, the moment, and what the disks were doing."""
+    repeats: str = ""
+    """The name of the trial that a replay or rerun repeats."""
+    origin_run: str = ""
+    """The run that a replay or rerun was made in; empty in the file of that run itself."""
+    cut: CutDocument = field(default_factory=CutDocument)
     acknowledged: int = 0
     """Durable operations the client was told are done."""
     lost: int = 0
@@ -65,13 +83,24 @@ class TrialRecord:
     schema: int = SCHEMA
 
     @property
+    def is_conclusive(self) -> bool:
+        """Whether it says something about the data."""
+        return self.verdict is not Verdict.INCONCLUSIVE
+
+    @property
     def is_loss(self) -> bool:
         """Whether something acknowledged is not there, whatever the verdict; no if inconclusive."""
-        return self.verdict is not Verdict.INCONCLUSIVE and self.lost > 0
+        return self.is_conclusive and self.lost > 0
+
+    def identity(self, *, run: str = "") -> Identity:
+        """What tells its trial apart, read from the file of this run."""
+        if self.origin is Origin.LIVE:
+            return Identity(self.trial, self.origin, "")
+        return Identity(self.trial, self.origin, self.origin_run or run)
 
     def as_json(self) -> dict[str, Any]:
         """As plain data; `from_json` takes it back."""
-        return asdict(self)
+        return asdict(replace(self, cut=CutDocument())) | {"cut": self.cut.as_json()}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
@@ -79,11 +108,15 @@ class TrialRecord:
 
         Raises `ValueError` or `KeyError` when it is no record.
         """
+        if not isinstance(data["trial"], str):
+            raise ValueError("trial is no name")
         known = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
         if "promise" in data:
             known.setdefault("guarantee", data["promise"])
-        known["verdict"] = Verdict(data["verdict"])
         known["origin"] = Origin(data.get("origin", Origin.LIVE))
+        known |= {name: text_of(data, name) for name in ("repeats", "origin_run")}
+        known["cut"] = CutDocument.from_json(object_of(data, "cut"))
+        known["verdict"] = Verdict(data["verdict"])
         known["reasons"] = tuple(data.get("reasons", ()))
         try:
             return cls(**known)
@@ -104,17 +137,39 @@ def append_record(path: Path, record: TrialRecord) -> None:
         os.fsync(file.fileno())
 
 
+class _Judged(Protocol):
+    @property
+    def is_conclusive(self) -> bool: ...
+
+
+_Record = TypeVar("_Record", bound=_Judged)
+
+
+def the_one_that_counts(records: Sequence[_Record]) -> _Record:
+    """Of records of one trial, from the earliest on: the last conclusive one, or else the last.
+
+    Raises `IndexError` when there is none.
+    """
+    conclusive = [record for record in records if record.is_conclusive]
+    return (conclusive or records)[-1]
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Records:
-    """The readable records of a file, and how many lines were not."""
+    """The readable records of a file, each trial once, and how many lines were not readable."""
 
     records: tuple[TrialRecord, ...]
     unreadable_lines: int
 
+    @property
+    def live(self) -> tuple[TrialRecord, ...]:
+        """Those that the run drew, without what repeats an earlier trial."""
+        return tuple(record for record in self.records if record.origin is Origin.LIVE)
+
 
 def read_records(path: Path) -> Records:
-    """Every readable record, in order; a missing file has none. The last of equal trials counts."""
-    found: dict[str, TrialRecord] = {}
+    """Every trial's record that counts, in the order of their first ones; a missing file has none."""
+    found: dict[Identity, list[TrialRecord]] = {}
     unreadable = 0
     lines = path.read_bytes().splitlines() if path.exists() else []
     for line in lines:
@@ -125,5 +180,8 @@ def read_records(path: Path) -> Records:
         except (ValueError, KeyError, TypeError):
             unreadable += 1
             continue
-        found[record.trial] = record
-    return Records(records=tuple(found.values()), unreadable_lines=unreadable)
+        found.setdefault(record.identity(), []).append(record)
+    return Records(
+        records=tuple(the_one_that_counts(records) for records in found.values()),
+        unreadable_lines=unreadable,
+    )

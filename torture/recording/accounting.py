@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
+from torture.evidence.cut_document import GONE, DiskAtCut
 from torture.recording.crash_state import CrashState, DiskState, Policy
 from torture.recording.disks import ShelfDisk
 from torture.recording.events import Recording
@@ -23,12 +23,14 @@ def everything(recording: Path, *, cut: int, disks: Sequence[ShelfDisk]) -> Cras
     )
 
 
-def account(recording: Recording, state: CrashState, disks: Sequence[ShelfDisk]) -> dict[str, Any]:
+def account(
+    recording: Recording, state: CrashState, disks: Sequence[ShelfDisk]
+) -> dict[str, DiskAtCut]:
     """For `cut.json`: by disk, what it is, its writes, and what became of those no flush covered."""
     return {disk.serial: _account_disk(recording, state, disk) for disk in disks}
 
 
-def _account_disk(recording: Recording, state: CrashState, disk: ShelfDisk) -> dict[str, Any]:
+def _account_disk(recording: Recording, state: CrashState, disk: ShelfDisk) -> DiskAtCut:
     chosen = state.disks.get(disk.serial)
     number = recording.place_of(disk.serial)
     counts = tally(
@@ -39,5 +41,5 @@ def _account_disk(recording: Recording, state: CrashState, disk: ShelfDisk) -> d
         cut=state.cut,
         seed=state.seed,
     )
-    policy = "gone" if chosen is None else chosen.policy
-    return {"persistence": disk.persistence, "policy": policy} | asdict(counts)
+    policy = GONE if chosen is None else chosen.policy
+    return DiskAtCut(persistence=disk.persistence, policy=policy, **asdict(counts))

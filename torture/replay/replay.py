@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from torture.campaign.campaign import Campaign, EvidencePolicy
-from torture.campaign.run import RUN_FILE, Run
+from torture.campaign.run import Run
 from torture.errors import DeadlineExceeded, HarnessError
 from torture.evidence.folder import SPEC
 from torture.host.accelerator import Accelerator
@@ -15,6 +15,8 @@ from torture.host.network_kind import NetworkKind
 from torture.host.scratch import Scratch
 from torture.lab.lab import Boot, LabSettings
 from torture.lab.saved_states import warm_directory
+from torture.record.run_document import RunDocument, read_run_document
+from torture.record.run_layout import RunLayout
 from torture.record.specs import TrialSpec
 from torture.record.trials import Origin, TrialRecord
 from torture.schedules.replay import ReplaySchedule, repeat
@@ -40,7 +42,7 @@ def replay(
     the new one does not end.
     """
     spec = _repeated(evidence, Origin.RERUN if live else Origin.REPLAY)
-    lab = _settings_of(evidence.resolve().parents[1] / RUN_FILE)
+    lab = _settings_of(RunLayout.of_evidence(evidence).folder)
     scratch = Scratch()
     scratch.remove_abandoned()
     options = {"replay_of": spec.repeats}
@@ -76,15 +78,15 @@ def _repeated(evidence: Path, origin: Origin) -> TrialSpec:
     return repeat(spec, evidence=evidence.absolute(), origin=origin)
 
 
-def _settings_of(run_file: Path) -> LabSettings:
-    """How the run had its machines; a trial whose run is lost gets today's defaults."""
+def _settings_of(folder: Path) -> LabSettings:
+    """How a run had its machines; a trial whose run is lost gets today's defaults."""
+    run = read_run_document(folder) or RunDocument()
     try:
-        run = json.loads(run_file.read_text())
         return LabSettings(
-            boot=Boot(run["boot"]),
-            accelerator=Accelerator(run["accelerator"]["kind"]),
-            network=NetworkKind(run["network"]["kind"]),
+            boot=Boot(run.boot),
+            accelerator=Accelerator(run.accelerator.kind),
+            network=NetworkKind(run.network.kind),
             warm_states=warm_directory(),
         )
-    except (OSError, ValueError, KeyError):
+    except ValueError:
         return LabSettings(warm_states=warm_directory())

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torture.files import write_whole
+from torture.record.run_layout import RunLayout
 from torture.report.exports import EXPORTS
 from torture.report.figures.answer import answer
+from torture.report.figures.cell_figures import cell_figures
 from torture.report.page.render import render_page
 from torture.report.reading.store import Store
-
-PAGE = "report.html"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,7 +33,7 @@ def build_report(runs: Sequence[Path], *, output: Path, formats: Sequence[str] =
     """
     output.mkdir(parents=True, exist_ok=True)
     with Store.open(runs) as store:
-        page = write_whole(output / PAGE, render_page(store).encode())
-        sentences = tuple(group.sentence for group in answer(store.cells()))
+        page = write_whole(RunLayout(folder=output).page, render_page(store).encode())
+        sentences = tuple(group.sentence for group in answer(cell_figures(store.tallies())))
         exports = [path for form in formats for path in EXPORTS[form].write(store, output)]
         return Built(page=page, exports=tuple(exports), notes=store.notes, answer=sentences)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from torture.errors import HarnessError
 from torture.evidence.folder import SPEC
-from torture.record.trials import TRIALS_FILE, TrialRecord, read_records
+from torture.record.run_layout import RunLayout
+from torture.record.trials import TrialRecord, read_records
 from torture.scoring.score import score
 
 
@@ -26,14 +27,15 @@ def rejudge(run: Path) -> Rejudged:
     A trial whose machinery failed stays inconclusive: its evidence is of a trial that never ended.
     Raises `HarnessError` when the folder holds no run.
     """
-    old = read_records(run / TRIALS_FILE).records
+    layout = RunLayout(folder=run)
+    old = read_records(layout.trials_file).records
     if not old:
-        raise HarnessError(f"no trials in {run / TRIALS_FILE}", hint="ls results/")
+        raise HarnessError(f"no trials in {layout.trials_file}", hint="ls results/")
     records: list[TrialRecord] = []
     changes: list[str] = []
     kept = 0
     for record in old:
-        folder = run / "trials" / record.trial
+        folder = layout.evidence / record.trial
         if record.machinery_failed or not (folder / SPEC).exists():
             kept += not (folder / SPEC).exists()
             records.append(record)

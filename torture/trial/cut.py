@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
 
 from torture.axes.fate import Fate
 from torture.errors import HarnessError
+from torture.evidence.cut_document import CutDocument
 from torture.evidence.folder import CUT, CUT_STATE, LEDGER, write_document
 from torture.evidence.ledger import parse_ledger
 from torture.lab.machine import Machine
@@ -89,23 +89,25 @@ def cut_power(context: TrialContext, *, hit: bool, nas: Machine, client: Machine
     )
     state_file = context.shelf.directory / CUT_STATE
     write_crash_state(state_file, state)
-    document = {
-        "t_ms": round(t_ms, 3),
-        "took_ms": round(dead_ms - t_ms, 3),
-        "plan": context.plan.cut.as_json(),
-        "hit": hit,
-        "log_seq": cut,
-        "log_ms": round(recording.events[cut].time_ns / 1e6, 3),
-        **_acknowledged_before(context, recording, cut),
-        "view": state.as_json() | {"recording": context.shelf.recording.name},
-        "disks": account(recording, state, context.disks),
-    }
-    write_document(context.folder, CUT, document)
+    marks, acknowledged = _acknowledged_before(context, recording, cut)
+    document = CutDocument(
+        t_ms=round(t_ms, 3),
+        took_ms=round(dead_ms - t_ms, 3),
+        plan=context.plan.cut.as_json(),
+        hit=hit,
+        log_seq=cut,
+        log_ms=round(recording.events[cut].time_ns / 1e6, 3),
+        marks=marks,
+        acknowledged=acknowledged,
+        view=state.as_json() | {"recording": context.shelf.recording.name},
+        disks=account(recording, state, context.disks),
+    )
+    write_document(context.folder, CUT, document.as_json())
     return state_file
 
 
-def _acknowledged_before(context: TrialContext, recording: Recording, cut: int) -> dict[str, Any]:
-    """What the client had been told when the disks stopped, by the numbers of their log.
+def _acknowledged_before(context: TrialContext, recording: Recording, cut: int) -> tuple[int, int]:
+    """Marks, and acknowledged operations in them, when the disks stopped, by the numbers of their log.
 
     Raises `HarnessError` when the marks are not the ledger's first lines: then nobody can tell.
     """
@@ -122,4 +124,4 @@ def _acknowledged_before(context: TrialContext, recording: Recording, cut: int) 
                 hint=f"compare {context.folder / LEDGER} with {context.shelf.recording}",
             )
     before = parse_ledger(b"".join(marks))
-    return {"marks": len(marks), "acknowledged": before.acknowledged}
+    return len(marks), before.acknowledged

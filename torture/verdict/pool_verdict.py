@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from torture.evidence.cut_document import GONE
 from torture.evidence.folder import Evidence, Step, ToolOutput
 from torture.verdict.unreadable import UnreadableError
 from torture.verdict.verdicts import Verdict
@@ -92,8 +93,7 @@ def _verdict(status: PoolStatus, *, needed: bool, erred: bool) -> Verdict:
 
 def _disks_gone(evidence: Evidence) -> int:
     """How many disks the trial took away with the cut."""
-    disks = evidence.cut.get("disks", {})
-    return sum(disk.get("policy") == "gone" for disk in disks.values())
+    return sum(disk.policy == GONE for disk in evidence.cut.disks.values())
 
 
 def _is_only_short_of(status: PoolStatus, gone: int) -> bool:

@@ -146,9 +146,7 @@ class Ledger:
             raise UnreadableError(f"the {what} is of another trial than the ledger")
         if ledger.acknowledged == 0:
             raise UnreadableError("nothing was acknowledged, so nothing could be lost")
-        cut_ms = ledger.cut_ms
-        if cut_ms is None and isinstance(evidence.cut.get("t_ms"), int | float):
-            cut_ms = float(evidence.cut["t_ms"])
+        cut_ms = evidence.cut.t_ms if ledger.cut_ms is None else ledger.cut_ms
         return consult(ledger, readback, cut_ms=cut_ms)
 
 

@@ -151,7 +151,7 @@ def hostile(record: TrialRecord, number: int) -> TrialRecord:
         return value
 
     data = json.loads(json.dumps(record.as_json()))
-    kept = {"verdict", "schema", "seed", "timings", "found", "cut"}
+    kept = {"verdict", "origin", "schema", "seed", "timings", "found", "cut"}
     spoilt_data = {key: one if key in kept else spoilt(one) for key, one in data.items()}
     spoilt_data["cut"] = {"disks": spoilt(data["cut"].get("disks", {}))}
     spoilt_data["timings"] = {HOSTILE: 5, "load": 4000}

@@ -14,7 +14,8 @@ from suites.selftest.machinery.processes import children_of, commands_in, sandbo
 from torture.campaign.run import Run
 from torture.deadlines import truth, wait_for
 from torture.host.scratch import Scratch
-from torture.record.trials import TRIALS_FILE, TrialRecord, read_records
+from torture.record.run_layout import TRIALS_FILE
+from torture.record.trials import TrialRecord, read_records
 from torture.verdict.verdicts import Verdict
 
 _CELL = "iscsi-always-noslog-btrfs-bothdie"

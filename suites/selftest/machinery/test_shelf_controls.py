@@ -9,14 +9,16 @@ from pathlib import Path
 import pytest
 
 from torture.campaign.campaign import Campaign, EvidencePolicy
-from torture.campaign.run import LATEST, Run
+from torture.campaign.run import Run
+from torture.evidence.cut_document import GONE
 from torture.evidence.folder import RECORDINGS
 from torture.lab.lab import LabSettings
 from torture.lab.saved_states import warm_directory
 from torture.matrix.cells import Cell
 from torture.plan.draw import draw_trials
+from torture.record.run_layout import LATEST, TRIALS_FILE
 from torture.record.specs import Fault, TrialSpec
-from torture.record.trials import TRIALS_FILE, Origin, TrialRecord, read_records
+from torture.record.trials import Origin, TrialRecord, read_records
 from torture.replay.replay import replay
 from torture.schedules.fixed import FixedSchedule
 from torture.scoring.score import score
@@ -87,19 +89,25 @@ def played(vm_scratch: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         campaign.stop()
 
 
+def unflushed(record: TrialRecord, serial: str) -> int:
+    count = record.cut.disks[serial].unflushed
+    assert count is not None
+    return count
+
+
 def test_a_pool_that_never_flushes_its_volatile_disks_is_seen_to_lose(played: Played) -> None:
     """`zfs_nocacheflush=1`: the same cell is safe without it, so the loss is the missing flushes'."""
     records = played.records(_PLAIN)
     assert len(records) == _NO_FLUSH_TRIALS
     for record in records:
-        assert record.cut["disks"]["data0"]["unflushed"] > 0
+        assert unflushed(record, "data0") > 0
     assert all(record.verdict.is_loss for record in records), [r.verdict for r in records]
 
 
 def test_a_lying_log_device_loses_what_was_acknowledged(played: Played) -> None:
     record = played.first_loss(_LYING)
     assert record.verdict is Verdict.ROLLED_BACK
-    assert record.cut["disks"]["slog0"]["unflushed"] > 0
+    assert unflushed(record, "slog0") > 0
 
 
 def test_a_lost_log_device_rolls_back_and_needs_its_loss_accepted(played: Played) -> None:
@@ -111,8 +119,8 @@ def test_a_lost_log_device_rolls_back_and_needs_its_loss_accepted(played: Played
 def test_a_mirrored_log_that_lost_a_leg_over_volatile_disks_loses_nothing(played: Played) -> None:
     [record] = played.records(_LEG_LOST)
     assert record.verdict is Verdict.INTACT
-    disks = record.cut["disks"].values()
-    assert sorted(disk["policy"] == "gone" for disk in disks) == [False] * 4 + [True]
+    disks = record.cut.disks.values()
+    assert sorted(disk.policy == GONE for disk in disks) == [False] * 4 + [True]
     assert "DEGRADED" in record.pool
     assert not (played.evidence(record) / RECORDINGS).exists()
 
@@ -121,8 +129,12 @@ def test_what_was_acknowledged_before_the_cut_is_counted_by_the_logs_numbers(
     played: Played,
 ) -> None:
     for record in played.campaign.records:
-        assert 0 < record.cut["acknowledged"] <= record.acknowledged
-        assert record.cut["log_seq"] > record.cut["marks"] > 0
+        cut = record.cut
+        assert cut.acknowledged is not None
+        assert 0 < cut.acknowledged <= record.acknowledged
+        assert cut.log_seq is not None
+        assert cut.marks is not None
+        assert cut.log_seq > cut.marks > 0
 
 
 @pytest.mark.parametrize("lossy", [_PLAIN, _LYING], ids=lambda cell: cell.slog)

@@ -15,7 +15,8 @@ import pytest
 
 from torture.checkout import CHECKOUT
 from torture.images import IMAGES, find
-from torture.record.trials import TRIALS_FILE, read_records
+from torture.record.run_layout import TRIALS_FILE
+from torture.record.trials import read_records
 from torture.verdict.verdicts import Verdict
 
 _USER = "nobody"

@@ -45,6 +45,7 @@ def record_of(spec: TrialSpec, outcome: str) -> TrialRecord:
         axes=spec.cell.axes,
         seed=spec.seed,
         origin=spec.origin,
+        repeats=spec.repeats,
         verdict=VERDICTS[outcome],
         guarantee=guarantee_of(spec.cell),
         lost=int(outcome in "LC"),

@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+from torture.evidence.cut_document import CutDocument
 from torture.evidence.folder import READBACK, READBACK_AFTER_REPAIR, Evidence, Step, ToolOutput
 from torture.evidence.ledger import Begin, Cut, Done, Event, Hello, Ledger, OperationKind
 
@@ -82,7 +83,7 @@ def evidence(
     steps = {output.step for output in good}
     made = Evidence(
         spec={"cell": f"iscsi-standard-noslog-{filesystem}-nasonly", "seed": 1},
-        cut={},
+        cut=CutDocument(),
         ledger=ledger(),
         tools=(
             *(replaced.get(output.step, output) for output in good),

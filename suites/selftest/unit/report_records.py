@@ -10,11 +10,13 @@ from typing import Any
 
 from torture.axes.fate import Fate
 from torture.axes.sync import Sync
+from torture.evidence.cut_document import CutDocument, DiskAtCut
 from torture.matrix.axes import FATE, SLOG, SYNC
 from torture.matrix.cells import Cell
 from torture.matrix.guarantees import guarantee_of
+from torture.record.run_layout import TRIALS_FILE
 from torture.record.specs import TrialSpec, draw_seed
-from torture.record.trials import TRIALS_FILE, TrialRecord
+from torture.record.trials import TrialRecord
 from torture.verdict.guarantee import Guarantee
 from torture.verdict.verdicts import Verdict
 
@@ -74,7 +76,8 @@ def write_run(
 
 def _plain(record: TrialRecord) -> dict[str, Any]:
     """As `as_json`, without its copies: a benchmark writes many."""
-    return {name: getattr(record, name) for name in TrialRecord.__dataclass_fields__}
+    plain = {name: getattr(record, name) for name in TrialRecord.__dataclass_fields__}
+    return plain | {"cut": record.cut.as_json()}
 
 
 def _record(spec: TrialSpec, draw: random.Random) -> TrialRecord:
@@ -138,46 +141,44 @@ def _per_s(cell: Cell) -> float:
     return speed * (0.7 if not cell[SLOG].legs else 1) * (1 if cell[FATE] is Fate.NAS_ONLY else 0.9)
 
 
-def _cut(
-    spec: TrialSpec, draw: random.Random, *, load_ms: int, acknowledged: int
-) -> dict[str, Any]:
+def _cut(spec: TrialSpec, draw: random.Random, *, load_ms: int, acknowledged: int) -> CutDocument:
     events = draw.randint(1500, 4000)
     names = ["data0"] if not spec.cell[SLOG].legs else ["data0", "slog0"]
     disks = {}
     for name in names:
-        disks[name] = {
-            "persistence": "volatile",
-            "policy": draw.choice(_POLICIES),
-            "writes": draw.randint(300, 900),
-            "in_flight": draw.randint(0, 3),
-            "unflushed": draw.randint(0, 30),
-            "survived": 0,
-            "torn": 0,
-        }
+        disks[name] = DiskAtCut(
+            persistence="volatile",
+            policy=draw.choice(_POLICIES),
+            writes=draw.randint(300, 900),
+            in_flight=draw.randint(0, 3),
+            unflushed=draw.randint(0, 30),
+            survived=0,
+            torn=0,
+        )
     t_ms = round(12_000 + load_ms * draw.random(), 3)
-    return {
-        "t_ms": t_ms,
-        "took_ms": round(draw.uniform(0.5, 45), 3),
-        "plan": {
+    return CutDocument(
+        t_ms=t_ms,
+        took_ms=round(draw.uniform(0.5, 45), 3),
+        plan={
             "after_ms": draw.uniform(500, 4000),
             "aim": draw.choice(_AIMS),
             "delay_ms": 0.0,
             "count": draw.randint(0, 7),
         },
-        "hit": True,
-        "log_seq": events,
-        "log_ms": round(t_ms - 9, 3),
-        "marks": acknowledged * 3,
-        "acknowledged": acknowledged if spec.cell[FATE] is Fate.BOTH_DIE else acknowledged // 2,
-        "view": {
+        hit=True,
+        log_seq=events,
+        log_ms=round(t_ms - 9, 3),
+        marks=acknowledged * 3,
+        acknowledged=acknowledged if spec.cell[FATE] is Fate.BOTH_DIE else acknowledged // 2,
+        view={
             "schema": 1,
             "recording": "life-1",
             "cut": events,
             "seed": spec.seed,
-            "disks": {name: {"policy": disk["policy"]} for name, disk in disks.items()},
+            "disks": {name: {"policy": disk.policy} for name, disk in disks.items()},
         },
-        "disks": disks,
-    }
+        disks=disks,
+    )
 
 
 def _reasons(lost: int, rollback_ms: float | None) -> tuple[str, ...]:

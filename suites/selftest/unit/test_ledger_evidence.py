@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from torture.errors import HarnessError
+from torture.evidence.cut_document import CutDocument
 from torture.evidence.folder import (
     CUT,
     LEDGER,
@@ -51,7 +52,7 @@ def test_what_was_stored_is_read_back(folder: Path) -> None:
         append_tool(folder, output)
     evidence = load_evidence(folder)
     assert evidence.spec == {"cell": "a-b", "seed": 3}
-    assert evidence.cut == {"t_ms": 5.0}
+    assert evidence.cut == CutDocument(t_ms=5.0)
     assert evidence.ledger.cut_ms == 5.0
     assert evidence.tools == outputs
     assert evidence.readbacks == {READBACK: "verbatim {"}
@@ -67,7 +68,7 @@ def test_whatever_is_missing_or_garbled_is_left_empty(folder: Path) -> None:
     with (folder / TOOLS).open("ab") as file:
         file.write(b'{"step": "fs-check", "exit_code": 0}\n[]\n{"step": "fs-mo')
     evidence = load_evidence(folder)
-    assert evidence.cut == {}
+    assert evidence.cut == CutDocument()
     assert evidence.ledger.events == ()
     assert evidence.readbacks[READBACK] == "caf\\xff"
     assert len(evidence.tools) == 1

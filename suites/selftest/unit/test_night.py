@@ -23,8 +23,9 @@ from torture.matrix.guarantees import guarantee_of
 from torture.matrix.shards import Shard
 from torture.night.plan import Plan, seed_of_night
 from torture.plan.draw import draw_trials
+from torture.record.run_layout import TRIALS_FILE
 from torture.record.specs import TrialSpec
-from torture.record.trials import TRIALS_FILE, TrialRecord, append_record
+from torture.record.trials import TrialRecord, append_record
 from torture.verdict.verdicts import Verdict
 
 DEADLINE_S = 120

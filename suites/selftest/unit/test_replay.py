@@ -8,15 +8,17 @@ from pathlib import Path
 import pytest
 
 from suites.selftest.unit.fake_workers import FakeSite, record_of
-from torture.campaign.run import LATEST, Run
+from torture.campaign.run import Run
 from torture.errors import HarnessError
 from torture.evidence.folder import SPEC, write_document
 from torture.lab.lab import LabSettings
 from torture.matrix.cells import Cell
 from torture.plan.draw import draw_trials
+from torture.record.run_layout import LATEST
 from torture.record.specs import TrialSpec
 from torture.record.trials import Origin, TrialRecord, append_record, read_records
 from torture.replay.replay import replay
+from torture.report.figures.cell_figures import cell_figures
 from torture.report.reading.store import Store
 from torture.verdict.verdicts import Verdict
 
@@ -82,8 +84,15 @@ def test_the_latest_run_is_still_the_one_it_was(run: Run, live: bool) -> None:
 
 def test_a_report_over_both_leaves_the_first_its_verdict(run: Run) -> None:
     """The replay comes later and says something else: as a duplicate it would be the one that counts."""
+    with Store.open([run.folder]) as store:
+        figures = cell_figures(store.tallies())
     _, folder, _ = again(run.evidence / FIRST.trial, outcome="C")
     with Store.open([run.folder, folder.parents[1]]) as store:
+        assert cell_figures(store.tallies()) == figures
+        assert store.notes == (
+            "1 replay left out of all rates and cases: 0 ended as the trial that was repeated, "
+            f"1 otherwise ({FIRST.trial}.replay: corrupted, was rolled-back)",
+        )
         found = dict(store.sql.execute("SELECT trial, verdict FROM trials").fetchall())
     assert found == {
         FIRST.trial: Verdict.ROLLED_BACK,

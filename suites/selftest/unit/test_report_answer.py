@@ -12,6 +12,7 @@ from torture.axes.sweeps import Matrix
 from torture.matrix.axes import AXES
 from torture.matrix.cells import Cell, cells_of
 from torture.report.figures.answer import Outcome, answer, outcome_of
+from torture.report.figures.cell_figures import CellFigures
 from torture.report.figures.heatmap import facets_of
 from torture.report.figures.pairs import compared, neighbours
 from torture.report.figures.wording import (
@@ -21,7 +22,7 @@ from torture.report.figures.wording import (
     duration_in_words,
     varying_axes,
 )
-from torture.report.reading.store import CellFigures, Spread
+from torture.report.reading.tally import Spread
 from torture.stats.rates import rate_of
 from torture.verdict.verdicts import Verdict
 

@@ -20,12 +20,14 @@ from hypothesis import strategies as st
 from suites.selftest.unit.report_records import make_records, write_run
 from torture.axes.sweeps import Matrix
 from torture.errors import HarnessError
+from torture.evidence.cut_document import CutDocument
 from torture.matrix.axes import AXES
 from torture.matrix.cells import cells_of
 from torture.record.trials import TrialRecord
 from torture.report.exports import EXPORTS
+from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.figures.tables import CELL_COLUMNS, EXPORT_SCHEMA, TRIAL_COLUMNS
-from torture.report.reading.store import CellFigures, Store
+from torture.report.reading.store import Store
 from torture.report.reading.text import escaped
 from torture.stats.rates import Rate, in_words
 from torture.verdict.verdicts import Verdict
@@ -51,7 +53,8 @@ def hostile_records() -> list[TrialRecord]:
     )
     return [
         replace(bad, trial=f"{text}{n}", cell=text, axes={text: text, "sync": text}, fsck=text,
-                pool=text, reasons=(text, text), error=text, cut={text: text, "plan": {"aim": text}})
+                pool=text, reasons=(text, text), error=text, 
+                cut=CutDocument(plan={"aim": text}, others={text: text}))
         for n, text in enumerate(HOSTILE)
     ]  # fmt: skip
 
@@ -75,7 +78,7 @@ def exported(tmp_path: Path) -> Exported:
 @pytest.fixture(scope="module")
 def figures(tmp_path_factory: pytest.TempPathFactory) -> tuple[CellFigures, ...]:
     with Store.open([write_run(tmp_path_factory.mktemp("figures") / "run", RECORDS)]) as store:
-        return store.cells()
+        return cell_figures(store.tallies())
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
@@ -100,7 +103,7 @@ def test_csv_has_every_trial(exported: Exported) -> None:
         assert (row["verdict"], row["guarantee"]) == (record.verdict, record.guarantee)
         assert (int(row["acknowledged"]), int(row["lost"])) == (record.acknowledged, record.lost)
         assert number(row["rollback_ms"]) == record.rollback_ms
-        assert number(row["cut_ms"]) == record.cut.get("t_ms")
+        assert number(row["cut_ms"]) == record.cut.t_ms
         assert row["reasons"] == "\n".join(record.reasons)
         assert row["error"] == (record.error or "")
         assert int(row["missing"]) == record.found.get("missing", 0)

@@ -14,8 +14,11 @@ from hypothesis import strategies as st
 
 from suites.selftest.unit.report_records import make_records, write_run
 from torture.axes.sweeps import Matrix
+from torture.evidence.cut_document import CutDocument
 from torture.matrix.cells import cells_of
-from torture.record.trials import SCHEMA, SCHEMAS_READ, TRIALS_FILE, TrialRecord
+from torture.record.run_layout import TRIALS_FILE
+from torture.record.trials import SCHEMA, SCHEMAS_READ, TrialRecord
+from torture.report.figures.cell_figures import cell_figures
 from torture.report.reading import lines as lines_module
 from torture.report.reading.lines import UnreadableLineError, read_line
 from torture.report.reading.store import Store
@@ -139,7 +142,12 @@ def test_an_empty_file_has_no_trials(content: bytes, tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", ())
     (folder / TRIALS_FILE).write_bytes(content)
     with Store.open([folder]) as store:
-        assert (store.trials, store.cells(), store.cases(most=9), store.rollbacks()) == (
+        assert (
+            store.trials,
+            cell_figures(store.tallies()),
+            store.cases(most=9),
+            store.rollbacks(),
+        ) == (
             0,
             (),
             (),
@@ -164,7 +172,7 @@ def test_a_seed_may_have_64_bits_and_not_more() -> None:
     [
         ({"axes": ["sync"]}, {"axes": {}}),
         ({"axes": {"sync": 3, "slog": "plp"}}, {"axes": {"slog": "plp"}}),
-        ({"cut": "now"}, {"cut": {}}),
+        ({"cut": "now"}, {"cut": CutDocument()}),
         ({"verdicts": {"pool": 1, "data": None}}, {"verdicts": {"data": None}}),
         ({"found": {"torn": "many", "stale": 2}}, {"found": {"stale": 2}}),
         ({"fsck": {"said": "clean"}}, {"fsck": ""}),
@@ -190,7 +198,7 @@ def test_foreign_fields_are_no_news_and_missing_ones_have_defaults(
 ) -> None:
     assert opened(line_of(weather={"wind": [3]})) == ([SAFE.trial], ())
     bare = read_line(without("cut", "timings", "fsck", "reasons", "error")).record
-    assert bare == replace(SAFE, cut={}, timings={}, fsck="", reasons=())
+    assert bare == replace(SAFE, cut=CutDocument(), timings={}, fsck="", reasons=())
 
 
 def test_a_missing_figure_is_told(
@@ -227,7 +235,7 @@ def test_an_unknown_verdict_counts_as_inconclusive_and_is_told(tmp_path: Path) -
     folder = write_run(tmp_path / "run", [SAFE])
     (folder / TRIALS_FILE).write_bytes(line_of(verdict="singed") + b"\n")
     with Store.open([folder]) as store:
-        (figures,) = store.cells()
+        (figures,) = cell_figures(store.tallies())
         assert (figures.verdicts, figures.conclusive) == ({Verdict.INCONCLUSIVE: 1}, 0)
         assert "count" in store.notes[0]
         assert store.notes[0].endswith("counts as inconclusive: singed")
@@ -241,7 +249,7 @@ def test_a_cell_of_an_older_schema_is_kept_under_its_own_name(tmp_path: Path) ->
     )  # fmt: skip
     stranger = replace(former, cell="?", trial="?", guarantee="fingers crossed", axes={})
     with Store.open([write_run(tmp_path / "run", [former, stranger, SAFE])]) as store:
-        figures = {one.cell: one for one in store.cells()}
+        figures = {one.cell: one for one in cell_figures(store.tallies())}
         assert figures.keys() == {FORMER, "?", SAFE.cell}
         assert figures[FORMER].axes == {"slog": "slog"}
         assert (figures[FORMER].guarantee, figures[FORMER].broken) == ("safe", 1)
@@ -253,7 +261,7 @@ def test_a_cell_of_an_older_schema_is_kept_under_its_own_name(tmp_path: Path) ->
 def test_todays_guarantee_counts_and_an_older_one_is_told(tmp_path: Path) -> None:
     older = replace(SAFE, guarantee="loses", verdict=Verdict.CORRUPTED, lost=1)
     with Store.open([write_run(tmp_path / "run", [older])]) as store:
-        (figures,) = store.cells()
+        (figures,) = cell_figures(store.tallies())
         (case,) = store.cases(most=5)
         assert (figures.guarantee, figures.broken) == (SAFE.guarantee, 1)
         assert (case.record.guarantee, case.broke_guarantee) == (SAFE.guarantee, True)

@@ -11,7 +11,9 @@ from suites.selftest.unit.report_records import make_records, write_run
 from torture.axes.sweeps import Matrix
 from torture.errors import HarnessError
 from torture.matrix.cells import cells_of
-from torture.record.trials import TRIALS_FILE, read_records
+from torture.record.run_layout import TRIALS_FILE
+from torture.record.trials import read_records
+from torture.report.figures.cell_figures import cell_figures
 from torture.report.reading.merged import write_merged
 from torture.report.reading.runs import find_run
 from torture.report.reading.store import Store
@@ -37,28 +39,28 @@ def test_merged_shards_are_the_whole_run_line_by_line(tmp_path: Path) -> None:
     shards(tmp_path / "night")
     with Store.open([tmp_path / "night"]) as store:
         merged = write_merged(store, tmp_path / "site" / "run")
-        figures = store.cells()
+        figures = cell_figures(store.tallies())
     lines = (merged / TRIALS_FILE).read_bytes().splitlines()
     assert sorted(lines) == sorted((whole / TRIALS_FILE).read_bytes().splitlines())
     found = read_records(merged / TRIALS_FILE).records
     order = [(one.cell, int(one.trial.rsplit(".")[-1].split("-")[0])) for one in found]
     assert order == sorted(order)
     with Store.open([merged]) as again, Store.open([whole]) as unsharded:
-        assert again.cells() == figures == unsharded.cells()
+        assert cell_figures(again.tallies()) == figures == cell_figures(unsharded.tallies())
         assert again.notes == ()
 
 
 def test_its_run_json_says_what_they_agree_on(tmp_path: Path) -> None:
     with Store.open(shards(tmp_path / "night")) as store:
         run = find_run(write_merged(store, tmp_path / "merged"))
-    assert (run.name, run.seed) == ("merged", 1)
-    assert run.document["merged"] == ["run0", "run1", "run2"]
-    assert run.document["versions"] == {"qemu": "7.2.22"}
-    assert run.begun == "2026-11-20T00:00:00+0000"
-    assert run.options["cells"] == sorted(one.name for one in CELLS)
-    assert run.options["keep"] == "bad"
-    assert "shard" not in run.options
-    assert not run.is_sequential
+    assert (run.name, run.document.seed) == ("merged", 1)
+    assert run.document.merged == ("run0", "run1", "run2")
+    assert run.document.versions == {"qemu": "7.2.22"}
+    assert run.document.begun == "2026-11-20T00:00:00+0000"
+    assert run.document.options["cells"] == sorted(one.name for one in CELLS)
+    assert run.document.options["keep"] == "bad"
+    assert "shard" not in run.document.options
+    assert not run.document.is_sequential
 
 
 def test_that_one_of_them_stopped_early_and_other_seeds_are_not_forgotten(tmp_path: Path) -> None:
@@ -68,8 +70,8 @@ def test_that_one_of_them_stopped_early_and_other_seeds_are_not_forgotten(tmp_pa
     ]
     with Store.open(runs) as store:
         run = find_run(write_merged(store, tmp_path / "merged"))
-    assert run.is_sequential
-    assert run.seed is None
+    assert run.document.is_sequential
+    assert run.document.seed is None
 
 
 def test_what_was_left_out_is_still_told_of_the_merged_run(tmp_path: Path) -> None:

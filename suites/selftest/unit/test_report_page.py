@@ -12,7 +12,8 @@ import pytest
 from suites.selftest.unit.report_records import make_records, write_run
 from torture.axes.sweeps import Matrix
 from torture.matrix.cells import Cell, cells_of
-from torture.record.trials import TRIALS_FILE, TrialRecord
+from torture.record.run_layout import TRIALS_FILE
+from torture.record.trials import TrialRecord
 from torture.report.page.render import anchor, render_page
 from torture.report.reading.store import Store
 from torture.verdict.verdicts import Verdict

@@ -19,7 +19,9 @@ from suites.selftest.unit.report_records import make_records, write_run
 from torture.axes.sweeps import Matrix
 from torture.errors import HarnessError
 from torture.matrix.cells import cells_of
-from torture.record.trials import TRIALS_FILE, TrialRecord
+from torture.record.run_layout import TRIALS_FILE
+from torture.record.trials import TrialRecord
+from torture.report.figures.cell_figures import cell_figures
 from torture.report.figures.summary import summarise
 from torture.report.reading.runs import find_run, find_runs
 from torture.report.reading.store import Store
@@ -41,10 +43,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_run(tmp_path_factory.mktemp("store") / "run", RECORDS)
 
 
-def test_the_figures_are_those_of_the_table_at_a_runs_end(run: Path) -> None:
+def test_the_figures_are_those_of_the_records(run: Path) -> None:
     with Store.open([run]) as store:
         assert (store.trials, store.notes) == (len(RECORDS), ())
-        cells = store.cells()
+        cells = cell_figures(store.tallies())
     for figures, summary in zip(cells, summarise(RECORDS), strict=True):
         assert (figures.cell, figures.guarantee) == (summary.cell, summary.guarantee)
         assert (figures.trials, figures.verdicts) == (summary.trials, summary.verdicts)
@@ -55,7 +57,9 @@ def test_the_figures_are_those_of_the_table_at_a_runs_end(run: Path) -> None:
         good = [one for one in own if one.verdict is not Verdict.INCONCLUSIVE]
         assert figures.conclusive == len(good)
         per_s = statistics.median(
-            one.cut["acknowledged"] / one.timings["load"] * 1000 for one in good
+            one.cut.acknowledged / one.timings["load"] * 1000
+            for one in good
+            if one.cut.acknowledged is not None
         )
         assert figures.acknowledged_per_s == pytest.approx(per_s)
         back = [one.rollback_ms for one in good if one.rollback_ms is not None]
@@ -139,7 +143,7 @@ def test_cases_are_the_worst_first_and_those_that_broke_their_guarantee_before_a
         assert [case.record for case in cases] == expected
         assert [case.broke_guarantee for case in cases] == [True] * 3 + [False] * 4
         assert [case.record for case in store.cases(most=2)] == expected[:2]
-        assert sum(figures.broken for figures in store.cells()) == 3
+        assert sum(figures.broken for figures in cell_figures(store.tallies())) == 3
     assert cases[0].evidence == folder / "trials" / expected[0].trial
     assert cases[1].evidence is None
 
@@ -224,8 +228,8 @@ def test_intervals_of_a_cell_allow_for_a_run_that_stopped_when_it_knew_enough(
     fixed = write_run(tmp_path / "fixed", second)
     until = write_run(tmp_path / "until", first, options={"until": "upper<0.01"})
     with Store.open([fixed, until]) as store:
-        assert [one.is_sequential for one in store.runs] == [False, True]
-        for figures in store.cells():
+        assert [one.document.is_sequential for one in store.runs] == [False, True]
+        for figures in cell_figures(store.tallies()):
             count = sequential_rate_of if figures.cell == CELLS[0].name else rate_of
             assert figures.loss == count(figures.loss.events, figures.conclusive)
             assert figures.corruption == count(figures.corruption.events, figures.conclusive)
@@ -274,7 +278,7 @@ def test_without_a_run_json_the_trials_count_and_it_is_told(
         (folder / "run.json").write_bytes(document)
     with Store.open([folder]) as store:
         assert store.trials == len(RECORDS)
-        assert store.runs[0].document == {}
+        assert not store.runs[0].is_documented
         assert store.notes[0].startswith("bare has no run.json that can be read")
 
 
@@ -283,7 +287,8 @@ def test_a_run_json_with_wrong_types_is_not_believed(tmp_path: Path) -> None:
     said = {"run": 7, "seed": True, "begun": ["now"], "options": "all", "notes": [3, "x" * 9999]}
     (folder / "run.json").write_text(json.dumps(said))
     (info,) = find_runs(folder)
-    assert (info.name, info.seed, info.begun, info.options) == ("run", None, "", {})
+    read = info.document
+    assert (info.name, read.seed, read.begun, read.options) == ("run", None, "", {})
     with Store.open([folder]) as store:
         (note,) = store.notes
         assert len(note) < 1000
@@ -304,9 +309,9 @@ def test_an_inconclusive_trial_is_in_no_figure_but_its_count(tmp_path: Path) -> 
         good, trial=good.trial[::-1], verdict=Verdict.INCONCLUSIVE, rollback_ms=1.0, acknowledged=0
     )
     with Store.open([write_run(tmp_path / "one", [good])]) as store:
-        (alone,), bins = store.cells(), store.rollbacks()
+        (alone,), bins = cell_figures(store.tallies()), store.rollbacks()
     with Store.open([write_run(tmp_path / "two", [good, silent])]) as store:
-        (both,) = store.cells()
+        (both,) = cell_figures(store.tallies())
         assert store.rollbacks() == bins
     assert both.verdicts == {**alone.verdicts, Verdict.INCONCLUSIVE: 1}
     assert replace(both, trials=1, verdicts=alone.verdicts) == alone

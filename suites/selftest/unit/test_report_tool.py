@@ -12,7 +12,7 @@ from suites.selftest.unit.report_records import make_records, write_run
 from torture.axes.sweeps import Matrix
 from torture.checkout import CHECKOUT
 from torture.matrix.cells import Cell, cells_of
-from torture.record.trials import TRIALS_FILE
+from torture.record.run_layout import TRIALS_FILE
 
 QUICK = cells_of(Matrix.QUICK)
 SAFE = Cell.parse("iscsi-always-noslog-btrfs-bothdie")

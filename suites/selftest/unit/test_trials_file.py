@@ -11,11 +11,24 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from torture.evidence.cut_document import CutDocument, DiskAtCut
 from torture.record.trials import SCHEMA, TrialRecord, append_record, read_records
 from torture.verdict.verdicts import Verdict
 
 text = st.text(max_size=20)
 counts = st.integers(0, 10**9)
+cuts = st.builds(
+    CutDocument,
+    t_ms=st.none() | st.floats(0, 1e6),
+    plan=st.dictionaries(text, st.none() | st.booleans() | counts | text, max_size=3),
+    hit=st.none() | st.booleans(),
+    log_seq=st.none() | counts,
+    acknowledged=st.none() | counts,
+    disks=st.dictionaries(
+        text, st.builds(DiskAtCut, policy=text, torn=st.none() | counts), max_size=2
+    ),
+    others=st.dictionaries(text.map("other {}".format), counts | text, max_size=2),
+)
 records = st.builds(
     TrialRecord,
     trial=text,
@@ -24,7 +37,7 @@ records = st.builds(
     seed=st.integers(0, 2**64 - 1),
     verdict=st.sampled_from(Verdict),
     guarantee=text,
-    cut=st.dictionaries(text, st.none() | st.booleans() | counts | text, max_size=3),
+    cut=cuts,
     acknowledged=counts,
     lost=counts,
     rollback_ms=st.none() | st.floats(0, 1e6),
@@ -123,6 +136,7 @@ def test_appending_after_a_line_cut_off_anywhere_does_not_glue(file: Path) -> No
         b"{}", b"null", b"3", b'"verdict"', b"[]", b'["verdict"]', b"{", b"\x00\x00\x00\x00",
         b"\xff\xfe", b'{"verdict": "fine"}', b'{"verdict": "intact"}', b'{"verdict": []}',
         b'{"trial": "x", "verdict": "intact", "reasons": null}',
+        b'{"trial": ["x"], "cell": "x", "axes": {}, "seed": 1, "guarantee": "", "verdict": "intact"}',
     ],
 )  # fmt: skip
 def test_a_line_that_is_no_record_is_counted_and_skipped(file: Path, line: bytes) -> None:
@@ -149,3 +163,12 @@ def test_the_last_record_of_a_trial_counts_in_the_place_of_its_first(file: Path)
     found = read_records(file).records
     assert [one.trial for one in found] == [record(1).trial, record(2).trial]
     assert [one.verdict for one in found] == [Verdict.INTACT] * 2
+
+
+def test_a_conclusive_record_beats_a_later_inconclusive_one_of_its_trial(file: Path) -> None:
+    for verdict in (Verdict.INCONCLUSIVE, Verdict.CORRUPTED, Verdict.INTACT, Verdict.INCONCLUSIVE):
+        append_record(file, record(1, verdict=verdict))
+    assert [one.verdict for one in read_records(file).records] == [Verdict.INTACT]
+    append_record(file, record(2, verdict=Verdict.INCONCLUSIVE, error="first"))
+    append_record(file, record(2, verdict=Verdict.INCONCLUSIVE, error="second"))
+    assert [one.error for one in read_records(file).records] == [None, "second"]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from suites.selftest.unit.good_evidence import SCRUB, evidence, tool
+from torture.evidence.cut_document import CutDocument
 from torture.evidence.folder import Evidence, Step
 from torture.verdict.pool_verdict import judge_pool
 from torture.verdict.verdicts import Verdict
@@ -15,7 +15,7 @@ from torture.verdict.verdicts import Verdict
 _SHORT = "zpool/status-short-of-a-leg"
 
 
-def _evidence(cut: dict[str, Any], **status_text: str) -> Evidence:
+def _evidence(cut: CutDocument, **status_text: str) -> Evidence:
     status = tool(Step.POOL_STATUS, _SHORT)
     for old, new in status_text.items():
         assert old in status.stdout
@@ -26,8 +26,9 @@ def _evidence(cut: dict[str, Any], **status_text: str) -> Evidence:
     return replace(made, tools=(*kept, status), cut=cut)
 
 
-def _gone(*policies: str) -> dict[str, Any]:
-    return {"disks": {f"slog{at}": {"policy": policy} for at, policy in enumerate(policies)}}
+def _gone(*policies: str) -> CutDocument:
+    disks = {f"slog{at}": {"policy": policy} for at, policy in enumerate(policies)}
+    return CutDocument.from_json({"disks": disks})
 
 
 def test_a_leg_that_was_taken_away_is_no_damage_and_is_still_told() -> None:
@@ -36,8 +37,10 @@ def test_a_leg_that_was_taken_away_is_no_damage_and_is_still_told() -> None:
     assert "DEGRADED" in finding.summary
 
 
-@pytest.mark.parametrize("cut", [{}, _gone("all", "torn")], ids=["old-record", "none-gone"])
-def test_a_leg_that_nobody_took_away_is_damage(cut: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "cut", [CutDocument(), _gone("all", "torn")], ids=["old-record", "none-gone"]
+)
+def test_a_leg_that_nobody_took_away_is_damage(cut: CutDocument) -> None:
     assert judge_pool(_evidence(cut)).verdict is Verdict.REPAIRED
 
 

@@ -9,9 +9,10 @@ from typing import Any
 
 from torture.files import write_whole
 from torture.report.exports.protocol import ExportFormat
+from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.figures.tables import EXPORT_SCHEMA
 from torture.report.reading.runs import RunInfo
-from torture.report.reading.store import CellFigures, Store
+from torture.report.reading.store import Store
 from torture.stats.rates import CONFIDENCE, Rate
 from torture.verdict.verdicts import Verdict
 
@@ -24,7 +25,7 @@ def export_json(store: Store, folder: Path) -> tuple[Path, ...]:
         "trials": store.trials,
         "runs": [_run(run) for run in store.runs],
         "notes": list(store.notes),
-        "cells": [_cell(figures) for figures in store.cells()],
+        "cells": [_cell(figures) for figures in cell_figures(store.tallies())],
     }
     text = json.dumps(document, indent=1, allow_nan=False) + "\n"
     return (write_whole(folder / "report.json", text.encode()),)
@@ -33,10 +34,10 @@ def export_json(store: Store, folder: Path) -> tuple[Path, ...]:
 def _run(run: RunInfo) -> dict[str, Any]:
     return {
         "run": run.name,
-        "seed": run.seed,
-        "begun": run.begun,
-        "is_sequential": run.is_sequential,
-        "options": run.options,
+        "seed": run.document.seed,
+        "begun": run.document.begun,
+        "is_sequential": run.document.is_sequential,
+        "options": run.document.options,
     }
 
 

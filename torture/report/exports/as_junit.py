@@ -10,8 +10,9 @@ from xml.etree import ElementTree
 
 from torture.files import write_whole
 from torture.report.exports.protocol import ExportFormat
+from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.figures.tables import EXPORT_SCHEMA
-from torture.report.reading.store import CellFigures, Store
+from torture.report.reading.store import Store
 from torture.report.reading.text import printable, shortened
 from torture.stats.rates import CONFIDENCE, Rate, in_words
 from torture.verdict.verdicts import Verdict
@@ -21,16 +22,16 @@ _TRIALS_MAX = 10
 _REASONS_CHARACTERS_MAX = 500
 
 _BROKEN = """
-SELECT trial, verdict, rollback_ms, reasons FROM trials WHERE broke_guarantee AND cell = ?
+SELECT trial, verdict, rollback_ms, reasons FROM live WHERE broke_guarantee AND cell = ?
 ORDER BY badness DESC, rollback_ms DESC NULLS LAST, trial LIMIT ?
 """
 
 
 def export_junit(store: Store, folder: Path) -> tuple[Path, ...]:
     """Write `junit.xml`: a cell without a conclusive trial is an error."""
-    cells = store.cells()
+    cells = cell_figures(store.tallies())
     spent_s = dict(
-        store.sql.execute("SELECT cell, sum(trial_ms) / 1000 FROM trials GROUP BY cell").fetchall()
+        store.sql.execute("SELECT cell, sum(trial_ms) / 1000 FROM live GROUP BY cell").fetchall()
     )
     counts = {
         "tests": str(len(cells)),

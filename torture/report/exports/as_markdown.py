@@ -7,8 +7,9 @@ from pathlib import Path
 from torture.files import write_whole
 from torture.report.exports.protocol import ExportFormat
 from torture.report.figures.answer import answer
+from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.figures.tables import EXPORT_SCHEMA
-from torture.report.reading.store import CellFigures, Store
+from torture.report.reading.store import Store
 from torture.report.reading.text import escaped
 from torture.stats.rates import in_words
 from torture.verdict.verdicts import Verdict
@@ -16,7 +17,7 @@ from torture.verdict.verdicts import Verdict
 
 def export_markdown(store: Store, folder: Path) -> tuple[Path, ...]:
     """Write `report.md`."""
-    cells = store.cells()
+    cells = cell_figures(store.tallies())
     parts = [
         [f"<!-- export schema {EXPORT_SCHEMA} -->"],
         [f"- **{group.sentence}**" for group in answer(cells)] or ["There are no trials."],

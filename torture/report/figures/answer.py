@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from torture.report.figures.cell_figures import CellFigures
 from torture.report.figures.wording import duration_in_words
-from torture.report.reading.store import CellFigures
 from torture.stats.rates import Rate, bound_in_words, interval_in_words, rate_of
 from torture.stats.sequential import sequential_rate_of
 

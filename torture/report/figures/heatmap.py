@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from torture.matrix.axes import AXES, DEFAULTS
+from torture.report.figures.cell_figures import CellFigures
 from torture.report.figures.wording import choice_in_words
-from torture.report.reading.store import CellFigures
 
 COLUMNS = "sync"
 _ROWS = ("slog", "slog_class")

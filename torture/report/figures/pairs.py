@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from torture.matrix.axes import AXES, DEFAULTS
-from torture.report.reading.store import CellFigures
+from torture.report.figures.cell_figures import CellFigures
 from torture.stats.comparison import SIGNIFICANT, Comparison, compare, holm
 from torture.stats.rates import Rate
 

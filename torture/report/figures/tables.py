@@ -11,8 +11,9 @@ import duckdb
 from torture.errors import HarnessError
 from torture.files import whole_file
 from torture.matrix.axes import AXES
+from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.reading.loading import fill
-from torture.report.reading.store import CellFigures, Store
+from torture.report.reading.store import Store
 from torture.stats.rates import Rate
 from torture.verdict.verdicts import Verdict
 
@@ -23,7 +24,8 @@ TRIALS = "trials"
 CELLS = "cells"
 
 TRIAL_COLUMNS = (
-    "run", "trial", "cell", "index", "seed", *AXES, "axes", "guarantee", "broke_guarantee", "verdict",
+    "run", "trial", "origin", "repeats", "origin_run", "cell", "index", "seed", *AXES, "axes",
+    "guarantee", "broke_guarantee", "verdict",
     "pool_verdict", "filesystem_verdict", "data_verdict", "acknowledged",
     "acknowledged_before_cut", "lost", "rollback_ms", "missing", "torn", "stale", "foreign_content",
     "torn_in_flight", "cut_ms", "cut_aim", "load_ms", "trial_ms", "fsck", "pool", "reasons", "error",
@@ -52,14 +54,14 @@ CELL_COLUMNS = {
 
 def queries(store: Store) -> dict[str, str]:
     """Each table's name to the query that gives it, in a stable order."""
-    rows = [_cell_row(figures) for figures in store.cells()]
+    rows = [_cell_row(figures) for figures in cell_figures(store.tallies())]
     columns = ", ".join(f'"{name}" {kind}' for name, kind in CELL_COLUMNS.items())
     store.sql.execute(f"CREATE OR REPLACE TEMP TABLE cell_figures ({columns})")
     fill(store.sql, "cell_figures", CELL_COLUMNS, rows)
     trials = ", ".join(f'"{name}"' for name in TRIAL_COLUMNS)
     return {
         TRIALS: f"SELECT {trials}, {EXPORT_SCHEMA} AS export_schema FROM trials "
-        'ORDER BY cell, "index" NULLS LAST, trial',
+        'ORDER BY cell, "index" NULLS LAST, trial, origin, origin_run',
         CELLS: "SELECT * FROM cell_figures ORDER BY cell",
     }
 

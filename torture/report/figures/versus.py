@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torture.errors import HarnessError
+from torture.report.figures.cell_figures import cell_figures
 from torture.report.figures.pairs import Pair, compared, same_cells
 from torture.report.figures.wording import difference_in_words
 from torture.report.reading.store import Store
@@ -84,7 +85,7 @@ def compare_cells(runs: Sequence[Path], one: str, other: str) -> tuple[Pair, ...
     Raises `HarnessError` when there is no such cell or run.
     """
     with Store.open(runs) as store:
-        cells = {figures.cell: figures for figures in store.cells()}
+        cells = {figures.cell: figures for figures in cell_figures(store.tallies())}
     for name in (one, other):
         if name not in cells:
             raise HarnessError(f"no trial of {name} is there", hint=f"one of: {', '.join(cells)}")
@@ -104,8 +105,8 @@ def in_a_sentence(pair: Pair) -> str:
 def compare_runs(old: Sequence[Path], new: Sequence[Path]) -> Versus:
     """Compare the cells that both have; raises `HarnessError` when one of the paths is no run."""
     with Store.open(old) as before, Store.open(new) as after:
-        old_cells = {one.cell: one for one in before.cells()}
-        new_cells = {one.cell: one for one in after.cells()}
+        old_cells = {one.cell: one for one in cell_figures(before.tallies())}
+        new_cells = {one.cell: one for one in cell_figures(after.tallies())}
         notes = (
             *(f"old: {note}" for note in before.notes),
             *(f"new: {note}" for note in after.notes),

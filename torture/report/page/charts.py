@@ -10,8 +10,9 @@ import altair
 import vl_convert
 
 from torture.report.figures.answer import decisive, outcome_of
+from torture.report.figures.cell_figures import CellFigures
 from torture.report.figures.wording import duration_in_words
-from torture.report.reading.store import CellFigures, RollbackBin
+from torture.report.reading.store import RollbackBin
 from torture.verdict.verdicts import Verdict
 
 

@@ -17,7 +17,10 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from torture.record.run_document import RunDocument
+from torture.record.run_layout import RunLayout
 from torture.report.figures.answer import Outcome, answer, decisive, outcome_of
+from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.figures.heatmap import facets_of
 from torture.report.figures.pairs import Pair, compared, neighbours
 from torture.report.figures.wording import (
@@ -33,7 +36,7 @@ from torture.report.figures.wording import (
 from torture.report.page import charts
 from torture.report.page.timeline import Timeline, timeline_of
 from torture.report.page.tool_words import Words, words_of
-from torture.report.reading.store import Case, CellFigures, Store
+from torture.report.reading.store import Case, Store
 from torture.stats.rates import bound_in_words, in_words, interval_in_words
 
 CASES_MAX = 24
@@ -57,12 +60,12 @@ class ShownCase:
         folder = self.case.run.folder
         if folder.is_relative_to(here := Path.cwd()):
             folder = folder.relative_to(here)
-        return folder / "trials" / self.case.record.trial
+        return RunLayout(folder=folder).evidence / self.case.record.trial
 
 
 def render_page(store: Store) -> str:
     """The whole page of a store."""
-    cells = store.cells()
+    cells = cell_figures(store.tallies())
     axes = [one.axes for one in cells]
     varying = varying_axes(axes)
     groups = answer(cells)
@@ -182,25 +185,20 @@ def _versions(store: Store) -> list[dict[str, Any]]:
     return [{"run": run} | _ran_on(run.document) for run in store.runs]
 
 
-def _ran_on(document: dict[str, Any]) -> dict[str, str]:
-    images = _mapping(document.get("images"))
+def _ran_on(document: RunDocument) -> dict[str, str]:
     nas, client = (
-        _mapping(_mapping(images.get(name)).get("packages")) for name in ("nas", "client")
+        image.packages if (image := document.images.get(name)) is not None else {}
+        for name in ("nas", "client")
     )
-    host = _mapping(document.get("host"))
+    host = document.host
     checkers = [f"{name} {client[name]}" for name in _CHECKERS if name in client]
     return {
         "zfs": nas.get("zfs", "?"),
         "kernel": nas.get("kernel", "?"),
         "checkers": ", ".join(checkers) or "?",
-        "host": f"{host.get('cores', '?')} cores, Linux {host.get('kernel', '?')}",
-        "accelerator": _mapping(document.get("accelerator")).get("kind", "?"),
+        "host": f"{host.cores or '?'} cores, Linux {host.kernel or '?'}",
+        "accelerator": document.accelerator.kind or "?",
     }
-
-
-def _mapping(value: Any) -> dict[str, Any]:
-    """The value if it is what it should be: a file from elsewhere may hold anything."""
-    return value if isinstance(value, dict) else {}
 
 
 def _hash(text: str) -> str:

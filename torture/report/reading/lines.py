@@ -13,8 +13,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from torture.record.trials import SCHEMA, SCHEMAS_READ, TrialRecord
-from torture.report.reading.text import strict_json
+from torture.evidence.cut_document import CutDocument
+from torture.record.strict_json import strict_json
+from torture.record.trials import SCHEMA, SCHEMAS_READ, Origin, TrialRecord
 from torture.verdict.verdicts import Verdict
 
 LINE_BYTES_MAX = 16 * 1024**2
@@ -104,7 +105,10 @@ def read_line(raw: bytes) -> Reading:
         seed=seed if seed is not None else int(named[2], 16) if named else 0,
         verdict=verdict or Verdict.INCONCLUSIVE,
         guarantee=rest.text("guarantee") or rest.text("promise"),
-        cut=rest.mapping("cut"),
+        origin=_origin(data),
+        repeats=rest.text("repeats"),
+        origin_run=rest.text("origin_run"),
+        cut=CutDocument.from_json(rest.mapping("cut")),
         acknowledged=_count(data, "acknowledged", odd),
         lost=_count(data, "lost", odd),
         verdicts=rest.words("verdicts"),
@@ -147,6 +151,14 @@ def _verdict(data: dict[str, Any], odd: list[tuple[Odd, str]]) -> Verdict | None
     except ValueError:
         odd.append((Odd.VERDICT, text))
         return None
+
+
+def _origin(data: dict[str, Any]) -> Origin:
+    """Figures hang on it; records that do not say it are older than anything but live trials."""
+    try:
+        return Origin(data.get("origin", Origin.LIVE))
+    except ValueError as error:
+        raise UnreadableLineError("origin is none that is known") from error
 
 
 def _is_whole(value: Any, most: int) -> bool:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import Any
+from itertools import groupby, islice
+from typing import Any, NamedTuple
 
 import duckdb
 import numpy
@@ -19,14 +19,12 @@ from torture.errors import HarnessError
 from torture.matrix.axes import AXES
 from torture.matrix.cells import Cell
 from torture.matrix.guarantees import guarantee_of
-from torture.record.trials import TrialRecord
+from torture.record.trials import Origin, TrialRecord, the_one_that_counts
 from torture.report.reading.lines import Line, Reading, UnreadableLineError, lines_of, read_line
 from torture.report.reading.remarks import Remark, Remarks
 from torture.report.reading.runs import RunInfo
+from torture.report.reading.tally import guarantee_in, kind_of
 from torture.verdict.guarantee import Guarantee
-from torture.verdict.verdicts import Verdict
-
-_GUARANTEES = {str(one): one for one in Guarantee}
 
 _BATCH = 5000
 """Records that are on their way into the tables at once."""
@@ -37,6 +35,9 @@ _COLUMNS = {
     "line_begin": "BIGINT",
     "line_bytes": "BIGINT",
     "trial": "VARCHAR",
+    "origin": "VARCHAR",
+    "repeats": "VARCHAR",
+    "origin_run": "VARCHAR",  # of a replay or rerun, also where the file leaves it to the run
     "cell": "VARCHAR",
     "index": "BIGINT",
     "seed": "UBIGINT",
@@ -45,7 +46,6 @@ _COLUMNS = {
     "guarantee": "VARCHAR",
     "broke_guarantee": "BOOLEAN",
     "is_loss": "BOOLEAN",
-    "is_corruption": "BOOLEAN",
     "acknowledged": "BIGINT",
     "acknowledged_before_cut": "BIGINT",
     "lost": "BIGINT",
@@ -110,12 +110,13 @@ class Dropped:
 
 
 def make_tables(sql: duckdb.DuckDBPyConnection) -> None:
-    """Empty tables, and the view `trials`, which joins them."""
+    """Empty tables; the view `trials` joins them, `live` has the records that the figures are of."""
     columns = ", ".join(f'"{name}" {kind}' for name, kind in _COLUMNS.items())
     axes = ", ".join(f'"{axis}" VARCHAR' for axis in AXES)
     sql.execute(f"CREATE TABLE records ({columns})")
     sql.execute(f"CREATE TABLE cells (cell VARCHAR, axes VARCHAR, {axes})")
     sql.execute("CREATE TABLE runs (source INTEGER, run VARCHAR, is_sequential BOOLEAN)")
+    sql.execute(f"CREATE VIEW live AS SELECT * FROM records WHERE origin = '{Origin.LIVE}'")
     sql.execute(
         "CREATE VIEW trials AS SELECT runs.run, records.* EXCLUDE (line_begin, line_bytes), "
         "cells.* EXCLUDE (cell), runs.is_sequential "
@@ -133,8 +134,10 @@ def load_runs(
     cells: dict[str, CellInfo] = {}
     place = 0
     for source, run in enumerate(runs):
-        sql.execute("INSERT INTO runs VALUES (?, ?, ?)", [source, run.name, run.is_sequential])
-        if not run.trials_file.is_file():
+        sql.execute(
+            "INSERT INTO runs VALUES (?, ?, ?)", [source, run.name, run.document.is_sequential]
+        )
+        if not run.layout.trials_file.is_file():
             continue
         rows = _rows(run, cells, remarks)
         while batch := list(islice(rows, _BATCH)):
@@ -154,24 +157,40 @@ def load_runs(
 
 
 def drop_duplicates(sql: duckdb.DuckDBPyConnection) -> Dropped:
-    """Keep one record a trial: a conclusive one if there is one, else of what is left the last."""
-    (count,) = _one(sql, "SELECT count(*) - count(DISTINCT trial) FROM records")
-    if not count:
-        return Dropped(records=0, other_verdict=0, inconclusive=0)
+    """Keep one record a trial, by the rule of `torture.record.trials`."""
+    identity = "trial, origin, origin_run"
     sql.execute(
-        "CREATE TEMP TABLE dropped AS SELECT place, verdict, badness, "
-        "first_value(verdict) OVER own AS counts FROM records "
-        "WINDOW own AS (PARTITION BY trial ORDER BY badness < 0, place DESC) "
-        "QUALIFY row_number() OVER own > 1"
+        f"SELECT {identity}, place, verdict, badness >= 0 FROM records SEMI JOIN "
+        f"(SELECT {identity} FROM records GROUP BY ALL HAVING count(*) > 1) USING ({identity}) "
+        f"ORDER BY {identity}, place"
     )
-    found = _one(
-        sql,
-        "SELECT count(*), count(*) FILTER (badness >= 0 AND verdict <> counts), "
-        "count(*) FILTER (badness < 0) FROM dropped",
-    )
-    sql.execute("DELETE FROM records WHERE place IN (SELECT place FROM dropped)")
-    sql.execute("DROP TABLE dropped")
-    return Dropped(records=found[0], other_verdict=found[1], inconclusive=found[2])
+    dropped: list[int] = []
+    other_verdict = inconclusive = 0
+    for _, rows in groupby(_fetched(sql), key=lambda row: row[:3]):
+        records = [_Duplicate(*row[3:]) for row in rows]
+        counts = the_one_that_counts(records)
+        for record in records:
+            if record is not counts:
+                dropped.append(record.place)
+                inconclusive += not record.is_conclusive
+                other_verdict += record.is_conclusive and record.verdict != counts.verdict
+    if dropped:
+        sql.execute("CREATE TEMP TABLE dropped (place BIGINT)")
+        fill(sql, "dropped", {"place": "BIGINT"}, [(place,) for place in dropped])
+        sql.execute("DELETE FROM records WHERE place IN (SELECT place FROM dropped)")
+        sql.execute("DROP TABLE dropped")
+    return Dropped(records=len(dropped), other_verdict=other_verdict, inconclusive=inconclusive)
+
+
+class _Duplicate(NamedTuple):
+    place: int
+    verdict: str
+    is_conclusive: bool
+
+
+def _fetched(sql: duckdb.DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
+    while rows := sql.fetchmany(_BATCH):
+        yield from rows
 
 
 def fill(
@@ -208,11 +227,6 @@ def normalised(record: TrialRecord, cells: dict[str, CellInfo]) -> tuple[CellInf
     return info, info.guarantee if info.guarantee is not None else record.guarantee
 
 
-def guarantee_in(text: str) -> Guarantee | None:
-    """A guarantee by its text; None for a text that is none."""
-    return _GUARANTEES.get(text)
-
-
 def _info(record: TrialRecord) -> CellInfo:
     try:
         known = Cell.parse(record.cell)
@@ -224,7 +238,7 @@ def _info(record: TrialRecord) -> CellInfo:
 def _rows(run: RunInfo, cells: dict[str, CellInfo], remarks: Remarks) -> Iterator[tuple[Any, ...]]:
     """The rows of a run's file, and what there is to remark about the rest of it."""
     try:
-        for line in lines_of(run.trials_file):
+        for line in lines_of(run.layout.trials_file):
             try:
                 reading = read_line(line.raw)
             except UnreadableLineError as error:
@@ -237,10 +251,10 @@ def _rows(run: RunInfo, cells: dict[str, CellInfo], remarks: Remarks) -> Iterato
             info, guarantee = normalised(record, cells)
             for own in _remarks_on(info, guarantee, record):
                 remarks.add(run.name, own, line=line.number, example=record.cell)
-            yield _row(line, reading, guarantee)
+            yield _row(run, line, reading, guarantee)
     except OSError as error:
         raise HarnessError(
-            f"{run.trials_file} cannot be read: {error}", hint=f"ls -l {run.folder}"
+            f"{run.layout.trials_file} cannot be read: {error}", hint=f"ls -l {run.folder}"
         ) from error
 
 
@@ -255,42 +269,38 @@ def _remarks_on(info: CellInfo, guarantee: str, record: TrialRecord) -> Iterator
 
 def _before_cut(record: TrialRecord) -> int:
     """Of the acknowledged operations those of the load phase: a client that lives on goes on after it."""
-    cut = record.cut
-    before = cut.get("acknowledged", cut.get("promised"))  # as schema 1 called it
-    if type(before) is int and 0 <= before <= record.acknowledged:
-        return before
-    return record.acknowledged
+    before = record.cut.acknowledged
+    return record.acknowledged if before is None else min(before, record.acknowledged)
 
 
-def _row(line: Line, reading: Reading, guarantee: str) -> tuple[Any, ...]:
+def _row(run: RunInfo, line: Line, reading: Reading, guarantee: str) -> tuple[Any, ...]:
     """The values of `_COLUMNS` from the third on."""
     record = reading.record
-    judged = guarantee_in(guarantee)
-    conclusive = record.verdict is not Verdict.INCONCLUSIVE
-    cut_ms, plan = record.cut.get("t_ms"), record.cut.get("plan")
-    aim = plan.get("aim") if isinstance(plan, dict) else None
+    kind = kind_of(record, guarantee)
     found, verdicts = record.found, record.verdicts
     return (
         line.position,
         len(line.raw),
         record.trial,
+        record.origin.value,
+        record.repeats,
+        record.identity(run=run.name).run,
         record.cell,
         reading.index,
         record.seed,
         record.verdict.value,
-        record.verdict.badness if conclusive else -1,
+        record.verdict.badness if record.is_conclusive else -1,
         guarantee,
-        judged is not None and judged.is_broken_by(record.verdict, record.rollback_ms),
-        record.is_loss,
-        record.verdict.is_corruption,
+        kind.broke_guarantee,
+        kind.is_loss,
         record.acknowledged,
         _before_cut(record),
         record.lost,
-        record.rollback_ms if conclusive else None,
+        record.rollback_ms if record.is_conclusive else None,
         record.timings.get("load"),
         min(sum(record.timings.values()), 2**62),
-        cut_ms if isinstance(cut_ms, float) else None,
-        aim if isinstance(aim, str) else "",
+        record.cut.t_ms,
+        record.cut.aim,
         verdicts.get("pool") or "",
         verdicts.get("filesystem") or "",
         verdicts.get("data") or "",
@@ -306,9 +316,3 @@ def _row(line: Line, reading: Reading, guarantee: str) -> tuple[Any, ...]:
         record.machinery_failed,
         record.schema,
     )
-
-
-def _one(sql: duckdb.DuckDBPyConnection, query: str) -> tuple[Any, ...]:
-    row = sql.execute(query).fetchone()
-    assert row is not None
-    return row

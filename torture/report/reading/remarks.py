@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from torture.record.trials import TRIALS_FILE
+from torture.record.run_layout import RUN_FILE, TRIALS_FILE
 from torture.report.reading.lines import Odd
-from torture.report.reading.runs import RUN_FILE, RunInfo
+from torture.report.reading.runs import RunInfo
 from torture.report.reading.text import printable, shortened
 
 _EXAMPLES_MAX = 3
@@ -111,14 +111,12 @@ def notes_on_runs(runs: Sequence[RunInfo]) -> Iterator[str]:
     """Sentences about whole runs, and those that merged runs carry on."""
     for run in runs:
         name = printable(run.name)
-        if not run.document:
+        if not run.is_documented:
             yield (
                 f"{name} has no {RUN_FILE} that can be read: what it ran on, and whether it stopped "
                 "when its question was answered, is not known"
             )
-        if not run.trials_file.is_file():
+        if not run.layout.trials_file.is_file():
             yield f"{name} has no trials"
-        told = run.document.get("notes")
-        for note in told if isinstance(told, list) else ():
-            if isinstance(note, str):
-                yield f"{name}: {shortened(printable(note), _NOTE_CHARACTERS_MAX)}"
+        for note in run.document.notes:
+            yield f"{name}: {shortened(printable(note), _NOTE_CHARACTERS_MAX)}"

@@ -5,42 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from torture.errors import HarnessError
-from torture.record.trials import TRIALS_FILE
-from torture.report.reading.text import strict_json
+from torture.record.run_document import RunDocument, read_run_document
+from torture.record.run_layout import RUN_FILE, TRIALS_FILE, RunLayout
 
-RUN_FILE = "run.json"
 _DEPTH_MAX = 4
 """Of runs below the folder that was named, e.g. `artifacts/shard-3/results/RUN`."""
 _FOLDERS_MAX = 20_000
 """That are looked into, before somebody is told to name a smaller folder."""
-_DOCUMENT_BYTES_MAX = 64 * 1024**2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunInfo:
-    """A run as its folder tells it; nothing of it is believed but what has the right type."""
+    """A run as its folder tells it."""
 
     name: str
+    """As its `run.json` says it, else as its folder does."""
     folder: Path
-    seed: int | None = None
-    begun: str = ""
-    """As `run.json` says it; empty when it does not."""
-    options: dict[str, Any] = field(default_factory=dict)
-    document: dict[str, Any] = field(default_factory=dict)
-    """The whole `run.json`; empty where there is none, or none that can be read."""
+    document: RunDocument = field(default_factory=RunDocument)
+    is_documented: bool = False
+    """Whether there is a `run.json` that can be read."""
 
     @property
-    def trials_file(self) -> Path:
-        """One record a line; absent as long as no trial has ended."""
-        return self.folder / TRIALS_FILE
-
-    @property
-    def is_sequential(self) -> bool:
-        """Whether its cells stopped when their question was answered: intervals must allow for it."""
-        return bool(self.options.get("until"))
+    def layout(self) -> RunLayout:
+        """Where its files are."""
+        return RunLayout(folder=self.folder)
 
 
 def find_run(path: Path) -> RunInfo:
@@ -71,7 +61,7 @@ def find_runs(path: Path) -> tuple[RunInfo, ...]:
         found = tuple(_read_run(folder) for folder in _run_folders(real))
     except (OSError, RuntimeError) as error:
         raise HarnessError(f"no run at {path}: {error}", hint="ls results/") from error
-    if not any(run.trials_file.is_file() for run in found):
+    if not any(run.layout.trials_file.is_file() for run in found):
         raise HarnessError(
             f"there is no {TRIALS_FILE} in {path}",
             hint="name a run's folder, e.g. results/latest; tools/run makes one",
@@ -107,25 +97,9 @@ def _run_folders(folder: Path) -> Iterator[Path]:
 
 
 def _read_run(folder: Path) -> RunInfo:
-    document = _read_document(folder / RUN_FILE)
-    name, seed, begun, options = (
-        document.get(key) for key in ("run", "seed", "begun", "options")
-    )  # fmt: skip
+    document = read_run_document(folder)
+    if document is None:
+        return RunInfo(name=folder.name, folder=folder)
     return RunInfo(
-        name=name if isinstance(name, str) and name else folder.name,
-        folder=folder,
-        seed=seed if type(seed) is int else None,
-        begun=begun if isinstance(begun, str) else "",
-        options=options if isinstance(options, dict) else {},
-        document=document,
+        name=document.run or folder.name, folder=folder, document=document, is_documented=True
     )
-
-
-def _read_document(file: Path) -> dict[str, Any]:
-    try:
-        if not file.is_file() or file.stat().st_size > _DOCUMENT_BYTES_MAX:
-            return {}
-        data = strict_json(file.read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return data if isinstance(data, dict) else {}

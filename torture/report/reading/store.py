@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -24,66 +23,19 @@ from torture.report.reading.loading import (
     normalised,
 )
 from torture.report.reading.remarks import Remarks, notes_on_runs
+from torture.report.reading.repeats import notes_on_repeats
 from torture.report.reading.runs import RunInfo, find_runs
-from torture.stats.rates import Rate, rate_of
-from torture.stats.sequential import sequential_rate_of
+from torture.report.reading.tally import CellTally, Spread, TrialKind
 from torture.verdict.verdicts import Verdict
 
 _MEMORY = "400MB"
 """For duckdb; what does not fit goes to a temporary folder."""
 _THREADS = 4
 
-_FOLDER_NAME = re.compile(r"[^/\0]{1,250}")
-
 _WORST_FIRST = (
     "broke_guarantee DESC, badness DESC, rollback_ms DESC NULLS LAST, "
     "lost / greatest(acknowledged, 1) DESC, trial"
 )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Spread:
-    """What several trials gave."""
-
-    least: float
-    median: float
-    most: float
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CellFigures:
-    """What the trials of a cell gave. Rates are of conclusive trials only.
-
-    `loss`: trials in which something acknowledged is not there, whatever the verdict. `corruption`:
-    trials whose verdict is worse than consistent but old. As in `torture.report.figures.summary`.
-    """
-
-    cell: str
-    axes: dict[str, str]
-    """Of a name that this version does not know: as the records have them."""
-    guarantee: str
-    """Today's; the last record's for a name that this version does not know."""
-    trials: int
-    verdicts: dict[Verdict, int]
-    """Those that there were."""
-    loss: Rate
-    corruption: Rate
-    broken: int
-    """Conclusive trials that are worse than guaranteed, rolled back too far included."""
-    acknowledged_per_s: float | None
-    """Durable operations a second from the load's start to the cut, the median over conclusive trials."""
-    rollback_ms: Spread | None
-    """Over those trials that rolled back."""
-
-    @property
-    def inconclusive(self) -> int:
-        """Trials that say nothing about the data."""
-        return self.verdicts.get(Verdict.INCONCLUSIVE, 0)
-
-    @property
-    def conclusive(self) -> int:
-        """Trials that the rates are of."""
-        return self.trials - self.inconclusive
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -107,20 +59,18 @@ class Case:
     @property
     def evidence(self) -> Path | None:
         """The trial's folder; None when it was not kept, or is elsewhere."""
-        name = self.record.trial
-        if name in {".", ".."} or not _FOLDER_NAME.fullmatch(name):
-            return None
-        folder = self.run.folder / "trials" / name
         try:
+            folder = self.run.layout.evidence_of(self.record.trial)
             return folder if folder.is_dir() else None
-        except OSError:
+        except (OSError, ValueError):
             return None
 
 
 class Store:
     """Records in tables. Use `open`; as a context manager it is closed at the end.
 
-    `notes`: sentences for people, about everything that is not as it should be in what was read.
+    `trials`: how many live ones there are. `notes`: sentences for people, about everything that is
+    not as it should be in what was read; `notes_on_files` without what the records say themselves.
     `sql` has the view `trials`; its columns are in results/README.md, under `trials.csv`.
     """
 
@@ -129,16 +79,17 @@ class Store:
         *,
         sql: duckdb.DuckDBPyConnection,
         runs: tuple[RunInfo, ...],
-        notes: tuple[str, ...],
+        notes_on_files: tuple[str, ...],
         cells: dict[str, CellInfo],
         resources: ExitStack,
     ) -> None:
         self.sql = sql
         self.runs = runs
-        self.notes = notes
+        self.notes_on_files = notes_on_files
+        self.notes = (*notes_on_files, *notes_on_repeats(sql))
         self._cells = cells
         self._resources = resources
-        (self.trials,) = self._rows("SELECT count(*) FROM records")[0]
+        (self.trials,) = self._rows("SELECT count(*) FROM live")[0]
 
     @classmethod
     def open(cls, runs: Sequence[Path]) -> Self:
@@ -148,7 +99,7 @@ class Store:
         """
         found = {one.folder: one for path in runs for one in find_runs(path)}
         # sorting is stable: runs that do not say when they began stay in the order they were named
-        ordered = tuple(sorted(found.values(), key=lambda one: _began_s(one.begun)))
+        ordered = tuple(sorted(found.values(), key=lambda one: _began_s(one.document.begun)))
         if not ordered:
             raise HarnessError("no run was named", hint="name one, e.g. results/latest")
         with ExitStack() as resources:
@@ -168,9 +119,12 @@ class Store:
             remarks = Remarks()
             cells = load_runs(sql, ordered, remarks)
             dropped = drop_duplicates(sql)
-            notes = (*notes_on_runs(ordered), *remarks.sentences(), *dropped.notes)
             return cls(
-                sql=sql, runs=ordered, notes=notes, cells=cells, resources=resources.pop_all()
+                sql=sql,
+                runs=ordered,
+                notes_on_files=(*notes_on_runs(ordered), *remarks.sentences(), *dropped.notes),
+                cells=cells,
+                resources=resources.pop_all(),
             )
 
     def __enter__(self) -> Self:
@@ -183,50 +137,33 @@ class Store:
         """Give the memory and the temporary folder back."""
         self._resources.close()
 
-    def cells(self) -> tuple[CellFigures, ...]:
-        """Every cell's figures, sorted by name."""
-        verdicts = ", ".join(f"count(*) FILTER (verdict = '{one}')" for one in Verdict)
+    def tallies(self) -> tuple[CellTally, ...]:
+        """How the live trials of every cell ended, sorted by name."""
+        counts: dict[str, dict[TrialKind, int]] = {}
+        for cell, verdict, is_loss, broke_guarantee, count in self._rows(
+            "SELECT cell, verdict, is_loss, broke_guarantee, count(*) FROM live GROUP BY ALL"
+        ):
+            kind = TrialKind(Verdict(verdict), is_loss, broke_guarantee)
+            counts.setdefault(cell, {})[kind] = count
         rows = self._rows(
-            "SELECT cell, arg_max(guarantee, place), bool_or(is_sequential), count(*), "
-            "count(*) FILTER (is_loss), count(*) FILTER (is_corruption), "
-            "count(*) FILTER (broke_guarantee), "
+            "SELECT cell, arg_max(guarantee, place), bool_or(is_sequential), "
             "median(acknowledged_before_cut / (load_ms / 1000)) FILTER (badness >= 0 AND load_ms > 0), "
-            f"min(rollback_ms), median(rollback_ms), max(rollback_ms), {verdicts} "
-            "FROM records JOIN runs USING (source) GROUP BY cell ORDER BY cell"
+            "min(rollback_ms), median(rollback_ms), max(rollback_ms) "
+            "FROM live JOIN runs USING (source) GROUP BY cell ORDER BY cell"
         )
-        return tuple(self._figures(*row) for row in rows)
-
-    def _figures(
-        self,
-        cell: str,
-        guarantee: str,
-        is_sequential: bool,
-        trials: int,
-        losses: int,
-        corruptions: int,
-        broken: int,
-        acknowledged_per_s: float | None,
-        least_ms: float | None,
-        median_ms: float,
-        most_ms: float,
-        *counts: int,
-    ) -> CellFigures:
-        verdicts = {one: count for one, count in zip(Verdict, counts, strict=True) if count}
-        conclusive = trials - verdicts.get(Verdict.INCONCLUSIVE, 0)
-        rate = sequential_rate_of if is_sequential else rate_of
-        return CellFigures(
-            cell=cell,
-            axes=self._cells[cell].axes,
-            guarantee=guarantee,
-            trials=trials,
-            verdicts=verdicts,
-            loss=rate(losses, conclusive),
-            corruption=rate(corruptions, conclusive),
-            broken=broken,
-            acknowledged_per_s=acknowledged_per_s,
-            rollback_ms=None
-            if least_ms is None
-            else Spread(least=least_ms, median=median_ms, most=most_ms),
+        return tuple(
+            CellTally(
+                cell=cell,
+                axes=self._cells[cell].axes,
+                guarantee=guarantee,
+                counts=counts[cell],
+                is_sequential=is_sequential,
+                acknowledged_per_s=acknowledged_per_s,
+                rollback_ms=None
+                if least is None
+                else Spread(least=least, median=median, most=most),
+            )
+            for cell, guarantee, is_sequential, acknowledged_per_s, least, median, most in rows
         )
 
     def rollbacks(self, *, bins_per_decade: int = 6) -> tuple[RollbackBin, ...]:
@@ -235,14 +172,14 @@ class Store:
         Bins begin at whole powers of ten; the first one, from 0 to 1 ms, has all that is below. Bins
         without a trial are left out. Sorted by cell, then time.
         """
-        (most_ms,) = self._rows("SELECT coalesce(max(rollback_ms), 0) FROM records")[0]
+        (most_ms,) = self._rows("SELECT coalesce(max(rollback_ms), 0) FROM live")[0]
         edges = [0.0]
         while edges[-1] <= most_ms:
             edges.append(10.0 ** ((len(edges) - 1) / bins_per_decade))
         rows = self._rows(
             "WITH edges AS (SELECT unnest(?::DOUBLE[]) AS low_ms, unnest(?::DOUBLE[]) AS high_ms) "
-            "SELECT cell, low_ms, high_ms, count(*) FROM records "
-            "ASOF JOIN edges ON records.rollback_ms >= edges.low_ms "
+            "SELECT cell, low_ms, high_ms, count(*) FROM live "
+            "ASOF JOIN edges ON live.rollback_ms >= edges.low_ms "
             "GROUP BY cell, low_ms, high_ms ORDER BY cell, low_ms",
             [edges[:-1], edges[1:]],
         )
@@ -254,13 +191,14 @@ class Store:
     def cases(self, *, most: int, most_per_cell: int = 3) -> tuple[Case, ...]:
         """The worst trials: those that broke their guarantee, then by verdict and by what is gone.
 
-        Inconclusive trials are no cases, nor are those in which everything is as it should be.
+        Inconclusive trials are no cases, nor are replays and reruns, nor those in which everything is
+        as it should be.
         """
         rows = self._rows(
             "SELECT source, line_begin, line_bytes, trial, broke_guarantee FROM ("
             "SELECT source, line_begin, line_bytes, trial, broke_guarantee, badness, rollback_ms, "
             f"lost, acknowledged, row_number() OVER (PARTITION BY cell ORDER BY {_WORST_FIRST}) AS rank "
-            "FROM records WHERE badness > 0 OR is_loss OR broke_guarantee"
+            "FROM live WHERE badness > 0 OR is_loss OR broke_guarantee"
             f") WHERE rank <= ? ORDER BY {_WORST_FIRST} LIMIT ?",
             [most_per_cell, most],
         )
@@ -273,13 +211,14 @@ class Store:
         )
 
     def lines(self) -> Iterator[tuple[bytes, TrialRecord]]:
-        """The line of each record that counts, byte for byte, by cell and index.
+        """The line of each record that counts, byte for byte, by cell and index, and the record.
 
+        The record of a replay or rerun says in which run it was made, also where its line does not.
         Raises `HarnessError` when a file is another one now.
         """
         rows = self._rows(
             "SELECT source, line_begin, line_bytes, trial FROM records "
-            'ORDER BY cell, "index" NULLS LAST, trial'
+            'ORDER BY cell, "index" NULLS LAST, trial, origin, origin_run'
         )
         return self._lines(rows)
 
@@ -289,7 +228,7 @@ class Store:
         with ExitStack() as stack:
             files: dict[int, BinaryIO] = {}
             for source, begin, size, trial in places:
-                file = self.runs[source].trials_file
+                file = self.runs[source].layout.trials_file
                 try:
                     if source not in files:
                         files[source] = stack.enter_context(file.open("rb"))
@@ -303,7 +242,8 @@ class Store:
                     raise HarnessError(
                         f"{file} has changed while it was read", hint="make the report again"
                     )
-                yield raw, record
+                run = record.identity(run=self.runs[source].name).run
+                yield raw, replace(record, origin_run=run)
 
     def _today(self, record: TrialRecord) -> TrialRecord:
         info, guarantee = normalised(record, self._cells)

@@ -13,7 +13,8 @@ from rich.console import Console
 from rich.table import Table
 
 from torture.record.trials import TrialRecord
-from torture.report.figures.summary import CellSummary, summarise
+from torture.report.figures.cell_figures import CellRates
+from torture.report.figures.summary import summarise
 from torture.stats.rates import in_words
 from torture.verdict.verdicts import Verdict
 
@@ -42,7 +43,7 @@ def outcome_table(
     return table
 
 
-def _table(rows: Sequence[CellSummary], *, wide: bool, name_columns: int) -> Table:
+def _table(rows: Sequence[CellRates], *, wide: bool, name_columns: int) -> Table:
     seen = [verdict for verdict in Verdict if any(row.verdicts.get(verdict) for row in rows)]
     unseen = ", ".join(verdict for verdict in Verdict if verdict not in seen)
     table = Table(

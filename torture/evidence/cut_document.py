@@ -1,0 +1,116 @@
+"""`cut.json`: the moment of the cut, and what the disks were doing. Documented in results/README.md."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Self
+
+from torture.evidence.typed import flag_of, number_of, object_of, others_of, text_of, whole_of
+
+GONE = "gone"
+"""Stands for the policy of a disk that the trial took away with the cut."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DiskAtCut:
+    """What a disk was, and what became of its writes; a count that nobody took is None."""
+
+    persistence: str = ""
+    policy: str = ""
+    """What was drawn for its volatile writes, or `GONE`."""
+    writes: int | None = None
+    """In all."""
+    in_flight: int | None = None
+    """Submitted and not completed."""
+    unflushed: int | None = None
+    """Completed, and no flush covers them."""
+    survived: int | None = None
+    """Of the latter two kinds those that are there as a whole."""
+    torn: int | None = None
+    """Of these kinds those of which only a part is there."""
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """As much of it as has the right type."""
+        return cls(
+            persistence=text_of(data, "persistence"),
+            policy=text_of(data, "policy"),
+            writes=whole_of(data, "writes"),
+            in_flight=whole_of(data, "in_flight"),
+            unflushed=whole_of(data, "unflushed"),
+            survived=whole_of(data, "survived"),
+            torn=whole_of(data, "torn"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CutDocument:
+    """A cut as its trial tells it. What is read is believed if it has the right type, else left out."""
+
+    t_ms: float | None = None
+    """When, in milliseconds since the trial began."""
+    took_ms: float | None = None
+    """Until everything was dead."""
+    plan: dict[str, Any] = field(default_factory=dict)
+    """As `torture.plan.cut_plan.CutPlan.as_json` gives it."""
+    hit: bool | None = None
+    """Whether what the plan aimed at came."""
+    log_seq: int | None = None
+    """The number of the shelf's last event."""
+    log_ms: float | None = None
+    """When that was, in milliseconds since the shelf began."""
+    marks: int | None = None
+    """Lines of the ledger that are before it in the shelf's log."""
+    acknowledged: int | None = None
+    """Durable operations that were acknowledged in these; records of schema 1 call it `promised`."""
+    view: dict[str, Any] = field(default_factory=dict)
+    """The crash state that was drawn, as `torture.recording.crash_state` writes it."""
+    disks: dict[str, DiskAtCut] = field(default_factory=dict)
+    """By serial."""
+    others: dict[str, Any] = field(default_factory=dict)
+    """What another version of the suite said beside these."""
+
+    @property
+    def aim(self) -> str:
+        """What the plan aimed at; empty where it is not known."""
+        return text_of(self.plan, "aim")
+
+    def as_json(self) -> dict[str, Any]:
+        """As plain data; `from_json` takes it back. What is not known is left out."""
+        plain = {
+            name: value
+            for name in self.__dataclass_fields__
+            if (value := getattr(self, name)) is not None and value != {}
+        }
+        if self.disks:
+            plain["disks"] = {serial: _known(disk) for serial, disk in self.disks.items()}
+        plain.pop("others", None)
+        return plain | self.others
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """The document of `as_json`'s data, or as much of it as can be believed."""
+        return cls(
+            t_ms=number_of(data, "t_ms"),
+            took_ms=number_of(data, "took_ms"),
+            plan=object_of(data, "plan"),
+            hit=flag_of(data, "hit"),
+            log_seq=whole_of(data, "log_seq"),
+            log_ms=number_of(data, "log_ms"),
+            marks=whole_of(data, "marks"),
+            acknowledged=whole_of(data, "acknowledged" if "acknowledged" in data else "promised"),
+            view=object_of(data, "view"),
+            disks={
+                serial: DiskAtCut.from_json(disk)
+                for serial, disk in object_of(data, "disks").items()
+                if isinstance(disk, dict)
+            },
+            others=others_of(data, _KNOWN),
+        )
+
+
+_KNOWN = frozenset(CutDocument.__dataclass_fields__) - {"others"} | {"promised"}
+
+
+def _known(disk: DiskAtCut) -> dict[str, Any]:
+    return {name: value for name, value in asdict(disk).items() if value not in (None, "")}

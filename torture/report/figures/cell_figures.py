@@ -1,0 +1,95 @@
+"""A cell's figures, computed from how many of its trials ended how: counts in, rates out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+
+from torture.report.reading.tally import CellTally, Spread, TrialKind
+from torture.stats.rates import Rate, rate_of
+from torture.stats.sequential import sequential_rate_of
+from torture.verdict.verdicts import Verdict
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CellRates:
+    """How the trials of a cell ended. Rates are of conclusive trials only.
+
+    `loss`: trials in which something acknowledged is not there, whatever the verdict. `corruption`:
+    trials whose verdict is worse than consistent but old.
+    """
+
+    cell: str
+    guarantee: str
+    trials: int
+    verdicts: dict[Verdict, int]
+    """Those that there were."""
+    loss: Rate
+    corruption: Rate
+    broken: int
+    """Conclusive trials that are worse than guaranteed, rolled back too far included."""
+
+    @property
+    def inconclusive(self) -> int:
+        """Trials that say nothing about the data."""
+        return self.verdicts.get(Verdict.INCONCLUSIVE, 0)
+
+    @property
+    def conclusive(self) -> int:
+        """Trials that the rates are of."""
+        return self.trials - self.inconclusive
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CellFigures(CellRates):
+    """What else the trials of a cell gave; as in `CellTally`."""
+
+    axes: dict[str, str]
+    acknowledged_per_s: float | None
+    rollback_ms: Spread | None
+
+
+def cell_rates(
+    cell: str, *, guarantee: str, counts: Mapping[TrialKind, int], is_sequential: bool
+) -> CellRates:
+    """The rates of a cell of whose trials so many are of each kind."""
+    verdicts: Counter[Verdict] = Counter()
+    for kind, count in counts.items():
+        verdicts[kind.verdict] += count
+    conclusive = {
+        kind: count for kind, count in counts.items() if kind.verdict is not Verdict.INCONCLUSIVE
+    }
+    rate = sequential_rate_of if is_sequential else rate_of
+    of = sum(conclusive.values())
+    return CellRates(
+        cell=cell,
+        guarantee=guarantee,
+        trials=verdicts.total(),
+        verdicts={verdict: verdicts[verdict] for verdict in Verdict if verdicts[verdict]},
+        loss=rate(sum(count for kind, count in conclusive.items() if kind.is_loss), of),
+        corruption=rate(
+            sum(count for kind, count in conclusive.items() if kind.verdict.is_corruption), of
+        ),
+        broken=sum(count for kind, count in conclusive.items() if kind.broke_guarantee),
+    )
+
+
+def cell_figures(tallies: Sequence[CellTally]) -> tuple[CellFigures, ...]:
+    """The figures of each cell, in the order of the tallies."""
+    return tuple(_figures(tally) for tally in tallies)
+
+
+def _figures(tally: CellTally) -> CellFigures:
+    rates = cell_rates(
+        tally.cell,
+        guarantee=tally.guarantee,
+        counts=tally.counts,
+        is_sequential=tally.is_sequential,
+    )
+    return CellFigures(
+        **{own.name: getattr(rates, own.name) for own in fields(rates)},
+        axes=tally.axes,
+        acknowledged_per_s=tally.acknowledged_per_s,
+        rollback_ms=tally.rollback_ms,
+    )

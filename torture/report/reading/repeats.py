@@ -1,0 +1,41 @@
+"""What a reader must be told of replays and reruns: they are in no rate, and how they ended."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import duckdb
+
+from torture.record.trials import Origin
+from torture.report.reading.text import printable
+
+_EXAMPLES_MAX = 3
+
+
+def notes_on_repeats(sql: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
+    """A sentence, if a trial was repeated: whether it ended as the first time, if that is here."""
+    rows = sql.execute(
+        "SELECT again.trial, again.origin, again.verdict, first.verdict FROM records AS again "
+        "LEFT JOIN live AS first ON first.trial = again.repeats WHERE again.origin <> ? "
+        "ORDER BY again.trial, again.origin_run",
+        [Origin.LIVE.value],
+    ).fetchall()
+    if not rows:
+        return ()
+    origins = Counter(origin for _, origin, _, _ in rows)
+    kinds = " and ".join(
+        f"{origins[origin]:,} {origin}{'s' if origins[origin] > 1 else ''}"
+        for origin in (Origin.REPLAY, Origin.RERUN)
+        if origins[origin]
+    )
+    others = [row for row in rows if row[3] is not None and row[2] != row[3]]
+    lost = sum(row[3] is None for row in rows)
+    told = [f"{len(rows) - len(others) - lost:,} ended as the trial that was repeated"]
+    if others:
+        examples = [f"{printable(trial)}: {now}, was {was}" for trial, _, now, was in others]
+        rest = len(others) - _EXAMPLES_MAX
+        shown = "; ".join(examples[:_EXAMPLES_MAX]) + (f"; and {rest:,} more" if rest > 0 else "")
+        told.append(f"{len(others):,} otherwise ({shown})")
+    if lost:
+        told.append(f"of {lost:,} that trial is not here")
+    return (f"{kinds} left out of all rates and cases: {', '.join(told)}",)

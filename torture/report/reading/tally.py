@@ -1,0 +1,65 @@
+"""How many trials of a cell ended how: all that its rates hang on, counted and not yet computed with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from torture.record.trials import TrialRecord
+from torture.verdict.guarantee import Guarantee
+from torture.verdict.verdicts import Verdict
+
+_GUARANTEES = {str(guarantee): guarantee for guarantee in Guarantee}
+
+
+class TrialKind(NamedTuple):
+    """What a trial is counted as."""
+
+    verdict: Verdict
+    is_loss: bool
+    """Whether something acknowledged is not there, whatever the verdict."""
+    broke_guarantee: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Spread:
+    """What several trials gave."""
+
+    least: float
+    median: float
+    most: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CellTally:
+    """What the live trials of a cell gave."""
+
+    cell: str
+    axes: dict[str, str]
+    """Of a name that this version does not know: as the records have them."""
+    guarantee: str
+    """Today's; the last record's for a name that this version does not know."""
+    counts: Mapping[TrialKind, int]
+    is_sequential: bool
+    """Whether one of their runs stopped when its question was answered."""
+    acknowledged_per_s: float | None
+    """Durable operations a second from the load's start to the cut, the median over conclusive trials."""
+    rollback_ms: Spread | None
+    """Over those conclusive trials that rolled back."""
+
+
+def kind_of(record: TrialRecord, guarantee: str) -> TrialKind:
+    """What a record is counted as where its cell has this guarantee, by its text."""
+    known = guarantee_in(guarantee)
+    return TrialKind(
+        verdict=record.verdict,
+        is_loss=record.is_loss,
+        broke_guarantee=known is not None
+        and known.is_broken_by(record.verdict, record.rollback_ms),
+    )
+
+
+def guarantee_in(text: str) -> Guarantee | None:
+    """A guarantee by its text; None for a text that is none."""
+    return _GUARANTEES.get(text)
