@@ -171,7 +171,7 @@ def test_case_and_spaces_are_not_forgiven() -> None:
             Cell.parse(name)
 
 
-@pytest.mark.parametrize("slog_class", set(SlogClass) - {SlogClass.NVME})
+@pytest.mark.parametrize("slog_class", sorted(set(SlogClass) - {SlogClass.NVME}))
 def test_without_a_slog_there_is_no_class_of_slogs(slog_class: SlogClass) -> None:
     with pytest.raises(ValueError, match=slog_class):
         cell_with(slog="noslog", slog_class=slog_class)
