@@ -1,4 +1,4 @@
-"""The project's own tests in tiers: a folder each, chosen by marker, the pure one by `pytest` alone."""
+"""The project's own tests: which of them a session runs, on how many processes, and what all share."""
 
 from __future__ import annotations
 
@@ -6,37 +6,28 @@ import os
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
+from suites.selftest.tiers import HOME, Tier, tier_of, tiers_of
 from torture.host.scratch import Scratch
 
-_HERE = Path(__file__).parent
-_DEADLINE_S = 600
+if TYPE_CHECKING:
+    from xdist.scheduler import LoadScopeScheduling
 
-_TIERS = {"machinery": "machines", "shelf": "shelf", "unit": "pure", "browser": "browser"}
-"""Folder to marker, in the order in which a run of all begins them: the longest first, so that no
-core idles at the end."""
-_THOROUGH = "thorough"
-"""Of the pure tier what takes long: linters, simulations. Bare `pytest` leaves it out."""
+_DEADLINE_S = 600
+_PROCESSES_MAX = 4
+"""The machines' tests, one after the other, take longer than all others on so many cores."""
+_SLOWEST_SHOWN = 30
+_BARE_EXAMPLES = 20
+"""Of a property that says no number itself, when nobody said what to run; else hypothesis's 100."""
 
 # machines under test share the cores: how long an example takes says nothing about the code
-settings.register_profile("unhurried", deadline=None)
-settings.register_profile("bare", deadline=None, max_examples=15)
-
-
-def _is_bare(config: pytest.Config) -> bool:
-    """Whether somebody typed `pytest` and nothing that says which tests."""
-    chosen = config.option.markexpr or config.option.keyword
-    return config.args_source is pytest.Config.ArgsSource.TESTPATHS and not chosen
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """A bare run tries few examples of each property; every other run as many as ever."""
-    # a worker of a distributed run has the arguments of the whole
-    is_worker = "PYTEST_XDIST_WORKER" in os.environ
-    settings.load_profile("bare" if _is_bare(config) and not is_worker else "unhurried")
+settings.register_profile("whole", deadline=None)
+settings.register_profile("bare", deadline=None, max_examples=_BARE_EXAMPLES)
+settings.load_profile("whole")
 
 
 @pytest.fixture(scope="session")
@@ -48,32 +39,77 @@ def vm_scratch() -> Iterator[Path]:
         yield directory
 
 
-def _tier_of(item: pytest.Item) -> str | None:
-    if not item.path.is_relative_to(_HERE):
+def _names_no_tests(config: pytest.Config) -> bool:
+    return config.args_source is pytest.Config.ArgsSource.TESTPATHS
+
+
+def _names_all_tests(config: pytest.Config) -> bool:
+    return [Path(config.invocation_params.dir, name).resolve() for name in config.args] == [HOME]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Whole tiers are spread over the cores, unless somebody says `-n`, or looks for something."""
+    option = config.option
+    if _names_no_tests(config) and not option.markexpr:
+        option.markexpr = Tier.PURE.value
+        settings.load_profile("bare")
+    if not (_names_no_tests(config) or _names_all_tests(config)):
+        return
+    if option.durations is None and not option.collectonly:
+        option.durations = _SLOWEST_SHOWN
+    # without pytest-xdist there is no such option, and in one of its processes it is not asked again
+    if not hasattr(option, "numprocesses") or hasattr(config, "workerinput"):
+        return
+    option.loadscopereorder = False
+    processes = min(len(os.sched_getaffinity(0)), _PROCESSES_MAX)
+    is_searching = option.keyword or option.usepdb or option.collectonly
+    if option.numprocesses is None and processes > 1 and not is_searching:
+        option.numprocesses = processes
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """A marker for each tier."""
+    for tier in Tier:
+        config.addinivalue_line("markers", f"{tier}: {tier.meaning}")
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """What a session leaves out that names nothing."""
+    left_out = sorted(set(Tier) - tiers_of(config.option.markexpr))
+    if not left_out:
+        return "tiers: all"
+    chosen = ", ".join(sorted(tiers_of(config.option.markexpr)))
+    return f"tiers: {chosen}; not {', '.join(left_out)} (-m TIER; all: tools/run suites/selftest)"
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """A tier that nobody chose is not even imported."""
+    if collection_path.parent != HOME or not collection_path.is_dir():
         return None
-    return _TIERS.get(item.path.relative_to(_HERE).parts[0])
+    if not any(collection_path.glob("test_*.py")):
+        return None
+    return True if tier_of(collection_path) not in tiers_of(config.option.markexpr) else None
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the tiers, keep a bare run to the pure one, and begin with what takes longest."""
-    order = list(_TIERS.values())
+    """Mark each test with its folder's tier; none may hang, whatever its own deadlines miss."""
     for item in items:
-        if (tier := _tier_of(item)) is None:
-            continue
-        item.add_marker(tier)
-        # no test of the project may hang, whatever its own deadlines miss
-        item.add_marker(pytest.mark.timeout(_DEADLINE_S))
-        if tier in ("machines", "browser"):
-            # its tests share machines, or a browser, that a second process would start again
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
-    if _is_bare(config):
-        left_out = [item for item in items if _is_left_out_of_a_bare_run(item)]
-        items[:] = [item for item in items if not _is_left_out_of_a_bare_run(item)]
-        config.hook.pytest_deselected(items=left_out)
-    items.sort(key=lambda item: order.index(_tier_of(item) or order[0]))
+        if (tier := tier_of(item.path)) is not None:
+            item.add_marker(tier.value)
+            item.add_marker(pytest.mark.timeout(_DEADLINE_S))
+    if hasattr(config, "workerinput"):
+        # what takes longest begins first; each process has to come to the same order
+        ranks = {tier: rank for rank, tier in enumerate(Tier)}
+        items.sort(key=lambda item: ranks.get(tier_of(item.path) or Tier.PURE, 0))
 
 
-def _is_left_out_of_a_bare_run(item: pytest.Item) -> bool:
-    is_pure = item.get_closest_marker("pure") is not None
-    return not is_pure or item.get_closest_marker(_THOROUGH) is not None
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScopeScheduling | None:
+    """Tests go out file by file; a tier that stays together goes to one process."""
+    if not (_names_no_tests(config) or _names_all_tests(config)):
+        return None
+    from suites.selftest.scheduling import TierScheduling
+
+    return TierScheduling(config, log)

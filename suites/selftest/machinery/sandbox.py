@@ -1,43 +1,113 @@
-"""Running a scene with real machines in a sandbox of its own, from a test outside of it."""
+"""Playing scenes with real machines in a sandbox of their own, from a test outside of it."""
 
 from __future__ import annotations
 
 import importlib
 import json
+import os
+import select
 import subprocess
 import sys
+import traceback
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 from torture.checkout import CHECKOUT
+from torture.errors import DeadlineExceeded
 from torture.host.sandbox import sandboxed
 from torture.lab.lab import Lab, LabSettings
 from torture.lab.saved_states import warm_directory
 
+_END_DEADLINE_S = 10
+
+
+class Stage:
+    """A sandbox with a lab, in which one scene is played after the other.
+
+    A scene is a function that is called with the `Lab` and a scratch folder, and leaves no machine.
+    After one that failed the next has a sandbox of its own. What all print is in `log`.
+    """
+
+    def __init__(self, log: Path) -> None:
+        self._process: subprocess.Popen[str] | None = None
+        self._log = log
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._end()
+
+    def play(self, scene: str, *, scratch: Path, deadline_s: float) -> Any:
+        """What the scene `module:function` returned.
+
+        Raises `AssertionError` with all it printed when it fails, `DeadlineExceeded` when it hangs.
+        """
+        process = self._process or self._begin()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        print(json.dumps({"scene": scene, "scratch": str(scratch)}), file=process.stdin, flush=True)
+        readable, _, _ = select.select([process.stdout], [], [], deadline_s)
+        answer = json.loads(process.stdout.readline() or "{}") if readable else {}
+        if "returned" in answer:
+            return answer["returned"]
+        self._end()
+        output = self._log.read_text(errors="replace") + answer.get("failed", "")
+        if not readable:
+            raise DeadlineExceeded(f"{scene} did not end within {deadline_s:g} s: {output}")
+        raise AssertionError(f"{scene} failed: {output}")
+
+    def _begin(self) -> subprocess.Popen[str]:
+        with self._log.open("a") as log:
+            self._process = subprocess.Popen(
+                sandboxed((sys.executable, "-m", __name__)),
+                cwd=CHECKOUT,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
+        return self._process
+
+    def _end(self) -> None:
+        """End the sandbox and, with its namespaces, everything in it."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.kill()
+        process.wait(_END_DEADLINE_S)
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                pipe.close()
+
 
 def in_sandbox(scene: str, *, scratch: Path, deadline_s: float) -> Any:
-    """What the scene `module:function` returned; it is called with a `Lab` and a scratch folder.
-
-    Raises `AssertionError` with all it printed when it fails.
-    """
-    completed = subprocess.run(
-        sandboxed((sys.executable, "-m", __name__, scene, str(scratch))),
-        cwd=CHECKOUT,
-        capture_output=True,
-        text=True,
-        timeout=deadline_s,
-        check=False,
-    )
-    assert completed.returncode == 0, completed.stdout + completed.stderr
-    return json.loads(completed.stdout.splitlines()[-1])
+    """The same for a single scene."""
+    with Stage(scratch.with_suffix(".log")) as stage:
+        return stage.play(scene, scratch=scratch, deadline_s=deadline_s)
 
 
-def main(scene: str, scratch: Path) -> None:
-    """Called in the sandbox: play the scene and print what it returned."""
-    module, function = scene.split(":")
+def main() -> None:
+    """Called in the sandbox: play scene by scene, and answer what each returned."""
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)  # whatever else is printed is no answer
     lab = Lab(LabSettings(warm_states=warm_directory()), say=lambda _text: None)
-    print(json.dumps(getattr(importlib.import_module(module), function)(lab, scratch)))
+    for line in sys.stdin:
+        order = json.loads(line)
+        module, function = order["scene"].split(":")
+        try:
+            scene = getattr(importlib.import_module(module), function)
+            answer = {"returned": scene(lab, Path(order["scratch"]))}
+        except Exception:
+            answer = {"failed": traceback.format_exc()}
+        print(json.dumps(answer), file=answers)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    main()

@@ -6,6 +6,8 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -19,28 +21,106 @@ from torture.record.trials import TrialRecord, read_records
 from torture.verdict.verdicts import Verdict
 
 _CELL = "iscsi-always-noslog-btrfs-bothdie"
-_DEADLINE_S = 120
+_LOAD_S = 2
+"""What a trial finds is not asked here, as long as it ends."""
+_DEADLINE_S = 240
 _QEMU = "qemu-system-x86"
 Start = Callable[..., subprocess.Popen[bytes]]
 
 
-@pytest.fixture
-def start(vm_scratch: Path, tmp_path: Path) -> Iterator[Start]:
-    """Starts runs, all with their scratch below one base, and ends them after the test."""
-    runs: list[subprocess.Popen[bytes]] = []
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Story:
+    """Two runs: one was killed as a whole, of the other only a worker."""
 
-    def start_one(name: str, *arguments: str) -> subprocess.Popen[bytes]:
-        run = start_run(
-            "--matrix", "quick", "-k", _CELL, "--jobs", "1", *arguments,
-            scratch=vm_scratch, results=tmp_path / name, log=tmp_path / f"{name}.log",
-        )  # fmt: skip
-        runs.append(run)
-        return run
+    killed_left_scratch: bool
+    """Before the next start; else what that one removes would prove nothing."""
+    scratch_after_next_start: bool
+    killed_records: tuple[TrialRecord, ...]
+    other_was_disturbed: bool
+    """Ended, lost its scratch or all of its processes, when the first run was killed."""
+    other_verdicts: tuple[Verdict, ...]
 
-    yield start_one
-    for run in runs:
-        run.kill()
-        run.wait(20)
+
+@pytest.fixture(scope="module")
+def story(vm_scratch: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
+    folder = tmp_path_factory.mktemp("leftovers")
+    with ExitStack() as stack:
+
+        def start(name: str, trials: int) -> subprocess.Popen[bytes]:
+            run = start_run(
+                "--matrix", "quick", "-k", _CELL, "--jobs", "1",
+                "--trials", str(trials), "--duration", str(_LOAD_S),
+                scratch=vm_scratch, results=folder / name, log=folder / f"{name}.log",
+            )  # fmt: skip
+            stack.callback(run.wait, 20)
+            stack.callback(run.kill)
+            return run
+
+        yield _play(start, base=vm_scratch, folder=folder)
+
+
+def _play(start: Start, *, base: Path, folder: Path) -> Story:
+    doomed, other = folder / "doomed", folder / "other"
+    doomed_run = start("doomed", trials=50)
+    wait_for(
+        lambda: truth(_records(doomed) or doomed_run.poll() is not None),
+        what="first record",
+        deadline_s=_DEADLINE_S,
+    )
+    other_run = start("other", trials=2)
+    other_sandboxes = _wait_for_qemu(other_run, folder / "other.log")
+
+    _kill_run(doomed_run, folder / "doomed.log")
+    left = _scratch(doomed, base)
+    was_left = left.exists()
+    Scratch(base).remove_abandoned()  # what every start does first
+    is_undisturbed = (
+        _scratch(other, base).exists()
+        and bool(commands_in(other_sandboxes))
+        and other_run.poll() is None
+    )
+
+    _kill_worker(other_run, consoles=other, sandboxes=other_sandboxes)
+    other_run.wait(_DEADLINE_S)
+    return Story(
+        killed_left_scratch=was_left,
+        scratch_after_next_start=left.exists(),
+        killed_records=_records(doomed),
+        other_was_disturbed=not is_undisturbed,
+        other_verdicts=tuple(record.verdict for record in _records(other)),
+    )
+
+
+def _kill_run(run: subprocess.Popen[bytes], log: Path) -> None:
+    """SIGKILL, amid a trial; return once all that it had started is gone."""
+    sandboxes = _wait_for_qemu(run, log)
+    for pid, command in commands_in(sandboxes).items():
+        if command.startswith("python"):
+            os.kill(pid, signal.SIGSTOP)  # a worker must not be what ends its sandbox
+    os.kill(run.pid, signal.SIGKILL)
+    run.wait(10)
+    _wait_for_end(sandboxes)
+
+
+def _kill_worker(run: subprocess.Popen[bytes], *, consoles: Path, sandboxes: set[str]) -> None:
+    """SIGKILL, amid the first trial; return once its sandbox is gone."""
+    # libvirt asks QEMU what it can do before the first trial: a QEMU alone is no trial
+    wait_for(
+        lambda: truth(list(consoles.glob("latest/trials/*/nas-1.console.log"))),
+        what="first trial",
+        deadline_s=_DEADLINE_S,
+    )
+    [worker] = children_of(run.pid)
+    os.kill(worker, signal.SIGKILL)
+    _wait_for_end(sandboxes)
+
+
+def _wait_for_end(sandboxes: set[str]) -> None:
+    wait_for(
+        lambda: truth(not commands_in(sandboxes)),
+        what=f"end of all in {sandboxes}",
+        deadline_s=20,
+    )
 
 
 def _wait_for_qemu(run: subprocess.Popen[bytes], log: Path) -> set[str]:
@@ -65,50 +145,16 @@ def _scratch(results: Path, base: Path) -> Path:
     return Scratch(base).home / run.scratch_name
 
 
-def test_killed_runs_leave_nothing_and_disturb_no_one(
-    start: Start, vm_scratch: Path, tmp_path: Path
-) -> None:
-    doomed, other = start("doomed", "--trials", "50"), start("other", "--trials", "50")
-    doomed_sandboxes = _wait_for_qemu(doomed, tmp_path / "doomed.log")
-    wait_for(
-        lambda: truth(_records(tmp_path / "doomed")), what="first record", deadline_s=_DEADLINE_S
-    )
-    other_sandboxes = _wait_for_qemu(other, tmp_path / "other.log")
-
-    for pid, command in commands_in(doomed_sandboxes).items():
-        if command.startswith("python"):
-            os.kill(pid, signal.SIGSTOP)  # a worker must not be what ends its sandbox
-    os.kill(doomed.pid, signal.SIGKILL)
-    doomed.wait(10)
-    wait_for(
-        lambda: truth(not commands_in(doomed_sandboxes)),
-        what="end of all it started",
-        deadline_s=20,
-    )
-    assert {record.verdict for record in _records(tmp_path / "doomed")} == {Verdict.INTACT}
-    left = _scratch(tmp_path / "doomed", vm_scratch)
-    assert left.exists(), "the next start has to find it, or this test proves nothing"
-
-    Scratch(vm_scratch).remove_abandoned()  # what every start does first
-    assert not left.exists()
-    assert _scratch(tmp_path / "other", vm_scratch).exists()
-    assert commands_in(other_sandboxes)
-    assert other.poll() is None
+def test_a_killed_run_leaves_nothing_but_readable_records(story: Story) -> None:
+    """That all of its processes end is waited for as the story is played."""
+    assert {record.verdict for record in story.killed_records} == {Verdict.INTACT}
+    assert story.killed_left_scratch, "the next start has to find it, or this test proves nothing"
+    assert not story.scratch_after_next_start
 
 
-def test_a_killed_worker_costs_its_trial_and_no_more(start: Start, tmp_path: Path) -> None:
-    run = start("run", "--trials", "2")
-    sandboxes = _wait_for_qemu(run, tmp_path / "run.log")
-    # libvirt asks QEMU what it can do before the first trial: a QEMU alone is no trial
-    consoles = "run/latest/trials/*/nas-1.console.log"
-    wait_for(
-        lambda: truth(list(tmp_path.glob(consoles))), what="first trial", deadline_s=_DEADLINE_S
-    )
-    [worker] = children_of(run.pid)
-    os.kill(worker, signal.SIGKILL)
-    wait_for(
-        lambda: truth(not commands_in(sandboxes)), what="end of the worker's sandbox", deadline_s=20
-    )
-    run.wait(_DEADLINE_S)
-    verdicts = [record.verdict for record in _records(tmp_path / "run")]
-    assert verdicts == [Verdict.INCONCLUSIVE, Verdict.INTACT]
+def test_a_killed_run_disturbs_no_one(story: Story) -> None:
+    assert not story.other_was_disturbed
+
+
+def test_a_killed_worker_costs_its_trial_and_no_more(story: Story) -> None:
+    assert story.other_verdicts == (Verdict.INCONCLUSIVE, Verdict.INTACT)

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from suites.selftest.machinery.sandbox import in_sandbox
+from suites.selftest.machinery.sandbox import Stage
 
 _SCENES = "suites.selftest.machinery.trial_stages"
 _DEADLINE_S = 240
 
 
 @pytest.fixture(scope="module")
-def power_cuts(vm_scratch: Path) -> Any:
-    return in_sandbox(f"{_SCENES}:power_cuts", scratch=vm_scratch / "p", deadline_s=_DEADLINE_S)
+def power_cuts(stage: Stage, vm_scratch: Path) -> Any:
+    return stage.play(f"{_SCENES}:power_cuts", scratch=vm_scratch / "p", deadline_s=_DEADLINE_S)
 
 
 @pytest.mark.parametrize("way", ["cut", "killed"])
@@ -37,8 +37,8 @@ def test_a_graceful_end_does_flush_so_the_test_above_can_fail(power_cuts: Any) -
 
 
 @pytest.fixture(scope="module")
-def failures(vm_scratch: Path) -> Any:
-    return in_sandbox(f"{_SCENES}:failures", scratch=vm_scratch / "f", deadline_s=_DEADLINE_S)
+def failures(stage: Stage, vm_scratch: Path) -> Any:
+    return stage.play(f"{_SCENES}:failures", scratch=vm_scratch / "f", deadline_s=_DEADLINE_S)
 
 
 def test_a_command_that_hangs_ends_at_its_deadline_and_the_guest_goes_on(failures: Any) -> None:
@@ -56,40 +56,44 @@ def test_a_guest_that_panics_is_reported_at_once_with_its_console(failures: Any)
     assert failures["panic"]["after_s"] < 20
 
 
-def test_a_full_disk_under_the_shelf_is_told_from_a_fault_of_the_nas(vm_scratch: Path) -> None:
-    said = in_sandbox(f"{_SCENES}:full_disk", scratch=vm_scratch / "d", deadline_s=_DEADLINE_S)
-    assert said["written"] not in (0, None)
-    assert "the shelf failed" in said["shelf"]["error"]
-    assert "next: free some space" in said["shelf"]["error"]
+def test_a_full_disk_under_the_shelf_is_told_from_a_fault_of_the_nas(
+    stage: Stage, vm_scratch: Path
+) -> None:
+    found = stage.play(f"{_SCENES}:full_disk", scratch=vm_scratch / "d", deadline_s=_DEADLINE_S)
+    assert found["written"] not in (0, None)
+    assert "the shelf failed" in found["shelf"]["error"]
+    assert "next: free some space" in found["shelf"]["error"]
 
 
-def test_an_import_that_hangs_is_a_fault_of_the_trial_within_its_deadline(vm_scratch: Path) -> None:
-    said = in_sandbox(f"{_SCENES}:hanging_import", scratch=vm_scratch / "h", deadline_s=_DEADLINE_S)
-    assert "the import of the pool hung" in said["error"]
-    assert said["after_s"] < 40
+def test_an_import_that_hangs_is_a_fault_of_the_trial_within_its_deadline(
+    stage: Stage, vm_scratch: Path
+) -> None:
+    hung = stage.play(f"{_SCENES}:hanging_import", scratch=vm_scratch / "h", deadline_s=_DEADLINE_S)
+    assert "the import of the pool hung" in hung["error"]
+    assert hung["after_s"] < 40
 
 
 @pytest.fixture(scope="module")
-def proofs(vm_scratch: Path) -> Any:
-    return in_sandbox(f"{_SCENES}:proofs", scratch=vm_scratch / "q", deadline_s=_DEADLINE_S)
+def proofs(stage: Stage, vm_scratch: Path) -> Any:
+    return stage.play(f"{_SCENES}:proofs", scratch=vm_scratch / "q", deadline_s=_DEADLINE_S)
 
 
 def test_the_chain_is_proven_before_use_and_what_was_seen_is_kept(proofs: Any) -> None:
-    said = proofs["none"]
-    assert said["error"] is None
-    assert set(said["proof"]["write_cache"]) == {"nas/data0", "nas/zvol", "client"}
-    assert set(said["proof"]["write_cache"].values()) == {"write back"}
-    assert said["proof"]["flushes"]["data0"] > 0
+    proof = proofs["none"]
+    assert proof["error"] is None
+    assert set(proof["proof"]["write_cache"]) == {"nas/data0", "nas/zvol", "client"}
+    assert set(proof["proof"]["write_cache"].values()) == {"write back"}
+    assert proof["proof"]["flushes"]["data0"] > 0
 
 
 def test_a_chain_that_drops_flushes_is_refused(proofs: Any) -> None:
-    said = proofs["zfs_nocacheflush"]
-    assert "a flush of the client did not reach the disks" in said["error"]
-    assert said["proof"]["flushes"] == {"data0": 0}
+    proof = proofs["zfs_nocacheflush"]
+    assert "a flush of the client did not reach the disks" in proof["error"]
+    assert proof["proof"]["flushes"] == {"data0": 0}
 
 
-def test_a_disk_of_large_sectors_is_one_for_the_guest_too(vm_scratch: Path) -> None:
-    said = in_sandbox(f"{_SCENES}:sectors", scratch=vm_scratch / "s", deadline_s=_DEADLINE_S)
-    assert said["logical_block_size"] == 4096
-    assert said["written"]["4096"] == 0
-    assert said["written"]["512"] != 0, "a write of less than a sector"
+def test_a_disk_of_large_sectors_is_one_for_the_guest_too(stage: Stage, vm_scratch: Path) -> None:
+    disk = stage.play(f"{_SCENES}:sectors", scratch=vm_scratch / "s", deadline_s=_DEADLINE_S)
+    assert disk["logical_block_size"] == 4096
+    assert disk["written"]["4096"] == 0
+    assert disk["written"]["512"] != 0, "a write of less than a sector"

@@ -20,7 +20,7 @@ _OWN_MOUNTS = ("unshare", "--mount", "--user", "--map-root-user")
 def sandboxes_can_be_nested() -> None:
     """Skip where a container's /proc forbids a sandbox within a namespace: all would fail alike."""
     probe = "from torture.host.sandbox import sandbox_refusal; print(sandbox_refusal())"
-    said = subprocess.run(
+    probed = subprocess.run(
         [*_OWN_MOUNTS, sys.executable, "-c", probe],
         cwd=CHECKOUT,
         capture_output=True,
@@ -28,8 +28,8 @@ def sandboxes_can_be_nested() -> None:
         timeout=_DEADLINE_S,
         check=False,
     )
-    if said.stdout.strip() != "None":
-        pytest.skip(f"no sandbox within a user namespace here: {said.stdout}{said.stderr}")
+    if probed.stdout.strip() != "None":
+        pytest.skip(f"no sandbox within a user namespace here: {probed.stdout}{probed.stderr}")
 
 
 def _run_after(preparation: str, *, scratch: Path, results: Path) -> str:
@@ -71,9 +71,9 @@ def _run_after(preparation: str, *, scratch: Path, results: Path) -> str:
 def test_a_missing_part_is_named_with_the_next_step(
     vm_scratch: Path, tmp_path: Path, preparation: str, complaint: str
 ) -> None:
-    said = _run_after(preparation, scratch=vm_scratch, results=tmp_path)
-    assert complaint in said.lower()
-    assert "next:" in said
+    output = _run_after(preparation, scratch=vm_scratch, results=tmp_path)
+    assert complaint in output.lower()
+    assert "next:" in output
 
 
 @pytest.mark.parametrize("place", ["scratch", "results"])
@@ -84,6 +84,6 @@ def test_a_full_disk_is_said_before_anything_begins(
     small = places[place] / "small"
     small.mkdir()
     preparation = f"mount -t tmpfs -o size=6m none {small}"
-    said = _run_after(preparation, **(places | {place: small}))
-    assert "the run cannot begin: only" in said
-    assert "next: free some space" in said
+    output = _run_after(preparation, **(places | {place: small}))
+    assert "the run cannot begin: only" in output
+    assert "next: free some space" in output

@@ -2,51 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from torture.campaign.campaign import Campaign, EvidencePolicy
-from torture.campaign.run import Run
+from suites.selftest.machinery.controls import (
+    LEG_LOST,
+    LOST,
+    LYING,
+    NO_FLUSH_TRIALS,
+    PLAIN,
+    Controls,
+    records_of,
+)
+from torture.campaign.campaign import Campaign
 from torture.evidence.cut_document import GONE
 from torture.evidence.folder import RECORDINGS
-from torture.lab.lab import LabSettings
-from torture.lab.saved_states import warm_directory
+from torture.lab.lab import Boot
 from torture.matrix.cells import Cell
-from torture.plan.draw import draw_trials
 from torture.record.run_layout import LATEST, TRIALS_FILE
-from torture.record.specs import Fault, TrialSpec
 from torture.record.trials import Origin, TrialRecord, read_records
 from torture.replay.replay import replay
-from torture.schedules.fixed import FixedSchedule
 from torture.scoring.score import score
 from torture.verdict.verdicts import Verdict
-from torture.workers.local import LocalSite
-from torture.workers.protocol import WorkerOrders
-
-_PLAIN = Cell.parse("iscsi-always-noslog-btrfs-bothdie")
-_LYING = Cell.parse("iscsi-always-lying-btrfs-bothdie")
-_LOST = Cell.parse("iscsi-always-lost-btrfs-bothdie")
-_LEG_LOST = Cell.parse("iscsi-always-mirror-raidz1-btrfs-bothdie")
-_DEADLINE_S = 400
-_NO_FLUSH_TRIALS = 3
-_LYING_TRIALS = 2
-"""It lies about its last 700 ms only: one cut in fourteen found nothing acknowledged in them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Played:
-    """A campaign that has ended."""
+    """The controls of the disks."""
 
     campaign: Campaign
 
     def records(self, cell: Cell) -> tuple[TrialRecord, ...]:
-        records = self.campaign.records_of(cell)
-        for record in records:
-            assert record.error is None, record.error
-        return records
+        """Once they are there."""
+        return records_of(self.campaign, cell)
 
     def first_loss(self, cell: Cell) -> TrialRecord:
         """The cell's first trial that lost something."""
@@ -59,34 +49,9 @@ class Played:
         return self.campaign.run.evidence / record.trial
 
 
-def _specs() -> list[TrialSpec]:
-    def draw(cell: Cell, trials: int) -> tuple[TrialSpec, ...]:
-        return draw_trials([cell], trials=trials, run_seed=1, load_ms=4000)
-
-    faulty = [replace(spec, fault=Fault.NO_CACHE_FLUSH) for spec in draw(_PLAIN, _NO_FLUSH_TRIALS)]
-    return [*faulty, *draw(_LYING, _LYING_TRIALS), *draw(_LOST, 1), *draw(_LEG_LOST, 1)]
-
-
-@pytest.fixture(scope="module")
-def played(vm_scratch: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
-    lab = LabSettings(warm_states=warm_directory())
-    scratch = vm_scratch / "shelf"
-    scratch.mkdir()
-    run = Run.begin(results=tmp_path_factory.mktemp("results"), seed=1, lab=lab, options={})
-    campaign = Campaign(
-        run=run,
-        schedule=FixedSchedule(_specs()),
-        site=LocalSite(WorkerOrders(scratch=scratch, evidence=run.evidence, lab=lab)),
-        jobs=2,
-        keep=EvidencePolicy.ALL,
-    )
-    campaign.start()
-    try:
-        for cell in (_PLAIN, _LYING, _LOST, _LEG_LOST):
-            assert campaign.wait_for(cell, timeout_s=_DEADLINE_S), f"{cell.name} did not end"
-        yield Played(campaign=campaign)
-    finally:
-        campaign.stop()
+@pytest.fixture
+def played(controls: Controls) -> Played:
+    return Played(campaign=controls.campaign(Boot.WARM))
 
 
 def unflushed(record: TrialRecord, serial: str) -> int:
@@ -97,27 +62,27 @@ def unflushed(record: TrialRecord, serial: str) -> int:
 
 def test_a_pool_that_never_flushes_its_volatile_disks_is_seen_to_lose(played: Played) -> None:
     """`zfs_nocacheflush=1`: the same cell is safe without it, so the loss is the missing flushes'."""
-    records = played.records(_PLAIN)
-    assert len(records) == _NO_FLUSH_TRIALS
+    records = played.records(PLAIN)
+    assert len(records) == NO_FLUSH_TRIALS
     for record in records:
         assert unflushed(record, "data0") > 0
     assert all(record.verdict.is_loss for record in records), [r.verdict for r in records]
 
 
 def test_a_lying_log_device_loses_what_was_acknowledged(played: Played) -> None:
-    record = played.first_loss(_LYING)
+    record = played.first_loss(LYING)
     assert record.verdict is Verdict.ROLLED_BACK
     assert unflushed(record, "slog0") > 0
 
 
 def test_a_lost_log_device_rolls_back_and_needs_its_loss_accepted(played: Played) -> None:
-    [record] = played.records(_LOST)
+    [record] = played.records(LOST)
     assert record.verdict is Verdict.ROLLED_BACK
     assert "needed -m" in record.pool
 
 
 def test_a_mirrored_log_that_lost_a_leg_over_volatile_disks_loses_nothing(played: Played) -> None:
-    [record] = played.records(_LEG_LOST)
+    [record] = played.records(LEG_LOST)
     assert record.verdict is Verdict.INTACT
     disks = record.cut.disks.values()
     assert sorted(disk.policy == GONE for disk in disks) == [False] * 4 + [True]
@@ -128,7 +93,8 @@ def test_a_mirrored_log_that_lost_a_leg_over_volatile_disks_loses_nothing(played
 def test_what_was_acknowledged_before_the_cut_is_counted_by_the_logs_numbers(
     played: Played,
 ) -> None:
-    for record in played.campaign.records:
+    records = [record for cell in (PLAIN, LYING, LOST, LEG_LOST) for record in played.records(cell)]
+    for record in records:
         cut = record.cut
         assert cut.acknowledged is not None
         assert 0 < cut.acknowledged <= record.acknowledged
@@ -137,7 +103,7 @@ def test_what_was_acknowledged_before_the_cut_is_counted_by_the_logs_numbers(
         assert cut.log_seq > cut.marks > 0
 
 
-@pytest.mark.parametrize("lossy", [_PLAIN, _LYING], ids=lambda cell: cell.axes["slog"])
+@pytest.mark.parametrize("lossy", [PLAIN, LYING], ids=["noslog", "lying"])
 def test_the_kept_file_gives_the_same_verdict_again(played: Played, lossy: Cell) -> None:
     first = played.first_loss(lossy)
     run = played.campaign.run.folder

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import torture.schedules
-from suites.selftest.unit.collecting import collect
 from suites.selftest.unit.fake_workers import ASKED, FEWEST, OTHER, UNTIL, record_of, specs_of
 from torture.record.specs import TrialSpec
 from torture.record.trials import Origin
@@ -200,17 +199,6 @@ def test_what_is_asked_for_is_made_of_the_runs_trials() -> None:
 def test_a_schedule_that_cannot_be_is_refused_with_the_reason(text: str, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         order_of(text)
-
-
-def test_the_session_ends_at_once_for_a_schedule_that_cannot_be() -> None:
-    for arguments, complaint in [
-        (("--schedule=sometimes",), "--schedule: there is no schedule 'sometimes'"),
-        (("--schedule=fixed", "--until=upper<0.1"), "--until is a schedule: say either"),
-    ]:
-        done = collect(*arguments)
-        assert done.returncode == 4, arguments
-        assert complaint in done.stderr
-        assert "Traceback" not in done.stdout + done.stderr
 
 
 DUMMY = """

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suites.selftest.unit.collecting import cells_in, collect
 from suites.selftest.unit.every_cell import EVERY_CELL
 from torture.axes.fate import Fate
 from torture.axes.sweeps import Matrix
@@ -73,46 +72,3 @@ def test_a_shard_is_read_as_it_is_written(text: str) -> None:
 def test_what_is_no_shard_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"shard"):
         Shard.parse(text)
-
-
-def test_the_shards_of_a_session_are_the_session() -> None:
-    whole = cells_in(collect())
-    shards = [cells_in(collect("--shard", f"{number}/3")) for number in (1, 2, 3)]
-    assert sorted(name for shard in shards for name in shard) == sorted(whole)
-    assert {len(shard) for shard in shards} <= {len(whole) // 3, len(whole) // 3 + 1}
-    for shard in shards:
-        assert shard == [name for name in whole if name in shard], "the order has changed"
-
-
-def test_only_what_k_and_m_have_chosen_is_dealt_out() -> None:
-    """Were all cells dealt out first, one shard would have twice as many of these as the other."""
-    chosen = ("-m", "ext4", "-k", "plp")
-    whole = cells_in(collect(*chosen))
-    halves = [cells_in(collect(*chosen, "--shard", f"{number}/2")) for number in (1, 2)]
-    assert len(whole) == 6
-    assert [len(half) for half in halves] == [3, 3]
-    assert sorted(halves[0] + halves[1]) == sorted(whole)
-
-
-def test_the_others_are_reported_as_deselected() -> None:
-    done = collect("--matrix", "quick", "--shard", "2/3")
-    assert "2/6 tests collected (4 deselected)" in done.stdout
-
-
-def test_a_shard_without_cells_ends_well_and_says_so() -> None:
-    done = collect("--matrix", "quick", "--shard", "7/7")
-    assert done.returncode == 0, done.stdout
-    assert "shard 7/7 has none of the 6 selected cells" in done.stdout
-
-
-def test_a_selection_of_nothing_is_still_a_mistake() -> None:
-    done = collect("-k", "nosuchcell", "--shard", "1/2")
-    assert done.returncode == pytest.ExitCode.NO_TESTS_COLLECTED
-
-
-@pytest.mark.parametrize("text", ["0/3", "4/3", "three"])
-def test_a_wrong_shard_ends_the_session_with_an_example(text: str) -> None:
-    done = collect("--shard", text)
-    assert done.returncode == pytest.ExitCode.USAGE_ERROR
-    assert "--shard 3/12" in done.stderr
-    assert "Traceback" not in done.stdout + done.stderr

@@ -1,0 +1,108 @@
+"""The controls: trials whose outcome is known beforehand, some with machines booted for real.
+
+They take minutes in which a test could only wait. So they are played in the background of the tests
+that mostly wait themselves, and each is judged by a test of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from torture.campaign.campaign import Campaign, EvidencePolicy
+from torture.campaign.run import Run
+from torture.lab.lab import Boot, LabSettings
+from torture.lab.saved_states import warm_directory
+from torture.matrix.cells import Cell
+from torture.plan.draw import draw_trials
+from torture.record.specs import Fault, TrialSpec
+from torture.record.trials import TrialRecord
+from torture.schedules.fixed import FixedSchedule
+from torture.workers.local import LocalSite
+from torture.workers.protocol import WorkerOrders
+
+SAFE = Cell.parse("iscsi-always-noslog-btrfs-nasonly")
+UNSAFE = Cell.parse("iscsi-disabled-noslog-btrfs-nasonly")
+PLAIN = Cell.parse("iscsi-always-noslog-btrfs-bothdie")
+LYING = Cell.parse("iscsi-always-lying-btrfs-bothdie")
+LOST = Cell.parse("iscsi-always-lost-btrfs-bothdie")
+LEG_LOST = Cell.parse("iscsi-always-mirror-raidz1-btrfs-bothdie")
+NO_FLUSH_TRIALS = 3
+"""Of `PLAIN`, whose NAS was told to send no flushes."""
+LYING_TRIALS = 2
+"""It lies about its last 700 ms only: one cut in fourteen found nothing acknowledged in them."""
+
+_LOAD_MS = 4000
+_DEADLINE_S = 500
+"""For the trials of a cell; those before it are waited for as well."""
+
+
+def draw(cell: Cell, trials: int = 1, *, run_seed: int = 1) -> tuple[TrialSpec, ...]:
+    """The first trials of a cell."""
+    return draw_trials([cell], trials=trials, run_seed=run_seed, load_ms=_LOAD_MS)
+
+
+def _warm_specs() -> list[TrialSpec]:
+    faulty = [replace(spec, fault=Fault.NO_CACHE_FLUSH) for spec in draw(PLAIN, NO_FLUSH_TRIALS)]
+    disks = [*faulty, *draw(LYING, LYING_TRIALS), *draw(LOST), *draw(LEG_LOST)]
+    return [*draw(SAFE), *draw(UNSAFE), *disks]
+
+
+class Controls:
+    """A campaign with machines resumed and one with machines booted, a trial at a time in each."""
+
+    def __init__(self, *, scratch: Path, results: Path) -> None:
+        self._scratch = scratch
+        self._results = results
+        self._stack = ExitStack()
+        self._begun = 0
+        self._campaigns: dict[Boot, Campaign] = {}
+
+    def __enter__(self) -> Self:
+        self._campaigns[Boot.WARM] = self.begin(_warm_specs(), boot=Boot.WARM)
+        self._campaigns[Boot.COLD] = self.begin([*draw(SAFE), *draw(UNSAFE)], boot=Boot.COLD)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stack.close()
+
+    def begin(self, specs: Sequence[TrialSpec], *, boot: Boot) -> Campaign:
+        """Play these too, in a run of their own; returns at once."""
+        self._begun += 1
+        lab = LabSettings(boot=boot, warm_states=warm_directory())
+        scratch = self._scratch / f"controls{self._begun}"
+        scratch.mkdir()
+        results = self._results / f"results{self._begun}"
+        run = Run.begin(results=results, seed=1, lab=lab, options={})
+        campaign = Campaign(
+            run=run,
+            schedule=FixedSchedule(specs),
+            site=LocalSite(WorkerOrders(scratch=scratch, evidence=run.evidence, lab=lab)),
+            jobs=1,
+            keep=EvidencePolicy.ALL,
+        )
+        self._stack.callback(campaign.stop)
+        campaign.start()
+        return campaign
+
+    def campaign(self, boot: Boot) -> Campaign:
+        """The controls that run this way."""
+        return self._campaigns[boot]
+
+
+def records_of(campaign: Campaign, cell: Cell) -> tuple[TrialRecord, ...]:
+    """A cell's records, once its trials have ended; none may have failed by the machinery."""
+    assert campaign.wait_for(cell, timeout_s=_DEADLINE_S), f"{cell.name} did not end"
+    records = campaign.records_of(cell)
+    for record in records:
+        assert record.error is None, record.error
+    return records

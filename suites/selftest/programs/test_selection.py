@@ -1,0 +1,96 @@
+"""Which cells a session of suites/powercut runs: a matrix's or those named, by mark and by shard."""
+
+from __future__ import annotations
+
+import pytest
+
+from suites.selftest.programs.collecting import cells_in, collect
+from torture.axes.sweeps import Matrix
+from torture.matrix.cells import cells_of
+
+IN_NO_MATRIX = "iscsi-always-mirror-optane-raidz1-lyingdisks-xfs-bothdie"
+IN_QUICK = "iscsi-always-noslog-btrfs-bothdie"
+
+
+def test_cells_that_are_named_replace_the_matrix_each_once() -> None:
+    arguments = [f"--cell={name}" for name in (IN_NO_MATRIX, IN_QUICK, IN_NO_MATRIX)]
+    assert cells_in(collect("--matrix", "full", *arguments)) == [IN_NO_MATRIX, IN_QUICK]
+
+
+def test_named_cells_are_narrowed_by_mark_too() -> None:
+    arguments = [f"--cell={name}" for name in (IN_NO_MATRIX, IN_QUICK)]
+    assert cells_in(collect(*arguments, "-m", "optane")) == [IN_NO_MATRIX]
+
+
+def test_a_mark_selects_its_choice_and_nothing_that_only_sounds_like_it() -> None:
+    chosen = [cell.name for cell in cells_of(Matrix.FULL) if cell.axes["slog"] == "plp"]
+    assert cells_in(collect("--matrix", "full", "-m", "plp")) == chosen
+    assert len(chosen) > 1
+
+
+def test_a_cell_there_is_none_of_ends_the_session_with_the_reason() -> None:
+    done = collect("--cell=iscsi-always-noslog-optane-btrfs-bothdie")
+    assert done.returncode == 4
+    assert "ERROR: --cell: 'optane' is a slog's class" in done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_a_question_that_is_none_ends_the_session_with_an_example() -> None:
+    done = collect("--until=upper>0.01")
+    assert done.returncode == 4
+    assert "--until: ask 'upper<', not 'upper>'; say e.g. 'upper<0.01'" in done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_the_shards_of_a_session_are_the_session() -> None:
+    whole = cells_in(collect())
+    shards = [cells_in(collect("--shard", f"{number}/3")) for number in (1, 2, 3)]
+    assert sorted(name for shard in shards for name in shard) == sorted(whole)
+    assert {len(shard) for shard in shards} <= {len(whole) // 3, len(whole) // 3 + 1}
+    for shard in shards:
+        assert shard == [name for name in whole if name in shard], "the order has changed"
+
+
+def test_only_what_k_and_m_have_chosen_is_dealt_out() -> None:
+    """Were all cells dealt out first, one shard would have twice as many of these as the other."""
+    chosen = ("-m", "ext4", "-k", "plp")
+    whole = cells_in(collect(*chosen))
+    halves = [cells_in(collect(*chosen, "--shard", f"{number}/2")) for number in (1, 2)]
+    assert len(whole) == 6
+    assert [len(half) for half in halves] == [3, 3]
+    assert sorted(halves[0] + halves[1]) == sorted(whole)
+
+
+def test_the_others_are_reported_as_deselected() -> None:
+    done = collect("--matrix", "quick", "--shard", "2/3")
+    assert "2/6 tests collected (4 deselected)" in done.stdout
+
+
+def test_a_shard_without_cells_ends_well_and_says_so() -> None:
+    done = collect("--matrix", "quick", "--shard", "7/7")
+    assert done.returncode == 0, done.stdout
+    assert "shard 7/7 has none of the 6 selected cells" in done.stdout
+
+
+def test_a_selection_of_nothing_is_still_a_mistake() -> None:
+    done = collect("-k", "nosuchcell", "--shard", "1/2")
+    assert done.returncode == pytest.ExitCode.NO_TESTS_COLLECTED
+
+
+@pytest.mark.parametrize("text", ["0/3", "4/3", "three"])
+def test_a_wrong_shard_ends_the_session_with_an_example(text: str) -> None:
+    done = collect("--shard", text)
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "--shard 3/12" in done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_the_session_ends_at_once_for_a_schedule_that_cannot_be() -> None:
+    for arguments, complaint in [
+        (("--schedule=sometimes",), "--schedule: there is no schedule 'sometimes'"),
+        (("--schedule=fixed", "--until=upper<0.1"), "--until is a schedule: say either"),
+    ]:
+        done = collect(*arguments)
+        assert done.returncode == 4, arguments
+        assert complaint in done.stderr
+        assert "Traceback" not in done.stdout + done.stderr
