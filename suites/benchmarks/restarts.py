@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from suites.benchmarks.settings import Settings
-from suites.selftest.machinery.restarts import play
+from suites.selftest.machinery.restarts import kill_and_resume
 from torture.lab.lab import Lab
 
 
 def restarts(lab: Lab, scratch: Path) -> dict[str, Any]:
     """As many rounds of killing and resuming as the settings say."""
-    return play(lab, scratch, rounds=Settings.from_environment().restarts)
+    return kill_and_resume(lab, scratch, rounds=Settings.from_environment().restarts)
