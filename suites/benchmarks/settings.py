@@ -21,6 +21,8 @@ class Settings:
     """`BENCH_VIEW_WRITES`: writes in the recording that views are opened on."""
     report_trials: int
     """`BENCH_REPORT_TRIALS`: trials in the run that a report is made of."""
+    restarts: int
+    """`BENCH_RESTARTS`: how often a machine is killed and resumed."""
 
     @classmethod
     def from_environment(cls) -> Self:
@@ -30,6 +32,7 @@ class Settings:
             recording_gib=_number("BENCH_RECORDING_GIB", 1),
             view_writes=_number("BENCH_VIEW_WRITES", 1_000_000),
             report_trials=_number("BENCH_REPORT_TRIALS", 100_000),
+            restarts=_number("BENCH_RESTARTS", 50),
         )
 
 

@@ -19,6 +19,7 @@ from torture.lab.machine import Machine
 from torture.lab.network import NAS_ADDRESS, NAS_PREFIX_BITS, Network
 from torture.lab.network.bridge import BridgeNetwork
 from torture.lab.network.usermode import UserModeNetwork
+from torture.lab.resume_failures import fault_of_state
 from torture.lab.saved_states import WarmStates
 from torture.zfs.versions import DEFAULT, zfs_version
 
@@ -127,9 +128,11 @@ class Lab:
     def _resume(self, machine: Machine, state: Path, disks: tuple[Disk, ...]) -> None:
         try:
             machine.resume(state, deadline_s=_RESUME_DEADLINE_S)
-        except HarnessError:
-            state.unlink(missing_ok=True)  # a damaged state would fail every trial to come
+        except HarnessError as error:
+            if self._warm.failed(state, fault_of_state(error)):
+                self._say(f"deleted the saved state of {machine.name}, which did not resume")
             raise
+        self._warm.resumed(state)
         for disk in disks:
             machine.attach(disk)
 

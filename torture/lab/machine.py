@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from torture.deadlines import truth, wait_for
-from torture.errors import HarnessError
+from torture.errors import DeadlineExceeded, HarnessError
 from torture.evidence.completed import Completed
 from torture.lab.agent import Agent
 from torture.lab.domains import Disk, MachineSpec, disk_xml, domain_xml
+from torture.lab.resume_failures import StartRefused
 
 _GONE_DEADLINE_S = 30
 _KERNEL_IS_DEAD = re.compile(r"Kernel panic|Oops:|BUG: |Attempted to kill init")
@@ -50,12 +51,18 @@ class Machine:
         return self._agent
 
     def boot(self, *, deadline_s: float) -> None:
-        """Start from power-off and wait until the guest agent answers."""
+        """Start from power-off and wait until the guest agent answers.
+
+        Raises `StartRefused`, or another `HarnessError` when the guest does not come up.
+        """
         self._launch(lambda xml: self._connection.createXML(xml, 0), verb="start")
         self.agent.wait_until_up(deadline_s=deadline_s)
 
     def resume(self, state: Path, *, deadline_s: float) -> None:
-        """Continue from a saved state, with this machine's own paths, and set the clock."""
+        """Continue from a saved state, with this machine's own paths, and set the clock.
+
+        Raises `StartRefused`, or another `HarnessError` when the guest does not come up.
+        """
 
         def restore(xml: str) -> Any:
             self._connection.restoreFlags(str(state), xml, 0)
@@ -74,29 +81,58 @@ class Machine:
         except libvirt.libvirtError as error:
             log = self._root / "log" / "qemu" / f"{self.name}.log"
             output = log.read_text(errors="replace").splitlines()[-_LINES:] if log.exists() else []
-            raise HarnessError(
-                "\n".join([f"{self.name} does not {verb}: {error}", *output]), hint="tools/doctor"
+            raise StartRefused(
+                "\n".join([f"{self.name} does not {verb}: {error}", *output]),
+                refusal=str(error),
+                hint="tools/doctor",
             ) from error
-        self._qemu_pid = int((self._root / "run" / "qemu" / f"{self.name}.pid").read_text())
+        self._qemu_pid = self._read_qemu_pid()
         self._agent = Agent(domain=self._domain, vm=self.name, raise_if_dead=self.raise_if_dead)
 
-    def _wait_until_name_is_free(self) -> None:
-        """Wait until libvirt has noticed that a killed QEMU is gone; its name is taken until then."""
-        wait_for(
-            lambda: truth(self._find_domain() is None),
-            what=f"end of the former {self.name} in libvirt",
-            deadline_s=_GONE_DEADLINE_S,
-        )
+    def _read_qemu_pid(self) -> int:
+        pid_file = self._root / "run" / "qemu" / f"{self.name}.pid"
+        try:
+            return int(pid_file.read_text())
+        except (OSError, ValueError) as error:
+            # libvirt removes the file once QEMU is gone
+            raise HarnessError(
+                f"{self.name} ended as soon as it ran: {error}",
+                hint=f"read {self.spec.console_log}",
+            ) from error
 
-    def _find_domain(self) -> Any | None:
+    def _wait_until_name_is_free(self) -> None:
+        """Wait until libvirt has let go of the machine's former life; it refuses the name until then."""
         import libvirt
 
         try:
-            return self._connection.lookupByName(self.name)
+            wait_for(
+                lambda: truth(self._is_name_free()),
+                what=f"end of the former {self.name} in libvirt",
+                deadline_s=_GONE_DEADLINE_S,
+            )
+        except (DeadlineExceeded, libvirt.libvirtError) as error:
+            refusal = f"the name {self.name} is not free: {error}"
+            raise StartRefused(refusal, refusal=refusal) from error
+
+    def _is_name_free(self) -> bool:
+        """Whether libvirt has no domain of this name at all any more.
+
+        A domain whose QEMU is gone is first marked as being removed, upon which no look-up finds it,
+        and leaves libvirt's list a moment later; a start in between is refused ("already being
+        removed"). Lists of names do not heed the mark: a domain that is not found, because it is
+        marked, is not active and stays listed as defined until it has left (libvirt 9.0 to 11.3,
+        src/conf/virdomainobjlist.c, virDomainObjListRemove, FindByName, CopyInactiveNames). No event
+        tells: `STOPPED` comes before the mark, `UNDEFINED` is not for transient domains.
+        """
+        import libvirt
+
+        try:
+            self._connection.lookupByName(self.name)
         except libvirt.libvirtError as error:
-            if error.get_error_code() == libvirt.VIR_ERR_NO_DOMAIN:
-                return None
-            raise HarnessError(f"libvirt does not say whether {self.name} runs: {error}") from error
+            if error.get_error_code() != libvirt.VIR_ERR_NO_DOMAIN:
+                raise
+            return self.name not in self._connection.listDefinedDomains()
+        return False
 
     def save(self, state: Path) -> None:
         """Stop the machine and keep its memory in `state`, for `resume`."""

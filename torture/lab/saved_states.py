@@ -20,6 +20,7 @@ from torture.host.accelerator import Accelerator
 from torture.host.cache_root import own_cache_root
 from torture.lab.domains import MachineSpec, domain_xml
 from torture.lab.machine import Machine
+from torture.lab.resume_failures import StateFault
 
 _BOOT_AND_SAVE_DEADLINE_S = 300
 _UNUSED_DAYS_MAX = 14
@@ -71,6 +72,27 @@ class WarmStates:
             self._make(spec, state)
         return state
 
+    def failed(self, state: Path, fault: StateFault) -> bool:
+        """Delete a state that did not resume if that was its own fault; returns whether it was.
+
+        A damaged state would fail every trial to come. One that is only suspected goes at the second
+        failure in a row, of whichever worker: a new one costs a boot.
+        """
+        suspicion = _suspicion(state)
+        is_guilty = fault is StateFault.CERTAIN or (
+            fault is StateFault.POSSIBLE and suspicion.exists()
+        )
+        if is_guilty:
+            state.unlink(missing_ok=True)
+            suspicion.unlink(missing_ok=True)
+        elif fault is StateFault.POSSIBLE:
+            suspicion.touch()
+        return is_guilty
+
+    def resumed(self, state: Path) -> None:
+        """Clear a state of any suspicion: it works."""
+        _suspicion(state).unlink(missing_ok=True)
+
     def _make(self, spec: MachineSpec, state: Path) -> None:
         unfinished = state.with_suffix(".unfinished")
         unfinished.unlink(missing_ok=True)
@@ -81,6 +103,7 @@ class WarmStates:
             machine.save(unfinished)
             with unfinished.open("rb") as saved:
                 os.fsync(saved.fileno())
+            _suspicion(state).unlink(missing_ok=True)
             unfinished.rename(state)
         except OSError as error:
             raise HarnessError(f"no saved state {state}: {error}") from error
@@ -93,6 +116,12 @@ class WarmStates:
         for state in self._directory.glob("*.state"):
             if state.stat().st_mtime < oldest:
                 state.unlink(missing_ok=True)
+                _suspicion(state).unlink(missing_ok=True)
+
+
+def _suspicion(state: Path) -> Path:
+    """A file that is there when the last resume from this state failed for an unknown reason."""
+    return state.with_suffix(".suspected")
 
 
 def _identity(path: Path) -> str:

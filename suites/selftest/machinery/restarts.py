@@ -1,0 +1,62 @@
+"""A machine that is killed and resumed at once, again and again, played in a sandbox."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from torture.deadlines import truth, wait_for
+from torture.errors import HarnessError
+from torture.host.sandbox import PRIVATE
+from torture.lab.domains import domain_xml
+from torture.lab.hypervisor import connect
+from torture.lab.lab import Lab
+
+_ROUNDS = 5
+
+
+def restarts_of_a_slow_libvirt(lab: Lab, scratch: Path) -> dict[str, Any]:
+    """What a few restarts come to, and what a start is told that only looks for the domain."""
+    return kill_and_resume(lab, scratch, rounds=_ROUNDS) | {"hasty": _hasty_start(lab, scratch)}
+
+
+def kill_and_resume(lab: Lab, scratch: Path, *, rounds: int) -> dict[str, Any]:
+    """How long each start took that succeeded, in seconds, and what was said of each that did not."""
+    scratch.mkdir(parents=True)
+    console_log = scratch / "console.log"
+    started_s, refusals = [], []
+    for _ in range(rounds):
+        console_log.unlink(missing_ok=True)
+        begun = time.monotonic()
+        try:
+            nas = lab.start_nas(console_log=console_log, disks=())
+        except HarnessError as error:
+            refusals.append(error.message)
+            continue
+        started_s.append(time.monotonic() - begun)
+        nas.kill()
+    return {"started_s": started_s, "refusals": refusals}
+
+
+def _hasty_start(lab: Lab, scratch: Path) -> str:
+    """What libvirt says to a start that comes as soon as it finds the former domain no more."""
+    import libvirt
+
+    connection = connect(PRIVATE / "lv")
+
+    def is_found() -> bool:
+        try:
+            connection.lookupByName("nas")
+        except libvirt.libvirtError:
+            return False
+        return True
+
+    nas = lab.start_nas(console_log=scratch / "hasty.log", disks=())
+    nas.kill()
+    wait_for(lambda: truth(not is_found()), what="domain out of sight", deadline_s=20)
+    try:
+        connection.createXML(domain_xml(nas.spec), 0)
+    except libvirt.libvirtError as error:
+        return str(error)
+    return "started"
