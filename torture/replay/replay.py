@@ -22,6 +22,7 @@ from torture.record.trials import Origin, TrialRecord
 from torture.schedules.replay import ReplaySchedule, repeat
 from torture.workers.local import LocalSite
 from torture.workers.protocol import WorkerOrders, WorkerSite
+from torture.zfs.versions import DEFAULT
 
 _DEADLINE_S = 1200.0
 
@@ -81,12 +82,14 @@ def _repeated(evidence: Path, origin: Origin) -> TrialSpec:
 def _settings_of(folder: Path) -> LabSettings:
     """How a run had its machines; a trial whose run is lost gets today's defaults."""
     run = read_run_document(folder) or RunDocument()
+    zfs = run.zfs or DEFAULT
     try:
         return LabSettings(
             boot=Boot(run.boot),
             accelerator=Accelerator(run.accelerator.kind),
             network=NetworkKind(run.network.kind),
+            zfs=zfs,
             warm_states=warm_directory(),
         )
     except ValueError:
-        return LabSettings(warm_states=warm_directory())
+        return LabSettings(zfs=zfs, warm_states=warm_directory())

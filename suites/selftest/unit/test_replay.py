@@ -14,13 +14,15 @@ from torture.evidence.folder import SPEC, write_document
 from torture.lab.lab import LabSettings
 from torture.matrix.cells import Cell
 from torture.plan.draw import draw_trials
-from torture.record.run_layout import LATEST
+from torture.record.run_layout import LATEST, RUN_FILE
 from torture.record.specs import TrialSpec
 from torture.record.trials import Origin, TrialRecord, append_record, read_records
 from torture.replay.replay import replay
 from torture.report.figures.cell_figures import cell_figures
 from torture.report.reading.store import Store
 from torture.verdict.verdicts import Verdict
+from torture.workers.protocol import WorkerOrders
+from torture.zfs.versions import DEFAULT
 
 [FIRST] = draw_trials(
     [Cell.parse("iscsi-always-lying-btrfs-bothdie")], trials=1, run_seed=1, load_ms=500
@@ -124,3 +126,40 @@ def test_a_folder_that_holds_no_trial_is_refused_before_anything_begins(run: Run
     with pytest.raises(HarnessError, match="holds no trial"):
         again(run.evidence / FIRST.trial)
     assert {path.name for path in run.folder.parent.iterdir()} == {run.folder.name, LATEST}
+
+
+def change_run(run: Run, **changes: object) -> None:
+    file = run.folder / RUN_FILE
+    file.write_text(json.dumps(json.loads(file.read_text()) | changes))
+
+
+def settings_of_a_replay(run: Run) -> LabSettings:
+    told: list[WorkerOrders] = []
+
+    def site_of(orders: WorkerOrders) -> FakeSite:
+        told.append(orders)
+        return FakeSite()
+
+    evidence = run.evidence / FIRST.trial
+    replay(evidence, results=run.folder.parent, live=False, site_of=site_of)
+    [orders] = told
+    return orders.lab
+
+
+def test_a_replay_has_its_machines_as_the_first_had_them(run: Run) -> None:
+    change_run(run, boot="cold", network={"kind": "usermode"}, accelerator={"kind": "tcg"})
+    lab = settings_of_a_replay(run)
+    assert (lab.boot, lab.network, lab.accelerator, lab.zfs) == (
+        "cold", "usermode", "tcg", DEFAULT,
+    )  # fmt: skip
+
+
+def test_a_replay_of_a_run_that_is_lost_has_todays_machines(run: Run) -> None:
+    (run.folder / RUN_FILE).unlink()
+    assert settings_of_a_replay(run).zfs == DEFAULT
+
+
+def test_a_replay_does_not_take_another_zfs_than_the_first_had(run: Run) -> None:
+    change_run(run, zfs="0.6.5")
+    with pytest.raises(HarnessError, match=r"ZFS 0\.6\.5"):
+        settings_of_a_replay(run)
