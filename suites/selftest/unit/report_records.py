@@ -69,8 +69,8 @@ def write_run(
     }
     (folder / "run.json").write_text(json.dumps(document))
     with (folder / TRIALS_FILE).open("w", encoding="utf-8") as file:
-        for one in records:
-            file.write(json.dumps(_plain(one), separators=(",", ":")) + "\n")
+        for record in records:
+            file.write(json.dumps(_plain(record), separators=(",", ":")) + "\n")
     return folder
 
 

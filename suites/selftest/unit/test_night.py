@@ -62,7 +62,9 @@ def test_a_shard_whose_trials_are_missing_is_named(
 ) -> None:
     plan = Plan(cells=tuple(cells), shards=shards, trials=2, seed=1)
     lost = data.draw(st.sets(st.sampled_from(plan.all_shards)))
-    came = [one for shard in plan.all_shards if shard not in lost for one in shard.share_of(cells)]
+    came = [
+        cell for shard in plan.all_shards if shard not in lost for cell in shard.share_of(cells)
+    ]
     gaps = plan.gaps(names_of(came, trials=2, seed=1))
     assert {gap.shard for gap in gaps} == lost
     assert all(gap.missing == gap.trials == 2 * len(gap.cells) for gap in gaps)

@@ -125,22 +125,22 @@ def test_the_table_says_every_verdict_and_both_intervals() -> None:
         "UNREPAIRABLE": 15, "POOL_LOST": 16, "INCONCLUSIVE": 17,
     }  # fmt: skip
     assert set(every) == {verdict.name for verdict in Verdict}
-    said = printed(trials(LOSES, **every))
-    (row,) = (line for line in said.splitlines() if LOSES.name in line)
+    table = printed(trials(LOSES, **every))
+    (row,) = (line for line in table.splitlines() if LOSES.name in line)
     words = row.split()
     assert words[:2] == [LOSES.name, "loses"]
     assert words[2:10] == ["98", *(str(count) for count in every.values())]
     assert in_words(rate_of(58, 81)) in row
     assert in_words(rate_of(45, 81)) in row
-    headed = said[: said.index(LOSES.name)]
+    headed = table[: table.index(LOSES.name)]
     for verdict in Verdict:
         assert all(part in headed for part in verdict.split("-"))
 
 
 def test_the_table_names_the_verdicts_that_did_not_occur() -> None:
-    said = printed(trials(SAFE, INTACT=3))
+    table = printed(trials(SAFE, INTACT=3))
     unseen = ", ".join(verdict for verdict in Verdict if verdict is not Verdict.INTACT)
-    assert f"No trial was {unseen}." in " ".join(said.split())
+    assert f"No trial was {unseen}." in " ".join(table.split())
 
 
 def test_an_interval_in_words() -> None:
@@ -155,13 +155,13 @@ def test_a_table_of_nothing_is_a_table() -> None:
 
 
 def test_the_effort_names_rate_and_stages_from_the_longest() -> None:
-    [one] = trials(SAFE, INTACT=1)
+    [record] = trials(SAFE, INTACT=1)
     records = [
-        replace(one, timings={"cut": 100, "check": 3000}),
-        replace(one, timings={"cut": 100, "check": 4000, "load": 2800}),
+        replace(record, timings={"cut": 100, "check": 3000}),
+        replace(record, timings={"cut": 100, "check": 4000, "load": 2800}),
     ]
-    said = effort_line(records, elapsed_s=60.0)
-    assert said == "2 trials in 1.0 min, 120/h: check 70%, load 28%, cut 2%"
+    sentence = effort_line(records, elapsed_s=60.0)
+    assert sentence == "2 trials in 1.0 min, 120/h: check 70%, load 28%, cut 2%"
 
 
 def test_the_effort_of_nothing_is_nothing() -> None:
@@ -170,10 +170,10 @@ def test_the_effort_of_nothing_is_nothing() -> None:
 
 @pytest.mark.parametrize("width", [80, 132])
 def test_no_figure_is_cut_off_in_a_terminal(width: int) -> None:
-    said = shown(trials(LOSES, INTACT=6, CORRUPTED=4), width=width)
-    assert "…" not in said
+    table = shown(trials(LOSES, INTACT=6, CORRUPTED=4), width=width)
+    assert "…" not in table
     for figure in ("10", "6", "4", "40 %", "[12-74 %]"):
-        assert figure in said.split() or figure in said
+        assert figure in table.split() or figure in table
 
 
 LONGEST = max((cell.name for cell in EVERY_CELL), key=len)
@@ -182,18 +182,18 @@ LONGEST = max((cell.name for cell in EVERY_CELL), key=len)
 @pytest.mark.parametrize("width", [80, 100, 132, 200])
 def test_the_longest_name_is_whole_and_cuts_no_figure_off(width: int) -> None:
     long = trials(Cell.parse(LONGEST), INTACT=15, ROLLED_BACK=15, CORRUPTED=15, POOL_LOST=15)
-    said = shown([*long, *trials(LOSES, INTACT=5)], width=width)
-    assert "…" not in said
-    assert max(len(line.rstrip()) for line in said.splitlines()) <= width
+    table = shown([*long, *trials(LOSES, INTACT=5)], width=width)
+    assert "…" not in table
+    assert max(len(line.rstrip()) for line in table.splitlines()) <= width
     for figure in ("45/60 75 %", "[62-86 %]", "30/60 50 %", "[36-64 %]"):
-        assert figure in said
-    first_words = "".join(line.split()[0] for line in said.splitlines() if line.strip())
+        assert figure in table
+    first_words = "".join(line.split()[0] for line in table.splitlines() if line.strip())
     assert LONGEST in first_words
     assert LOSES.name in first_words
 
 
 def test_a_table_with_room_has_a_cell_on_one_line_with_its_guarantee() -> None:
-    said = printed(trials(Cell.parse(LONGEST), INTACT=6, POOL_LOST=4))
-    (row,) = (line for line in said.splitlines() if LONGEST in line)
+    table = printed(trials(Cell.parse(LONGEST), INTACT=6, POOL_LOST=4))
+    (row,) = (line for line in table.splitlines() if LONGEST in line)
     assert row.split()[1:4] == ["may", "lose", "10"]
-    assert "the pool" in said
+    assert "the pool" in table

@@ -68,7 +68,7 @@ def test_a_cell_is_called_by_its_worst_trial(seen: dict[str, int], outcome: Outc
 
 
 def test_the_answer_says_how_sure_it_is() -> None:
-    said = [
+    sentences = [
         group.sentence
         for group in answer(
             [
@@ -78,7 +78,7 @@ def test_the_answer_says_how_sure_it_is() -> None:
             ]
         )
     ]
-    assert said == [
+    assert sentences == [
         "safe so far: 0 of 300 cuts lost acknowledged data, at most 1.23 % at 95 %",
         "goes back in time: 20 of 20 cuts [83-100 %] lost the last writes, up to 0.7 s; consistent",
         "loses data: 37 of 100 cuts [27-48 %] lost or damaged acknowledged data",
@@ -102,19 +102,21 @@ def test_no_cells_no_answer() -> None:
 
 @given(st.lists(st.sampled_from(cells_of(Matrix.FULL)), unique=True, min_size=1))
 def test_every_cell_has_one_place_in_the_matrix(cells: list[Cell]) -> None:
-    known = [figures(one.name, intact=1) for one in cells]
-    facets = facets_of(known, varying_axes([one.axes for one in known]))
-    placed = [one for facet in facets for _, row in facet.rows for one in row if one is not None]
-    assert sorted(one.cell for one in placed) == sorted(one.name for one in cells)
+    known = [figures(cell.name, intact=1) for cell in cells]
+    facets = facets_of(known, varying_axes([tallied.axes for tallied in known]))
+    placed = [
+        field for facet in facets for _, row in facet.rows for field in row if field is not None
+    ]
+    assert sorted(field.cell for field in placed) == sorted(cell.name for cell in cells)
     for facet in facets:
         assert {len(row) for _, row in facet.rows} == {len(facet.columns)}
 
 
 @given(st.lists(st.sampled_from(cells_of(Matrix.FULL)), unique=True, min_size=2, max_size=12))
 def test_no_two_cells_are_said_alike(cells: list[Cell]) -> None:
-    axes = [one.axes for one in cells]
+    axes = [cell.axes for cell in cells]
     varying = varying_axes(axes)
-    assert len({cell_in_words(one, varying) for one in axes}) == len(cells)
+    assert len({cell_in_words(choices, varying) for choices in axes}) == len(cells)
 
 
 def test_what_is_the_same_is_said_once() -> None:

@@ -47,7 +47,7 @@ Exported = Callable[..., dict[str, Path]]
 def hostile_records() -> list[TrialRecord]:
     """Records with hostile text wherever a text can be; one broke its guarantee."""
     bad = replace(
-        next(one for one in RECORDS if one.verdict is Verdict.CORRUPTED),
+        next(record for record in RECORDS if record.verdict is Verdict.CORRUPTED),
         guarantee="safe",
         seed=2**64 - 1,
     )
@@ -116,17 +116,20 @@ def test_csv_has_every_trial(exported: Exported) -> None:
 def test_csv_has_every_cell(exported: Exported, figures: tuple[CellFigures, ...]) -> None:
     rows = rows_of(exported("csv", RECORDS)["cells.csv"])
     assert list(rows[0]) == list(CELL_COLUMNS)
-    for row, one in zip(rows, figures, strict=True):
-        assert (row["cell"], row["guarantee"]) == (one.cell, one.guarantee)
-        assert (int(row["trials"]), int(row["conclusive"])) == (one.trials, one.conclusive)
+    for row, expected in zip(rows, figures, strict=True):
+        assert (row["cell"], row["guarantee"]) == (expected.cell, expected.guarantee)
+        assert (int(row["trials"]), int(row["conclusive"])) == (
+            expected.trials,
+            expected.conclusive,
+        )
         for verdict in Verdict:
-            assert int(row[verdict.replace("-", "_")]) == one.verdicts.get(verdict, 0)
-        for name, rate in (("loss", one.loss), ("corruption", one.corruption)):
+            assert int(row[verdict.replace("-", "_")]) == expected.verdicts.get(verdict, 0)
+        for name, rate in (("loss", expected.loss), ("corruption", expected.corruption)):
             assert int(row[f"{name}_events"]) == rate.events
             assert float(row[f"{name}_share"]) == rate.share
             assert (float(row[f"{name}_low"]), float(row[f"{name}_high"])) == (rate.low, rate.high)
-        assert number(row["acknowledged_per_s"]) == one.acknowledged_per_s
-        most = one.rollback_ms.most if one.rollback_ms else None
+        assert number(row["acknowledged_per_s"]) == expected.acknowledged_per_s
+        most = expected.rollback_ms.most if expected.rollback_ms else None
         assert number(row["rollback_most_ms"]) == most
 
 
@@ -158,7 +161,8 @@ def test_parquet_has_the_same_tables_with_types_and_texts_as_they_were(exported:
         assert (types["broke_guarantee"], types["lost"]) == ("BOOLEAN", "BIGINT")
         found = set(trials.project("trial, cell, fsck, reasons, seed").fetchall())
         assert found == {
-            (one.trial, one.cell, one.fsck, "\n".join(one.reasons), 2**64 - 1) for one in records
+            (record.trial, record.cell, record.fsck, "\n".join(record.reasons), 2**64 - 1)
+            for record in records
         }
         schema = sql.execute(
             "SELECT value FROM parquet_kv_metadata(?) WHERE key = 'export_schema'",
@@ -175,10 +179,10 @@ def test_json_has_every_figure(exported: Exported, figures: tuple[CellFigures, .
     (run,) = found["runs"]
     assert (run["run"], run["seed"], run["is_sequential"]) == ("run", 1, False)
     assert run["options"]["keep"] == "bad"
-    for cell_, one in zip(found["cells"], figures, strict=True):
-        assert (cell_["cell"], cell_["axes"]) == (one.cell, one.axes)
-        assert sum(cell_["verdicts"].values()) == one.trials
-        for name, rate in (("loss", one.loss), ("corruption", one.corruption)):
+    for cell_, expected in zip(found["cells"], figures, strict=True):
+        assert (cell_["cell"], cell_["axes"]) == (expected.cell, expected.axes)
+        assert sum(cell_["verdicts"].values()) == expected.trials
+        for name, rate in (("loss", expected.loss), ("corruption", expected.corruption)):
             assert cell_[name].pop("share") == rate.share
             assert Rate(**cell_[name]) == rate
 
@@ -188,7 +192,7 @@ def test_intervals_of_a_run_that_stopped_when_it_knew_enough_say_so(exported: Ex
     (path,) = exported("json", RECORDS, options=until).values()
     found = json.loads(path.read_text("utf-8"))
     assert found["runs"][0]["is_sequential"]
-    assert all(one["loss"]["is_sequential"] for one in found["cells"])
+    assert all(cell["loss"]["is_sequential"] for cell in found["cells"])
 
 
 def test_markdown_begins_with_the_answer_and_has_a_row_a_cell(
@@ -199,13 +203,13 @@ def test_markdown_begins_with_the_answer_and_has_a_row_a_cell(
     assert lines[0] == f"<!-- export schema {EXPORT_SCHEMA} -->"
     assert lines[2].startswith("- **safe so far: 0 of ")
     head, _, *rows = [line for line in lines if line.startswith("|")]
-    for row, one in zip(rows, figures, strict=True):
+    for row, expected in zip(rows, figures, strict=True):
         values = dict(zip(head.split(" | "), row.split(" | "), strict=True))
-        assert values["| cell"] == f"| {one.cell}"
-        assert values["acknowledged loss"] == in_words(one.loss)
-        assert values["corruption |"] == f"{in_words(one.corruption)} |"
+        assert values["| cell"] == f"| {expected.cell}"
+        assert values["acknowledged loss"] == in_words(expected.loss)
+        assert values["corruption |"] == f"{in_words(expected.corruption)} |"
         assert [int(values[verdict]) for verdict in Verdict if verdict in values] == [
-            one.verdicts.get(verdict, 0) for verdict in Verdict if verdict in values
+            expected.verdicts.get(verdict, 0) for verdict in Verdict if verdict in values
         ]
 
 
@@ -232,12 +236,12 @@ def test_escaped_text_shows_itself_and_is_no_syntax(text: str) -> None:
 
 
 def test_junit_has_a_test_a_cell(exported: Exported, figures: tuple[CellFigures, ...]) -> None:
-    one = RECORDS[0]
+    first = RECORDS[0]
     broken = replace(
-        one, verdict=Verdict.CORRUPTED, lost=3, rollback_ms=None, trial=f"{one.cell}.9999-{7:016x}",
+        first, verdict=Verdict.CORRUPTED, lost=3, rollback_ms=None, trial=f"{first.cell}.9999-{7:016x}",
         reasons=("f00001 is\nnot there",),
     )  # fmt: skip
-    silent = replace(one, cell="silent", verdict=Verdict.INCONCLUSIVE, trial="silent")
+    silent = replace(first, cell="silent", verdict=Verdict.INCONCLUSIVE, trial="silent")
     (path,) = exported("junit", [*RECORDS, broken, silent]).values()
     root = ElementTree.parse(path).getroot()
     (suite,) = root
@@ -247,7 +251,7 @@ def test_junit_has_a_test_a_cell(exported: Exported, figures: tuple[CellFigures,
         assert int(element.attrib["tests"]) == len(tests)
         assert int(element.attrib["failures"]) == len(list(suite.iter("failure"))) == 1
         assert int(element.attrib["errors"]) == len(list(suite.iter("error"))) == 1
-    (failure,) = tests[one.cell].iter("failure")
+    (failure,) = tests[first.cell].iter("failure")
     assert failure.attrib["message"].startswith("1 of ")
     assert failure.text == f"{broken.trial}: corrupted: f00001 is not there"
     assert tests["silent"].find("error") is not None
@@ -255,7 +259,7 @@ def test_junit_has_a_test_a_cell(exported: Exported, figures: tuple[CellFigures,
         found = {
             each.attrib["name"]: each.attrib["value"] for each in tests[own.cell].iter("property")
         }
-        if own.cell != one.cell:
+        if own.cell != first.cell:
             assert int(found["trials"]) == own.trials
             assert int(found["loss_events"]) == own.loss.events
             assert float(found["loss_high"]) == pytest.approx(own.loss.high, rel=1e-5)

@@ -25,7 +25,9 @@ from torture.report.reading.store import Store
 from torture.verdict.verdicts import Verdict
 
 QUICK = cells_of(Matrix.QUICK)
-SAFE = next(one for one in make_records(60, cells=QUICK, seed=1) if one.verdict is Verdict.INTACT)
+SAFE = next(
+    record for record in make_records(60, cells=QUICK, seed=1) if record.verdict is Verdict.INTACT
+)
 FORMER = "iscsi-always-slog-btrfs-bothdie"
 
 json_values = st.recursive(
@@ -46,8 +48,10 @@ def without(*fields: str) -> bytes:
 @pytest.fixture
 def opened(tmp_path: Path) -> Callable[[bytes], tuple[list[str], tuple[str, ...]]]:
     """Writes a good line, these bytes, and two more good lines; gives the trials found and the notes."""
-    good = [json.dumps(one.as_json()).encode() for one in make_records(3, cells=QUICK, seed=9)]
-    names = {one.trial for one in make_records(3, cells=QUICK, seed=9)}
+    good = [
+        json.dumps(record.as_json()).encode() for record in make_records(3, cells=QUICK, seed=9)
+    ]
+    names = {record.trial for record in make_records(3, cells=QUICK, seed=9)}
 
     def write_and_open(raw: bytes) -> tuple[list[str], tuple[str, ...]]:
         folder = write_run(tmp_path / "run", ())
@@ -56,7 +60,7 @@ def opened(tmp_path: Path) -> Callable[[bytes], tuple[list[str], tuple[str, ...]
             found = [row[0] for row in store.sql.execute("SELECT trial FROM trials").fetchall()]
             assert names <= set(found), "a good line was lost"
             assert store.trials == len(found)
-            return [one for one in found if one not in names], store.notes
+            return [trial for trial in found if trial not in names], store.notes
 
     return write_and_open
 
@@ -130,7 +134,7 @@ def test_a_last_line_cut_off_anywhere_costs_only_itself(tmp_path: Path) -> None:
         with Store.open([folder]) as store:
             assert store.trials == 2, size
             expected = [] if size == begin else ["the last line, line 3, was cut off"]
-            assert [one for one in expected if one not in "".join(store.notes)] == []
+            assert [part for part in expected if part not in "".join(store.notes)] == []
             assert len(store.notes) == len(expected)
     (folder / TRIALS_FILE).write_bytes(content[:-1])
     with Store.open([folder]) as store:
@@ -210,7 +214,7 @@ def test_a_missing_figure_is_told(
 
 
 @pytest.mark.parametrize(
-    ("raw", "said"),
+    ("raw", "remark"),
     [
         (without("schema"), "1 record has no schema, or an older one (from line 2 on)"),
         (
@@ -224,11 +228,11 @@ def test_a_missing_figure_is_told(
     ],
 )
 def test_another_schema_is_read_and_told(
-    raw: bytes, said: str, opened: Callable[[bytes], tuple[list[str], tuple[str, ...]]]
+    raw: bytes, remark: str, opened: Callable[[bytes], tuple[list[str], tuple[str, ...]]]
 ) -> None:
     found, (note,) = opened(raw)
     assert found == [SAFE.trial]
-    assert said in note
+    assert remark in note
 
 
 def test_an_unknown_verdict_counts_as_inconclusive_and_is_told(tmp_path: Path) -> None:
@@ -249,7 +253,7 @@ def test_a_cell_of_an_older_schema_is_kept_under_its_own_name(tmp_path: Path) ->
     )  # fmt: skip
     stranger = replace(former, cell="?", trial="?", guarantee="fingers crossed", axes={})
     with Store.open([write_run(tmp_path / "run", [former, stranger, SAFE])]) as store:
-        figures = {one.cell: one for one in cell_figures(store.tallies())}
+        figures = {own.cell: own for own in cell_figures(store.tallies())}
         assert figures.keys() == {FORMER, "?", SAFE.cell}
         assert figures[FORMER].axes == {"slog": "slog"}
         assert (figures[FORMER].guarantee, figures[FORMER].broken) == ("safe", 1)
@@ -286,7 +290,7 @@ def test_whatever_is_in_a_field_the_record_has_its_types_or_is_none(field: str, 
         TrialRecord.from_json(json.loads(json.dumps(record.as_json(), allow_nan=False))) == record
     )
     assert record.lost + record.acknowledged + sum(record.timings.values()) >= 0
-    assert all(isinstance(one, str) for one in (record.fsck, record.pool, *record.reasons))
+    assert all(isinstance(text, str) for text in (record.fsck, record.pool, *record.reasons))
 
 
 @given(raw=st.binary(max_size=60))

@@ -26,7 +26,7 @@ def shards(root: Path) -> list[Path]:
     return [
         write_run(
             root / f"shard-{n}" / f"run{n}",
-            [one for one in RECORDS if one.cell in {each.name for each in CELLS[n::3]}],
+            [record for record in RECORDS if record.cell in {each.name for each in CELLS[n::3]}],
             options={"cells": [each.name for each in CELLS[n::3]], "shard": f"{n + 1}/3"},
             begun=f"2026-11-2{n}T00:00:00+0000",
         )
@@ -43,7 +43,7 @@ def test_merged_shards_are_the_whole_run_line_by_line(tmp_path: Path) -> None:
     lines = (merged / TRIALS_FILE).read_bytes().splitlines()
     assert sorted(lines) == sorted((whole / TRIALS_FILE).read_bytes().splitlines())
     found = read_records(merged / TRIALS_FILE).records
-    order = [(one.cell, int(one.trial.rsplit(".")[-1].split("-")[0])) for one in found]
+    order = [(record.cell, int(record.trial.rsplit(".")[-1].split("-")[0])) for record in found]
     assert order == sorted(order)
     with Store.open([merged]) as again, Store.open([whole]) as unsharded:
         assert cell_figures(again.tallies()) == figures == cell_figures(unsharded.tallies())
@@ -57,7 +57,7 @@ def test_its_run_json_says_what_they_agree_on(tmp_path: Path) -> None:
     assert run.document.merged == ("run0", "run1", "run2")
     assert run.document.versions == {"qemu": "7.2.22"}
     assert run.document.begun == "2026-11-20T00:00:00+0000"
-    assert run.document.options["cells"] == sorted(one.name for one in CELLS)
+    assert run.document.options["cells"] == sorted(cell.name for cell in CELLS)
     assert run.document.options["keep"] == "bad"
     assert "shard" not in run.document.options
     assert not run.document.is_sequential
@@ -96,15 +96,16 @@ def test_a_line_is_kept_as_it_was_whatever_else_it_says(tmp_path: Path) -> None:
 
 
 def test_it_replaces_a_merged_run_and_nothing_else(tmp_path: Path) -> None:
-    one, two = write_run(tmp_path / "one", RECORDS[:9]), write_run(tmp_path / "two", RECORDS[9:])
-    with Store.open([one]) as store:
+    first = write_run(tmp_path / "first", RECORDS[:9])
+    second = write_run(tmp_path / "second", RECORDS[9:])
+    with Store.open([first]) as store:
         write_merged(store, tmp_path / "merged")
-        before = (one / TRIALS_FILE).read_bytes()
-        for taken in (one, two):
+        before = (first / TRIALS_FILE).read_bytes()
+        for taken in (first, second):
             with pytest.raises(HarnessError, match="is a run already"):
                 write_merged(store, taken)
-        assert (one / TRIALS_FILE).read_bytes() == before
-    with Store.open([one, two]) as store:
+        assert (first / TRIALS_FILE).read_bytes() == before
+    with Store.open([first, second]) as store:
         write_merged(store, tmp_path / "merged")
     with Store.open([tmp_path / "merged"]) as store:
         assert store.trials == len(RECORDS)

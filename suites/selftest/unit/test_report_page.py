@@ -41,7 +41,7 @@ def test_one_trial_makes_a_page(tmp_path: Path) -> None:
 
 
 def test_only_inconclusive_trials_answer_nothing(tmp_path: Path) -> None:
-    records = [replace(one, verdict=Verdict.INCONCLUSIVE) for one in quick(12)]
+    records = [replace(record, verdict=Verdict.INCONCLUSIVE) for record in quick(12)]
     page = page_of(write_run(tmp_path / "run", records))
     assert "no trial was conclusive" in page
     assert "12 inconclusive" in page
@@ -53,8 +53,10 @@ def quick(count: int) -> list[TrialRecord]:
 
 def test_a_rollback_of_nearly_nothing_is_drawn(tmp_path: Path) -> None:
     records = [
-        replace(one, verdict=Verdict.ROLLED_BACK, lost=1, rollback_ms=ms)
-        for one, ms in zip(make_records(3, cells=[DISABLED], seed=1), (0.0, 0.4, 90.0), strict=True)
+        replace(record, verdict=Verdict.ROLLED_BACK, lost=1, rollback_ms=ms)
+        for record, ms in zip(
+            make_records(3, cells=[DISABLED], seed=1), (0.0, 0.4, 90.0), strict=True
+        )
     ]
     page = page_of(write_run(tmp_path / "run", records))
     boxes = re.findall(r"""<path d="([^"]*)" fill="var\(--rolled-back\)" opacity""", page)

@@ -52,17 +52,17 @@ def test_the_figures_are_those_of_the_records(run: Path) -> None:
         assert (figures.trials, figures.verdicts) == (summary.trials, summary.verdicts)
         assert (figures.loss, figures.corruption) == (summary.loss, summary.corruption)
         assert figures.inconclusive == summary.inconclusive
-        own = [one for one in RECORDS if one.cell == figures.cell]
+        own = [record for record in RECORDS if record.cell == figures.cell]
         assert figures.axes == own[0].axes
-        good = [one for one in own if one.verdict is not Verdict.INCONCLUSIVE]
+        good = [record for record in own if record.verdict is not Verdict.INCONCLUSIVE]
         assert figures.conclusive == len(good)
         per_s = statistics.median(
-            one.cut.acknowledged / one.timings["load"] * 1000
-            for one in good
-            if one.cut.acknowledged is not None
+            record.cut.acknowledged / record.timings["load"] * 1000
+            for record in good
+            if record.cut.acknowledged is not None
         )
         assert figures.acknowledged_per_s == pytest.approx(per_s)
-        back = [one.rollback_ms for one in good if one.rollback_ms is not None]
+        back = [record.rollback_ms for record in good if record.rollback_ms is not None]
         if back:
             assert figures.rollback_ms is not None
             found = figures.rollback_ms
@@ -76,25 +76,25 @@ def test_the_figures_are_those_of_the_records(run: Path) -> None:
 def test_every_rollback_is_in_the_one_bin_it_belongs_to(
     bins_per_decade: int, tmp_path: Path
 ) -> None:
-    rolled = [one for one in RECORDS if one.verdict is Verdict.ROLLED_BACK]
+    rolled = [record for record in RECORDS if record.verdict is Verdict.ROLLED_BACK]
     edges = [0.0, 0.5, 1.0, 10.0, 100.0, 1000.0, 10.0 ** (3 + 1 / 6), 14_999.9]
-    records = [replace(one, rollback_ms=ms) for one, ms in zip(rolled, edges, strict=False)]
+    records = [replace(record, rollback_ms=ms) for record, ms in zip(rolled, edges, strict=False)]
     records += rolled[len(edges) :]
     with Store.open([write_run(tmp_path / "run", records)]) as store:
         bins = store.rollbacks(bins_per_decade=bins_per_decade)
     expected: Counter[tuple[str, float]] = Counter()
-    for one in records:
-        assert one.rollback_ms is not None
+    for record in records:
+        assert record.rollback_ms is not None
         (own,) = [
             each
             for each in bins
-            if each.cell == one.cell and each.low_ms <= one.rollback_ms < each.high_ms
+            if each.cell == record.cell and each.low_ms <= record.rollback_ms < each.high_ms
         ]
         expected[own.cell, own.low_ms] += 1
         assert own.low_ms == 0 or own.high_ms / own.low_ms == pytest.approx(
             10 ** (1 / bins_per_decade)
         )
-    assert {(one.cell, one.low_ms): one.trials for one in bins} == expected
+    assert {(rollback.cell, rollback.low_ms): rollback.trials for rollback in bins} == expected
 
 
 def test_cases_are_the_worst_first_and_those_that_broke_their_guarantee_before_all(
@@ -102,9 +102,9 @@ def test_cases_are_the_worst_first_and_those_that_broke_their_guarantee_before_a
 ) -> None:
     by_guarantee = {
         guarantee: next(
-            one
-            for one in RECORDS
-            if one.guarantee == guarantee and one.verdict is not Verdict.INCONCLUSIVE
+            record
+            for record in RECORDS
+            if record.guarantee == guarantee and record.verdict is not Verdict.INCONCLUSIVE
         )
         for guarantee in (Guarantee.SAFE, Guarantee.ROLLS_BACK, Guarantee.LOSES)
     }
@@ -151,7 +151,7 @@ def test_cases_are_the_worst_first_and_those_that_broke_their_guarantee_before_a
 @pytest.mark.parametrize("name", ["..", ".", "../../secret", "/etc", "a\0b", "x" * 900])
 def test_a_trials_name_leads_to_no_folder_outside_the_run(name: str, tmp_path: Path) -> None:
     (tmp_path / "secret").mkdir()
-    bad = next(one for one in RECORDS if one.verdict is Verdict.CORRUPTED)
+    bad = next(record for record in RECORDS if record.verdict is Verdict.CORRUPTED)
     folder = write_run(tmp_path / "run", [replace(bad, trial=name)])
     (folder / "trials").mkdir()
     with Store.open([folder]) as store:
@@ -180,10 +180,10 @@ def test_of_one_trials_records_the_last_conclusive_one_counts(
         for number, records in enumerate(written)
     ]
     expected: dict[str, str] = {}
-    for one in (*written[0], *written[1]):
-        before = expected.get(one.trial, Verdict.INCONCLUSIVE)
-        if one.verdict is not Verdict.INCONCLUSIVE or before == Verdict.INCONCLUSIVE:
-            expected[one.trial] = one.verdict
+    for record in (*written[0], *written[1]):
+        before = expected.get(record.trial, Verdict.INCONCLUSIVE)
+        if record.verdict is not Verdict.INCONCLUSIVE or before == Verdict.INCONCLUSIVE:
+            expected[record.trial] = record.verdict
     # the newer run is the later one, in whichever order they are named
     with Store.open([runs[1], runs[0]]) as store:
         assert counted(store) == expected
@@ -195,18 +195,18 @@ def test_of_one_trials_records_the_last_conclusive_one_counts(
 
 
 def test_duplicates_are_told_and_how_many_said_something_else(tmp_path: Path) -> None:
-    one, two, three = (
+    changed, silent, same = (
         replace(each, verdict=Verdict.INTACT, lost=0, rollback_ms=None) for each in RECORDS[:3]
     )
     first = write_run(
         tmp_path / "first",
         [
-            replace(one, verdict=Verdict.CORRUPTED),
-            replace(two, verdict=Verdict.INCONCLUSIVE),
-            three,
+            replace(changed, verdict=Verdict.CORRUPTED),
+            replace(silent, verdict=Verdict.INCONCLUSIVE),
+            same,
         ],
     )
-    with Store.open([first, write_run(tmp_path / "second", [one, two, three])]) as store:
+    with Store.open([first, write_run(tmp_path / "second", [changed, silent, same])]) as store:
         assert store.trials == 3
         assert store.notes == (
             "3 records are of trials that are there more than once, and each trial counts once; 1 of "
@@ -228,7 +228,7 @@ def test_intervals_of_a_cell_allow_for_a_run_that_stopped_when_it_knew_enough(
     fixed = write_run(tmp_path / "fixed", second)
     until = write_run(tmp_path / "until", first, options={"until": "upper<0.01"})
     with Store.open([fixed, until]) as store:
-        assert [one.document.is_sequential for one in store.runs] == [False, True]
+        assert [run.document.is_sequential for run in store.runs] == [False, True]
         for figures in cell_figures(store.tallies()):
             count = sequential_rate_of if figures.cell == CELLS[0].name else rate_of
             assert figures.loss == count(figures.loss.events, figures.conclusive)
@@ -245,7 +245,7 @@ def test_a_folder_of_artifacts_is_all_its_runs(tmp_path: Path) -> None:
     empty = write_run(tmp_path / "shard-4" / "empty", ())
     (empty / TRIALS_FILE).unlink()
     (tmp_path / "loop").symlink_to(tmp_path)
-    assert [one.folder for one in find_runs(tmp_path)] == sorted([*runs, empty])
+    assert [run.folder for run in find_runs(tmp_path)] == sorted([*runs, empty])
     with Store.open([tmp_path]) as store:
         assert store.trials == 12
         assert store.notes == ("empty has no trials",)
@@ -284,8 +284,14 @@ def test_without_a_run_json_the_trials_count_and_it_is_told(
 
 def test_a_run_json_with_wrong_types_is_not_believed(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", RECORDS[:1])
-    said = {"run": 7, "seed": True, "begun": ["now"], "options": "all", "notes": [3, "x" * 9999]}
-    (folder / "run.json").write_text(json.dumps(said))
+    document = {
+        "run": 7,
+        "seed": True,
+        "begun": ["now"],
+        "options": "all",
+        "notes": [3, "x" * 9999],
+    }
+    (folder / "run.json").write_text(json.dumps(document))
     (info,) = find_runs(folder)
     read = info.document
     assert (info.name, read.seed, read.begun, read.options) == ("run", None, "", {})
@@ -297,14 +303,14 @@ def test_a_run_json_with_wrong_types_is_not_believed(tmp_path: Path) -> None:
 def test_a_file_that_changed_under_the_report_is_noticed(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", RECORDS)
     with Store.open([folder]) as store:
-        write = "".join(json.dumps(one.as_json()) + "\n" for one in reversed(RECORDS))
+        write = "".join(json.dumps(record.as_json()) + "\n" for record in reversed(RECORDS))
         (folder / TRIALS_FILE).write_text(write)
         with pytest.raises(HarnessError, match="changed while it was read"):
             store.cases(most=5)
 
 
 def test_an_inconclusive_trial_is_in_no_figure_but_its_count(tmp_path: Path) -> None:
-    good = next(one for one in RECORDS if one.verdict is Verdict.ROLLED_BACK)
+    good = next(record for record in RECORDS if record.verdict is Verdict.ROLLED_BACK)
     silent = replace(
         good, trial=good.trial[::-1], verdict=Verdict.INCONCLUSIVE, rollback_ms=1.0, acknowledged=0
     )

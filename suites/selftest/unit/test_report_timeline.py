@@ -44,7 +44,10 @@ def evidence(tmp_path: Path) -> Path:
 
 def test_acknowledgements_stand_before_the_cut_and_say_what_is_gone(evidence: Path) -> None:
     line = timeline_of(record(rollback_ms=500.0), evidence)
-    assert [(one.before_cut_ms, one.is_gone) for one in line.acknowledged] == [
+    assert [
+        (acknowledgement.before_cut_ms, acknowledgement.is_gone)
+        for acknowledgement in line.acknowledged
+    ] == [
         (1000.0, False),
         (100.0, True),
     ]
@@ -54,7 +57,7 @@ def test_acknowledgements_stand_before_the_cut_and_say_what_is_gone(evidence: Pa
 
 def test_without_a_rollback_nothing_is_called_gone(evidence: Path) -> None:
     line = timeline_of(record(verdict=str(Verdict.CORRUPTED)), evidence)
-    assert [one.is_gone for one in line.acknowledged] == [False, False]
+    assert [acknowledgement.is_gone for acknowledgement in line.acknowledged] == [False, False]
 
 
 @pytest.mark.parametrize("ledger", [None, b"", b"\xff{", begin(1) + done(1, 5)])
@@ -67,7 +70,7 @@ def test_a_ledger_that_is_not_there_or_has_no_cut_shows_nothing(
     assert timeline_of(record(), None).acknowledged == ()
 
 
-def said(step: Step, text: str, *, exit_code: int | None) -> ToolOutput:
+def output_of(step: Step, text: str, *, exit_code: int | None) -> ToolOutput:
     return ToolOutput(
         step=step, vm="nas", name="tool", argv=("tool", "-x"), exit_code=exit_code, stdout=text,
         stderr="", duration_ms=1,
@@ -76,18 +79,20 @@ def said(step: Step, text: str, *, exit_code: int | None) -> ToolOutput:
 
 def test_tools_that_complained_or_checked_are_heard(evidence: Path) -> None:
     for output in (
-        said(Step.POOL_IMPORT, "cannot import", exit_code=1),
-        said(Step.POOL_IMPORT_M, "", exit_code=0),
-        said(Step.FS_CHECK, "x" * 5000 + "the end", exit_code=0),
-        said(Step.FS_REPAIR, "hangs", exit_code=None),
-        said(Step.CHECK_DMESG, "BTRFS error (device vdb): bad\nusb error\nBTRFS info: fine", exit_code=0),
+        output_of(Step.POOL_IMPORT, "cannot import", exit_code=1),
+        output_of(Step.POOL_IMPORT_M, "", exit_code=0),
+        output_of(Step.FS_CHECK, "x" * 5000 + "the end", exit_code=0),
+        output_of(Step.FS_REPAIR, "hangs", exit_code=None),
+        output_of(
+            Step.CHECK_DMESG, "BTRFS error (device vdb): bad\nusb error\nBTRFS info: fine", exit_code=0
+        ),
     ):  # fmt: skip
         append_tool(evidence, output)
     words = words_of(evidence)
-    assert [one.exit_code for one in words] == [1, 0, None, 0]
-    assert words[1].said.endswith("the end")
-    assert len(words[1].said) < 2000
-    assert words[3].said == "BTRFS error (device vdb): bad"
+    assert [tool.exit_code for tool in words] == [1, 0, None, 0]
+    assert words[1].text.endswith("the end")
+    assert len(words[1].text) < 2000
+    assert words[3].text == "BTRFS error (device vdb): bad"
 
 
 def test_a_folder_that_is_no_trial_says_nothing(tmp_path: Path) -> None:

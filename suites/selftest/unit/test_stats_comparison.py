@@ -31,9 +31,9 @@ def test_the_interval_covers_the_difference_and_the_test_cries_wolf_rarely(
     every = [
         [compare(rate_of(a, old), rate_of(b, new)) for b in range(new + 1)] for a in range(old + 1)
     ]
-    low = np.array([[one.low for one in row] for row in every])
-    high = np.array([[one.high for one in row] for row in every])
-    worse = np.array([[one.is_worse(one.p) for one in row] for row in every])
+    low = np.array([[comparison.low for comparison in row] for row in every])
+    high = np.array([[comparison.high for comparison in row] for row in every])
+    worse = np.array([[comparison.is_worse(comparison.p) for comparison in row] for row in every])
     for before in RATES:
         for after in RATES:
             difference = after - before
@@ -68,10 +68,10 @@ def test_equal_counts_are_no_difference() -> None:
 
 @pytest.mark.parametrize(("old", "new"), [((0, 0), (12, 12)), ((0, 12), (0, 0)), ((0, 0), (0, 0))])
 def test_of_no_trials_nothing_is_said(old: tuple[int, int], new: tuple[int, int]) -> None:
-    said = compare(rate_of(*old), rate_of(*new))
-    assert (said.p, said.difference) == (1.0, None)
-    assert said.high - said.low >= 1
-    assert not said.is_worse(0.0)
+    comparison = compare(rate_of(*old), rate_of(*new))
+    assert (comparison.p, comparison.difference) == (1.0, None)
+    assert comparison.high - comparison.low >= 1
+    assert not comparison.is_worse(0.0)
 
 
 def test_holms_example() -> None:
@@ -87,5 +87,5 @@ def test_holm_is_the_closed_test_of_bonferronis(ps: list[float]) -> None:
     places = range(len(ps))
     families = [f for size in places for f in combinations(places, size + 1)]
     for place, corrected in enumerate(holm(ps)):
-        of_families = [len(f) * min(ps[one] for one in f) for f in families if place in f]
+        of_families = [len(f) * min(ps[member] for member in f) for f in families if place in f]
         assert corrected == pytest.approx(min(1.0, max(of_families)))

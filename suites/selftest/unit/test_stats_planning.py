@@ -58,16 +58,18 @@ def test_seeing_a_loss_takes_no_fewer() -> None:
         assert cuts == 1 or 1 - (1 - rate) ** (cuts - 1) < 0.95
 
 
-@pytest.mark.parametrize(("cuts", "one", "other"), [(12, 0.1, 0.7), (25, 0.02, 0.3), (7, 0.9, 0.2)])
-def test_the_power_is_that_of_every_table(cuts: int, one: float, other: float) -> None:
+@pytest.mark.parametrize(
+    ("cuts", "rate", "other"), [(12, 0.1, 0.7), (25, 0.02, 0.3), (7, 0.9, 0.2)]
+)
+def test_the_power_is_that_of_every_table(cuts: int, rate: float, other: float) -> None:
     """By Fisher's test of every pair of counts."""
     found = 0.0
     for a in range(cuts + 1):
         for b in range(cuts + 1):
             table = np.array([[a, cuts - a], [b, cuts - b]])
             if fisher_exact(table).pvalue < 0.05:
-                found += binom.pmf(a, cuts, one) * binom.pmf(b, cuts, other)
-    assert power(cuts, one, other) == pytest.approx(found, abs=1e-6)
+                found += binom.pmf(a, cuts, rate) * binom.pmf(b, cuts, other)
+    assert power(cuts, rate, other) == pytest.approx(found, abs=1e-6)
 
 
 def test_enough_cuts_tell_two_rates_apart() -> None:

@@ -75,11 +75,11 @@ def file(tmp_path: Path) -> Path:
     max_examples=50,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-@given(written=st.lists(records, max_size=4, unique_by=lambda one: one.trial))
+@given(written=st.lists(records, max_size=4, unique_by=lambda own: own.trial))
 def test_what_was_appended_is_read_back(file: Path, written: list[TrialRecord]) -> None:
     file.unlink(missing_ok=True)
-    for one in written:
-        append_record(file, one)
+    for own in written:
+        append_record(file, own)
     found = read_records(file)
     assert list(found.records) == written
     assert found.unreadable_lines == 0
@@ -126,7 +126,7 @@ def test_appending_after_a_line_cut_off_anywhere_does_not_glue(file: Path) -> No
         file.write_bytes(content[:size])
         append_record(file, record(3))
         append_record(file, record(4))
-        found = {one.trial for one in read_records(file).records}
+        found = {own.trial for own in read_records(file).records}
         assert {record(1).trial, record(3).trial, record(4).trial} <= found, size
 
 
@@ -161,14 +161,14 @@ def test_the_last_record_of_a_trial_counts_in_the_place_of_its_first(file: Path)
     for number, verdict in ((1, Verdict.INCONCLUSIVE), (2, Verdict.INTACT), (1, Verdict.INTACT)):
         append_record(file, record(number, verdict=verdict))
     found = read_records(file).records
-    assert [one.trial for one in found] == [record(1).trial, record(2).trial]
-    assert [one.verdict for one in found] == [Verdict.INTACT] * 2
+    assert [own.trial for own in found] == [record(1).trial, record(2).trial]
+    assert [own.verdict for own in found] == [Verdict.INTACT] * 2
 
 
 def test_a_conclusive_record_beats_a_later_inconclusive_one_of_its_trial(file: Path) -> None:
     for verdict in (Verdict.INCONCLUSIVE, Verdict.CORRUPTED, Verdict.INTACT, Verdict.INCONCLUSIVE):
         append_record(file, record(1, verdict=verdict))
-    assert [one.verdict for one in read_records(file).records] == [Verdict.INTACT]
+    assert [own.verdict for own in read_records(file).records] == [Verdict.INTACT]
     append_record(file, record(2, verdict=Verdict.INCONCLUSIVE, error="first"))
     append_record(file, record(2, verdict=Verdict.INCONCLUSIVE, error="second"))
-    assert [one.error for one in read_records(file).records] == [None, "second"]
+    assert [own.error for own in read_records(file).records] == [None, "second"]

@@ -35,8 +35,8 @@ def export_junit(store: Store, folder: Path) -> tuple[Path, ...]:
     )
     counts = {
         "tests": str(len(cells)),
-        "failures": str(sum(one.broken > 0 for one in cells)),
-        "errors": str(sum(one.conclusive == 0 for one in cells)),
+        "failures": str(sum(figures.broken > 0 for figures in cells)),
+        "errors": str(sum(figures.conclusive == 0 for figures in cells)),
         "time": f"{sum(spent_s.values()):.3f}",
     }
     root = ElementTree.Element("testsuites", {"name": "powercut", **counts})

@@ -32,10 +32,12 @@ def export_markdown(store: Store, folder: Path) -> tuple[Path, ...]:
 def _table(cells: tuple[CellFigures, ...]) -> list[str]:
     if not cells:
         return []
-    seen = [verdict for verdict in Verdict if any(one.verdicts.get(verdict) for one in cells)]
+    seen = [
+        verdict for verdict in Verdict if any(figures.verdicts.get(verdict) for figures in cells)
+    ]
     head = ["cell", "guarantee", "broken", "trials", *seen, "acknowledged loss", "corruption"]
     marks = ["---", "---", *["---:"] * (len(head) - 2)]
-    return [_row(head), _row(marks), *(_row(_cells(one, seen)) for one in cells)]
+    return [_row(head), _row(marks), *(_row(_cells(figures, seen)) for figures in cells)]
 
 
 def _cells(figures: CellFigures, seen: list[Verdict]) -> list[str]:
@@ -60,7 +62,7 @@ def _legend(store: Store, cells: tuple[CellFigures, ...]) -> str:
         f"{store.trials:,} trials of {runs}. Rates are of conclusive trials, with their exact 95 % "
         "intervals; broken: trials that are worse than the cell's guarantee."
     )
-    if any(one.loss.is_sequential for one in cells):
+    if any(figures.loss.is_sequential for figures in cells):
         legend += " Where a run stopped when it knew enough, the intervals allow for that."
     return legend
 

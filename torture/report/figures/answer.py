@@ -33,12 +33,14 @@ class Group:
     @property
     def worst_bound(self) -> float:
         """The highest rate that any one of its cells may still have."""
-        return max((decisive(one).high for one in self.cells), default=1.0)
+        return max((decisive(figures).high for figures in self.cells), default=1.0)
 
     @property
     def longest_rollback_ms(self) -> float | None:
         """The longest time that any of its trials went back; None when none did."""
-        most = [one.rollback_ms.most for one in self.cells if one.rollback_ms is not None]
+        most = [
+            figures.rollback_ms.most for figures in self.cells if figures.rollback_ms is not None
+        ]
         return max(most, default=None)
 
     @property
@@ -85,10 +87,12 @@ def answer(cells: Sequence[CellFigures]) -> tuple[Group, ...]:
     """The groups that have cells, from safe to lossy; within one the highest rate comes first."""
     groups = []
     for outcome in Outcome:
-        own = [one for one in cells if outcome_of(one) is outcome]
+        own = [figures for figures in cells if outcome_of(figures) is outcome]
         if not own:
             continue
-        own.sort(key=lambda one: (-_share(decisive(one)), -one.conclusive, one.cell))
+        own.sort(
+            key=lambda figures: (-_share(decisive(figures)), -figures.conclusive, figures.cell)
+        )
         groups.append(Group(outcome=outcome, cells=tuple(own), together=_together(own)))
     return tuple(groups)
 
@@ -98,6 +102,6 @@ def _share(rate: Rate) -> float:
 
 
 def _together(cells: Sequence[CellFigures]) -> Rate:
-    rates = [decisive(one) for one in cells]
+    rates = [decisive(figures) for figures in cells]
     count = sequential_rate_of if any(rate.is_sequential for rate in rates) else rate_of
     return count(sum(rate.events for rate in rates), sum(rate.trials for rate in rates))

@@ -32,8 +32,10 @@ def facets_of(cells: Sequence[CellFigures], varying: Sequence[str]) -> tuple[Fac
     """A facet for each combination of the other varying axes, in the order the axes list them."""
     others = [axis for axis in varying if axis not in (COLUMNS, *_ROWS)]
     by_facet: dict[tuple[str, ...], list[CellFigures]] = {}
-    for one in cells:
-        by_facet.setdefault(tuple(one.axes.get(axis, "") for axis in others), []).append(one)
+    for figures in cells:
+        by_facet.setdefault(tuple(figures.axes.get(axis, "") for axis in others), []).append(
+            figures
+        )
     order = sorted(
         by_facet,
         key=lambda key: [_place(axis, choice) for axis, choice in zip(others, key, strict=True)],
@@ -42,9 +44,9 @@ def facets_of(cells: Sequence[CellFigures], varying: Sequence[str]) -> tuple[Fac
 
 
 def _facet(key: tuple[str, ...], cells: Sequence[CellFigures]) -> Facet:
-    columns = sorted({_column(one.axes) for one in cells})
-    rows = sorted({_row(one.axes) for one in cells})
-    placed = {(_row(one.axes), _column(one.axes)): one for one in cells}
+    columns = sorted({_column(figures.axes) for figures in cells})
+    rows = sorted({_row(figures.axes) for figures in cells})
+    placed = {(_row(figures.axes), _column(figures.axes)): figures for figures in cells}
     return Facet(
         title=", ".join(
             choice_in_words(choice) for choice in key if choice and choice not in DEFAULTS.values()

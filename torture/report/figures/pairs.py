@@ -80,17 +80,17 @@ def neighbours(cells: Sequence[CellFigures]) -> list[Couple]:
     """Every two cells that differ on one axis only, as `compared` takes them."""
     couples = []
     by_rest: dict[tuple[str, frozenset[tuple[str, str]]], list[CellFigures]] = {}
-    for one in cells:
-        for axis in one.axes:
+    for figures in cells:
+        for axis in figures.axes:
             # a cell without a SLOG has no SLOG's speed; with the usual one it has one difference
             rest = frozenset(
                 (key, choice or DEFAULTS.get(key, ""))
-                for key, choice in one.axes.items()
+                for key, choice in figures.axes.items()
                 if key != axis
             )
-            by_rest.setdefault((axis, rest), []).append(one)
+            by_rest.setdefault((axis, rest), []).append(figures)
     for (axis, _), alike in by_rest.items():
-        alike.sort(key=lambda one: _place(axis, one.axes[axis]))
+        alike.sort(key=lambda figures: _place(axis, figures.axes[axis]))
         couples += [
             (axis, first, second)
             for place, first in enumerate(alike)

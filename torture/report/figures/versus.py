@@ -57,8 +57,8 @@ class Versus:
             ("only in the new runs", self.only_new),
             ("without conclusive trials on one side", self.silent),
         )
-        said = [f"{what}: {', '.join(names)}" for what, names in missing if names]
-        return (*said, *self.notes)
+        sentences = [f"{what}: {', '.join(names)}" for what, names in missing if names]
+        return (*sentences, *self.notes)
 
     def as_markdown(self) -> str:
         """For a job's summary: the answer, then every rate that differs."""
@@ -79,17 +79,17 @@ class Versus:
         return "\n".join(lines) + "\n"
 
 
-def compare_cells(runs: Sequence[Path], one: str, other: str) -> tuple[Pair, ...]:
-    """Both rates of two cells of the same runs, from `one` to `other`; empty without trials.
+def compare_cells(runs: Sequence[Path], first: str, second: str) -> tuple[Pair, ...]:
+    """Both rates of two cells of the same runs, from `first` to `second`; empty without trials.
 
     Raises `HarnessError` when there is no such cell or run.
     """
     with Store.open(runs) as store:
         cells = {figures.cell: figures for figures in cell_figures(store.tallies())}
-    for name in (one, other):
+    for name in (first, second):
         if name not in cells:
             raise HarnessError(f"no trial of {name} is there", hint=f"one of: {', '.join(cells)}")
-    return compared([("", cells[one], cells[other])])
+    return compared([("", cells[first], cells[second])])
 
 
 def in_a_sentence(pair: Pair) -> str:
@@ -105,8 +105,8 @@ def in_a_sentence(pair: Pair) -> str:
 def compare_runs(old: Sequence[Path], new: Sequence[Path]) -> Versus:
     """Compare the cells that both have; raises `HarnessError` when one of the paths is no run."""
     with Store.open(old) as before, Store.open(new) as after:
-        old_cells = {one.cell: one for one in cell_figures(before.tallies())}
-        new_cells = {one.cell: one for one in cell_figures(after.tallies())}
+        old_cells = {figures.cell: figures for figures in cell_figures(before.tallies())}
+        new_cells = {figures.cell: figures for figures in cell_figures(after.tallies())}
         notes = (
             *(f"old: {note}" for note in before.notes),
             *(f"new: {note}" for note in after.notes),

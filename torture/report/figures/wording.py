@@ -36,14 +36,14 @@ def cell_in_words(axes: Mapping[str, str], varying: Sequence[str]) -> str:
 
     Like a cell's name it says nothing of what is usual; `usual_in_words` says that once.
     """
-    said = [
+    telling = [
         axis
         for axis in dict.fromkeys([*AXIS_TITLES, *axes])
         if (axis in _ALWAYS_SAID or axis in varying)
         and axes.get(axis)
         and axes[axis] != DEFAULTS.get(axis)
     ]
-    return ", ".join(choice_in_words(axes[axis]) for axis in said)
+    return ", ".join(choice_in_words(axes[axis]) for axis in telling)
 
 
 def common_in_words(cells: Sequence[Mapping[str, str]], varying: Sequence[str]) -> str:

@@ -62,25 +62,29 @@ Named = Callable[[CellFigures], str]
 
 def verdict_shares(cells: Sequence[CellFigures], named: Named, frame: Frame) -> str:
     """A bar a cell: which part of its trials had which verdict, with the counts in the bars."""
-    seen = [verdict for verdict in Verdict if any(one.verdicts.get(verdict) for one in cells)]
+    seen = [
+        verdict for verdict in Verdict if any(figures.verdicts.get(verdict) for figures in cells)
+    ]
     rows = []
-    for one in cells:
+    for figures in cells:
         begun = 0
         for order, verdict in enumerate(seen):
-            count = one.verdicts.get(verdict, 0)
+            count = figures.verdicts.get(verdict, 0)
             if count:
                 rows.append(
                     {
-                        "name": named(one),
+                        "name": named(figures),
                         "verdict": str(verdict),
                         "order": order,
                         "count": count,
-                        "share": count / one.trials,
-                        "middle": (begun + count / 2) / one.trials,
+                        "share": count / figures.trials,
+                        "middle": (begun + count / 2) / figures.trials,
                     }
                 )
             begun += count
-    base = _chart(rows).encode(y=altair.Y("name:N", sort=[named(one) for one in cells], title=None))
+    base = _chart(rows).encode(
+        y=altair.Y("name:N", sort=[named(figures) for figures in cells], title=None)
+    )
     bars = base.mark_bar().encode(
         x=altair.X("share:Q", title="share of trials", axis=_percent_axis(frame)),
         color=altair.Color(
@@ -107,17 +111,17 @@ def speed_against_loss(cells: Sequence[CellFigures], numbers: dict[str, int], fr
     Points carry the cells' numbers in the table. Cells whose speed is not known have none.
     """
     rows = []
-    for one in cells:
-        rate = decisive(one)
-        if one.acknowledged_per_s and rate.trials:
+    for figures in cells:
+        rate = decisive(figures)
+        if figures.acknowledged_per_s and rate.trials:
             rows.append(
                 {
-                    "speed": one.acknowledged_per_s,
+                    "speed": figures.acknowledged_per_s,
                     "loss": rate.share,
                     "low": rate.low,
                     "high": rate.high,
-                    "outcome": outcome_of(one).name,
-                    "number": numbers[one.cell],
+                    "outcome": outcome_of(figures).name,
+                    "number": numbers[figures.cell],
                 }
             )
     base = _chart(rows).encode(
@@ -152,18 +156,19 @@ def speed_against_loss(cells: Sequence[CellFigures], numbers: dict[str, int], fr
 
 def rollback_times(bins: Sequence[RollbackBin], named: dict[str, str], frame: Frame) -> str:
     """A row a cell that went back in time: how often by how much, darker where more trials did."""
-    most = max((one.trials for one in bins), default=1)
+    most = max((rollback.trials for rollback in bins), default=1)
     # the first bin begins at 0, which no logarithm has
-    lows_ms = [max(one.low_ms, one.high_ms / 10) for one in bins]
+    lows_ms = [max(rollback.low_ms, rollback.high_ms / 10) for rollback in bins]
     rows = [
         {
-            "name": named[one.cell], "low": low_ms, "high": one.high_ms, "trials": one.trials,
-            "weight": 0.25 + 0.75 * one.trials / most, "middle": (low_ms * one.high_ms) ** 0.5,
+            "name": named[rollback.cell], "low": low_ms, "high": rollback.high_ms,
+            "trials": rollback.trials,
+            "weight": 0.25 + 0.75 * rollback.trials / most, "middle": (low_ms * rollback.high_ms) ** 0.5,
         }
-        for one, low_ms in zip(bins, lows_ms, strict=True)
+        for rollback, low_ms in zip(bins, lows_ms, strict=True)
     ]  # fmt: skip
     least_ms = min(lows_ms, default=1)
-    most_ms = max((one.high_ms for one in bins), default=10)
+    most_ms = max((rollback.high_ms for rollback in bins), default=10)
     ticks = [
         tick for tick in (1, 3, 10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000)
         if least_ms <= tick <= most_ms
@@ -188,7 +193,7 @@ def rollback_times(bins: Sequence[RollbackBin], named: dict[str, str], frame: Fr
         x="middle:Q", text="trials:Q", color=altair.value("currentColor")
     )
     return _svg(
-        _sized(boxes + counts, frame, rows=len({one.cell for one in bins})),
+        _sized(boxes + counts, frame, rows=len({rollback.cell for rollback in bins})),
         frame,
         "how far each configuration went back",
     )

@@ -66,11 +66,11 @@ class ShownCase:
 def render_page(store: Store) -> str:
     """The whole page of a store."""
     cells = cell_figures(store.tallies())
-    axes = [one.axes for one in cells]
+    axes = [figures.axes for figures in cells]
     varying = varying_axes(axes)
     groups = answer(cells)
-    ranked = [one for group in reversed(groups) for one in group.cells]
-    numbers = {one.cell: place for place, one in enumerate(ranked, start=1)}
+    ranked = [figures for group in reversed(groups) for figures in group.cells]
+    numbers = {figures.cell: place for place, figures in enumerate(ranked, start=1)}
     pairs = compared(neighbours(cells))
     script, style = _text("page.js"), _text("style.css")
     return _environment(varying, numbers).get_template("page.html.j2").render(
@@ -134,16 +134,16 @@ def _pictures(
 ) -> dict[str, tuple[Markup, Markup]]:
     """Each picture for a wide page and for a phone; those with nothing to show are not there."""
 
-    def long(one: CellFigures) -> str:
-        return f"{cell_in_words(one.axes, varying)} ({numbers[one.cell]})"
+    def long(figures: CellFigures) -> str:
+        return f"{cell_in_words(figures.axes, varying)} ({numbers[figures.cell]})"
 
-    def short(one: CellFigures) -> str:
-        said = [one.axes[axis] for axis in varying if one.axes.get(axis)]
-        return f"{' '.join(said)} ({numbers[one.cell]})"
+    def short(figures: CellFigures) -> str:
+        choices = [figures.axes[axis] for axis in varying if figures.axes.get(axis)]
+        return f"{' '.join(choices)} ({numbers[figures.cell]})"
 
     bins = store.rollbacks()
-    back = {one.cell for one in bins}
-    rolled = [one for one in cells if one.cell in back]
+    back = {rollback.cell for rollback in bins}
+    rolled = [figures for figures in cells if figures.cell in back]
 
     def both(draw: Callable[[charts.Named, charts.Frame], str]) -> tuple[Markup, Markup]:
         return Markup(draw(long, charts.WIDE)), Markup(draw(short, charts.PHONE))
@@ -151,12 +151,12 @@ def _pictures(
     pictures = {}
     if cells:
         pictures["verdicts"] = both(lambda named, frame: charts.verdict_shares(cells, named, frame))
-    if any(one.acknowledged_per_s for one in cells):
+    if any(figures.acknowledged_per_s for figures in cells):
         pictures["speed"] = both(lambda _, frame: charts.speed_against_loss(cells, numbers, frame))
     if bins:
         pictures["rollbacks"] = both(
             lambda named, frame: charts.rollback_times(
-                bins, {one.cell: named(one) for one in rolled}, frame
+                bins, {figures.cell: named(figures) for figures in rolled}, frame
             )
         )
     return pictures
@@ -169,7 +169,7 @@ def _most_telling(pairs: Sequence[Pair]) -> list[Pair]:
 
 
 def _choices(cells: Sequence[CellFigures], axis: str) -> list[str]:
-    return sorted({one.axes[axis] for one in cells if one.axes.get(axis)})
+    return sorted({figures.axes[axis] for figures in cells if figures.axes.get(axis)})
 
 
 def _shown(case: Case) -> ShownCase:

@@ -53,7 +53,7 @@ def timeline_of(record: TrialRecord, evidence: Path | None) -> Timeline:
     return Timeline(
         stages=stages,
         acknowledged=heard,
-        load_ms=max((one.before_cut_ms for one in heard), default=0.0),
+        load_ms=max((acknowledgement.before_cut_ms for acknowledgement in heard), default=0.0),
         rollback_ms=record.rollback_ms,
     )
 

@@ -30,7 +30,7 @@ class Words:
 
     command: str
     exit_code: int | None
-    said: str
+    text: str
 
 
 def words_of(evidence: Path) -> tuple[Words, ...]:
@@ -40,13 +40,13 @@ def words_of(evidence: Path) -> tuple[Words, ...]:
     except (HarnessError, OSError):
         return ()
     found = [
-        Words(command=" ".join(tool.argv), exit_code=tool.exit_code, said=_end_of(tool))
+        Words(command=" ".join(tool.argv), exit_code=tool.exit_code, text=_end_of(tool))
         for tool in tools
         if tool.step in _TELLING and (tool.exit_code != 0 or tool.step == Step.FS_CHECK)
     ]
     for tool in tools:
         if tool.step in _KERNEL and (complaints := _complaints(tool)):
-            found.append(Words(command=f"dmesg ({tool.step})", exit_code=0, said=complaints))
+            found.append(Words(command=f"dmesg ({tool.step})", exit_code=0, text=complaints))
     return tuple(found)
 
 

@@ -225,15 +225,15 @@ class _Rest:
 
     def texts(self, field: str) -> dict[str, str]:
         return {
-            key: one for key, one in self.words(field, or_none=False).items() if one is not None
+            key: text for key, text in self.words(field, or_none=False).items() if text is not None
         }
 
     def words(self, field: str, *, or_none: bool = True) -> dict[str, str | None]:
         found = self.mapping(field)
         good = {
-            key: one
-            for key, one in found.items()
-            if isinstance(one, str) or (or_none and one is None)
+            key: word
+            for key, word in found.items()
+            if isinstance(word, str) or (or_none and word is None)
         }
         if len(good) != len(found):
             self._wrong(field)
@@ -242,7 +242,9 @@ class _Rest:
     def counts(self, field: str) -> dict[str, int]:
         found = self.mapping(field)
         good = {
-            key: one for key, one in found.items() if type(one) is int and 0 <= one <= _COUNT_MAX
+            key: count
+            for key, count in found.items()
+            if type(count) is int and 0 <= count <= _COUNT_MAX
         }
         if len(good) != len(found):
             self._wrong(field)
@@ -250,7 +252,7 @@ class _Rest:
 
     def sentences(self, field: str) -> tuple[str, ...]:
         value = self._data.get(field)
-        if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
+        if isinstance(value, list | tuple) and all(isinstance(sentence, str) for sentence in value):
             return tuple(value)
         self._wrong(field)
         return ()

@@ -205,7 +205,7 @@ def fill(
     arrays, taken = {}, []
     for (name, kind), values in zip(columns.items(), zip(*rows, strict=True), strict=True):
         none_is = _NONE_IS.get(kind)
-        filled = [none_is if one is None else one for one in values]
+        filled = [none_is if value is None else value for value in values]
         arrays[name] = numpy.array(filled, dtype=_NUMPY[kind])
         match kind:
             case "DOUBLE":

@@ -92,8 +92,10 @@ def _run_folders(folder: Path) -> Iterator[Path]:
         if (here / TRIALS_FILE).is_file() or (here / RUN_FILE).is_file():
             yield here
         elif depth < _DEPTH_MAX:
-            below = sorted(one for one in here.iterdir() if one.is_dir() and not one.is_symlink())
-            waiting += [(one, depth + 1) for one in below]
+            below = sorted(
+                entry for entry in here.iterdir() if entry.is_dir() and not entry.is_symlink()
+            )
+            waiting += [(entry, depth + 1) for entry in below]
 
 
 def _read_run(folder: Path) -> RunInfo:

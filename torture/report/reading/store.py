@@ -97,9 +97,9 @@ class Store:
 
         Raises `HarnessError` when there is no run, or one cannot be read.
         """
-        found = {one.folder: one for path in runs for one in find_runs(path)}
+        found = {run.folder: run for path in runs for run in find_runs(path)}
         # sorting is stable: runs that do not say when they began stay in the order they were named
-        ordered = tuple(sorted(found.values(), key=lambda one: _began_s(one.document.begun)))
+        ordered = tuple(sorted(found.values(), key=lambda run: _began_s(run.document.begun)))
         if not ordered:
             raise HarnessError("no run was named", hint="name one, e.g. results/latest")
         with ExitStack() as resources:

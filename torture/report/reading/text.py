@@ -38,4 +38,4 @@ def escaped(text: str) -> str:
 
 
 def _as_numbers(text: str) -> str:
-    return "".join(f"&#{ord(one)};" for one in text)
+    return "".join(f"&#{ord(character)};" for character in text)
