@@ -135,8 +135,9 @@ def record(folder: Path) -> None:
     write_named(folder, views_of_first_life(folder / "life-1"))
     second_life(folder)
     write_named(folder, views_of_second_life(folder / "life-2"))
-    for scrap in [*folder.glob("*.sock"), *folder.glob("*.err"), *folder.glob("[ot][nw][eo].json")]:
-        scrap.unlink()
+    for pattern in ("*.sock", "*.err", "one.json", "two.json"):
+        for scrap in folder.glob(pattern):
+            scrap.unlink()
     for life in ("life-1", "life-2"):
         (folder / life / "index").unlink(missing_ok=True)
         log = folder / life / LOG

@@ -53,7 +53,7 @@ def hostile_records() -> list[TrialRecord]:
     )
     return [
         replace(bad, trial=f"{text}{n}", cell=text, axes={text: text, "sync": text}, fsck=text,
-                pool=text, reasons=(text, text), error=text, 
+                pool=text, reasons=(text, text), error=text,
                 cut=CutDocument(plan={"aim": text}, others={text: text}))
         for n, text in enumerate(HOSTILE)
     ]  # fmt: skip

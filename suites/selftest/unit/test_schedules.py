@@ -170,9 +170,9 @@ def test_a_trial_that_repeats_none_is_no_replay() -> None:
 
 
 def test_every_schedule_is_found_by_its_own_name() -> None:
-    assert {name: kind.name for name, kind in schedule_kinds().items()} == {
-        "fixed": "fixed", "until": "until", "replay": "replay",
-    }  # fmt: skip
+    kinds = schedule_kinds()
+    assert kinds.keys() >= {"fixed", "until", "replay"}
+    assert [kind.name for kind in kinds.values()] == list(kinds)
 
 
 def test_what_is_asked_for_is_made_of_the_runs_trials() -> None:
@@ -189,7 +189,7 @@ def test_what_is_asked_for_is_made_of_the_runs_trials() -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("sometimes", "there is no schedule 'sometimes', but fixed, replay, until"),
+        ("sometimes", "there is no schedule 'sometimes', but .*fixed.*replay.*until"),
         ("fixed:5", "'fixed' takes no question: '5'"),
         ("until", "is no question; say e.g. 'upper<0.01'"),
         ("until:upper>0.1", "ask 'upper<', not 'upper>'"),
@@ -227,7 +227,7 @@ def test_a_new_schedule_is_one_new_file(added: Path) -> None:
     order = order_of("backwards")
     assert order.trials == 3
     assert begin_all(order.make(SPECS)) == [*reversed(SPECS)]
-    assert {"fixed", "until", "replay", "backwards"} == schedule_kinds().keys()
+    assert {"fixed", "until", "replay", "backwards"} <= schedule_kinds().keys()
 
 
 def test_a_file_that_offers_nothing_does_not_go_unnoticed(added: Path) -> None:

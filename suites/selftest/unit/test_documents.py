@@ -1,0 +1,191 @@
+"""What the documents name is there: paths, modules, options; and CONTRIBUTING is short, and whole."""
+
+from __future__ import annotations
+
+import functools
+import re
+import tomllib
+from collections.abc import Iterator
+
+import pytest
+
+from torture.checkout import CHECKOUT
+
+DOCUMENTS = {
+    "README.md": "",
+    "ARCHITECTURE.md": "torture",
+    "CONTRIBUTING.md": "",
+    "results/README.md": "",
+    "vmimages/README.md": "vmimages",
+    "torture/shelf/native/README.md": "torture/shelf/native",
+}
+"""Each document to the folder that its paths may begin in, beside the checkout."""
+
+CODE = re.compile(r"^```\w*\n(.*?)^```$|`([^`\n]+)`", re.MULTILINE | re.DOTALL)
+IN_A_TREE = re.compile(r"(?<![\w./])[\w]+/(?![\w*])")
+"""A folder of a folder that a block draws."""
+LINK = re.compile(r"\]\(([^)]+)\)")
+PATH = re.compile(
+    r"(?<![\w/.$~:=@<-])([\w.*-]+/[\w./*-]*|[\w*.-]+\.(?:py|toml|sh|txt|md))(?![\w/])"
+)
+MODULE = re.compile(r"(?<![\w/])torture(?:\.\w+)+(?![\w=])")
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
+TO_FILL_IN = re.compile(r"(as_)?[A-Z]+(\.[a-z]+)?")
+ELSEWHERE = {
+    "usr/sbin/x": "in a guest",
+    "sbin/x": "in a guest",
+    "logs/": "in the images' cache",
+    "trials/": "in a run",
+    "report.md": "what an export writes",
+}
+RECIPE_LINES_MAX = 19
+STYLE_LINES_MAX = 40
+
+
+def text_of(document: str) -> str:
+    return (CHECKOUT / document).read_text()
+
+
+def code_in(text: str) -> Iterator[str]:
+    """What stands in backticks, and every block but for the trees of folders in it."""
+    for block, span in CODE.findall(text):
+        yield IN_A_TREE.sub("", block) or span
+
+
+def paths_in(text: str) -> set[str]:
+    """Every path, up to what the reader has to fill in; runs are theirs, too."""
+    found = {path for code in code_in(text) for path in PATH.findall(code)}
+    return {known_part(path) for path in found | set(LINK.findall(text))} - {""}
+
+
+def known_part(path: str) -> str:
+    """`results/RUN/trials` becomes `results`, `torture/axes/NAME.py` becomes `torture/axes`."""
+    if path.startswith("results/") and path != "results/README.md":
+        return "results"
+    parts = path.split("/")
+    blanks = [place for place, part in enumerate(parts) if TO_FILL_IN.fullmatch(part)]
+    return path if not blanks else "/".join(parts[: blanks[0]]) + "/" * (blanks[0] > 0)
+
+
+def absent_of(text: str, *, base: str = "") -> set[str]:
+    """The paths in a text that are neither in the checkout nor in the base, nor the name of a file."""
+    absent = paths_in(text) - file_names() - ELSEWHERE.keys()
+    return {
+        path for path in absent if not any(any((CHECKOUT / at).glob(path)) for at in ("", base))
+    }
+
+
+@functools.cache
+def file_names() -> frozenset[str]:
+    """Of all that the project has written."""
+    folders = ("torture", "fixtures", "suites", "vmimages")
+    return frozenset(path.name for folder in folders for path in (CHECKOUT / folder).rglob("*"))
+
+
+@functools.cache
+def known_options() -> frozenset[str]:
+    """Every option that a source of ours spells: those of pytest and the tools, and of programs."""
+    files = [
+        path
+        for folder in ("torture", "fixtures", "tools")
+        for path in (CHECKOUT / folder).rglob("*")
+    ]
+    texts = [path.read_text() for path in files if path.suffix in {"", ".py"} and path.is_file()]
+    return frozenset(re.findall(r"[\"'](--[a-z][a-z-]+)", "\n".join(texts)))
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_every_path_in_a_document_is_there(document: str) -> None:
+    assert absent_of(text_of(document), base=DOCUMENTS[document]) == set()
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_every_module_in_a_document_can_be_found(document: str) -> None:
+    modules = {name for code in code_in(text_of(document)) for name in MODULE.findall(code)}
+    assert {name for name in modules if not is_found(name)} == set()
+
+
+def is_found(name: str) -> bool:
+    """Whether this is a module, or a function or class in one."""
+    home, _, last = name.rpartition(".")
+    folder = CHECKOUT / home.replace(".", "/")
+    if folder.is_dir():
+        return (folder / last).is_dir() or (folder / f"{last}.py").is_file()
+    module = folder.with_suffix(".py")
+    pattern = re.compile(rf"^(class|def) {last}\b", re.MULTILINE)
+    return module.is_file() and pattern.search(module.read_text()) is not None
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_every_option_in_a_document_is_known(document: str) -> None:
+    options = {option for code in code_in(text_of(document)) for option in OPTION.findall(code)}
+    assert options - known_options() == set()
+
+
+def test_what_is_not_there_is_found() -> None:
+    text = "`kernel/` and `tools/nothing x`, [here](torture/gone.py), `torture/axes/NAME.py`, `no.toml`"
+    assert absent_of(text) == {"kernel/", "tools/nothing", "torture/gone.py", "no.toml"}
+    assert absent_of("`results/RUN/trials/TRIAL` and `tools/run suites/powercut`") == set()
+    assert not is_found("torture.slogs.floppy")
+    assert not is_found("torture.trial.live.walk_trial")
+    assert is_found("torture.trial.live.run_trial")
+    assert "--floppy" not in known_options()
+
+
+def test_nothing_is_excused_that_no_document_names() -> None:
+    named = {path for document in DOCUMENTS for path in paths_in(text_of(document))}
+    assert ELSEWHERE.keys() <= named
+
+
+def recipes() -> dict[str, str]:
+    """The recipes of CONTRIBUTING, by what they add."""
+    _, *sections = text_of("CONTRIBUTING.md").split("\n### Add ")
+    return {section.splitlines()[0]: section for section in sections}
+
+
+def test_a_recipe_is_short() -> None:
+    lengths = {name: len(recipe.splitlines()) for name, recipe in recipes().items()}
+    assert len(lengths) >= 9
+    assert {name: length for name, length in lengths.items() if length > RECIPE_LINES_MAX} == {}
+
+
+def test_the_style_is_short() -> None:
+    style = text_of("CONTRIBUTING.md").split("\n## Style\n")[1].split("\n## ")[0]
+    assert len(style.strip().splitlines()) <= STYLE_LINES_MAX
+
+
+def test_every_room_that_can_be_added_to_has_a_recipe() -> None:
+    protocols = {
+        str(path.relative_to(CHECKOUT)) for path in (CHECKOUT / "torture").rglob("protocol.py")
+    }
+    smallest = (CHECKOUT / "suites/selftest/shelf/one_file_each").iterdir()
+    examples = {
+        str(path.relative_to(CHECKOUT))
+        for path in smallest
+        if path.is_file() and path.name not in {"__init__.py", "play.py"}
+    }
+    assert len(protocols) == len(examples) == 7
+    told = {path for recipe in recipes().values() for path in paths_in(recipe)}
+    assert (protocols | examples) - told == set()
+
+
+def test_every_tier_of_tests_is_told(pytestconfig: pytest.Config) -> None:
+    rows = re.findall(r"^\| `(\w+)` \| `([\w/]+)` \|", text_of("CONTRIBUTING.md"), re.MULTILINE)
+    markers = {re.split(r"[:(]", line)[0] for line in pytestconfig.getini("markers")}
+    assert {tier for tier, _ in rows} <= markers
+    folders = {path.parent for path in (CHECKOUT / "suites/selftest").glob("*/test_*.py")}
+    assert {CHECKOUT / folder for _, folder in rows} == folders
+
+
+def test_the_changelog_ends_with_todays_version() -> None:
+    changelog = text_of("CHANGELOG.md")
+    headings = re.findall(r"^## (.*)$", changelog, re.MULTILINE)
+    releases = [re.fullmatch(r"(\d+)\.(\d+)\.(\d+) - (\d{4}-\d\d-\d\d)", x) for x in headings[1:]]
+    assert headings[0] == "Unreleased"
+    numbers = [tuple(map(int, release.groups()[:3])) for release in releases if release]
+    assert len(numbers) == len(releases)
+    assert numbers == sorted(set(numbers), reverse=True)
+    dates = [release[4] for release in releases if release]
+    assert dates == sorted(dates, reverse=True)
+    version = tomllib.loads(text_of("pyproject.toml"))["project"]["version"]
+    assert version == ".".join(map(str, numbers[0]))
