@@ -67,9 +67,9 @@ def run_fio(
         "--output-format=json", f"--output={output}",
     ]  # fmt: skip
     before_s = served.processor_s()
-    with errors.open("wb") as said:
+    with errors.open("wb") as output_of_fio:
         client = subprocess.Popen(
-            argv, cwd=folder, stdin=subprocess.DEVNULL, stdout=said, stderr=said
+            argv, cwd=folder, stdin=subprocess.DEVNULL, stdout=output_of_fio, stderr=output_of_fio
         )
     try:
         _wait(client, watch)

@@ -96,8 +96,8 @@ def _per_s(nas: Machine, device: str, writes: int) -> float:
         "oflag=direct,dsync conv=notrunc"
     )
     begun = time.monotonic()
-    said = nas.must("sh", "-c", write, deadline_s=_DEADLINE_S).stderr
-    taken = _TAKEN.search(said)
+    timing = nas.must("sh", "-c", write, deadline_s=_DEADLINE_S).stderr
+    taken = _TAKEN.search(timing)
     if taken is None or float(taken[1]) > time.monotonic() - begun + 1:
-        raise HarnessError(f"dd in the NAS says no time that can be: {said!r}")
+        raise HarnessError(f"dd in the NAS says no time that can be: {timing!r}")
     return writes / float(taken[1])

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,7 +14,7 @@ import nbd
 
 from torture.deadlines import wait_for
 from torture.errors import HarnessError
-from torture.host.native import shelf_plugin
+from torture.shelf.process import Launch, NbdkitProcess, write_configuration
 
 DISK_NAME = "data0"
 
@@ -30,9 +28,13 @@ _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 class Served:
     """An nbdkit that runs, and the one disk it serves."""
 
-    pid: int
-    socket: Path
+    process: NbdkitProcess
     export: str
+
+    @property
+    def socket(self) -> Path:
+        """Where it is reached."""
+        return self.process.socket
 
     @property
     def uri(self) -> str:
@@ -41,16 +43,16 @@ class Served:
 
     def processor_s(self) -> float:
         """The processor time it has taken so far, user and system."""
-        stat = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        stat = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(stat[11]) + int(stat[12])) / _TICKS_PER_S
 
     def memory_bytes(self, field: str) -> int:
         """A field of its `/proc/PID/status`, as `RssAnon`."""
-        for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
+        for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
             name, _, value = line.partition(":")
             if name == field:
                 return int(value.split()[0]) * 1024
-        raise HarnessError(f"/proc/{self.pid}/status has no {field}")
+        raise HarnessError(f"/proc/{self.process.pid}/status has no {field}")
 
     def first_read(self, length: int, offset: int) -> bytes:
         """These bytes, over a connection of its own: asked for until the server is there."""
@@ -74,9 +76,9 @@ class Served:
 
 
 @cache
-def _plugin() -> str:
+def _launch() -> Launch:
     """Looked for once: how long that takes is no part of what is measured."""
-    return str(shelf_plugin())
+    return Launch.of_shelf()
 
 
 @contextmanager
@@ -86,9 +88,8 @@ def serve_shelf(
     """The shelf with one disk, recorded in `folder`; returns before it answers."""
     disk = {"name": DISK_NAME, "size": disk_bytes} | ({"source": source} if source else {})
     configuration = folder / f"{recording}.json"
-    configuration.write_text(json.dumps({"schema": 1, "recording": recording, "disks": [disk]}))
-    arguments = (_plugin(), f"config={configuration}")
-    with _serve(folder, arguments, export=DISK_NAME) as served:
+    write_configuration(configuration, [disk], recording=recording)
+    with _serve(folder, _launch(), f"config={configuration}", export=DISK_NAME) as served:
         yield served
 
 
@@ -99,28 +100,20 @@ def serve_file(folder: Path, *, disk_bytes: int) -> Iterator[Served]:
     with image.open("wb") as file:
         file.truncate(disk_bytes)
     try:
-        with _serve(folder, ("file", str(image)), export="") as served:
+        with _serve(folder, Launch(plugin="file"), str(image), export="") as served:
             yield served
     finally:
         image.unlink()
 
 
 @contextmanager
-def _serve(folder: Path, arguments: tuple[str, ...], *, export: str) -> Iterator[Served]:
-    socket = folder / "nbd.sock"
-    socket.unlink(missing_ok=True)
-    with (folder / "nbdkit.err").open("ab") as errors:
-        server = subprocess.Popen(
-            ["nbdkit", "--foreground", "--unix", str(socket), *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=errors,
-            stderr=errors,
-        )
+def _serve(folder: Path, launch: Launch, *arguments: str, export: str) -> Iterator[Served]:
+    server = NbdkitProcess(
+        launch, *arguments, socket=folder / "nbd.sock", errors=folder / "nbdkit.err"
+    )
     try:
-        yield Served(pid=server.pid, socket=socket, export=export)
-        if server.poll() is not None:
-            said = (folder / "nbdkit.err").read_text(errors="replace")
-            raise HarnessError(f"nbdkit ended by itself: {said}")
+        yield Served(process=server, export=export)
+        if server.exit_code is not None:
+            raise HarnessError(f"nbdkit ended by itself: {server.output()}")
     finally:
         server.kill()
-        server.wait()

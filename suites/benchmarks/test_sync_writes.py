@@ -53,13 +53,15 @@ def play(make_folder: Callable[[Path], Path]) -> Callable[[Path], Any]:
 def test_synchronous_writes_in_the_nas_are_as_quick_as_on_a_raw_file(
     place: Path, on: str, is_bound: bool, play: Callable[[Path], Any], figures: Figures
 ) -> None:
-    said = play(place)[on]
-    rounds, writes = said["rounds"], said["writes"]
-    assert said["events"] >= writes * len(rounds) * _EVENTS_PER_WRITE, "not every write was flushed"
-    shelf, raw = (median(one[side] for one in rounds) for side in ("shelf", "raw"))
+    played = play(place)[on]
+    rounds, writes = played["rounds"], played["writes"]
+    assert played["events"] >= writes * len(rounds) * _EVENTS_PER_WRITE, (
+        "not every write was flushed"
+    )
+    shelf, raw = (median(pair[side] for pair in rounds) for side in ("shelf", "raw"))
     figures.at_least(
         f"synchronous 4 KiB writes in the NAS to a {on}, in {place}, shelf / raw file",
-        [one["shelf"] / one["raw"] for one in rounds],
+        [pair["shelf"] / pair["raw"] for pair in rounds],
         _RATIO_MIN if is_bound else None,
         detail=f"{shelf:,.0f} / {raw:,.0f} writes/s, {writes:,} a round",
     )

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from torture.deadlines import wait_for
 from torture.errors import HarnessError
-from torture.host.native import shelf_plugin
 from torture.lab.domains import NbdSource
 from torture.recording.disks import ShelfDisk
 from torture.shelf.connection import ShelfGoneError
 from torture.shelf.control import Control, FreezeOn, MarkWriter
+from torture.shelf.process import Launch, NbdkitProcess, write_configuration
 
 _MIB = 1024 * 1024
 _FREE_BYTES_MIN = 16 * _MIB
 _START_DEADLINE_S = 20
-_END_DEADLINE_S = 10
 
 
 class Shelf:
@@ -32,7 +29,7 @@ class Shelf:
     def __init__(self, *, directory: Path, socket: Path) -> None:
         self.directory = directory
         self._socket = socket
-        self._server: subprocess.Popen[bytes] | None = None
+        self._server: NbdkitProcess | None = None
         self._control: Control | None = None
         self._life = 0
 
@@ -66,53 +63,29 @@ class Shelf:
 
         Raises `HarnessError` when nbdkit is missing, the view cannot be opened, or there is no room.
         """
-        nbdkit = shutil.which("nbdkit")
-        if nbdkit is None:
-            raise HarnessError("nbdkit is not installed", hint="tools/run --setup-only")
-        plugin = shelf_plugin()
+        launch = Launch.of_shelf()
         self._life += 1
         self.directory.mkdir(parents=True, exist_ok=True)
         configuration = self.directory / f"life-{self._life}.json"
         try:
-            configuration.write_text(json.dumps(self._configuration(disks, view), indent=1))
+            write_configuration(
+                configuration, _configured(disks, view), recording=self.recording.name
+            )
         except OSError as error:
             raise HarnessError(
                 f"no shelf in {self.directory}: {error}", hint="free some space, or set --scratch"
             ) from error
-        self._socket.unlink(missing_ok=True)
-        with self.errors.open("wb") as stderr:
-            self._server = subprocess.Popen(
-                [
-                    nbdkit, "--foreground", "--exit-with-parent", "--unix", str(self._socket),
-                    str(plugin), f"config={configuration}",
-                ],
-                stdin=subprocess.DEVNULL,
-                stdout=stderr,
-                stderr=stderr,
-            )  # fmt: skip
+        self._server = NbdkitProcess(
+            launch, f"config={configuration}", socket=self._socket, errors=self.errors
+        )
         self._control = self._when_up(self._server)
 
-    def _configuration(self, disks: Sequence[ShelfDisk], view: Path | None) -> dict[str, Any]:
-        return {
-            "schema": 1,
-            "recording": self.recording.name,
-            "disks": [
-                {
-                    "name": disk.serial,
-                    "size": disk.size_mib * _MIB,
-                    "sector": disk.sector_bytes,
-                    "profile": disk.profile.as_json(),
-                }
-                | ({"source": {"view": str(view), "disk": disk.serial}} if view else {})
-                for disk in disks
-            ],
-        }
-
-    def _when_up(self, server: subprocess.Popen[bytes]) -> Control:
+    def _when_up(self, server: NbdkitProcess) -> Control:
         def control() -> Control | None:
-            if server.poll() is not None:
-                output = self.errors.read_text(errors="replace").strip()
-                raise HarnessError(f"the shelf ended at once: {output}", hint=f"read {self.errors}")
+            if server.exit_code is not None:
+                raise HarnessError(
+                    f"the shelf ended at once: {server.output()}", hint=f"read {self.errors}"
+                )
             try:
                 return Control(self._socket) if self._socket.exists() else None
             except ShelfGoneError:
@@ -122,7 +95,7 @@ class Shelf:
 
     def freeze(self) -> int:
         """From here on nothing is accepted or acknowledged, on all disks; returns the cut's number."""
-        if self._server is None or self._server.poll() is not None:
+        if self._server is None or self._server.exit_code is not None:
             raise HarnessError("the shelf died before the cut", hint=f"read {self.errors}")
         return self.control.freeze()
 
@@ -137,7 +110,7 @@ class Shelf:
 
     def must_be_well(self) -> None:
         """Raise `HarnessError` when the server is gone or failed a request: not the NAS's doing."""
-        if self._server is None or self._server.poll() is not None:
+        if self._server is None or self._server.exit_code is not None:
             raise HarnessError("the shelf died under the NAS", hint=f"read {self.errors}")
         status = self.control.status()
         if status.errors:
@@ -163,5 +136,18 @@ class Shelf:
         if self._server is None:
             return
         self._server.kill()
-        self._server.wait(_END_DEADLINE_S)
         self._server = None
+
+
+def _configured(disks: Sequence[ShelfDisk], view: Path | None) -> list[dict[str, Any]]:
+    """The disks as the plugin's configuration has them."""
+    return [
+        {
+            "name": disk.serial,
+            "size": disk.size_mib * _MIB,
+            "sector": disk.sector_bytes,
+            "profile": disk.profile.as_json(),
+        }
+        | ({"source": {"view": str(view), "disk": disk.serial}} if view else {})
+        for disk in disks
+    ]

@@ -45,17 +45,17 @@ def open_page(browser: Browser) -> Iterator[Open]:
 
     def opened(file: Path, *, state: str = "", width: int = 1200, **context: Any) -> Seen:
         contexts.append(browser.new_context(viewport={"width": width, "height": 900}, **context))
-        one = Seen(contexts[-1].new_page())
-        seen.append(one)
-        one.page.goto(file.as_uri() + state)
-        return one
+        view = Seen(contexts[-1].new_page())
+        seen.append(view)
+        view.page.goto(file.as_uri() + state)
+        return view
 
     yield opened
     for context in contexts:
         context.close()
-    for one in seen:
-        assert one.complaints == []
-        assert {url.split("#")[0] for url in one.requests} == {one.requests[0].split("#")[0]}
+    for view in seen:
+        assert view.complaints == []
+        assert {url.split("#")[0] for url in view.requests} == {view.requests[0].split("#")[0]}
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,7 @@ from torture.matrix.cells import cells_of
 from torture.record.trials import TrialRecord
 from torture.verdict.verdicts import Verdict
 
-CELLS = sorted(one.name for one in cells_of(Matrix.DEFAULT))[:12]
+CELLS = sorted(cell.name for cell in cells_of(Matrix.DEFAULT))[:12]
 PHONE_PX = 375
 
 
@@ -35,7 +35,7 @@ def test_it_is_whole_without_a_network_and_says_the_answer_first(
     assert "Safe so far" in top
     assert "of cuts, at 95 %" in top
     assert seen.page.locator(".picture.wide svg").count() == 3
-    assert sorted(seen.cells()) == sorted(one.name for one in cells_of(Matrix.DEFAULT))
+    assert sorted(seen.cells()) == sorted(cell.name for cell in cells_of(Matrix.DEFAULT))
 
 
 def test_a_filter_leaves_what_it_says_and_a_link_shows_the_same(
@@ -83,7 +83,7 @@ def test_a_heading_sorts_both_ways_and_a_link_keeps_the_order(
     number = heading.get_attribute("data-kind") == "number"
     heading.click()
     assert (
-        [float(one) for one in values()] == sorted(float(one) for one in values())
+        [float(value) for value in values()] == sorted(float(value) for value in values())
         if number
         else True
     )
@@ -145,14 +145,14 @@ def hostile(record: TrialRecord, number: int) -> TrialRecord:
             case str():
                 return HOSTILE
             case dict():
-                return {f"{key}{HOSTILE}": spoilt(one) for key, one in value.items()}
+                return {f"{key}{HOSTILE}": spoilt(part) for key, part in value.items()}
             case list() | tuple():
-                return [spoilt(one) for one in value]
+                return [spoilt(part) for part in value]
         return value
 
     data = json.loads(json.dumps(record.as_json()))
     kept = {"verdict", "origin", "schema", "seed", "timings", "found", "cut"}
-    spoilt_data = {key: one if key in kept else spoilt(one) for key, one in data.items()}
+    spoilt_data = {key: part if key in kept else spoilt(part) for key, part in data.items()}
     spoilt_data["cut"] = {"disks": spoilt(data["cut"].get("disks", {}))}
     spoilt_data["timings"] = {HOSTILE: 5, "load": 4000}
     spoilt_data |= {"trial": f"{HOSTILE}{number}", "cell": f"{HOSTILE}{number % 3}"}
@@ -163,7 +163,7 @@ def test_hostile_text_is_text(
     make_page: Callable[[list[TrialRecord]], Path], open_page: Open
 ) -> None:
     records = make_records(60, cells=cells_of(Matrix.QUICK), seed=2)
-    page = make_page([hostile(one, number) for number, one in enumerate(records)])
+    page = make_page([hostile(record, number) for number, record in enumerate(records)])
     seen = open_page(page)
     assert seen.page.evaluate("window.hacked") is None
     assert seen.page.locator("img").count() == 0

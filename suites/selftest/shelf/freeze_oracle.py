@@ -7,18 +7,18 @@ from itertools import pairwise
 from typing import Any
 
 from suites.selftest.shelf.log_oracle import Order
-from suites.selftest.shelf.requests import Ask, Difference, Verb
-from suites.selftest.shelf.session import LifeDisk
+from suites.selftest.shelf.requests import Difference, Request, Verb
+from suites.selftest.shelf.session import SessionDisk
 from torture.recording.events import Event, Kind
 
 _NS_PER_MS = 1_000_000
 
 
 def check_freeze(
-    events: Sequence[Event], disks: Sequence[LifeDisk], asks: Sequence[Ask], order: Order
+    events: Sequence[Event], disks: Sequence[SessionDisk], requests: Sequence[Request], order: Order
 ) -> None:
     """Raise `Difference` unless one of the commands explains the freeze, or its absence."""
-    commands = [ask for ask in asks if ask.verb is Verb.FREEZE]
+    commands = [request for request in requests if request.verb is Verb.FREEZE]
     names = [disk.name for disk in disks]
     if events[-1].kind is not Kind.FREEZE:
         if commands and _is_overdue(events, names, commands[-1], order):
@@ -32,13 +32,14 @@ def check_freeze(
         if cut < replaced and _explains(events, names, command, cut, order):
             break
     else:
-        raise Difference(f"frozen at {cut}, {events[cut]}: {[str(one) for one in commands]}")
-    late = [ask for ask in asks if ask.verb is Verb.READ and _was_frozen(commands, ask.issued)]
-    if any(ask.acked is not None for ask in late):
-        raise Difference(f"read from a frozen shelf: {[str(ask) for ask in late]}")
+        raise Difference(f"frozen at {cut}, {events[cut]}: {[str(each) for each in commands]}")
+    reads = [request for request in requests if request.verb is Verb.READ]
+    late = [read for read in reads if _was_frozen(commands, read.issued)]
+    if any(read.acked is not None for read in late):
+        raise Difference(f"read from a frozen shelf: {[str(read) for read in late]}")
 
 
-def _was_frozen(commands: Sequence[Ask], tick: int) -> bool:
+def _was_frozen(commands: Sequence[Request], tick: int) -> bool:
     return any(
         command.freeze == "now" and command.acked is not None and command.acked < tick
         for command in commands
@@ -46,7 +47,7 @@ def _was_frozen(commands: Sequence[Ask], tick: int) -> bool:
 
 
 def _explains(
-    events: Sequence[Event], names: Sequence[str], command: Ask, cut: int, order: Order
+    events: Sequence[Event], names: Sequence[str], command: Request, cut: int, order: Order
 ) -> bool:
     floor, ceiling = order.floor(command.issued), order.ceiling(command.acked)
     if cut < floor:
@@ -59,12 +60,14 @@ def _explains(
     if "after_ms" in freeze:
         waited_ms = (events[-1].time_ns - events[floor].time_ns) / _NS_PER_MS
         return bool(waited_ms >= freeze["after_ms"])
-    possible = [one for one in _matching(events[: cut + 1], names, freeze) if one > floor]
-    definite = [one for one in possible if one >= ceiling]
+    possible = [seq for seq in _matching(events[: cut + 1], names, freeze) if seq > floor]
+    definite = [seq for seq in possible if seq >= ceiling]
     return cut in possible and len(definite) <= freeze["count"] <= len(possible)
 
 
-def _is_overdue(events: Sequence[Event], names: Sequence[str], command: Ask, order: Order) -> bool:
+def _is_overdue(
+    events: Sequence[Event], names: Sequence[str], command: Request, order: Order
+) -> bool:
     freeze: Any = command.freeze
     if freeze == "now":
         return True
@@ -73,7 +76,7 @@ def _is_overdue(events: Sequence[Event], names: Sequence[str], command: Ask, ord
     if "after_ms" in freeze:
         return False
     ceiling = order.ceiling(command.acked)
-    definite = [one for one in _matching(events, names, freeze) if one >= ceiling]
+    definite = [seq for seq in _matching(events, names, freeze) if seq >= ceiling]
     return bool(len(definite) >= freeze["count"])
 
 

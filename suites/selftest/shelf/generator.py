@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from suites.selftest.shelf.requests import Ask, Verb, payload
-from suites.selftest.shelf.session import LifeDisk
+from suites.selftest.shelf.requests import Request, Verb, payload
+from suites.selftest.shelf.session import SessionDisk
 from torture.recording.events import Kind
 
 _MARK_BYTES = 16
@@ -21,49 +21,55 @@ _TRIGGERS = (
 )  # fmt: skip
 
 
-class Client:
+class Generator:
     """Wants things of disks, each one different: its payloads are found nowhere else."""
 
     def __init__(self) -> None:
         self._number = 0
 
-    def asks(self, rng: random.Random, disks: Sequence[LifeDisk], count: int) -> list[Ask]:
+    def requests(
+        self, rng: random.Random, disks: Sequence[SessionDisk], count: int
+    ) -> list[Request]:
         """Some requests; half of the time all of them are for the same few sectors of one disk."""
         place = rng.randrange(len(disks))
         at = rng.randrange(24)
         if rng.random() < 0.5:
-            return [self._ask(rng, disks, place, at + rng.randrange(3)) for _ in range(count)]
+            return [self._request(rng, disks, place, at + rng.randrange(3)) for _ in range(count)]
         return [
-            self._ask(rng, disks, rng.randrange(len(disks)), rng.choice((rng.randrange(128), at)))
+            self._request(
+                rng, disks, rng.randrange(len(disks)), rng.choice((rng.randrange(128), at))
+            )
             for _ in range(count)
         ]
 
-    def write(self, rng: random.Random, disks: Sequence[LifeDisk], place: int) -> Ask:
+    def write(self, rng: random.Random, disks: Sequence[SessionDisk], place: int) -> Request:
         """A write to the beginning of a disk, where it meets others."""
         return self._on_disk(rng, Verb.WRITE, disks, place, rng.randrange(6))
 
-    def mark(self) -> Ask:
+    def mark(self) -> Request:
         """A mark like no other."""
         self._number += 1
         mark = payload(self._number, 512)[:_MARK_BYTES]
-        return Ask(verb=Verb.MARK, length=_MARK_BYTES, payload=mark)
+        return Request(verb=Verb.MARK, length=_MARK_BYTES, payload=mark)
 
-    def _ask(self, rng: random.Random, disks: Sequence[LifeDisk], place: int, at: int) -> Ask:
+    def _request(
+        self, rng: random.Random, disks: Sequence[SessionDisk], place: int, at: int
+    ) -> Request:
         verb = rng.choices(list(_VERBS), list(_VERBS.values()))[0]
         if verb is Verb.FLUSH:
-            return Ask(verb=verb, disk=place)
+            return Request(verb=verb, disk=place)
         if verb is Verb.MARK:
             return self.mark()
         return self._on_disk(rng, verb, disks, place, at)
 
     def _on_disk(
-        self, rng: random.Random, verb: Verb, disks: Sequence[LifeDisk], place: int, at: int
-    ) -> Ask:
+        self, rng: random.Random, verb: Verb, disks: Sequence[SessionDisk], place: int, at: int
+    ) -> Request:
         self._number += 1
         disk = disks[place]
         offset = at * disk.sector % disk.size
         length = min(rng.choice(_SECTORS) * disk.sector, disk.size - offset)
-        return Ask(
+        return Request(
             verb=verb,
             disk=place,
             offset=offset,
@@ -73,7 +79,7 @@ class Client:
         )
 
 
-def draw_freeze(rng: random.Random, disks: Sequence[LifeDisk], seq: int) -> object:
+def draw_freeze(rng: random.Random, disks: Sequence[SessionDisk], seq: int) -> object:
     """A command for `control`, that comes true soon; `seq` is about the last event."""
     match rng.randrange(7):
         case 0:

@@ -46,7 +46,7 @@ def first_life(folder: Path) -> None:
         disk("data0", size=DISK_BYTES, sector=512, profile=SLOW),
         disk("slog0", size=DISK_BYTES, sector=4096),
     ]
-    server = Server(build(), folder, "one", disks, recording="life-1")
+    server = Server(build(), folder, "first", disks, recording="life-1")
     data, slog, marks = server.line("data0"), server.line("slog0"), server.line("marks")
     small(data, 1, 0, 1, 2, 9, 60)
     large(slog, 10, 0, 2)
@@ -107,7 +107,7 @@ def second_life(folder: Path) -> None:
         disk("data0", size=DISK_BYTES, source=of_view("torn.view.json", "data0")),
         disk("slog0", size=DISK_BYTES, sector=4096, source=of_view("lying.view.json", "slog0")),
     ]
-    server = Server(build(), folder, "two", disks, recording="life-2")
+    server = Server(build(), folder, "second", disks, recording="life-2")
     data, slog = server.line("data0"), server.line("slog0")
     small(data, 40, 1, 63)
     data.wait_all([data.flush()])
@@ -135,7 +135,7 @@ def record(folder: Path) -> None:
     write_named(folder, views_of_first_life(folder / "life-1"))
     second_life(folder)
     write_named(folder, views_of_second_life(folder / "life-2"))
-    for pattern in ("*.sock", "*.err", "one.json", "two.json"):
+    for pattern in ("*.sock", "*.err", "first.json", "second.json"):
         for scrap in folder.glob(pattern):
             scrap.unlink()
     for life in ("life-1", "life-2"):

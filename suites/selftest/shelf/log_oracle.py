@@ -15,8 +15,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from suites.selftest.shelf.requests import SUBMISSION_OF, Ask, Difference, Verb
-from suites.selftest.shelf.session import LifeDisk
+from suites.selftest.shelf.requests import SUBMISSION_OF, Difference, Request, Verb
+from suites.selftest.shelf.session import SessionDisk
 from torture.recording.events import (
     RECORD_BYTES,
     WRITE_COMPLETES,
@@ -48,14 +48,16 @@ class Logged:
 class Order:
     """What the requests that cannot be mistaken for others say about when others were."""
 
-    def __init__(self, known: Iterable[tuple[Ask, Logged]]) -> None:
+    def __init__(self, known: Iterable[tuple[Request, Logged]]) -> None:
         self._known = tuple(known)
         ended = sorted(
-            (ask.acked, int(one.last))
-            for ask, one in self._known
-            if ask.acked is not None and one.last < math.inf
+            (request.acked, int(logged.last))
+            for request, logged in self._known
+            if request.acked is not None and logged.last < math.inf
         )
-        begun = sorted(((ask.issued, one.first) for ask, one in self._known), reverse=True)
+        begun = sorted(
+            ((request.issued, logged.first) for request, logged in self._known), reverse=True
+        )
         self._ended_ticks = [tick for tick, _ in ended]
         self._ended = [0, *accumulate((last for _, last in ended), max)]
         self._begun_ticks = [-tick for tick, _ in begun]
@@ -73,29 +75,34 @@ class Order:
 
     def must_hold(self) -> None:
         """Raise `Difference` when the known requests themselves contradict it."""
-        for ask, logged in self._known:
-            if logged.first <= self.floor(ask.issued):
-                raise Difference(f"{ask} was submitted ({logged.first}) before it was issued")
-            if ask.acked is not None and logged.last == math.inf:
-                raise Difference(f"{ask}, submission {logged.first}, was never completed")
+        for request, logged in self._known:
+            if logged.first <= self.floor(request.issued):
+                raise Difference(f"{request} was submitted ({logged.first}) before it was issued")
+            if request.acked is not None and logged.last == math.inf:
+                raise Difference(f"{request}, submission {logged.first}, was never completed")
 
 
-def check_log(recording: Recording, disks: Sequence[LifeDisk], asks: Sequence[Ask]) -> Order:
+def check_log(
+    recording: Recording, disks: Sequence[SessionDisk], requests: Sequence[Request]
+) -> Order:
     """Raise `Difference` unless the log tells what the client saw; returns what order that was."""
     events = recording.events
     _check_events(events)
     _check_end(recording)
     looks = _by_look(recording)
-    wanted: dict[Look, list[Ask]] = defaultdict(list)
-    for ask in asks:
-        if ask.verb in SUBMISSION_OF:
-            kind = SUBMISSION_OF[ask.verb]
-            wanted[kind, ask.disk, ask.offset, ask.length, ask.fua, ask.payload].append(ask)
+    wanted: dict[Look, list[Request]] = defaultdict(list)
+    for request in requests:
+        if request.verb in SUBMISSION_OF:
+            kind = SUBMISSION_OF[request.verb]
+            look = (
+                kind, request.disk, request.offset, request.length, request.fua, request.payload
+            )  # fmt: skip
+            wanted[look].append(request)
     for look, logged in looks.items():
         if look not in wanted:
             raise Difference(f"nobody asked for {look[:5]} of event {logged[0].first}")
     for look, alike in wanted.items():
-        if look not in looks and any(ask.acked is not None for ask in alike):
+        if look not in looks and any(request.acked is not None for request in alike):
             raise Difference(f"acknowledged, and not in the log: {alike[0]}")
     order = Order(
         (alike[0], looks[look][0])
@@ -105,7 +112,7 @@ def check_log(recording: Recording, disks: Sequence[LifeDisk], asks: Sequence[As
     order.must_hold()
     for look, alike in wanted.items():
         _check_alike(alike, looks.get(look, []), order)
-    _check_reads(recording, disks, asks, order)
+    _check_reads(recording, disks, requests, order)
     return order
 
 
@@ -168,30 +175,32 @@ def _by_look(recording: Recording) -> dict[Look, list[Logged]]:
     return looks
 
 
-def _check_alike(asks: Sequence[Ask], logged: Sequence[Logged], order: Order) -> None:
+def _check_alike(requests: Sequence[Request], logged: Sequence[Logged], order: Order) -> None:
     """Each one acknowledged is one in the log, and each one in the log is one that was issued."""
-    windows = [(order.floor(ask.issued), order.ceiling(ask.acked)) for ask in asks]
+    windows = [(order.floor(request.issued), order.ceiling(request.acked)) for request in requests]
     fits = [
         [
             place
-            for place, one in enumerate(logged)
-            if floor < one.first
-            and one.first < ceiling
-            and (ask.acked is None or one.last < ceiling)
-            and (ask.acked is None or one.last < math.inf)
+            for place, candidate in enumerate(logged)
+            if floor < candidate.first
+            and candidate.first < ceiling
+            and (request.acked is None or candidate.last < ceiling)
+            and (request.acked is None or candidate.last < math.inf)
         ]
-        for ask, (floor, ceiling) in zip(asks, windows, strict=True)
+        for request, (floor, ceiling) in zip(requests, windows, strict=True)
     ]
-    acknowledged = [fit for ask, fit in zip(asks, fits, strict=True) if ask.acked is not None]
+    acknowledged = [
+        fit for request, fit in zip(requests, fits, strict=True) if request.acked is not None
+    ]
     if not _each_finds_its_own(acknowledged):
         raise Difference(
-            f"acknowledged, and the log has others: {[str(ask) for ask in asks]}, {logged}"
+            f"acknowledged, and the log has others: {[str(request) for request in requests]}, {logged}"
         )
     if not _each_finds_its_own(
         [[which for which, fit in enumerate(fits) if place in fit] for place in range(len(logged))]
     ):
         raise Difference(
-            f"the log has more than was issued: {[str(ask) for ask in asks]}, {logged}"
+            f"the log has more than was issued: {[str(request) for request in requests]}, {logged}"
         )
 
 
@@ -212,19 +221,23 @@ def _each_finds_its_own(fits: Sequence[Sequence[int]]) -> bool:
 
 
 def _check_reads(
-    recording: Recording, disks: Sequence[LifeDisk], asks: Sequence[Ask], order: Order
+    recording: Recording, disks: Sequence[SessionDisk], requests: Sequence[Request], order: Order
 ) -> None:
     """Every sector read is what some moment between issue and answer held."""
     data = (recording.folder / "data").read_bytes()
     events = recording.events
-    for ask in asks:
-        if ask.verb is not Verb.READ or ask.acked is None or ask.disk is None:
+    for request in requests:
+        if request.verb is not Verb.READ or request.acked is None or request.disk is None:
             continue
-        floor, ceiling = order.floor(ask.issued), order.ceiling(ask.acked)
-        held = bytearray(disks[ask.disk].base)
+        floor, ceiling = order.floor(request.issued), order.ceiling(request.acked)
+        held = bytearray(disks[request.disk].base)
         possible: dict[int, set[bytes]] = defaultdict(set)
         for event in events:
-            if event.kind not in WRITE_COMPLETES or event.disk != ask.disk or event.seq >= ceiling:
+            if (
+                event.kind not in WRITE_COMPLETES
+                or event.disk != request.disk
+                or event.seq >= ceiling
+            ):
                 continue
             write = events[event.reference]
             is_data = write.kind is Kind.WRITE_SUBMIT
@@ -235,8 +248,10 @@ def _check_reads(
                 continue
             for start in range(0, write.length, _SECTOR):
                 possible[write.offset + start].add(content[start : start + _SECTOR])
-        for start in range(0, ask.length, _SECTOR):
-            at = ask.offset + start
-            got = ask.data[start : start + _SECTOR]
+        for start in range(0, request.length, _SECTOR):
+            at = request.offset + start
+            got = request.data[start : start + _SECTOR]
             if got != held[at : at + _SECTOR] and got not in possible[at]:
-                raise Difference(f"{ask}: at {at} it read {got[:16].hex()}, which was never there")
+                raise Difference(
+                    f"{request}: at {at} it read {got[:16].hex()}, which was never there"
+                )

@@ -1,7 +1,7 @@
-"""Random lives of a shelf, by hypothesis: requests in flight, freezes, cuts, and cuts of what is left.
+"""Random sessions with a shelf, by hypothesis: requests in flight, freezes, cuts, cuts of what is left.
 
-A sequence is up to `_LIVES_MAX` lives. Each ends with a cut; its log is held against what the client saw,
-and many views of it against the specification. The next life goes on over one of those views.
+A sequence is up to `_SESSIONS_MAX` of them. Each ends with a cut; its log is held against what the
+client saw, and many views of it against the specification. The next one goes on over one of those.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from hypothesis.stateful import (
 )
 
 from suites.selftest.shelf.freeze_oracle import check_freeze
-from suites.selftest.shelf.generator import Client, draw_freeze
+from suites.selftest.shelf.generator import Generator, draw_freeze
 from suites.selftest.shelf.log_oracle import check_log
-from suites.selftest.shelf.requests import Ask, Difference, Verb, payload
+from suites.selftest.shelf.requests import Difference, Request, Verb, payload
 from suites.selftest.shelf.rig import Build, SanitizerReport, Server, of_view
-from suites.selftest.shelf.session import Life, LifeDisk
+from suites.selftest.shelf.session import Session, SessionDisk
 from suites.selftest.shelf.views_oracle import (
     Expected,
     draw_views,
@@ -39,7 +39,7 @@ from suites.selftest.shelf.views_oracle import (
 from torture.recording.events import Recording
 
 DISK_BYTES = 65536
-_LIVES_MAX = 3
+_SESSIONS_MAX = 3
 _STEPS = 12
 _VIEWS = 3
 _ARMED_FROM_THE_START = 0.4
@@ -74,13 +74,13 @@ class ShelfMachine(RuleBasedStateMachine):
         self._found = found
         self._build = build
         self._folder = folder
-        self._lives = 0
+        self._sessions = 0
         self._steps = 0
-        self._steps_of_life = 0
+        self._steps_of_session = 0
         # steps decide which rules there are, and nothing else may: hypothesis repeats what it drew
         self._seed = 0
-        self._client = Client()
-        self._life: Life
+        self._generator = Generator()
+        self._session: Session
         self._servers: list[Server] = []
         self._wanted: list[Expected] = []
         self._is_broken = False
@@ -90,7 +90,7 @@ class ShelfMachine(RuleBasedStateMachine):
         self._seed = seed
         blank = bytes(DISK_BYTES)
         disks = [
-            LifeDisk(name=f"d{place}", size=DISK_BYTES, base=blank, **each)
+            SessionDisk(name=f"d{place}", size=DISK_BYTES, base=blank, **each)
             for place, each in enumerate(shape)
         ]
         with self._breaking():
@@ -99,97 +99,97 @@ class ShelfMachine(RuleBasedStateMachine):
     def _drawing(self, seed: int) -> random.Random:
         """Hypothesis likes to repeat itself; where a step stands makes it another one."""
         self._steps += 1
-        self._steps_of_life += 1
+        self._steps_of_session += 1
         return random.Random(f"{self._seed} {self._steps} {seed}")
 
-    def _start(self, disks: list[LifeDisk]) -> None:
+    def _start(self, disks: list[SessionDisk]) -> None:
         others = [each.export for each in self._wanted]
-        self._life = Life(self._build, self._folder, self._lives, disks, others)
-        self._servers.append(self._life.server)
-        self._lives += 1
-        self._steps_of_life = 0
-        self._check_views(self._life.server)
+        self._session = Session(self._build, self._folder, self._sessions, disks, others)
+        self._servers.append(self._session.server)
+        self._sessions += 1
+        self._steps_of_session = 0
+        self._check_views(self._session.server)
         rng = self._drawing(0)
         if rng.random() < _ARMED_FROM_THE_START:
-            self._life.freeze(draw_freeze(rng, disks, rng.randrange(40)))
+            self._session.freeze(draw_freeze(rng, disks, rng.randrange(40)))
 
     def _check_views(self, server: Server) -> None:
         contents = server.contents({each.name: DISK_BYTES for each in self._wanted})
         must_be_as_expected(self._wanted, contents)
 
-    @rule(seed=_seeds, wait=st.sampled_from(["no", "one", "all"]))
-    def ask(self, seed: int, wait: str) -> None:
-        """Several requests at once, and wait for none of them, for one, or for all that are open."""
+    @rule(seed=_seeds, wait=st.sampled_from(["no", "last", "all"]))
+    def request_several(self, seed: int, wait: str) -> None:
+        """At once, and wait for none of them, for the last one, or for all that are open."""
         rng = self._drawing(seed)
         with self._breaking():
-            count = 1 if self._life.is_frozen else rng.randint(1, 10)
-            wanted = self._client.asks(rng, self._life.disks, count)
-            asks = [self._life.issue(ask) for ask in wanted]
+            count = 1 if self._session.is_frozen else rng.randint(1, 10)
+            wanted = self._generator.requests(rng, self._session.disks, count)
+            requests = [self._session.issue(request) for request in wanted]
             if wait != "no":
-                self._life.wait(asks[-1:] if wait == "one" else None)
+                self._session.wait(requests[-1:] if wait == "last" else None)
 
     @rule(seed=_seeds, wait=st.booleans())
     def flush_amid_writes(self, seed: int, wait: bool) -> None:
         """A flush among writes of its disk: it covers some of them, and only the log knows which."""
-        rng, disks = self._drawing(seed), self._life.disks
+        rng, disks = self._drawing(seed), self._session.disks
         place = rng.randrange(len(disks))
         with self._breaking():
             for _ in range(rng.randint(1, 6)):
-                self._life.issue(self._client.write(rng, disks, place))
-            flush = self._life.issue(Ask(verb=Verb.FLUSH, disk=place))
+                self._session.issue(self._generator.write(rng, disks, place))
+            flush = self._session.issue(Request(verb=Verb.FLUSH, disk=place))
             for _ in range(rng.randint(0, 3)):
-                self._life.issue(self._client.write(rng, disks, place))
+                self._session.issue(self._generator.write(rng, disks, place))
             if wait:
-                self._life.wait([flush])
+                self._session.wait([flush])
 
     @rule(seed=_seeds)
     def read_amid_writes(self, seed: int) -> None:
         """What is not completed is not there; a mark says that the read came first."""
-        rng, disks = self._drawing(seed), self._life.disks
+        rng, disks = self._drawing(seed), self._session.disks
         place = rng.randrange(len(disks))
         with self._breaking():
             for _ in range(rng.randint(1, 3)):
-                self._life.issue(self._client.write(rng, disks, place))
-            read = Ask(verb=Verb.READ, disk=place, length=16 * disks[place].sector)
-            self._life.wait([self._life.issue(read)])
-            self._life.issue(self._client.mark())
+                self._session.issue(self._generator.write(rng, disks, place))
+            read = Request(verb=Verb.READ, disk=place, length=16 * disks[place].sector)
+            self._session.wait([self._session.issue(read)])
+            self._session.issue(self._generator.mark())
 
     @rule()
     def read_everything(self) -> None:
         """With nothing in flight, so that there is only one thing to read."""
         with self._breaking():
-            self._life.wait()
-            asks = [
-                Ask(verb=Verb.READ, disk=place, length=DISK_BYTES)
-                for place in range(len(self._life.disks))
+            self._session.wait()
+            requests = [
+                Request(verb=Verb.READ, disk=place, length=DISK_BYTES)
+                for place in range(len(self._session.disks))
             ]
-            self._life.wait([self._life.issue(ask) for ask in asks])
+            self._session.wait([self._session.issue(request) for request in requests])
 
-    @precondition(lambda self: self._steps_of_life >= _STEPS_BEFORE_A_FREEZE)
+    @precondition(lambda self: self._steps_of_session >= _STEPS_BEFORE_A_FREEZE)
     @rule(seed=_seeds)
     def freeze(self, seed: int) -> None:
         """Tell it when to freeze, or tell it another time."""
         rng = self._drawing(seed)
         with self._breaking():
-            if not self._life.is_frozen:
-                seq = self._life.status()["seq"]
-                self._life.freeze(draw_freeze(rng, self._life.disks, seq))
+            if not self._session.is_frozen:
+                seq = self._session.status()["seq"]
+                self._session.freeze(draw_freeze(rng, self._session.disks, seq))
 
-    @precondition(lambda self: self._steps_of_life >= _STEPS_BEFORE_A_CUT)
-    @precondition(lambda self: self._lives < _LIVES_MAX)
+    @precondition(lambda self: self._steps_of_session >= _STEPS_BEFORE_A_CUT)
+    @precondition(lambda self: self._sessions < _SESSIONS_MAX)
     @rule(seed=_seeds)
     def cut_power(self, seed: int) -> None:
-        """End this life, and go on over one of the views of it."""
+        """End this session, and go on over one of the views of it."""
         with self._breaking():
-            self._end_life(self._drawing(seed))
+            self._end_session(self._drawing(seed))
             go_on = seed % _VIEWS
-            self._start([self._went_on(disk, go_on) for disk in self._life.disks])
+            self._start([self._went_on(disk, go_on) for disk in self._session.disks])
 
-    def _went_on(self, disk: LifeDisk, view: int) -> LifeDisk:
-        file = f"v{self._lives - 1}.{view}.view.json"
+    def _went_on(self, disk: SessionDisk, view: int) -> SessionDisk:
+        file = f"v{self._sessions - 1}.{view}.view.json"
         name = f"{file.removesuffix('.view.json')}.{disk.name}"
         (holds,) = (each.holds for each in self._wanted if each.name == name)
-        return LifeDisk(
+        return SessionDisk(
             name=disk.name,
             size=disk.size,
             sector=disk.sector,
@@ -198,29 +198,31 @@ class ShelfMachine(RuleBasedStateMachine):
             source=of_view(file, disk.name),
         )
 
-    def _end_life(self, rng: random.Random) -> None:
+    def _end_session(self, rng: random.Random) -> None:
         """Cut, hold the log against what the client saw, and draw the views to be checked next."""
-        life = self._life
-        for ask in self._client.asks(rng, life.disks, rng.choice((0, 5, 10))):
-            life.issue(ask)
-        if rng.random() < 0.5 and not life.is_frozen:
-            life.freeze("now")
-        if life.is_frozen:
-            for place, disk in enumerate(life.disks):
+        session = self._session
+        for request in self._generator.requests(rng, session.disks, rng.choice((0, 5, 10))):
+            session.issue(request)
+        if rng.random() < 0.5 and not session.is_frozen:
+            session.freeze("now")
+        if session.is_frozen:
+            for place, disk in enumerate(session.disks):
                 late = payload(10**6 + place, disk.sector)
-                life.issue(Ask(verb=Verb.WRITE, disk=place, length=disk.sector, payload=late))
-        recording = life.end(gracefully=rng.random() < 0.3)
+                session.issue(
+                    Request(verb=Verb.WRITE, disk=place, length=disk.sector, payload=late)
+                )
+        recording = session.end(gracefully=rng.random() < 0.3)
         self._wanted = []
         try:
-            order = check_log(recording, life.disks, life.asks)
-            check_freeze(recording.events, life.disks, life.asks, order)
-            names = [disk.name for disk in life.disks]
+            order = check_log(recording, session.disks, session.requests)
+            check_freeze(recording.events, session.disks, session.requests, order)
+            names = [disk.name for disk in session.disks]
             views = draw_views(rng, recording, names, _VIEWS)
-            files = write_views(self._folder, f"v{self._lives - 1}.", views)
-            bases = {disk.name: disk.base for disk in life.disks}
+            files = write_views(self._folder, f"v{self._sessions - 1}.", views)
+            bases = {disk.name: disk.base for disk in session.disks}
             self._wanted = expected(recording, views, files, bases)
         except Difference as difference:
-            difference.add_note(_told(recording))
+            difference.add_note(_last_events(recording))
             raise
 
     @contextmanager
@@ -232,7 +234,7 @@ class ShelfMachine(RuleBasedStateMachine):
             self._is_broken = True
             for server in self._servers:
                 try:
-                    server.said()
+                    server.output()
                 except SanitizerReport as report:
                     self._found.append(report)
                     raise report from error
@@ -242,9 +244,9 @@ class ShelfMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         """The last cut, and the views of it."""
         try:
-            if self._lives and not self._is_broken:
+            if self._sessions and not self._is_broken:
                 with self._breaking():
-                    self._end_life(self._drawing(0))
+                    self._end_session(self._drawing(0))
                     self._show_views()
         finally:
             for server in self._servers:
@@ -260,7 +262,7 @@ class ShelfMachine(RuleBasedStateMachine):
         server.stop()
 
 
-def _told(recording: Recording) -> str:
+def _last_events(recording: Recording) -> str:
     return "\n".join(str(event) for event in recording.events[-80:])
 
 

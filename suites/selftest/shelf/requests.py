@@ -39,7 +39,7 @@ SUBMISSION_OF = {
 
 
 @dataclass(eq=False, kw_only=True, slots=True)
-class Ask:
+class Request:
     """One request. `issued` and `acked` count what the client did and saw, in its own order."""
 
     verb: Verb

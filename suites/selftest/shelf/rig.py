@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
 import select
-import shutil
 import signal
 import subprocess
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import nbd
 
 from torture.errors import DeadlineExceeded, HarnessError
-from torture.host.native import SHELF_SOURCES, shelf_plugin
+from torture.host.native import SHELF_FLAGS, SHELF_SOURCES, shelf_plugin
+from torture.shelf.process import Launch, NbdkitProcess, write_configuration
 
 DEADLINE_S = 30.0
 """Of anything that takes milliseconds: only a hang reaches it."""
@@ -32,9 +31,8 @@ _REPORTS = ("ERROR: AddressSanitizer", "ERROR: LeakSanitizer", "runtime error:",
 _FREE_BUFFERS: defaultdict[int, list[bytearray]] = defaultdict(list)
 _NBDKIT_FELL = "raw_send_socket: Assertion"
 _POLL_MS = 5
-_SOCKETS = Path("/proc/net/unix")
-_LISTENS = "00010000"
-"""SO_ACCEPTCON among the flags in there."""
+_THREADS = 8
+"""Of each connection."""
 
 
 class NbdkitFell(HarnessError):
@@ -47,29 +45,26 @@ class SanitizerReport(AssertionError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Build:
-    """A plugin, and how its process is started."""
+    """A build of the plugin, and how it is started."""
 
-    plugin: Path
-    environment: dict[str, str] = field(default_factory=dict)
-    wrapper: tuple[str, ...] = ()
+    launch: Launch
     is_sanitized: bool = False
-    threads: int = 8
-    """Of each connection."""
 
     def chosen(self, mutant: str) -> Build:
         """The same with one of its mutations switched on."""
-        environment = {**self.environment, "SHELF_MUTANT": mutant}
-        return replace(self, environment=environment)
+        environment = {**self.launch.environment, "SHELF_MUTANT": mutant}
+        return replace(self, launch=replace(self.launch, environment=environment))
+
+    def wrapped(self, *wrapper: str) -> Build:
+        """The same, started by a command that becomes nbdkit."""
+        return replace(self, launch=replace(self.launch, wrapper=wrapper))
 
 
 def build(sources: Path = SHELF_SOURCES, *, optimised: bool = True) -> Build:
     """The plugin as the product uses it, or quickly compiled."""
-    plugin = (
-        shelf_plugin(sources=sources)
-        if optimised
-        else shelf_plugin(sources=sources, flags=("-O0",))
-    )
-    return Build(plugin=plugin)
+    flags = SHELF_FLAGS if optimised else ("-O0",)
+    plugin = shelf_plugin(sources=sources, flags=flags)
+    return Build(launch=Launch(plugin=str(plugin), threads=_THREADS))
 
 
 def sanitized_build(sanitizer: str, sources: Path = SHELF_SOURCES) -> Build:
@@ -83,22 +78,17 @@ def sanitized_build(sanitizer: str, sources: Path = SHELF_SOURCES) -> Build:
         "UBSAN_OPTIONS": "print_stacktrace=1",
         "TSAN_OPTIONS": f"halt_on_error=1:abort_on_error=1:suppressions={_SUPPRESSED}",
     }
-    if sanitizer != "thread":
-        return Build(plugin=plugin, environment=environment, is_sanitized=True)
-    # ThreadSanitizer gives up where addresses are too random, and takes milliseconds to start a thread
-    return Build(
-        plugin=plugin,
-        environment=environment,
-        wrapper=("setarch", "-R"),
-        is_sanitized=True,
-        threads=3,
-    )
+    launch = Launch(plugin=str(plugin), environment=environment, threads=_THREADS)
+    if sanitizer == "thread":
+        # it gives up where addresses are too random, and takes milliseconds to start a thread
+        launch = replace(launch, wrapper=("setarch", "-R"), threads=3)
+    return Build(launch=launch, is_sanitized=True)
 
 
 def _library(name: str) -> str:
     argv = ["g++", f"-print-file-name=lib{name}.so"]
-    said = subprocess.run(argv, capture_output=True, text=True, timeout=DEADLINE_S, check=True)
-    return str(Path(said.stdout.strip()).resolve())
+    found = subprocess.run(argv, capture_output=True, text=True, timeout=DEADLINE_S, check=True)
+    return str(Path(found.stdout.strip()).resolve())
 
 
 def disk(name: str, *, size: int = 65536, sector: int = 512, **more: Any) -> dict[str, Any]:
@@ -112,10 +102,7 @@ def of_view(view: str, name: str) -> dict[str, str]:
 
 
 class Server:
-    """One nbdkit with the plugin. Everything it says goes to `errors`.
-
-    `folder` needs a short path: sockets have to.
-    """
+    """A shelf in `folder`, which needs a short path as sockets do; `name` is that of its files."""
 
     def __init__(
         self,
@@ -126,54 +113,43 @@ class Server:
         *,
         recording: str | None = None,
         threads: int | None = None,
+        configuration: str | None = None,
     ) -> None:
-        self.folder = folder
-        self.socket = folder / f"{name}.sock"
-        self.errors = folder / f"{name}.err"
+        """Start it; `configuration` is what it is told in place of all else, sensible or not."""
         self.configuration = folder / f"{name}.json"
-        says = {"schema": 1, "disks": list(disks)} | ({"recording": recording} if recording else {})
-        self.configuration.write_text(json.dumps(says))
-        self.socket.unlink(missing_ok=True)  # of one that was killed
-        nbdkit = shutil.which("nbdkit")
-        assert nbdkit is not None, "nbdkit is not installed"
-        with self.errors.open("wb") as errors:
-            self.process = subprocess.Popen(
-                [
-                    *plugin.wrapper, nbdkit, "--foreground", "--threads", str(threads or plugin.threads),
-                    "--unix", str(self.socket), str(plugin.plugin),
-                    f"config={self.configuration}",
-                ],
-                stdin=subprocess.DEVNULL,
-                stdout=errors,
-                stderr=errors,
-                env={**os.environ, **plugin.environment},
-                restore_signals=False,  # a file that grows too large is an error then, no death
-            )  # fmt: skip
+        self.socket = folder / f"{name}.sock"
+        write_configuration(self.configuration, disks, recording=recording)
+        if configuration is not None:
+            self.configuration.write_text(configuration)
+        self._process = NbdkitProcess(
+            plugin.launch.with_threads(threads),
+            f"config={self.configuration}",
+            socket=self.socket,
+            errors=folder / f"{name}.err",
+        )
         self._wait_until_up()
 
     def _wait_until_up(self) -> None:
         end = time.monotonic() + DEADLINE_S
-        while not self._listens():
-            if self.process.poll() is not None:
-                raise HarnessError(f"nbdkit ended at once: {self.said()}")
+        while not self._process.listens:
+            if self._process.exit_code is not None:
+                raise HarnessError(f"nbdkit ended at once: {self.output()}")
             if time.monotonic() > end:
                 self.end()
-                raise DeadlineExceeded(f"no socket of nbdkit: {self.said()}")
+                raise DeadlineExceeded(f"no socket of nbdkit: {self.output()}")
             time.sleep(0.0005)
 
-    def _listens(self) -> bool:
-        """It binds its socket a moment before it listens, and the file is there from then on."""
-        if not self.socket.exists():
-            return False
-        sockets = [line.split() for line in _SOCKETS.read_text().splitlines()]
-        return any(one[-1] == str(self.socket) and one[3] == _LISTENS for one in sockets)
+    @property
+    def pid(self) -> int:
+        """Of nbdkit."""
+        return self._process.pid
 
-    def said(self) -> str:
-        """Its standard error; raises `SanitizerReport` when that has one."""
-        said = self.errors.read_text(errors="replace")
-        if any(report in said for report in _REPORTS):
-            raise SanitizerReport(said)
-        return said
+    def output(self) -> str:
+        """What it printed; raises `SanitizerReport` when a sanitizer did."""
+        output = self._process.output()
+        if any(report in output for report in _REPORTS):
+            raise SanitizerReport(output)
+        return output
 
     def line(self, export: str) -> Line:
         """A connection; raises `nbd.Error` when it is refused."""
@@ -186,7 +162,7 @@ class Server:
         for line in lines:
             line.until(lambda line=line: not line.handle.aio_is_connecting())  # type: ignore[misc]
             if not line.handle.aio_is_ready():
-                raise HarnessError(f"no connection to {line.export!r}: {self.said()}")
+                raise HarnessError(f"no connection to {line.export!r}: {self.output()}")
         return lines
 
     def contents(self, exports: dict[str, int]) -> dict[str, bytes]:
@@ -200,35 +176,32 @@ class Server:
     def status(self) -> dict[str, Any]:
         """What the export `control` says."""
         control = self.line("control")
-        said: dict[str, Any] = json.loads(control.wait(control.read(65536, 0)).data())
-        return said
+        status: dict[str, Any] = json.loads(control.wait(control.read(65536, 0)).data())
+        return status
 
     def must_be_well(self) -> None:
         """It runs, and no sanitizer complained."""
-        said = self.said()
-        assert self.process.poll() is None, f"nbdkit ended with {self.process.returncode}: {said}"
+        output = self.output()
+        code = self._process.exit_code
+        assert code is None, f"nbdkit ended with {code}: {output}"
 
     def stop(self) -> None:
         """End it as its admin would; it has to end well. Raises `NbdkitFell` if that is known of it."""
         self.must_be_well()
-        self.process.send_signal(signal.SIGTERM)
-        code = self.process.wait(DEADLINE_S)
-        if code == -signal.SIGABRT and _NBDKIT_FELL in self.said():
-            raise NbdkitFell(self.said())
-        assert code == 0, f"nbdkit ended with {code}: {self.said()}"
-        self.said()
+        code = self._process.terminate()
+        output = self.output()
+        if code == -signal.SIGABRT and _NBDKIT_FELL in output:
+            raise NbdkitFell(output)
+        assert code == 0, f"nbdkit ended with {code}: {output}"
 
     def kill(self) -> None:
         """End it as the power does."""
-        self.process.kill()
-        self.process.wait(DEADLINE_S)
-        self.said()
+        self._process.kill()
+        self.output()
 
     def end(self) -> None:
         """End it if it runs, whatever it says."""
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait(DEADLINE_S)
+        self._process.kill()
 
 
 @dataclass(eq=False)
@@ -316,7 +289,7 @@ class Line:
         end = time.monotonic() + deadline_s
         while not is_over():
             if time.monotonic() > end:
-                raise DeadlineExceeded(f"{self.export!r} gave no answer: {self._server.said()}")
+                raise DeadlineExceeded(f"{self.export!r} gave no answer: {self._server.output()}")
             self.handle.poll(_POLL_MS)
         return True
 

@@ -1,4 +1,4 @@
-"""One life of a shelf under test: its server, its disks, and all that a client asked of it."""
+"""One session with a shelf under test: its server, its disks, and all that a client asked of it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from suites.selftest.shelf.requests import Ask, Difference, Verb
+from suites.selftest.shelf.requests import Difference, Request, Verb
 from suites.selftest.shelf.rig import (
     DEADLINE_S,
     Build,
@@ -30,8 +30,8 @@ _LISTEN_MS = 1.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class LifeDisk:
-    """A disk of a life, and what it held at first."""
+class SessionDisk:
+    """A disk of a session, and what it held at first."""
 
     name: str
     size: int
@@ -45,7 +45,7 @@ class LifeDisk:
         return disk(self.name, size=self.size, sector=self.sector, profile=self.profile, **more)
 
 
-class Life:
+class Session:
     """A recording in the making. `others` are exports beside its disks, which it leaves alone."""
 
     def __init__(
@@ -53,11 +53,11 @@ class Life:
         build: Build,
         folder: Path,
         number: int,
-        disks: Sequence[LifeDisk],
+        disks: Sequence[SessionDisk],
         others: Sequence[dict[str, Any]] = (),
     ) -> None:
         self.disks = tuple(disks)
-        self.asks: list[Ask] = []
+        self.requests: list[Request] = []
         self.is_frozen = False
         self.folder = folder / f"r{number}"
         self.server = Server(
@@ -70,7 +70,7 @@ class Life:
         self._is_sanitized = build.is_sanitized
         self._is_armed = False
         self._tick = 0
-        self._open: dict[Ask, tuple[Line, Reply]] = {}
+        self._open: dict[Request, tuple[Line, Reply]] = {}
         self._lines: dict[str, Line] = {}
         names = [disk.name for disk in disks]
         self._lines = dict(zip(names, self.server.lines(names), strict=True))
@@ -80,30 +80,30 @@ class Life:
         """Requests that were not acknowledged."""
         return len(self._open)
 
-    def issue(self, ask: Ask) -> Ask:
+    def issue(self, request: Request) -> Request:
         """Send a request and return."""
-        line = self._line("marks" if ask.verb is Verb.MARK else self._disk(ask).name)
-        match ask.verb:
+        line = self._line("marks" if request.verb is Verb.MARK else self._disk(request).name)
+        match request.verb:
             case Verb.WRITE:
-                reply = line.write(ask.payload, ask.offset, fua=ask.fua)
+                reply = line.write(request.payload, request.offset, fua=request.fua)
             case Verb.MARK:
-                reply = line.write(ask.payload, 0)
+                reply = line.write(request.payload, 0)
             case Verb.ZERO:
-                reply = line.zero(ask.length, ask.offset, fua=ask.fua)
+                reply = line.zero(request.length, request.offset, fua=request.fua)
             case Verb.TRIM:
-                reply = line.trim(ask.length, ask.offset, fua=ask.fua)
+                reply = line.trim(request.length, request.offset, fua=request.fua)
             case Verb.READ:
-                reply = line.read(ask.length, ask.offset)
+                reply = line.read(request.length, request.offset)
             case _:
                 reply = line.flush()
-        ask.issued = self._now()
-        self._open[ask] = (line, reply)
-        self.asks.append(ask)
-        return ask
+        request.issued = self._now()
+        self._open[request] = (line, reply)
+        self.requests.append(request)
+        return request
 
-    def wait(self, asks: Iterable[Ask] | None = None) -> None:
+    def wait(self, requests: Iterable[Request] | None = None) -> None:
         """Until these, or all, are acknowledged, or the shelf is known to be frozen."""
-        wanted = set(self._open if asks is None else asks)
+        wanted = set(self._open if requests is None else requests)
         end = time.monotonic() + DEADLINE_S
         asked_s = time.monotonic()
         while wanted & self._open.keys():
@@ -117,23 +117,23 @@ class Life:
                 self.is_frozen = self.status()["frozen"]
                 asked_s = now_s
             elif now_s > end:
-                raise DeadlineExceeded(f"no answer to {[str(ask) for ask in wanted]}")
+                raise DeadlineExceeded(f"no answer to {[str(request) for request in wanted]}")
 
     def freeze(self, command: object) -> None:
         """Tell it to freeze, now or some time; the shelf obeys before it answers."""
-        ask = Ask(verb=Verb.FREEZE, freeze=command, issued=self._now())
+        request = Request(verb=Verb.FREEZE, freeze=command, issued=self._now())
         control = self._line("control")
         control.wait_all([control.write(json.dumps({"freeze": command}).encode(), 0)])
-        ask.acked = self._now()
-        self.asks.append(ask)
+        request.acked = self._now()
+        self.requests.append(request)
         self._is_armed = True
         self.is_frozen = self.is_frozen or command == "now"
 
     def status(self) -> dict[str, Any]:
         """What the export `control` says."""
         control = self._line("control")
-        said: dict[str, Any] = json.loads(control.wait(control.read(65536, 0)).data())
-        return said
+        status: dict[str, Any] = json.loads(control.wait(control.read(65536, 0)).data())
+        return status
 
     def end(self, *, gracefully: bool) -> Recording:
         """End the server, gracefully unless that goes wrong; returns what it recorded."""
@@ -169,9 +169,9 @@ class Life:
                 raise Difference(f"a log of {len(recording.events)} events has {log_bytes} bytes")
         return recording
 
-    def _disk(self, ask: Ask) -> LifeDisk:
-        assert ask.disk is not None
-        return self.disks[ask.disk]
+    def _disk(self, request: Request) -> SessionDisk:
+        assert request.disk is not None
+        return self.disks[request.disk]
 
     def _line(self, export: str) -> Line:
         if export not in self._lines:
@@ -194,12 +194,12 @@ class Life:
         return False
 
     def _take(self) -> bool:
-        ended = [ask for ask, (line, reply) in self._open.items() if line.has_ended(reply)]
-        for ask in ended:
-            _, reply = self._open.pop(ask)
-            ask.acked = self._now()
+        ended = [request for request, (line, reply) in self._open.items() if line.has_ended(reply)]
+        for request in ended:
+            _, reply = self._open.pop(request)
+            request.acked = self._now()
             if reply.error is not None:
-                raise Difference(f"{ask}: {reply.error}; {self.server.said()}")
-            if ask.verb is Verb.READ:
-                ask.data = reply.data()
+                raise Difference(f"{request}: {reply.error}; {self.server.output()}")
+            if request.verb is Verb.READ:
+                request.data = reply.data()
         return bool(ended)

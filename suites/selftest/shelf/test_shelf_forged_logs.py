@@ -102,7 +102,7 @@ def one_write(**changes: Any) -> list[Event]:
 
 
 @pytest.mark.parametrize(
-    ("events", "said"),
+    ("events", "complaint"),
     [
         (one_write(offset=SECTOR * SECTORS), "does not fit"),
         (one_write(length=SECTOR * (SECTORS + 1)), "does not fit"),
@@ -120,7 +120,9 @@ def one_write(**changes: Any) -> list[Event]:
         ([replace(one_write()[0], reference=2), *one_write()[1:]], "no log of this version"),
     ],
 )
-def test_a_log_that_makes_no_sense_is_refused(events: list[Event], said: str, folder: Path) -> None:
+def test_a_log_that_makes_no_sense_is_refused(
+    events: list[Event], complaint: str, folder: Path
+) -> None:
     """Its checksums are right: somebody's mistake, and no reason to read or write beyond a table."""
     disks = [disk(name, size=SECTOR * SECTORS) for name in DISKS]
     forge(folder / "life", disks, events, {1: bytes(SECTOR)})
@@ -128,7 +130,7 @@ def test_a_log_that_makes_no_sense_is_refused(events: list[Event], said: str, fo
         "schema": 1, "recording": "life", "cut": 2, "seed": 0, "disks": {"d0": {"policy": "all"}},
     }  # fmt: skip
     (folder / "cut.view.json").write_text(json.dumps(view))
-    with pytest.raises(HarnessError, match=said):
+    with pytest.raises(HarnessError, match=complaint):
         Server(build(), folder, "view", [disks[0] | {"source": of_view("cut.view.json", "d0")}])
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import resource
 import shutil
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,7 +23,7 @@ PAGE_EVENTS = 16384
 
 def limit_files(server: Server, bytes_max: int) -> None:
     """What a full file system is to one process: its files cannot grow beyond this."""
-    resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (bytes_max, resource.RLIM_INFINITY))
+    resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (bytes_max, resource.RLIM_INFINITY))
 
 
 def holds(recording: Recording) -> bytes:
@@ -142,7 +141,7 @@ def test_a_file_system_that_is_full(folder: Path) -> None:
     tried = subprocess.run([*wrapper, "true"], capture_output=True, timeout=30, check=False)
     if tried.returncode != 0:
         pytest.skip(f"no mounts of one's own here: {tried.stderr.decode().strip()}")
-    shelf = replace(build(), wrapper=wrapper)
+    shelf = build().wrapped(*wrapper)
     server = Server(shelf, folder, "s", [disk("d0", size=8 * MIB)], recording="full/life")
     line = server.line("d0")
     written, error = write_until_it_is_full(line, 64)
@@ -153,7 +152,7 @@ def test_a_file_system_that_is_full(folder: Path) -> None:
     replies = trims(line, PAGE_EVENTS // 2 + 10)
     assert sum(reply.error is not None for reply in replies) >= 10
     server.must_be_well()
-    inside = Path(f"/proc/{server.process.pid}/root{place}/life")
+    inside = Path(f"/proc/{server.pid}/root{place}/life")
     shutil.copytree(inside, folder / "life")
     server.kill()
     recording = load_recording(folder / "life")
@@ -171,7 +170,7 @@ def test_no_room_for_the_index(folder: Path) -> None:
     view = '{"schema": 1, "recording": "life", "cut": 9, "disks": {"d0": {"policy": "all"}}}'
     (folder / "cut.view.json").write_text(view)
     disks = [disk("d0", source={"view": "cut.view.json", "disk": "d0"})]
-    limited = replace(build(), wrapper=("prlimit", "--fsize=4096"))
+    limited = build().wrapped("prlimit", "--fsize=4096")
     with pytest.raises(HarnessError, match="no room for the index"):
         Server(limited, folder, "view", disks, threads=1)
     server = Server(build(), folder, "view", disks)

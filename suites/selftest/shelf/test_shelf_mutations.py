@@ -32,8 +32,8 @@ def differences(shelf: Build, folder: Path, sequences: int) -> list[Difference]:
         )
     except (Difference, Flaky):  # threads do not repeat themselves
         assert found
-    assert all(isinstance(one, Difference) for one in found), found
-    return [one for one in found if isinstance(one, Difference)]
+    assert all(isinstance(error, Difference) for error in found), found
+    return [error for error in found if isinstance(error, Difference)]
 
 
 @pytest.mark.parametrize("name", [mutant.name for mutant in MUTANTS])

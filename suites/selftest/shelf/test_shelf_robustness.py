@@ -57,7 +57,7 @@ def recorded(server: Server) -> int:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "greeting",
     [
         b"",
         b"GET / HTTP/1.1\r\n\r\n",
@@ -69,9 +69,9 @@ def recorded(server: Server) -> int:
         b"\0\0\0\3" + b"IHAVENOT" + b"\0\0\0\7" + b"\0\0\0\6",
     ],
 )
-def test_garbage_instead_of_a_handshake(said: bytes, shelf: Server) -> None:
+def test_garbage_instead_of_a_handshake(greeting: bytes, shelf: Server) -> None:
     with RawClient(shelf.socket) as client:
-        client.send(said)
+        client.send(greeting)
         must_serve(shelf)
 
 
@@ -255,29 +255,28 @@ def test_a_command_may_be_padded(folder: Path) -> None:
         '{"schema": 1, "disks": [{"name": "a", "size": 512, "source": {"view": "gone.json"}}]}',
     ],
 )  # fmt: skip
-def test_a_configuration_that_makes_no_sense_is_refused(
-    configuration: str, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(json, "dumps", lambda _: configuration)
+def test_a_configuration_that_makes_no_sense_is_refused(configuration: str, folder: Path) -> None:
     with pytest.raises(HarnessError, match=r"error: shelf: .*(json|gone\.raw)"):
-        Server(build(), folder, "s", [])
+        Server(build(), folder, "s", [], configuration=configuration)
 
 
 def test_a_recording_is_never_written_over(folder: Path) -> None:
-    Server(build(), folder, "one", [disk("d0")], recording="life").kill()
+    Server(build(), folder, "first", [disk("d0")], recording="life").kill()
     before = (folder / "life" / "log").read_bytes()
     with pytest.raises(HarnessError, match="exists"):
-        Server(build(), folder, "two", [disk("d0")], recording="life")
+        Server(build(), folder, "second", [disk("d0")], recording="life")
     assert (folder / "life" / "log").read_bytes() == before
 
 
 def test_views_that_go_round_in_a_circle_are_refused(folder: Path) -> None:
     """A recording whose disk began as what a view of it left."""
-    Server(build(), folder, "one", [disk("d0")], recording="life").stop()
+    Server(build(), folder, "first", [disk("d0")], recording="life").stop()
     view = {"schema": 1, "recording": "life", "cut": 0, "disks": {"d0": {"policy": "all"}}}
     (folder / "cut.view.json").write_text(json.dumps(view))
     source = {"view": "../cut.view.json", "disk": "d0"}
     configuration = {"schema": 1, "disks": [disk("d0", source=source)]}
     (folder / "life" / "shelf.json").write_text(json.dumps(configuration))
     with pytest.raises(HarnessError, match="views of views"):
-        Server(build(), folder, "two", [disk("d0", source={"view": "cut.view.json", "disk": "d0"})])
+        Server(
+            build(), folder, "second", [disk("d0", source={"view": "cut.view.json", "disk": "d0"})]
+        )

@@ -26,7 +26,7 @@ class Expected:
 
     export: dict[str, Any]
     holds: bytes
-    told: str
+    description: str
     """Which view it is, for whoever reads the failure."""
 
     @property
@@ -95,8 +95,8 @@ def write_views(folder: Path, prefix: str, views: Sequence[CrashState]) -> list[
     """A file for each, named from `folder` on, where the recordings are too."""
     names = [f"{prefix}{number}.view.json" for number in range(len(views))]
     for name, view in zip(names, views, strict=True):
-        said = view.as_json() | {"recording": view.recording.name}
-        (folder / name).write_text(json.dumps(said))
+        document = view.as_json() | {"recording": view.recording.name}
+        (folder / name).write_text(json.dumps(document))
     return names
 
 
@@ -140,20 +140,21 @@ def expected(
                 sector=recorded.sector,
                 source=of_view(file, name),
             )
-            told = f"{name} cut at {view.cut}, seed {view.seed}: {disk_view}"
-            found.append(Expected(export=export, holds=holds, told=told))
+            description = f"{name} cut at {view.cut}, seed {view.seed}: {disk_view}"
+            found.append(Expected(export=export, holds=holds, description=description))
     return found
 
 
 def must_be_as_expected(wanted: Sequence[Expected], contents: dict[str, bytes]) -> None:
     """Raise `Difference` at the first byte that is not what the specification says."""
-    for one in wanted:
-        got = contents[one.name]
-        if got == one.holds:
+    for export in wanted:
+        got = contents[export.name]
+        if got == export.holds:
             continue
-        at = next(at for at in range(len(got)) if got[at] != one.holds[at])
+        at = next(at for at in range(len(got)) if got[at] != export.holds[at])
         sector = at // 512 * 512
         raise Difference(
-            f"{one.told}: at byte {sector} the shelf has {got[sector : sector + 16].hex()}, the "
-            f"specification {one.holds[sector : sector + 16].hex()}"
+            f"{export.description}: at byte {sector} the shelf has "
+            f"{got[sector : sector + 16].hex()}, the specification "
+            f"{export.holds[sector : sector + 16].hex()}"
         )
