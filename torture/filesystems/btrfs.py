@@ -13,6 +13,7 @@ import re
 from torture.axes.axis import Choice
 from torture.axes.sweeps import EVERY_SWEEP
 from torture.evidence.folder import ToolOutput
+from torture.filesystems.protocol import Filesystem
 from torture.verdict.fsck import (
     FsckResult,
     exit_code_of,
@@ -89,4 +90,6 @@ class Btrfs:
         return (("btrfs", "check", "--repair", "--force", device),)
 
 
-CHOICE = Choice(name="btrfs", value=Btrfs(), words="btrfs", joins=EVERY_SWEEP, place=0)
+CHOICE: Choice[Filesystem] = Choice(
+    name="btrfs", value=Btrfs(), words="btrfs", joins=EVERY_SWEEP, place=0
+)

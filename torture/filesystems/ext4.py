@@ -15,6 +15,7 @@ import re
 from torture.axes.axis import Choice
 from torture.axes.sweeps import Sweep
 from torture.evidence.folder import ToolOutput
+from torture.filesystems.protocol import Filesystem
 from torture.verdict.fsck import (
     FsckResult,
     exit_code_of,
@@ -104,7 +105,7 @@ class Ext4:
         return (("e2fsck", "-f", "-y", device),)
 
 
-CHOICE = Choice(
+CHOICE: Choice[Filesystem] = Choice(
     name="ext4",
     value=Ext4(),
     words="ext4",

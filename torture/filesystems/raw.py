@@ -6,6 +6,7 @@ from torture.axes.axis import Choice
 from torture.axes.sweeps import Sweep
 from torture.errors import HarnessError
 from torture.evidence.folder import ToolOutput
+from torture.filesystems.protocol import Filesystem
 from torture.verdict.fsck import FsckResult
 
 
@@ -35,7 +36,7 @@ class Raw:
         raise HarnessError(f"a raw disk has no check, yet there is one: {output.argv}")
 
 
-CHOICE = Choice(
+CHOICE: Choice[Filesystem] = Choice(
     name="raw",
     value=Raw(),
     words="no filesystem",

@@ -15,6 +15,7 @@ import re
 from torture.axes.axis import Choice
 from torture.axes.sweeps import Sweep
 from torture.evidence.folder import ToolOutput
+from torture.filesystems.protocol import Filesystem
 from torture.verdict.fsck import (
     FsckResult,
     exit_code_of,
@@ -93,7 +94,7 @@ class Xfs:
         return (("xfs_repair", device), ("xfs_repair", "-L", device))
 
 
-CHOICE = Choice(
+CHOICE: Choice[Filesystem] = Choice(
     name="xfs",
     value=Xfs(),
     words="xfs",

@@ -7,7 +7,7 @@ from torture.axes.sweeps import Sweep
 from torture.recording.disks import Persistence
 from torture.slogs.protocol import SlogKind
 
-CHOICE = Choice(
+CHOICE: Choice[SlogKind] = Choice(
     name="lost",
     value=SlogKind(legs=(Persistence.PLP,), gone_at_cut=1, is_forgetful=True),
     words="SLOG dies in the cut",

@@ -7,7 +7,7 @@ from torture.axes.sweeps import Sweep
 from torture.recording.disks import Persistence
 from torture.slogs.protocol import SlogKind
 
-CHOICE = Choice(
+CHOICE: Choice[SlogKind] = Choice(
     name="lying",
     value=SlogKind(legs=(Persistence.LYING,), is_forgetful=True),
     words="SLOG lies about flushes",

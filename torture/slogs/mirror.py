@@ -10,7 +10,7 @@ from torture.axes.sweeps import Sweep
 from torture.recording.disks import Persistence
 from torture.slogs.protocol import SlogKind
 
-CHOICE = Choice(
+CHOICE: Choice[SlogKind] = Choice(
     name="mirror",
     value=SlogKind(legs=(Persistence.VOLATILE, Persistence.VOLATILE), gone_at_cut=1),
     words="SLOG mirrored, one leg dies",

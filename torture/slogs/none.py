@@ -6,7 +6,7 @@ from torture.axes.axis import Choice
 from torture.axes.sweeps import EVERY_SWEEP, Sweep
 from torture.slogs.protocol import SlogKind
 
-CHOICE = Choice(
+CHOICE: Choice[SlogKind] = Choice(
     name="noslog",
     value=SlogKind(legs=()),
     words="no SLOG",

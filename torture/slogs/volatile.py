@@ -7,7 +7,7 @@ from torture.axes.sweeps import Sweep
 from torture.recording.disks import Persistence
 from torture.slogs.protocol import SlogKind
 
-CHOICE = Choice(
+CHOICE: Choice[SlogKind] = Choice(
     name="volatile",
     value=SlogKind(legs=(Persistence.VOLATILE,)),
     words="SLOG with volatile cache",

@@ -15,7 +15,7 @@ from torture.axes.fate import Fate
 from torture.axes.sweeps import EVERY_SWEEP
 from torture.axes.sync import Sync
 from torture.shell import write_cache_of
-from torture.transports.protocol import Attachment
+from torture.transports.protocol import Attachment, Transport
 from torture.verdict.guarantee import Guarantee
 from torture.volumes import zvol
 
@@ -105,7 +105,7 @@ echo 1 > {_GROUP}/enable
                 return Guarantee.LOSES
 
 
-CHOICE = Choice(
+CHOICE: Choice[Transport] = Choice(
     name="iscsi",
     value=Iscsi(),
     words="iSCSI",

@@ -42,8 +42,9 @@ class Attachment:
 class Transport(Protocol):
     """How a volume leaves the NAS. Scripts are shell that has to succeed; they run in the NAS."""
 
-    ports: tuple[int, ...]
-    """TCP ports of the NAS that its clients reach."""
+    @property
+    def ports(self) -> tuple[int, ...]:
+        """TCP ports of the NAS that its clients reach."""
 
     def make_volume_script(self, *, sync: Sync) -> str:
         """Make the volume in the new pool, with this `sync` property."""

@@ -20,7 +20,7 @@ from torture.verdict.data_findings import Findings
 from torture.verdict.oracle import consult
 from torture.verdict.readback import parse_readback
 from torture.verdict.unreadable import UnreadableError
-from torture.workloads.protocol import Command, Guest, LedgerChannel, Place, Surroundings
+from torture.workloads.protocol import Command, Guest, LedgerChannel, Place, Surroundings, Workload
 
 _HELLO_DEADLINE_S = 60
 _LOAD_LIFE_MS = 600_000
@@ -156,4 +156,6 @@ def _guest_command(verb: str, job: dict[str, Any]) -> Command:
     return ("sh", "-c", script, "load", json.dumps(job))
 
 
-CHOICE = Choice(name="ledger", value=Ledger(), words="the ledger", joins=EVERY_SWEEP, place=0)
+CHOICE: Choice[Workload] = Choice(
+    name="ledger", value=Ledger(), words="the ledger", joins=EVERY_SWEEP, place=0
+)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torture.axes.axis import Choice
 from torture.evidence.folder import ToolOutput
+from torture.filesystems.protocol import Filesystem
 from torture.verdict.fsck import FsckResult
 
 
@@ -33,4 +34,4 @@ class Dummy:
         return FsckResult(clean=output.exit_code == 0)
 
 
-CHOICE = Choice(name="dummyfs", value=Dummy(), words="a dummy filesystem")
+CHOICE: Choice[Filesystem] = Choice(name="dummyfs", value=Dummy(), words="a dummy filesystem")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from torture.axes.axis import Choice
 from torture.axes.fate import Fate
 from torture.axes.sync import Sync
-from torture.transports.protocol import Attachment
+from torture.transports.protocol import Attachment, Transport
 from torture.verdict.guarantee import Guarantee
 
 
@@ -45,4 +45,4 @@ class Dummy:
         return Guarantee.SAFE
 
 
-CHOICE = Choice(name="dummytransport", value=Dummy(), words="a dummy")
+CHOICE: Choice[Transport] = Choice(name="dummytransport", value=Dummy(), words="a dummy")

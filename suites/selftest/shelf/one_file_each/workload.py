@@ -10,7 +10,7 @@ from torture.axes.axis import Choice
 from torture.evidence.folder import Evidence
 from torture.verdict.data_findings import Findings
 from torture.verdict.verdicts import Verdict
-from torture.workloads.protocol import Command, Place, Surroundings
+from torture.workloads.protocol import Command, Place, Surroundings, Workload
 
 
 @dataclass(slots=True)
@@ -78,4 +78,4 @@ class Dummy:
         )
 
 
-CHOICE = Choice(name="dummyload", value=Dummy(), words="a dummy load")
+CHOICE: Choice[Workload] = Choice(name="dummyload", value=Dummy(), words="a dummy load")
