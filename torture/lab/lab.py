@@ -19,7 +19,6 @@ from torture.lab.machine import Machine
 from torture.lab.network import NAS_ADDRESS, NAS_PREFIX_BITS, Network
 from torture.lab.network.bridge import BridgeNetwork
 from torture.lab.network.usermode import UserModeNetwork
-from torture.lab.resume_failures import fault_of_state
 from torture.lab.saved_states import WarmStates
 from torture.zfs.versions import DEFAULT, zfs_version
 
@@ -126,13 +125,7 @@ class Lab:
         return machine
 
     def _resume(self, machine: Machine, state: Path, disks: tuple[Disk, ...]) -> None:
-        try:
-            machine.resume(state, deadline_s=_RESUME_DEADLINE_S)
-        except HarnessError as error:
-            if self._warm.failed(state, fault_of_state(error)):
-                self._say(f"deleted the saved state of {machine.name}, which did not resume")
-            raise
-        self._warm.resumed(state)
+        self._warm.resume(machine, state, deadline_s=_RESUME_DEADLINE_S, say=self._say)
         for disk in disks:
             machine.attach(disk)
 

@@ -46,7 +46,7 @@ _DAMAGED_OR_FOREIGN = re.compile(
     | image\ version\ is\ not\ supported
     | invalid\ header\ data\ length
     | (unsupported\ save\ image|invalid\ compressed\ save)\ format
-    | \((domain_definition|save\ cookie)\):\d+:
+    | \A(\((domain_definition|save\ cookie)\):|at\ line\ )\d+:
     | does\ not\ match\ source
     | guest\ CPU\ doesn't\ match\ specification
     | load\ of\ migration\ failed

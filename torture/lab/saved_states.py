@@ -10,6 +10,7 @@ import hashlib
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from torture.host.accelerator import Accelerator
 from torture.host.cache_root import own_cache_root
 from torture.lab.domains import MachineSpec, domain_xml
 from torture.lab.machine import Machine
-from torture.lab.resume_failures import StateFault
+from torture.lab.resume_failures import StateFault, fault_of_state
 
 _BOOT_AND_SAVE_DEADLINE_S = 300
 _UNUSED_DAYS_MAX = 14
@@ -72,26 +73,28 @@ class WarmStates:
             self._make(spec, state)
         return state
 
-    def failed(self, state: Path, fault: StateFault) -> bool:
-        """Delete a state that did not resume if that was its own fault; returns whether it was.
+    def resume(
+        self, machine: Machine, state: Path, *, deadline_s: float, say: Callable[[str], None]
+    ) -> None:
+        """Resume a machine from a saved state; a state whose fault it is that this fails is deleted.
 
-        A damaged state would fail every trial to come. One that is only suspected goes at the second
-        failure in a row, of whichever worker: a new one costs a boot.
+        It would fail every trial to come. One that is only suspected goes at the second failure in a
+        row, of whichever worker: a new one costs a boot. Raises what `Machine.resume` raises.
         """
         suspicion = _suspicion(state)
-        is_guilty = fault is StateFault.CERTAIN or (
-            fault is StateFault.POSSIBLE and suspicion.exists()
-        )
-        if is_guilty:
-            state.unlink(missing_ok=True)
-            suspicion.unlink(missing_ok=True)
-        elif fault is StateFault.POSSIBLE:
-            suspicion.touch()
-        return is_guilty
-
-    def resumed(self, state: Path) -> None:
-        """Clear a state of any suspicion: it works."""
-        _suspicion(state).unlink(missing_ok=True)
+        try:
+            machine.resume(state, deadline_s=deadline_s)
+        except HarnessError as error:
+            fault = fault_of_state(error)
+            if fault is StateFault.CERTAIN or (fault is StateFault.POSSIBLE and suspicion.exists()):
+                say(f"deleting the saved state of {machine.name}, which did not resume")
+                state.unlink(missing_ok=True)
+                suspicion.unlink(missing_ok=True)
+            elif fault is StateFault.POSSIBLE:
+                with suppress(OSError):  # a full disk would hide why the machine did not resume
+                    suspicion.touch()
+            raise
+        suspicion.unlink(missing_ok=True)
 
     def _make(self, spec: MachineSpec, state: Path) -> None:
         unfinished = state.with_suffix(".unfinished")

@@ -17,8 +17,10 @@ _ROUNDS = 5
 
 
 def restarts_of_a_slow_libvirt(lab: Lab, scratch: Path) -> dict[str, Any]:
-    """What a few restarts come to, and what a start is told that only looks for the domain."""
-    return kill_and_resume(lab, scratch, rounds=_ROUNDS) | {"hasty": _hasty_start(lab, scratch)}
+    """What a start is told that only looks for the domain, and what a few restarts come to."""
+    scratch.mkdir(parents=True)
+    hasty = _hasty_start(lab, scratch / "hasty.log")
+    return {"hasty": hasty} | kill_and_resume(lab, scratch / "rounds", rounds=_ROUNDS)
 
 
 def kill_and_resume(lab: Lab, scratch: Path, *, rounds: int) -> dict[str, Any]:
@@ -39,7 +41,7 @@ def kill_and_resume(lab: Lab, scratch: Path, *, rounds: int) -> dict[str, Any]:
     return {"started_s": started_s, "refusals": refusals}
 
 
-def _hasty_start(lab: Lab, scratch: Path) -> str:
+def _hasty_start(lab: Lab, console_log: Path) -> str:
     """What libvirt says to a start that comes as soon as it finds the former domain no more."""
     import libvirt
 
@@ -52,7 +54,7 @@ def _hasty_start(lab: Lab, scratch: Path) -> str:
             return False
         return True
 
-    nas = lab.start_nas(console_log=scratch / "hasty.log", disks=())
+    nas = lab.start_nas(console_log=console_log, disks=())
     nas.kill()
     wait_for(lambda: truth(not is_found()), what="domain out of sight", deadline_s=20)
     try:
