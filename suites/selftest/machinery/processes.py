@@ -39,13 +39,25 @@ def sandboxes_of(pid: int) -> set[str]:
 
 
 def commands_in(sandboxes: set[str]) -> dict[int, str]:
-    """Process id to program, of all that runs in these process namespaces."""
+    """Process id to program, of all that runs in these process namespaces.
+
+    What has ended and waits for somebody to ask how it went does not run: in a container the first
+    process may be one that never asks.
+    """
     found = {}
     for process in Path("/proc").iterdir():
         if process.name.isdigit() and _sandbox_of(int(process.name)) in sandboxes:
             with contextlib.suppress(OSError):
-                found[int(process.name)] = (process / "comm").read_text().strip()
+                program, state = _program_and_state((process / "stat").read_text())
+                if state not in "ZX":
+                    found[int(process.name)] = program
     return found
+
+
+def _program_and_state(stat: str) -> tuple[str, str]:
+    """Of a line of proc_pid_stat(5); a program's name may hold anything."""
+    name, rest = stat.split("(", 1)[1].rsplit(")", 1)
+    return name, rest.split()[0]
 
 
 def _sandbox_of(pid: int) -> str:
