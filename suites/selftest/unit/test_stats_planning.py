@@ -1,22 +1,15 @@
-"""Sample sizes, the host's speed, and the tool that tells both."""
+"""Sample sizes, and the host's speed."""
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.stats import binom, fisher_exact
 
-from torture.axes.sweeps import Matrix
+from suites.selftest.unit.measured_runs import make_run
 from torture.campaign.speed import Speed, measured_speed
-from torture.checkout import CHECKOUT
-from torture.matrix.cells import cells_of
-from torture.record.trials import TrialRecord, append_record
 from torture.stats.planning import (
     cuts_below,
     cuts_to_see,
@@ -28,10 +21,6 @@ from torture.stats.planning import (
 )
 from torture.stats.rates import printed_bounds, rate_of
 from torture.stats.sequential import Until
-from torture.verdict.verdicts import Verdict
-
-DEADLINE_S = 60
-CELL = cells_of(Matrix.QUICK)[0]
 
 
 @pytest.mark.parametrize("losses", [0, 1, 2, 3])
@@ -95,22 +84,6 @@ def test_the_price_of_looking_is_told() -> None:
     assert "if each loses" in plan_until(Until.parse("lower>0.5")).question
 
 
-def make_run(
-    results: Path, name: str, *, jobs: object, trials: int, timings: dict[str, int]
-) -> Path:
-    """A folder of a run with equal trials."""
-    folder = results / name
-    folder.mkdir(parents=True)
-    (folder / "run.json").write_text(json.dumps({"run": name, "options": {"jobs": jobs}}))
-    for number in range(trials):
-        record = TrialRecord(
-            trial=f"{name}.{number}", cell=CELL.name, axes=CELL.axes, seed=number,
-            verdict=Verdict.INTACT, guarantee="safe", timings=timings,
-        )  # fmt: skip
-        append_record(folder / "trials.jsonl", record)
-    return folder
-
-
 def test_the_speed_is_that_of_the_newest_runs(tmp_path: Path) -> None:
     make_run(tmp_path, "20260101-000000-aaaa", jobs=1, trials=90, timings={"check": 36_000_000})
     make_run(tmp_path, "20260102-000000-aaaa", jobs=2, trials=90, timings={"check": 72_000})
@@ -148,55 +121,3 @@ def test_what_is_no_run_measures_nothing(tmp_path: Path) -> None:
 )
 def test_a_time_in_words(cuts: int, words: str) -> None:
     assert Speed(per_hour=60.0, trials=1, runs=1).time_for(cuts) == words
-
-
-def plan(*arguments: str, results: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "tools/plan", *arguments, "--results", str(results)],
-        cwd=CHECKOUT,
-        env=os.environ | {"COLUMNS": "80"},
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE_S,
-        check=False,
-    )
-
-
-def test_the_tool_tells_every_number_with_its_time(tmp_path: Path) -> None:
-    make_run(tmp_path, "20260101-000000-aaaa", jobs=2, trials=5, timings={"check": 72_000})
-    done = plan(
-        *("--rate", "0.01", "--until", "upper<0.01", "--versus", "0.05", "--cells", "12"),
-        results=tmp_path,
-    )
-    assert done.returncode == 0, done.stderr
-    assert all(len(line) <= 80 for line in done.stdout.splitlines())
-    rows = [line.split() for line in done.stdout.splitlines()]
-    for cuts, time in (("368", "44 h 10 min"), ("299", "35 h 53 min"), ("535", "64 h 12 min")):
-        assert any(cuts in row and " ".join(row).endswith(time) for row in rows), (cuts, time)
-    assert "100 cuts an hour, as the last 5 trials here" in done.stdout
-
-
-def test_where_nothing_was_measured_the_tool_says_how(tmp_path: Path) -> None:
-    done = plan("--rate", "0.01", results=tmp_path)
-    assert done.returncode == 0
-    assert "368" in done.stdout
-    assert "next: tools/run suites/powercut" in done.stdout
-    assert "time for" not in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        (("--rate", "1.5"), "1.5 is not between 0 and 1"),
-        (("--until", "upper>0.01"), "ask 'upper<'"),
-        ((), "say --rate"),
-        (("--rate", "0.01", "--versus", "0.01"), "equal"),
-    ],
-)
-def test_the_tool_refuses_what_makes_no_sense(
-    arguments: tuple[str, ...], complaint: str, tmp_path: Path
-) -> None:
-    done = plan(*arguments, results=tmp_path)
-    assert done.returncode == 2
-    assert complaint in done.stderr
-    assert "Traceback" not in done.stderr

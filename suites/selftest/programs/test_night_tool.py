@@ -1,0 +1,200 @@
+"""`tools/night` as it is typed: what it plans, what it says of shards that came back, or did not."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from suites.selftest.unit.night_plans import CELLS, SEED, TRIALS, names_of, plan_of
+from torture.checkout import CHECKOUT
+from torture.matrix.guarantees import guarantee_of
+from torture.matrix.shards import Shard
+from torture.night.plan import Plan
+from torture.plan.draw import draw_trials
+from torture.record.run_layout import TRIALS_FILE
+from torture.record.specs import TrialSpec
+from torture.record.trials import TrialRecord, append_record
+from torture.verdict.verdicts import Verdict
+
+DEADLINE_S = 120
+
+Verdicts = Callable[[TrialSpec], Verdict]
+
+
+def night(*arguments: str | Path, **variables: str | Path) -> subprocess.CompletedProcess[str]:
+    quiet = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")
+    }
+    return subprocess.run(
+        [sys.executable, CHECKOUT / "tools" / "night", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+        env=quiet | {name: str(value) for name, value in variables.items()},
+    )
+
+
+def outputs_in(text: str) -> dict[str, str]:
+    return dict(line.split("=", 1) for line in text.splitlines())
+
+
+def test_a_plan_is_printed() -> None:
+    done = night("plan", "--matrix", "quick", "--shards", "4", "--trials", "9", "--seed", "5")
+    told = outputs_in(done.stdout)
+    assert json.loads(told["shards"]) == ["1/4", "2/4", "3/4", "4/4"]
+    assert (told["count"], told["trials"], told["seed"]) == ("4", "9", "5")
+
+
+def test_hosts_take_turns_at_the_shards() -> None:
+    hosts = ("--host", "debian:12", "--host", "debian:13")
+    told = outputs_in(night("plan", "--matrix", "quick", "--shards", "3", *hosts).stdout)
+    assert json.loads(told["shards"]) == [
+        {"shard": "1/3", "host": "debian:12"},
+        {"shard": "2/3", "host": "debian:13"},
+        {"shard": "3/3", "host": "debian:12"},
+    ]
+    assert told["count"] == "3"
+
+
+def test_there_are_no_more_shards_than_cells() -> None:
+    told = outputs_in(night("plan", "--matrix", "quick", "--shards", "12").stdout)
+    assert told["count"] == "6"
+    assert len(json.loads(told["shards"])) == 6
+
+
+def test_a_plan_is_told_to_the_ci_that_asks(tmp_path: Path) -> None:
+    file = tmp_path / "outputs"
+    file.write_text("before=1\n")
+    done = night("plan", "--shards", "2", "--seed", "3", GITHUB_OUTPUT=file)
+    assert done.stdout == ""
+    assert outputs_in(file.read_text())["before"] == "1"
+    assert outputs_in(file.read_text())["seed"] == "3"
+
+
+@pytest.mark.parametrize("shards", ["0", "-3", "many"])
+def test_a_plan_of_no_shards_is_refused(shards: str) -> None:
+    assert night("plan", "--shards", shards).returncode == 2
+
+
+def well(_spec: TrialSpec) -> Verdict:
+    return Verdict.INTACT
+
+
+def play(folder: Path, plan: Plan, *, verdicts: Verdicts = well, without: int = 0) -> Path:
+    """Leave the shards' runs as a CI does, but for one that never came."""
+    for shard in plan.all_shards:
+        if shard.number != without:
+            leave(folder / f"night-{shard.number}" / "20260729-012300-abcd", plan, shard, verdicts)
+    return folder
+
+
+def leave(run: Path, plan: Plan, shard: Shard, verdicts: Verdicts) -> None:
+    run.mkdir(parents=True)
+    (run / "run.json").write_text(json.dumps({"run": run.name, "seed": plan.seed, "options": {}}))
+    cells = sorted(shard.share_of(plan.cells))
+    for spec in draw_trials(cells, trials=plan.trials, run_seed=plan.seed, load_ms=4000):
+        append_record(run / TRIALS_FILE, record_of(spec, verdicts(spec)))
+
+
+def record_of(spec: TrialSpec, verdict: Verdict) -> TrialRecord:
+    record = TrialRecord(
+        trial=spec.trial,
+        cell=spec.cell.name,
+        axes=spec.cell.axes,
+        seed=spec.seed,
+        verdict=verdict,
+        guarantee=guarantee_of(spec.cell),
+        acknowledged=100,
+        lost=0,
+        verdicts={"pool": "intact", "filesystem": str(verdict), "data": "intact"},
+        timings={"load": 4000},
+    )
+    return replace(record, lost=7) if verdict.is_loss else record
+
+
+def merge(folder: Path, plan: Plan, artifacts: Path) -> subprocess.CompletedProcess[str]:
+    return night(
+        "merge", artifacts, "--matrix", "quick", "--shards", str(plan.shards),
+        "--trials", str(plan.trials), "--seed", str(plan.seed), "--last", folder / "last",
+        "--output", folder / "site", "--remember",
+        GITHUB_OUTPUT=folder / "outputs", GITHUB_STEP_SUMMARY=folder / "summary",
+    )  # fmt: skip
+
+
+def trials_in(run: Path) -> list[str]:
+    return [json.loads(line)["trial"] for line in (run / TRIALS_FILE).read_text().splitlines()]
+
+
+def test_a_first_night_is_merged_and_remembered(tmp_path: Path) -> None:
+    plan = plan_of(3)
+    done = merge(tmp_path, plan, play(tmp_path / "artifacts", plan))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "first night" in (tmp_path / "summary").read_text()
+    page = Path(outputs_in((tmp_path / "outputs").read_text())["page"])
+    assert "<html" in page.read_text()
+    assert (tmp_path / "site" / "index.html").read_bytes() == page.read_bytes()
+    whole = names_of(CELLS, trials=TRIALS, seed=SEED)
+    for run in (tmp_path / "site" / "run", tmp_path / "last"):
+        assert sorted(trials_in(run)) == sorted(whole), "not the run that was not split"
+
+
+def test_the_next_night_is_compared(tmp_path: Path) -> None:
+    first, second = plan_of(3), plan_of(3, seed=SEED + 1)
+    merge(tmp_path, first, play(tmp_path / "first", first))
+    done = merge(tmp_path, second, play(tmp_path / "second", second))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "first night" not in done.stdout
+    assert set(trials_in(tmp_path / "last")) == names_of(CELLS, trials=TRIALS, seed=SEED + 1)
+
+
+def test_a_night_that_got_worse_fails_and_has_its_page(tmp_path: Path) -> None:
+    worse = CELLS[0]
+
+    def lossy(spec: TrialSpec) -> Verdict:
+        return Verdict.UNREPAIRABLE if spec.cell == worse else Verdict.INTACT
+
+    first, second = plan_of(3), plan_of(3, seed=SEED + 1)
+    merge(tmp_path, first, play(tmp_path / "first", first))
+    (tmp_path / "outputs").unlink()
+    done = merge(tmp_path, second, play(tmp_path / "second", second, verdicts=lossy))
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert worse.name in (tmp_path / "summary").read_text()
+    assert "page" in outputs_in((tmp_path / "outputs").read_text())
+
+
+def test_a_missing_shard_is_told_and_fails(tmp_path: Path) -> None:
+    plan = plan_of(3)
+    done = merge(tmp_path, plan, play(tmp_path / "artifacts", plan, without=2))
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "shard 2/3 is missing" in (tmp_path / "summary").read_text()
+    assert "shard 1/3" not in done.stdout
+    assert (tmp_path / "site" / "index.html").exists()
+
+
+def test_a_last_night_that_cannot_be_read_fails_once(tmp_path: Path) -> None:
+    (tmp_path / "last").mkdir()
+    (tmp_path / "last" / "rubbish").write_text("x")
+    plan = plan_of(3)
+    artifacts = play(tmp_path / "artifacts", plan)
+    done = merge(tmp_path, plan, artifacts)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "cannot be read" in (tmp_path / "summary").read_text()
+    assert merge(tmp_path, plan, artifacts).returncode == 0
+
+
+def test_a_night_without_a_single_trial_cannot_be_merged(tmp_path: Path) -> None:
+    (tmp_path / "artifacts").mkdir()
+    done = merge(tmp_path, plan_of(3), tmp_path / "artifacts")
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "site").exists()

@@ -1,0 +1,67 @@
+"""`tools/plan` as it is typed: sample sizes, each with its time."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from suites.selftest.unit.measured_runs import make_run
+from torture.checkout import CHECKOUT
+
+DEADLINE_S = 60
+
+
+def plan(*arguments: str, results: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "tools/plan", *arguments, "--results", str(results)],
+        cwd=CHECKOUT,
+        env=os.environ | {"COLUMNS": "80"},
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+
+
+def test_the_tool_tells_every_number_with_its_time(tmp_path: Path) -> None:
+    make_run(tmp_path, "20260101-000000-aaaa", jobs=2, trials=5, timings={"check": 72_000})
+    done = plan(
+        *("--rate", "0.01", "--until", "upper<0.01", "--versus", "0.05", "--cells", "12"),
+        results=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    assert all(len(line) <= 80 for line in done.stdout.splitlines())
+    rows = [line.split() for line in done.stdout.splitlines()]
+    for cuts, time in (("368", "44 h 10 min"), ("299", "35 h 53 min"), ("535", "64 h 12 min")):
+        assert any(cuts in row and " ".join(row).endswith(time) for row in rows), (cuts, time)
+    assert "100 cuts an hour, as the last 5 trials here" in done.stdout
+
+
+def test_where_nothing_was_measured_the_tool_says_how(tmp_path: Path) -> None:
+    done = plan("--rate", "0.01", results=tmp_path)
+    assert done.returncode == 0
+    assert "368" in done.stdout
+    assert "next: tools/run suites/powercut" in done.stdout
+    assert "time for" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("--rate", "1.5"), "1.5 is not between 0 and 1"),
+        (("--until", "upper>0.01"), "ask 'upper<'"),
+        ((), "say --rate"),
+        (("--rate", "0.01", "--versus", "0.01"), "equal"),
+    ],
+)
+def test_the_tool_refuses_what_makes_no_sense(
+    arguments: tuple[str, ...], complaint: str, tmp_path: Path
+) -> None:
+    done = plan(*arguments, results=tmp_path)
+    assert done.returncode == 2
+    assert complaint in done.stderr
+    assert "Traceback" not in done.stderr
