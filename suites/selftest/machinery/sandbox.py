@@ -20,6 +20,7 @@ from torture.lab.lab import Lab, LabSettings
 from torture.lab.saved_states import warm_directory
 
 _END_DEADLINE_S = 10
+_LINES_SHOWN = 20
 
 
 class Stage:
@@ -47,7 +48,8 @@ class Stage:
     def play(self, scene: str, *, scratch: Path, deadline_s: float) -> Any:
         """What the scene `module:function` returned.
 
-        Raises `AssertionError` with all it printed when it fails, `DeadlineExceeded` when it hangs.
+        Raises `AssertionError` with the end of what it printed when it fails, `DeadlineExceeded` when
+        it hangs.
         """
         process = self._process or self._begin()
         assert process.stdin is not None
@@ -58,7 +60,8 @@ class Stage:
         if "returned" in answer:
             return answer["returned"]
         self._end()
-        output = self._log.read_text(errors="replace") + answer.get("failed", "")
+        printed = self._log.read_text(errors="replace").splitlines()[-_LINES_SHOWN:]
+        output = "\n".join([*printed, answer.get("failed", "")])
         if not readable:
             raise DeadlineExceeded(f"{scene} did not end within {deadline_s:g} s: {output}")
         raise AssertionError(f"{scene} failed: {output}")

@@ -1,4 +1,4 @@
-"""`tools/plan`: what it says in a terminal, and what it refuses."""
+"""`tools/plan` as it is typed: sample sizes, each with its time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from suites.selftest.unit.test_stats_planning import make_run
+from suites.selftest.unit.measured_runs import make_run
 from torture.checkout import CHECKOUT
 
 DEADLINE_S = 60

@@ -1,18 +1,15 @@
-"""Sample sizes, the host's speed, and the tool that tells both."""
+"""Sample sizes, and the host's speed."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.stats import binom, fisher_exact
 
-from torture.axes.sweeps import Matrix
+from suites.selftest.unit.measured_runs import make_run
 from torture.campaign.speed import Speed, measured_speed
-from torture.matrix.cells import cells_of
-from torture.record.trials import TrialRecord, append_record
 from torture.stats.planning import (
     cuts_below,
     cuts_to_see,
@@ -24,10 +21,6 @@ from torture.stats.planning import (
 )
 from torture.stats.rates import printed_bounds, rate_of
 from torture.stats.sequential import Until
-from torture.verdict.verdicts import Verdict
-
-DEADLINE_S = 60
-CELL = cells_of(Matrix.QUICK)[0]
 
 
 @pytest.mark.parametrize("losses", [0, 1, 2, 3])
@@ -89,22 +82,6 @@ def test_the_price_of_looking_is_told() -> None:
     assert step.cuts == 535
     assert "1.45 times the 368" in step.question
     assert "if each loses" in plan_until(Until.parse("lower>0.5")).question
-
-
-def make_run(
-    results: Path, name: str, *, jobs: object, trials: int, timings: dict[str, int]
-) -> Path:
-    """A folder of a run with equal trials."""
-    folder = results / name
-    folder.mkdir(parents=True)
-    (folder / "run.json").write_text(json.dumps({"run": name, "options": {"jobs": jobs}}))
-    for number in range(trials):
-        record = TrialRecord(
-            trial=f"{name}.{number}", cell=CELL.name, axes=CELL.axes, seed=number,
-            verdict=Verdict.INTACT, guarantee="safe", timings=timings,
-        )  # fmt: skip
-        append_record(folder / "trials.jsonl", record)
-    return folder
 
 
 def test_the_speed_is_that_of_the_newest_runs(tmp_path: Path) -> None:

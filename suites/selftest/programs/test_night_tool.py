@@ -1,4 +1,4 @@
-"""`tools/night`: what it plans, and what it says of a night whose shards came back, or did not."""
+"""`tools/night` as it is typed: what it plans, what it says of shards that came back, or did not."""
 
 from __future__ import annotations
 
@@ -6,22 +6,17 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from datetime import date
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from suites.selftest.unit.every_cell import EVERY_CELL
-from torture.axes.sweeps import Matrix
+from suites.selftest.unit.night_plans import CELLS, SEED, TRIALS, names_of, plan_of
 from torture.checkout import CHECKOUT
-from torture.matrix.cells import Cell, cells_of
 from torture.matrix.guarantees import guarantee_of
 from torture.matrix.shards import Shard
-from torture.night.plan import Plan, seed_of_night
+from torture.night.plan import Plan
 from torture.plan.draw import draw_trials
 from torture.record.run_layout import TRIALS_FILE
 from torture.record.specs import TrialSpec
@@ -29,60 +24,8 @@ from torture.record.trials import TrialRecord, append_record
 from torture.verdict.verdicts import Verdict
 
 DEADLINE_S = 120
-CELLS = cells_of(Matrix.QUICK)
-TRIALS = 8
-SEED = 20260729
 
 Verdicts = Callable[[TrialSpec], Verdict]
-
-
-def plan_of(shards: int, *, seed: int = SEED) -> Plan:
-    return Plan(cells=CELLS, shards=shards, trials=TRIALS, seed=seed)
-
-
-def names_of(cells: Sequence[Cell], *, trials: int, seed: int) -> set[str]:
-    specs = draw_trials(cells, trials=trials, run_seed=seed, load_ms=4000)
-    return {spec.trial for spec in specs}
-
-
-def test_a_plan_has_the_very_trials_that_a_run_draws() -> None:
-    found = names_of(CELLS, trials=TRIALS, seed=SEED)
-    assert plan_of(4).gaps(found) == ()
-    assert plan_of(4).strangers(found) == 0
-    assert plan_of(4).strangers(names_of(CELLS, trials=TRIALS, seed=SEED + 1)) == len(found)
-
-
-@given(
-    cells=st.lists(st.sampled_from(EVERY_CELL), min_size=1, max_size=20, unique=True),
-    shards=st.integers(1, 25),
-    data=st.data(),
-)
-def test_a_shard_whose_trials_are_missing_is_named(
-    cells: list[Cell], shards: int, data: st.DataObject
-) -> None:
-    plan = Plan(cells=tuple(cells), shards=shards, trials=2, seed=1)
-    lost = data.draw(st.sets(st.sampled_from(plan.all_shards)))
-    came = [
-        cell for shard in plan.all_shards if shard not in lost for cell in shard.share_of(cells)
-    ]
-    gaps = plan.gaps(names_of(came, trials=2, seed=1))
-    assert {gap.shard for gap in gaps} == lost
-    assert all(gap.missing == gap.trials == 2 * len(gap.cells) for gap in gaps)
-    assert all("is missing" in str(gap) for gap in gaps)
-
-
-def test_a_shard_that_was_stopped_is_not_complete() -> None:
-    found = names_of(CELLS, trials=TRIALS, seed=SEED)
-    lost = sorted(found)[0]
-    [gap] = plan_of(3).gaps(found - {lost})
-    assert (gap.missing, gap.trials) == (1, 2 * TRIALS)
-    assert gap.cells == (lost.split(".")[0],)
-    assert "not complete: 1 of its 16 trials" in str(gap)
-
-
-def test_another_night_has_another_seed() -> None:
-    assert seed_of_night(date(2026, 7, 29)) == 20260729
-    assert seed_of_night(date(2026, 8, 1)) != seed_of_night(date(2026, 7, 31))
 
 
 def night(*arguments: str | Path, **variables: str | Path) -> subprocess.CompletedProcess[str]:
