@@ -13,7 +13,7 @@ from torture.lab.domains import domain_xml
 from torture.lab.hypervisor import connect
 from torture.lab.lab import Lab
 
-_ROUNDS = 5
+_ROUNDS = 3
 
 
 def restarts_of_a_slow_libvirt(lab: Lab, scratch: Path) -> dict[str, Any]:
