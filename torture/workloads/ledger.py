@@ -157,5 +157,5 @@ def _guest_command(verb: str, job: dict[str, Any]) -> Command:
 
 
 CHOICE: Choice[Workload] = Choice(
-    name="ledger", value=Ledger(), words="the ledger", joins=EVERY_SWEEP, place=0
+    name="ledger", value=Ledger(), words="the ledger load", joins=EVERY_SWEEP, place=0
 )

@@ -126,7 +126,7 @@ def test_what_is_the_same_is_said_once() -> None:
     assert cell_in_words(axes[0], varying) == "sync=always, no SLOG, the VM dies too"
     assert (
         common_in_words(axes, varying)
-        == "iSCSI, one data disk, data disks with volatile cache, btrfs, the ledger"
+        == "iSCSI, one data disk, data disks with volatile cache, btrfs, the ledger load"
     )
 
 
