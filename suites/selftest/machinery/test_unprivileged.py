@@ -8,13 +8,15 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
 from torture.checkout import CHECKOUT
+from torture.host.native import shelf_plugin
 from torture.images import IMAGES, find
 from torture.record.run_layout import TRIALS_FILE
 from torture.record.trials import read_records
@@ -37,12 +39,14 @@ class Guest:
 
     user: pwd.struct_passwd
     home: Path
+    environment: Path = Path(sys.prefix)
+    """Of Python."""
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Python with these arguments, in their checkout."""
         own = {"HOME": str(self.home), "TORTURE_CACHE": str(self.home / "cache")}
         return subprocess.run(
-            [self.home / "environment" / "bin" / "python", *arguments],
+            [self.environment / "bin" / "python", *arguments],
             cwd=self.home / "checkout",
             env=os.environ | own,
             user=self.user.pw_uid,
@@ -55,6 +59,18 @@ class Guest:
             check=False,
         )
 
+    def own(self, *, copy_of: Path, at: Path) -> Path:
+        """Give them a copy of a file or folder."""
+        target = self.home / at
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if copy_of.is_dir():
+            shutil.copytree(copy_of, target, symlinks=True)
+        else:
+            shutil.copy2(copy_of, target)
+        for path in (*target.relative_to(self.home).parents[:-1], at, *target.rglob("*")):
+            os.chown(self.home / path, self.user.pw_uid, self.user.pw_gid, follow_symlinks=False)
+        return target
+
 
 @pytest.fixture
 def guest() -> Iterator[Guest]:
@@ -62,11 +78,7 @@ def guest() -> Iterator[Guest]:
         pytest.skip("every test of this session is run by an unprivileged user already")
     user = pwd.getpwnam(_USER)
     with TemporaryDirectory(prefix="torture-home-", dir="/var/tmp") as name:
-        home = Path(name)
-        _furnish(home)
-        for path in (home, *home.rglob("*")):
-            os.chown(path, user.pw_uid, user.pw_gid, follow_symlinks=False)
-        guest = Guest(user=user, home=home)
+        guest = _furnished(Guest(user=user, home=Path(name)))
         asked = guest.run("-c", _REFUSAL)
         assert asked.returncode == 0, asked.stdout + asked.stderr
         if (refusal := asked.stdout.strip()) != "None":
@@ -74,22 +86,20 @@ def guest() -> Iterator[Guest]:
         yield guest
 
 
-def _furnish(home: Path) -> None:
-    """Put copies of the checkout, of this Python's environment and of the guest images there."""
+def _furnished(guest: Guest) -> Guest:
+    """With the checkout, the guest images and the shelf; and with an environment, if they need one."""
+    os.chown(guest.home, guest.user.pw_uid, guest.user.pw_gid)
     for name in _NEEDED:
-        copied = _copied_tree if (CHECKOUT / name).is_dir() else shutil.copy2
-        (home / "checkout").mkdir(exist_ok=True)
-        copied(CHECKOUT / name, home / "checkout" / name)
-    _copied_tree(Path(sys.prefix), home / "environment")
-    for image in IMAGES:
-        found = find(image)
-        assert found is not None
-        folder = found.root.parent
-        _copied_tree(folder, home / "cache" / "images" / folder.name)
-
-
-def _copied_tree(source: Path, target: Path) -> None:
-    shutil.copytree(source, target, symlinks=True)
+        guest.own(copy_of=CHECKOUT / name, at=Path("checkout", name))
+    built = [found.root for found in map(find, IMAGES) if found is not None]
+    for file in (*built, shelf_plugin()):
+        at = Path("cache", *file.parts[-3:-1])
+        guest.own(copy_of=file.parent, at=at)
+    with suppress(OSError):
+        if guest.run("-c", "import libvirt, numpy, pytest").returncode == 0:
+            return guest
+    # it is large: a copy takes longer than all the rest
+    return replace(guest, environment=guest.own(copy_of=guest.environment, at=Path("environment")))
 
 
 def test_an_unprivileged_user_gets_the_same_verdicts(guest: Guest) -> None:
