@@ -16,13 +16,15 @@ from torture.deadlines import wait_for
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
+def whole_file(path: Path, *, alone: bool = False) -> Iterator[Path]:
     """A path beside `path` to write to; what is there at the end becomes `path`, durably.
 
-    After an exception `path` is as it was. Raises `OSError`.
+    After an exception `path` is as it was. `alone`: nobody else writes it meanwhile, because a lock
+    is held; what a killed writer left there is then gone with the next one. Raises `OSError`.
     """
-    partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
+    partial = path.with_name(f".{path.name}.partial" + ("" if alone else f"-{os.getpid()}"))
     try:
+        partial.unlink(missing_ok=True)
         yield partial
         with partial.open("rb") as file:
             os.fsync(file.fileno())

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from torture.checkout import CHECKOUT
 from torture.errors import HarnessError
-from torture.files import locked
+from torture.files import locked, whole_file
 from torture.host.cache_root import own_cache_root
 
 SHELF_SOURCES = CHECKOUT / "torture" / "shelf" / "native"
@@ -81,16 +81,15 @@ def _build(sources: Path, flags: tuple[str, ...], folder: Path) -> None:
         if out.exists():
             os.utime(out)
         else:
-            partial = folder / f"{unit.stem}.o"
-            _compile([_COMPILER, *_STANDARD, *flags, "-c", str(unit), "-o", str(partial)])
-            partial.rename(out)
+            with whole_file(out) as partial:
+                _compile([_COMPILER, *_STANDARD, *flags, "-c", str(unit), "-o", str(partial)])
         return out
 
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
         objects = list(pool.map(made, sorted(sources.glob("*.cpp"))))
-    unfinished = folder / "unfinished.so"
-    _compile([_COMPILER, "-shared", *flags, *map(str, objects), "-o", str(unfinished), *_LIBRARIES])
-    unfinished.rename(folder / _PLUGIN)
+    link = (_COMPILER, "-shared", *flags, *map(str, objects))
+    with whole_file(folder / _PLUGIN, alone=True) as partial:
+        _compile([*link, "-o", str(partial), *_LIBRARIES])
     _remove_unused(kept, _OBJECTS_MAX)
 
 

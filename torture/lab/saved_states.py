@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from torture.errors import HarnessError
-from torture.files import locked
+from torture.files import locked, whole_file
 from torture.host.accelerator import Accelerator
 from torture.host.cache_root import own_cache_root
 from torture.lab.domains import MachineSpec, domain_xml
@@ -97,22 +97,17 @@ class WarmStates:
         suspicion.unlink(missing_ok=True)
 
     def _make(self, spec: MachineSpec, state: Path) -> None:
-        unfinished = state.with_suffix(".unfinished")
-        unfinished.unlink(missing_ok=True)
         machine = Machine(connection=self._connection, libvirt_root=self._root, spec=spec)
         try:
             machine.boot(deadline_s=_BOOT_AND_SAVE_DEADLINE_S)
             machine.must("sync", deadline_s=30)
-            machine.save(unfinished)
-            with unfinished.open("rb") as saved:
-                os.fsync(saved.fileno())
-            _suspicion(state).unlink(missing_ok=True)
-            unfinished.rename(state)
+            with whole_file(state, alone=True) as unfinished:
+                machine.save(unfinished)
+                _suspicion(state).unlink(missing_ok=True)
         except OSError as error:
             raise HarnessError(f"no saved state {state}: {error}") from error
         finally:
             machine.kill()
-            unfinished.unlink(missing_ok=True)
 
     def _remove_unused(self) -> None:
         oldest = time.time() - _UNUSED_DAYS_MAX * 86400

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from torture.errors import HarnessError
+from torture.files import write_whole
 
 SCHEMA = 1
 _U64 = 1 << 64
@@ -164,16 +165,11 @@ def write_crash_state(path: Path, view: CrashState) -> None:
 
     So a folder that holds both can be moved. Raises `HarnessError` when it cannot be written.
     """
-    partial = path.with_name(f"{path.name}.partial")
     try:
         # of the real folders: `..` leads out of the real one, also behind a link
         recording = os.path.relpath(view.recording.resolve(), path.parent.resolve())
         text = json.dumps(replace(view, recording=Path(recording)).as_json(), indent=1) + "\n"
-        with partial.open("w") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
+        write_whole(path, text.encode())
     except OSError as error:
         raise HarnessError(
             f"cannot write the view {path}: {error}", hint=f"df {path.parent}"

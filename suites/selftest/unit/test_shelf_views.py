@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from pathlib import Path
@@ -217,7 +218,7 @@ def test_a_relative_recording_counts_from_the_working_folder(
 def test_a_view_that_cannot_be_written_leaves_the_old_one(tmp_path: Path) -> None:
     path = tmp_path / "cut.view.json"
     write_crash_state(path, some_view(tmp_path / "life-1"))
-    (tmp_path / "cut.view.json.partial").mkdir()
+    (tmp_path / f".cut.view.json.partial-{os.getpid()}").mkdir()  # in the way
     with pytest.raises(HarnessError, match="cannot write the view"):
         write_crash_state(path, some_view(tmp_path / "life-2"))
     assert read_crash_state(path) == some_view(tmp_path / "life-1")
