@@ -1,1 +1,1 @@
-"""What the client does with its disk: filesystems and load."""
+"""The host's end of what a client says while it runs: its ledger."""

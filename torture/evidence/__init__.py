@@ -1,1 +1,1 @@
-"""What a trial leaves behind: its folder, its ledger."""
+"""What a trial's folder holds: ledger, outputs of tools, the cut. Pure."""

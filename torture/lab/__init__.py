@@ -1,1 +1,1 @@
-"""Domains, the guest channel, the network, images and what the host can do."""
+"""Live machines: domains, guest agents, networks, saved states."""

@@ -1,1 +1,1 @@
-"""Axes, cells and guarantees. Pure."""
+"""All axes together: cells, matrices, shards, what each cell guarantees. Pure."""

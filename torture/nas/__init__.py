@@ -1,1 +1,1 @@
-"""What the NAS does: its pool, its log devices and its exports."""
+"""The NAS's pool: its disks, its log devices, and the commands that make and import it. Pure."""

@@ -1,1 +1,1 @@
-"""What a trial leaves behind: evidence, records, JSON Lines. The ground floor; runs nothing."""
+"""Every file of a run, as types, and where each lies. Pure."""

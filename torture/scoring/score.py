@@ -1,4 +1,4 @@
-"""From a trial's folder to its record; also how an old run is judged again."""
+"""From a trial's folder to its record."""
 
 from __future__ import annotations
 

@@ -1,1 +1,0 @@
-"""The load the client runs, seen from the host: one file a workload."""
