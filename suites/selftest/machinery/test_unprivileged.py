@@ -23,7 +23,7 @@ from torture.record.trials import read_records
 from torture.verdict.verdicts import Verdict
 
 _USER = "nobody"
-_DEADLINE_S = 300
+_DEADLINE_S = 500
 _NEEDED = ("torture", "fixtures", "suites", "vmimages", "pytest.ini", "pyproject.toml")
 """Of the checkout, to cut."""
 _REFUSAL = "from torture.host.sandbox import sandbox_refusal; print(sandbox_refusal())"
