@@ -59,7 +59,7 @@ def _run_after(preparation: str, *, scratch: Path, results: Path) -> str:
         ),
         pytest.param("mount --bind /dev/null $(command -v nbdkit)", "nbdkit", id="no-nbdkit"),
         pytest.param(
-            "mount --bind /dev/null $(ldconfig -p | sed -n 's/.*libvirt.so.0 .*=> //p' | head -1)",
+            "mount --bind /dev/null $(/sbin/ldconfig -p | sed -n 's/.*libvirt.so.0 .*=> //p' | head -1)",
             "libvirt",
             id="no-libvirt",
         ),
