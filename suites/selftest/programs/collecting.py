@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 
-from torture.checkout import CHECKOUT
+from suites.selftest.programs.launcher import LAUNCHER
 
 TEST = "suites/powercut/test_powercut.py::test_cell_keeps_its_guarantee"
-DEADLINE_S = 60
 
 
 def collect(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "suites/powercut", "--collect-only", "-q", *arguments],
-        cwd=CHECKOUT,
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE_S,
-        check=False,
-    )
+    return LAUNCHER.run("-m", "pytest", "suites/powercut", "--collect-only", "-q", *arguments)
 
 
 def cells_in(done: subprocess.CompletedProcess[str]) -> list[str]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from suites.selftest.programs.launcher import LAUNCHER
 from suites.selftest.unit.night_plans import CELLS, SEED, TRIALS, names_of, plan_of
 from torture.checkout import CHECKOUT
 from torture.matrix.guarantees import guarantee_of
@@ -34,14 +34,8 @@ def night(*arguments: str | Path, **variables: str | Path) -> subprocess.Complet
         for name, value in os.environ.items()
         if name not in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")
     }
-    return subprocess.run(
-        [sys.executable, CHECKOUT / "tools" / "night", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE_S,
-        check=False,
-        env=quiet | {name: str(value) for name, value in variables.items()},
-    )
+    environment = quiet | {name: str(value) for name, value in variables.items()}
+    return LAUNCHER.run(CHECKOUT / "tools" / "night", *arguments, environment=environment)
 
 
 def outputs_in(text: str) -> dict[str, str]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from suites.selftest.programs.launcher import LAUNCHER
 from suites.selftest.unit.measured_runs import make_run
 from torture.checkout import CHECKOUT
 
@@ -16,15 +16,10 @@ DEADLINE_S = 60
 
 
 def plan(*arguments: str, results: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "tools/plan", *arguments, "--results", str(results)],
-        cwd=CHECKOUT,
-        env=os.environ | {"COLUMNS": "80"},
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE_S,
-        check=False,
-    )
+    return LAUNCHER.run(
+        CHECKOUT / "tools" / "plan", *arguments, "--results", results,
+        environment=os.environ | {"COLUMNS": "80"},
+    )  # fmt: skip
 
 
 def test_the_tool_tells_every_number_with_its_time(tmp_path: Path) -> None:

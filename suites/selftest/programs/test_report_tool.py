@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from suites.selftest.programs.launcher import LAUNCHER
 from suites.selftest.unit.report_records import make_records, write_run
 from torture.axes.sweeps import Matrix
 from torture.checkout import CHECKOUT
@@ -20,10 +20,7 @@ LOSES = Cell.parse("iscsi-disabled-noslog-btrfs-bothdie")
 
 
 def report(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, CHECKOUT / "tools" / "report", *arguments],
-        capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+    return LAUNCHER.run(CHECKOUT / "tools" / "report", *arguments)
 
 
 @pytest.fixture(scope="module")

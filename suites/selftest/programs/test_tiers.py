@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 
 import pytest
 
+from suites.selftest.programs.launcher import LAUNCHER
 from suites.selftest.tiers import HOME, Tier, tier_of, tiers_of
 from torture.checkout import CHECKOUT
 
@@ -21,14 +21,8 @@ def collect(*arguments: str) -> list[str]:
 
 
 def pytest_with(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments],
-        cwd=CHECKOUT,
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE_S,
-        check=False,
-    )
+    argv = ("-m", "pytest", "-p", "no:cacheprovider", *arguments)
+    return LAUNCHER.run(*argv, deadline_s=DEADLINE_S)
 
 
 def test_whoever_says_nothing_gets_the_pure_tests_and_the_whole_suite_is_all_there_is() -> None:

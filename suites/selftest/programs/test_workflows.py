@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from suites.selftest.programs.launcher import LAUNCHER
 from torture.axes.sweeps import Matrix
 from torture.checkout import CHECKOUT
 from torture.matrix.cells import cells_of
@@ -116,14 +117,7 @@ def refusal_of(program: str, arguments: tuple[str, ...]) -> str:
         case ("tools/run", ("--setup-only",)) | (".ci/run", ()):
             return ""
         case "tools/run", ("suites/powercut", *_):
-            done = subprocess.run(
-                [sys.executable, "-m", "pytest", "--collect-only", "-q", *arguments],
-                cwd=CHECKOUT,
-                capture_output=True,
-                text=True,
-                timeout=DEADLINE_S,
-                check=False,
-            )
+            done = LAUNCHER.run("-m", "pytest", "--collect-only", "-q", *arguments)
             return "" if done.returncode == 0 else done.stdout + done.stderr
         case "tools/night", _:
             said = io.StringIO()
