@@ -60,14 +60,15 @@ def test_every_trial_is_run_once_however_many_workers_there_are(tmp_path: Path) 
 
 
 def test_an_answered_cell_gets_no_more_trials_and_others_go_on(tmp_path: Path) -> None:
+    """With one worker; of several, the others may be ahead of the one whose trial takes long."""
     site = FakeSite(outcome=loses_where_not_asked)
     schedule = until(ASKED, OTHER)
-    campaign = campaign_of(tmp_path, schedule, site)
+    campaign = campaign_of(tmp_path, schedule, site, jobs=1)
     assert campaign.total == 120
     records = play(campaign, ASKED, OTHER)
     asked = [record for record in records if record.cell == ASKED.name]
-    assert FEWEST <= len(asked) <= FEWEST + 2  # one that each worker may have been at
-    assert LOST.trials <= len(records) - len(asked) <= LOST.trials + 2
+    assert len(asked) == FEWEST
+    assert len(records) - len(asked) == LOST.trials
     assert campaign.total == len(records) == len(site.begun)
     answered = Settled(answer=Answer.YES, events=0, trials=FEWEST)
     assert schedule.settled == {OTHER: LOST, ASKED: answered}
