@@ -15,6 +15,9 @@ _AGENT_ANSWER_S = 15
 """An agent that works answers in well under a second, even under emulation."""
 
 _DEATH_GRACE_S = 1.0
+_POLL_MIN_S, _POLL_MAX_S = 0.01, 0.2
+_POLL_SHARE = 0.1
+"""Of the time that a command has taken: what is waited before it is asked for again."""
 
 
 class Agent:
@@ -90,7 +93,6 @@ class Agent:
     def finish(self, pid: int, argv: tuple[str, ...], *, deadline_s: float) -> Completed:
         """Wait for a started command; at its deadline it is killed and `exit_code` is None."""
         begun = time.monotonic()
-        pause_s = 0.01
         while True:
             status = self.call("guest-exec-status", {"pid": pid})
             elapsed_s = time.monotonic() - begun
@@ -99,8 +101,7 @@ class Agent:
             if elapsed_s > deadline_s:
                 self.call("guest-exec", {"path": "/bin/kill", "arg": ["-9", str(pid)]})
                 break
-            time.sleep(pause_s)
-            pause_s = min(pause_s * 1.5, 0.2)
+            time.sleep(min(max(_POLL_MIN_S, elapsed_s * _POLL_SHARE), _POLL_MAX_S))
         return self._completed(status, argv, elapsed_s)
 
     def _completed(

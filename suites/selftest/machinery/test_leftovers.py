@@ -20,7 +20,7 @@ from torture.record.run_layout import TRIALS_FILE
 from torture.record.trials import TrialRecord, read_records
 from torture.verdict.verdicts import Verdict
 
-_CELL = "iscsi-always-noslog-btrfs-bothdie"
+_CELL = "iscsi-always-noslog-raw-bothdie"
 _LOAD_S = 2
 """What a trial finds is not asked here, as long as it ends."""
 _DEADLINE_S = 240
@@ -48,7 +48,7 @@ def story(vm_scratch: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
         def start(name: str, trials: int) -> subprocess.Popen[bytes]:
             run = start_run(
-                "--matrix", "quick", "-k", _CELL, "--jobs", "1",
+                "--matrix", "full", "-k", _CELL, "--jobs", "1",
                 "--trials", str(trials), "--duration", str(_LOAD_S),
                 scratch=vm_scratch, results=folder / name, log=folder / f"{name}.log",
             )  # fmt: skip
@@ -62,12 +62,14 @@ def story(vm_scratch: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 def _play(start: Start, *, base: Path, folder: Path) -> Story:
     doomed, other = folder / "doomed", folder / "other"
     doomed_run = start("doomed", trials=50)
+    _wait_for_console(doomed, "nas-2")
+    other_run = start("other", trials=2)
+    _kill_worker(other_run, results=other)
     wait_for(
         lambda: truth(_records(doomed) or doomed_run.poll() is not None),
         what="first record",
         deadline_s=_DEADLINE_S,
     )
-    other_run = start("other", trials=2)
     other_sandboxes = _wait_for_qemu(other_run, folder / "other.log")
 
     _kill_run(doomed_run, folder / "doomed.log")
@@ -79,8 +81,6 @@ def _play(start: Start, *, base: Path, folder: Path) -> Story:
         and bool(commands_in(other_sandboxes))
         and other_run.poll() is None
     )
-
-    _kill_worker(other_run, consoles=other, sandboxes=other_sandboxes)
     other_run.wait(_DEADLINE_S)
     return Story(
         killed_left_scratch=was_left,
@@ -102,17 +102,25 @@ def _kill_run(run: subprocess.Popen[bytes], log: Path) -> None:
     _wait_for_end(sandboxes)
 
 
-def _kill_worker(run: subprocess.Popen[bytes], *, consoles: Path, sandboxes: set[str]) -> None:
+def _kill_worker(run: subprocess.Popen[bytes], *, results: Path) -> None:
     """SIGKILL, amid the first trial; return once its sandbox is gone."""
-    # libvirt asks QEMU what it can do before the first trial: a QEMU alone is no trial
-    wait_for(
-        lambda: truth(list(consoles.glob("latest/trials/*/nas-1.console.log"))),
-        what="first trial",
-        deadline_s=_DEADLINE_S,
-    )
+    _wait_for_console(results, "nas-1")
+    sandboxes = sandboxes_of(run.pid)
     [worker] = children_of(run.pid)
     os.kill(worker, signal.SIGKILL)
     _wait_for_end(sandboxes)
+
+
+def _wait_for_console(results: Path, machine: str) -> None:
+    """Until a trial of this run is so far as to start this machine.
+
+    libvirt asks QEMU what it can do before the first trial: a QEMU alone is no trial.
+    """
+    wait_for(
+        lambda: truth(list(results.glob(f"latest/trials/*/{machine}.console.log"))),
+        what=f"{machine} of a trial in {results}",
+        deadline_s=_DEADLINE_S,
+    )
 
 
 def _wait_for_end(sandboxes: set[str]) -> None:
