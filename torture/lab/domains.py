@@ -199,3 +199,12 @@ def domain_xml(spec: MachineSpec) -> str:
     _add(random, "backend", "/dev/urandom", model="random")
     _add(devices, "memballoon", model="none")
     return ET.tostring(domain, encoding="unicode")
+
+
+def with_console(xml: str, console_log: Path) -> str:
+    """A domain's XML with its console in another file."""
+    domain = ET.fromstring(xml)
+    for kind in ("serial", "console"):
+        for source in domain.iterfind(f"devices/{kind}/source"):
+            source.set("path", str(console_log))
+    return ET.tostring(domain, encoding="unicode")

@@ -19,6 +19,7 @@ from torture.lab.machine import Machine
 from torture.lab.network import NAS_ADDRESS, NAS_PREFIX_BITS, Network
 from torture.lab.network.bridge import BridgeNetwork
 from torture.lab.network.usermode import UserModeNetwork
+from torture.lab.prepared_folders import PreparedFolders
 from torture.lab.saved_states import WarmStates
 from torture.zfs.versions import DEFAULT, zfs_version
 
@@ -73,10 +74,42 @@ class Lab:
             libvirt_root=self._root,
         )
 
+    @property
+    def prepared(self) -> PreparedFolders | None:
+        """Where machines are kept that were saved with their disks; None where each has to boot."""
+        if self._settings.boot is Boot.COLD:
+            return None
+        return PreparedFolders(self._settings.warm_states.with_name("prepared"))
+
+    def keys(self) -> tuple[str, str]:
+        """Names for everything that a NAS and a client without disks depend on."""
+        nowhere = Path("console.log")
+        return (
+            self._warm.key(self._nas_spec(nowhere)),
+            self._warm.key(self._client_spec(nowhere, Path("ledger.sock"))),
+        )
+
     def start_nas(self, *, console_log: Path, disks: tuple[Disk, ...]) -> Machine:
         """A NAS that has just come up, with these disks and no pool."""
+        return self._start(self._nas_spec(console_log), disks)
+
+    def start_client(
+        self, *, console_log: Path, ledger_socket: Path, disks: tuple[Disk, ...]
+    ) -> Machine:
+        """A client that has just come up, with these disks; its ledger leaves over the socket."""
+        return self._start(self._client_spec(console_log, ledger_socket), disks)
+
+    def resume_nas(self, state: Path, *, console_log: Path) -> Machine:
+        """A NAS that goes on from where it was saved, with the disks it had then."""
+        return self._resumed(self._nas_spec(console_log), state)
+
+    def resume_client(self, state: Path, *, console_log: Path, ledger_socket: Path) -> Machine:
+        """A client that goes on from where it was saved, with the disks it had then."""
+        return self._resumed(self._client_spec(console_log, ledger_socket), state)
+
+    def _nas_spec(self, console_log: Path) -> MachineSpec:
         image = self._images["nas"]
-        spec = MachineSpec(
+        return MachineSpec(
             name="nas",
             kernel=image.kernel,
             initrd=image.initrd,
@@ -87,14 +120,10 @@ class Lab:
             console_log=console_log,
             interface=self.network.nas_interface(),
         )
-        return self._start(spec, disks)
 
-    def start_client(
-        self, *, console_log: Path, ledger_socket: Path, disks: tuple[Disk, ...]
-    ) -> Machine:
-        """A client that has just come up, with these disks; its ledger leaves over the socket."""
+    def _client_spec(self, console_log: Path, ledger_socket: Path) -> MachineSpec:
         image = self._images["client"]
-        spec = MachineSpec(
+        return MachineSpec(
             name="client",
             kernel=image.kernel,
             initrd=image.initrd,
@@ -105,7 +134,6 @@ class Lab:
             console_log=console_log,
             ledger_socket=ledger_socket,
         )
-        return self._start(spec, disks)
 
     def _start(self, spec: MachineSpec, disks: tuple[Disk, ...]) -> Machine:
         state = None
@@ -119,6 +147,15 @@ class Lab:
                 machine.boot(deadline_s=_BOOT_DEADLINE_S)
             else:
                 self._resume(machine, state, disks)
+        except BaseException:
+            machine.kill()  # nobody else knows of it yet
+            raise
+        return machine
+
+    def _resumed(self, spec: MachineSpec, state: Path) -> Machine:
+        machine = Machine(connection=self._connection, libvirt_root=self._root, spec=spec)
+        try:
+            machine.resume(state, deadline_s=_RESUME_DEADLINE_S, with_its_disks=True)
         except BaseException:
             machine.kill()  # nobody else knows of it yet
             raise

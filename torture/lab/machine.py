@@ -14,7 +14,7 @@ from torture.deadlines import truth, wait_for
 from torture.errors import DeadlineExceeded, HarnessError
 from torture.evidence.completed import Completed
 from torture.lab.agent import Agent
-from torture.lab.domains import Disk, MachineSpec, disk_xml, domain_xml
+from torture.lab.domains import Disk, MachineSpec, disk_xml, domain_xml, with_console
 from torture.lab.resume_failures import StartRefused
 
 _GONE_DEADLINE_S = 30
@@ -58,13 +58,18 @@ class Machine:
         self._launch(lambda xml: self._connection.createXML(xml, 0), verb="start")
         self.agent.wait_until_up(deadline_s=deadline_s)
 
-    def resume(self, state: Path, *, deadline_s: float) -> None:
+    def resume(self, state: Path, *, deadline_s: float, with_its_disks: bool = False) -> None:
         """Continue from a saved state, with this machine's own paths, and set the clock.
 
-        Raises `StartRefused`, or another `HarnessError` when the guest does not come up.
+        `with_its_disks`: those that were plugged in when it was saved are where they were; else it
+        was saved without any. Raises `StartRefused`, or another `HarnessError` when the guest does
+        not come up.
         """
 
         def restore(xml: str) -> Any:
+            if with_its_disks:
+                saved = self._connection.saveImageGetXMLDesc(str(state), 0)
+                xml = with_console(saved, self.spec.console_log)
             self._connection.restoreFlags(str(state), xml, 0)
             return self._connection.lookupByName(self.name)
 

@@ -49,19 +49,21 @@ def _data_disks(cell: Cell) -> tuple[ShelfDisk, ...]:
 def wait_for_disks_script(disks: Sequence[ShelfDisk]) -> str:
     """Shell: return once udev knows each of these disks, fail when one says it has no write cache.
 
-    From 2.3 on ZFS skips flushes for a disk without a write cache: nothing would be tested. Prints
-    a line a disk, its serial and its cache's mode.
+    From 2.3 on ZFS skips flushes for a disk without a write cache: nothing would be tested.
     """
     lines = ["set -eu"]
     for disk in disks:
         link = f"{_BY_SERIAL}{disk.serial}"
         lines += [
             wait_for_path(link),
-            f"cache=$({write_cache_of(link)})",
-            f'echo "{disk.serial} $cache"',
-            'test "$cache" = "write back"',
+            f'test "$({write_cache_of(link)})" = "write back"',
         ]
     return "\n".join([*lines, _SETTLE])
+
+
+def cache_scripts(disks: Sequence[ShelfDisk]) -> dict[str, str]:
+    """What prints the mode of each disk's write cache, by serial."""
+    return {disk.serial: write_cache_of(f"{_BY_SERIAL}{disk.serial}") for disk in disks}
 
 
 def create_script(cell: Cell) -> str:

@@ -15,6 +15,8 @@ from torture.shelf.connection import ShelfGoneError
 from torture.shelf.control import Control, FreezeOn, MarkWriter
 from torture.shelf.process import Launch, NbdkitProcess, write_configuration
 
+RECORDINGS_OF_SHELF = "recordings"
+"""The folder of a shelf within its trial's."""
 _MIB = 1024 * 1024
 _FREE_BYTES_MIN = 16 * _MIB
 _START_DEADLINE_S = 20

@@ -23,7 +23,7 @@ from torture.nas.pool import pool_disks
 from torture.plan.trial_plan import TrialPlan, draw_plan
 from torture.record.specs import TrialSpec
 from torture.recording.disks import ShelfDisk
-from torture.shelf.server import Shelf
+from torture.shelf.server import RECORDINGS_OF_SHELF, Shelf
 from torture.transports.protocol import Attachment, Transport
 from torture.trial.loads import Loads
 from torture.workloads import with_those_beside
@@ -58,7 +58,7 @@ class TrialContext:
 
     def __post_init__(self) -> None:
         self.shelf = Shelf(
-            directory=self.scratch / "recordings", socket=self.lab.sockets / "shelf.sock"
+            directory=self.scratch / RECORDINGS_OF_SHELF, socket=self.lab.sockets / "shelf.sock"
         )
         self.plan = draw_plan(self.spec)
         self.disks = pool_disks(self.spec.cell)
@@ -153,6 +153,20 @@ class TrialContext:
             console_log=self.folder / f"{role}.console.log",
             ledger_socket=self._ledger_socket(role),
             disks=disks,
+        )
+        return self._owned(machine)
+
+    def resume_nas(self, state: Path) -> Machine:
+        """The NAS of the first boot, from where it was saved with its disks."""
+        console = self.folder / "nas-1.console.log"
+        return self._owned(self.lab.resume_nas(state, console_log=console))
+
+    def resume_client(self, role: str, state: Path) -> Machine:
+        """A client from where it was saved with its disk."""
+        machine = self.lab.resume_client(
+            state,
+            console_log=self.folder / f"{role}.console.log",
+            ledger_socket=self._ledger_socket(role),
         )
         return self._owned(machine)
 

@@ -21,17 +21,11 @@ from torture.trial.archive import archive_recordings
 from torture.trial.context import TrialContext
 from torture.trial.cut import cut_power, wait_for_moment
 from torture.trial.inspect import inspect
+from torture.trial.prepared import ready_machines
 from torture.trial.proof import prove
 from torture.trial.recorded import recorded_stages
 from torture.trial.recovery import bring_nas_back, live_on, wait_until_idle
-from torture.trial.setup import (
-    plant,
-    prepare_disk,
-    set_up_client,
-    set_up_nas,
-    settle,
-    start_loads,
-)
+from torture.trial.setup import plant, settle, start_loads
 
 
 def run_trial(
@@ -82,12 +76,9 @@ def _decided(context: TrialContext) -> dict[str, Any]:
 
 
 def _stages(context: TrialContext) -> None:
-    with context.stage("set up NAS"):
-        nas, nas_caches = set_up_nas(context)
-    with context.stage("set up client"):
-        client = set_up_client(context)
-        prove(context, nas_caches=nas_caches, nas=nas, client=client)
-        prepare_disk(context, client)
+    nas, client = ready_machines(context)
+    with context.stage("prove"):
+        prove(context, nas=nas, client=client)
         settle(nas)
         plant(nas, context.spec.fault)
     with context.stage("load"):

@@ -11,6 +11,7 @@ from torture.evidence.folder import PROOF, write_document
 from torture.filesystems.protocol import MOUNT_POINT
 from torture.lab.machine import Machine
 from torture.matrix.axes import SYNC
+from torture.nas import pool
 from torture.nas.slog import slog_layout
 from torture.recording.events import LOG, RECORD_BYTES, Kind, parse_event
 from torture.shell import write_cache_of
@@ -20,23 +21,16 @@ _DEADLINE_S = 60
 _WRITE_BACK = "write back"
 
 
-def prove(
-    context: TrialContext, *, nas_caches: dict[str, str], nas: Machine, client: Machine
-) -> None:
+def prove(context: TrialContext, *, nas: Machine, client: Machine) -> None:
     """Assert the chain from the client's flush to the shelf, and keep what was seen as evidence.
 
     Raises `HarnessError` when a cache is not write-back, or when the cell says that a flush must
     arrive at the disks that hold the ZIL and none did.
     """
-    caches = {
-        **{f"nas/{serial}": cache for serial, cache in nas_caches.items()},
-        **{
-            f"nas/{name}": _printed_by(nas, script)
-            for name, script in context.transport.cache_scripts().items()
-        },
-    }
+    scripts = pool.cache_scripts(context.disks) | dict(context.transport.cache_scripts())
+    caches = {f"nas/{name}": mode for name, mode in _printed_by(nas, scripts).items()}
     if context.attachment.device is not None and context.attachment.has_write_cache:
-        caches["client"] = _printed_by(client, write_cache_of(context.attachment.device))
+        caches |= _printed_by(client, {"client": write_cache_of(context.attachment.device)})
     flushes = _flushes_of_a_synced_write(context, client)
     is_required = context.spec.cell[SYNC] is not Sync.DISABLED
     seen = {"write_cache": caches, "flushes": flushes, "flush_required": is_required}
@@ -51,13 +45,18 @@ def prove(
         )
 
 
-def _printed_by(machine: Machine, script: str) -> str:
-    return machine.must("sh", "-c", script, deadline_s=_DEADLINE_S).stdout.strip()
+def _printed_by(machine: Machine, scripts: dict[str, str]) -> dict[str, str]:
+    """The line that each of these prints, by its name, in one round trip."""
+    script = "\n".join(["set -eu", *scripts.values()])
+    lines = machine.must("sh", "-c", script, deadline_s=_DEADLINE_S).stdout.splitlines()
+    if len(lines) != len(scripts):
+        raise HarnessError(f"{machine.name} printed {lines} for {', '.join(scripts)}")
+    return dict(zip(scripts, lines, strict=True))
 
 
 def _flushes_of_a_synced_write(context: TrialContext, client: Machine) -> dict[str, int]:
     """Flushes that each disk completed while the client wrote and synced one block."""
-    target = context.attachment.device or f"{MOUNT_POINT}/.proof"
+    target = f"{MOUNT_POINT}/.proof" if context.is_mounted else context.device
     write = f"dd if=/dev/urandom of={target} bs=4096 count=1 conv=fsync status=none"
     before = context.shelf.control.status().seq
     client.must("sh", "-c", write, deadline_s=_DEADLINE_S)

@@ -18,25 +18,22 @@ _SCRIPT_DEADLINE_S = 60
 _MAKE_DEADLINE_S = 120
 
 
-def set_up_nas(context: TrialContext) -> tuple[Machine, dict[str, str]]:
-    """Disks, pool, volume, export; also the write cache mode of each disk."""
+def set_up_nas(context: TrialContext) -> Machine:
+    """Disks, pool, volume, export."""
     context.shelf.start(context.disks)
     nas = context.start_nas(1, context.disks)
-    caches = wait_for_disks(nas, context.disks)
+    wait_for_disks(nas, context.disks)
     cell = context.spec.cell
     run_script(nas, pool.create_script(cell), deadline_s=_SCRIPT_DEADLINE_S)
     volume = context.transport.make_volume_script(sync=cell[SYNC])
     run_script(nas, volume, deadline_s=_SCRIPT_DEADLINE_S)
     publish(context, nas)
-    return nas, caches
+    return nas
 
 
-def wait_for_disks(nas: Machine, disks: tuple[ShelfDisk, ...]) -> dict[str, str]:
-    """Return once the NAS knows its disks; the write cache mode of each, by serial."""
-    script = pool.wait_for_disks_script(disks)
-    printed = nas.must("sh", "-c", script, deadline_s=_DISKS_DEADLINE_S).stdout
-    lines = (line.partition(" ")[::2] for line in printed.splitlines())
-    return dict(lines)
+def wait_for_disks(nas: Machine, disks: tuple[ShelfDisk, ...]) -> None:
+    """Return once the NAS knows its disks."""
+    run_script(nas, pool.wait_for_disks_script(disks), deadline_s=_DISKS_DEADLINE_S)
 
 
 def publish(context: TrialContext, nas: Machine) -> None:

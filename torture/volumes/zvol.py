@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from torture.shell import wait_for_path, write_cache_of
-from torture.volumes import POOL
+from torture.volumes import VOLUME
 
-ZVOL = f"{POOL}/vm"
-DEVICE = f"/dev/zvol/{ZVOL}"
+DEVICE = f"/dev/zvol/{VOLUME}"
 SIZE_MIB = 512
 
 
@@ -15,7 +14,7 @@ def make_script(*, sync: str) -> str:
     return "\n".join(
         (
             "set -eu",
-            f"zfs create -s -V {SIZE_MIB}M -o sync={sync} {ZVOL}",
+            f"zfs create -s -V {SIZE_MIB}M -o sync={sync} {VOLUME}",
             wait_for_path(DEVICE),
             f'test "$({write_cache_of(DEVICE)})" = "write back"',
         )

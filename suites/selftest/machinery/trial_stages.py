@@ -31,7 +31,7 @@ from torture.shell import wait_for_path
 from torture.trial import recovery
 from torture.trial.context import TrialContext
 from torture.trial.proof import prove
-from torture.trial.setup import plant, set_up_client, set_up_nas
+from torture.trial.setup import plant, prepare_disk, set_up_client, set_up_nas
 
 _DISK = ShelfDisk(serial="data0", size_mib=64)
 _DEVICE = "/dev/vdb"
@@ -229,8 +229,9 @@ def _proof(lab: Lab, scratch: Path, fault: Fault) -> dict[str, Any]:
     )
     context.folder.mkdir(parents=True)
     with closing(context):
-        nas, caches = set_up_nas(context)
+        nas = set_up_nas(context)
         plant(nas, fault)
         client = set_up_client(context)
-        said = _said(lambda: prove(context, nas_caches=caches, nas=nas, client=client))
+        prepare_disk(context, client)
+        said = _said(lambda: prove(context, nas=nas, client=client))
         return said | {"proof": json.loads((context.folder / PROOF).read_text())}

@@ -153,7 +153,7 @@ def test_only_the_disks_that_are_left_are_waited_for() -> None:
     assert "slog0" not in script
     both = wait_for_disks_script([left, gone])
     for serial in ("data0", "slog0"):
-        assert f'echo "{serial} $cache"\ntest "$cache" = "write back"' in both
+        assert f'{serial}))/queue/write_cache)" = "write back"' in both
 
 
 @given(cells)

@@ -62,9 +62,7 @@ class _Guest:
             return str(json.loads(_STATUS.read_text())["stdout"])
         if argv[0] == "dummy-read":
             return "all of it"
-        if self.disks and "write_cache" in argv[-1]:
-            return "\n".join(f"{disk} write back" for disk in self.disks)
-        return "write back" if "cache" in argv[-1] else ""
+        return "write back\n" * argv[-1].count("cache")
 
     must = run
 
@@ -87,6 +85,7 @@ class _Lab:
     zfs: ZfsVersion
     guests: list[_Guest] = field(default_factory=list)
     nas_host: str = "nas.invalid"
+    prepared: None = None
 
     @property
     def network(self) -> _Lab:
