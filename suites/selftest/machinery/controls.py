@@ -37,10 +37,10 @@ PLAIN = SAFE[Boot.COLD]
 LYING = Cell.parse("iscsi-always-lying-btrfs-bothdie")
 LOST = Cell.parse("iscsi-always-lost-btrfs-bothdie")
 LEG_LOST = Cell.parse("iscsi-always-mirror-raidz1-btrfs-bothdie")
-NO_FLUSH_TRIALS = 3
+NO_FLUSH_TRIALS = 2
 """Of `PLAIN`, whose NAS was told to send no flushes."""
 
-_LOAD_MS = 4000
+_LOAD_MS = 3000
 _DEADLINE_S = 500
 """For the trials of a cell; those before it are waited for as well."""
 
