@@ -38,9 +38,7 @@ def test_cell_keeps_its_guarantee(
     for verdict in Verdict:
         record_property(verdict, sum(record.verdict is verdict for record in records))
     guarantee = guarantee_of(cell)
-    broken = [
-        record for record in records if guarantee.is_broken_by(record.verdict, record.rollback_ms)
-    ]
+    broken = [record for record in records if record.breaks(guarantee)]
     failed = [record for record in records if record.verdict is Verdict.INCONCLUSIVE]
     complaints = [_broken(record, guarantee, campaign) for record in broken]
     complaints += [f"{record.trial} is inconclusive:\n  {record.error}" for record in failed]
@@ -53,7 +51,7 @@ def _broken(record: TrialRecord, guarantee: Guarantee, campaign: Campaign) -> st
     return (
         f"{record.cell} guarantees to be {guarantee}, but a trial was {record.verdict}\n"
         f"  seed: {record.seed}\n"
-        f"  why: {'; '.join(record.reasons)}\n"
+        f"  why: {'; '.join((*record.reasons, *record.cut.audit.findings))}\n"
         f"  evidence: {evidence}\n"
         f"  again: tools/replay {evidence}"
     )

@@ -237,9 +237,7 @@ class Campaign:
 
     def _drop_evidence(self, record: TrialRecord) -> None:
         is_bad = record.verdict is Verdict.INCONCLUSIVE or record.verdict.is_loss
-        is_bad = is_bad or Guarantee(record.guarantee).is_broken_by(
-            record.verdict, record.rollback_ms
-        )
+        is_bad = is_bad or record.breaks(Guarantee(record.guarantee))
         if self._keep is EvidencePolicy.ALL or (self._keep is EvidencePolicy.BAD and is_bad):
             return
         shutil.rmtree(self.run.evidence / record.trial, ignore_errors=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
+from torture.evidence.audit_document import AuditDocument
 from torture.evidence.typed import flag_of, number_of, object_of, others_of, text_of, whole_of
 
 GONE = "gone"
@@ -67,6 +68,8 @@ class CutDocument:
     """The crash state that was drawn, as `torture.recording.crash_state` writes it."""
     disks: dict[str, DiskAtCut] = field(default_factory=dict)
     """By serial."""
+    audit: AuditDocument = field(default_factory=AuditDocument)
+    """Of the log up to it."""
     others: dict[str, Any] = field(default_factory=dict)
     """What another version of the suite said beside these."""
 
@@ -85,6 +88,9 @@ class CutDocument:
         if self.disks:
             plain["disks"] = {serial: _known(disk) for serial, disk in self.disks.items()}
         plain.pop("others", None)
+        plain.pop("audit")
+        if audit := self.audit.as_json():
+            plain["audit"] = audit
         return plain | self.others
 
     @classmethod
@@ -105,6 +111,7 @@ class CutDocument:
                 for serial, disk in object_of(data, "disks").items()
                 if isinstance(disk, dict)
             },
+            audit=AuditDocument.from_json(object_of(data, "audit")),
             others=others_of(data, _KNOWN),
         )
 

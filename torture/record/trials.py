@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 from torture.evidence.cut_document import CutDocument
 from torture.evidence.typed import object_of, text_of
+from torture.verdict.guarantee import Guarantee
 from torture.verdict.verdicts import Verdict
 
 SCHEMA = 2
@@ -91,6 +92,13 @@ class TrialRecord:
     def is_loss(self) -> bool:
         """Whether something acknowledged is not there, whatever the verdict; no if inconclusive."""
         return self.is_conclusive and self.lost > 0
+
+    def breaks(self, guarantee: Guarantee) -> bool:
+        """Whether it is worse than guaranteed, by what was lost or by the audit of its log.
+
+        What the audit holds against the NAS must hold in every cell, also where a loss is allowed.
+        """
+        return self.cut.audit.is_broken or guarantee.is_broken_by(self.verdict, self.rollback_ms)
 
     def identity(self, *, run: str = "") -> Identity:
         """What tells its trial apart, read from the file of this run."""

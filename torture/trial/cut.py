@@ -5,13 +5,16 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+from torture.audit.audit import audit
 from torture.axes.fate import Fate
+from torture.axes.sync import Sync
 from torture.errors import HarnessError
+from torture.evidence.audit_document import AuditDocument
 from torture.evidence.cut_document import CutDocument
 from torture.evidence.folder import CUT, CUT_STATE, LEDGER, write_document
 from torture.evidence.ledger import parse_ledger
 from torture.lab.machine import Machine
-from torture.matrix.axes import FATE
+from torture.matrix.axes import FATE, SYNC
 from torture.plan.cut_plan import Aim
 from torture.recording.accounting import account
 from torture.recording.crash_state import CrashState, write_crash_state
@@ -100,10 +103,18 @@ def cut_power(context: TrialContext, *, hit: bool, nas: Machine, client: Machine
         marks=marks,
         acknowledged=acknowledged,
         view=state.as_json() | {"recording": context.shelf.recording.name},
+        audit=_audited(context, recording, cut),
         disks=account(recording, state, context.disks),
     )
     write_document(context.folder, CUT, document.as_json())
     return state_file
+
+
+def _audited(context: TrialContext, recording: Recording, cut: int) -> AuditDocument:
+    begun_s = time.monotonic()
+    promises_sync = context.spec.cell[SYNC] is not Sync.DISABLED
+    found = audit(recording, cut=cut, promises_sync=promises_sync)
+    return found.as_document(took_ms=round((time.monotonic() - begun_s) * 1000))
 
 
 def _acknowledged_before(context: TrialContext, recording: Recording, cut: int) -> tuple[int, int]:

@@ -13,6 +13,8 @@ from suites.selftest.machinery.controls import (
     LYING,
     NO_FLUSH_TRIALS,
     PLAIN,
+    SAFE,
+    UNSAFE,
     Controls,
     records_of,
 )
@@ -80,7 +82,20 @@ def test_a_pool_that_never_flushes_its_volatile_disks_is_seen_to_lose(played: Pl
     assert len(records) == NO_FLUSH_TRIALS
     for record in records:
         assert unflushed(record, "data0") > 0
+        assert record.cut.audit.is_broken, "the audit sees it without a loss"
+        assert record.cut.audit.findings[0].startswith("acknowledged-is-durable")
     assert all(record.verdict.is_loss for record in records), [r.verdict for r in records]
+
+
+def test_the_audit_has_nothing_against_a_nas_that_flushes(played: Played) -> None:
+    """Whatever its disks and log devices do with its flushes."""
+    for cell in (SAFE[Boot.WARM], UNSAFE[Boot.WARM], LYING, LOST, LEG_LOST):
+        for record in played.records(cell):
+            audit = record.cut.audit
+            assert (audit.broken, audit.findings) == (0, ())
+            assert audit.acknowledgements
+            assert audit.took_ms is not None
+            assert audit.took_ms < 1000
 
 
 def test_a_lying_log_device_loses_what_was_acknowledged(played: Played) -> None:

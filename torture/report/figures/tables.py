@@ -28,7 +28,8 @@ TRIAL_COLUMNS = (
     "guarantee", "broke_guarantee", "verdict",
     "pool_verdict", "filesystem_verdict", "data_verdict", "acknowledged",
     "acknowledged_before_cut", "lost", "rollback_ms", "missing", "torn", "stale", "foreign_content",
-    "torn_in_flight", "cut_ms", "cut_aim", "load_ms", "trial_ms", "fsck", "pool", "reasons", "error",
+    "torn_in_flight", "cut_ms", "cut_aim",
+    "audited", "audited_txgs", "audit_broken", "load_ms", "trial_ms", "fsck", "pool", "reasons", "error",
     "machinery_failed", "schema",
 )  # fmt: skip
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from torture.matrix.axes import AXES, CHOICES, DEFAULTS
+from torture.report.reading.tally import Audited
 from torture.stats.comparison import Comparison
 
 AXIS_TITLES = {field: axis.title for field, axis in AXES.items()}
@@ -83,3 +84,17 @@ def difference_in_words(comparison: Comparison) -> str:
 
 def _signed(points: int) -> str:
     return f"{points:+d}" if points else "0"
+
+
+def audit_in_words(audited: Audited) -> str:
+    """E.g. `4,180 acknowledgements and 310 transaction groups audited, 0 uncovered`.
+
+    Empty when nothing was audited.
+    """
+    if not audited.acknowledgements + audited.txgs:
+        return ""
+    groups = "transaction group" + ("" if audited.txgs == 1 else "s")
+    looked_at = (
+        f"{audited.acknowledgements:,} acknowledgements and {audited.txgs:,} {groups} audited"
+    )
+    return f"{looked_at}, {audited.broken:,} uncovered"

@@ -25,6 +25,7 @@ from torture.report.figures.heatmap import facets_of
 from torture.report.figures.pairs import Pair, compared, neighbours
 from torture.report.figures.wording import (
     AXIS_TITLES,
+    audit_in_words,
     cell_in_words,
     choice_in_words,
     common_in_words,
@@ -80,6 +81,7 @@ def render_page(store: Store) -> str:
         common=common_in_words(axes, varying),
         usual=usual_in_words(varying),
         groups=groups,
+        audited=audit_in_words(store.audited()),
         facets=facets_of(cells, varying),
         pictures=_pictures(store, ranked, varying, numbers),
         pairs=_most_telling(pairs),

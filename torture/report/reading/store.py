@@ -25,7 +25,7 @@ from torture.report.reading.loading import (
 from torture.report.reading.remarks import Remarks, notes_on_runs
 from torture.report.reading.repeats import notes_on_repeats
 from torture.report.reading.runs import RunInfo, find_runs
-from torture.report.reading.tally import CellTally, Spread, TrialKind
+from torture.report.reading.tally import Audited, CellTally, Spread, TrialKind
 from torture.verdict.verdicts import Verdict
 
 _MEMORY = "400MB"
@@ -165,6 +165,13 @@ class Store:
             )
             for cell, guarantee, is_sequential, acknowledged_per_s, least, median, most in rows
         )
+
+    def audited(self) -> Audited:
+        """What the audits of all live trials came to."""
+        columns = ("audited", "audited_txgs", "audit_broken")
+        sums = ", ".join(f"coalesce(sum({column}), 0)::BIGINT" for column in columns)
+        (row,) = self._rows(f"SELECT {sums} FROM live")
+        return Audited(*row)
 
     def rollbacks(self, *, bins_per_decade: int = 6) -> tuple[RollbackBin, ...]:
         """How far conclusive trials went back, in bins of equal width on a logarithmic scale.

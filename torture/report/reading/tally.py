@@ -22,6 +22,14 @@ class TrialKind(NamedTuple):
     broke_guarantee: bool
 
 
+class Audited(NamedTuple):
+    """What was audited, and how often an invariant was broken."""
+
+    acknowledgements: int
+    txgs: int
+    broken: int
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Spread:
     """What several trials gave."""
@@ -55,8 +63,7 @@ def kind_of(record: TrialRecord, guarantee: str) -> TrialKind:
     return TrialKind(
         verdict=record.verdict,
         is_loss=record.is_loss,
-        broke_guarantee=known is not None
-        and known.is_broken_by(record.verdict, record.rollback_ms),
+        broke_guarantee=known is not None and record.breaks(known),
     )
 
 

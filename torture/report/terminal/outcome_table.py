@@ -15,6 +15,8 @@ from rich.table import Table
 from torture.record.trials import TrialRecord
 from torture.report.figures.cell_figures import CellRates
 from torture.report.figures.summary import summarise
+from torture.report.figures.wording import audit_in_words
+from torture.report.reading.tally import Audited
 from torture.stats.rates import in_words
 from torture.verdict.verdicts import Verdict
 
@@ -83,6 +85,18 @@ def _folded(cell: str, columns: int) -> str:
             lines.append("  ")
         lines[-1] += part
     return "\n".join(lines)
+
+
+def audit_line(records: Sequence[TrialRecord]) -> str:
+    """What the audits of all trials came to; empty when nothing was audited."""
+    audits = [record.cut.audit for record in records]
+    return audit_in_words(
+        Audited(
+            acknowledgements=sum(audit.acknowledgements or 0 for audit in audits),
+            txgs=sum(audit.txgs or 0 for audit in audits),
+            broken=sum(audit.broken or 0 for audit in audits),
+        )
+    )
 
 
 def effort_line(records: Sequence[TrialRecord], *, elapsed_s: float) -> str:

@@ -1,0 +1,311 @@
+"""The audit: a missing flush is found at the uberblock or acknowledgement that needed it."""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from torture.audit.audit import Finding, Invariant, audit
+from torture.audit.roles import (
+    EMBEDDED_CHECKSUM_MAGIC,
+    UBERBLOCK_MAGIC,
+    ZIL_MAGIC_AT,
+    Role,
+    role_of,
+    txg_of,
+)
+from torture.evidence.audit_document import AuditDocument
+from torture.evidence.cut_document import CutDocument
+from torture.record.trials import TrialRecord
+from torture.recording.events import DATA, LOG_VERSION, Event, Kind, RecordedDisk, Recording
+from torture.verdict.guarantee import Guarantee
+from torture.verdict.verdicts import Verdict
+
+RECORDED = Path(__file__).parents[1] / "recorded" / "audit" / "writes.json"
+BLOCK = bytes(4096)
+
+
+def uberblock(txg: int) -> bytes:
+    return struct.pack("<QQQ", UBERBLOCK_MAGIC, 5000, txg).ljust(1024, b"\0")
+
+
+def zil_block() -> bytes:
+    return bytes(ZIL_MAGIC_AT) + struct.pack("<Q", EMBEDDED_CHECKSUM_MAGIC).ljust(4096, b"\0")
+
+
+@dataclass
+class Story:
+    """A recording of two disks under construction."""
+
+    folder: Path
+    events: list[Event] = field(
+        default_factory=lambda: [Event(seq=0, time_ns=0, kind=Kind.BEGIN, reference=LOG_VERSION)]
+    )
+    _data: bytearray = field(default_factory=bytearray)
+
+    def submit(self, payload: bytes, *, disk: int = 0, fua: bool = False) -> int:
+        return self._with_payload(Kind.WRITE_SUBMIT, payload, disk=disk, fua=fua)
+
+    def complete(self, submission: int, *, error: int = 0) -> int:
+        submitted = self.events[submission]
+        flush = submitted.kind is Kind.FLUSH_SUBMIT
+        return self._add(
+            Kind.FLUSH_COMPLETE if flush else Kind.WRITE_COMPLETE,
+            disk=submitted.disk,
+            reference=submission,
+            error=error,
+        )
+
+    def write(self, payload: bytes, *, disk: int = 0, fua: bool = False) -> int:
+        submission = self.submit(payload, disk=disk, fua=fua)
+        self.complete(submission)
+        return submission
+
+    def begin_flush(self, *, disk: int = 0) -> int:
+        return self._add(Kind.FLUSH_SUBMIT, disk=disk)
+
+    def flush(self, *, disk: int = 0, error: int = 0) -> None:
+        self.complete(self.begin_flush(disk=disk), error=error)
+
+    def begins(self, seq: int, kind: str = "append") -> int:
+        return self._mark(event="begin", seq=seq, writer=0, op=kind, file=0, blocks=[0], size=1)
+
+    def is_done(self, seq: int) -> int:
+        return self._mark(event="done", seq=seq)
+
+    def _mark(self, **line: object) -> int:
+        text = json.dumps(line | {"t_ms": 1.0}) + "\n"
+        return self._with_payload(Kind.MARK, text.encode(), disk=None)
+
+    def _with_payload(
+        self, kind: Kind, payload: bytes, *, disk: int | None, fua: bool = False
+    ) -> int:
+        place = len(self._data)
+        self._data += payload
+        return self._add(
+            kind, disk=disk, fua=fua, length=len(payload), reference=place, crc=zlib.crc32(payload)
+        )
+
+    def _add(
+        self,
+        kind: Kind,
+        *,
+        disk: int | None,
+        fua: bool = False,
+        length: int = 0,
+        reference: int = 0,
+        error: int = 0,
+        crc: int = 0,
+    ) -> int:
+        seq = len(self.events)
+        self.events.append(
+            Event(
+                seq=seq, time_ns=seq, kind=kind, disk=disk, fua=fua, length=length,
+                reference=reference, error=error, payload_crc=crc,
+            )
+        )  # fmt: skip
+        return seq
+
+    def findings(self, *, cut: int | None = None, promises_sync: bool = True) -> list[Finding]:
+        return list(self.audited(cut=cut, promises_sync=promises_sync)[0])
+
+    def audited(
+        self, *, cut: int | None = None, promises_sync: bool = True
+    ) -> tuple[tuple[Finding, ...], int, int]:
+        (self.folder / DATA).write_bytes(self._data)
+        disks = tuple(RecordedDisk(name=name, size=1 << 20, sector=512) for name in ("a", "b"))
+        recording = Recording(folder=self.folder, disks=disks, events=tuple(self.events))
+        last = len(self.events) - 1 if cut is None else cut
+        found = audit(recording, cut=last, promises_sync=promises_sync)
+        return found.findings, found.acknowledgements, found.txgs
+
+
+@pytest.fixture
+def story(tmp_path: Path) -> Story:
+    return Story(folder=tmp_path)
+
+
+def not_durable(event: int, *uncovered: int) -> list[Finding]:
+    return [Finding(invariant=Invariant.TXG_IS_DURABLE, event=event, uncovered=uncovered)]
+
+
+def unacknowledgeable(event: int, *uncovered: int) -> list[Finding]:
+    return [Finding(invariant=Invariant.ACKNOWLEDGED_IS_DURABLE, event=event, uncovered=uncovered)]
+
+
+@pytest.mark.parametrize("name", json.loads(RECORDED.read_text()))
+def test_the_role_of_a_real_write_is_told(name: str) -> None:
+    recorded = json.loads(RECORDED.read_text())[name]
+    head, tail = (bytes.fromhex(recorded[part]) for part in ("head", "tail"))
+    payload = (
+        head + bytes(recorded["length"] - len(head) - len(tail)) + tail
+        if recorded["length"] > len(head)
+        else head
+    )
+    assert role_of(payload) is Role(name.split("-")[0])
+    if role_of(payload) is Role.UBERBLOCK:
+        assert 0 < txg_of(payload) < 1000
+
+
+@pytest.mark.parametrize("length", [0, 7, 8, 151, 152, 183])
+def test_what_is_cut_short_is_data(length: int) -> None:
+    assert role_of(zil_block()[:length]) is Role.DATA
+    assert role_of(uberblock(7)[: min(length, 23)]) is Role.DATA
+
+
+def test_a_txg_that_is_flushed_before_its_uberblock_is_durable(story: Story) -> None:
+    story.write(BLOCK)
+    story.write(BLOCK, disk=1)
+    story.flush()
+    story.flush(disk=1)
+    for disk in (0, 1):
+        story.write(uberblock(5), disk=disk)
+    assert story.audited() == ((), 0, 1)
+
+
+def test_a_write_that_no_flush_covers_is_found_once_a_txg(story: Story) -> None:
+    lost = story.write(BLOCK)
+    first = story.write(uberblock(5))
+    story.write(uberblock(5), disk=1)
+    assert story.findings() == not_durable(first, lost)
+    story.flush()
+    story.write(uberblock(6))
+    assert story.findings() == not_durable(first, lost)
+
+
+def test_a_flush_covers_only_what_was_completed_before_it_began(story: Story) -> None:
+    late = story.submit(BLOCK)
+    flush = story.begin_flush()
+    story.complete(late)
+    story.complete(flush)
+    assert story.findings() == []
+    seen = story.write(uberblock(5))
+    assert story.findings() == not_durable(seen, late)
+
+
+def test_a_flush_that_is_not_completed_or_failed_covers_nothing(story: Story) -> None:
+    lost = story.write(BLOCK)
+    story.flush(error=5)
+    story.begin_flush()
+    seen = story.write(uberblock(5))
+    assert story.findings() == not_durable(seen, lost)
+
+
+def test_a_flush_of_another_disk_covers_nothing(story: Story) -> None:
+    lost = story.write(BLOCK, disk=1)
+    story.flush(disk=0)
+    seen = story.write(uberblock(5))
+    assert story.findings() == not_durable(seen, lost)
+
+
+def test_a_write_under_way_is_not_durable(story: Story) -> None:
+    lost = story.submit(BLOCK)
+    story.flush()
+    seen = story.write(uberblock(5))
+    assert story.findings() == not_durable(seen, lost)
+
+
+def test_a_write_that_failed_never_happened(story: Story) -> None:
+    story.complete(story.submit(BLOCK), error=5)
+    story.write(uberblock(5))
+    assert story.findings() == []
+
+
+def test_a_write_with_fua_covers_itself(story: Story) -> None:
+    story.write(BLOCK, fua=True)
+    story.write(uberblock(5))
+    assert story.findings() == []
+
+
+def test_the_log_of_later_transactions_need_not_be_durable(story: Story) -> None:
+    story.write(zil_block())
+    story.write(uberblock(5))
+    assert story.findings() == []
+
+
+def test_uberblocks_of_a_disk_ascend(story: Story) -> None:
+    for txg, disk in ((5, 0), (6, 1), (5, 1), (6, 0)):
+        last = story.write(uberblock(txg), disk=disk)
+    [finding] = story.findings()
+    assert finding == Finding(invariant=Invariant.UBERBLOCKS_ASCEND, event=last - 2)
+
+
+def test_an_acknowledgement_needs_a_block_of_the_log_that_is_covered(story: Story) -> None:
+    story.begins(1)
+    block = story.write(zil_block())
+    done = story.is_done(1)
+    assert story.findings() == unacknowledgeable(done, block)
+    story.begins(2)
+    story.write(zil_block())
+    story.flush()
+    story.is_done(2)
+    assert story.findings() == unacknowledgeable(done, block)
+    assert story.audited()[1] == 2
+
+
+def test_what_was_durable_before_an_operation_began_says_nothing_of_it(story: Story) -> None:
+    story.write(zil_block())
+    story.flush()
+    story.begins(1)
+    done = story.is_done(1)
+    assert story.findings() == unacknowledgeable(done)
+
+
+def test_a_committed_txg_makes_an_operation_durable_too(story: Story) -> None:
+    story.begins(1)
+    story.write(BLOCK)
+    story.flush()
+    story.write(uberblock(5))
+    unflushed = story.is_done(1)
+    assert story.findings() == unacknowledgeable(unflushed)
+    story.flush()
+    story.begins(2)
+    story.write(uberblock(6))
+    story.flush()
+    story.is_done(2)
+    assert story.findings() == unacknowledgeable(unflushed)
+
+
+def test_nothing_is_asked_of_who_promises_nothing(story: Story) -> None:
+    story.begins(1)
+    story.is_done(1)
+    assert story.findings(promises_sync=False) == []
+    assert story.audited(promises_sync=False)[1] == 1
+
+
+def test_an_unsynced_write_is_no_promise(story: Story) -> None:
+    story.begins(1, kind="scribble")
+    story.is_done(1)
+    assert story.audited() == ((), 0, 0)
+
+
+def test_what_comes_after_the_cut_is_not_heard(story: Story) -> None:
+    story.begins(1)
+    last = story.write(zil_block())
+    story.is_done(1)
+    assert story.audited(cut=last) == ((), 0, 0)
+
+
+def test_a_finding_breaks_every_guarantee_and_is_told() -> None:
+    found = Finding(invariant=Invariant.TXG_IS_DURABLE, event=17, uncovered=(11, 13))
+    words = "txg-is-durable at event 17: 2 writes not covered, first 11"
+    assert found.in_words() == words
+    document = AuditDocument(acknowledgements=3, txgs=1, broken=1, findings=(words,), took_ms=4)
+    cut = CutDocument(audit=document)
+    assert CutDocument.from_json(json.loads(json.dumps(cut.as_json()))) == cut
+    for verdict in (Verdict.INTACT, Verdict.ROLLED_BACK, Verdict.INCONCLUSIVE):
+        record = TrialRecord(
+            trial="t", cell="c", axes={}, seed=1, verdict=verdict, guarantee="loses", cut=cut
+        )
+        assert all(record.breaks(guarantee) for guarantee in Guarantee)
+
+
+@pytest.mark.parametrize("data", [{}, {"broken": "1", "findings": 3}, {"took_ms": -1.5}])
+def test_an_audit_that_is_garbled_says_nothing(data: dict[str, object]) -> None:
+    assert AuditDocument.from_json(data) == AuditDocument()
+    assert not AuditDocument.from_json(data).is_broken

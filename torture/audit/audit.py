@@ -1,0 +1,151 @@
+"""The audit: a recording's log held against what ZFS promises at every uberblock and acknowledgement.
+
+A cut meets one moment of thousands. A flush that is missing once in twenty is seen here at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from torture.audit.coverage import Coverage
+from torture.audit.roles import Role, role_of, txg_of
+from torture.evidence.audit_document import AuditDocument
+from torture.evidence.ledger import Begin, Done, parse_ledger
+from torture.recording.events import Event, Kind, Recording
+
+_FINDINGS_TOLD_MAX = 5
+
+
+class Invariant(StrEnum):
+    """What must hold."""
+
+    TXG_IS_DURABLE = "txg-is-durable"
+    """When an uberblock is submitted, every write of its transaction group, and of all before it, is
+    covered by a flush of its disk (OpenZFS `module/zfs/vdev_label.c`, `vdev_config_sync`: "flush the
+    write cache of every disk that's been written to in this transaction group").
+    """
+    UBERBLOCKS_ASCEND = "uberblocks-ascend"
+    """A disk's uberblocks are written in the order of their transaction groups."""
+    ACKNOWLEDGED_IS_DURABLE = "acknowledged-is-durable"
+    """Between an operation's beginning and its acknowledgement a block of the ZIL was written and
+    covered, or a transaction group committed (`module/zfs/zil.c`, `zil_commit`: on stable storage when
+    it returns).
+    """
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finding:
+    """An invariant that was broken: at which event, and which submissions were not covered."""
+
+    invariant: Invariant
+    event: int
+    uncovered: tuple[int, ...] = ()
+
+    def in_words(self) -> str:
+        """E.g. `acknowledged-is-durable at event 1401: 4 writes not covered, first 1391`."""
+        text = f"{self.invariant} at event {self.event}"
+        if not self.uncovered:
+            return text
+        return f"{text}: {len(self.uncovered)} writes not covered, first {self.uncovered[0]}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Audit:
+    """What was looked at, and what was found."""
+
+    acknowledgements: int
+    txgs: int
+    findings: tuple[Finding, ...]
+
+    def as_document(self, *, took_ms: int) -> AuditDocument:
+        """For `cut.json`."""
+        return AuditDocument(
+            acknowledgements=self.acknowledgements,
+            txgs=self.txgs,
+            broken=len(self.findings),
+            findings=tuple(finding.in_words() for finding in self.findings[:_FINDINGS_TOLD_MAX]),
+            took_ms=took_ms,
+        )
+
+
+def audit(recording: Recording, *, cut: int, promises_sync: bool) -> Audit:
+    """Audit the events up to and with `cut`.
+
+    `promises_sync`: an acknowledgement means that the ZIL, or a transaction group, is durable; it means
+    nothing with sync=disabled. Writes that ZFS makes before their transaction group syncs (indirect
+    blocks of the ZIL, `dmu_sync`) would be taken for those of the one before: volumes whose writes
+    become such are not to be audited. Raises what `Recording.payload` raises.
+    """
+    auditor = _Auditor(recording=recording, promises_sync=promises_sync)
+    for event in recording.events[: cut + 1]:
+        auditor.hear(event)
+    return Audit(
+        acknowledgements=auditor.acknowledgements,
+        txgs=len(auditor.txgs),
+        findings=tuple(auditor.findings),
+    )
+
+
+@dataclass(kw_only=True)
+class _Auditor:
+    """The state of an audit, event by event."""
+
+    recording: Recording
+    promises_sync: bool
+    acknowledgements: int = 0
+    txgs: set[int] = field(default_factory=set)
+    findings: list[Finding] = field(default_factory=list)
+    _writes: dict[Role, Coverage] = field(
+        default_factory=lambda: {role: Coverage() for role in Role}
+    )
+    _txg_by_disk: dict[int | None, int] = field(default_factory=dict)
+    _begun: dict[int, int] = field(default_factory=dict)
+    """Durable operations under way: the number of the mark that announced each."""
+
+    def hear(self, event: Event) -> None:
+        """One event."""
+        match event.kind:
+            case Kind.WRITE_SUBMIT:
+                self._hear_write(event)
+            case Kind.MARK:
+                self._hear_mark(event)
+            case _:
+                for coverage in self._writes.values():
+                    coverage.hear(event)
+
+    def _hear_write(self, event: Event) -> None:
+        payload = self.recording.payload(event)
+        role = role_of(payload)
+        if role is Role.UBERBLOCK:
+            self._hear_uberblock(event, txg_of(payload))
+        self._writes[role].submit(event)
+
+    def _hear_uberblock(self, event: Event, txg: int) -> None:
+        if txg < self._txg_by_disk.get(event.disk, 0):
+            self._find(Invariant.UBERBLOCKS_ASCEND, event)
+        self._txg_by_disk[event.disk] = txg
+        if txg in self.txgs:
+            return  # its copies in the other labels
+        self.txgs.add(txg)
+        if uncovered := self._writes[Role.DATA].uncovered:
+            self._find(Invariant.TXG_IS_DURABLE, event, uncovered)
+
+    def _hear_mark(self, event: Event) -> None:
+        for heard in parse_ledger(self.recording.payload(event)).events:
+            if isinstance(heard, Begin) and heard.kind.is_durable:
+                self._begun[heard.seq] = event.seq
+            elif isinstance(heard, Done) and heard.seq in self._begun:
+                self._hear_acknowledged(event, begun=self._begun.pop(heard.seq))
+
+    def _hear_acknowledged(self, event: Event, *, begun: int) -> None:
+        self.acknowledgements += 1
+        durable = max(self._writes[role].latest for role in (Role.ZIL, Role.UBERBLOCK))
+        if self.promises_sync and durable < begun:
+            self._find(Invariant.ACKNOWLEDGED_IS_DURABLE, event, self._writes[Role.ZIL].uncovered)
+
+    def _find(self, invariant: Invariant, event: Event, uncovered: Collection[int] = ()) -> None:
+        self.findings.append(
+            Finding(invariant=invariant, event=event.seq, uncovered=tuple(uncovered))
+        )

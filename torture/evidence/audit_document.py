@@ -1,0 +1,47 @@
+"""What the audit of a trial's log came to, as `cut.json` has it under `audit`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+from torture.evidence.typed import whole_of
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AuditDocument:
+    """Counts, and the first few findings in words; a trial that was not audited has None."""
+
+    acknowledgements: int | None = None
+    """Durable operations that were acknowledged between the first mark and the cut."""
+    txgs: int | None = None
+    """Transaction groups whose uberblock was written."""
+    broken: int | None = None
+    """How often an invariant did not hold."""
+    findings: tuple[str, ...] = ()
+    """E.g. `acknowledged-is-durable at event 1401: 4 writes not covered, first 1391`."""
+    took_ms: int | None = None
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether an invariant did not hold."""
+        return bool(self.broken)
+
+    def as_json(self) -> dict[str, Any]:
+        """As plain data; `from_json` takes it back. What is not known is left out."""
+        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {name: value for name, value in values.items() if value not in (None, ())}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """As much of it as has the right type."""
+        if not data:
+            return cls()
+        findings = data.get("findings")
+        return cls(
+            acknowledgements=whole_of(data, "acknowledgements"),
+            txgs=whole_of(data, "txgs"),
+            broken=whole_of(data, "broken"),
+            findings=tuple(map(str, findings)) if isinstance(findings, list | tuple) else (),
+            took_ms=whole_of(data, "took_ms"),
+        )
