@@ -19,6 +19,7 @@ from torture.lab.domains import (
     UserModeInterface,
     disk_xml,
     domain_xml,
+    with_console,
 )
 from torture.transports.iscsi import IscsiSource
 
@@ -137,6 +138,24 @@ def test_the_accelerator_decides_kind_and_processor(
     domain = parsed(replace(SPEC, accelerator=accelerator))
     assert domain.get("type") == kind
     assert one(domain, "cpu").get("mode") == cpu
+
+
+def test_an_emulated_processor_has_no_cmpxchg16b() -> None:
+    emulated, real = (
+        parsed(replace(SPEC, accelerator=accelerator))
+        for accelerator in (Accelerator.TCG, Accelerator.KVM)
+    )
+    feature = one(emulated, "cpu/feature")
+    assert (feature.get("name"), feature.get("policy")) == ("cx16", "disable")
+    assert real.find("cpu/feature") is None
+
+
+def test_a_saved_machine_finds_its_console_elsewhere() -> None:
+    saved = domain_xml(SPEC)
+    moved = ET.fromstring(with_console(saved, Path("/else/where.log")))
+    assert one(moved, "devices/serial/source").get("path") == "/else/where.log"
+    one(moved, "devices/serial/source").set("path", str(SPEC.console_log))
+    assert ET.tostring(moved) == ET.tostring(ET.fromstring(saved))
 
 
 def test_the_kernel_is_started_directly_with_its_words_intact() -> None:
