@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from torture.audit.coverage import Coverage
+from torture.audit.phases import Phase, PhaseTracker
 from torture.audit.roles import Role, role_of, txg_of
 from torture.evidence.audit_document import AuditDocument
 from torture.evidence.ledger import Begin, Done, parse_ledger
@@ -58,6 +59,8 @@ class Audit:
     acknowledgements: int
     txgs: int
     findings: tuple[Finding, ...]
+    phase: Phase
+    """Of the cut."""
 
     def as_document(self, *, took_ms: int) -> AuditDocument:
         """For `cut.json`."""
@@ -85,6 +88,7 @@ def audit(recording: Recording, *, cut: int, promises_sync: bool) -> Audit:
         acknowledgements=auditor.acknowledgements,
         txgs=len(auditor.txgs),
         findings=tuple(auditor.findings),
+        phase=auditor.phases.phase,
     )
 
 
@@ -100,27 +104,34 @@ class _Auditor:
     _writes: dict[Role, Coverage] = field(
         default_factory=lambda: {role: Coverage() for role in Role}
     )
+    phases: PhaseTracker = field(init=False)
     _txg_by_disk: dict[int | None, int] = field(default_factory=dict)
     _begun: dict[int, int] = field(default_factory=dict)
     """Durable operations under way: the number of the mark that announced each."""
 
+    def __post_init__(self) -> None:
+        self.phases = PhaseTracker(writes=self._writes)
+
     def hear(self, event: Event) -> None:
         """One event."""
+        role = None
         match event.kind:
             case Kind.WRITE_SUBMIT:
-                self._hear_write(event)
+                role = self._hear_write(event)
             case Kind.MARK:
                 self._hear_mark(event)
             case _:
                 for coverage in self._writes.values():
                     coverage.hear(event)
+        self.phases.hear(event, role=role)
 
-    def _hear_write(self, event: Event) -> None:
+    def _hear_write(self, event: Event) -> Role:
         payload = self.recording.payload(event)
         role = role_of(payload)
         if role is Role.UBERBLOCK:
             self._hear_uberblock(event, txg_of(payload))
         self._writes[role].submit(event)
+        return role
 
     def _hear_uberblock(self, event: Event, txg: int) -> None:
         if txg < self._txg_by_disk.get(event.disk, 0):

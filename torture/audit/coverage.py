@@ -11,10 +11,12 @@ from torture.recording.events import Event, Kind
 class Coverage:
     """Of some writes: which are under way, completed, and covered, on all disks.
 
-    `latest` is the submission's number of the last one that is covered, -1 before there is one.
+    `latest` is the submission's number of the last one that is covered, `latest_covered_at` that of
+    the event which covered one last; -1 before there is one.
     """
 
     latest: int = -1
+    latest_covered_at: int = -1
     _under_way: dict[int, Event] = field(default_factory=dict)
     _completed: dict[int, set[int]] = field(default_factory=dict)
     """By disk, the submissions that were completed and are not covered."""
@@ -42,7 +44,7 @@ class Coverage:
             case Kind.FLUSH_COMPLETE:
                 covered = self._flushes.pop(event.reference, frozenset())
                 if not event.error:
-                    self._cover(disk, covered)
+                    self._cover(disk, covered, at=event.seq)
 
     def _complete(self, event: Event, disk: int) -> None:
         submitted = self._under_way.pop(event.reference, None)
@@ -50,10 +52,11 @@ class Coverage:
             return
         self._completed.setdefault(disk, set()).add(submitted.seq)
         if submitted.fua:
-            self._cover(disk, frozenset({submitted.seq}))
+            self._cover(disk, frozenset({submitted.seq}), at=event.seq)
 
-    def _cover(self, disk: int, submissions: frozenset[int]) -> None:
+    def _cover(self, disk: int, submissions: frozenset[int], *, at: int) -> None:
         completed = self._completed.get(disk, set())
         for submission in submissions & completed:
             completed.remove(submission)
             self.latest = max(self.latest, submission)
+            self.latest_covered_at = at

@@ -68,6 +68,8 @@ class CutDocument:
     """The crash state that was drawn, as `torture.recording.crash_state` writes it."""
     disks: dict[str, DiskAtCut] = field(default_factory=dict)
     """By serial."""
+    phase: str = ""
+    """Where in ZFS's write path it fell, by its log: one of `torture.audit.phases.Phase`."""
     audit: AuditDocument = field(default_factory=AuditDocument)
     """Of the log up to it."""
     others: dict[str, Any] = field(default_factory=dict)
@@ -83,7 +85,7 @@ class CutDocument:
         plain = {
             name: value
             for name in self.__dataclass_fields__
-            if (value := getattr(self, name)) is not None and value != {}
+            if (value := getattr(self, name)) is not None and value not in ({}, "")
         }
         if self.disks:
             plain["disks"] = {serial: _known(disk) for serial, disk in self.disks.items()}
@@ -111,6 +113,7 @@ class CutDocument:
                 for serial, disk in object_of(data, "disks").items()
                 if isinstance(disk, dict)
             },
+            phase=text_of(data, "phase"),
             audit=AuditDocument.from_json(object_of(data, "audit")),
             others=others_of(data, _KNOWN),
         )

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 from torture.audit.audit import audit
+from torture.audit.phases import Phase
 from torture.axes.fate import Fate
 from torture.axes.sync import Sync
 from torture.errors import HarnessError
@@ -93,6 +94,7 @@ def cut_power(context: TrialContext, *, hit: bool, nas: Machine, client: Machine
     state_file = context.shelf.directory / CUT_STATE
     write_crash_state(state_file, state)
     marks, acknowledged = _acknowledged_before(context, recording, cut)
+    phase, audited = _audited(context, recording, cut)
     document = CutDocument(
         t_ms=round(t_ms, 3),
         took_ms=round(dead_ms - t_ms, 3),
@@ -103,18 +105,20 @@ def cut_power(context: TrialContext, *, hit: bool, nas: Machine, client: Machine
         marks=marks,
         acknowledged=acknowledged,
         view=state.as_json() | {"recording": context.shelf.recording.name},
-        audit=_audited(context, recording, cut),
+        phase=phase,
+        audit=audited,
         disks=account(recording, state, context.disks),
     )
     write_document(context.folder, CUT, document.as_json())
     return state_file
 
 
-def _audited(context: TrialContext, recording: Recording, cut: int) -> AuditDocument:
+def _audited(context: TrialContext, recording: Recording, cut: int) -> tuple[Phase, AuditDocument]:
     begun_s = time.monotonic()
     promises_sync = context.spec.cell[SYNC] is not Sync.DISABLED
     found = audit(recording, cut=cut, promises_sync=promises_sync)
-    return found.as_document(took_ms=round((time.monotonic() - begun_s) * 1000))
+    took_ms = round((time.monotonic() - begun_s) * 1000)
+    return found.phase, found.as_document(took_ms=took_ms)
 
 
 def _acknowledged_before(context: TrialContext, recording: Recording, cut: int) -> tuple[int, int]:

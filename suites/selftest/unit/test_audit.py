@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from torture.audit.audit import Finding, Invariant, audit
+from torture.audit.audit import Audit, Finding, Invariant, audit
+from torture.audit.phases import Phase
 from torture.audit.roles import (
     EMBEDDED_CHECKSUM_MAGIC,
     UBERBLOCK_MAGIC,
@@ -114,15 +115,21 @@ class Story:
     def findings(self, *, cut: int | None = None, promises_sync: bool = True) -> list[Finding]:
         return list(self.audited(cut=cut, promises_sync=promises_sync)[0])
 
+    def phase(self) -> Phase:
+        return self._audit(cut=None, promises_sync=False).phase
+
     def audited(
         self, *, cut: int | None = None, promises_sync: bool = True
     ) -> tuple[tuple[Finding, ...], int, int]:
+        found = self._audit(cut=cut, promises_sync=promises_sync)
+        return found.findings, found.acknowledgements, found.txgs
+
+    def _audit(self, *, cut: int | None, promises_sync: bool) -> Audit:
         (self.folder / DATA).write_bytes(self._data)
         disks = tuple(RecordedDisk(name=name, size=1 << 20, sector=512) for name in ("a", "b"))
         recording = Recording(folder=self.folder, disks=disks, events=tuple(self.events))
         last = len(self.events) - 1 if cut is None else cut
-        found = audit(recording, cut=last, promises_sync=promises_sync)
-        return found.findings, found.acknowledgements, found.txgs
+        return audit(recording, cut=last, promises_sync=promises_sync)
 
 
 @pytest.fixture
@@ -309,3 +316,53 @@ def test_a_finding_breaks_every_guarantee_and_is_told() -> None:
 def test_an_audit_that_is_garbled_says_nothing(data: dict[str, object]) -> None:
     assert AuditDocument.from_json(data) == AuditDocument()
     assert not AuditDocument.from_json(data).is_broken
+
+
+def test_the_phase_is_that_of_the_last_event(story: Story) -> None:
+    """A whole round: the log, its flush, the acknowledgement, a transaction group and its uberblock."""
+    phases = []
+
+    def phase() -> None:
+        phases.append(story.phase())
+
+    phase()
+    block = story.submit(zil_block())
+    phase()
+    story.complete(block)
+    phase()
+    story.flush()
+    phase()
+    story.begins(1)
+    phase()
+    story.write(BLOCK)
+    phase()
+    flush = story.begin_flush()
+    phase()
+    story.complete(flush)
+    phase()
+    story.write(uberblock(5))
+    phase()
+    story.flush()
+    phase()
+    assert phases == [
+        Phase.IDLE, Phase.ZIL_WRITTEN, Phase.ZIL_WRITTEN, Phase.ZIL_FLUSHED, Phase.IDLE,
+        Phase.TXG_WRITTEN, Phase.BEFORE_UBERBLOCK, Phase.BEFORE_UBERBLOCK,
+        Phase.UBERBLOCK_WRITTEN, Phase.IDLE,
+    ]  # fmt: skip
+
+
+def test_the_phase_nearest_to_the_uberblock_is_told(story: Story) -> None:
+    story.write(zil_block())
+    story.write(BLOCK)
+    assert story.phase() is Phase.TXG_WRITTEN
+    story.write(uberblock(5))
+    assert story.phase() is Phase.UBERBLOCK_WRITTEN
+
+
+def test_the_flush_of_a_block_of_the_log_is_no_end_of_a_txg(story: Story) -> None:
+    story.write(zil_block(), disk=1)
+    story.flush(disk=1)
+    assert story.phase() is Phase.ZIL_FLUSHED
+    story.write(BLOCK)
+    story.flush(disk=1)
+    assert story.phase() is Phase.TXG_WRITTEN, "the flush was another disk's"

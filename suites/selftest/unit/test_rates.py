@@ -11,11 +11,18 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from suites.selftest.unit.every_cell import EVERY_CELL
+from torture.evidence.audit_document import AuditDocument
+from torture.evidence.cut_document import CutDocument
 from torture.matrix.cells import Cell
 from torture.matrix.guarantees import guarantee_of
 from torture.record.trials import TrialRecord
 from torture.report.figures.summary import summarise
-from torture.report.terminal.outcome_table import effort_line, outcome_table
+from torture.report.terminal.outcome_table import (
+    audit_line,
+    effort_line,
+    outcome_table,
+    phases_line,
+)
 from torture.stats.rates import in_words, rate_of
 from torture.verdict.verdicts import Verdict
 
@@ -164,8 +171,25 @@ def test_the_effort_names_rate_and_stages_from_the_longest() -> None:
     assert sentence == "2 trials in 1.0 min, 120/h: check 70%, load 28%, cut 2%"
 
 
-def test_the_effort_of_nothing_is_nothing() -> None:
+def test_what_was_audited_and_where_the_cuts_fell_is_summed_up() -> None:
+    cuts = [
+        CutDocument(phase=phase, audit=AuditDocument(acknowledgements=1500, txgs=1, broken=broken))
+        for phase, broken in (("zil-written", 0), ("idle", 2), ("zil-written", 0))
+    ]
+    records = [
+        replace(record, cut=cut) for record, cut in zip(trials(SAFE, INTACT=3), cuts, strict=True)
+    ]
+    assert (
+        audit_line(records)
+        == "4,500 acknowledgements and 3 transaction groups audited, 2 uncovered"
+    )
+    assert phases_line(records) == "where the cuts fell: zil-written 67%, idle 33%"
+
+
+def test_of_nothing_there_is_nothing_to_say() -> None:
     assert effort_line([], elapsed_s=0.0) == ""
+    for line in (audit_line, phases_line):
+        assert line([]) == line(trials(SAFE, INTACT=1)) == ""
 
 
 @pytest.mark.parametrize("width", [80, 132])

@@ -99,6 +99,15 @@ def audit_line(records: Sequence[TrialRecord]) -> str:
     )
 
 
+def phases_line(records: Sequence[TrialRecord]) -> str:
+    """Where the cuts fell, the most frequent phase first; empty when no record says it."""
+    phases = Counter(phase for record in records if (phase := record.cut.phase))
+    if not phases:
+        return ""
+    shares = ", ".join(f"{phase} {n / phases.total():.0%}" for phase, n in phases.most_common())
+    return f"where the cuts fell: {shares}"
+
+
 def effort_line(records: Sequence[TrialRecord], *, elapsed_s: float) -> str:
     """How fast it went and where a trial's time went, e.g. `24 trials in 5.4 min, 267/h: check 30 %`.
 
