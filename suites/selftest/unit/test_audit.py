@@ -3,133 +3,21 @@
 from __future__ import annotations
 
 import json
-import struct
-import zlib
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from torture.audit.audit import Audit, Finding, Invariant, audit
+from suites.selftest.unit.audit_story import BLOCK, Story, uberblock, zil_block
+from torture.audit.audit import Finding, Invariant
 from torture.audit.phases import Phase
-from torture.audit.roles import (
-    EMBEDDED_CHECKSUM_MAGIC,
-    UBERBLOCK_MAGIC,
-    ZIL_MAGIC_AT,
-    Role,
-    role_of,
-    txg_of,
-)
+from torture.audit.roles import Role, role_of, txg_of
 from torture.evidence.audit_document import AuditDocument
 from torture.evidence.cut_document import CutDocument
 from torture.record.trials import TrialRecord
-from torture.recording.events import DATA, LOG_VERSION, Event, Kind, RecordedDisk, Recording
 from torture.verdict.guarantee import Guarantee
 from torture.verdict.verdicts import Verdict
 
 RECORDED = Path(__file__).parents[1] / "recorded" / "audit" / "writes.json"
-BLOCK = bytes(4096)
-
-
-def uberblock(txg: int) -> bytes:
-    return struct.pack("<QQQ", UBERBLOCK_MAGIC, 5000, txg).ljust(1024, b"\0")
-
-
-def zil_block() -> bytes:
-    return bytes(ZIL_MAGIC_AT) + struct.pack("<Q", EMBEDDED_CHECKSUM_MAGIC).ljust(4096, b"\0")
-
-
-@dataclass
-class Story:
-    """A recording of two disks under construction."""
-
-    folder: Path
-    events: list[Event] = field(
-        default_factory=lambda: [Event(seq=0, time_ns=0, kind=Kind.BEGIN, reference=LOG_VERSION)]
-    )
-    _data: bytearray = field(default_factory=bytearray)
-
-    def submit(self, payload: bytes, *, disk: int = 0, fua: bool = False) -> int:
-        return self._with_payload(Kind.WRITE_SUBMIT, payload, disk=disk, fua=fua)
-
-    def complete(self, submission: int, *, error: int = 0) -> int:
-        submitted = self.events[submission]
-        flush = submitted.kind is Kind.FLUSH_SUBMIT
-        return self._add(
-            Kind.FLUSH_COMPLETE if flush else Kind.WRITE_COMPLETE,
-            disk=submitted.disk,
-            reference=submission,
-            error=error,
-        )
-
-    def write(self, payload: bytes, *, disk: int = 0, fua: bool = False) -> int:
-        submission = self.submit(payload, disk=disk, fua=fua)
-        self.complete(submission)
-        return submission
-
-    def begin_flush(self, *, disk: int = 0) -> int:
-        return self._add(Kind.FLUSH_SUBMIT, disk=disk)
-
-    def flush(self, *, disk: int = 0, error: int = 0) -> None:
-        self.complete(self.begin_flush(disk=disk), error=error)
-
-    def begins(self, seq: int, kind: str = "append") -> int:
-        return self._mark(event="begin", seq=seq, writer=0, op=kind, file=0, blocks=[0], size=1)
-
-    def is_done(self, seq: int) -> int:
-        return self._mark(event="done", seq=seq)
-
-    def _mark(self, **line: object) -> int:
-        text = json.dumps(line | {"t_ms": 1.0}) + "\n"
-        return self._with_payload(Kind.MARK, text.encode(), disk=None)
-
-    def _with_payload(
-        self, kind: Kind, payload: bytes, *, disk: int | None, fua: bool = False
-    ) -> int:
-        place = len(self._data)
-        self._data += payload
-        return self._add(
-            kind, disk=disk, fua=fua, length=len(payload), reference=place, crc=zlib.crc32(payload)
-        )
-
-    def _add(
-        self,
-        kind: Kind,
-        *,
-        disk: int | None,
-        fua: bool = False,
-        length: int = 0,
-        reference: int = 0,
-        error: int = 0,
-        crc: int = 0,
-    ) -> int:
-        seq = len(self.events)
-        self.events.append(
-            Event(
-                seq=seq, time_ns=seq, kind=kind, disk=disk, fua=fua, length=length,
-                reference=reference, error=error, payload_crc=crc,
-            )
-        )  # fmt: skip
-        return seq
-
-    def findings(self, *, cut: int | None = None, promises_sync: bool = True) -> list[Finding]:
-        return list(self.audited(cut=cut, promises_sync=promises_sync)[0])
-
-    def phase(self) -> Phase:
-        return self._audit(cut=None, promises_sync=False).phase
-
-    def audited(
-        self, *, cut: int | None = None, promises_sync: bool = True
-    ) -> tuple[tuple[Finding, ...], int, int]:
-        found = self._audit(cut=cut, promises_sync=promises_sync)
-        return found.findings, found.acknowledgements, found.txgs
-
-    def _audit(self, *, cut: int | None, promises_sync: bool) -> Audit:
-        (self.folder / DATA).write_bytes(self._data)
-        disks = tuple(RecordedDisk(name=name, size=1 << 20, sector=512) for name in ("a", "b"))
-        recording = Recording(folder=self.folder, disks=disks, events=tuple(self.events))
-        last = len(self.events) - 1 if cut is None else cut
-        return audit(recording, cut=last, promises_sync=promises_sync)
 
 
 @pytest.fixture
