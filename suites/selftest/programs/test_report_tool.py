@@ -34,7 +34,7 @@ def test_the_page_lands_beside_the_run_and_the_answer_in_the_terminal(run: Path)
     assert done.returncode == 0, done.stderr
     page = run / "report.html"
     assert done.stdout.splitlines()[-1] == str(page)
-    assert "safe so far: 0 of " in done.stdout
+    assert "theory says safe: 0 of " in done.stdout
     text = page.read_text()
     assert text.startswith("<!doctype html>")
     assert "src=" not in text.replace("data-src=", "")

@@ -9,7 +9,7 @@ from typing import Any
 import altair
 import vl_convert
 
-from torture.report.figures.answer import decisive, outcome_of
+from torture.report.figures.answer import decisive, tone_of
 from torture.report.figures.cell_figures import CellFigures
 from torture.report.figures.wording import duration_in_words
 from torture.report.reading.store import RollbackBin
@@ -120,7 +120,7 @@ def speed_against_loss(cells: Sequence[CellFigures], numbers: dict[str, int], fr
                     "loss": rate.share,
                     "low": rate.low,
                     "high": rate.high,
-                    "outcome": outcome_of(figures).name,
+                    "tone": tone_of(figures),
                     "number": numbers[figures.cell],
                 }
             )
@@ -134,10 +134,15 @@ def speed_against_loss(cells: Sequence[CellFigures], numbers: dict[str, int], fr
             axis=altair.Axis(tickCount=6),
         ),
         color=altair.Color(
-            "outcome:N",
+            "tone:N",
             scale=altair.Scale(
-                domain=["SAFE", "ROLLS_BACK", "LOSES"],
-                range=["var(--intact)", "var(--rolled-back)", "var(--corrupted)"],
+                domain=["safe", "unknown", "back", "loses"],
+                range=[
+                    "var(--intact)",
+                    "var(--inconclusive)",
+                    "var(--rolled-back)",
+                    "var(--corrupted)",
+                ],
             ),
             legend=None,
         ),

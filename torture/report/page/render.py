@@ -19,7 +19,14 @@ from markupsafe import Markup
 
 from torture.record.run_document import RunDocument
 from torture.record.run_layout import RunLayout
-from torture.report.figures.answer import Outcome, answer, decisive, outcome_of
+from torture.report.figures.answer import (
+    Standing,
+    answer,
+    configurations,
+    decisive,
+    standing_of,
+    tone_of,
+)
 from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.figures.heatmap import facets_of
 from torture.report.figures.pairs import Pair, compared, neighbours
@@ -111,12 +118,14 @@ def _environment(varying: Sequence[str], numbers: dict[str, int]) -> Environment
         "rate": in_words,
         "interval": interval_in_words,
         "decisive": decisive,
-        "outcome": outcome_of,
+        "standing": standing_of,
+        "tone": tone_of,
+        "configurations": configurations,
         "anchor": anchor,
         "field": lambda axis: anchor(axis.replace("_", "-")),
     }
     environment.globals |= {
-        "Outcome": Outcome,
+        "Standing": Standing,
         "numbers": numbers,
         "titles": AXIS_TITLES,
     }
