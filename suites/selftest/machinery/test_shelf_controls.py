@@ -82,8 +82,8 @@ def test_a_pool_that_never_flushes_its_volatile_disks_is_seen_to_lose(played: Pl
     assert len(records) == NO_FLUSH_TRIALS
     for record in records:
         assert unflushed(record, "data0") > 0
-        assert record.cut.audit.is_broken, "the audit sees it without a loss"
-        assert record.cut.audit.findings[0].startswith("acknowledged-is-durable")
+        findings = record.cut.audit.findings
+        assert any(finding.startswith("acknowledged-is-durable") for finding in findings), findings
     assert all(record.verdict.is_loss for record in records), [r.verdict for r in records]
 
 
