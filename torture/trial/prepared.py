@@ -38,8 +38,8 @@ _PREPARED = "prepared"
 _STATE = "prepared.view.json"
 _SCRIPT_DEADLINE_S = 60
 _FORGET_NEIGHBOURS = "ip neigh flush all"
-"""The host's end of the network has another hardware address in each sandbox. A host that has not forgotten
-the NAS does not ask for it, so the NAS would answer to the old one, for half a minute."""
+"""The host's end of the network has another hardware address in each sandbox. A host that still knows
+the NAS does not ask for it, so the NAS would answer to the old address, for half a minute."""
 
 
 def ready_machines(context: TrialContext) -> tuple[Machine, Machine]:
