@@ -109,7 +109,7 @@ def job_for(directory: Path, **changes: object) -> dict[str, Any]:
         "files_per_writer": 3,
         "blocks_per_file_max": 8,
         "keepsakes_per_writer": 40,
-        "duration_ms": 15_000,
+        "duration_ms": 120_000,
     }
     return job | changes
 
@@ -236,8 +236,8 @@ def test_an_empty_directory_is_a_past_from_before_the_load_and_a_missing_one_is_
     assert empty.verdict is Verdict.ROLLED_BACK
     missing = written.judged(tmp_path / "missing")
     assert missing.verdict is Verdict.CORRUPTED
-    assert empty.lost > empty.acknowledged // 2
-    assert missing.lost > missing.acknowledged // 2
+    assert empty.lost > 100
+    assert missing.lost > 100
 
 
 def test_raw_regions_read_back_and_show_a_swap(tmp_path: Path) -> None:
