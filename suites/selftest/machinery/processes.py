@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import subprocess
+import sys
 from pathlib import Path
+
+from torture.checkout import CHECKOUT
 
 
 def children_of(pid: int) -> list[int]:
@@ -63,7 +67,16 @@ def _sandbox_of(pid: int) -> str:
         return ""
 
 
-def powercut(*arguments: str, scratch: Path, results: Path) -> tuple[str, ...]:
-    """What Python is told to run `pytest suites/powercut` as a user does."""
-    places = ("--scratch", str(scratch), "--results", str(results))
-    return ("-m", "pytest", "suites/powercut", "-p", "no:cacheprovider", *places, *arguments)
+def start_run(*arguments: str, scratch: Path, results: Path, log: Path) -> subprocess.Popen[bytes]:
+    """`pytest suites/powercut` as a user starts it, in the background, its output in `log`."""
+    with log.open("wb") as output:
+        return subprocess.Popen(
+            [
+                sys.executable, "-m", "pytest", "suites/powercut", "-p", "no:cacheprovider",
+                "--scratch", str(scratch), "--results", str(results), *arguments,
+            ],
+            cwd=CHECKOUT,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+        )  # fmt: skip

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from suites.selftest.machinery.controls import SAFE, UNSAFE, Controls, records_of
+from suites.selftest.machinery.controls import SAFE, UNSAFE, Controls, draw, records_of
+from torture.campaign.campaign import Campaign
 from torture.lab.lab import Boot
+from torture.matrix.cells import Cell
 from torture.verdict.verdicts import Verdict
+
+
+def _verdict(campaign: Campaign, cell: Cell) -> Verdict:
+    [record] = records_of(campaign, cell)
+    return record.verdict
 
 
 @pytest.mark.parametrize("boot", list(Boot))
 def test_a_safe_cell_stays_clean(controls: Controls, boot: Boot) -> None:
-    [record] = records_of(controls.campaign(boot), SAFE[boot])
-    assert record.verdict is Verdict.INTACT
+    assert _verdict(controls.campaign(boot), SAFE) is Verdict.INTACT
 
 
 @pytest.mark.parametrize("boot", list(Boot))
@@ -21,6 +27,7 @@ def test_a_cell_that_must_lose_is_seen_to_lose(controls: Controls, boot: Boot) -
 
     That was seen once in 130 trials; twice in a row it is the rig that sees nothing.
     """
-    campaign = controls.campaign_that_lost(UNSAFE[boot], boot=boot)
-    [record] = records_of(campaign, UNSAFE[boot])
-    assert record.verdict.is_loss
+    verdict = _verdict(controls.campaign(boot), UNSAFE)
+    if verdict is Verdict.INTACT:
+        verdict = _verdict(controls.begin(draw(UNSAFE, run_seed=2), boot=boot), UNSAFE)
+    assert verdict.is_loss

@@ -1,4 +1,4 @@
-"""A user without privileges, for runs that are somebody else's."""
+"""One quick cell, both fates, run by a user without privileges: the same verdicts as for root."""
 
 from __future__ import annotations
 
@@ -8,25 +8,29 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO
+
+import pytest
 
 from torture.checkout import CHECKOUT
 from torture.host.native import shelf_plugin
 from torture.images import IMAGES, find
+from torture.record.run_layout import TRIALS_FILE
+from torture.record.trials import read_records
+from torture.verdict.verdicts import Verdict
 
 _USER = "nobody"
-_DEADLINE_S = 60
+_DEADLINE_S = 500
 _NEEDED = ("torture", "fixtures", "suites", "vmimages", "pytest.ini", "pyproject.toml")
 """Of the checkout, to cut."""
 _REFUSAL = "from torture.host.sandbox import sandbox_refusal; print(sandbox_refusal())"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Stranger:
+class Guest:
     """A user without privileges, with all that a run needs in a folder of their own.
 
     Theirs are copies: the checkout may lie where they cannot look, as in the home of root, and a cautious
@@ -38,10 +42,10 @@ class Stranger:
     environment: Path = Path(sys.prefix)
     """Of Python."""
 
-    def start(self, *arguments: str, output: IO[bytes] | int) -> subprocess.Popen[bytes]:
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Python with these arguments, in their checkout."""
         own = {"HOME": str(self.home), "TORTURE_CACHE": str(self.home / "cache")}
-        return subprocess.Popen(
+        return subprocess.run(
             [self.environment / "bin" / "python", *arguments],
             cwd=self.home / "checkout",
             env=os.environ | own,
@@ -49,17 +53,11 @@ class Stranger:
             group=self.user.pw_gid,
             extra_groups=(),
             umask=0o077,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
+            capture_output=True,
+            text=True,
+            timeout=_DEADLINE_S,
+            check=False,
         )
-
-    def printed(self, *arguments: str) -> str:
-        """What Python prints with these arguments; raises `OSError` or `AssertionError` if it fails."""
-        with self.start(*arguments, output=subprocess.PIPE) as process:
-            said, _ = process.communicate(timeout=_DEADLINE_S)
-        assert process.returncode == 0, said.decode()
-        return said.decode()
 
     def own(self, *, copy_of: Path, at: Path) -> Path:
         """Give them a copy of a file or folder."""
@@ -74,32 +72,46 @@ class Stranger:
         return target
 
 
-@contextmanager
-def unprivileged_stranger() -> Iterator[Stranger | None]:
-    """Somebody without privileges; None where everybody is that already, or they can have no sandbox."""
+@pytest.fixture
+def guest() -> Iterator[Guest]:
     if os.geteuid() != 0:
-        yield None
-        return
+        pytest.skip("every test of this session is run by an unprivileged user already")
     user = pwd.getpwnam(_USER)
     with TemporaryDirectory(prefix="torture-home-", dir="/var/tmp") as name:
-        somebody = _furnished(Stranger(user=user, home=Path(name)))
-        refusal = somebody.printed("-c", _REFUSAL).strip()
-        yield somebody if refusal == "None" else None
+        guest = _furnished(Guest(user=user, home=Path(name)))
+        asked = guest.run("-c", _REFUSAL)
+        assert asked.returncode == 0, asked.stdout + asked.stderr
+        if (refusal := asked.stdout.strip()) != "None":
+            pytest.skip(f"{_USER} cannot have a sandbox here: {refusal}")
+        yield guest
 
 
-def _furnished(somebody: Stranger) -> Stranger:
+def _furnished(guest: Guest) -> Guest:
     """With the checkout, the guest images and the shelf; and with an environment, if they need one."""
-    os.chown(somebody.home, somebody.user.pw_uid, somebody.user.pw_gid)
+    os.chown(guest.home, guest.user.pw_uid, guest.user.pw_gid)
     for name in _NEEDED:
-        somebody.own(copy_of=CHECKOUT / name, at=Path("checkout", name))
+        guest.own(copy_of=CHECKOUT / name, at=Path("checkout", name))
     built = [found.root for found in map(find, IMAGES) if found is not None]
     for file in (*built, shelf_plugin()):
         at = Path("cache", *file.parts[-3:-1])
-        somebody.own(copy_of=file.parent, at=at)
-    with suppress(OSError, AssertionError):
-        somebody.printed("-c", "import libvirt, numpy, pytest")
-        return somebody
+        guest.own(copy_of=file.parent, at=at)
+    with suppress(OSError):
+        if guest.run("-c", "import libvirt, numpy, pytest").returncode == 0:
+            return guest
     # it is large: a copy takes longer than all the rest
-    return replace(
-        somebody, environment=somebody.own(copy_of=somebody.environment, at=Path("environment"))
-    )
+    return replace(guest, environment=guest.own(copy_of=guest.environment, at=Path("environment")))
+
+
+def test_an_unprivileged_user_gets_the_same_verdicts(guest: Guest) -> None:
+    results = guest.home / "results"
+    completed = guest.run(
+        "-m", "pytest", "suites/powercut", "-p", "no:cacheprovider",
+        "--matrix", "quick", "-k", "always", "--trials", "1",
+        "--results", str(results), "--scratch", str(guest.home),
+    )  # fmt: skip
+    records = read_records(results / "latest" / TRIALS_FILE).records
+    assert completed.returncode == 0, completed.stdout + completed.stderr
+    assert {record.axes["fate"]: record.verdict for record in records} == {
+        "bothdie": Verdict.INTACT,
+        "nasonly": Verdict.INTACT,
+    }
