@@ -16,7 +16,7 @@ from torture.images import IMAGES, GuestImage, find
 from torture.lab.domains import Disk, MachineSpec
 from torture.lab.hypervisor import connect, embedded_root
 from torture.lab.machine import Machine
-from torture.lab.network import NAS_ADDRESS, NAS_PREFIX_BITS, Network
+from torture.lab.network import HOST_MAC, NAS_ADDRESS, NAS_PREFIX_BITS, Network
 from torture.lab.network.bridge import BridgeNetwork
 from torture.lab.network.usermode import UserModeNetwork
 from torture.lab.prepared_folders import PreparedFolders
@@ -82,12 +82,13 @@ class Lab:
             return None
         return PreparedFolders(self._settings.warm_states.with_name("prepared"))
 
-    def keys(self) -> tuple[str, str]:
-        """Names for everything that a NAS and a client without disks depend on."""
+    def keys(self) -> tuple[str, ...]:
+        """Names for everything that a NAS and a client that have talked to the host depend on."""
         nowhere = Path("console.log")
         return (
             self._warm.key(self._nas_spec(nowhere)),
             self._warm.key(self._client_spec(nowhere, Path("ledger.sock"))),
+            HOST_MAC,
         )
 
     def start_nas(self, *, console_log: Path, disks: tuple[Disk, ...]) -> Machine:

@@ -37,9 +37,6 @@ _NAS, _CLIENT = "nas.state", "client.state"
 _PREPARED = "prepared"
 _STATE = "prepared.view.json"
 _SCRIPT_DEADLINE_S = 60
-_FORGET_NEIGHBOURS = "ip neigh flush all"
-"""The host's end of the network has another hardware address in each sandbox. A host that still knows
-the NAS does not ask for it, so the NAS would answer to the old address, for half a minute."""
 
 
 def ready_machines(context: TrialContext) -> tuple[Machine, Machine]:
@@ -71,8 +68,8 @@ def _resumed(context: TrialContext, folders: PreparedFolders) -> tuple[Machine, 
             view = _linked(folder / RECORDINGS_OF_SHELF, context.shelf.directory / _PREPARED)
             context.shelf.start(context.disks, view=view / _STATE)
             nas = context.resume_nas(folder / _NAS)
-            script = f"{_FORGET_NEIGHBOURS} && {set_sync_script(context.spec.cell[SYNC])}"
-            run_script(nas, script, deadline_s=_SCRIPT_DEADLINE_S)
+            sync = set_sync_script(context.spec.cell[SYNC])
+            run_script(nas, sync, deadline_s=_SCRIPT_DEADLINE_S)
         with context.stage("set up client"):
             client = context.resume_client("client", folder / _CLIENT)
     except HarnessError as error:

@@ -10,6 +10,8 @@ from torture.lab.domains import TapInterface, UserModeInterface
 NAS_ADDRESS = "10.77.0.2"
 NAS_PREFIX_BITS = 24
 NAS_MAC = "52:54:00:77:00:02"
+HOST_MAC = "52:54:00:77:00:01"
+"""The same in every sandbox: a saved NAS remembers it, and answers to it when it is resumed."""
 
 
 class Network(Protocol):

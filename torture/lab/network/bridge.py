@@ -5,7 +5,7 @@ from __future__ import annotations
 from torture.host.commands import run_host
 from torture.host.network_kind import NetworkKind
 from torture.lab.domains import TapInterface
-from torture.lab.network import NAS_ADDRESS, NAS_MAC, NAS_PREFIX_BITS
+from torture.lab.network import HOST_MAC, NAS_ADDRESS, NAS_MAC, NAS_PREFIX_BITS
 
 _BRIDGE = "br0"
 _NAS_TAP = "nas0"
@@ -22,7 +22,7 @@ class BridgeNetwork:
         """Make bridge and tap, without delays before they forward."""
         for line in (
             "link set lo up",
-            f"link add {_BRIDGE} type bridge forward_delay 0 stp_state 0",
+            f"link add {_BRIDGE} address {HOST_MAC} type bridge forward_delay 0 stp_state 0",
             f"addr add {_HOST_ADDRESS}/{NAS_PREFIX_BITS} dev {_BRIDGE}",
             f"tuntap add dev {_NAS_TAP} mode tap",
             f"link set {_NAS_TAP} master {_BRIDGE}",
