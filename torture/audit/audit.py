@@ -11,10 +11,10 @@ from enum import StrEnum
 
 from torture.audit.coverage import Coverage
 from torture.audit.phases import Phase, PhaseTracker
-from torture.audit.roles import Role, role_of, txg_of
 from torture.evidence.audit_document import AuditDocument
 from torture.evidence.ledger import Begin, Done, parse_ledger
 from torture.recording.events import Event, Kind, Recording
+from torture.recording.roles import OF_A_TXG, Role, role_of, txg_of
 
 _FINDINGS_TOLD_MAX = 5
 
@@ -140,8 +140,9 @@ class _Auditor:
         if txg in self.txgs:
             return  # its copies in the other labels
         self.txgs.add(txg)
-        if uncovered := self._writes[Role.DATA].uncovered:
-            self._find(Invariant.TXG_IS_DURABLE, event, uncovered)
+        uncovered = [write for of in OF_A_TXG for write in self._writes[of].uncovered]
+        if uncovered:
+            self._find(Invariant.TXG_IS_DURABLE, event, sorted(uncovered))
 
     def _hear_mark(self, event: Event) -> None:
         for heard in parse_ledger(self.recording.payload(event)).events:

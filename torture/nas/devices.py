@@ -1,4 +1,4 @@
-"""How slow the classes of log devices are, from published figures.
+"""How slow disks are: the data disks, and the classes of log devices, from published figures.
 
 The latencies are of one synchronous 4 KiB write at a time, as `diskinfo -wS` on FreeBSD and fio with
 sync=1 and queue depth 1 measure them, as users compare log devices: hard disk 10 ms and more,
@@ -15,16 +15,19 @@ Reads cost nothing: a log is read only by an import, and no figure is published 
 from __future__ import annotations
 
 from torture.axes.slog_class import SlogClass
-from torture.recording.disks import Profile
+from torture.recording.disks import Persistence, Profile
 
 _MB_PER_MIB = 1024 * 1024 / 1_000_000
 _MIB_OF_WRITE = 4 / 1024
 
 
-def _cached(sync_us: float, *, mb_per_s: int = 0, serial: bool = False) -> Profile:
+def _cached(
+    sync_us: float, *, write_us: float = 0, mb_per_s: int = 0, serial: bool = False
+) -> Profile:
     """A device with a write cache: a write is quick, its flush waits."""
     mib_per_s = round(mb_per_s / _MB_PER_MIB)
-    return Profile(flush_us=_latency_us(sync_us, mib_per_s), mib_per_s=mib_per_s, serial=serial)
+    flush_us = _latency_us(sync_us, mib_per_s) - write_us
+    return Profile(write_us=write_us, flush_us=flush_us, mib_per_s=mib_per_s, serial=serial)
 
 
 def _protected(sync_us: float, *, mb_per_s: int = 0) -> Profile:
@@ -47,6 +50,20 @@ _PROFILES = {
     SlogClass.OPTANE: _protected(10, mb_per_s=2_000),
     SlogClass.NVDIMM: _protected(2.5),
 }
+
+
+_DATA_PROFILES = {
+    Persistence.PLP: _protected(100, mb_per_s=1_200),
+    Persistence.VOLATILE: _cached(10_000, write_us=100, mb_per_s=200),
+    Persistence.LYING: _cached(1_000, write_us=100, mb_per_s=600),
+}
+"""As users buy them: an enterprise SAS SSD, a hard disk with its cache on, a consumer SATA SSD. A write
+into a cache takes its command's way there and back, some 0.1 ms."""
+
+
+def data_profile_of(persistence: Persistence) -> Profile:
+    """How slow a data disk of this persistence is."""
+    return _DATA_PROFILES[persistence]
 
 
 def profile_of(slog_class: SlogClass) -> Profile:

@@ -8,6 +8,7 @@ from torture.axes.data_disks import Disks
 from torture.axes.layout import Layout
 from torture.matrix.axes import DISKS, LAYOUT
 from torture.matrix.cells import Cell
+from torture.nas.devices import data_profile_of
 from torture.nas.slog import slog_layout
 from torture.recording.disks import Persistence, ShelfDisk
 from torture.shell import wait_for_path, write_cache_of
@@ -41,7 +42,12 @@ def _data_disks(cell: Cell) -> tuple[ShelfDisk, ...]:
     _, count = _DATA_VDEVS[cell[LAYOUT]]
     persistence = _PERSISTENCE[cell[DISKS]]
     return tuple(
-        ShelfDisk(serial=f"data{number}", size_mib=_DATA_MIB, persistence=persistence)
+        ShelfDisk(
+            serial=f"data{number}",
+            size_mib=_DATA_MIB,
+            persistence=persistence,
+            profile=data_profile_of(persistence),
+        )
         for number in range(count)
     )
 

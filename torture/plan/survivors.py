@@ -5,15 +5,20 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from torture.recording.crash_state import DiskState, Policy
+from torture.recording.crash_state import DiskState, InFlight, Policy
 from torture.recording.disks import Persistence, ShelfDisk
 
 LYING_MS = 700
 """For how long before the cut a lying disk's flushes did nothing: completed writes were lost up to
 700 ms after their completion in tests of SSDs under power faults (Ahmadian et al., arXiv 1805.00140)."""
 
-_VOLATILE = (Policy.FLUSHED, Policy.SUBSET, Policy.TORN)
-"""A volatile cache may lose all, or whole writes, or sectors of them."""
+_POLICIES = {
+    Persistence.PLP: (Policy.ALL,),
+    Persistence.VOLATILE: (Policy.FLUSHED, Policy.SUBSET, Policy.TORN),
+    Persistence.LYING: (Policy.LYING, Policy.SUBSET, Policy.TORN),
+}
+"""A volatile cache may lose all, or whole writes, or sectors of them; and so may one that lies, of all
+that it has not done."""
 
 
 def draw_disk_states(disks: Sequence[ShelfDisk], *, seed: int) -> dict[str, DiskState]:
@@ -22,11 +27,12 @@ def draw_disk_states(disks: Sequence[ShelfDisk], *, seed: int) -> dict[str, Disk
 
 
 def _drawn(disk: ShelfDisk, seed: int) -> DiskState:
-    match disk.persistence:
-        case Persistence.PLP:
-            return DiskState(policy=Policy.ALL)
-        case Persistence.LYING:
-            return DiskState(policy=Policy.LYING, lying_ms=LYING_MS)
-        case Persistence.VOLATILE:
-            generator = random.Random(f"survivors/{seed}/{disk.serial}")
-            return DiskState(policy=generator.choice(_VOLATILE))
+    """What was in flight survives or not on any disk: nothing was promised of it."""
+    generator = random.Random(f"survivors/{seed}/{disk.serial}")
+    policy = generator.choice(_POLICIES[disk.persistence])
+    in_flight = generator.choice(tuple(InFlight))
+    return DiskState(
+        policy=policy,
+        lying_ms=LYING_MS if disk.persistence is Persistence.LYING else None,
+        in_flight=InFlight.GONE if policy is Policy.TORN else in_flight,
+    )

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from torture.axes.sync import Sync
+from torture.matrix.axes import SYNC
 from torture.nas.pool import pool_disks
 from torture.nas.slog import gone_at_cut
 from torture.plan.cut_plan import CutPlan, draw_cut
@@ -38,7 +40,11 @@ def draw_plan(spec: TrialSpec) -> TrialPlan:
     gone = gone_at_cut(spec.cell, spec.seed)
     disks = [disk for disk in pool_disks(spec.cell) if disk.serial not in gone]
     return TrialPlan(
-        cut=draw_cut(seed=spec.seed, load_ms=spec.load_ms),
+        cut=draw_cut(
+            seed=spec.seed,
+            load_ms=spec.load_ms,
+            has_intent_log=spec.cell[SYNC] is not Sync.DISABLED,
+        ),
         survivors=draw_disk_states(disks, seed=spec.seed),
         gone=gone,
     )

@@ -18,7 +18,7 @@ _U64 = 1 << 64
 
 
 class Policy(StrEnum):
-    """What becomes of the writes that no flush covers."""
+    """What becomes of the completed writes that no flush covers."""
 
     ALL = "all"
     """Every completed one survives: a disk with power-loss protection."""
@@ -32,6 +32,21 @@ class Policy(StrEnum):
     """As `flushed`, but flushes and FUA of the last `lying_ms` count for nothing."""
     EXPLICIT = "explicit"
     """The `survivors` survive."""
+
+
+class InFlight(StrEnum):
+    """What becomes of the writes in flight, where the policy does not say it."""
+
+    GONE = "gone"
+    """None survives."""
+    WHOLE = "whole"
+    """Each survives or not, by the seed."""
+    TORN = "torn"
+    """Each sector of each survives or not, by the seed."""
+
+
+_LIARS = frozenset({Policy.LYING, Policy.SUBSET, Policy.TORN})
+_WITH_IN_FLIGHT = frozenset(Policy) - {Policy.TORN, Policy.EXPLICIT}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,20 +80,26 @@ class Survivor:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DiskState:
-    """What of one disk survives. `lying_ms` belongs to `lying`, `survivors` to `explicit`.
+    """What of one disk survives. `survivors` belongs to `explicit`, `lying_ms` to policies of caches.
 
     Raises `ValueError` when it makes no sense.
     """
 
     policy: Policy
     lying_ms: int | None = None
+    in_flight: InFlight = InFlight.GONE
     survivors: tuple[Survivor, ...] = ()
 
     def __post_init__(self) -> None:
-        if (self.policy is Policy.LYING) != (self.lying_ms is not None):
-            raise ValueError(f"`lying_ms` belongs to `lying`, and only there: {self.policy}")
-        if self.lying_ms is not None:
+        if self.lying_ms is None:
+            if self.policy is Policy.LYING:
+                raise ValueError(f"{self.policy} needs `lying_ms`")
+        elif self.policy not in _LIARS:
+            raise ValueError(f"`lying_ms` has no place beside {self.policy}")
+        else:
             _must_be_number("lying_ms", self.lying_ms)
+        if self.in_flight is not InFlight.GONE and self.policy not in _WITH_IN_FLIGHT:
+            raise ValueError(f"`in_flight` has no place beside {self.policy}")
         if self.survivors and self.policy is not Policy.EXPLICIT:
             raise ValueError(f"`survivors` belongs to `explicit`, and only there: {self.policy}")
         if len({survivor.submission for survivor in self.survivors}) != len(self.survivors):
@@ -89,6 +110,8 @@ class DiskState:
         data: dict[str, Any] = {"policy": self.policy.value}
         if self.lying_ms is not None:
             data["lying_ms"] = self.lying_ms
+        if self.in_flight is not InFlight.GONE:
+            data["in_flight"] = self.in_flight.value
         if self.policy is Policy.EXPLICIT:
             data["survivors"] = [survivor.as_json() for survivor in self.survivors]
         return data
@@ -98,15 +121,17 @@ class DiskState:
         """The disk of `as_json`'s data; raises `ValueError`."""
         _must_be_object("a disk of a view", data, required={"policy"}, keys=cls.__slots__)
         policy = Policy(data["policy"])
-        for key, owner in (("lying_ms", Policy.LYING), ("survivors", Policy.EXPLICIT)):
-            if (key in data) != (policy is owner):
-                raise ValueError(f"`{key}` belongs to `{owner}`, and only there: {policy}")
+        if "lying_ms" in data:
+            _must_be_number("lying_ms", data["lying_ms"])
+        if ("survivors" in data) != (policy is Policy.EXPLICIT):
+            raise ValueError(f"`survivors` belongs to `explicit`, and only there: {policy}")
         survivors = data.get("survivors", [])
         if not isinstance(survivors, list):
             raise ValueError(f"survivors have to be a list, not {survivors!r}")
         return cls(
             policy=policy,
             lying_ms=data.get("lying_ms"),
+            in_flight=InFlight(data.get("in_flight", InFlight.GONE)),
             survivors=tuple(Survivor.from_json(survivor) for survivor in survivors),
         )
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, repeat
 
-from torture.recording.crash_state import DiskState, Policy
+from torture.recording.crash_state import DiskState, InFlight, Policy
 from torture.recording.events import WRITE_COMPLETES, WRITE_SUBMITS, Event, Kind
 
 _NS_PER_MS = 1_000_000
@@ -194,24 +194,29 @@ def tally(
 def _fates(view: DiskState, *, sector: int, seed: int) -> Callable[[Write], Iterator[bool]]:
     """A function that says of each sector of an uncovered write, in order, whether it survives."""
     listed = {survivor.submission: survivor.sectors for survivor in view.survivors}
+    in_flight = {
+        InFlight.GONE: Policy.TORN if view.policy is Policy.TORN else Policy.FLUSHED,
+        InFlight.WHOLE: Policy.SUBSET,
+        InFlight.TORN: Policy.TORN,
+    }
 
     def fates(write: Write) -> Iterator[bool]:
         number = write.submission
         places = range(write.length // sector)
-        is_completed = write.completion is not None
-        match view.policy:
+        if view.policy is Policy.EXPLICIT:
+            sectors = listed.get(number, ())
+            if sectors is None:
+                return repeat(True, len(places))
+            return (place in sectors for place in places)
+        fate = in_flight[view.in_flight] if write.completion is None else view.policy
+        match fate:
             case Policy.ALL:
-                return repeat(is_completed, len(places))
-            case Policy.FLUSHED | Policy.LYING:
-                return repeat(False, len(places))
+                return repeat(True, len(places))
             case Policy.SUBSET:
-                return repeat(is_completed and coin(seed, number, 0), len(places))
+                return repeat(coin(seed, number, 0), len(places))
             case Policy.TORN:
                 return (coin(seed, number, 1 + place) for place in places)
-            case Policy.EXPLICIT:
-                sectors = listed.get(number, ())
-                if sectors is None:
-                    return repeat(True, len(places))
-                return (place in sectors for place in places)
+            case _:
+                return repeat(False, len(places))
 
     return fates

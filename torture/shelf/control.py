@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from torture.errors import DeadlineExceeded
 from torture.recording.events import Kind
+from torture.recording.roles import Role
 from torture.shelf.connection import Connection, ShelfGoneError
 
 _STATUS_BYTES = 8192
@@ -30,16 +32,18 @@ class ShelfStatus:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FreezeOn:
-    """The event to freeze with: the `count`-th of its kind from now on, on one disk or any."""
+    """The event to freeze with: the `count`-th of its kind, role and disk from now on; None is any."""
 
     event: Kind
+    role: Role | None = None
     disk: str | None = None
     count: int = 1
 
     def as_json(self) -> dict[str, Any]:
         """As the export `control` takes it."""
-        on_disk = {} if self.disk is None else {"disk": self.disk}
-        return {"event": self.event, "count": self.count, **on_disk}
+        wanted = {"disk": self.disk, "role": self.role}
+        given = {key: value for key, value in wanted.items() if value is not None}
+        return {"event": self.event, "count": self.count, **given}
 
 
 class Control:
@@ -61,6 +65,10 @@ class Control:
         """Have it freeze by itself when this time has passed."""
         self._obey({"after_ms": delay_ms})
 
+    def halt_with_freeze(self, pids: Sequence[int]) -> None:
+        """Have these processes stopped with the freeze; raises `HarnessError` when one is gone."""
+        self._command({"halt": list(pids)})
+
     def status(self) -> ShelfStatus:
         """How it is now; raises `HarnessError` when it does not say."""
         text = self._connection.read(_STATUS_BYTES, deadline_s=_DEADLINE_S).decode()
@@ -77,8 +85,10 @@ class Control:
         self._connection.close()
 
     def _obey(self, freeze: object) -> None:
-        command = json.dumps({"freeze": freeze}).encode()
-        self._connection.write(command, deadline_s=_DEADLINE_S)
+        self._command({"freeze": freeze})
+
+    def _command(self, command: dict[str, object]) -> None:
+        self._connection.write(json.dumps(command).encode(), deadline_s=_DEADLINE_S)
 
 
 class MarkWriter:

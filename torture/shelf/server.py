@@ -10,6 +10,7 @@ from typing import Any
 from torture.deadlines import wait_for
 from torture.errors import HarnessError
 from torture.lab.domains import NbdSource
+from torture.lab.machine import Machine
 from torture.recording.disks import ShelfDisk
 from torture.shelf.connection import ShelfGoneError
 from torture.shelf.control import Control, FreezeOn, MarkWriter
@@ -104,6 +105,11 @@ class Shelf:
     def freeze_on(self, trigger: FreezeOn) -> None:
         """Have it freeze by itself with an event to come."""
         self.control.freeze_on(trigger)
+
+    def halt_with_freeze(self, *machines: Machine) -> None:
+        """Have these machines stand still from the freeze on, whoever freezes it."""
+        pids = [machine.qemu_pid for machine in machines]
+        self.control.halt_with_freeze([pid for pid in pids if pid is not None])
 
     @property
     def is_frozen(self) -> bool:

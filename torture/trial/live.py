@@ -19,7 +19,7 @@ from torture.record.trials import Origin, TrialRecord
 from torture.scoring.score import inconclusive, score
 from torture.trial.archive import archive_recordings
 from torture.trial.context import TrialContext
-from torture.trial.cut import cut_power, wait_for_moment
+from torture.trial.cut import cut_power, victims, wait_for_moment
 from torture.trial.inspect import inspect
 from torture.trial.prepared import ready_machines
 from torture.trial.proof import prove
@@ -81,11 +81,13 @@ def _stages(context: TrialContext) -> None:
         prove(context, nas=nas, client=client)
         settle(nas)
         plant(nas, context.spec.fault)
+    dying = victims(context, nas=nas, client=client)
     with context.stage("load"):
         start_loads(context, client)
+        context.shelf.halt_with_freeze(*dying)
         hit = wait_for_moment(context)
     with context.stage("cut"):
-        state = cut_power(context, hit=hit, nas=nas, client=client)
+        state = cut_power(context, hit=hit, victims=dying)
     with context.stage("bring NAS back"):
         returned = bring_nas_back(context, state)
     if returned is None:

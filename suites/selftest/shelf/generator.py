@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import random
+import struct
 from collections.abc import Sequence
 
 from suites.selftest.shelf.requests import Request, Verb, payload
 from suites.selftest.shelf.session import SessionDisk
 from torture.recording.events import Kind
+from torture.recording.roles import (
+    EMBEDDED_CHECKSUM_MAGIC,
+    UBERBLOCK_MAGIC,
+    ZIL_MAGIC_AT,
+    Role,
+)
 
 _MARK_BYTES = 16
 _VERBS = {
@@ -19,6 +26,13 @@ _TRIGGERS = (
     Kind.FLUSH_SUBMIT, Kind.FLUSH_SUBMIT, Kind.FLUSH_COMPLETE, Kind.FLUSH_COMPLETE,
     Kind.ZERO_SUBMIT, Kind.ZERO_COMPLETE, Kind.TRIM_SUBMIT, Kind.TRIM_COMPLETE, Kind.MARK,
 )  # fmt: skip
+_SIGNS = (
+    (b"", 0),
+    (struct.pack("<Q", UBERBLOCK_MAGIC), 0),
+    (struct.pack("<Q", EMBEDDED_CHECKSUM_MAGIC), ZIL_MAGIC_AT),
+)
+"""What makes a write one of a role, and where it stands."""
+_ROLES = (Role.ZIL, Role.UBERBLOCK, Role.METADATA, Role.METADATA, Role.DATA)
 
 
 class Generator:
@@ -75,8 +89,15 @@ class Generator:
             offset=offset,
             length=length,
             fua=verb is not Verb.READ and rng.random() < 0.25,
-            payload=payload(self._number, length) if verb is Verb.WRITE else b"",
+            payload=_signed(self._number, length) if verb is Verb.WRITE else b"",
         )
+
+
+def _signed(number: int, length: int) -> bytes:
+    """A payload of its own that may look like a block of ZFS's."""
+    unique = payload(number, length)
+    sign, at = _SIGNS[number % len(_SIGNS)]
+    return unique[:at] + sign + unique[at + len(sign) :]
 
 
 def draw_freeze(rng: random.Random, disks: Sequence[SessionDisk], seq: int) -> object:
@@ -88,4 +109,6 @@ def draw_freeze(rng: random.Random, disks: Sequence[SessionDisk], seq: int) -> o
             return {"at_seq": max(0, seq + rng.randrange(-2, 25))}
         case _:
             on_disk = {"disk": rng.choice(disks).name} if rng.random() < 0.7 else {}
-            return {"event": rng.choice(_TRIGGERS).value, "count": rng.randint(1, 4)} | on_disk
+            of_role = {"role": rng.choice(_ROLES).value} if rng.random() < 0.6 else {}
+            event = {"event": rng.choice(_TRIGGERS).value, "count": rng.randint(1, 4)}
+            return event | on_disk | of_role

@@ -14,6 +14,8 @@ from pathlib import Path
 from torture.host.native import SHELF_SOURCES
 
 _SWITCH = """\
+#ifndef MUTANT_SWITCH
+#define MUTANT_SWITCH
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -25,6 +27,7 @@ namespace {
   return chosen != nullptr && std::strcmp(chosen, name) == 0;
 }
 }  // namespace
+#endif
 """
 _THIS_MUTANT = "THIS_MUTANT"
 
@@ -90,8 +93,8 @@ MUTANTS = (
     Mutant(
         name="one-disk-freezes-later",
         file="recorder.cpp",
-        right="submit(Record record) {\n  const Lock lock = running();",
-        wrong="submit(Record record) {\n"
+        right="submit(Record record, Role role) {\n  const Lock lock = running();",
+        wrong="submit(Record record, Role role) {\n"
         "  const Lock lock = THIS_MUTANT && record.disk == 0 ? Lock(mutex_) : running();",
     ),
     Mutant(
@@ -136,7 +139,19 @@ MUTANTS = (
     Mutant(
         name="lying-ignores-nothing",
         file="view.cpp",
-        right="policy_.policy == Policy::lying",
+        right="policy_.lying_ms ?",
+        wrong="policy_.lying_ms && !THIS_MUTANT ?",
+    ),
+    Mutant(
+        name="in-flight-is-whole-where-it-is-torn",
+        file="view.cpp",
+        right="policy_.in_flight == InFlight::whole ? 0 : 1 + sector",
+        wrong="0",
+    ),
+    Mutant(
+        name="in-flight-survives-as-completed-does",
+        file="view.cpp",
+        right="write.completion == kInFlight && !is_listed",
         wrong="false",
     ),
     Mutant(
@@ -160,11 +175,9 @@ void Disk::write(const char *data, uint64_t offset, uint64_t length, bool fua) {
     Mutant(
         name="there-before-it-is-completed",
         file="disk.cpp",
-        right="  const uint64_t seq = recorder_.submit(submission);\n"
-        "  pace_.wait(arrival, config_.profile.write_us + (fua ? config_.profile.flush_us : 0), length);",
-        wrong="  const uint64_t seq = recorder_.submit(submission);\n"
-        "  if (THIS_MUTANT) map_.set(offset, length, true, submission.reference);\n"
-        "  pace_.wait(arrival, config_.profile.write_us + (fua ? config_.profile.flush_us : 0), length);",
+        right="  const uint64_t seq = recorder_.submit(submission, role);\n",
+        wrong="  const uint64_t seq = recorder_.submit(submission, role);\n"
+        "  if (THIS_MUTANT) map_.set(offset, length, true, submission.reference);\n",
     ),
     Mutant(
         name="trims-and-zeroes-do-nothing",
@@ -194,6 +207,24 @@ void Disk::write(const char *data, uint64_t offset, uint64_t length, bool fua) {
         name="freezes-on-any-disk",
         file="recorder.cpp",
         right="*trigger_->disk == record.disk",
+        wrong="true",
+    ),
+    Mutant(
+        name="freezes-on-any-role",
+        file="recorder.cpp",
+        right="*trigger_->role == role_here",
+        wrong="true",
+    ),
+    Mutant(
+        name="a-flush-has-no-role",
+        file="recorder.cpp",
+        right="is_flush ? last_roles_[record.disk] : role",
+        wrong="role",
+    ),
+    Mutant(
+        name="metadata-are-data",
+        file="role.hpp",
+        right="length % kVolumeBlockBytes == 0",
         wrong="true",
     ),
     Mutant(

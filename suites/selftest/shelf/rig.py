@@ -180,19 +180,19 @@ class Server:
         return status
 
     def must_be_well(self) -> None:
-        """It runs, and no sanitizer complained."""
-        output = self.output()
-        code = self._process.exit_code
-        assert code is None, f"nbdkit ended with {code}: {output}"
+        """It runs, and no sanitizer complained. Raises `NbdkitFell` if it fell as is known of it."""
+        self._must_have_ended_with(self._process.exit_code, wanted=None)
 
     def stop(self) -> None:
         """End it as its admin would; it has to end well. Raises `NbdkitFell` if that is known of it."""
         self.must_be_well()
-        code = self._process.terminate()
+        self._must_have_ended_with(self._process.terminate(), wanted=0)
+
+    def _must_have_ended_with(self, code: int | None, *, wanted: int | None) -> None:
         output = self.output()
         if code == -signal.SIGABRT and _NBDKIT_FELL in output:
             raise NbdkitFell(output)
-        assert code == 0, f"nbdkit ended with {code}: {output}"
+        assert code == wanted, f"nbdkit ended with {code}: {output}"
 
     def kill(self) -> None:
         """End it as the power does."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from suites.selftest.shelf.requests import Difference
 from suites.selftest.shelf.rig import disk, of_view
-from torture.recording.crash_state import CrashState, DiskState, Policy, Survivor
+from torture.recording.crash_state import CrashState, DiskState, InFlight, Policy, Survivor
 from torture.recording.events import WRITE_SUBMITS, Event, Kind, Recording
 from torture.recording.model import content
 
@@ -68,11 +68,17 @@ def _draw_cut(rng: random.Random, events: Sequence[Event]) -> int:
 def _draw_policy(
     rng: random.Random, policy: Policy, events: Sequence[Event], cut: int
 ) -> DiskState:
+    lived_ms = events[cut].time_ns // _NS_PER_MS
+    lying_ms = rng.choice([0, 1, rng.randint(0, lived_ms + 1), 2**64 - 1])
+    may_lie = lying_ms if rng.random() < 0.5 else None
+    in_flight = rng.choice(list(InFlight))
     match policy:
         case Policy.LYING:
-            lived_ms = events[cut].time_ns // _NS_PER_MS
-            lying_ms = rng.choice([0, 1, rng.randint(0, lived_ms + 1), 2**64 - 1])
-            return DiskState(policy=policy, lying_ms=lying_ms)
+            return DiskState(policy=policy, lying_ms=lying_ms, in_flight=in_flight)
+        case Policy.SUBSET:
+            return DiskState(policy=policy, lying_ms=may_lie, in_flight=in_flight)
+        case Policy.TORN:
+            return DiskState(policy=policy, lying_ms=may_lie)
         case Policy.EXPLICIT:
             # of any disk, before the cut or after it: what does not apply means nothing
             numbers = [event.seq for event in events if event.kind in WRITE_SUBMITS]
@@ -82,7 +88,7 @@ def _draw_policy(
             )
             return DiskState(policy=policy, survivors=listed)
         case _:
-            return DiskState(policy=policy)
+            return DiskState(policy=policy, in_flight=in_flight)
 
 
 def _draw_sectors(rng: random.Random) -> tuple[int, ...] | None:

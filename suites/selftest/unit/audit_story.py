@@ -10,10 +10,16 @@ from pathlib import Path
 
 from torture.audit.audit import Audit, Finding, audit
 from torture.audit.phases import Phase
-from torture.audit.roles import EMBEDDED_CHECKSUM_MAGIC, UBERBLOCK_MAGIC, ZIL_MAGIC_AT
 from torture.recording.events import DATA, LOG_VERSION, Event, Kind, RecordedDisk, Recording
+from torture.recording.roles import (
+    EMBEDDED_CHECKSUM_MAGIC,
+    LABEL_BYTES,
+    UBERBLOCK_MAGIC,
+    ZIL_MAGIC_AT,
+)
 
-BLOCK = bytes(4096)
+BLOCK = bytes(16384)
+METADATA = bytes(4096)
 
 
 def uberblock(txg: int) -> bytes:
@@ -22,6 +28,11 @@ def uberblock(txg: int) -> bytes:
 
 def zil_block() -> bytes:
     return bytes(ZIL_MAGIC_AT) + struct.pack("<Q", EMBEDDED_CHECKSUM_MAGIC).ljust(4096, b"\0")
+
+
+def label() -> bytes:
+    checksum = struct.pack("<Q", EMBEDDED_CHECKSUM_MAGIC).ljust(40, b"\0")
+    return bytes(LABEL_BYTES - len(checksum)) + checksum
 
 
 @dataclass
@@ -34,8 +45,10 @@ class Story:
     )
     _data: bytearray = field(default_factory=bytearray)
 
-    def submit(self, payload: bytes, *, disk: int = 0, fua: bool = False) -> int:
-        return self._with_payload(Kind.WRITE_SUBMIT, payload, disk=disk, fua=fua)
+    def submit(
+        self, payload: bytes, *, disk: int = 0, fua: bool = False, offset: int | None = None
+    ) -> int:
+        return self._with_payload(Kind.WRITE_SUBMIT, payload, disk=disk, fua=fua, offset=offset)
 
     def complete(self, submission: int, *, error: int = 0) -> int:
         submitted = self.events[submission]
@@ -47,8 +60,10 @@ class Story:
             error=error,
         )
 
-    def write(self, payload: bytes, *, disk: int = 0, fua: bool = False) -> int:
-        submission = self.submit(payload, disk=disk, fua=fua)
+    def write(
+        self, payload: bytes, *, disk: int = 0, fua: bool = False, offset: int | None = None
+    ) -> int:
+        submission = self.submit(payload, disk=disk, fua=fua, offset=offset)
         self.complete(submission)
         return submission
 
@@ -69,12 +84,24 @@ class Story:
         return self._with_payload(Kind.MARK, text.encode(), disk=None)
 
     def _with_payload(
-        self, kind: Kind, payload: bytes, *, disk: int | None, fua: bool = False
+        self,
+        kind: Kind,
+        payload: bytes,
+        *,
+        disk: int | None,
+        fua: bool = False,
+        offset: int | None = None,
     ) -> int:
         place = len(self._data)
         self._data += payload
         return self._add(
-            kind, disk=disk, fua=fua, length=len(payload), reference=place, crc=zlib.crc32(payload)
+            kind,
+            disk=disk,
+            fua=fua,
+            offset=place if offset is None else offset,
+            length=len(payload),
+            reference=place,
+            crc=zlib.crc32(payload),
         )
 
     def _add(
@@ -83,6 +110,7 @@ class Story:
         *,
         disk: int | None,
         fua: bool = False,
+        offset: int = 0,
         length: int = 0,
         reference: int = 0,
         error: int = 0,
@@ -91,7 +119,7 @@ class Story:
         seq = len(self.events)
         self.events.append(
             Event(
-                seq=seq, time_ns=seq, kind=kind, disk=disk, fua=fua, length=length,
+                seq=seq, time_ns=seq, kind=kind, disk=disk, fua=fua, offset=offset, length=length,
                 reference=reference, error=error, payload_crc=crc,
             )
         )  # fmt: skip

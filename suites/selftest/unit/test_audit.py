@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from suites.selftest.unit.audit_story import BLOCK, Story, uberblock, zil_block
+from suites.selftest.unit.audit_story import BLOCK, METADATA, Story, label, uberblock, zil_block
 from torture.audit.audit import Finding, Invariant
 from torture.audit.phases import Phase
-from torture.audit.roles import Role, role_of, txg_of
 from torture.evidence.audit_document import AuditDocument
 from torture.evidence.cut_document import CutDocument
 from torture.record.trials import TrialRecord
+from torture.recording.roles import OF_A_TXG, Role, role_of, txg_of
 from torture.verdict.guarantee import Guarantee
 from torture.verdict.verdicts import Verdict
 
@@ -48,9 +48,9 @@ def test_the_role_of_a_real_write_is_told(name: str) -> None:
 
 
 @pytest.mark.parametrize("length", [0, 7, 8, 151, 152, 183])
-def test_what_is_cut_short_is_data(length: int) -> None:
-    assert role_of(zil_block()[:length]) is Role.DATA
-    assert role_of(uberblock(7)[: min(length, 23)]) is Role.DATA
+def test_what_is_cut_short_is_of_a_txg(length: int) -> None:
+    assert role_of(zil_block()[:length]) in OF_A_TXG
+    assert role_of(uberblock(7)[: min(length, 23)]) in OF_A_TXG
 
 
 def test_a_txg_that_is_flushed_before_its_uberblock_is_durable(story: Story) -> None:
@@ -71,6 +71,15 @@ def test_a_write_that_no_flush_covers_is_found_once_a_txg(story: Story) -> None:
     story.flush()
     story.write(uberblock(6))
     assert story.findings() == not_durable(first, lost)
+
+
+def test_metadata_have_to_be_covered_as_well(story: Story) -> None:
+    data = story.write(BLOCK)
+    metadata = story.write(METADATA, disk=1)
+    story.flush()
+    first = story.write(uberblock(5))
+    assert story.findings() == not_durable(first, metadata)
+    assert data not in story.findings()[0].uncovered
 
 
 def test_a_flush_covers_only_what_was_completed_before_it_began(story: Story) -> None:
@@ -245,6 +254,31 @@ def test_the_phase_nearest_to_the_uberblock_is_told(story: Story) -> None:
     assert story.phase() is Phase.TXG_WRITTEN
     story.write(uberblock(5))
     assert story.phase() is Phase.UBERBLOCK_WRITTEN
+
+
+def test_metadata_a_label_and_blocks_of_the_log_in_a_row_are_told(story: Story) -> None:
+    story.write(zil_block(), offset=0)
+    assert story.phase() is Phase.ZIL_WRITTEN
+    story.write(zil_block(), offset=4096)
+    assert story.phase() is Phase.ZIL_SEVERAL
+    story.flush()
+    story.submit(zil_block(), offset=0)
+    assert story.phase() is Phase.ZIL_REUSED
+    story.write(BLOCK)
+    assert story.phase() is Phase.TXG_WRITTEN
+    story.write(METADATA)
+    assert story.phase() is Phase.METADATA_WRITTEN
+    story.write(label())
+    assert story.phase() is Phase.LABEL_WRITTEN
+    story.write(uberblock(5))
+    assert story.phase() is Phase.UBERBLOCK_WRITTEN
+
+
+def test_the_place_of_a_block_of_the_log_is_its_disks(story: Story) -> None:
+    story.write(zil_block(), offset=0)
+    story.flush()
+    story.write(zil_block(), offset=0, disk=1)
+    assert story.phase() is Phase.ZIL_WRITTEN
 
 
 def test_the_flush_of_a_block_of_the_log_is_no_end_of_a_txg(story: Story) -> None:

@@ -9,36 +9,62 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from torture.plan.cut_plan import Aim, CutPlan, draw_cut
+from torture.plan.cut_plan import TARGETS, Aim, CutPlan, draw_cut
+from torture.recording.events import Kind
+from torture.recording.roles import Role
 
 SEEDS = range(2000)
 LOAD_MS = 4000
 
 
+def _drawn(seed: int, *, load_ms: int = LOAD_MS) -> CutPlan:
+    return draw_cut(seed=seed, load_ms=load_ms, has_intent_log=True)
+
+
 @settings(deadline=None)
 @given(seed=st.integers(0, 2**64 - 1), load_ms=st.integers(500, 600_000))
 def test_the_same_seed_draws_the_same_plan_within_the_load(seed: int, load_ms: int) -> None:
-    plan = draw_cut(seed=seed, load_ms=load_ms)
-    assert plan == draw_cut(seed=seed, load_ms=load_ms)
+    plan = _drawn(seed, load_ms=load_ms)
+    assert plan == _drawn(seed, load_ms=load_ms)
     assert load_ms / 4 <= plan.after_ms <= load_ms
     assert 0 <= plan.delay_ms <= 40
     assert plan.aim is Aim.OPERATION or plan.delay_ms == 0
-    assert (plan.count > 0) == (plan.aim in (Aim.WRITE, Aim.FLUSH))
+    if plan.aim in TARGETS:
+        assert 1 <= plan.count <= TARGETS[plan.aim].count_max
+    else:
+        assert plan.count == 0
 
 
-@pytest.mark.parametrize(
-    ("aim", "share"),
-    [(Aim.ANYWHERE, 0.2), (Aim.OPERATION, 0.3), (Aim.WRITE, 0.3), (Aim.FLUSH, 0.2)],
-)
-def test_most_cuts_take_aim(aim: Aim, share: float) -> None:
-    plans = [draw_cut(seed=seed, load_ms=LOAD_MS) for seed in SEEDS]
-    # four standard deviations of 2000 draws at 0.4
-    assert sum(plan.aim is aim for plan in plans) / len(plans) == pytest.approx(share, abs=0.044)
+@pytest.mark.parametrize("role", [Role.ZIL, Role.DATA, Role.METADATA, Role.UBERBLOCK])
+def test_every_step_of_the_write_path_is_aimed_at(role: Role) -> None:
+    targets = {_drawn(seed).aim for seed in SEEDS} & TARGETS.keys()
+    assert targets == set(TARGETS)
+    events = {target.event for target in TARGETS.values() if target.role is role}
+    assert {Kind.WRITE_SUBMIT, Kind.WRITE_COMPLETE} <= events
+
+
+def test_a_quarter_aims_at_a_write_in_flight_and_few_at_nothing() -> None:
+    plans = [_drawn(seed) for seed in SEEDS]
+    in_flight = [
+        plan
+        for plan in plans
+        if plan.aim in TARGETS and TARGETS[plan.aim].event is Kind.WRITE_SUBMIT
+    ]
+    # four standard deviations of 2000 draws at 0.3 and 0.08
+    assert len(in_flight) / len(plans) == pytest.approx(0.30, abs=0.041)
+    anywhere = sum(plan.aim is Aim.ANYWHERE for plan in plans)
+    assert anywhere / len(plans) == pytest.approx(0.08, abs=0.025)
+
+
+def test_without_an_intent_log_nothing_is_aimed_at_it() -> None:
+    plans = [draw_cut(seed=seed, load_ms=LOAD_MS, has_intent_log=False) for seed in SEEDS]
+    roles = {TARGETS[plan.aim].role for plan in plans if plan.aim in TARGETS}
+    assert roles == {Role.DATA, Role.METADATA, Role.UBERBLOCK}
 
 
 def test_the_cuts_cover_the_load_evenly() -> None:
     """The largest gap and the quarters: a scheduler that leaves a moment out would never hit it."""
-    moments = sorted(draw_cut(seed=seed, load_ms=LOAD_MS).after_ms for seed in SEEDS)
+    moments = sorted(_drawn(seed).after_ms for seed in SEEDS)
     assert max(later - earlier for earlier, later in pairwise(moments)) < LOAD_MS / 100
     for quarter in range(4):
         low = LOAD_MS * (0.25 + quarter * 0.1875)
@@ -49,18 +75,18 @@ def test_the_cuts_cover_the_load_evenly() -> None:
 
 def test_the_length_of_the_load_moves_the_moment_and_nothing_else() -> None:
     for seed in SEEDS[:100]:
-        short, long = (draw_cut(seed=seed, load_ms=load_ms) for load_ms in (1000, 8000))
+        short, long = (_drawn(seed, load_ms=load_ms) for load_ms in (1000, 8000))
         assert long.after_ms == pytest.approx(8 * short.after_ms)
         assert (long.aim, long.delay_ms) == (short.aim, short.delay_ms)
 
 
 def test_a_plan_is_plain_data() -> None:
-    plan = draw_cut(seed=7, load_ms=LOAD_MS)
+    plan = _drawn(7)
     assert CutPlan(**json.loads(json.dumps(plan.as_json()))) == plan
 
 
 def test_the_plan_of_a_seed_never_changes() -> None:
     """Recorded once: `tools/replay` of an old trial must find the old moment."""
-    plan = draw_cut(seed=1, load_ms=LOAD_MS)
-    recorded = CutPlan(after_ms=1011.8975468069426, aim=Aim.WRITE, delay_ms=0.0, count=1)
+    plan = _drawn(1)
+    recorded = CutPlan(after_ms=1011.8975468069426, aim=Aim.ZIL_FLUSHED, delay_ms=0.0, count=1)
     assert plan == recorded

@@ -12,7 +12,7 @@ from suites.selftest.unit.every_cell import EVERY_CELL
 from torture.axes.slog_class import SlogClass
 from torture.matrix.axes import SLOG, SLOG_CLASS, SYNC, TRANSPORT
 from torture.matrix.cells import Cell
-from torture.nas.devices import profile_of
+from torture.nas.devices import data_profile_of, profile_of
 from torture.nas.pool import create_script, pool_disks, wait_for_disks_script
 from torture.nas.slog import gone_at_cut, slog_layout
 from torture.recording.disks import Persistence, Profile, ShelfDisk
@@ -82,10 +82,11 @@ def test_a_disk_keeps_what_its_cell_says(middle: str, kept: dict[str, Persistenc
 
 
 @given(cells)
-def test_log_devices_are_as_slow_as_their_class_and_data_disks_are_not_slowed(cell: Cell) -> None:
+def test_disks_are_as_slow_as_their_class(cell: Cell) -> None:
     for disk in pool_disks(cell):
         is_log = disk.serial.startswith("slog")
-        assert disk.profile == (profile_of(cell[SLOG_CLASS]) if is_log else Profile())
+        slow = profile_of(cell[SLOG_CLASS]) if is_log else data_profile_of(disk.persistence)
+        assert disk.profile == slow
 
 
 @given(cells, st.integers(0, 2**64 - 1))

@@ -18,6 +18,7 @@ from torture.errors import HarnessError
 from torture.recording.crash_state import (
     CrashState,
     DiskState,
+    InFlight,
     Policy,
     Survivor,
     read_crash_state,
@@ -44,9 +45,22 @@ survivors = st.lists(
 disk_views = (
     st.builds(
         DiskState,
-        policy=st.sampled_from([Policy.ALL, Policy.FLUSHED, Policy.SUBSET, Policy.TORN]),
+        policy=st.sampled_from([Policy.ALL, Policy.FLUSHED]),
+        in_flight=st.sampled_from(InFlight),
     )
-    | st.builds(DiskState, policy=st.just(Policy.LYING), lying_ms=u64)
+    | st.builds(
+        DiskState,
+        policy=st.just(Policy.SUBSET),
+        lying_ms=st.none() | u64,
+        in_flight=st.sampled_from(InFlight),
+    )
+    | st.builds(DiskState, policy=st.just(Policy.TORN), lying_ms=st.none() | u64)
+    | st.builds(
+        DiskState,
+        policy=st.just(Policy.LYING),
+        lying_ms=u64,
+        in_flight=st.sampled_from(InFlight),
+    )
     | st.builds(DiskState, policy=st.just(Policy.EXPLICIT), survivors=survivors)
 )
 views = st.builds(
@@ -70,7 +84,7 @@ def test_the_contracts_own_view_is_read() -> None:
         seed=42,
         disks={
             "data0": DiskState(policy=Policy.TORN),
-            "slog0": DiskState(policy=Policy.LYING, lying_ms=700),
+            "slog0": DiskState(policy=Policy.LYING, lying_ms=700, in_flight=InFlight.TORN),
             "slog1": DiskState(
                 policy=Policy.EXPLICIT,
                 survivors=(Survivor(submission=812), Survivor(submission=813, sectors=(0, 2))),
@@ -112,10 +126,13 @@ def test_a_view_comes_back(view: CrashState) -> None:
         (changed(disks={"data0": {"policy": "most"}}), "'most' is not a valid Policy"),
         (changed(disks={"data0": {"policy": []}}), "not a valid Policy"),
         (changed(disks={"data0": {"policy": "torn", "seed": 1}}), "a disk of a view has no seed"),
-        (changed(disks={"data0": {"policy": "torn", "lying_ms": 1}}), "`lying_ms` belongs"),
+        (changed(disks={"data0": {"policy": "all", "lying_ms": 1}}), "`lying_ms` has no place"),
+        (changed(disks={"data0": {"policy": "torn", "lying_ms": None}}), "lying_ms has to be"),
+        (changed(disks={"data0": {"policy": "torn", "in_flight": "whole"}}), "has no place"),
+        (changed(disks={"data0": {"policy": "all", "in_flight": "some"}}), "not a valid InFlight"),
         (changed(disks={"data0": {"policy": "torn", "survivors": []}}), "`survivors` belongs"),
-        (changed(disks={"data0": {"policy": "lying"}}), "`lying_ms` belongs"),
-        (changed(disks={"data0": {"policy": "lying", "lying_ms": None}}), "`lying_ms` belongs"),
+        (changed(disks={"data0": {"policy": "lying"}}), "lying needs `lying_ms`"),
+        (changed(disks={"data0": {"policy": "lying", "lying_ms": None}}), "lying_ms has to be"),
         (changed(disks={"data0": {"policy": "lying", "lying_ms": -1}}), "lying_ms has to be"),
         (changed(disks={"data0": {"policy": "explicit"}}), "`survivors` belongs"),
     ],
@@ -146,18 +163,20 @@ def test_nonsensical_survivors_are_refused(survivors: Any, match: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("policy", "lying_ms", "survivors"),
+    ("policy", "more", "match"),
     [
-        (Policy.LYING, None, ()),
-        (Policy.TORN, 5, ()),
-        (Policy.ALL, None, (Survivor(submission=1),)),
+        (Policy.LYING, {}, "needs"),
+        (Policy.ALL, {"lying_ms": 5}, "no place"),
+        (Policy.FLUSHED, {"lying_ms": 5}, "no place"),
+        (Policy.EXPLICIT, {"lying_ms": 5}, "no place"),
+        (Policy.TORN, {"in_flight": InFlight.WHOLE}, "no place"),
+        (Policy.EXPLICIT, {"in_flight": InFlight.TORN}, "no place"),
+        (Policy.ALL, {"survivors": (Survivor(submission=1),)}, "and only there"),
     ],
 )
-def test_no_nonsense_can_be_made(
-    policy: Policy, lying_ms: int | None, survivors: tuple[Survivor, ...]
-) -> None:
-    with pytest.raises(ValueError, match="and only there"):
-        DiskState(policy=policy, lying_ms=lying_ms, survivors=survivors)
+def test_no_nonsense_can_be_made(policy: Policy, more: dict[str, Any], match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        DiskState(policy=policy, **more)
 
 
 # --- files -----------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from torture.plan.survivors import LYING_MS, draw_disk_states
 from torture.plan.trial_plan import draw_plan
 from torture.record.specs import TrialSpec
 from torture.recording.accounting import everything
-from torture.recording.crash_state import Policy
+from torture.recording.crash_state import InFlight, Policy
 from torture.recording.disks import Persistence, ShelfDisk
 from torture.trial.archive import unpack_recordings
 
@@ -31,8 +31,20 @@ def _policies(persistence: Persistence) -> set[Policy]:
 
 def test_each_persistence_draws_from_its_own_policies() -> None:
     assert _policies(Persistence.PLP) == {Policy.ALL}
-    assert _policies(Persistence.LYING) == {Policy.LYING}
+    assert _policies(Persistence.LYING) == {Policy.LYING, Policy.SUBSET, Policy.TORN}
     assert _policies(Persistence.VOLATILE) == {Policy.FLUSHED, Policy.SUBSET, Policy.TORN}
+
+
+@pytest.mark.parametrize("persistence", Persistence)
+def test_what_was_in_flight_survives_wholly_in_part_or_not_on_any_disk(
+    persistence: Persistence,
+) -> None:
+    disk = ShelfDisk(serial="d", size_mib=1, persistence=persistence)
+    states = [draw_disk_states([disk], seed=seed)["d"] for seed in _SEEDS]
+    drawn = [state.in_flight for state in states if state.policy is not Policy.TORN]
+    for fate in InFlight:
+        # four standard deviations of 60 draws at 1/3
+        assert drawn.count(fate) / len(drawn) == pytest.approx(1 / 3, abs=0.25)
 
 
 def test_disks_draw_apart_from_each_other() -> None:
@@ -54,8 +66,12 @@ def test_a_plan_has_every_disk_that_is_left_and_the_same_seed_draws_it_again(
     assert set(plan.survivors) | plan.gone == {disk.serial for disk in pool_disks(any_cell)}
     assert not set(plan.survivors) & plan.gone
     assert plan == draw_plan(spec)
-    for disk in plan.survivors.values():
-        assert disk.lying_ms == (LYING_MS if disk.policy is Policy.LYING else None)
+    lying = {
+        disk.serial: LYING_MS if disk.persistence is Persistence.LYING else None
+        for disk in pool_disks(any_cell)
+    }
+    for serial, state in plan.survivors.items():
+        assert state.lying_ms == lying[serial]
 
 
 def test_the_crash_state_of_a_moment_keeps_everything() -> None:

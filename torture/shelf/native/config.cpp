@@ -89,12 +89,23 @@ Policy policy_of(const std::string &name) {
   return found->second;
 }
 
+InFlight in_flight_of(const json &content) {
+  static const std::map<std::string, InFlight> fates = {
+      {"gone", InFlight::gone}, {"whole", InFlight::whole}, {"torn", InFlight::torn}};
+  const std::string name = content.value("in_flight", "gone");
+  const auto found = fates.find(name);
+  if (found == fates.end()) throw Error(EINVAL, "in_flight cannot be '" + name + "'");
+  return found->second;
+}
+
 DiskViewConfig disk_view_of(const json &content) {
   DiskViewConfig disk;
   disk.policy = policy_of(content.at("policy").get<std::string>());
-  if (disk.policy == Policy::lying) {
+  disk.in_flight = in_flight_of(content);
+  if (disk.policy == Policy::torn) disk.in_flight = InFlight::torn;
+  if (disk.policy == Policy::lying || content.contains("lying_ms")) {
     disk.lying_ms = content.at("lying_ms").get<double>();
-    if (disk.lying_ms < 0) throw Error(EINVAL, "lying_ms is negative");
+    if (*disk.lying_ms < 0) throw Error(EINVAL, "lying_ms is negative");
   }
   if (disk.policy != Policy::explicit_list) return disk;
   for (const json &survivor : content.at("survivors")) {
@@ -129,7 +140,18 @@ Trigger trigger_of(const json &content, const ShelfConfig &config) {
     trigger.disk = config.find(content.at("disk").get<std::string>());
     if (!trigger.disk) throw Error(EINVAL, "there is no such disk");
   }
+  if (content.contains("role")) {
+    trigger.role = role_named(content.at("role").get<std::string>());
+    if (!trigger.role) throw Error(EINVAL, "there is no such role");
+  }
   return trigger;
+}
+
+Halt halt_of(const json &content) {
+  if (!content.is_array()) throw Error(EINVAL, "halt is no list");
+  std::vector<pid_t> pids;
+  for (const json &pid : content) pids.push_back(static_cast<pid_t>(number_of(pid)));
+  return Halt(pids);
 }
 
 }  // namespace
@@ -192,7 +214,12 @@ void write_shelf(const ShelfConfig &config) {
 
 void obey(const std::string &command, const ShelfConfig &config, Recorder &recorder) {
   try {
-    const json freeze = json::parse(command).at("freeze");
+    const json content = json::parse(command);
+    if (content.contains("halt")) {
+      recorder.halt_with_freeze(halt_of(content.at("halt")));
+      return;
+    }
+    const json freeze = content.at("freeze");
     if (freeze == "now") {
       recorder.freeze();
     } else if (freeze.contains("after_ms")) {

@@ -38,9 +38,13 @@ struct ShelfConfig {
 
 enum class Policy { all, flushed, subset, torn, lying, explicit_list };
 
+/// What of the writes in flight survives.
+enum class InFlight { gone, whole, torn };
+
 struct DiskViewConfig {
   Policy policy;
-  double lying_ms = 0;
+  InFlight in_flight = InFlight::gone;
+  std::optional<double> lying_ms;
   /// Submission to its surviving sectors; no list: all of them.
   std::unordered_map<uint64_t, std::optional<std::vector<uint64_t>>> survivors;
 };

@@ -46,9 +46,10 @@ void Disk::write(const char *data, uint64_t offset, uint64_t length, bool fua) {
   Record submission = record(Kind::write_submit, offset, length, fua);
   submission.payload_crc = checksum(data, length);
   submission.reference = recorder_.store(number_, data, length);
-  const uint64_t seq = recorder_.submit(submission);
+  const Role role = role_of(data, length);
+  const uint64_t seq = recorder_.submit(submission, role);
   pace_.wait(arrival, config_.profile.write_us + (fua ? config_.profile.flush_us : 0), length);
-  recorder_.complete(submission, seq,
+  recorder_.complete(submission, seq, role,
                      [&] { map_.set(offset, length, true, submission.reference); });
 }
 
@@ -58,7 +59,7 @@ void Disk::clear(Kind kind, uint64_t offset, uint64_t length, bool fua) {
   const Record submission = record(kind, offset, length, fua);
   const uint64_t seq = recorder_.submit(submission);
   pace_.wait(arrival, config_.profile.write_us + (fua ? config_.profile.flush_us : 0), 0);
-  recorder_.complete(submission, seq, [&] { map_.set(offset, length, false, 0); });
+  recorder_.complete(submission, seq, Role::none, [&] { map_.set(offset, length, false, 0); });
 }
 
 void Disk::flush() {
@@ -66,7 +67,7 @@ void Disk::flush() {
   const Record submission = record(Kind::flush_submit, 0, 0, false);
   const uint64_t seq = recorder_.submit(submission);
   pace_.wait(arrival, config_.profile.flush_us, 0);
-  recorder_.complete(submission, seq, [] {});
+  recorder_.complete(submission, seq, Role::none, [] {});
 }
 
 }  // namespace shelf

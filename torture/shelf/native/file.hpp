@@ -28,6 +28,8 @@ class File {
   File(const std::filesystem::path &path, int flags) : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0600)) {
     if (fd_ < 0) throw system_error("cannot open " + path.string());
   }
+  /// Take over a descriptor.
+  explicit File(int fd) : fd_(fd) {}
   File(File &&other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   File &operator=(File &&other) noexcept {
     std::swap(fd_, other.fd_);

@@ -79,11 +79,11 @@ uint64_t Recorder::store(uint16_t disk, const void *payload, uint64_t length) {
   return place;
 }
 
-uint64_t Recorder::submit(Record record) {
+uint64_t Recorder::submit(Record record, Role role) {
   const Lock lock = running();
   if (is_write_submit(record.kind)) in_flight_ += 1;
   try {
-    return append(record);
+    return append(record, role);
   } catch (const Error &error) {
     if (is_write_submit(record.kind)) in_flight_ -= 1;
     fail_locked(record.disk, error);
@@ -91,7 +91,7 @@ uint64_t Recorder::submit(Record record) {
   }
 }
 
-void Recorder::complete(const Record &submission, uint64_t seq,
+void Recorder::complete(const Record &submission, uint64_t seq, Role role,
                         const std::function<void()> &apply) {
   Record record = submission;
   record.kind = completion_of(submission.kind);
@@ -109,10 +109,16 @@ void Recorder::complete(const Record &submission, uint64_t seq,
   }
   apply();
   if (is_write_complete(record.kind)) in_flight_ -= 1;
-  append(record);
+  append(record, role);
 }
 
-uint64_t Recorder::append(Record &record) {
+Role Recorder::role_of_event(const Record &record, Role role) {
+  if (is_write_complete(record.kind)) last_roles_[record.disk] = role;
+  const bool is_flush = record.kind == Kind::flush_submit || record.kind == Kind::flush_complete;
+  return is_flush ? last_roles_[record.disk] : role;
+}
+
+uint64_t Recorder::append(Record &record, Role role) {
   if (next_seq_ == page_index_ * kPageRecords) turn_page();
   record.seq = next_seq_;
   record.time_ns = static_cast<uint64_t>(
@@ -121,9 +127,11 @@ uint64_t Recorder::append(Record &record) {
   record.crc = checksum(&record, offsetof(Record, crc));
   *page_.as<Record>(record.seq % kPageRecords * sizeof(Record)) = record;
   next_seq_ += 1;
+  const Role role_here = role_of_event(record, role);
   if (trigger_ && !frozen_) {
+    const bool right_role = !trigger_->role || *trigger_->role == role_here;
     const bool right_disk = !trigger_->disk || *trigger_->disk == record.disk;
-    const bool right_event = trigger_->event == record.kind && right_disk;
+    const bool right_event = trigger_->event == record.kind && right_disk && right_role;
     const bool right_number = trigger_->at_seq && record.seq >= *trigger_->at_seq;
     if (right_number || (right_event && --trigger_->count == 0)) freeze_locked();
   }
@@ -166,6 +174,7 @@ void Recorder::freeze() {
 void Recorder::freeze_locked() {
   if (frozen_) return;
   frozen_ = true;
+  halt_.now();
   cut_ = next_seq_ - 1;
   if (!has_room()) return;
   Record record;
@@ -200,6 +209,12 @@ void Recorder::freeze_on(const Trigger &trigger) {
   deadline_.reset();
   trigger_ = trigger;
   if (trigger.at_seq && next_seq_ > *trigger.at_seq) freeze_locked();
+}
+
+void Recorder::halt_with_freeze(Halt halt) {
+  const Lock lock(mutex_);
+  halt_ = std::move(halt);
+  if (frozen_) halt_.now();
 }
 
 Recorder::Status Recorder::status() {

@@ -10,9 +10,12 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <unordered_map>
 
 #include "file.hpp"
+#include "halt.hpp"
 #include "record.hpp"
+#include "role.hpp"
 
 namespace shelf {
 
@@ -23,6 +26,7 @@ struct Trigger {
   std::optional<uint64_t> at_seq;
   std::optional<Kind> event;
   std::optional<uint16_t> disk;
+  std::optional<Role> role;
   uint64_t count = 1;
 };
 
@@ -38,10 +42,10 @@ class Recorder {
   uint64_t store(uint16_t disk, const void *payload, uint64_t length);
 
   /// Log a submission or a mark; returns its number. Parks for ever once frozen.
-  uint64_t submit(Record record);
+  uint64_t submit(Record record, Role role = Role::none);
 
   /// Log the completion of `submission`, having called `apply` at the same instant.
-  void complete(const Record &submission, uint64_t seq, const std::function<void()> &apply);
+  void complete(const Record &submission, uint64_t seq, Role role, const std::function<void()> &apply);
 
   /// Return at once, or never once frozen.
   void wait_if_frozen();
@@ -49,6 +53,9 @@ class Recorder {
   void freeze();
   void freeze_after(std::chrono::duration<double, std::milli> delay);
   void freeze_on(const Trigger &trigger);
+
+  /// Processes that stop with the freeze, in place of those named before.
+  void halt_with_freeze(Halt halt);
 
   struct Status {
     bool frozen;
@@ -65,7 +72,8 @@ class Recorder {
   using Lock = std::unique_lock<std::mutex>;
   Lock running();
   [[noreturn]] void park();
-  uint64_t append(Record &record);
+  uint64_t append(Record &record, Role role = Role::none);
+  Role role_of_event(const Record &record, Role role);
   void turn_page();
   bool has_room();
   void freeze_locked();
@@ -83,6 +91,9 @@ class Recorder {
   std::atomic<bool> frozen_{false};
   std::optional<uint64_t> cut_;
   std::optional<Trigger> trigger_;
+  Halt halt_;
+  /// By disk, the role of the write that it completed last.
+  std::unordered_map<uint16_t, Role> last_roles_;
   uint64_t errors_ = 0;
   std::string last_error_;
   std::atomic<uint64_t> data_end_{0};

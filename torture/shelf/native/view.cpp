@@ -10,6 +10,8 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int kDepthMax = 64;
+/// The completion of a write that has none.
+constexpr uint64_t kInFlight = UINT64_MAX;
 
 std::vector<uint64_t> sizes_of(const ShelfConfig &config) {
   std::vector<uint64_t> sizes;
@@ -86,13 +88,13 @@ ViewOfDisk::ViewOfDisk(std::shared_ptr<const OpenRecording> recording, uint16_t 
       policy_(std::move(policy)),
       below_(std::move(below)) {
   const Index &index = recording_->index;
-  durable_before_ = policy_.policy == Policy::lying ? honest_events(index, cut_, policy_.lying_ms) : cut_ + 1;
+  durable_before_ = policy_.lying_ms ? honest_events(index, cut_, *policy_.lying_ms) : cut_ + 1;
   const auto flushes = index.flushes(disk_);
   const IndexedFlush *after = std::lower_bound(
       flushes.begin(), flushes.end(), durable_before_,
       [](const IndexedFlush &flush, uint64_t seq) { return flush.completion < seq; });
   flushed_before_ = after == flushes.begin() ? 0 : (after - 1)->covers_before;
-  if (policy_.policy == Policy::torn || policy_.policy == Policy::explicit_list) find_in_flight();
+  if (policy_.in_flight != InFlight::gone || policy_.policy == Policy::explicit_list) find_in_flight();
 }
 
 void ViewOfDisk::find_in_flight() {
@@ -106,7 +108,7 @@ void ViewOfDisk::find_in_flight() {
     wanted -= 1;
     if (event.disk != disk_) continue;
     const bool has_data = event.kind == Kind::write_submit;
-    in_flight_.push_back({seq, UINT64_MAX, event.offset, event.length, has_data ? event.reference : 0,
+    in_flight_.push_back({seq, kInFlight, event.offset, event.length, has_data ? event.reference : 0,
                           has_data, event.flags & uint32_t{kFua}});
   }
 }
@@ -117,6 +119,10 @@ bool ViewOfDisk::is_covered(const IndexedWrite &write) const {
 
 bool ViewOfDisk::survives(const IndexedWrite &write, uint64_t byte_in_write) const {
   const uint64_t sector = byte_in_write / sector_;
+  const bool is_listed = policy_.policy == Policy::explicit_list;
+  if (write.completion == kInFlight && !is_listed) {
+    return coin(seed_, write.submission, policy_.in_flight == InFlight::whole ? 0 : 1 + sector);
+  }
   switch (policy_.policy) {
     case Policy::all:
       return true;

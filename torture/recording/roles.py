@@ -1,4 +1,4 @@
-"""What a write to a disk of the pool is for, told by its content."""
+"""What a write to a disk of the pool is for, told by its content (native/README.md, "Roles")."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ ZIL_MAGIC_AT = 144
 """In a block of the ZIL (`include/sys/zil.h`, `zil_chain_t`): behind its padding, pointer and length."""
 LABEL_BYTES = 112 << 10
 """Of a label's configuration (`include/sys/vdev_impl.h`, `vdev_phys_t`), its checksum at its end."""
+VOLUME_BLOCK_BYTES = 16 << 10
+"""The default `volblocksize` (zfsprops(7))."""
 
 _CHECKSUM_BYTES = 40
 _UBERBLOCK = struct.Struct("<QQQ")
@@ -26,8 +28,14 @@ class Role(StrEnum):
     """A block of the intent log, on a log device or not."""
     UBERBLOCK = "uberblock"
     LABEL = "label"
+    METADATA = "metadata"
+    """Of a transaction group; written behind its data, and compressed, so of another length."""
     DATA = "data"
-    """All else: data and metadata of a transaction group."""
+    """All else: data of a transaction group, whole blocks of the volume."""
+
+
+OF_A_TXG = (Role.METADATA, Role.DATA)
+"""All that has to be covered before a transaction group's uberblock is written."""
 
 
 def role_of(payload: bytes) -> Role:
@@ -41,7 +49,7 @@ def role_of(payload: bytes) -> Role:
         return Role.LABEL
     if _has_checksum(payload, ZIL_MAGIC_AT):
         return Role.ZIL
-    return Role.DATA
+    return Role.METADATA if len(payload) % VOLUME_BLOCK_BYTES else Role.DATA
 
 
 def txg_of(uberblock: bytes) -> int:

@@ -1,0 +1,97 @@
+"""Processes that are named to the shelf stand still with it: from the very event, and no others."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from suites.selftest.shelf.rig import Server, build, disk
+from torture.deadlines import truth, wait_for
+from torture.errors import HarnessError
+
+_DEADLINE_S = 5
+Process = subprocess.Popen[bytes]
+
+
+@pytest.fixture
+def shelf(folder: Path) -> Iterator[Server]:
+    server = Server(build(), folder, "s", [disk("d0", size=65536)], recording="life")
+    yield server
+    server.end()
+
+
+@pytest.fixture
+def processes() -> Iterator[tuple[Process, Process]]:
+    """Two that sleep; the second one is never named."""
+    both = tuple(subprocess.Popen(["sleep", "600"]) for _ in range(2))
+    yield both[0], both[1]
+    for process in both:
+        process.kill()
+        process.wait(_DEADLINE_S)
+
+
+def state(process: Process) -> str:
+    """The kernel's letter for it (proc_pid_stat(5)): `T` when it is stopped."""
+    return Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+
+
+def tell(server: Server, command: object) -> None:
+    control = server.line("control")
+    control.wait_all([control.write(json.dumps(command).encode(), 0)])
+
+
+def wait_until_stopped(process: Process) -> None:
+    wait_for(lambda: truth(state(process) == "T"), what="a halt", deadline_s=_DEADLINE_S)
+
+
+def test_they_stand_still_with_the_event_that_freezes(
+    shelf: Server, processes: tuple[Process, Process]
+) -> None:
+    named, other = processes
+    line = shelf.line("d0")
+    tell(shelf, {"halt": [named.pid]})
+    tell(shelf, {"freeze": {"event": "flush-complete"}})
+    line.wait_all([line.write(bytes(512), 0)])
+    assert state(named) == "S"
+    line.flush()
+    wait_until_stopped(named)
+    assert state(other) == "S"
+
+
+def test_once_frozen_they_are_stopped_at_once(
+    shelf: Server, processes: tuple[Process, Process]
+) -> None:
+    tell(shelf, {"freeze": "now"})
+    tell(shelf, {"halt": [processes[0].pid]})
+    wait_until_stopped(processes[0])
+
+
+def test_the_last_list_counts(shelf: Server, processes: tuple[Process, Process]) -> None:
+    tell(shelf, {"halt": [processes[1].pid]})
+    tell(shelf, {"halt": [processes[0].pid]})
+    tell(shelf, {"freeze": "now"})
+    wait_until_stopped(processes[0])
+    assert state(processes[1]) == "S"
+
+
+def test_one_that_has_ended_is_not_missed_and_its_number_is_nobody_elses(
+    shelf: Server, processes: tuple[Process, Process]
+) -> None:
+    gone, other = processes
+    tell(shelf, {"halt": [gone.pid, other.pid]})
+    gone.send_signal(signal.SIGKILL)
+    gone.wait(_DEADLINE_S)
+    tell(shelf, {"freeze": "now"})
+    wait_until_stopped(other)
+
+
+@pytest.mark.parametrize("pids", [[2**22 + 1], [-1], ["1"], [0.5], 7])
+def test_what_cannot_be_stopped_is_refused(shelf: Server, pids: object) -> None:
+    with pytest.raises(HarnessError):
+        tell(shelf, {"halt": pids})
+    assert shelf.status()["frozen"] is False
