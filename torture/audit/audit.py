@@ -9,6 +9,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from torture.audit.commits import Commits
 from torture.audit.coverage import Coverage
 from torture.audit.phases import Phase, PhaseTracker
 from torture.evidence.audit_document import AuditDocument
@@ -17,6 +18,7 @@ from torture.recording.events import Event, Kind, Recording
 from torture.recording.roles import OF_A_TXG, Role, role_of, txg_of
 
 _FINDINGS_TOLD_MAX = 5
+_LATELY_MS = 1_000
 
 
 class Invariant(StrEnum):
@@ -34,6 +36,9 @@ class Invariant(StrEnum):
     covered, or a transaction group committed (`module/zfs/zil.c`, `zil_commit`: on stable storage when
     it returns).
     """
+    TXG_IS_IN_TIME = "txg-is-in-time"
+    """Where a client is acknowledged something, a transaction group is written soon
+    (`torture.audit.commits.LATE_MS`)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,6 +66,12 @@ class Audit:
     findings: tuple[Finding, ...]
     phase: Phase
     """Of the cut."""
+    under_way: int
+    """Durable operations begun and not acknowledged at the cut."""
+    acknowledged_lately: int
+    """Durable operations acknowledged within `_LATELY_MS` before it."""
+    uncommitted_ms: int | None
+    """As `torture.audit.commits.Commits.uncommitted_ms` at the cut."""
 
     def as_document(self, *, took_ms: int) -> AuditDocument:
         """For `cut.json`."""
@@ -69,6 +80,9 @@ class Audit:
             txgs=self.txgs,
             broken=len(self.findings),
             findings=tuple(finding.in_words() for finding in self.findings[:_FINDINGS_TOLD_MAX]),
+            under_way=self.under_way,
+            acknowledged_lately=self.acknowledged_lately,
+            uncommitted_ms=self.uncommitted_ms,
             took_ms=took_ms,
         )
 
@@ -89,6 +103,11 @@ def audit(recording: Recording, *, cut: int, promises_sync: bool) -> Audit:
         txgs=len(auditor.txgs),
         findings=tuple(auditor.findings),
         phase=auditor.phases.phase,
+        under_way=auditor.under_way,
+        acknowledged_lately=auditor.acknowledged_since(
+            recording.events[cut].time_ns - _LATELY_MS * 1_000_000
+        ),
+        uncommitted_ms=auditor.commits.uncommitted_ms(recording.events[cut]),
     )
 
 
@@ -105,16 +124,29 @@ class _Auditor:
         default_factory=lambda: {role: Coverage() for role in Role}
     )
     phases: PhaseTracker = field(init=False)
+    commits: Commits = field(init=False)
     _txg_by_disk: dict[int | None, int] = field(default_factory=dict)
+    _acknowledged_ns: list[int] = field(default_factory=list)
     _begun: dict[int, int] = field(default_factory=dict)
     """Durable operations under way: the number of the mark that announced each."""
 
     def __post_init__(self) -> None:
         self.phases = PhaseTracker(writes=self._writes)
+        self.commits = Commits(uberblocks=self._writes[Role.UBERBLOCK])
+
+    @property
+    def under_way(self) -> int:
+        """Durable operations begun and not acknowledged."""
+        return len(self._begun)
+
+    def acknowledged_since(self, time_ns: int) -> int:
+        """Durable operations acknowledged at this time of the log or later."""
+        return sum(done_ns >= time_ns for done_ns in self._acknowledged_ns)
 
     def hear(self, event: Event) -> None:
         """One event."""
         role = None
+        self.commits.hear(event)
         match event.kind:
             case Kind.WRITE_SUBMIT:
                 role = self._hear_write(event)
@@ -130,6 +162,8 @@ class _Auditor:
         role = role_of(payload)
         if role is Role.UBERBLOCK:
             self._hear_uberblock(event, txg_of(payload))
+        elif role in OF_A_TXG:
+            self.commits.hear_write_of_txg(event)
         self._writes[role].submit(event)
         return role
 
@@ -137,6 +171,7 @@ class _Auditor:
         if txg < self._txg_by_disk.get(event.disk, 0):
             self._find(Invariant.UBERBLOCKS_ASCEND, event)
         self._txg_by_disk[event.disk] = txg
+        self.commits.hear_uberblock(event, is_copy=txg in self.txgs)
         if txg in self.txgs:
             return  # its copies in the other labels
         self.txgs.add(txg)
@@ -153,6 +188,9 @@ class _Auditor:
 
     def _hear_acknowledged(self, event: Event, *, begun: int) -> None:
         self.acknowledgements += 1
+        self._acknowledged_ns.append(event.time_ns)
+        if self.commits.hear_acknowledgement():
+            self._find(Invariant.TXG_IS_IN_TIME, event)
         durable = max(self._writes[role].latest for role in (Role.ZIL, Role.UBERBLOCK))
         if self.promises_sync and durable < begun:
             self._find(Invariant.ACKNOWLEDGED_IS_DURABLE, event, self._writes[Role.ZIL].uncovered)

@@ -23,6 +23,7 @@ _STYLES = {
     Verdict.ROLLED_BACK: "dark_orange",
     Verdict.CORRUPTED: "red",
     Verdict.UNREPAIRABLE: "bold red",
+    Verdict.UNAVAILABLE: "bold red",
     Verdict.POOL_LOST: "bold red",
     Verdict.INCONCLUSIVE: "magenta",
 }

@@ -20,6 +20,12 @@ class AuditDocument:
     """How often an invariant did not hold."""
     findings: tuple[str, ...] = ()
     """E.g. `acknowledged-is-durable at event 1401: 4 writes not covered, first 1391`."""
+    under_way: int | None = None
+    """Durable operations that the client had begun, and was not acknowledged, at the cut."""
+    acknowledged_lately: int | None = None
+    """Durable operations acknowledged within the last second before it."""
+    uncommitted_ms: int | None = None
+    """How long before the cut ZFS began to write the last transaction group that was committed."""
     took_ms: int | None = None
 
     @property
@@ -43,5 +49,8 @@ class AuditDocument:
             txgs=whole_of(data, "txgs"),
             broken=whole_of(data, "broken"),
             findings=tuple(map(str, findings)) if isinstance(findings, list | tuple) else (),
+            under_way=whole_of(data, "under_way"),
+            acknowledged_lately=whole_of(data, "acknowledged_lately"),
+            uncommitted_ms=whole_of(data, "uncommitted_ms"),
             took_ms=whole_of(data, "took_ms"),
         )

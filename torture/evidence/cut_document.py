@@ -80,6 +80,24 @@ class CutDocument:
         """What the plan aimed at; empty where it is not known."""
         return text_of(self.plan, "aim")
 
+    @property
+    def is_at_risk(self) -> bool | None:
+        """Whether something was unflushed, in flight or being acknowledged; None if nobody looked."""
+        if self.audit.under_way is None:
+            return None
+        return self.audit.under_way > 0 or any(
+            disk.unflushed or disk.in_flight for disk in self.disks.values()
+        )
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing could have been lost: nothing at risk, acknowledged lately, or hit by aim.
+
+        What was not looked at is not called empty.
+        """
+        was_aimed = bool(self.hit) and self.aim not in ("", "anywhere")
+        return self.is_at_risk is False and not self.audit.acknowledged_lately and not was_aimed
+
     def as_json(self) -> dict[str, Any]:
         """As plain data; `from_json` takes it back. What is not known is left out."""
         plain = {

@@ -8,6 +8,8 @@
 - `tools.jsonl`: one `ToolOutput` a line, in the order they were run
 - `readback.json`: what `load read` printed; absent if it was not run
 - `readback-after-repair.json`: the same, after fsck's repair; absent if there was none
+- `outage.json`: what did not come back after the cut, if something did not, see
+  `torture.evidence.outage_document`
 - `recordings.zip`: what the NAS's disks were asked, and views of what the cut left, if it was kept
 """
 
@@ -24,6 +26,7 @@ from typing import Any
 from torture.errors import HarnessError
 from torture.evidence.cut_document import CutDocument
 from torture.evidence.ledger import Ledger, parse_ledger
+from torture.evidence.outage_document import OUTAGE, Outage
 from torture.files import write_whole
 
 SPEC = "spec.json"
@@ -53,8 +56,12 @@ class Step(StrEnum):
     """`zpool import -m -F`: give up the last transactions too."""
     POOL_STATUS = "pool-status"
     """`zpool status -j`, after the import and after the scrub; only the latter can vouch."""
+    POOL_SYNC = "pool-sync"
+    """`zpool sync`, before the check: the disks are then as the pool is."""
     POOL_SCRUB = "pool-scrub"
     """`zpool scrub -w`: returns when everything was read and verified."""
+    NAS_DMESG = "nas-dmesg"
+    """Kernel log of the NAS that came back, from its boot to the end of the scrub."""
     CLIENT_UMOUNT = "client-umount"
     """On a client that lived."""
     CLIENT_DMESG = "client-dmesg"
@@ -100,6 +107,8 @@ class Evidence:
     readbacks: Mapping[str, str]
     """Name of the document to its text; a load's is not there where it was not read back."""
     garbled_tools: int = 0
+    outage: Outage | None = None
+    """What did not come back, where something did not."""
 
     def output(self, step: Step) -> ToolOutput | None:
         """The last output of a step, or None if it was never run."""
@@ -125,6 +134,7 @@ def load_evidence(folder: Path) -> Evidence:
             for path in sorted(folder.glob(_READBACKS))
         },
         garbled_tools=garbled,
+        outage=Outage.from_json(_read_object(folder / OUTAGE)),
     )
 
 

@@ -22,6 +22,15 @@ _KERNEL_IS_DEAD = re.compile(r"Kernel panic|Oops:|BUG: |Attempted to kill init")
 _LINES = 12
 
 
+class GuestDied(HarnessError):
+    """A machine stopped by itself. `kernel_crashed`: its kernel said so, else only its QEMU is gone."""
+
+    def __init__(self, message: str, *, machine: Machine, kernel_crashed: bool) -> None:
+        super().__init__(message, hint=f"read {machine.spec.console_log}")
+        self.machine = machine
+        self.kernel_crashed = kernel_crashed
+
+
 class Machine:
     """A domain and its QEMU process. `libvirt_root` is where the driver keeps its files."""
 
@@ -177,16 +186,17 @@ class Machine:
         return self._qemu_pid is not None and not _is_gone(self._qemu_pid)
 
     def raise_if_dead(self) -> None:
-        """Raise `HarnessError`, with the end of the console, when QEMU or the guest's kernel died."""
+        """Raise `GuestDied`, with the end of the console, when QEMU or the guest's kernel died."""
         console = self._console()
         crash = _KERNEL_IS_DEAD.search(console)
         if self.is_alive() and crash is None:
             return
         how = "its QEMU is gone" if crash is None else "its kernel crashed"
         words = console[crash.start() :].splitlines() if crash else console.splitlines()[-_LINES:]
-        raise HarnessError(
+        raise GuestDied(
             f"{self.name} stopped by itself: {how}; its console says\n" + "\n".join(words[:_LINES]),
-            hint=f"read {self.spec.console_log}",
+            machine=self,
+            kernel_crashed=crash is not None,
         )
 
     def _console(self) -> str:

@@ -90,4 +90,5 @@ def import_command(*options: str) -> tuple[str, ...]:
     return ("zpool", "import", "-d", "/dev/disk/by-id", "-o", "cachefile=none", *options, POOL)
 
 
+SYNC = ("zpool", "sync", POOL)
 SCRUB = ("zpool", "scrub", "-w", POOL)

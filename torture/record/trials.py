@@ -15,9 +15,10 @@ from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 from torture.evidence.cut_document import CutDocument
 from torture.evidence.typed import object_of, text_of
-from torture.verdict.guarantee import Guarantee
+from torture.verdict.guarantee import COMMIT_SLACK_MS, ROLLBACK_MS_MAX, Guarantee
 from torture.verdict.verdicts import Verdict
 
+_VERDICTS = frozenset(Verdict) - {Verdict.INCONCLUSIVE}
 SCHEMA = 2
 SCHEMAS_READ = (1, 2)
 """Schema 1 called the guarantee `promise`; all else is the same."""
@@ -98,7 +99,16 @@ class TrialRecord:
 
         What the audit holds against the NAS must hold in every cell, also where a loss is allowed.
         """
-        return self.cut.audit.is_broken or guarantee.is_broken_by(self.verdict, self.rollback_ms)
+        uncommitted_ms = self.cut.audit.uncommitted_ms
+        pool = self.verdicts.get("pool")
+        return self.cut.audit.is_broken or guarantee.is_broken_by(
+            self.verdict,
+            self.rollback_ms,
+            rollback_ms_max=(
+                ROLLBACK_MS_MAX if uncommitted_ms is None else uncommitted_ms + COMMIT_SLACK_MS
+            ),
+            pool=Verdict(pool) if pool in _VERDICTS else None,
+        )
 
     def identity(self, *, run: str = "") -> Identity:
         """What tells its trial apart, read from the file of this run."""

@@ -2,7 +2,8 @@
 
 Nothing is judged that was not seen: evidence that is missing, cut off or garbled makes the trial
 `inconclusive`, unless what is already known leaves nothing to look at (a pool that no import brings
-back has no filesystem).
+back has no filesystem). What is already known to be lost stays lost: it is a lower bound. And what did
+not come back at all makes a trial `unavailable` at least.
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from torture.evidence.folder import Evidence, Step
+from torture.evidence.ledger import Cut, Done, Failed
+from torture.evidence.outage_document import Outage
 from torture.matrix.axes import FILESYSTEM, WORKLOAD
 from torture.matrix.cells import Cell
 from torture.verdict.data_findings import Findings, together
 from torture.verdict.filesystem_verdict import FilesystemFinding, judge_filesystem
 from torture.verdict.mount import read_kernel_log
+from torture.verdict.nas_log import read_nas_lines
 from torture.verdict.pool_verdict import judge_pool
 from torture.verdict.unreadable import UnreadableError
 from torture.verdict.verdicts import Verdict, worst
@@ -56,13 +60,57 @@ class Judgement:
 
 def judge(evidence: Evidence) -> Judgement:
     """The verdict of one trial; never raises for what the evidence lacks."""
+    judgement = _judge_seen(evidence)
+    if evidence.outage is not None:
+        return _with_outage(evidence, judgement, evidence.outage)
+    if judgement.verdict is Verdict.INCONCLUSIVE and not evidence.garbled_tools:
+        return _at_least(judgement)
+    if judgement.verdict is Verdict.INTACT and evidence.cut.is_empty:
+        return _inconclusive_after(judgement, ["an empty cut: nothing could have been lost"])
+    return judgement
+
+
+def _with_outage(evidence: Evidence, judgement: Judgement, outage: Outage) -> Judgement:
+    """What was waited for in vain is one finding more; what is not known to be there is lost."""
+    pool = Verdict.UNAVAILABLE if outage.of_nas else judgement.pool
+    known = [verdict for verdict in (pool, judgement.filesystem, judgement.data) if verdict]
+    is_read = judgement.data is not None
+    return replace(
+        judgement,
+        verdict=worst([Verdict.UNAVAILABLE, *known]),
+        pool=pool,
+        lost=judgement.lost if is_read else evidence.ledger.acknowledged,
+        acknowledged=judgement.acknowledged or evidence.ledger.acknowledged,
+        reasons=(
+            f"{outage.machine}, {outage.stage}: {outage.what}",
+            *read_nas_lines(list(outage.kernel)).panics[:_COMPLAINTS_MAX],
+            *judgement.reasons,
+        ),
+    )
+
+
+def _at_least(judgement: Judgement) -> Judgement:
+    """Its verdict is what is known to be lost, if something is."""
+    parts = (judgement.pool, judgement.filesystem, judgement.data)
+    known = [verdict for verdict in parts if verdict is not None]
+    if not known or not worst(known).is_loss:
+        return judgement
+    reasons = ("at least that: the evidence does not tell all", *judgement.reasons)
+    return replace(judgement, verdict=worst(known), reasons=reasons)
+
+
+def _judge_seen(evidence: Evidence) -> Judgement:
+    """The verdict by what was seen alone."""
     reasons: list[str] = []
     acknowledged = evidence.ledger.acknowledged
     if evidence.garbled_tools:
         return _inconclusive(acknowledged, [f"{evidence.garbled_tools} lines of tools are garbled"])
     pool = _try(lambda: judge_pool(evidence), reasons)
     if pool is None:
-        return _inconclusive(acknowledged, reasons)
+        unscored = Judgement(verdict=Verdict.INCONCLUSIVE, acknowledged=acknowledged)
+        if _has_failed_disk(evidence):
+            return _inconclusive_after(unscored, reasons)
+        return _inconclusive_after(_judge_disk(evidence, unscored), reasons)
     so_far = Judgement(
         verdict=pool.verdict,
         pool=pool.verdict,
@@ -107,6 +155,8 @@ def _judge_disk(evidence: Evidence, so_far: Judgement) -> Judgement:
     if data is None:
         return _inconclusive_after(so_far, reasons)
     so_far = _with_data(so_far, data)
+    if (why := _stranded(evidence)) and so_far.data is Verdict.INTACT:
+        so_far = replace(so_far, data=Verdict.REPAIRED, reasons=(*so_far.reasons, why))
     verdicts = (so_far.pool, so_far.filesystem, so_far.data)
     overall = worst(verdict for verdict in verdicts if verdict is not None)
     reasons_all = so_far.reasons + (_complaints(evidence) if overall.is_loss else ())
@@ -141,6 +191,22 @@ def _peek(evidence: Evidence, loads: Loads) -> Findings | None:
         return _judge_loads(evidence, loads, after_repair=False)
     except UnreadableError:
         return None
+
+
+def _stranded(evidence: Evidence) -> str:
+    """Why the client that lived had nothing to go on with, although the NAS was back; else empty.
+
+    All is there once it is started again: that is more than a journal replay.
+    """
+    events = evidence.ledger.events
+    cut = next((place for place, event in enumerate(events) if isinstance(event, Cut)), len(events))
+    after = events[cut:]
+    failures = [event for event in after if isinstance(event, Failed)]
+    if not failures or any(isinstance(event, Done) for event in after):
+        return ""
+    first = failures[0]
+    how = f"errno {first.errno} in {first.call}, {len(failures)} in all"
+    return f"every writer of the client failed: {how}"
 
 
 def _with_data(judgement: Judgement, data: Findings | None) -> Judgement:

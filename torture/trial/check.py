@@ -9,16 +9,18 @@ from torture.evidence.folder import Step, write_document
 from torture.filesystems.protocol import MOUNT_POINT
 from torture.lab.machine import Machine
 from torture.trial.context import TrialContext
+from torture.trial.outage import StorageFailed, observe_to_end
 from torture.trial.setup import attach
 from torture.workloads.protocol import Workload
 
 DocumentOf = Callable[[Workload], str]
 """Which of a load's documents a read-back becomes."""
 
-_MOUNT_DEADLINE_S = 120
-_UMOUNT_DEADLINE_S = 60
-_CHECK_DEADLINE_S = 180
-_READ_DEADLINE_S = 120
+_MOUNT_DEADLINE_S = 300
+_UMOUNT_DEADLINE_S = 120
+_CHECK_DEADLINE_S = 300
+_READ_DEADLINE_S = 300
+"""An operator's patience: none takes more than some seconds, under emulation too."""
 _DMESG_DEADLINE_S = 20
 _REFUSED = 2
 """What xfs_repair returns when the log should be replayed first (xfs_repair(8))."""
@@ -63,18 +65,19 @@ def _mount_read_umount(
 ) -> bool:
     """Whether it could be mounted; then everything on it was read back."""
     mount = context.filesystem.mount(context.device, MOUNT_POINT)
-    mounted = context.observe(client, mount_step, mount, deadline_s=_MOUNT_DEADLINE_S)
+    mounted = observe_to_end(context, client, mount_step, mount, deadline_s=_MOUNT_DEADLINE_S)
     if mounted.exit_code != 0:
         return False
     _read_back(context, client, document_of)
     umount = ("umount", MOUNT_POINT)
-    context.observe(client, umount_step, umount, deadline_s=_UMOUNT_DEADLINE_S)
+    observe_to_end(context, client, umount_step, umount, deadline_s=_UMOUNT_DEADLINE_S)
     return True
 
 
 def _is_clean(context: TrialContext, client: Machine, step: Step) -> bool:
     argv = context.filesystem.check(context.device)
-    return context.observe(client, step, argv, deadline_s=_CHECK_DEADLINE_S).exit_code == 0
+    checked = observe_to_end(context, client, step, argv, deadline_s=_CHECK_DEADLINE_S)
+    return checked.exit_code == 0
 
 
 def _read_back(context: TrialContext, client: Machine, document_of: DocumentOf) -> None:
@@ -83,6 +86,10 @@ def _read_back(context: TrialContext, client: Machine, document_of: DocumentOf) 
     for workload in context.workloads:
         command = workload.read_back(jobs[workload.name])
         completed = client.run(*command, deadline_s=_READ_DEADLINE_S)
+        if completed.exit_code is None:
+            raise StorageFailed(
+                f"the read-back of {workload.name} hung for {_READ_DEADLINE_S} s", machine=client
+            )
         if completed.exit_code != 0:
             raise HarnessError(
                 f"the read-back of {workload.name} in {client.name} returned "

@@ -170,6 +170,11 @@ class TrialContext:
         )
         return self._owned(machine)
 
+    @property
+    def machines(self) -> tuple[Machine, ...]:
+        """All that were started, whether they still run or not."""
+        return tuple(self._machines)
+
     def _ledger_socket(self, role: str) -> Path:
         """Where the client of this role offers its ledger."""
         return self.lab.sockets / f"{role}.sock"

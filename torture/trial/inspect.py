@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from torture.evidence.folder import CHECK_STATE
+from torture.evidence.folder import CHECK_STATE, Step
 from torture.lab.machine import Machine
+from torture.nas import pool
 from torture.recording.accounting import everything
 from torture.recording.crash_state import write_crash_state
 from torture.trial.check import check
 from torture.trial.context import TrialContext
+from torture.trial.outage import observe_to_end
 from torture.trial.recovery import scrub
-from torture.trial.setup import settle
+
+_SYNC_DEADLINE_S = 120
 
 
 def inspect(context: TrialContext, nas: Machine) -> None:
@@ -19,7 +22,7 @@ def inspect(context: TrialContext, nas: Machine) -> None:
     nothing away from what can be inspected again.
     """
     with context.stage("check"):
-        settle(nas)
+        observe_to_end(context, nas, Step.POOL_SYNC, pool.SYNC, deadline_s=_SYNC_DEADLINE_S)
         before = context.shelf.control.status().seq
         state = everything(context.shelf.recording, cut=before, disks=context.disks_left)
         write_crash_state(context.shelf.directory / CHECK_STATE, state)

@@ -6,6 +6,7 @@ import shutil
 import traceback
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from torture.axes.fate import Fate
 from torture.errors import HarnessError
 from torture.evidence.folder import SPEC, write_document
 from torture.lab.lab import Lab
+from torture.lab.machine import Machine
 from torture.matrix.axes import FATE
 from torture.record.specs import TrialSpec
 from torture.record.trials import Origin, TrialRecord
@@ -21,6 +23,7 @@ from torture.trial.archive import archive_recordings
 from torture.trial.context import TrialContext
 from torture.trial.cut import cut_power, victims, wait_for_moment
 from torture.trial.inspect import inspect
+from torture.trial.outage import BrokenOff, after_the_cut
 from torture.trial.prepared import ready_machines
 from torture.trial.proof import prove
 from torture.trial.recorded import recorded_stages
@@ -55,6 +58,10 @@ def run_trial(
         if spec.origin is Origin.REPLAY:
             return record
         return archive_recordings(record, of=context.shelf.directory, into=folder)
+    except BrokenOff as failure:
+        error = str(failure)
+        if (known := _known_at_least(context, error)) is not None:
+            return archive_recordings(known, of=context.shelf.directory, into=folder)
     except HarnessError as failure:
         error = str(failure)
     except Exception:
@@ -64,6 +71,17 @@ def run_trial(
         shutil.rmtree(scratch, ignore_errors=True)
     error += f"\n  trial: {spec.trial}, evidence: {folder}"
     return inconclusive(spec, error=error, timings=context.timings)
+
+
+def _known_at_least(context: TrialContext, error: str) -> TrialRecord | None:
+    """The record of a trial that was broken off after something acknowledged was found to be lost."""
+    try:
+        record = score(context.folder, timings=context.timings)
+    except HarnessError:
+        return None
+    if not record.is_conclusive or not record.verdict.is_loss:
+        return None
+    return replace(record, reasons=(*record.reasons, f"at least that, broken off: {error}"))
 
 
 def _decided(context: TrialContext) -> dict[str, Any]:
@@ -88,6 +106,11 @@ def _stages(context: TrialContext) -> None:
         hit = wait_for_moment(context)
     with context.stage("cut"):
         state = cut_power(context, hit=hit, victims=dying)
+    with after_the_cut(context):
+        _recover(context, client, state)
+
+
+def _recover(context: TrialContext, client: Machine, state: Path) -> None:
     with context.stage("bring NAS back"):
         returned = bring_nas_back(context, state)
     if returned is None:

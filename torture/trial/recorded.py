@@ -11,6 +11,7 @@ from torture.matrix.axes import FATE
 from torture.trial.archive import unpack_recordings
 from torture.trial.context import TrialContext
 from torture.trial.inspect import inspect
+from torture.trial.outage import after_the_cut
 from torture.trial.recovery import bring_nas_back
 
 
@@ -26,6 +27,11 @@ def recorded_stages(context: TrialContext) -> None:
     for name in (LEDGER, CUT, PROOF):
         if (evidence / name).exists():  # not every load keeps a ledger
             shutil.copy(evidence / name, context.folder / name)
+    with after_the_cut(context):
+        _recover(context, recordings)
+
+
+def _recover(context: TrialContext, recordings: Path) -> None:
     lived = context.spec.cell[FATE] is Fate.NAS_ONLY
     with context.stage("bring NAS back"):
         nas = bring_nas_back(context, recordings / (CHECK_STATE if lived else CUT_STATE))

@@ -5,20 +5,21 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from torture.errors import DeadlineExceeded, HarnessError
 from torture.evidence.folder import Step
 from torture.filesystems.protocol import MOUNT_POINT
 from torture.lab.machine import Machine
 from torture.nas import pool
 from torture.trial.context import TrialContext
-from torture.trial.setup import publish, run_script, wait_for_disks
+from torture.trial.outage import StorageFailed, observe_to_end
+from torture.trial.setup import run_script, wait_for_disks
 from torture.volumes import POOL
 
 _DISKS_DEADLINE_S = 40
-_IMPORT_DEADLINE_S = 120
-_STATUS_DEADLINE_S = 60
-_SCRUB_DEADLINE_S = 120
-_RECONNECT_DEADLINE_S = 90
+_IMPORT_DEADLINE_S = 300
+_STATUS_DEADLINE_S = 120
+_SCRUB_DEADLINE_S = 300
+_RECONNECT_DEADLINE_S = 180
+"""An operator's patience: they take 1 to 15 s, under emulation on a loaded host too."""
 _END_DEADLINE_S = 90
 _UMOUNT_DEADLINE_S = 60
 _DMESG_DEADLINE_S = 20
@@ -37,7 +38,7 @@ def bring_nas_back(
 ) -> Machine | None:
     """Start the NAS on what a view says its disks kept; None when no import brings the pool back.
 
-    Raises `HarnessError` when an import hangs: that says nothing about the data.
+    Raises `StorageFailed` when an import hangs, or the volume does not come back or cannot be published.
     """
     context.shelf.start(context.disks_left, view=view)
     nas = context.start_nas(2, context.disks_left)
@@ -48,28 +49,37 @@ def bring_nas_back(
         if tried.exit_code == 0:
             break
         if tried.exit_code is None:
-            raise DeadlineExceeded(
-                f"the import of the pool hung for {import_deadline_s:g} s",
-                hint=f"read {nas.spec.console_log}",
+            raise StorageFailed(
+                f"the import of the pool hung for {import_deadline_s:g} s", machine=nas
             )
     else:
         return None
     _observe_status(context, nas)
     volume = context.transport.wait_for_volume_script()
-    run_script(nas, volume, deadline_s=_DISKS_DEADLINE_S)
-    publish(context, nas)
+    _storage_must(nas, "the volume did not come back", volume, deadline_s=_DISKS_DEADLINE_S)
+    publication = context.transport.publish_script()
+    _storage_must(nas, "the volume cannot be published", publication, deadline_s=_DISKS_DEADLINE_S)
     return nas
+
+
+def _storage_must(nas: Machine, otherwise: str, script: str, *, deadline_s: float) -> None:
+    """Run a script in the NAS; raises `StorageFailed` when it fails or does not end."""
+    completed = nas.run("sh", "-c", script, deadline_s=deadline_s)
+    if completed.exit_code != 0:
+        words = (completed.stderr or completed.stdout).strip().splitlines()
+        raise StorageFailed(f"{otherwise}: {' '.join(words[-1:])}", machine=nas)
 
 
 def scrub(context: TrialContext, nas: Machine) -> None:
     """Have ZFS read and verify everything, and say what it found."""
-    context.observe(nas, Step.POOL_SCRUB, pool.SCRUB, deadline_s=_SCRUB_DEADLINE_S)
+    observe_to_end(context, nas, Step.POOL_SCRUB, pool.SCRUB, deadline_s=_SCRUB_DEADLINE_S)
     _observe_status(context, nas)
+    context.observe(nas, Step.NAS_DMESG, ("dmesg",), deadline_s=_DMESG_DEADLINE_S)
 
 
 def _observe_status(context: TrialContext, nas: Machine) -> None:
     status = context.lab.zfs.status_command(POOL)
-    context.observe(nas, Step.POOL_STATUS, status, deadline_s=_STATUS_DEADLINE_S)
+    observe_to_end(context, nas, Step.POOL_STATUS, status, deadline_s=_STATUS_DEADLINE_S)
 
 
 def wait_until_idle(context: TrialContext, nas: Machine) -> None:
@@ -81,7 +91,7 @@ def live_on(context: TrialContext, *, client: Machine) -> None:
     """The client that lived: it reconnects, goes on writing for some seconds, and is stopped.
 
     A client whose every writer has failed (say, btrfs went read-only) has nothing to go on with:
-    that is evidence. One that neither goes on nor fails raises `HarnessError`.
+    that is evidence. One that neither goes on nor fails raises `StorageFailed`.
     """
     loads = context.loads
     acknowledged = loads.acknowledged
@@ -91,9 +101,9 @@ def live_on(context: TrialContext, *, client: Machine) -> None:
     )
     client.raise_if_dead()
     if not resumed:
-        raise HarnessError(
+        raise StorageFailed(
             f"the client did not go on within {_RECONNECT_DEADLINE_S} s of the NAS's return",
-            hint=f"read {client.spec.console_log}",
+            machine=client,
         )
     time.sleep(context.spec.survive_ms / 1000)
     loads.finish(deadline_s=_END_DEADLINE_S)

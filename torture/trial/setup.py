@@ -10,7 +10,6 @@ from torture.record.specs import Fault
 from torture.recording.disks import ShelfDisk
 from torture.shell import wait_for_path, write_cache_of
 from torture.trial.context import TrialContext
-from torture.volumes import POOL
 from torture.workloads.protocol import Surroundings
 
 _DISKS_DEADLINE_S = 40
@@ -87,7 +86,7 @@ def start_loads(context: TrialContext, client: Machine) -> None:
 
 def settle(nas: Machine) -> None:
     """Put everything into the pool for good; what comes after it can be lost at a cut."""
-    nas.must("zpool", "sync", POOL, deadline_s=_SCRIPT_DEADLINE_S)
+    nas.must(*pool.SYNC, deadline_s=_SCRIPT_DEADLINE_S)
 
 
 def plant(nas: Machine, fault: Fault) -> None:

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torture.evidence.cut_document import GONE
 from torture.evidence.folder import Evidence, Step, ToolOutput
+from torture.verdict.nas_log import read_nas_log
 from torture.verdict.unreadable import UnreadableError
-from torture.verdict.verdicts import Verdict
+from torture.verdict.verdicts import Verdict, worst
 from torture.verdict.zpool import (
     PoolStatus,
+    finds_no_pool,
     parse_import,
     parse_status,
     refuse_unfinished_scrub,
 )
 
 _MISSING = ("CANT_OPEN", "UNAVAIL", "REMOVED")
+_NEEDED_REWIND = "needed -F (gave up its last transactions)"
+_LINES_MAX = 3
 _IMPORTS = (
     (Step.POOL_IMPORT, ""),
     (Step.POOL_IMPORT_M, "needed -m (without its log device)"),
-    (Step.POOL_IMPORT_REWIND, "needed -F (gave up its last transactions)"),
+    (Step.POOL_IMPORT_REWIND, _NEEDED_REWIND),
 )
 
 
@@ -38,15 +42,19 @@ def judge_pool(evidence: Evidence) -> PoolFinding:
 
     Only a pool that was scrubbed to its end is scored, by its status after that. Intact when a
     plain import gives a pool without errors, though it may be short of a disk that the trial took
-    away. Repaired when the import had to give
-    something up (what that cost is for the data's verdict to say) or a device erred and ZFS healed
-    it. Corrupted when ZFS itself counts data it cannot give back. Lost when no import works.
+    away. Repaired when the import had to go without its log (what that cost is for the data's verdict
+    to say) or a device erred and ZFS healed it. Rolled back when it had to give up transactions.
+    Corrupted when ZFS itself counts data it cannot give back, or could not replay its log. Unavailable
+    when its kernel module gave up. Lost when no import works.
     """
     refusals: list[str] = []
     for step, needed in _IMPORTS:
         output = evidence.output(step)
         if output is None:
             raise UnreadableError(f"{step} was never tried")
+        if refusals and finds_no_pool(output):
+            refusals.append(f"{step}: no pool is found any more")
+            continue
         result = parse_import(output)
         if result.imported:
             return _judge_status(evidence, needed, [*refusals, *filter(None, [result.reason])])
@@ -64,10 +72,30 @@ def _judge_status(evidence: Evidence, needed: str, reasons: list[str]) -> PoolFi
             f"{Step.POOL_STATUS}: the pool was not scrubbed to its end: no scrub has finished"
         )
     summary = ", ".join(part for part in (status.summary, needed) if part)
-    return PoolFinding(
-        verdict=_verdict(status, needed=bool(needed), erred=erred),
-        summary=summary,
-        reasons=(*reasons, f"pool: {summary}") if needed or erred else tuple(reasons),
+    return _with_log(
+        evidence,
+        PoolFinding(
+            verdict=_verdict(status, needed=needed, erred=erred),
+            summary=summary,
+            reasons=(*reasons, f"pool: {summary}") if needed or erred else tuple(reasons),
+        ),
+    )
+
+
+def _with_log(evidence: Evidence, finding: PoolFinding) -> PoolFinding:
+    """What the NAS's kernel says of ZFS; evidence of older versions of the suite has no log of it."""
+    output = evidence.output(Step.NAS_DMESG)
+    if output is None:
+        return finding
+    log = read_nas_log(output)
+    lines = log.panics + log.replay_errors
+    if not lines:
+        return finding
+    said = Verdict.UNAVAILABLE if log.panics else Verdict.CORRUPTED
+    return replace(
+        finding,
+        verdict=worst((finding.verdict, said)),
+        reasons=(*finding.reasons, *(f"nas: {line}" for line in lines[:_LINES_MAX])),
     )
 
 
@@ -85,9 +113,11 @@ def _status_after_scrub(evidence: Evidence) -> ToolOutput:
     raise UnreadableError(f"{Step.POOL_SCRUB} was never run: the pool was not scrubbed to its end")
 
 
-def _verdict(status: PoolStatus, *, needed: bool, erred: bool) -> Verdict:
+def _verdict(status: PoolStatus, *, needed: str, erred: bool) -> Verdict:
     if status.data_errors or status.state not in ("ONLINE", "DEGRADED"):
         return Verdict.CORRUPTED
+    if needed == _NEEDED_REWIND:
+        return Verdict.ROLLED_BACK
     return Verdict.REPAIRED if needed or erred else Verdict.INTACT
 
 

@@ -19,6 +19,8 @@ class Verdict(StrEnum):
     """Wrong, torn or mixed content, or repair lost data."""
     UNREPAIRABLE = "unrepairable"
     """fsck gives up or the filesystem will not mount: the VM is lost."""
+    UNAVAILABLE = "unavailable"
+    """It did not come back within an operator's patience: something hangs, or a kernel gave up."""
     POOL_LOST = "pool-lost"
     """ZFS will not import."""
     INCONCLUSIVE = "inconclusive"

@@ -16,6 +16,7 @@ from torture.evidence.folder import ToolOutput
 from torture.verdict.fsck import (
     exit_code_of,
     first_whole_line,
+    has_crashed,
     lines_of,
     refuse_codes_beyond,
     unreadable,
@@ -34,6 +35,7 @@ _THE_POOLS = (
 )
 """Reasons that are the pool's. Others are ours: `no such pool available` among them, because a cut
 does not wipe all four labels of a disk, so its disks were not there."""
+_NO_POOL = ("no such pool available", "no such pool or dataset")
 _REWOUND = "returned to its state as of"
 _HEALTHY = "ONLINE"
 
@@ -76,6 +78,8 @@ def parse_import(output: ToolOutput) -> ImportResult:
     """Whether an import succeeded; raises `UnreadableError` when that cannot be told."""
     code = exit_code_of(output)
     lines = lines_of(output)
+    if has_crashed(code):
+        return ImportResult(imported=False, reason=f"zpool itself gave up: {' '.join(lines[-1:])}")
     if code == 0:
         if any(_CANNOT in line for line in lines):
             raise unreadable(output, "it succeeded, yet says that it cannot import")
@@ -87,6 +91,12 @@ def parse_import(output: ToolOutput) -> ImportResult:
     if not reason.startswith(_THE_POOLS):
         raise unreadable(output, f"no reason that is the pool's: {lines[:1]}")
     return ImportResult(imported=False, reason=reason)
+
+
+def finds_no_pool(output: ToolOutput) -> bool:
+    """Whether an import says that there is no pool; after a refusal of the pool's own that is one too."""
+    said = output.stderr + output.stdout
+    return output.exit_code == 1 and any(words in said for words in _NO_POOL)
 
 
 def refuse_unfinished_scrub(output: ToolOutput) -> None:

@@ -10,6 +10,7 @@ import pytest
 from suites.selftest.machinery.sandbox import Stage
 
 _SCENES = "suites.selftest.machinery.trial_stages"
+_OUTAGES = "suites.selftest.machinery.outages"
 _DEADLINE_S = 240
 
 
@@ -65,12 +66,34 @@ def test_a_full_disk_under_the_shelf_is_told_from_a_fault_of_the_nas(
     assert "next: free some space" in found["shelf"]["error"]
 
 
-def test_an_import_that_hangs_is_a_fault_of_the_trial_within_its_deadline(
-    stage: Stage, vm_scratch: Path
-) -> None:
-    hung = stage.play(f"{_SCENES}:hanging_import", scratch=vm_scratch / "h", deadline_s=_DEADLINE_S)
-    assert "the import of the pool hung" in hung["error"]
-    assert hung["after_s"] < 40
+@pytest.fixture(scope="module")
+def outages(stage: Stage, vm_scratch: Path) -> Any:
+    return stage.play(f"{_OUTAGES}:outages", scratch=vm_scratch / "o", deadline_s=_DEADLINE_S)
+
+
+@pytest.mark.parametrize(
+    ("kind", "what"),
+    [
+        ("hung", "the import of the pool hung"),
+        ("panic", "nas stopped by itself: its kernel crashed"),
+        ("no-volume", "the volume did not come back"),
+    ],
+)
+def test_a_nas_that_does_not_come_back_is_a_verdict(outages: Any, kind: str, what: str) -> None:
+    found = outages[kind]
+    assert found["error"] is None
+    assert what in found["outage"]["what"]
+    assert (found["outage"]["machine"], found["outage"]["stage"]) == ("nas-2", "bring NAS back")
+    assert (found["verdict"], found["pool"]["pool"]) == ("unavailable", "unavailable")
+
+
+def test_the_stacks_of_what_hangs_are_kept(outages: Any) -> None:
+    kernel = "\n".join(outages["hung"]["outage"]["kernel"])
+    assert "sysrq: Show Blocked State" in kernel
+
+
+def test_an_agent_that_is_silent_after_the_cut_is_the_machinerys_fault(outages: Any) -> None:
+    assert "guest agent of nas" in outages["silent"]["error"]
 
 
 @pytest.fixture(scope="module")

@@ -21,21 +21,18 @@ from torture.lab.lab import Lab
 from torture.lab.machine import Machine
 from torture.matrix.cells import cells_of
 from torture.record.specs import Fault, TrialSpec
-from torture.recording.accounting import everything
-from torture.recording.crash_state import DiskState, Policy, write_crash_state
+from torture.recording.crash_state import DiskState, Policy
 from torture.recording.disks import ShelfDisk
 from torture.recording.events import Kind, load_recording
 from torture.recording.model import tally
 from torture.shelf.server import Shelf
 from torture.shell import wait_for_path
-from torture.trial import recovery
 from torture.trial.context import TrialContext
 from torture.trial.proof import prove
 from torture.trial.setup import plant, prepare_disk, set_up_client, set_up_nas
 
 _DISK = ShelfDisk(serial="data0", size_mib=64)
 _DEVICE = "/dev/vdb"
-_SLOW_ZPOOL = "#!/bin/sh\\nsleep 600\\n"
 
 
 def power_cuts(lab: Lab, scratch: Path) -> dict[str, Any]:
@@ -124,10 +121,6 @@ def full_disk(lab: Lab, scratch: Path) -> dict[str, Any]:
         return {"written": written.exit_code, "shelf": _said(shelf.must_be_well)}
 
 
-def _ignore(_value: object) -> None:
-    """Only whether it raises matters."""
-
-
 def sectors(lab: Lab, scratch: Path) -> dict[str, Any]:
     """What a guest makes of a disk with sectors of 4096 bytes, and the shelf of its writes."""
     scratch.mkdir()
@@ -146,34 +139,6 @@ def sectors(lab: Lab, scratch: Path) -> dict[str, Any]:
         }
         shelf.must_be_well()
     return {"logical_block_size": int(said), "written": written}
-
-
-def hanging_import(lab: Lab, scratch: Path) -> dict[str, Any]:
-    """What the recovery says, and after how long, of an import that never ends."""
-    cell = cells_of(Matrix.QUICK)[0]
-    context = TrialContext(
-        spec=TrialSpec(cell=cell, index=0, seed=1, load_ms=1000),
-        lab=lab,
-        folder=scratch / "folder",
-        scratch=scratch / "scratch",
-        enter_stage=lambda _stage: None,
-    )
-    context.folder.mkdir(parents=True)
-    context.shelf.start(context.disks)
-    context.shelf.stop()
-    view = context.shelf.directory / "empty.view.json"
-    write_crash_state(view, everything(context.shelf.recording, cut=0, disks=context.disks))
-    start_nas = context.start_nas
-
-    def start_with_slow_zpool(boot: int, disks_on_shelf: tuple[ShelfDisk, ...]) -> Machine:
-        nas = start_nas(boot, disks_on_shelf)
-        nas.must("sh", "-c", f"printf '{_SLOW_ZPOOL}' > /zpool && chmod +x /zpool", deadline_s=10)
-        nas.must("mount", "--bind", "/zpool", "/usr/sbin/zpool", deadline_s=10)
-        return nas
-
-    context.start_nas = start_with_slow_zpool  # type: ignore[method-assign]
-    with closing(context):
-        return _said(lambda: _ignore(recovery.bring_nas_back(context, view, import_deadline_s=2)))
 
 
 def failures(lab: Lab, scratch: Path) -> dict[str, dict[str, Any]]:

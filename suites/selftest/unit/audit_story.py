@@ -43,11 +43,19 @@ class Story:
     events: list[Event] = field(
         default_factory=lambda: [Event(seq=0, time_ns=0, kind=Kind.BEGIN, reference=LOG_VERSION)]
     )
+    now_ns: int = 0
     _data: bytearray = field(default_factory=bytearray)
 
     def submit(
-        self, payload: bytes, *, disk: int = 0, fua: bool = False, offset: int | None = None
+        self,
+        payload: bytes,
+        *,
+        disk: int = 0,
+        fua: bool = False,
+        offset: int | None = None,
+        later_ms: int = 0,
     ) -> int:
+        self.now_ns += later_ms * 1_000_000
         return self._with_payload(Kind.WRITE_SUBMIT, payload, disk=disk, fua=fua, offset=offset)
 
     def complete(self, submission: int, *, error: int = 0) -> int:
@@ -61,9 +69,15 @@ class Story:
         )
 
     def write(
-        self, payload: bytes, *, disk: int = 0, fua: bool = False, offset: int | None = None
+        self,
+        payload: bytes,
+        *,
+        disk: int = 0,
+        fua: bool = False,
+        offset: int | None = None,
+        later_ms: int = 0,
     ) -> int:
-        submission = self.submit(payload, disk=disk, fua=fua, offset=offset)
+        submission = self.submit(payload, disk=disk, fua=fua, offset=offset, later_ms=later_ms)
         self.complete(submission)
         return submission
 
@@ -76,7 +90,8 @@ class Story:
     def begins(self, seq: int, kind: str = "append") -> int:
         return self._mark(event="begin", seq=seq, writer=0, op=kind, file=0, blocks=[0], size=1)
 
-    def is_done(self, seq: int) -> int:
+    def is_done(self, seq: int, *, later_ms: int = 0) -> int:
+        self.now_ns += later_ms * 1_000_000
         return self._mark(event="done", seq=seq)
 
     def _mark(self, **line: object) -> int:
@@ -119,8 +134,8 @@ class Story:
         seq = len(self.events)
         self.events.append(
             Event(
-                seq=seq, time_ns=seq, kind=kind, disk=disk, fua=fua, offset=offset, length=length,
-                reference=reference, error=error, payload_crc=crc,
+                seq=seq, time_ns=self.now_ns + seq, kind=kind, disk=disk, fua=fua, offset=offset,
+                length=length, reference=reference, error=error, payload_crc=crc,
             )
         )  # fmt: skip
         return seq
@@ -130,6 +145,9 @@ class Story:
 
     def phase(self) -> Phase:
         return self._audit(cut=None, promises_sync=False).phase
+
+    def uncommitted_ms(self) -> int | None:
+        return self._audit(cut=None, promises_sync=False).uncommitted_ms
 
     def audited(
         self, *, cut: int | None = None, promises_sync: bool = True

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from suites.selftest.unit.every_cell import EVERY_CELL
 from torture.evidence.audit_document import AuditDocument
-from torture.evidence.cut_document import CutDocument
+from torture.evidence.cut_document import CutDocument, DiskAtCut
 from torture.matrix.cells import Cell
 from torture.matrix.guarantees import guarantee_of
 from torture.record.trials import TrialRecord
@@ -22,6 +22,8 @@ from torture.report.terminal.outcome_table import (
     effort_line,
     outcome_table,
     phases_line,
+    risk_line,
+    unknown_lines,
 )
 from torture.stats.rates import in_words, rate_of
 from torture.verdict.verdicts import Verdict
@@ -129,16 +131,16 @@ def shown(records: list[TrialRecord], *, width: int) -> str:
 def test_the_table_says_every_verdict_and_both_intervals() -> None:
     every = {
         "INTACT": 11, "REPAIRED": 12, "ROLLED_BACK": 13, "CORRUPTED": 14,
-        "UNREPAIRABLE": 15, "POOL_LOST": 16, "INCONCLUSIVE": 17,
+        "UNREPAIRABLE": 15, "UNAVAILABLE": 16, "POOL_LOST": 17, "INCONCLUSIVE": 18,
     }  # fmt: skip
     assert set(every) == {verdict.name for verdict in Verdict}
     table = printed(trials(LOSES, **every))
     (row,) = (line for line in table.splitlines() if LOSES.name in line)
     words = row.split()
     assert words[:2] == [LOSES.name, "loses"]
-    assert words[2:10] == ["98", *(str(count) for count in every.values())]
-    assert in_words(rate_of(58, 81)) in row
-    assert in_words(rate_of(45, 81)) in row
+    assert words[2:11] == ["116", *(str(count) for count in every.values())]
+    assert in_words(rate_of(75, 98)) in row
+    assert in_words(rate_of(62, 98)) in row
     headed = table[: table.index(LOSES.name)]
     for verdict in Verdict:
         assert all(part in headed for part in verdict.split("-"))
@@ -148,6 +150,28 @@ def test_the_table_names_the_verdicts_that_did_not_occur() -> None:
     table = printed(trials(SAFE, INTACT=3))
     unseen = ", ".join(verdict for verdict in Verdict if verdict is not Verdict.INTACT)
     assert f"No trial was {unseen}." in " ".join(table.split())
+
+
+def test_what_inconclusive_trials_could_mean_is_said_of_each_cell() -> None:
+    records = [*trials(SAFE, INTACT=8, INCONCLUSIVE=2), *trials(LOSES, CORRUPTED=3)]
+    assert unknown_lines(records) == [
+        f"{SAFE.name}: 2 inconclusive; loss {in_words(rate_of(0, 10))} if these lost nothing, "
+        f"{in_words(rate_of(2, 10))} if they did"
+    ]
+
+
+def test_how_many_cuts_could_take_something_is_said() -> None:
+    quiet = AuditDocument(under_way=0, acknowledged_lately=0)
+    busy = DiskAtCut(unflushed=2, in_flight=1)
+    records = [
+        replace(record, cut=CutDocument(audit=quiet, disks={"data0": busy} if at_risk else {}))
+        for record, at_risk in zip(trials(SAFE, INTACT=3), (True, False, False), strict=True)
+    ]
+    assert risk_line(records) == (
+        "3 cuts: 1 with something at risk, 1 with a write that no flush covered, 1 with one in "
+        "flight, 2 empty"
+    )
+    assert risk_line(trials(SAFE, INTACT=3)) == ""
 
 
 def test_an_interval_in_words() -> None:

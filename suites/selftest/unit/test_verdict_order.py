@@ -14,6 +14,7 @@ ORDER = (
     Verdict.ROLLED_BACK,
     Verdict.CORRUPTED,
     Verdict.UNREPAIRABLE,
+    Verdict.UNAVAILABLE,
     Verdict.POOL_LOST,
 )
 """As in the design."""
@@ -36,6 +37,7 @@ def test_the_words_are_those_of_the_records() -> None:
         "rolled-back",
         "corrupted",
         "unrepairable",
+        "unavailable",
         "pool-lost",
     ]
 

@@ -36,6 +36,15 @@ class CellRates:
         return self.verdicts.get(Verdict.INCONCLUSIVE, 0)
 
     @property
+    def loss_between(self) -> tuple[Rate, Rate]:
+        """The rate of loss if its inconclusive trials lost nothing, and if all of them did."""
+        rate = sequential_rate_of if self.loss.is_sequential else rate_of
+        return (
+            rate(self.loss.events, self.trials),
+            rate(self.loss.events + self.inconclusive, self.trials),
+        )
+
+    @property
     def conclusive(self) -> int:
         """Trials that the rates are of."""
         return self.trials - self.inconclusive

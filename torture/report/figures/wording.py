@@ -6,8 +6,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from torture.matrix.axes import AXES, CHOICES, DEFAULTS
+from torture.report.figures.cell_figures import CellRates
 from torture.report.reading.tally import Audited
 from torture.stats.comparison import Comparison
+from torture.stats.rates import in_words
 
 AXIS_TITLES = {field: axis.title for field, axis in AXES.items()}
 """Axis to its name, in the order in which people ask; other axes come after, by their own name."""
@@ -84,6 +86,19 @@ def difference_in_words(comparison: Comparison) -> str:
 
 def _signed(points: int) -> str:
     return f"{points:+d}" if points else "0"
+
+
+def unknown_in_words(cells: Sequence[CellRates]) -> list[str]:
+    """A sentence a cell that has inconclusive trials: its rate of loss with these counted either way."""
+    sentences = []
+    for cell in cells:
+        if cell.inconclusive:
+            least, most = (in_words(rate) for rate in cell.loss_between)
+            sentences.append(
+                f"{cell.cell}: {cell.inconclusive} inconclusive; loss {least} if these lost nothing, "
+                f"{most} if they did"
+            )
+    return sentences
 
 
 def audit_in_words(audited: Audited) -> str:

@@ -15,7 +15,7 @@ from rich.table import Table
 from torture.record.trials import TrialRecord
 from torture.report.figures.cell_figures import CellRates
 from torture.report.figures.summary import summarise
-from torture.report.figures.wording import audit_in_words
+from torture.report.figures.wording import audit_in_words, unknown_in_words
 from torture.report.reading.tally import Audited
 from torture.stats.rates import in_words
 from torture.verdict.verdicts import Verdict
@@ -96,6 +96,25 @@ def audit_line(records: Sequence[TrialRecord]) -> str:
             txgs=sum(audit.txgs or 0 for audit in audits),
             broken=sum(audit.broken or 0 for audit in audits),
         )
+    )
+
+
+def unknown_lines(records: Iterable[TrialRecord], *, is_sequential: bool = False) -> list[str]:
+    """What inconclusive trials could mean, a line a cell that has some."""
+    return unknown_in_words(summarise(records, is_sequential=is_sequential))
+
+
+def risk_line(records: Sequence[TrialRecord]) -> str:
+    """How many cuts found something that they could take; empty when no record says it."""
+    cuts = [record.cut for record in records if record.cut.is_at_risk is not None]
+    if not cuts:
+        return ""
+    unflushed = sum(any(disk.unflushed for disk in cut.disks.values()) for cut in cuts)
+    in_flight = sum(any(disk.in_flight for disk in cut.disks.values()) for cut in cuts)
+    return (
+        f"{len(cuts)} cuts: {sum(bool(cut.is_at_risk) for cut in cuts)} with something at risk, "
+        f"{unflushed} with a write that no flush covered, {in_flight} with one in flight, "
+        f"{sum(cut.is_empty for cut in cuts)} empty"
     )
 
 

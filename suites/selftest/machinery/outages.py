@@ -1,0 +1,71 @@
+"""A NAS that does not come back, in several ways, and one whose machinery is at fault."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from torture.axes.sweeps import Matrix
+from torture.errors import HarnessError
+from torture.evidence.folder import SPEC, write_document
+from torture.evidence.outage_document import OUTAGE
+from torture.lab.lab import Lab
+from torture.lab.machine import Machine
+from torture.matrix.cells import cells_of
+from torture.record.specs import TrialSpec
+from torture.recording.accounting import everything
+from torture.recording.crash_state import write_crash_state
+from torture.recording.disks import ShelfDisk
+from torture.scoring.score import score
+from torture.trial import recovery
+from torture.trial.context import TrialContext
+from torture.trial.outage import after_the_cut
+
+_ZPOOLS = {
+    "hung": "sleep 600",
+    "panic": "echo c > /proc/sysrq-trigger; sleep 600",
+    "no-volume": "exit 0",
+    "silent": "kill -STOP $(pidof qemu-ga); sleep 600",
+}
+"""What stands in for `zpool` in the NAS that should come back. `silent` is no storage's fault."""
+
+
+def outages(lab: Lab, scratch: Path) -> dict[str, Any]:
+    """By kind: the error, if it was the machinery's; else the outage and the verdict."""
+    return {kind: _outage(lab, scratch / kind, zpool) for kind, zpool in _ZPOOLS.items()}
+
+
+def _outage(lab: Lab, scratch: Path, zpool: str) -> dict[str, Any]:
+    context = TrialContext(
+        spec=TrialSpec(cell=cells_of(Matrix.QUICK)[0], index=0, seed=1, load_ms=1000),
+        lab=lab,
+        folder=scratch / "folder",
+        scratch=scratch / "scratch",
+        enter_stage=lambda _stage: None,
+    )
+    context.folder.mkdir(parents=True)
+    write_document(context.folder, SPEC, context.spec.as_json())
+    context.shelf.start(context.disks)
+    context.shelf.stop()
+    view = context.shelf.directory / "empty.view.json"
+    write_crash_state(view, everything(context.shelf.recording, cut=0, disks=context.disks))
+    start_nas = context.start_nas
+
+    def start_with_another_zpool(boot: int, disks_on_shelf: tuple[ShelfDisk, ...]) -> Machine:
+        nas = start_nas(boot, disks_on_shelf)
+        script = f"printf '#!/bin/sh\\n{zpool}\\n' > /zpool && chmod +x /zpool"
+        nas.must("sh", "-c", script, deadline_s=10)
+        nas.must("mount", "--bind", "/zpool", "/usr/sbin/zpool", deadline_s=10)
+        return nas
+
+    context.start_nas = start_with_another_zpool  # type: ignore[method-assign]
+    try:
+        with closing(context), after_the_cut(context), context.stage("bring NAS back"):
+            recovery.bring_nas_back(context, view, import_deadline_s=2)
+    except HarnessError as error:
+        return {"error": str(error)}
+    outage = json.loads((context.folder / OUTAGE).read_text())
+    record = score(context.folder, timings={})
+    return {"error": None, "outage": outage, "verdict": record.verdict, "pool": record.verdicts}

@@ -1,0 +1,38 @@
+"""The kernel log of the NAS that came back: what ZFS says of itself there."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from torture.evidence.folder import ToolOutput
+from torture.verdict.fsck import lines_of
+
+_PANIC = re.compile(r"(VERIFY\w*\(.*\) failed|PANIC at \S+:\d+:|SPLError: .*PANIC).*")
+"""OpenZFS `include/os/linux/spl/sys/debug.h` and `module/os/linux/spl/spl-err.c`: the thread that says so
+stops for ever."""
+_REPLAY = re.compile(r"ZFS replay transaction error \d+.*")
+"""OpenZFS `module/zfs/zil.c`, `zil_replay_error`: what was acknowledged was not done again."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NasLog:
+    """Lines in which ZFS gave up, and those in which it could not replay its intent log."""
+
+    panics: tuple[str, ...] = ()
+    replay_errors: tuple[str, ...] = ()
+
+
+def read_nas_log(output: ToolOutput) -> NasLog:
+    """What a `dmesg` of the NAS holds of this, as far as it goes; never raises."""
+    return read_nas_lines(lines_of(output))
+
+
+def read_nas_lines(lines: list[str]) -> NasLog:
+    """The same of lines."""
+    return NasLog(panics=_found(_PANIC, lines), replay_errors=_found(_REPLAY, lines))
+
+
+def _found(pattern: re.Pattern[str], lines: list[str]) -> tuple[str, ...]:
+    found = (match[0] for line in lines if (match := pattern.search(line)))
+    return tuple(dict.fromkeys(found))
