@@ -4,19 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import asdict, dataclass
-from enum import StrEnum
 from typing import Any, Self
 
 from torture.matrix.cells import Cell
 from torture.record.trials import Origin
-
-
-class Fault(StrEnum):
-    """A fault planted in the NAS on purpose: the rig has to find what it does."""
-
-    NONE = "none"
-    NO_CACHE_FLUSH = "zfs_nocacheflush"
-    """ZFS never flushes its disks' caches (zfs(4)), from the end of the set-up on."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,7 +26,8 @@ class TrialSpec:
     """Length of the load phase within which the cut falls."""
     survive_ms: int = 4000
     """How long a client that lives through the cut goes on writing once the NAS is back."""
-    fault: Fault = Fault.NONE
+    fault: str = ""
+    """The name of a fault that is planted on purpose (`torture.faults`); empty for none."""
     origin: Origin = Origin.LIVE
     repeats: str = ""
     """The name of the trial that this one repeats; empty for a live one."""
@@ -43,8 +35,10 @@ class TrialSpec:
     """The evidence folder of that trial. `Origin.REPLAY` opens the recording that is in it."""
 
     def __post_init__(self) -> None:
-        if (self.origin is Origin.LIVE) != (self.repeats == ""):
+        if (self.origin in (Origin.LIVE, Origin.PLANTED)) != (self.repeats == ""):
             raise ValueError(f"a {self.origin} trial cannot repeat {self.repeats!r}")
+        if self.origin is Origin.PLANTED and not self.fault:
+            raise ValueError("a planted trial has a fault")
 
     @property
     def trial(self) -> str:
@@ -52,6 +46,8 @@ class TrialSpec:
 
         A repeated trial's is that of the first with its origin behind it: it never stands for it.
         """
+        if self.origin is Origin.PLANTED:
+            return f"{self.fault}.{self.cell.name}.{self.index:04d}-{self.seed:016x}"
         if self.repeats:
             return f"{self.repeats}.{self.origin}"
         return f"{self.cell.name}.{self.index:04d}-{self.seed:016x}"
@@ -69,14 +65,14 @@ class TrialSpec:
             seed=data["seed"],
             load_ms=data["load_ms"],
             survive_ms=data["survive_ms"],
-            fault=Fault(data.get("fault", Fault.NONE)),
+            fault="" if data.get("fault", "none") == "none" else data["fault"].replace("_", "-"),
             origin=Origin(data.get("origin", Origin.LIVE)),
             repeats=data.get("repeats", ""),
             replay_of=data.get("replay_of", ""),
         )
 
 
-def draw_seed(*, run_seed: int, cell: Cell, index: int) -> int:
+def draw_seed(*, run_seed: int, cell: Cell, index: int, fault: str = "") -> int:
     """The seed of one trial: the same whichever other cells are selected, and in any order."""
-    text = f"{run_seed}/{cell.name}/{index}"
+    text = f"{run_seed}/{cell.name}/{index}" + (f"/{fault}" if fault else "")
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")

@@ -31,6 +31,8 @@ class Origin(StrEnum):
     """A load and a cut, drawn from the run's seed."""
     REPLAY = "replay"
     """The recording of an earlier trial, recovered and checked again: no other cut."""
+    PLANTED = "planted"
+    """A fault was planted on purpose: it says what the instrument sees, and nothing of its cell."""
     RERUN = "rerun"
     """An earlier trial again from its seed: the same load and planned cut, its microseconds its own.
     It was chosen for how the first one ended, so that counting it would bend the rates."""
@@ -60,6 +62,8 @@ class TrialRecord:
     """The name of the trial that a replay or rerun repeats."""
     origin_run: str = ""
     """The run that a replay or rerun was made in; empty in the file of that run itself."""
+    fault: str = ""
+    """The fault that was planted (`torture.faults`); empty for none."""
     cut: CutDocument = field(default_factory=CutDocument)
     acknowledged: int = 0
     """Durable operations the client was told are done."""
@@ -132,7 +136,7 @@ class TrialRecord:
         if "promise" in data:
             known.setdefault("guarantee", data["promise"])
         known["origin"] = Origin(data.get("origin", Origin.LIVE))
-        known |= {name: text_of(data, name) for name in ("repeats", "origin_run")}
+        known |= {name: text_of(data, name) for name in ("repeats", "origin_run", "fault")}
         known["cut"] = CutDocument.from_json(object_of(data, "cut"))
         known["verdict"] = Verdict(data["verdict"])
         known["reasons"] = tuple(data.get("reasons", ()))

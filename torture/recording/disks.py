@@ -39,6 +39,18 @@ class Profile:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class DiskFault:
+    """What a disk acknowledges and does not do: every n-th flush, every n-th write; 0: none."""
+
+    drop_flush_every: int = 0
+    lose_write_every: int = 0
+
+    def as_json(self) -> dict[str, Any]:
+        """As `disks[].fault` of the plugin's configuration."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ShelfDisk:
     """One disk on the shelf; its place on the host is sparse."""
 
@@ -49,3 +61,5 @@ class ShelfDisk:
     """Logical sector size, 512 or 4096."""
     persistence: Persistence = Persistence.PLP
     profile: Profile = Profile()
+    fault: DiskFault | None = None
+    """Planted on purpose."""

@@ -156,6 +156,7 @@ def _configured(disks: Sequence[ShelfDisk], view: Path | None) -> list[dict[str,
             "sector": disk.sector_bytes,
             "profile": disk.profile.as_json(),
         }
+        | ({"fault": disk.fault.as_json()} if disk.fault else {})
         | ({"source": {"view": str(view), "disk": disk.serial}} if view else {})
         for disk in disks
     ]

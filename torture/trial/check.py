@@ -10,7 +10,7 @@ from torture.filesystems.protocol import MOUNT_POINT
 from torture.lab.machine import Machine
 from torture.trial.context import TrialContext
 from torture.trial.outage import StorageFailed, observe_to_end
-from torture.trial.setup import attach
+from torture.trial.setup import attach, plant
 from torture.workloads.protocol import Workload
 
 DocumentOf = Callable[[Workload], str]
@@ -68,6 +68,8 @@ def _mount_read_umount(
     mounted = observe_to_end(context, client, mount_step, mount, deadline_s=_MOUNT_DEADLINE_S)
     if mounted.exit_code != 0:
         return False
+    if context.fault is not None and mount_step is Step.FS_MOUNT:
+        plant(client, context.fault.before_read_back)
     _read_back(context, client, document_of)
     umount = ("umount", MOUNT_POINT)
     observe_to_end(context, client, umount_step, umount, deadline_s=_UMOUNT_DEADLINE_S)

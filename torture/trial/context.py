@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from string import ascii_lowercase
 from typing import Any
@@ -14,6 +14,8 @@ from torture.client.ledger_server import LedgerServer
 from torture.errors import HarnessError
 from torture.evidence.completed import Completed
 from torture.evidence.folder import LEDGER, Step, ToolOutput, append_tool
+from torture.faults import find
+from torture.faults.protocol import Fault
 from torture.filesystems.protocol import MOUNT_POINT, Filesystem
 from torture.lab.domains import Disk
 from torture.lab.lab import Lab
@@ -47,6 +49,8 @@ class TrialContext:
     loads: Loads = field(default_factory=Loads)
     plan: TrialPlan = field(init=False)
     shelf: Shelf = field(init=False)
+    fault: Fault | None = field(init=False)
+    """What was planted on purpose."""
     disks: tuple[ShelfDisk, ...] = field(init=False)
     """The NAS's disks until the cut."""
     disks_left: tuple[ShelfDisk, ...] = field(init=False)
@@ -62,6 +66,9 @@ class TrialContext:
         )
         self.plan = draw_plan(self.spec)
         self.disks = pool_disks(self.spec.cell)
+        self.fault = find(self.spec.fault)
+        if self.fault is not None and self.fault.on_disks is not None:
+            self.disks = tuple(replace(disk, fault=self.fault.on_disks) for disk in self.disks)
         self.disks_left = tuple(disk for disk in self.disks if disk.serial not in self.plan.gone)
 
     @property

@@ -98,7 +98,9 @@ def _stages(context: TrialContext) -> None:
     with context.stage("prove"):
         prove(context, nas=nas, client=client)
         settle(nas)
-        plant(nas, context.spec.fault)
+        if context.fault is not None:
+            plant(nas, context.fault.in_nas)
+            plant(client, context.fault.in_client)
     dying = victims(context, nas=nas, client=client)
     with context.stage("load"):
         start_loads(context, client)

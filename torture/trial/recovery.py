@@ -11,7 +11,8 @@ from torture.lab.machine import Machine
 from torture.nas import pool
 from torture.trial.context import TrialContext
 from torture.trial.outage import StorageFailed, observe_to_end
-from torture.trial.setup import run_script, wait_for_disks
+from torture.trial.setup import plant, run_script, wait_for_disks
+from torture.trial.spoil import spoiling_script
 from torture.volumes import POOL
 
 _DISKS_DEADLINE_S = 40
@@ -43,6 +44,9 @@ def bring_nas_back(
     context.shelf.start(context.disks_left, view=view)
     nas = context.start_nas(2, context.disks_left)
     wait_for_disks(nas, context.disks_left)
+    if context.fault is not None:
+        script = context.fault.before_import
+        plant(nas, spoiling_script(script, view=view, disk=context.disks_left[0]))
     for step, options in _IMPORTS:
         argv = pool.import_command(*options)
         tried = context.observe(nas, step, argv, deadline_s=import_deadline_s)

@@ -6,7 +6,6 @@ from torture.filesystems.protocol import MOUNT_POINT
 from torture.lab.machine import Machine
 from torture.matrix.axes import SYNC
 from torture.nas import pool
-from torture.record.specs import Fault
 from torture.recording.disks import ShelfDisk
 from torture.shell import wait_for_path, write_cache_of
 from torture.trial.context import TrialContext
@@ -89,11 +88,10 @@ def settle(nas: Machine) -> None:
     nas.must(*pool.SYNC, deadline_s=_SCRIPT_DEADLINE_S)
 
 
-def plant(nas: Machine, fault: Fault) -> None:
-    """Make the NAS faulty, if the trial wants it to be."""
-    if fault is Fault.NO_CACHE_FLUSH:
-        switch = f"/sys/module/zfs/parameters/{fault}"
-        run_script(nas, f"echo 1 > {switch}", deadline_s=_SCRIPT_DEADLINE_S)
+def plant(machine: Machine, script: str) -> None:
+    """Run a fault's script in a machine, if it has one."""
+    if script:
+        run_script(machine, script, deadline_s=_SCRIPT_DEADLINE_S)
 
 
 def run_script(machine: Machine, script: str, *, deadline_s: float) -> None:

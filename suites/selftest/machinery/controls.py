@@ -19,7 +19,7 @@ from torture.lab.lab import Boot, LabSettings
 from torture.lab.saved_states import warm_directory
 from torture.matrix.cells import Cell
 from torture.plan.draw import draw_trials
-from torture.record.specs import Fault, TrialSpec
+from torture.record.specs import TrialSpec
 from torture.record.trials import TrialRecord
 from torture.schedules.fixed import FixedSchedule
 from torture.workers.local import LocalSite
@@ -47,7 +47,7 @@ def draw(cell: Cell, trials: int = 1, *, run_seed: int = 1) -> tuple[TrialSpec, 
 
 
 def _warm_specs() -> list[TrialSpec]:
-    faulty = [replace(spec, fault=Fault.NO_CACHE_FLUSH) for spec in draw(PLAIN, NO_FLUSH_TRIALS)]
+    faulty = [replace(spec, fault="zfs-nocacheflush") for spec in draw(PLAIN, NO_FLUSH_TRIALS)]
     disks = [*faulty, *draw(LYING, LYING_TRIALS), *draw(LOST), *draw(LEG_LOST)]
     return [*draw(SAFE), *draw(UNSAFE), *disks]
 

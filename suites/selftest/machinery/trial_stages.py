@@ -15,12 +15,13 @@ from torture.axes.sweeps import Matrix
 from torture.deadlines import truth, wait_for
 from torture.errors import HarnessError
 from torture.evidence.folder import PROOF
+from torture.faults import FAULTS
 from torture.host.commands import run_host
 from torture.lab.domains import Disk
 from torture.lab.lab import Lab
 from torture.lab.machine import Machine
 from torture.matrix.cells import cells_of
-from torture.record.specs import Fault, TrialSpec
+from torture.record.specs import TrialSpec
 from torture.recording.crash_state import DiskState, Policy
 from torture.recording.disks import ShelfDisk
 from torture.recording.events import Kind, load_recording
@@ -181,10 +182,11 @@ def _said(action: Callable[[], None]) -> dict[str, Any]:
 
 def proofs(lab: Lab, scratch: Path) -> dict[str, Any]:
     """What the proof before use says of a NAS that flushes, and of one that does not."""
-    return {fault: _proof(lab, scratch / fault, fault) for fault in Fault}
+    faults = {"none": "", "zfs_nocacheflush": FAULTS["zfs-nocacheflush"].in_nas}
+    return {name: _proof(lab, scratch / name, script) for name, script in faults.items()}
 
 
-def _proof(lab: Lab, scratch: Path, fault: Fault) -> dict[str, Any]:
+def _proof(lab: Lab, scratch: Path, fault: str) -> dict[str, Any]:
     context = TrialContext(
         spec=TrialSpec(cell=cells_of(Matrix.QUICK)[0], index=0, seed=1, load_ms=1000),
         lab=lab,

@@ -17,8 +17,8 @@ def notes_on_repeats(sql: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
     rows = sql.execute(
         "SELECT again.trial, again.origin, again.verdict, first.verdict FROM records AS again "
         "LEFT JOIN live AS first ON first.trial = again.repeats WHERE again.origin <> ? "
-        "ORDER BY again.trial, again.origin_run",
-        [Origin.LIVE.value],
+        "AND again.origin <> ? ORDER BY again.trial, again.origin_run",
+        [Origin.LIVE.value, Origin.PLANTED.value],
     ).fetchall()
     if not rows:
         return ()

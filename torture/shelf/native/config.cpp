@@ -50,6 +50,13 @@ Profile profile_of(const json &content) {
   return profile;
 }
 
+Fault fault_of(const json &content) {
+  Fault fault;
+  if (content.contains("drop_flush_every")) fault.drop_flush_every = number_of(content.at("drop_flush_every"));
+  if (content.contains("lose_write_every")) fault.lose_write_every = number_of(content.at("lose_write_every"));
+  return fault;
+}
+
 SourceConfig source_of(const json &content, const fs::path &folder) {
   SourceConfig source;
   if (content.contains("image")) source.image = folder / content.at("image").get<std::string>();
@@ -75,6 +82,7 @@ DiskConfig disk_of(const json &content, const fs::path &folder) {
     throw Error(EINVAL, "a disk cannot be called '" + disk.name + "'");
   }
   if (content.contains("source")) disk.source = source_of(content.at("source"), folder);
+  if (content.contains("fault")) disk.fault = fault_of(content.at("fault"));
   if (content.contains("profile")) disk.profile = profile_of(content.at("profile"));
   return disk;
 }

@@ -19,12 +19,19 @@ struct SourceConfig {
   std::string disk;
 };
 
+/// What is acknowledged and not done: every so-manieth, none with 0.
+struct Fault {
+  uint64_t drop_flush_every = 0;
+  uint64_t lose_write_every = 0;
+};
+
 struct DiskConfig {
   std::string name;
   uint64_t size;
   uint32_t sector;
   SourceConfig source;
   Profile profile;
+  Fault fault;
 };
 
 struct ShelfConfig {

@@ -43,6 +43,11 @@ void Disk::write(const char *data, uint64_t offset, uint64_t length, bool fua) {
   const auto arrival = Clock::now();
   must_be_aligned(offset, length);
   recorder_.wait_if_frozen();
+  if (strikes(writes_, config_.fault.lose_write_every)) {
+    pace_.wait(arrival, config_.profile.write_us, length);
+    recorder_.wait_if_frozen();
+    return;
+  }
   Record submission = record(Kind::write_submit, offset, length, fua);
   submission.payload_crc = checksum(data, length);
   submission.reference = recorder_.store(number_, data, length);
@@ -64,6 +69,11 @@ void Disk::clear(Kind kind, uint64_t offset, uint64_t length, bool fua) {
 
 void Disk::flush() {
   const auto arrival = Clock::now();
+  if (strikes(flushes_, config_.fault.drop_flush_every)) {
+    pace_.wait(arrival, config_.profile.flush_us, 0);
+    recorder_.wait_if_frozen();
+    return;
+  }
   const Record submission = record(Kind::flush_submit, 0, 0, false);
   const uint64_t seq = recorder_.submit(submission);
   pace_.wait(arrival, config_.profile.flush_us, 0);

@@ -32,12 +32,19 @@ class Disk {
   void must_be_aligned(uint64_t offset, uint64_t length) const;
   Record record(Kind kind, uint64_t offset, uint64_t length, bool fua) const;
 
+  /// Whether the fault of every so-manieth request strikes now.
+  static bool strikes(std::atomic<uint64_t> &asked, uint64_t every) {
+    return every > 0 && (asked += 1) % every == 0;
+  }
+
   const DiskConfig config_;
   const uint16_t number_;
   Recorder &recorder_;
   const std::shared_ptr<const Source> source_;
   SectorMap map_;
   Pace pace_;
+  std::atomic<uint64_t> flushes_{0};
+  std::atomic<uint64_t> writes_{0};
 };
 
 }  // namespace shelf

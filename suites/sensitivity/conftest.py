@@ -1,0 +1,127 @@
+"""The campaign of planted faults, and its table."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from fixtures.options import Options
+from torture.campaign.campaign import Campaign
+from torture.campaign.run import Run
+from torture.errors import HarnessError
+from torture.faults.protocol import Fault, Sight
+from torture.files import write_whole
+from torture.host.scratch import Scratch
+from torture.plan.draw import draw_planted
+from torture.schedules.fixed import FixedSchedule
+from torture.scoring.detection import Detection
+from torture.workers import open_site
+from torture.workers.protocol import WorkerOrders
+
+_TABLE_FILE = "sensitivity.json"
+_WIDTH = 200
+
+_run_key = pytest.StashKey[Run]()
+_detections_key = pytest.StashKey[list[Detection]]()
+
+
+@pytest.fixture(scope="session")
+def planted(request: pytest.FixtureRequest, options: Options) -> Iterator[Campaign]:
+    """The trials of all selected faults, running from its first use on."""
+    if hasattr(request.config, "workerinput"):
+        pytest.fail("power cuts have workers of their own\n  next: --jobs, not -n", pytrace=False)
+    specs = draw_planted(
+        _selected(request.session),
+        trials=options.trials,
+        run_seed=options.seed,
+        load_ms=options.load_ms,
+    )
+    with ExitStack() as stack:
+        try:
+            scratch = Scratch(options.scratch)
+            scratch.remove_abandoned()
+            run = Run.begin(
+                results=options.results,
+                seed=options.seed,
+                lab=options.lab,
+                options=options.as_json(),
+                moves_latest=False,
+            )
+            directory = stack.enter_context(scratch.directory(run.scratch_name))
+            orders = WorkerOrders(scratch=directory, evidence=run.evidence, lab=options.lab)
+            site = open_site(options.workers, orders)
+        except HarnessError as error:
+            pytest.exit(f"the run cannot begin: {error}", returncode=4)
+        campaign = Campaign(
+            run=run,
+            schedule=FixedSchedule(specs),
+            site=site,
+            jobs=options.jobs,
+            keep=options.keep,
+        )
+        request.config.stash[_run_key] = run
+        stack.callback(campaign.stop)
+        campaign.start()
+        yield campaign
+
+
+@pytest.fixture(scope="session")
+def detections(request: pytest.FixtureRequest) -> list[Detection]:
+    """What was found of each fault, for the table."""
+    return request.config.stash.setdefault(_detections_key, [])
+
+
+def _selected(session: pytest.Session) -> list[Fault]:
+    items = (item for item in session.items if isinstance(item, pytest.Function))
+    chosen = (item.callspec.params["fault"] for item in items if "planted" in item.fixturenames)
+    return [fault for fault in chosen if isinstance(fault, Fault)]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """The table, and where it is kept with the versions it was measured with."""
+    detections = terminalreporter.config.stash.get(_detections_key, [])
+    if not detections:
+        return
+    terminalreporter.section("sensitivity")
+    console = Console(file=io.StringIO(), width=_WIDTH)
+    with console.capture() as capture:
+        console.print(_table(detections))
+    terminalreporter.write(capture.get())
+    run = terminalreporter.config.stash[_run_key]
+    document = json.dumps([detection.as_json() for detection in detections], indent=1) + "\n"
+    write_whole(run.folder / _TABLE_FILE, document.encode())
+    terminalreporter.write_line(f"kept: {run.folder / _TABLE_FILE}, versions in run.json beside it")
+
+
+def _table(detections: list[Detection]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    for column in (
+        "fault",
+        "layer",
+        "in",
+        "detected [95 %]",
+        "seen by",
+        "cuts for 95 %",
+        "predicted",
+    ):
+        table.add_column(column, no_wrap=column != "fault")
+    for detection in detections:
+        seen = ", ".join(f"{sight} {detection.by[sight]}" for sight in Sight if detection.by[sight])
+        table.add_row(
+            detection.words,
+            detection.layer,
+            detection.cell,
+            detection.rate_in_words,
+            seen or "nothing",
+            detection.cuts_in_words,
+            f"{detection.predicted_by}, {detection.predicted_cuts}"
+            + ("" if detection.is_as_predicted else " (not so)"),
+        )
+    return table

@@ -1,0 +1,49 @@
+"""Planted faults, each where all is sound without it: whether they are seen, and after how many cuts.
+
+`--trials` says how many cuts each gets. A fault fails its test when no cut of it is seen, or when it is
+not seen as was predicted before it was first run (`torture/faults/`).
+"""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from fixtures.options import Options
+from torture.campaign.campaign import Campaign
+from torture.errors import HarnessError
+from torture.faults import FAULTS
+from torture.faults.protocol import Fault
+from torture.matrix.cells import Cell
+from torture.record.trials import TrialRecord
+from torture.scoring.detection import Detection, detect
+
+_POLL_S = 1.0
+_TRIAL_DEADLINE_S = 1200
+
+
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=lambda fault: fault.name)
+def test_a_planted_fault_is_seen(
+    fault: Fault, planted: Campaign, detections: list[Detection], options: Options
+) -> None:
+    records = _records_of(fault, planted, trials=options.trials)
+    detection = detect(fault, records)
+    detections.append(detection)
+    assert detection.detected, f"{fault.words}: not seen in {detection.cuts} cuts"
+    assert detection.is_as_predicted, f"seen by {dict(detection.by)}, {detection.rate_in_words}"
+
+
+def _records_of(fault: Fault, campaign: Campaign, *, trials: int) -> list[TrialRecord]:
+    """The fault's records once its trials have ended."""
+    end = time.monotonic() + _TRIAL_DEADLINE_S * max(1, campaign.total)
+    cell = Cell.parse(fault.cell)
+    while time.monotonic() < end:
+        try:
+            is_over = campaign.wait_for(cell, timeout_s=_POLL_S)
+        except HarnessError as error:
+            pytest.fail(f"the run cannot go on: {error}", pytrace=False)
+        records = [record for record in campaign.records if record.fault == fault.name]
+        if is_over or len(records) >= trials:
+            return records
+    pytest.fail(f"the trials of {fault.name} did not end", pytrace=False)

@@ -1,0 +1,16 @@
+"""A disk that does one flush in twenty not at all, and says that it did."""
+
+from __future__ import annotations
+
+from torture.faults.protocol import Fault, Layer, Sight
+from torture.recording.disks import DiskFault
+
+FAULT = Fault(
+    name="flush-dropped",
+    layer=Layer.DISK,
+    words="a disk drops one flush in 20",
+    cell="iscsi-always-noslog-ext4-bothdie",
+    seen_by=Sight.AUDIT,
+    cuts=1,
+    on_disks=DiskFault(drop_flush_every=20),
+)

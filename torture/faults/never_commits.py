@@ -1,0 +1,15 @@
+"""A pool that commits no transaction group of its own accord."""
+
+from __future__ import annotations
+
+from torture.faults.protocol import Fault, Layer, Sight
+
+FAULT = Fault(
+    name="never-commits",
+    layer=Layer.ZFS,
+    words="no transaction group is committed",
+    cell="iscsi-disabled-noslog-ext4-bothdie",
+    seen_by=Sight.AUDIT,
+    cuts=2,
+    in_nas="echo 3600 > /sys/module/zfs/parameters/zfs_txg_timeout",
+)

@@ -1,0 +1,57 @@
+"""What a fault is: where it is planted, and what is predicted of it before it was ever run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from torture.recording.disks import DiskFault
+
+
+class Layer(StrEnum):
+    """Which part of the chain is at fault."""
+
+    DISK = "disk"
+    ZFS = "ZFS"
+    NAS = "NAS"
+    CLIENT = "client"
+    DATA = "data"
+    """What was recovered was changed afterwards: the checks themselves are asked."""
+
+
+class Sight(StrEnum):
+    """Which check sees a fault first."""
+
+    AUDIT = "audit"
+    """The log, in each trial."""
+    POOL = "pool"
+    FILESYSTEM = "filesystem"
+    DATA = "data"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fault:
+    """A fault, and its hooks; scripts are shell, run in a machine where they have to succeed.
+
+    `before_import` may hold `{device}` and `{offset}`: the disk, by its path, and the byte where the last
+    block of data begins that is whole on it.
+    """
+
+    name: str
+    layer: Layer
+    words: str
+    cell: str
+    """In which it is planted: one that is sound without it."""
+    seen_by: Sight
+    cuts: int
+    """Predicted: after so many cuts it is seen with 95 % confidence."""
+    on_disks: DiskFault | None = None
+    """What the NAS's data disks do."""
+    in_nas: str = ""
+    """From the end of the set-up on, before the load."""
+    in_client: str = ""
+    """The same in the client."""
+    before_import: str = ""
+    """In the NAS that comes back."""
+    before_read_back: str = ""
+    """In the client that checks, once it has mounted the filesystem."""
