@@ -11,7 +11,9 @@ from enum import StrEnum
 
 from torture.audit.commits import Commits
 from torture.audit.coverage import Coverage
+from torture.audit.logged import Logged
 from torture.audit.phases import Phase, PhaseTracker
+from torture.axes.sync import Sync
 from torture.evidence.audit_document import AuditDocument
 from torture.evidence.ledger import Begin, Done, parse_ledger
 from torture.recording.events import Event, Kind, Recording
@@ -36,6 +38,9 @@ class Invariant(StrEnum):
     covered, or a transaction group committed (`module/zfs/zil.c`, `zil_commit`: on stable storage when
     it returns).
     """
+    WRITTEN_IS_LOGGED = "written-is-logged"
+    """Where every write is synchronous, what a transaction group writes was in the intent log before
+    (`module/os/linux/zfs/zvol_os.c`, `zvol_write`: `zil_commit` before the write is completed)."""
     TXG_IS_IN_TIME = "txg-is-in-time"
     """Where a client is acknowledged something, a transaction group is written soon
     (`torture.audit.commits.LATE_MS`)."""
@@ -66,10 +71,10 @@ class Audit:
     findings: tuple[Finding, ...]
     phase: Phase
     """Of the cut."""
-    under_way: int
-    """Durable operations begun and not acknowledged at the cut."""
-    acknowledged_lately: int
-    """Durable operations acknowledged within `_LATELY_MS` before it."""
+    under_way: int | None
+    """Durable operations begun and not acknowledged at the cut; None where no load keeps a ledger."""
+    acknowledged_lately: int | None
+    """Durable operations acknowledged within `_LATELY_MS` before it; None likewise."""
     uncommitted_ms: int | None
     """As `torture.audit.commits.Commits.uncommitted_ms` at the cut."""
 
@@ -87,26 +92,25 @@ class Audit:
         )
 
 
-def audit(recording: Recording, *, cut: int, promises_sync: bool) -> Audit:
+def audit(recording: Recording, *, cut: int, sync: Sync) -> Audit:
     """Audit the events up to and with `cut`.
 
-    `promises_sync`: an acknowledgement means that the ZIL, or a transaction group, is durable; it means
-    nothing with sync=disabled. Writes that ZFS makes before their transaction group syncs (indirect
-    blocks of the ZIL, `dmu_sync`) would be taken for those of the one before: volumes whose writes
-    become such are not to be audited. Raises what `Recording.payload` raises.
+    `sync`: unless it is disabled, an acknowledgement means that the ZIL, or a txg, is durable.
+    Writes that ZFS makes before their transaction group syncs (indirect blocks of the ZIL, `dmu_sync`)
+    would be taken for those of the one before: volumes whose writes become such are not to be audited.
+    Raises what `Recording.payload` raises.
     """
-    auditor = _Auditor(recording=recording, promises_sync=promises_sync)
+    auditor = _Auditor(recording=recording, sync=sync)
     for event in recording.events[: cut + 1]:
         auditor.hear(event)
+    since_ns = recording.events[cut].time_ns - _LATELY_MS * 1_000_000
     return Audit(
         acknowledgements=auditor.acknowledgements,
         txgs=len(auditor.txgs),
         findings=tuple(auditor.findings),
         phase=auditor.phases.phase,
-        under_way=auditor.under_way,
-        acknowledged_lately=auditor.acknowledged_since(
-            recording.events[cut].time_ns - _LATELY_MS * 1_000_000
-        ),
+        under_way=auditor.under_way if auditor.has_ledger else None,
+        acknowledged_lately=auditor.acknowledged_since(since_ns) if auditor.has_ledger else None,
         uncommitted_ms=auditor.commits.uncommitted_ms(recording.events[cut]),
     )
 
@@ -116,7 +120,8 @@ class _Auditor:
     """The state of an audit, event by event."""
 
     recording: Recording
-    promises_sync: bool
+    sync: Sync
+    has_ledger: bool = False
     acknowledgements: int = 0
     txgs: set[int] = field(default_factory=set)
     findings: list[Finding] = field(default_factory=list)
@@ -125,6 +130,7 @@ class _Auditor:
     )
     phases: PhaseTracker = field(init=False)
     commits: Commits = field(init=False)
+    logged: Logged = field(default_factory=Logged)
     _txg_by_disk: dict[int | None, int] = field(default_factory=dict)
     _acknowledged_ns: list[int] = field(default_factory=list)
     _begun: dict[int, int] = field(default_factory=dict)
@@ -146,7 +152,8 @@ class _Auditor:
     def hear(self, event: Event) -> None:
         """One event."""
         role = None
-        self.commits.hear(event)
+        if self.commits.hear(event):
+            self._find(Invariant.TXG_IS_IN_TIME, event)
         match event.kind:
             case Kind.WRITE_SUBMIT:
                 role = self._hear_write(event)
@@ -164,6 +171,11 @@ class _Auditor:
             self._hear_uberblock(event, txg_of(payload))
         elif role in OF_A_TXG:
             self.commits.hear_write_of_txg(event)
+            unlogged = self.logged.hear_data(event, payload)
+            if unlogged and self.sync is Sync.ALWAYS:
+                self._find(Invariant.WRITTEN_IS_LOGGED, event, unlogged)
+        elif role is Role.ZIL:
+            self.logged.hear_zil(payload)
         self._writes[role].submit(event)
         return role
 
@@ -171,6 +183,7 @@ class _Auditor:
         if txg < self._txg_by_disk.get(event.disk, 0):
             self._find(Invariant.UBERBLOCKS_ASCEND, event)
         self._txg_by_disk[event.disk] = txg
+        self.logged.hear_uberblock()
         self.commits.hear_uberblock(event, is_copy=txg in self.txgs)
         if txg in self.txgs:
             return  # its copies in the other labels
@@ -180,6 +193,7 @@ class _Auditor:
             self._find(Invariant.TXG_IS_DURABLE, event, sorted(uncovered))
 
     def _hear_mark(self, event: Event) -> None:
+        self.has_ledger = True
         for heard in parse_ledger(self.recording.payload(event)).events:
             if isinstance(heard, Begin) and heard.kind.is_durable:
                 self._begun[heard.seq] = event.seq
@@ -189,10 +203,9 @@ class _Auditor:
     def _hear_acknowledged(self, event: Event, *, begun: int) -> None:
         self.acknowledgements += 1
         self._acknowledged_ns.append(event.time_ns)
-        if self.commits.hear_acknowledgement():
-            self._find(Invariant.TXG_IS_IN_TIME, event)
+        self.commits.hear_acknowledgement()
         durable = max(self._writes[role].latest for role in (Role.ZIL, Role.UBERBLOCK))
-        if self.promises_sync and durable < begun:
+        if self.sync is not Sync.DISABLED and durable < begun:
             self._find(Invariant.ACKNOWLEDGED_IS_DURABLE, event, self._writes[Role.ZIL].uncovered)
 
     def _find(self, invariant: Invariant, event: Event, uncovered: Collection[int] = ()) -> None:

@@ -8,8 +8,8 @@ from torture.audit.coverage import Coverage
 from torture.recording.events import Event
 
 LATE_MS = 8_000
-"""How long the log may go on, with acknowledgements in it, without a write of a transaction group: one
-begins to be written `zfs_txg_timeout` after it was opened, 5 s (zfs(4)), and the guest is slow."""
+"""How long the log may go on, once something was acknowledged, without a write of a transaction group:
+one begins to be written `zfs_txg_timeout` after it was opened, 5 s (zfs(4)), and the guest is slow."""
 
 _NS_PER_MS = 1_000_000
 _GAP_MS_MAX = 500
@@ -26,15 +26,19 @@ class Commits:
     _begun_ns_of: dict[int, int] = field(default_factory=dict)
     """By an uberblock's submission: when its transaction group began to be written."""
     _quiet_ns: int = 0
-    """For how long acknowledgements came and nothing of a transaction group was written."""
+    """For how long something acknowledged has been waiting and nothing of a transaction group written."""
     _is_counting: bool = False
     _last_ns: int = 0
 
-    def hear(self, event: Event) -> None:
-        """Any event, before what it is."""
+    def hear(self, event: Event) -> bool:
+        """Any event, before what it is; whether ZFS should have committed by now. Said once."""
         if self._is_counting:
             self._quiet_ns += min(event.time_ns - self._last_ns, _GAP_MS_MAX * _NS_PER_MS)
         self._last_ns = event.time_ns
+        is_late = self._quiet_ns > LATE_MS * _NS_PER_MS
+        if is_late:
+            self._stop_counting()
+        return is_late
 
     def hear_write_of_txg(self, event: Event) -> None:
         """Data or metadata of a transaction group."""
@@ -52,13 +56,9 @@ class Commits:
             self._begun_ns = None
         self._stop_counting()
 
-    def hear_acknowledgement(self) -> bool:
-        """One of a durable operation; whether ZFS should have committed by now. Said once."""
-        is_late = self._quiet_ns > LATE_MS * _NS_PER_MS
+    def hear_acknowledgement(self) -> None:
+        """One of a durable operation: what it wrote is in the pool, and waits to be committed."""
         self._is_counting = True
-        if is_late:
-            self._quiet_ns = 0
-        return is_late
 
     def _stop_counting(self) -> None:
         self._is_counting = False

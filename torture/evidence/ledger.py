@@ -17,6 +17,11 @@ from typing import Any
 PORT_NAME = "torture.ledger"
 """Name of the virtio-serial port over which a client's acknowledgements leave it."""
 
+BLOCK_MAGIC = b"PWRCUT\x01\n"
+"""With it every sector that the load writes begins; trial, file, operation, block and sector follow
+(`vmimages/client/load/blocks.py`)."""
+BLOCK_HEADER_BYTES = 40
+
 
 class OperationKind(StrEnum):
     """What an operation does; the words of the guest's `plan.py`."""

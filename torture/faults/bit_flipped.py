@@ -14,6 +14,7 @@ FAULT = Fault(
     before_import=(
         "byte=$(dd if={device} bs=1 skip={offset} count=1 | od -An -tu1) && "
         'printf "\\\\$(printf %o $((byte ^ 1)))" | '
-        "dd of={device} bs=1 seek={offset} conv=notrunc,fsync"
+        "dd of={device} bs=1 seek={offset} conv=notrunc,fsync && "
+        "udevadm settle --timeout=20"
     ),
 )

@@ -9,7 +9,6 @@ from pathlib import Path
 from torture.audit.audit import audit
 from torture.audit.phases import Phase
 from torture.axes.fate import Fate
-from torture.axes.sync import Sync
 from torture.errors import HarnessError
 from torture.evidence.audit_document import AuditDocument
 from torture.evidence.cut_document import CutDocument
@@ -119,8 +118,7 @@ def cut_power(context: TrialContext, *, hit: bool, victims: Sequence[Machine]) -
 
 def _audited(context: TrialContext, recording: Recording, cut: int) -> tuple[Phase, AuditDocument]:
     begun_s = time.monotonic()
-    promises_sync = context.spec.cell[SYNC] is not Sync.DISABLED
-    found = audit(recording, cut=cut, promises_sync=promises_sync)
+    found = audit(recording, cut=cut, sync=context.spec.cell[SYNC])
     took_ms = round((time.monotonic() - begun_s) * 1000)
     return found.phase, found.as_document(took_ms=took_ms)
 

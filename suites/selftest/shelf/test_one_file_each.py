@@ -1,4 +1,4 @@
-"""A transport, a load, a filesystem, a log device, a ZFS version, an export, a schedule: one file each.
+"""A transport, load, filesystem, log device, fault, ZFS version, export, schedule: one file each.
 
 Here each is added to a copy of the checkout, touching no other file, and trials are played over them.
 """
@@ -24,6 +24,7 @@ ADDED = {
     "transport.py": "torture/transports/dummy.py",
     "filesystem.py": "torture/filesystems/dummy.py",
     "slog.py": "torture/slogs/dummy.py",
+    "fault.py": "torture/faults/dummy.py",
     "workload.py": "torture/workloads/dummy.py",
     "export.py": "torture/report/exports/as_dummy.py",
     "schedule.py": "torture/schedules/backwards.py",
@@ -70,6 +71,7 @@ def test_each_stage_ran_what_the_new_files_say(played: dict[str, Any]) -> None:
     assert "attach nas.invalid" in client
     assert client.index("mkfs.dummy /dev/dummy0") < client.index("prepare-dummy")
     assert client.index("prepare-dummy") < client.index("dummy-load")
+    assert nas.index("publish") < nas.index("plant-dummy")
 
 
 def test_two_of_three_log_devices_are_gone_after_the_cut(played: dict[str, Any]) -> None:

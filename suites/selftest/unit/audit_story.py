@@ -10,6 +10,7 @@ from pathlib import Path
 
 from torture.audit.audit import Audit, Finding, audit
 from torture.audit.phases import Phase
+from torture.axes.sync import Sync
 from torture.recording.events import DATA, LOG_VERSION, Event, Kind, RecordedDisk, Recording
 from torture.recording.roles import (
     EMBEDDED_CHECKSUM_MAGIC,
@@ -140,24 +141,24 @@ class Story:
         )  # fmt: skip
         return seq
 
-    def findings(self, *, cut: int | None = None, promises_sync: bool = True) -> list[Finding]:
-        return list(self.audited(cut=cut, promises_sync=promises_sync)[0])
+    def findings(self, *, cut: int | None = None, sync: Sync = Sync.STANDARD) -> list[Finding]:
+        return list(self.audited(cut=cut, sync=sync)[0])
 
     def phase(self) -> Phase:
-        return self._audit(cut=None, promises_sync=False).phase
+        return self._audit(cut=None, sync=Sync.DISABLED).phase
 
     def uncommitted_ms(self) -> int | None:
-        return self._audit(cut=None, promises_sync=False).uncommitted_ms
+        return self._audit(cut=None, sync=Sync.DISABLED).uncommitted_ms
 
     def audited(
-        self, *, cut: int | None = None, promises_sync: bool = True
+        self, *, cut: int | None = None, sync: Sync = Sync.STANDARD
     ) -> tuple[tuple[Finding, ...], int, int]:
-        found = self._audit(cut=cut, promises_sync=promises_sync)
+        found = self._audit(cut=cut, sync=sync)
         return found.findings, found.acknowledgements, found.txgs
 
-    def _audit(self, *, cut: int | None, promises_sync: bool) -> Audit:
+    def _audit(self, *, cut: int | None, sync: Sync) -> Audit:
         (self.folder / DATA).write_bytes(self._data)
         disks = tuple(RecordedDisk(name=name, size=1 << 20, sector=512) for name in ("a", "b"))
         recording = Recording(folder=self.folder, disks=disks, events=tuple(self.events))
         last = len(self.events) - 1 if cut is None else cut
-        return audit(recording, cut=last, promises_sync=promises_sync)
+        return audit(recording, cut=last, sync=sync)

@@ -10,6 +10,7 @@ import pytest
 from suites.selftest.unit.audit_story import BLOCK, METADATA, Story, label, uberblock, zil_block
 from torture.audit.audit import Finding, Invariant
 from torture.audit.phases import Phase
+from torture.axes.sync import Sync
 from torture.evidence.audit_document import AuditDocument
 from torture.evidence.cut_document import CutDocument
 from torture.record.trials import TrialRecord
@@ -178,8 +179,8 @@ def test_a_committed_txg_makes_an_operation_durable_too(story: Story) -> None:
 def test_nothing_is_asked_of_who_promises_nothing(story: Story) -> None:
     story.begins(1)
     story.is_done(1)
-    assert story.findings(promises_sync=False) == []
-    assert story.audited(promises_sync=False)[1] == 1
+    assert story.findings(sync=Sync.DISABLED) == []
+    assert story.audited(sync=Sync.DISABLED)[1] == 1
 
 
 def test_an_unsynced_write_is_no_promise(story: Story) -> None:
@@ -288,56 +289,3 @@ def test_the_flush_of_a_block_of_the_log_is_no_end_of_a_txg(story: Story) -> Non
     story.write(BLOCK)
     story.flush(disk=1)
     assert story.phase() is Phase.TXG_WRITTEN, "the flush was another disk's"
-
-
-def test_a_nas_that_never_commits_is_told_by_the_acknowledgements_it_gives(story: Story) -> None:
-    story.write(BLOCK)
-    for number in range(1, 20):
-        story.begins(number)
-        story.write(zil_block())
-        story.flush()
-        last = story.is_done(number, later_ms=500)
-    late = [find for find in story.findings() if find.invariant is Invariant.TXG_IS_IN_TIME]
-    assert len(late) == 1, "said once, not at every acknowledgement"
-    assert late[0].event <= last
-
-
-def test_one_that_commits_every_five_seconds_is_in_time(story: Story) -> None:
-    for number in range(1, 40):
-        story.begins(number)
-        story.write(zil_block())
-        story.flush()
-        story.is_done(number, later_ms=500)
-        if number % 10 == 0:
-            story.write(METADATA)
-            story.flush()
-            story.write(uberblock(number))
-    assert story.findings() == []
-
-
-def test_a_silence_is_nobodys_delay(story: Story) -> None:
-    """A NAS that stood still for a minute had nobody to acknowledge anything to."""
-    for number in (1, 2, 3):
-        story.begins(number)
-        story.write(zil_block())
-        story.flush()
-        story.is_done(number, later_ms=60_000)
-    assert story.findings() == []
-
-
-def test_what_is_not_committed_goes_back_to_where_the_last_committed_txg_began(
-    story: Story,
-) -> None:
-    assert story.uncommitted_ms() is None
-    story.write(BLOCK, later_ms=1_000)
-    story.flush()
-    story.write(uberblock(5), later_ms=100)
-    assert story.uncommitted_ms() is None, "its uberblock is not covered"
-    story.flush()
-    assert story.uncommitted_ms() == 100
-    story.write(BLOCK, later_ms=2_000)
-    story.write(uberblock(6), later_ms=50)
-    assert story.uncommitted_ms() == 2_150
-    story.write(uberblock(6), disk=1)
-    story.flush()
-    assert story.uncommitted_ms() == 50

@@ -1,0 +1,15 @@
+"""A NAS whose pool is told nothing; it is planted, and nobody could see it."""
+
+from __future__ import annotations
+
+from torture.faults.protocol import Fault, Layer, Sight
+
+FAULT = Fault(
+    name="dummy-fault",
+    layer=Layer.NAS,
+    words="a dummy fault",
+    cell="iscsi-always-noslog-ext4-bothdie",
+    seen_by=Sight.AUDIT,
+    cuts=1,
+    in_nas="plant-dummy",
+)
