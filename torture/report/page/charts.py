@@ -105,6 +105,20 @@ def verdict_shares(cells: Sequence[CellFigures], named: Named, frame: Frame) -> 
     )
 
 
+def phases_of_cuts(phases: Sequence[tuple[str, int]], frame: Frame) -> str:
+    """A bar a phase of ZFS's write path: how many of the cuts fell there."""
+    total = sum(count for _, count in phases)
+    named = [(phase.replace("-", " "), count) for phase, count in phases]
+    rows = [{"name": name, "count": count, "share": count / total} for name, count in named]
+    base = _chart(rows).encode(
+        x=altair.X("share:Q", title="share of cuts", axis=_percent_axis(frame)),
+        y=altair.Y("name:N", sort=[name for name, _ in named], title=None),
+    )
+    bars = base.mark_bar(color="var(--link)")
+    counts = base.mark_text(fontSize=11, align="left", dx=3).encode(text="count:Q")
+    return _svg(_sized(bars + counts, frame, rows=len(rows)), frame, "where the cuts fell")
+
+
 def speed_against_loss(cells: Sequence[CellFigures], numbers: dict[str, int], frame: Frame) -> str:
     """A point a cell: acknowledged operations a second against how often it lost, with intervals.
 

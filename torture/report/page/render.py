@@ -162,6 +162,8 @@ def _pictures(
     pictures = {}
     if cells:
         pictures["verdicts"] = both(lambda named, frame: charts.verdict_shares(cells, named, frame))
+    if phases := store.phases():
+        pictures["phases"] = both(lambda _, frame: charts.phases_of_cuts(phases, frame))
     if any(figures.acknowledged_per_s for figures in cells):
         pictures["speed"] = both(lambda _, frame: charts.speed_against_loss(cells, numbers, frame))
     if bins:

@@ -173,6 +173,14 @@ class Store:
         (row,) = self._rows(f"SELECT {sums} FROM live")
         return Audited(*row)
 
+    def phases(self) -> tuple[tuple[str, int], ...]:
+        """Where in ZFS's write path the cuts of live trials fell, the most frequent phase first."""
+        rows = self._rows(
+            "SELECT cut_phase, count(*) FROM live WHERE coalesce(cut_phase, '') <> '' "
+            "GROUP BY cut_phase ORDER BY count(*) DESC, cut_phase"
+        )
+        return tuple((phase, count) for phase, count in rows)
+
     def rollbacks(self, *, bins_per_decade: int = 6) -> tuple[RollbackBin, ...]:
         """How far conclusive trials went back, in bins of equal width on a logarithmic scale.
 
