@@ -68,6 +68,8 @@ class Step(StrEnum):
     """Kernel log of the client that wrote the load."""
     FS_MOUNT = "fs-mount"
     """On a fresh client: the mount that replays the journal."""
+    FS_SCRUB = "fs-scrub"
+    """Before the read-back: all copies are read, where the filesystem has several; nothing is mended."""
     FS_UMOUNT = "fs-umount"
     FS_CHECK = "fs-check"
     """Read-only, after the journal was replayed (or after the mount failed)."""

@@ -1,4 +1,7 @@
-"""A pool that commits no transaction group of its own accord."""
+"""A pool that commits no transaction group of its own accord.
+
+The thread that commits waits out its old timeout first, unless it is made to commit once more.
+"""
 
 from __future__ import annotations
 
@@ -11,5 +14,5 @@ FAULT = Fault(
     cell="iscsi-disabled-noslog-ext4-bothdie",
     seen_by=Sight.AUDIT,
     cuts=2,
-    in_nas="echo 3600 > /sys/module/zfs/parameters/zfs_txg_timeout",
+    in_nas="echo 3600 > /sys/module/zfs/parameters/zfs_txg_timeout && zpool sync tank",
 )

@@ -81,6 +81,10 @@ class Btrfs:
         """Mount it, replaying its journal."""
         return ("mount", "-t", "btrfs", device, mount_point)
 
+    def scrub(self, mount_point: str) -> tuple[str, ...]:
+        """`-r`: a bad copy beside a good one stays as it is, and is told (btrfs-scrub(8))."""
+        return ("btrfs", "scrub", "start", "-B", "-r", mount_point)
+
     def check(self, device: str) -> tuple[str, ...]:
         """Look for damage, changing nothing."""
         return ("btrfs", "check", "--readonly", device)

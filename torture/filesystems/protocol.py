@@ -29,6 +29,12 @@ class Filesystem(Protocol):
     def mount(self, device: str, mount_point: str) -> Command:
         """Mount it, replaying its journal."""
 
+    def scrub(self, mount_point: str) -> Command | None:
+        """Read all copies of everything in the mounted filesystem, mending nothing; None: it has no such.
+
+        What it finds stands in the kernel's log.
+        """
+
     def check(self, device: str) -> Command:
         """Look for damage in the unmounted filesystem, changing nothing."""
 

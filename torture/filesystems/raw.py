@@ -23,6 +23,9 @@ class Raw:
         """Refuse."""
         raise HarnessError(f"a raw disk cannot be mounted: {device} on {mount_point}")
 
+    def scrub(self, mount_point: str) -> None:
+        """It keeps one copy of everything."""
+
     def check(self, device: str) -> tuple[str, ...]:
         """Refuse."""
         raise HarnessError(f"a raw disk has no check: {device}")

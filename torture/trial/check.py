@@ -70,6 +70,9 @@ def _mount_read_umount(
         return False
     if context.fault is not None and mount_step is Step.FS_MOUNT:
         plant(client, context.fault.before_read_back)
+    scrub = context.filesystem.scrub(MOUNT_POINT)
+    if scrub is not None and mount_step is Step.FS_MOUNT:
+        observe_to_end(context, client, Step.FS_SCRUB, scrub, deadline_s=_CHECK_DEADLINE_S)
     _read_back(context, client, document_of)
     umount = ("umount", MOUNT_POINT)
     observe_to_end(context, client, umount_step, umount, deadline_s=_UMOUNT_DEADLINE_S)

@@ -31,9 +31,10 @@ def judge_filesystem(evidence: Evidence, read_check: ReadCheck) -> FilesystemFin
     """Score the filesystem; raises `UnreadableError` when the evidence does not tell.
 
     Intact when it mounts (the journal may be replayed) and the checker vouches for it afterwards.
-    Repaired when the checker found bad copies beside good ones, or when after a repair it mounts
-    and the checker vouches for it. Unrepairable otherwise, and when it will not mount and its
-    repair does not end. A checker's word counts only once the filesystem was unmounted.
+    Repaired when the checker, or the kernel while it read it all, found bad copies beside good ones,
+    or when after a repair it mounts and the checker vouches for it. Unrepairable otherwise, and when it
+    will not mount and its repair does not end. A checker's word counts only once the filesystem was
+    unmounted.
     """
     mount = parse_mount(_need(evidence, Step.FS_MOUNT))
     check: FsckResult | None = None
@@ -42,11 +43,11 @@ def judge_filesystem(evidence: Evidence, read_check: ReadCheck) -> FilesystemFin
         _need_unmounted(evidence, Step.FS_UMOUNT)
         check = _trusted(read_check(_need(evidence, Step.FS_CHECK)), Step.FS_CHECK)
         if check.clean:
-            verdict = Verdict.REPAIRED if check.problems else Verdict.INTACT
+            bad_copies = _bad_copies(evidence)
             return FilesystemFinding(
-                verdict=verdict,
+                verdict=Verdict.REPAIRED if check.problems or bad_copies else Verdict.INTACT,
                 summary=check.summary + _replayed(evidence),
-                reasons=_quote(Step.FS_CHECK, check),
+                reasons=_quote(Step.FS_CHECK, check) + bad_copies,
             )
         reasons += _quote(Step.FS_CHECK, check)
         before = check.summary
@@ -86,6 +87,13 @@ def _unrepairable(summary: str, reasons: list[str]) -> FilesystemFinding:
 def _replayed(evidence: Evidence) -> str:
     log = evidence.output(Step.CHECK_DMESG)
     return ", journal replayed" if log is not None and read_kernel_log(log).journal_replayed else ""
+
+
+def _bad_copies(evidence: Evidence) -> tuple[str, ...]:
+    """What the kernel of the client that checked said of bad copies: it may have mended them by then."""
+    log = evidence.output(Step.CHECK_DMESG)
+    lines = () if log is None else read_kernel_log(log).bad_copies
+    return tuple(f"{Step.CHECK_DMESG}: {line}" for line in lines[:_PROBLEMS_MAX])
 
 
 def _need(evidence: Evidence, step: Step) -> ToolOutput:

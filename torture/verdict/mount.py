@@ -44,6 +44,14 @@ _COMPLAINT = re.compile(
 )
 
 
+_BAD_COPY = re.compile(
+    r"BTRFS (error|warning|info).*(csum failed|checksum verify failed|checksum error|bad tree block|"
+    r"parent transid verify failed|corrupt leaf|corrupt node|read error corrected|fixed up error).*",
+    re.IGNORECASE,
+)
+"""Linux `fs/btrfs`: `disk-io.c`, `bio.c`, `scrub.c`. A copy was bad; there may have been a good one."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MountResult:
     """Whether the kernel took the filesystem, and what mount said if not."""
@@ -56,12 +64,14 @@ class MountResult:
 class KernelLog:
     """What a client's kernel said about its filesystem and disk.
 
-    `disk_failed`: the disk failed a request, whatever the filesystem made of it.
+    `disk_failed`: the disk failed a request, whatever the filesystem made of it. `bad_copies`: what a
+    filesystem that keeps checksums says of copies that were bad.
     """
 
     journal_replayed: bool
     disk_failed: bool
     complaints: tuple[str, ...]
+    bad_copies: tuple[str, ...] = ()
 
 
 def parse_mount(output: ToolOutput) -> MountResult:
@@ -81,9 +91,11 @@ def parse_mount(output: ToolOutput) -> MountResult:
 
 def read_kernel_log(output: ToolOutput) -> KernelLog:
     """What a `dmesg` holds about filesystems and the disk, as far as it goes; never raises."""
+    bad_copies = (match[0] for line in lines_of(output) if (match := _BAD_COPY.search(line)))
     complaints = (match[0] for line in lines_of(output) if (match := _COMPLAINT.search(line)))
     return KernelLog(
         journal_replayed=bool(_REPLAYED.search(output.stdout)),
         disk_failed=_DISK_FAILED in output.stdout,
         complaints=tuple(dict.fromkeys(complaints)),
+        bad_copies=tuple(dict.fromkeys(bad_copies)),
     )

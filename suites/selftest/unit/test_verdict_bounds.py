@@ -261,3 +261,18 @@ def test_a_client_whose_every_writer_failed_is_not_intact() -> None:
                               blocks=(0,), size_blocks=1), Done(t_ms=310.0, seq=10))  # fmt: skip
     alive = judge(evidence(ledger=Ledger(events=events + went_on)))
     assert alive.verdict is Verdict.INTACT
+
+
+def test_a_bad_copy_that_the_kernel_tells_of_is_no_intact_filesystem() -> None:
+    """A read-write mount mends it as it reads: the checker comes too late to see it."""
+    log = tool(Step.CHECK_DMESG, "kernel/log-replayed")
+    assert judge(_with(evidence(), log)).filesystem is Verdict.INTACT
+    for line in (
+        "BTRFS warning (device vdb): checksum verify failed on logical 30441472 mirror 1 wanted",
+        "BTRFS error (device vdb): parent transid verify failed on logical 5 mirror 1 wanted 9 found 7",
+        "BTRFS info (device vdb): read error corrected: ino 0 off 30441472 (dev /dev/vdb sector 76224)",
+    ):
+        told = replace(log, stdout=f"{log.stdout}[   21.000000] {line}\n")
+        judgement = judge(_with(evidence(), told))
+        assert judgement.filesystem is Verdict.REPAIRED
+        assert any(line in reason for reason in judgement.reasons)

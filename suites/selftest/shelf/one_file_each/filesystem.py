@@ -21,6 +21,9 @@ class Dummy:
         """Mount it."""
         return ("mount", "-t", "dummy", device, mount_point)
 
+    def scrub(self, mount_point: str) -> tuple[str, ...]:
+        return ("scrub.dummy", mount_point)
+
     def check(self, device: str) -> tuple[str, ...]:
         """Look for damage."""
         return ("fsck.dummy", device)
