@@ -168,9 +168,24 @@ def test_an_import_that_aborts_or_finds_nothing_any_more_leaves_a_lost_pool() ->
     judgement = judge(replace(evidence(), tools=tried, readbacks={}))
     assert judgement.verdict is Verdict.POOL_LOST
     assert "internal error" in " ".join(judgement.reasons)
-    alone = _refusal(Step.POOL_IMPORT, code=1, stderr=tried[2].stderr)
-    first = judge(replace(evidence(), tools=(alone,), readbacks={}))
-    assert first.verdict is Verdict.INCONCLUSIVE, "its disks were not there"
+    nowhere = tuple(replace(tried[2], step=attempt.step) for attempt in tried)
+    nothing = judge(replace(evidence(), tools=nowhere, readbacks={}))
+    assert nothing.verdict is Verdict.INCONCLUSIVE, "its disks were not there"
+
+
+def test_a_pool_that_had_to_give_up_transactions_is_rolled_back() -> None:
+    io_error = "cannot import 'tank': I/O error\n"
+    refused = (
+        _refusal(Step.POOL_IMPORT, code=1, stderr=io_error),
+        _refusal(Step.POOL_IMPORT_M, code=1, stderr=io_error),
+        _refusal(Step.POOL_IMPORT_REWIND, code=0, stderr=""),
+    )
+    others = without(evidence(), Step.POOL_IMPORT)
+    rewound = judge(replace(others, tools=(*refused, *others.tools)))
+    assert rewound.pool is Verdict.ROLLED_BACK
+    accepted = replace(refused[2], step=Step.POOL_IMPORT_M)
+    without_log = judge(replace(others, tools=(refused[0], accepted, *others.tools)))
+    assert without_log.pool is Verdict.REPAIRED
 
 
 def _record(verdict: Verdict, *, pool: Verdict = Verdict.INTACT, **more: object) -> TrialRecord:
