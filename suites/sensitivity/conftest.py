@@ -13,13 +13,16 @@ from rich.console import Console
 from rich.table import Table
 
 from fixtures.options import Options
+from fixtures.plugin import TERMINAL
 from torture.campaign.campaign import Campaign
+from torture.campaign.progress import Progress
 from torture.campaign.run import Run
 from torture.errors import HarnessError
 from torture.faults.protocol import Fault, Sight
 from torture.files import write_whole
 from torture.host.scratch import Scratch
 from torture.plan.draw import draw_planted
+from torture.record.run_document import RunDocument, read_run_document
 from torture.schedules.fixed import FixedSchedule
 from torture.scoring.detection import Detection
 from torture.workers import open_site
@@ -73,6 +76,12 @@ def planted(request: pytest.FixtureRequest, options: Options) -> Iterator[Campai
 
 
 @pytest.fixture(scope="session")
+def watched(planted: Campaign) -> Progress:
+    """The live line of the campaign."""
+    return Progress(planted, Console(file=TERMINAL))
+
+
+@pytest.fixture(scope="session")
 def detections(request: pytest.FixtureRequest) -> list[Detection]:
     """What was found of each fault, for the table."""
     return request.config.stash.setdefault(_detections_key, [])
@@ -95,9 +104,17 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         console.print(_table(detections))
     terminalreporter.write(capture.get())
     run = terminalreporter.config.stash[_run_key]
-    document = json.dumps([detection.as_json() for detection in detections], indent=1) + "\n"
-    write_whole(run.folder / _TABLE_FILE, document.encode())
-    terminalreporter.write_line(f"kept: {run.folder / _TABLE_FILE}, versions in run.json beside it")
+    kept = {
+        "versions": _versions(run),
+        "faults": [detection.as_json() for detection in detections],
+    }
+    write_whole(run.folder / _TABLE_FILE, (json.dumps(kept, indent=1) + "\n").encode())
+    terminalreporter.write_line(f"kept: {run.folder / _TABLE_FILE}")
+
+
+def _versions(run: Run) -> dict[str, str]:
+    document = read_run_document(run.folder) or RunDocument()
+    return {"OpenZFS": document.zfs, **document.versions}
 
 
 def _table(detections: list[Detection]) -> Table:

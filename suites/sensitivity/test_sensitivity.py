@@ -12,6 +12,7 @@ import pytest
 
 from fixtures.options import Options
 from torture.campaign.campaign import Campaign
+from torture.campaign.progress import Progress
 from torture.errors import HarnessError
 from torture.faults import FAULTS
 from torture.faults.protocol import Fault
@@ -25,20 +26,28 @@ _TRIAL_DEADLINE_S = 1200
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=lambda fault: fault.name)
 def test_a_planted_fault_is_seen(
-    fault: Fault, planted: Campaign, detections: list[Detection], options: Options
+    fault: Fault,
+    planted: Campaign,
+    watched: Progress,
+    detections: list[Detection],
+    options: Options,
 ) -> None:
-    records = _records_of(fault, planted, trials=options.trials)
+    with watched.shown():
+        records = _records_of(fault, planted, watched, trials=options.trials)
     detection = detect(fault, records)
     detections.append(detection)
     assert detection.detected, f"{fault.words}: not seen in {detection.cuts} cuts"
     assert detection.is_as_predicted, f"seen by {dict(detection.by)}, {detection.rate_in_words}"
 
 
-def _records_of(fault: Fault, campaign: Campaign, *, trials: int) -> list[TrialRecord]:
+def _records_of(
+    fault: Fault, campaign: Campaign, watched: Progress, *, trials: int
+) -> list[TrialRecord]:
     """The fault's records once its trials have ended."""
     end = time.monotonic() + _TRIAL_DEADLINE_S * max(1, campaign.total)
     cell = Cell.parse(fault.cell)
     while time.monotonic() < end:
+        watched.beat()
         try:
             is_over = campaign.wait_for(cell, timeout_s=_POLL_S)
         except HarnessError as error:

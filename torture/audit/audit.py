@@ -35,12 +35,9 @@ class Invariant(StrEnum):
     """A disk's uberblocks are written in the order of their transaction groups."""
     ACKNOWLEDGED_IS_DURABLE = "acknowledged-is-durable"
     """Between an operation's beginning and its acknowledgement a block of the ZIL was written and
-    covered, or a transaction group committed (`module/zfs/zil.c`, `zil_commit`: on stable storage when
-    it returns).
+    covered, or a transaction group committed; and all blocks of the ZIL that hold what it wrote are
+    covered (`module/zfs/zil.c`, `zil_commit`: on stable storage when it returns).
     """
-    WRITTEN_IS_LOGGED = "written-is-logged"
-    """Where every write is synchronous, what a transaction group writes was in the intent log before
-    (`module/os/linux/zfs/zvol_os.c`, `zvol_write`: `zil_commit` before the write is completed)."""
     TXG_IS_IN_TIME = "txg-is-in-time"
     """Where a client is acknowledged something, a transaction group is written soon
     (`torture.audit.commits.LATE_MS`)."""
@@ -171,11 +168,8 @@ class _Auditor:
             self._hear_uberblock(event, txg_of(payload))
         elif role in OF_A_TXG:
             self.commits.hear_write_of_txg(event)
-            unlogged = self.logged.hear_data(event, payload)
-            if unlogged and self.sync is Sync.ALWAYS:
-                self._find(Invariant.WRITTEN_IS_LOGGED, event, unlogged)
         elif role is Role.ZIL:
-            self.logged.hear_zil(payload)
+            self.logged.hear_zil(event, payload)
         self._writes[role].submit(event)
         return role
 
@@ -183,7 +177,6 @@ class _Auditor:
         if txg < self._txg_by_disk.get(event.disk, 0):
             self._find(Invariant.UBERBLOCKS_ASCEND, event)
         self._txg_by_disk[event.disk] = txg
-        self.logged.hear_uberblock()
         self.commits.hear_uberblock(event, is_copy=txg in self.txgs)
         if txg in self.txgs:
             return  # its copies in the other labels
@@ -198,15 +191,22 @@ class _Auditor:
             if isinstance(heard, Begin) and heard.kind.is_durable:
                 self._begun[heard.seq] = event.seq
             elif isinstance(heard, Done) and heard.seq in self._begun:
-                self._hear_acknowledged(event, begun=self._begun.pop(heard.seq))
+                begun = self._begun.pop(heard.seq)
+                self._hear_acknowledged(event, operation=heard.seq, begun=begun)
 
-    def _hear_acknowledged(self, event: Event, *, begun: int) -> None:
+    def _hear_acknowledged(self, event: Event, *, operation: int, begun: int) -> None:
         self.acknowledgements += 1
         self._acknowledged_ns.append(event.time_ns)
         self.commits.hear_acknowledgement()
+        if self.sync is Sync.DISABLED:
+            return
+        uncovered = self._writes[Role.ZIL].uncovered
+        if own := set(self.logged.blocks_of(operation)).intersection(uncovered):
+            self._find(Invariant.ACKNOWLEDGED_IS_DURABLE, event, sorted(own))
+            return
         durable = max(self._writes[role].latest for role in (Role.ZIL, Role.UBERBLOCK))
-        if self.sync is not Sync.DISABLED and durable < begun:
-            self._find(Invariant.ACKNOWLEDGED_IS_DURABLE, event, self._writes[Role.ZIL].uncovered)
+        if durable < begun:
+            self._find(Invariant.ACKNOWLEDGED_IS_DURABLE, event, uncovered)
 
     def _find(self, invariant: Invariant, event: Event, uncovered: Collection[int] = ()) -> None:
         self.findings.append(

@@ -1,55 +1,44 @@
-"""Whether what reached the pool went through its intent log, as sync=always promises (zfsprops(7)).
+"""Which blocks of the intent log hold what an operation wrote.
 
-Our load's blocks say themselves whose they are, and neither the log nor the volume compresses them: so
-what a transaction group writes can be looked for among what the log wrote before.
+Our load's blocks say themselves whose they are, and the intent log does not compress them: so it can be
+told of an acknowledged operation whether the very blocks that hold it were covered, and not only some.
 """
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass, field
 
-from torture.evidence.ledger import BLOCK_HEADER_BYTES, BLOCK_MAGIC
+from torture.evidence.ledger import BLOCK_HEADER, BLOCK_MAGIC
 from torture.recording.events import Event
 
-OPERATIONS_MIN = 3
-"""A write that was being made when its transaction group began to sync may be logged a moment later.
-That is one, rarely two; of a volume that logs nothing but flushes it is all since the last one."""
-_OPERATION_BYTES = 32
-"""Of a header: trial, file and operation; the block and sector follow."""
+_HEADER = struct.Struct(BLOCK_HEADER)
 
 
 @dataclass(kw_only=True)
 class Logged:
-    """Follows a log: what of the load's data a transaction group wrote, and the intent log had not."""
+    """Follows a log. What a block's end cuts off is not found, and nothing is said of it."""
 
-    _in_log: set[bytes] = field(default_factory=set)
-    """The headers of the load's sectors that a block of the log held."""
-    _unlogged: dict[bytes, int] = field(default_factory=dict)
-    """By operation, the first write of this transaction group with a sector that the log had not."""
+    _blocks: dict[int, list[int]] = field(default_factory=dict)
+    """By operation, the submissions of the blocks of the intent log with sectors of it."""
 
-    def hear_zil(self, payload: bytes) -> None:
+    def hear_zil(self, event: Event, payload: bytes) -> None:
         """A block of the intent log."""
-        self._in_log |= headers_in(payload)
+        for operation in operations_in(payload):
+            self._blocks.setdefault(operation, []).append(event.seq)
 
-    def hear_data(self, event: Event, payload: bytes) -> tuple[int, ...]:
-        """Data of a transaction group; the writes that the log had not, once they are enough to tell."""
-        before = len(self._unlogged)
-        for header in headers_in(payload) - self._in_log:
-            self._unlogged.setdefault(header[:_OPERATION_BYTES], event.seq)
-        if before < OPERATIONS_MIN <= len(self._unlogged):
-            return tuple(sorted(set(self._unlogged.values())))
-        return ()
-
-    def hear_uberblock(self) -> None:
-        """The transaction group is written."""
-        self._unlogged.clear()
+    def blocks_of(self, operation: int) -> tuple[int, ...]:
+        """The submissions of the blocks that hold what this operation wrote."""
+        return tuple(self._blocks.get(operation, ()))
 
 
-def headers_in(payload: bytes) -> frozenset[bytes]:
-    """Whose the load's sectors in there are: trial, file, operation, block and sector of each."""
+def operations_in(payload: bytes) -> frozenset[int]:
+    """The operations that wrote the load's sectors in there."""
     found = set()
     place = payload.find(BLOCK_MAGIC)
     while place >= 0:
-        found.add(payload[place : place + BLOCK_HEADER_BYTES])
-        place = payload.find(BLOCK_MAGIC, place + BLOCK_HEADER_BYTES)
+        if place + _HEADER.size <= len(payload):
+            _magic, _trial, _file, operation, _block, _sector = _HEADER.unpack_from(payload, place)
+            found.add(int(operation))
+        place = payload.find(BLOCK_MAGIC, place + _HEADER.size)
     return frozenset(found)

@@ -18,6 +18,7 @@ from torture.host.accelerator import choose
 from torture.host.commands import run_host
 from torture.host.network_kind import choose_network
 from torture.images import find
+from torture.lab.domains import processor_in_words
 from torture.lab.lab import LabSettings
 from torture.record.run_document import Chosen, HostInfo, ImageInfo, RunDocument
 from torture.record.run_layout import LATEST, RunLayout
@@ -97,6 +98,7 @@ def describe(lab: LabSettings) -> RunDocument:
             user="root" if os.geteuid() == 0 else "unprivileged",
         ),
         accelerator=Chosen(kind=accelerator.accelerator, reason=accelerator.reason),
+        processor=processor_in_words(accelerator.accelerator),
         network=Chosen(kind=lab.network or network.kind, reason=network.reason),
         boot=lab.boot,
         zfs=lab.zfs,

@@ -20,7 +20,8 @@ PORT_NAME = "torture.ledger"
 BLOCK_MAGIC = b"PWRCUT\x01\n"
 """With it every sector that the load writes begins; trial, file, operation, block and sector follow
 (`vmimages/client/load/blocks.py`)."""
-BLOCK_HEADER_BYTES = 40
+BLOCK_HEADER = "<8sQQQII"
+"""All of them, as Python's `struct` has it."""
 
 
 class OperationKind(StrEnum):

@@ -1,4 +1,8 @@
-"""sync=always that has silently become standard."""
+"""sync=always that has silently become standard.
+
+Predicted at first for the audit. But the client's own flushes are obeyed, so every acknowledgement is
+covered; what a client that lives loses is what it had been told is written, and not flushed.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ FAULT = Fault(
     layer=Layer.ZFS,
     words="sync=always is silently standard",
     cell="iscsi-always-noslog-ext4-nasonly",
-    seen_by=Sight.AUDIT,
-    cuts=1,
+    seen_by=Sight.DATA,
+    cuts=3,
     in_nas="zfs set sync=standard tank/vm",
 )

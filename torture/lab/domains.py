@@ -174,6 +174,13 @@ def _processor_element(accelerator: Accelerator) -> ET.Element:
     return processor
 
 
+def processor_in_words(accelerator: Accelerator) -> str:
+    """The guests' processor as libvirt is told of it, e.g. `maximum, without cx16`."""
+    processor = _processor_element(accelerator)
+    without = [str(feature.get("name")) for feature in processor.findall("feature")]
+    return ", ".join([str(processor.get("mode")), *(f"without {name}" for name in without)])
+
+
 def domain_xml(spec: MachineSpec) -> str:
     """The domain of a machine; the same name always has the same UUID, as saved states need.
 

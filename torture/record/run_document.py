@@ -88,6 +88,8 @@ class RunDocument:
     """ISO 8601, with the zone."""
     host: HostInfo = field(default_factory=HostInfo)
     accelerator: Chosen = field(default_factory=Chosen)
+    processor: str = ""
+    """The guests', e.g. `maximum, without cx16`."""
     network: Chosen = field(default_factory=Chosen)
     boot: str = ""
     zfs: str = ""
@@ -135,6 +137,7 @@ class RunDocument:
             begun=text_of(data, "begun"),
             host=HostInfo.from_json(object_of(data, "host")),
             accelerator=Chosen.from_json(object_of(data, "accelerator")),
+            processor=text_of(data, "processor"),
             network=Chosen.from_json(object_of(data, "network")),
             boot=text_of(data, "boot"),
             zfs=text_of(data, "zfs"),

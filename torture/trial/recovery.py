@@ -15,8 +15,8 @@ from torture.trial.setup import plant, run_script, wait_for_disks
 from torture.trial.spoil import spoiling_script
 from torture.volumes import POOL
 
-_DISKS_DEADLINE_S = 40
 _IMPORT_DEADLINE_S = 300
+_VOLUME_DEADLINE_S = 40
 _STATUS_DEADLINE_S = 120
 _SCRUB_DEADLINE_S = 300
 _RECONNECT_DEADLINE_S = 180
@@ -35,7 +35,11 @@ _IMPORTS = (
 
 
 def bring_nas_back(
-    context: TrialContext, view: Path, *, import_deadline_s: float = _IMPORT_DEADLINE_S
+    context: TrialContext,
+    view: Path,
+    *,
+    import_deadline_s: float = _IMPORT_DEADLINE_S,
+    volume_deadline_s: float = _VOLUME_DEADLINE_S,
 ) -> Machine | None:
     """Start the NAS on what a view says its disks kept; None when no import brings the pool back.
 
@@ -60,9 +64,9 @@ def bring_nas_back(
         return None
     _observe_status(context, nas)
     volume = context.transport.wait_for_volume_script()
-    _storage_must(nas, "the volume did not come back", volume, deadline_s=_DISKS_DEADLINE_S)
+    _storage_must(nas, "the volume did not come back", volume, deadline_s=volume_deadline_s)
     publication = context.transport.publish_script()
-    _storage_must(nas, "the volume cannot be published", publication, deadline_s=_DISKS_DEADLINE_S)
+    _storage_must(nas, "the volume cannot be published", publication, deadline_s=volume_deadline_s)
     return nas
 
 

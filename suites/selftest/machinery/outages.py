@@ -63,7 +63,7 @@ def _outage(lab: Lab, scratch: Path, zpool: str) -> dict[str, Any]:
     context.start_nas = start_with_another_zpool  # type: ignore[method-assign]
     try:
         with closing(context), after_the_cut(context), context.stage("bring NAS back"):
-            recovery.bring_nas_back(context, view, import_deadline_s=2)
+            recovery.bring_nas_back(context, view, import_deadline_s=2, volume_deadline_s=3)
     except HarnessError as error:
         return {"error": str(error)}
     outage = json.loads((context.folder / OUTAGE).read_text())

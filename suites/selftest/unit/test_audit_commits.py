@@ -1,17 +1,15 @@
-"""The audit: a NAS that does not commit, what a cut may take back, and sync=always that logs nothing."""
+"""The audit: a NAS that does not commit, what a cut may take back, and which blocks hold what."""
 
 from __future__ import annotations
 
-import struct
 from pathlib import Path
 
 import pytest
 
 from suites.selftest.unit.audit_story import BLOCK, METADATA, Story, uberblock, zil_block
 from torture.audit.audit import Finding, Invariant
-from torture.audit.logged import OPERATIONS_MIN, headers_in
+from torture.audit.logged import operations_in
 from torture.axes.sync import Sync
-from torture.evidence.ledger import BLOCK_HEADER_BYTES, BLOCK_MAGIC
 from vmimages.client.load.blocks import Encoder
 
 
@@ -73,49 +71,42 @@ def test_what_is_not_committed_goes_back_to_where_the_last_committed_txg_began(
     assert story.uncommitted_ms() == 450, "a copy is of the same transaction group"
 
 
-def block(number: int) -> bytes:
-    """A block of the volume with one of the load's sectors in it."""
-    header = BLOCK_MAGIC + struct.pack("<QQQII", 7, 1, number, 0, 0)
-    assert len(header) == BLOCK_HEADER_BYTES
-    return header.ljust(16384, b"\0")
+def logged(*operations: int) -> bytes:
+    """A block of the intent log that holds a sector of each of these operations."""
+    sectors = (Encoder(7).block(file=1, seq=seq, index=0)[:512] for seq in operations)
+    return zil_block() + b"".join(sectors)
 
 
-def logged(*numbers: int) -> bytes:
-    """A block of the intent log that holds these."""
-    return zil_block() + b"".join(block(number)[:4096] for number in numbers)
-
-
-def test_what_a_txg_writes_was_in_the_log_before_where_every_write_is_synchronous(
+def test_the_blocks_that_hold_what_was_acknowledged_have_to_be_covered_themselves(
     story: Story,
 ) -> None:
-    story.write(logged(1, 2))
-    story.flush()
-    for number in (1, 2):
-        story.write(block(number))
-    strays = [story.write(block(number)) for number in range(3, 3 + OPERATIONS_MIN)]
-    wanted = [
-        Finding(invariant=Invariant.WRITTEN_IS_LOGGED, event=strays[-1], uncovered=tuple(strays))
-    ]
+    """Another operation's block, covered in the meantime, is no proof."""
+    story.begins(1)
+    story.begins(2)
+    own = story.write(logged(1), disk=0)
+    story.write(logged(2), disk=1)
+    story.flush(disk=1)
+    done = story.is_done(1)
+    story.is_done(2)
+    wanted = [Finding(invariant=Invariant.ACKNOWLEDGED_IS_DURABLE, event=done, uncovered=(own,))]
     assert story.findings(sync=Sync.ALWAYS) == wanted
-    story.write(block(100))
-    assert story.findings(sync=Sync.ALWAYS) == wanted, "said once a transaction group"
-    assert story.findings(sync=Sync.STANDARD) == []
+    assert story.findings(sync=Sync.STANDARD) == wanted
+    assert story.findings(sync=Sync.DISABLED) == []
 
 
-def test_few_that_were_being_written_when_their_txg_began_are_nothing(story: Story) -> None:
-    for txg in range(5, 9):
-        for number in range(OPERATIONS_MIN - 1):
-            story.write(block(10 * txg + number))
-        story.flush()
-        story.write(uberblock(txg))
+def test_what_is_logged_again_after_its_acknowledgement_says_nothing_of_it(story: Story) -> None:
+    story.begins(1)
+    story.write(logged(1))
+    story.flush()
+    story.is_done(1)
+    story.write(logged(1))
     assert story.findings(sync=Sync.ALWAYS) == []
 
 
 def test_the_guests_blocks_are_known_by_their_headers() -> None:
     """What the guest writes is another program: its words are held against ours."""
     written = Encoder(7).block(file=1, seq=3, index=0)
-    headers = headers_in(bytes(100) + written)
-    assert len(headers) == 8
-    assert all(header.startswith(BLOCK_MAGIC) for header in headers)
-    assert headers_in(Encoder(7).block(file=1, seq=4, index=0)).isdisjoint(headers)
-    assert headers_in(bytes(4096)) == frozenset()
+    assert operations_in(bytes(100) + written) == {3}
+    assert operations_in(written + Encoder(7).block(file=2, seq=5, index=1)) == {3, 5}
+    assert operations_in(written[:20]) == frozenset()
+    assert operations_in(bytes(4096)) == frozenset()

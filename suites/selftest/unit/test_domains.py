@@ -19,6 +19,7 @@ from torture.lab.domains import (
     UserModeInterface,
     disk_xml,
     domain_xml,
+    processor_in_words,
     with_console,
 )
 from torture.transports.iscsi import IscsiSource
@@ -147,6 +148,8 @@ def test_an_emulated_processor_has_no_cmpxchg16b() -> None:
     )
     feature = one(emulated, "cpu/feature")
     assert (feature.get("name"), feature.get("policy")) == ("cx16", "disable")
+    assert processor_in_words(Accelerator.TCG) == "maximum, without cx16"
+    assert processor_in_words(Accelerator.KVM) == "host-passthrough"
     assert real.find("cpu/feature") is None
 
 

@@ -21,6 +21,7 @@ from torture.record.run_document import RunDocument
 from torture.record.run_layout import RunLayout
 from torture.report.figures.answer import (
     Standing,
+    Theory,
     answer,
     configurations,
     decisive,
@@ -30,6 +31,7 @@ from torture.report.figures.answer import (
 from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.figures.heatmap import facets_of
 from torture.report.figures.pairs import Pair, compared, neighbours
+from torture.report.figures.sensitivity import measured_sensitivity
 from torture.report.figures.wording import (
     AXIS_TITLES,
     audit_in_words,
@@ -89,6 +91,8 @@ def render_page(store: Store) -> str:
         usual=usual_in_words(varying),
         groups=groups,
         audited=audit_in_words(store.audited()),
+        sensitivity=measured_sensitivity(),
+        safe_cuts=sum(group.together.trials for group in groups if group.theory is Theory.SAFE),
         facets=facets_of(cells, varying),
         pictures=_pictures(store, ranked, varying, numbers),
         pairs=_most_telling(pairs),

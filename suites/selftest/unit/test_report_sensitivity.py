@@ -1,0 +1,60 @@
+"""What would have been seen: the table that is kept, and what it says of so many cuts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from suites.selftest.unit.report_records import make_records, write_run
+from torture.axes.sweeps import Matrix
+from torture.faults import FAULTS
+from torture.matrix.cells import Cell, cells_of
+from torture.report.figures.sensitivity import MeasuredFault, measured_sensitivity
+from torture.report.page.render import render_page
+from torture.report.reading.store import Store
+from torture.stats.rates import rate_of
+
+HEADING = "What would have been seen"
+
+
+def fault(detected: int, cuts: int) -> MeasuredFault:
+    return MeasuredFault(words="w", cell="c", detected=detected, cuts=cuts)
+
+
+def test_the_kept_table_is_of_the_faults_that_there_are() -> None:
+    kept = measured_sensitivity()
+    assert {measured.words for measured in kept.faults} == {each.words for each in FAULTS.values()}
+    assert {measured.cell for measured in kept.faults} == {each.cell for each in FAULTS.values()}
+    assert all(0 <= measured.detected <= measured.cuts for measured in kept.faults)
+    assert kept.versions["OpenZFS"]
+
+
+def test_a_run_sees_a_fault_as_often_as_its_lower_bound_says() -> None:
+    low = rate_of(3, 4).low
+    assert fault(3, 4).share_of_runs(1) == pytest.approx(low)
+    assert fault(3, 4).share_of_runs(10) == pytest.approx(1 - (1 - low) ** 10)
+    assert fault(0, 4).share_of_runs(1000) == 0.0
+    assert fault(3, 4).share_of_runs(0) == 0.0
+
+
+def test_what_is_printed_promises_no_more() -> None:
+    assert fault(0, 4).in_words(1000) == "at least 0 %"
+    assert fault(4, 4).in_words(100) == "more than 99.99 %"
+    for cuts in range(1, 60):
+        words = fault(2, 4).in_words(cuts)
+        percent = float(words.removesuffix(" %").split()[-1])
+        assert percent / 100 <= fault(2, 4).share_of_runs(cuts)
+
+
+def test_the_page_says_it_where_something_is_called_safe(tmp_path: Path) -> None:
+    made = make_records(40, cells=cells_of(Matrix.QUICK), seed=3)
+    with Store.open([write_run(tmp_path / "run", made)]) as store:
+        page = render_page(store)
+    assert HEADING in page
+    assert "a disk drops one flush in 20" in page
+    lossy = Cell.parse("iscsi-disabled-noslog-btrfs-nasonly")
+    with Store.open(
+        [write_run(tmp_path / "lossy", make_records(9, cells=[lossy], seed=3))]
+    ) as store:
+        assert HEADING not in render_page(store)
