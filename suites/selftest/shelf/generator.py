@@ -26,6 +26,10 @@ _TRIGGERS = (
     Kind.FLUSH_SUBMIT, Kind.FLUSH_SUBMIT, Kind.FLUSH_COMPLETE, Kind.FLUSH_COMPLETE,
     Kind.ZERO_SUBMIT, Kind.ZERO_COMPLETE, Kind.TRIM_SUBMIT, Kind.TRIM_COMPLETE, Kind.MARK,
 )  # fmt: skip
+_WITH_ROLES = (
+    Kind.WRITE_SUBMIT, Kind.WRITE_COMPLETE, Kind.FLUSH_SUBMIT, Kind.FLUSH_COMPLETE
+)  # fmt: skip
+_OF_A_ROLE = 0.4
 _SIGNS = (
     (b"", 0),
     (struct.pack("<Q", UBERBLOCK_MAGIC), 0),
@@ -108,7 +112,9 @@ def draw_freeze(rng: random.Random, disks: Sequence[SessionDisk], seq: int) -> o
         case 1 | 2 | 3:
             return {"at_seq": max(0, seq + rng.randrange(-2, 25))}
         case _:
+            if rng.random() < _OF_A_ROLE:
+                # soon, or a sequence is over before it could come true
+                role = rng.choice(_ROLES).value
+                return {"event": rng.choice(_WITH_ROLES).value, "count": 1, "role": role}
             on_disk = {"disk": rng.choice(disks).name} if rng.random() < 0.7 else {}
-            of_role = {"role": rng.choice(_ROLES).value} if rng.random() < 0.6 else {}
-            event = {"event": rng.choice(_TRIGGERS).value, "count": rng.randint(1, 4)}
-            return event | on_disk | of_role
+            return {"event": rng.choice(_TRIGGERS).value, "count": rng.randint(1, 4)} | on_disk
