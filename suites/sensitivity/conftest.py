@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
-from contextlib import ExitStack
 
 import pytest
 from rich import box
@@ -13,20 +12,16 @@ from rich.console import Console
 from rich.table import Table
 
 from fixtures.options import Options
-from fixtures.plugin import TERMINAL
+from fixtures.plugin import TERMINAL, begun_campaign
 from torture.campaign.campaign import Campaign
 from torture.campaign.progress import Progress
 from torture.campaign.run import Run
-from torture.errors import HarnessError
 from torture.faults.protocol import Fault, Sight
 from torture.files import write_whole
-from torture.host.scratch import Scratch
 from torture.plan.draw import draw_planted
 from torture.record.run_document import RunDocument, read_run_document
 from torture.schedules.fixed import FixedSchedule
 from torture.scoring.detection import Detection
-from torture.workers import open_site
-from torture.workers.protocol import WorkerOrders
 
 _TABLE_FILE = "sensitivity.json"
 _WIDTH = 200
@@ -38,40 +33,15 @@ _detections_key = pytest.StashKey[list[Detection]]()
 @pytest.fixture(scope="session")
 def planted(request: pytest.FixtureRequest, options: Options) -> Iterator[Campaign]:
     """The trials of all selected faults, running from its first use on."""
-    if hasattr(request.config, "workerinput"):
-        pytest.fail("power cuts have workers of their own\n  next: --jobs, not -n", pytrace=False)
     specs = draw_planted(
         _selected(request.session),
         trials=options.trials,
         run_seed=options.seed,
         load_ms=options.load_ms,
     )
-    with ExitStack() as stack:
-        try:
-            scratch = Scratch(options.scratch)
-            scratch.remove_abandoned()
-            run = Run.begin(
-                results=options.results,
-                seed=options.seed,
-                lab=options.lab,
-                options=options.as_json(),
-                moves_latest=False,
-            )
-            directory = stack.enter_context(scratch.directory(run.scratch_name))
-            orders = WorkerOrders(scratch=directory, evidence=run.evidence, lab=options.lab)
-            site = open_site(options.workers, orders)
-        except HarnessError as error:
-            pytest.exit(f"the run cannot begin: {error}", returncode=4)
-        campaign = Campaign(
-            run=run,
-            schedule=FixedSchedule(specs),
-            site=site,
-            jobs=options.jobs,
-            keep=options.keep,
-        )
-        request.config.stash[_run_key] = run
-        stack.callback(campaign.stop)
-        campaign.start()
+    schedule = FixedSchedule(specs)
+    with begun_campaign(request.config, options, schedule, moves_latest=False) as campaign:
+        request.config.stash[_run_key] = campaign.run
         yield campaign
 
 

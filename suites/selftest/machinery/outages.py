@@ -7,20 +7,17 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from torture.axes.sweeps import Matrix
+from suites.selftest.machinery.trial_stages import context_in
 from torture.errors import HarnessError
 from torture.evidence.folder import SPEC, write_document
 from torture.evidence.outage_document import OUTAGE
 from torture.lab.lab import Lab
 from torture.lab.machine import Machine
-from torture.matrix.cells import cells_of
-from torture.record.specs import TrialSpec
 from torture.recording.accounting import everything
 from torture.recording.crash_state import write_crash_state
 from torture.recording.disks import ShelfDisk
 from torture.scoring.score import score
 from torture.trial import recovery
-from torture.trial.context import TrialContext
 from torture.trial.outage import after_the_cut
 
 _ZPOOLS = {
@@ -38,14 +35,7 @@ def outages(lab: Lab, scratch: Path) -> dict[str, Any]:
 
 
 def _outage(lab: Lab, scratch: Path, zpool: str) -> dict[str, Any]:
-    context = TrialContext(
-        spec=TrialSpec(cell=cells_of(Matrix.QUICK)[0], index=0, seed=1, load_ms=1000),
-        lab=lab,
-        folder=scratch / "folder",
-        scratch=scratch / "scratch",
-        enter_stage=lambda _stage: None,
-    )
-    context.folder.mkdir(parents=True)
+    context = context_in(lab, scratch)
     write_document(context.folder, SPEC, context.spec.as_json())
     context.shelf.start(context.disks)
     context.shelf.stop()

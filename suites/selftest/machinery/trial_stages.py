@@ -180,13 +180,8 @@ def _said(action: Callable[[], None]) -> dict[str, Any]:
     return {"error": None, "after_s": time.monotonic() - begun}
 
 
-def proofs(lab: Lab, scratch: Path) -> dict[str, Any]:
-    """What the proof before use says of a NAS that flushes, and of one that does not."""
-    faults = {"none": "", "zfs_nocacheflush": FAULTS["zfs-nocacheflush"].in_nas}
-    return {name: _proof(lab, scratch / name, script) for name, script in faults.items()}
-
-
-def _proof(lab: Lab, scratch: Path, fault: str) -> dict[str, Any]:
+def context_in(lab: Lab, scratch: Path) -> TrialContext:
+    """A trial's workplace, with an empty folder."""
     context = TrialContext(
         spec=TrialSpec(cell=cells_of(Matrix.QUICK)[0], index=0, seed=1, load_ms=1000),
         lab=lab,
@@ -195,6 +190,17 @@ def _proof(lab: Lab, scratch: Path, fault: str) -> dict[str, Any]:
         enter_stage=lambda _stage: None,
     )
     context.folder.mkdir(parents=True)
+    return context
+
+
+def proofs(lab: Lab, scratch: Path) -> dict[str, Any]:
+    """What the proof before use says of a NAS that flushes, and of one that does not."""
+    faults = {"none": "", "zfs_nocacheflush": FAULTS["zfs-nocacheflush"].in_nas}
+    return {name: _proof(lab, scratch / name, script) for name, script in faults.items()}
+
+
+def _proof(lab: Lab, scratch: Path, fault: str) -> dict[str, Any]:
+    context = context_in(lab, scratch)
     with closing(context):
         nas = set_up_nas(context)
         plant(nas, fault)
