@@ -1,6 +1,6 @@
 """One bit of a block of data is another one after the cut.
 
-Predicted at first for every cut. But the intent log's replay may write the whole block anew.
+It is not seen in every cut: the intent log's replay may write the whole block anew.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ FAULT = Fault(
     words="one bit flips on a disk",
     cell="iscsi-always-noslog-btrfs-bothdie",
     seen_by=Sight.POOL,
-    cuts=5,
+    cuts=1,
     before_import=(
         "byte=$(dd if={device} bs=1 skip={offset} count=1 | od -An -tu1) && "
         'printf "\\\\$(printf %o $((byte ^ 1)))" | '

@@ -1,6 +1,6 @@
 """A disk that does one flush in twenty not at all, and says that it did.
 
-Predicted at first for the audit of each trial. But the next flush makes up for it, some 50 ms later:
+It is not seen in each trial: the next flush makes up for it, some 50 ms later:
 only what is acknowledged in between is not durable, and the audit knows whose blocks of data are, but
 not of a journal's.
 """
@@ -16,6 +16,6 @@ FAULT = Fault(
     words="a disk drops one flush in 20",
     cell="iscsi-always-noslog-ext4-bothdie",
     seen_by=Sight.AUDIT,
-    cuts=5,
+    cuts=1,
     on_disks=DiskFault(drop_flush_every=20),
 )

@@ -1,6 +1,6 @@
 """sync=always that has silently become standard.
 
-Predicted at first for the audit. But the client's own flushes are obeyed, so every acknowledgement is
+The audit does not see it: the client's own flushes are obeyed, so every acknowledgement is
 covered; what a client that lives loses is what it had been told is written, and not flushed.
 """
 
@@ -13,7 +13,7 @@ FAULT = Fault(
     layer=Layer.ZFS,
     words="sync=always is silently standard",
     cell="iscsi-always-noslog-ext4-nasonly",
-    seen_by=Sight.DATA,
-    cuts=3,
+    seen_by=Sight.AUDIT,
+    cuts=1,
     in_nas="zfs set sync=standard tank/vm",
 )

@@ -1,7 +1,6 @@
 """A disk that writes nothing of one write in fifty, and says that it did.
 
-Predicted at first for the pool's scrub; but most writes are the intent log's, and of these the client's
-data tell.
+The client's data tell it too: most writes are the intent log's, and the scrub never reads these.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ FAULT = Fault(
     layer=Layer.DISK,
     words="a disk loses one write in 50",
     cell="iscsi-always-noslog-ext4-bothdie",
-    seen_by=Sight.DATA,
+    seen_by=Sight.POOL,
     cuts=2,
     on_disks=DiskFault(lose_write_every=50),
 )
