@@ -35,9 +35,9 @@ def processes() -> Iterator[tuple[Process, Process]]:
         process.wait(_DEADLINE_S)
 
 
-def state(process: Process) -> str:
-    """The kernel's letter for it (proc_pid_stat(5)): `T` when it is stopped."""
-    return Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+def is_stopped(process: Process) -> bool:
+    """Whether the kernel's letter for it is `T` (proc_pid_stat(5)); one that goes on may sleep or run."""
+    return Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "T"
 
 
 def tell(server: Server, command: object) -> None:
@@ -46,7 +46,7 @@ def tell(server: Server, command: object) -> None:
 
 
 def wait_until_stopped(process: Process) -> None:
-    wait_for(lambda: truth(state(process) == "T"), what="a halt", deadline_s=_DEADLINE_S)
+    wait_for(lambda: truth(is_stopped(process)), what="a halt", deadline_s=_DEADLINE_S)
 
 
 def test_they_stand_still_with_the_event_that_freezes(
@@ -57,10 +57,10 @@ def test_they_stand_still_with_the_event_that_freezes(
     tell(shelf, {"halt": [named.pid]})
     tell(shelf, {"freeze": {"event": "flush-complete"}})
     line.wait_all([line.write(bytes(512), 0)])
-    assert state(named) == "S"
+    assert not is_stopped(named)
     line.flush()
     wait_until_stopped(named)
-    assert state(other) == "S"
+    assert not is_stopped(other)
 
 
 def test_once_frozen_they_are_stopped_at_once(
@@ -76,7 +76,7 @@ def test_the_last_list_counts(shelf: Server, processes: tuple[Process, Process])
     tell(shelf, {"halt": [processes[0].pid]})
     tell(shelf, {"freeze": "now"})
     wait_until_stopped(processes[0])
-    assert state(processes[1]) == "S"
+    assert not is_stopped(processes[1])
 
 
 def test_one_that_has_ended_is_not_missed_and_its_number_is_nobody_elses(
