@@ -28,7 +28,7 @@ _REFUSED = 2
 
 def check(context: TrialContext) -> None:
     """Gather everything the verdict needs. A client that was not there at the cut has cached nothing."""
-    client = context.start_client("checker")
+    client = context.checker()
     attach(context, client)
     if context.attachment.device is not None and context.filesystem.has_files:
         mounted = _mount_read_umount(context, client, Step.FS_MOUNT, Step.FS_UMOUNT, _before_repair)

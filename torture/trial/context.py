@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -58,6 +59,8 @@ class TrialContext:
     ledger: LedgerServer | None = None
     """The client's ledger, if a load keeps one."""
     _machines: list[Machine] = field(default_factory=list)
+    _beside: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(max_workers=1))
+    _checker: Future[Machine] | None = None
     _started_s: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
@@ -151,17 +154,40 @@ class TrialContext:
 
     def start_client(self, role: str) -> Machine:
         """A client whose disk is the NAS's export; `role` names its console log."""
-        attachment = self.attachment
-        disks: tuple[Disk, ...] = ()
-        if attachment.source is not None and attachment.device is not None:
-            target = Path(attachment.device).name
-            disks = (Disk(target=target, serial=_CLIENT_DISK, source=attachment.source),)
+        return self._start_client(role, self._client_disks)
+
+    def begin_checker(self) -> None:
+        """Have the client that checks come up beside what follows: it needs no NAS before its disk.
+
+        Where machines boot with their disks in place, `checker` starts it.
+        """
+        if self.lab.can_plug_in:
+            self._checker = self._beside.submit(self._start_client, "checker", ())
+
+    def checker(self) -> Machine:
+        """The client that checks, with its disk: one that was not there at the cut."""
+        if self._checker is None:
+            return self.start_client("checker")
+        machine = self._checker.result()
+        for disk in self._client_disks:
+            machine.attach(disk)
+        return machine
+
+    def _start_client(self, role: str, disks: tuple[Disk, ...]) -> Machine:
         machine = self.lab.start_client(
             console_log=self.folder / f"{role}.console.log",
             ledger_socket=self._ledger_socket(role),
             disks=disks,
         )
         return self._owned(machine)
+
+    @property
+    def _client_disks(self) -> tuple[Disk, ...]:
+        attachment = self.attachment
+        if attachment.source is None or attachment.device is None:
+            return ()
+        target = Path(attachment.device).name
+        return (Disk(target=target, serial=_CLIENT_DISK, source=attachment.source),)
 
     def resume_nas(self, state: Path) -> Machine:
         """The NAS of the first boot, from where it was saved with its disks."""
@@ -224,6 +250,7 @@ class TrialContext:
 
     def close(self) -> None:
         """End everything of this trial that still runs."""
+        self._beside.shutdown()  # what is starting is owned once it has
         with ExitStack() as stack:  # what comes last here is ended first
             if self.ledger is not None:
                 stack.callback(self.ledger.close)

@@ -113,13 +113,17 @@ def _stages(context: TrialContext) -> None:
 
 
 def _recover(context: TrialContext, client: Machine, state: Path) -> None:
+    lives_on = context.spec.cell[FATE] is Fate.NAS_ONLY
+    if not lives_on:
+        context.begin_checker()
     with context.stage("bring NAS back"):
         returned = bring_nas_back(context, state)
     if returned is None:
         return
-    if context.spec.cell[FATE] is Fate.NAS_ONLY:
+    if lives_on:
         with context.stage("live on"):
             live_on(context, client=client)
             client.kill()
+            context.begin_checker()
             wait_until_idle(context, returned)
     inspect(context, returned)

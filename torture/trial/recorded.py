@@ -32,6 +32,7 @@ def recorded_stages(context: TrialContext) -> None:
 
 
 def _recover(context: TrialContext, recordings: Path) -> None:
+    context.begin_checker()
     lived = context.spec.cell[FATE] is Fate.NAS_ONLY
     with context.stage("bring NAS back"):
         nas = bring_nas_back(context, recordings / (CHECK_STATE if lived else CUT_STATE))

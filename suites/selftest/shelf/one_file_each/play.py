@@ -93,6 +93,7 @@ class _Lab:
     guests: list[_Guest] = field(default_factory=list)
     nas_host: str = "nas.invalid"
     prepared: None = None
+    can_plug_in: bool = True
 
     @property
     def network(self) -> _Lab:
