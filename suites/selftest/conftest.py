@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from suites.selftest.tiers import HOME, Tier, tier_of, tiers_of
+from suites.selftest.tiers import HOME, Tier, rank_of, tier_of, tiers_of
 from torture.host.scratch import Scratch
 
 if TYPE_CHECKING:
@@ -100,14 +100,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(tier.value)
             item.add_marker(pytest.mark.timeout(_DEADLINE_S))
     if hasattr(config, "workerinput"):
-        # what takes longest begins first; each process has to come to the same order
-        ranks = {tier: rank for rank, tier in enumerate(Tier)}
-        items.sort(key=lambda item: ranks.get(tier_of(item.path) or Tier.PURE, 0))
+        # each process has to come to the same order
+        items.sort(key=lambda item: rank_of(item.path))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScopeScheduling | None:
-    """Tests go out file by file; a tier that stays together goes to one process."""
+    """Tests go out file by file; a folder that stays together goes to one process."""
     if not (_names_no_tests(config) or _names_all_tests(config)):
         return None
     from suites.selftest.scheduling import TierScheduling

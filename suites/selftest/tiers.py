@@ -12,7 +12,7 @@ HOME = Path(__file__).resolve().parent
 
 
 class Tier(StrEnum):
-    """A tier, by its marker. In this order they are handed out to several processes."""
+    """A tier, by its marker."""
 
     MACHINES = "machines"
     SHELF = "shelf"
@@ -24,11 +24,6 @@ class Tier(StrEnum):
     def meaning(self) -> str:
         """What its tests need."""
         return _MEANINGS[self]
-
-    @property
-    def stays_together(self) -> bool:
-        """Whether one process runs all of it: what its tests share, or load, cannot be had twice."""
-        return self in (Tier.MACHINES, Tier.BROWSER)
 
 
 _MEANINGS = {
@@ -42,9 +37,15 @@ _FOLDERS = {
     "machinery": Tier.MACHINES,
     "shelf": Tier.SHELF,
     "browser": Tier.BROWSER,
+    "runs": Tier.MACHINES,
     "programs": Tier.PROGRAMS,
     "unit": Tier.PURE,
 }
+"""In the order in which several processes begin them: those that take longest first, but whole runs
+only once most of the trials that `machinery` has in its background are over."""
+
+_TOGETHER = frozenset({"machinery", "browser"})
+"""What the tests of these folders share, or load, cannot be had twice."""
 
 
 def tier_of(path: Path) -> Tier | None:
@@ -52,10 +53,28 @@ def tier_of(path: Path) -> Tier | None:
 
     Raises `KeyError` for a folder of tests that has no tier.
     """
+    folder = _folder_of(path)
+    return None if folder is None else _FOLDERS[folder]
+
+
+def rank_of(path: Path) -> int:
+    """How early the tests of a file begin where several processes share them, from 0."""
+    folder = _folder_of(path)
+    return len(_FOLDERS) if folder is None else list(_FOLDERS).index(folder)
+
+
+def together_with(path: Path) -> str | None:
+    """The folder whose tests one process runs, all of them; None where each file is on its own."""
+    folder = _folder_of(path)
+    return folder if folder in _TOGETHER else None
+
+
+def _folder_of(path: Path) -> str | None:
+    """Which of our folders a test's file lies in, or is; None when it is none of ours."""
     if HOME not in path.parents:
         return None
     folder = path.relative_to(HOME).parts[0]
-    return None if folder.endswith(".py") else _FOLDERS[folder]
+    return None if folder.endswith(".py") else folder
 
 
 def tiers_of(expression: str) -> frozenset[Tier]:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import fisher_exact
 
 from torture.stats.rates import CONFIDENCE, Rate, rate_of
 
@@ -40,6 +39,10 @@ def compare(old: Rate, new: Rate) -> Comparison:
     and 92.8 % at 300 and 300, for rates near 0 and 1. It may hold 0 where the test says no chance:
     the test asks whether there is a difference, which takes less than saying how large it is.
     """
+    from scipy.stats import (
+        fisher_exact,  # takes as long to load as all the rest of a program's start
+    )
+
     counts = np.array([[rate.events, rate.trials - rate.events] for rate in (new, old)])
     is_known = old.trials > 0 and new.trials > 0
     confidence = 1 - (1 - CONFIDENCE) / 2

@@ -53,7 +53,7 @@ def _warm_specs() -> list[TrialSpec]:
 
 
 class Controls:
-    """A campaign with machines resumed and one with machines booted, a trial at a time in each."""
+    """A campaign with machines resumed and one with machines booted."""
 
     def __init__(self, *, scratch: Path, results: Path) -> None:
         self._scratch = scratch
@@ -63,7 +63,7 @@ class Controls:
         self._campaigns: dict[Boot, Campaign] = {}
 
     def __enter__(self) -> Self:
-        self._campaigns[Boot.WARM] = self.begin(_warm_specs(), boot=Boot.WARM)
+        self._campaigns[Boot.WARM] = self.begin(_warm_specs(), boot=Boot.WARM, jobs=2)
         self._campaigns[Boot.COLD] = self.begin([*draw(SAFE), *draw(UNSAFE)], boot=Boot.COLD)
         return self
 
@@ -75,7 +75,7 @@ class Controls:
     ) -> None:
         self._stack.close()
 
-    def begin(self, specs: Sequence[TrialSpec], *, boot: Boot) -> Campaign:
+    def begin(self, specs: Sequence[TrialSpec], *, boot: Boot, jobs: int = 1) -> Campaign:
         """Play these too, in a run of their own; returns at once."""
         self._begun += 1
         lab = LabSettings(boot=boot, warm_states=warm_directory())
@@ -87,7 +87,7 @@ class Controls:
             run=run,
             schedule=FixedSchedule(specs),
             site=LocalSite(WorkerOrders(scratch=scratch, evidence=run.evidence, lab=lab)),
-            jobs=1,
+            jobs=jobs,
             keep=EvidencePolicy.ALL,
         )
         self._stack.callback(campaign.stop)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from suites.selftest.machinery.processes import children_of, commands_in, sandboxes_of, start_run
+from suites.selftest.runs.processes import children_of, commands_in, sandboxes_of, start_run
 from torture.campaign.run import Run
 from torture.deadlines import truth, wait_for
 from torture.host.scratch import Scratch
