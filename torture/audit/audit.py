@@ -5,11 +5,13 @@ A cut meets one moment of thousands. A flush that is missing once in twenty is s
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from torture.audit.commits import Commits
+from torture.audit.completions import Completions, Durable, due_writes
 from torture.audit.coverage import Coverage
 from torture.audit.logged import Logged
 from torture.audit.phases import Phase, PhaseTracker
@@ -38,6 +40,8 @@ class Invariant(StrEnum):
     covered, or a transaction group committed; and all blocks of the ZIL that hold what it wrote are
     covered (`module/zfs/zil.c`, `zil_commit`: on stable storage when it returns).
     """
+    COMPLETED_IS_DURABLE = "completed-is-durable"
+    """What the client's disk completed is durable (`torture.audit.completions`)."""
     TXG_IS_IN_TIME = "txg-is-in-time"
     """Where a client is acknowledged something, a transaction group is written soon
     (`torture.audit.commits.LATE_MS`)."""
@@ -45,15 +49,21 @@ class Invariant(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """An invariant that was broken: at which event, and which submissions were not covered."""
+    """An invariant that was broken: at which event, and which submissions were not covered.
+
+    Of a request of the client, where it wrote; else None.
+    """
 
     invariant: Invariant
     event: int
     uncovered: tuple[int, ...] = ()
+    offset_bytes: int | None = None
 
     def in_words(self) -> str:
         """E.g. `acknowledged-is-durable at event 1401: 4 writes not covered, first 1391`."""
         text = f"{self.invariant} at event {self.event}"
+        if self.offset_bytes is not None:
+            return f"{text}: what was written at byte {self.offset_bytes} of the client's disk"
         if not self.uncovered:
             return text
         return f"{text}: {len(self.uncovered)} writes not covered, first {self.uncovered[0]}"
@@ -64,6 +74,8 @@ class Audit:
     """What was looked at, and what was found."""
 
     acknowledgements: int
+    completions: int | None
+    """Writes of the client that had to be durable; None where its disk told nothing."""
     txgs: int
     findings: tuple[Finding, ...]
     phase: Phase
@@ -79,6 +91,7 @@ class Audit:
         """For `cut.json`."""
         return AuditDocument(
             acknowledgements=self.acknowledgements,
+            completions=self.completions,
             txgs=self.txgs,
             broken=len(self.findings),
             findings=tuple(finding.in_words() for finding in self.findings[:_FINDINGS_TOLD_MAX]),
@@ -89,8 +102,10 @@ class Audit:
         )
 
 
-def audit(recording: Recording, *, cut: int, sync: Sync) -> Audit:
-    """Audit the events up to and with `cut`.
+def audit(
+    recording: Recording, *, cut: int, sync: Sync, completions: Completions | None = None
+) -> Audit:
+    """Audit the events up to and with `cut`, and what the client's disk completed by then.
 
     `sync`: unless it is disabled, an acknowledgement means that the ZIL, or a txg, is durable.
     Writes that ZFS makes before their transaction group syncs (indirect blocks of the ZIL, `dmu_sync`)
@@ -100,9 +115,11 @@ def audit(recording: Recording, *, cut: int, sync: Sync) -> Audit:
     auditor = _Auditor(recording=recording, sync=sync)
     for event in recording.events[: cut + 1]:
         auditor.hear(event)
+    audited_writes = None if completions is None else auditor.hear_completions(completions, cut=cut)
     since_ns = recording.events[cut].time_ns - _LATELY_MS * 1_000_000
     return Audit(
         acknowledgements=auditor.acknowledgements,
+        completions=audited_writes,
         txgs=len(auditor.txgs),
         findings=tuple(auditor.findings),
         phase=auditor.phases.phase,
@@ -208,7 +225,41 @@ class _Auditor:
         if durable < begun:
             self._find(Invariant.ACKNOWLEDGED_IS_DURABLE, event, uncovered)
 
+    def hear_completions(self, completions: Completions, *, cut: int) -> int:
+        """What the client's disk completed by the cut; returns how many writes had to be durable."""
+        durable, events = self._durable(), self.recording.events
+        count = 0
+        cut_ns = events[cut].time_ns
+        for due in due_writes(completions.requests, sync=self.sync, cut_ns=cut_ns):
+            count += 1
+            if not durable.keeps(due, error_ns=completions.error_ns):
+                at = bisect_right(events, due.due_ns, hi=cut + 1, key=_time_ns) - 1
+                self.findings.append(
+                    Finding(
+                        invariant=Invariant.COMPLETED_IS_DURABLE,
+                        event=at,
+                        offset_bytes=due.write.offset_bytes,
+                    )
+                )
+        return count
+
+    def _durable(self) -> Durable:
+        durable, events = Durable(), self.recording.events
+        for role, coverage in self._writes.items():
+            for submission, at in coverage.covered_at.items():
+                submitted_ns, covered_ns = events[submission].time_ns, events[at].time_ns
+                if role is Role.UBERBLOCK:
+                    durable.hear_uberblock(submitted_ns=submitted_ns, covered_ns=covered_ns)
+                else:  # what was merged with others may not look like a block of the log
+                    payload = self.recording.payload(events[submission])
+                    durable.hear_log(payload, submitted_ns=submitted_ns, covered_ns=covered_ns)
+        return durable
+
     def _find(self, invariant: Invariant, event: Event, uncovered: Collection[int] = ()) -> None:
         self.findings.append(
             Finding(invariant=invariant, event=event.seq, uncovered=tuple(uncovered))
         )
+
+
+def _time_ns(event: Event) -> int:
+    return event.time_ns

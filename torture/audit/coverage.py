@@ -12,11 +12,12 @@ class Coverage:
     """Of some writes: which are under way, completed, and covered, on all disks.
 
     `latest` is the submission's number of the last one that is covered, `latest_covered_at` that of
-    the event which covered one last; -1 before there is one.
+    the event which covered one last; -1 before there is one. `covered_at` has this of each submission.
     """
 
     latest: int = -1
     latest_covered_at: int = -1
+    covered_at: dict[int, int] = field(default_factory=dict)
     _under_way: dict[int, Event] = field(default_factory=dict)
     _completed: dict[int, set[int]] = field(default_factory=dict)
     """By disk, the submissions that were completed and are not covered."""
@@ -60,3 +61,4 @@ class Coverage:
             completed.remove(submission)
             self.latest = max(self.latest, submission)
             self.latest_covered_at = at
+            self.covered_at[submission] = at

@@ -14,6 +14,8 @@ class AuditDocument:
 
     acknowledgements: int | None = None
     """Durable operations that were acknowledged between the first mark and the cut."""
+    completions: int | None = None
+    """Writes whose completion by the client's disk, or a flush of it after them, promised something."""
     txgs: int | None = None
     """Transaction groups whose uberblock was written."""
     broken: int | None = None
@@ -46,6 +48,7 @@ class AuditDocument:
         findings = data.get("findings")
         return cls(
             acknowledgements=whole_of(data, "acknowledgements"),
+            completions=whole_of(data, "completions"),
             txgs=whole_of(data, "txgs"),
             broken=whole_of(data, "broken"),
             findings=tuple(map(str, findings)) if isinstance(findings, list | tuple) else (),

@@ -4,6 +4,8 @@
   was told (`loads`)
 - `cut.json`: the cut, see `torture.evidence.cut_document`
 - `proof.json`: what was asserted of the chain before the load: write caches, and where a flush arrived
+- `block-requests.jsonl`: what the client's disk had completed by the cut, in the time of the recording's
+  log, see `torture.evidence.block_requests`
 - `ledger.jsonl`: see `torture.evidence.ledger`
 - `tools.jsonl`: one `ToolOutput` a line, in the order they were run
 - `readback.json`: what `load read` printed; absent if it was not run

@@ -1,8 +1,7 @@
 """A disk that does one flush in twenty not at all, and says that it did.
 
-It is not seen in each trial: the next flush makes up for it, some 50 ms later:
-only what is acknowledged in between is not durable, and the audit knows whose blocks of data are, but
-not of a journal's.
+The next flush makes up for it, some 50 ms later: few cuts lose anything by it, and what it is seen by is
+what the client's disk completed in between.
 """
 
 from __future__ import annotations

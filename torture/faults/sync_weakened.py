@@ -1,7 +1,7 @@
 """sync=always that has silently become standard.
 
-The audit does not see it: the client's own flushes are obeyed, so every acknowledgement is
-covered; what a client that lives loses is what it had been told is written, and not flushed.
+The client's own flushes are obeyed, so every acknowledgement of an operation is covered: it is what the
+client's disk completed before them that is not. A client that lives loses it.
 """
 
 from __future__ import annotations

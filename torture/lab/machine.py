@@ -6,7 +6,7 @@ import contextlib
 import os
 import re
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -166,6 +166,22 @@ class Machine:
             self._domain.attachDeviceFlags(disk_xml(disk), 0)
         except libvirt.libvirtError as error:
             raise HarnessError(f"{self.name} refuses disk {disk.serial}: {error}") from error
+
+    def trace(self, events: Sequence[str], *, into: Path) -> None:
+        """Have QEMU tell of events from now on, a line each; raises `HarnessError` when it refuses."""
+        import libvirt
+        import libvirt_qemu
+
+        hmp = libvirt_qemu.VIR_DOMAIN_QEMU_MONITOR_COMMAND_HMP
+        commands = [f"logfile {into}", *(f"trace-event {event} on" for event in events)]
+        try:
+            answers = [
+                libvirt_qemu.qemuMonitorCommand(self._domain, command, hmp) for command in commands
+            ]
+        except libvirt.libvirtError as error:
+            answers = [str(error)]
+        if refusals := [answer.strip() for answer in answers if answer.strip()]:
+            raise HarnessError(f"the QEMU of {self.name} tells nothing: {'; '.join(refusals)}")
 
     def kill(self) -> None:
         """End QEMU by SIGKILL, which lets it flush and announce nothing; does nothing when it is gone.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,6 +98,8 @@ class MarkWriter:
     def __init__(self, socket: Path) -> None:
         self._socket = socket
         self._connection: Connection | None = None
+        self.spans_ns: list[tuple[int, int]] = []
+        """Of each mark in the log: when it was sent, and acknowledged, by the host's clock."""
 
     def write(self, payload: bytes) -> bool:
         """Whether the payload is in the log; False when the shelf was frozen, or ended, before.
@@ -106,7 +109,9 @@ class MarkWriter:
         try:
             if self._connection is None:
                 self._connection = Connection(socket=self._socket, export="marks")
+            sent_ns = time.time_ns()
             self._connection.write(payload, deadline_s=_MARK_DEADLINE_S)
+            self.spans_ns.append((sent_ns, time.time_ns()))
         except (ShelfGoneError, DeadlineExceeded):
             self._connection = None  # the NAS may come back, on another shelf
             return False

@@ -13,6 +13,7 @@ from typing import Any
 
 from torture.client.ledger_server import LedgerServer
 from torture.errors import HarnessError
+from torture.evidence.block_requests import TRACED
 from torture.evidence.completed import Completed
 from torture.evidence.folder import LEDGER, Step, ToolOutput, append_tool
 from torture.faults import find
@@ -26,6 +27,7 @@ from torture.nas.pool import pool_disks
 from torture.plan.trial_plan import TrialPlan, draw_plan
 from torture.record.specs import TrialSpec
 from torture.recording.disks import ShelfDisk
+from torture.shelf.control import MarkWriter
 from torture.shelf.server import RECORDINGS_OF_SHELF, Shelf
 from torture.transports.protocol import Attachment, Transport
 from torture.trial.loads import Loads
@@ -58,6 +60,10 @@ class TrialContext:
     """Those that are still there after it."""
     ledger: LedgerServer | None = None
     """The client's ledger, if a load keeps one."""
+    marks: MarkWriter | None = None
+    """What writes it into the shelf's log."""
+    traced: Path | None = None
+    """What QEMU tells of the client's disk, where the client has one of QEMU's."""
     _machines: list[Machine] = field(default_factory=list)
     _beside: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(max_workers=1))
     _checker: Future[Machine] | None = None
@@ -219,14 +225,22 @@ class TrialContext:
     def open_ledger(self) -> LedgerServer:
         """The ledger of the client that writes, kept from now on."""
         if self.ledger is None:
+            self.marks = self.shelf.marks()
             self.ledger = LedgerServer(
                 client_socket=self._ledger_socket("client"),
                 file=self.folder / LEDGER,
                 clock_ms=self.clock_ms,
-                mark=self.shelf.marks().write,
+                mark=self.marks.write,
             )
             self.ledger.start()
         return self.ledger
+
+    def trace_disk(self, client: Machine) -> None:
+        """Have told from now on what the client's disk is asked and what it completes."""
+        if self.attachment.source is None:
+            return
+        self.traced = self.scratch / "client-disk.trace"
+        client.trace(TRACED, into=self.traced)
 
     def observe(
         self, machine: Machine, step: Step, argv: tuple[str, ...], *, deadline_s: float

@@ -22,6 +22,7 @@ from torture.recording.crash_state import CrashState, write_crash_state
 from torture.recording.events import Kind, Recording, load_recording
 from torture.shelf.control import FreezeOn
 from torture.trial.context import TrialContext
+from torture.trial.disk_trace import completions_before
 
 _BEGIN_DEADLINE_S = 10
 _EVENT_DEADLINE_S = 8.0
@@ -118,7 +119,12 @@ def cut_power(context: TrialContext, *, hit: bool, victims: Sequence[Machine]) -
 
 def _audited(context: TrialContext, recording: Recording, cut: int) -> tuple[Phase, AuditDocument]:
     begun_s = time.monotonic()
-    found = audit(recording, cut=cut, sync=context.spec.cell[SYNC])
+    found = audit(
+        recording,
+        cut=cut,
+        sync=context.spec.cell[SYNC],
+        completions=completions_before(context, recording, cut=cut),
+    )
     took_ms = round((time.monotonic() - begun_s) * 1000)
     return found.phase, found.as_document(took_ms=took_ms)
 

@@ -103,6 +103,7 @@ def _stages(context: TrialContext) -> None:
             plant(client, context.fault.in_client)
     dying = victims(context, nas=nas, client=client)
     with context.stage("load"):
+        context.trace_disk(client)
         start_loads(context, client)
         context.shelf.halt_with_freeze(*dying)
         hit = wait_for_moment(context)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import struct
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from torture.audit.audit import Audit, Finding, audit
+from torture.audit.audit import Audit, Finding, Invariant, audit
+from torture.audit.completions import Completions
 from torture.audit.phases import Phase
 from torture.axes.sync import Sync
+from torture.evidence.block_requests import BlockKind, BlockRequest
 from torture.recording.events import DATA, LOG_VERSION, Event, Kind, RecordedDisk, Recording
 from torture.recording.roles import (
     EMBEDDED_CHECKSUM_MAGIC,
@@ -31,6 +33,19 @@ def zil_block() -> bytes:
     return bytes(ZIL_MAGIC_AT) + struct.pack("<Q", EMBEDDED_CHECKSUM_MAGIC).ljust(4096, b"\0")
 
 
+def log_block(*writes: tuple[int, int], is_split: bool = False) -> bytes:
+    """A block of the intent log with writes to a volume, by offset and length; their data are zeroes."""
+    records = b""
+    for offset, length in writes:
+        header = struct.pack("<QQQQ", 9, 192 + length, 22, 1) + struct.pack(
+            "<QQQ", 1, offset, length
+        )
+        records += header.ljust(192 + length, b"\0")
+    used = 184 + len(records) + (4096 if is_split else 0)
+    chain = bytes(136) + struct.pack("<QQ", used, EMBEDDED_CHECKSUM_MAGIC)
+    return (chain.ljust(184, b"\0") + records).ljust(4096, b"\0")
+
+
 def label() -> bytes:
     checksum = struct.pack("<Q", EMBEDDED_CHECKSUM_MAGIC).ljust(40, b"\0")
     return bytes(LABEL_BYTES - len(checksum)) + checksum
@@ -45,6 +60,8 @@ class Story:
         default_factory=lambda: [Event(seq=0, time_ns=0, kind=Kind.BEGIN, reference=LOG_VERSION)]
     )
     now_ns: int = 0
+    requests: list[BlockRequest] = field(default_factory=list)
+    """What the client's disk completed."""
     _data: bytearray = field(default_factory=bytearray)
 
     def submit(
@@ -156,9 +173,42 @@ class Story:
         found = self._audit(cut=cut, sync=sync)
         return found.findings, found.acknowledgements, found.txgs
 
-    def _audit(self, *, cut: int | None, sync: Sync) -> Audit:
+    def client_writes(self, offset: int, length: int = 4096) -> BlockRequest:
+        """A write of the client that begins now; `completes` ends it."""
+        self.now_ns += 1
+        now_ns = self.now_ns + len(self.events)
+        return BlockRequest(
+            kind=BlockKind.WRITE,
+            submitted_ns=now_ns,
+            completed_ns=now_ns,
+            offset_bytes=offset,
+            length_bytes=length,
+        )
+
+    def client_flushes(self) -> BlockRequest:
+        """A flush of the client that begins now."""
+        return replace(self.client_writes(0, 0), kind=BlockKind.FLUSH)
+
+    def completes(self, request: BlockRequest) -> None:
+        """The client's disk completes a request now."""
+        self.now_ns += 1
+        done = replace(request, completed_ns=self.now_ns + len(self.events))
+        self.requests.append(done)
+
+    def uncovered(self, *, sync: Sync, error_ns: int = 0) -> tuple[int | None, list[int | None]]:
+        """How many writes were promised to be durable, and where the client wrote those that are not."""
+        self.begin_flush()  # the cut comes after all that was completed
+        told = Completions(requests=tuple(self.requests), error_ns=error_ns)
+        found = self._audit(cut=None, sync=sync, completions=told)
+        wanted = Invariant.COMPLETED_IS_DURABLE
+        places = [x.offset_bytes for x in found.findings if x.invariant is wanted]
+        return found.completions, places
+
+    def _audit(
+        self, *, cut: int | None, sync: Sync, completions: Completions | None = None
+    ) -> Audit:
         (self.folder / DATA).write_bytes(self._data)
         disks = tuple(RecordedDisk(name=name, size=1 << 20, sector=512) for name in ("a", "b"))
         recording = Recording(folder=self.folder, disks=disks, events=tuple(self.events))
         last = len(self.events) - 1 if cut is None else cut
-        return audit(recording, cut=last, sync=sync)
+        return audit(recording, cut=last, sync=sync, completions=completions)

@@ -29,7 +29,7 @@ TRIAL_COLUMNS = (
     "pool_verdict", "filesystem_verdict", "data_verdict", "acknowledged",
     "acknowledged_before_cut", "lost", "rollback_ms", "missing", "torn", "stale", "foreign_content",
     "torn_in_flight", "cut_ms", "cut_aim",
-    "cut_phase", "audited", "audited_txgs", "audit_broken",
+    "cut_phase", "audited", "audited_completions", "audited_txgs", "audit_broken",
     "load_ms", "trial_ms", "fsck", "pool", "reasons", "error",
     "machinery_failed", "schema",
 )  # fmt: skip

@@ -102,14 +102,15 @@ def unknown_in_words(cells: Sequence[CellRates]) -> list[str]:
 
 
 def audit_in_words(audited: Audited) -> str:
-    """E.g. `4,180 acknowledgements and 310 transaction groups audited, 0 uncovered`.
+    """E.g. `4,180 acknowledgements, 21,034 writes and 310 transaction groups audited, 0 uncovered`.
 
     Empty when nothing was audited.
     """
-    if not audited.acknowledgements + audited.txgs:
+    if not audited.acknowledgements + audited.completions + audited.txgs:
         return ""
     groups = "transaction group" + ("" if audited.txgs == 1 else "s")
+    writes = f", {audited.completions:,} writes" if audited.completions else ""
     looked_at = (
-        f"{audited.acknowledgements:,} acknowledgements and {audited.txgs:,} {groups} audited"
+        f"{audited.acknowledgements:,} acknowledgements{writes} and {audited.txgs:,} {groups}"
     )
-    return f"{looked_at}, {audited.broken:,} uncovered"
+    return f"{looked_at} audited, {audited.broken:,} uncovered"

@@ -168,7 +168,7 @@ class Store:
 
     def audited(self) -> Audited:
         """What the audits of all live trials came to."""
-        columns = ("audited", "audited_txgs", "audit_broken")
+        columns = ("audited", "audited_completions", "audited_txgs", "audit_broken")
         sums = ", ".join(f"coalesce(sum({column}), 0)::BIGINT" for column in columns)
         (row,) = self._rows(f"SELECT {sums} FROM live")
         return Audited(*row)

@@ -26,6 +26,8 @@ class Audited(NamedTuple):
     """What was audited, and how often an invariant was broken."""
 
     acknowledgements: int
+    completions: int
+    """Writes that the client's disk promised to be durable."""
     txgs: int
     broken: int
 

@@ -93,6 +93,7 @@ def audit_line(records: Sequence[TrialRecord]) -> str:
     return audit_in_words(
         Audited(
             acknowledgements=sum(audit.acknowledgements or 0 for audit in audits),
+            completions=sum(audit.completions or 0 for audit in audits),
             txgs=sum(audit.txgs or 0 for audit in audits),
             broken=sum(audit.broken or 0 for audit in audits),
         )

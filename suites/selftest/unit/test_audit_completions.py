@@ -1,0 +1,156 @@
+"""What the client's disk completed is durable: in the intent log, or committed; each gap is found."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from suites.selftest.unit.audit_story import Story, log_block, uberblock
+from torture.axes.sync import Sync
+from torture.recording.intent_log import LogBlock, log_blocks_in
+
+RECORDED = Path(__file__).parents[1] / "recorded" / "audit" / "zil-block.json"
+MIB = 1 << 20
+
+
+@pytest.fixture
+def story(tmp_path: Path) -> Story:
+    return Story(tmp_path)
+
+
+def real_block() -> bytes:
+    return zlib.decompress(base64.b64decode(json.loads(RECORDED.read_text())["zlib"]))
+
+
+def test_a_real_block_of_the_log_says_what_was_written_where() -> None:
+    writes = ((39157760, 32768), (72712192, 32768))
+    assert list(log_blocks_in(real_block())) == [LogBlock(writes=writes, is_whole=True)]
+
+
+def test_blocks_of_the_log_are_found_behind_others() -> None:
+    first, second = log_block((0, 512)), log_block((MIB, 4096))
+    found = list(log_blocks_in(bytes(8192) + first + second))
+    assert [block.writes for block in found] == [((0, 512),), ((MIB, 4096),)]
+
+
+@given(st.integers(0, 70_000))
+def test_a_block_of_which_only_a_part_is_there_says_so(length: int) -> None:
+    [whole] = log_blocks_in(real_block())
+    for block in log_blocks_in(real_block()[:length]):
+        assert block.writes == whole.writes[: len(block.writes)]
+        assert block.is_whole == (length >= 184 + 2 * (192 + 32768))
+
+
+@given(st.binary(max_size=400), st.integers(0, 500))
+def test_a_garbled_block_is_no_error(garbage: bytes, place: int) -> None:
+    block = bytearray(log_block((0, 512), (MIB, 512)))
+    block[place : place + len(garbage)] = garbage
+    for found in log_blocks_in(bytes(block)):
+        assert isinstance(found.is_whole, bool)
+
+
+def test_what_is_logged_and_flushed_before_it_is_completed_is_durable(story: Story) -> None:
+    write = story.client_writes(MIB)
+    story.write(log_block((MIB, 4096)))
+    story.flush()
+    story.completes(write)
+    assert story.uncovered(sync=Sync.ALWAYS) == (1, [])
+
+
+def test_a_log_that_was_not_flushed_is_found(story: Story) -> None:
+    write = story.client_writes(MIB)
+    story.write(log_block((MIB, 4096)))
+    story.completes(write)
+    story.flush()
+    assert story.uncovered(sync=Sync.ALWAYS) == (1, [MIB])
+
+
+def test_a_log_that_was_flushed_within_the_error_of_the_clocks_is_not(story: Story) -> None:
+    write = story.client_writes(MIB)
+    story.write(log_block((MIB, 4096)))
+    story.completes(write)
+    story.flush()
+    assert story.uncovered(sync=Sync.ALWAYS, error_ns=10) == (1, [])
+
+
+def test_a_log_of_another_place_or_of_a_part_of_it_does_not_count(story: Story) -> None:
+    write = story.client_writes(MIB, 8192)
+    story.write(log_block((MIB, 4096)))
+    story.write(log_block((2 * MIB, 8192)))
+    story.flush()
+    story.completes(write)
+    assert story.uncovered(sync=Sync.ALWAYS) == (1, [MIB])
+
+
+def test_a_write_may_be_logged_in_parts(story: Story) -> None:
+    write = story.client_writes(MIB, 8192)
+    story.write(log_block((MIB, 4096)))
+    story.write(log_block((MIB + 4096, 4096)))
+    story.flush()
+    story.completes(write)
+    assert story.uncovered(sync=Sync.ALWAYS) == (1, [])
+
+
+def test_a_log_of_an_earlier_write_does_not_count(story: Story) -> None:
+    story.write(log_block((MIB, 4096)))
+    story.flush()
+    write = story.client_writes(MIB)
+    story.completes(write)
+    assert story.uncovered(sync=Sync.ALWAYS) == (1, [MIB])
+
+
+def test_what_was_committed_needs_no_log(story: Story) -> None:
+    write = story.client_writes(MIB)
+    story.write(uberblock(7))
+    story.flush()
+    story.completes(write)
+    assert story.uncovered(sync=Sync.ALWAYS) == (1, [])
+
+
+def test_an_uberblock_that_no_flush_covers_commits_nothing(story: Story) -> None:
+    write = story.client_writes(MIB)
+    story.write(uberblock(7))
+    story.completes(write)
+    assert story.uncovered(sync=Sync.ALWAYS) == (1, [MIB])
+
+
+def test_a_block_that_is_split_over_disks_may_hold_anything(story: Story) -> None:
+    write = story.client_writes(MIB)
+    story.write(log_block((2 * MIB, 4096), is_split=True))
+    story.flush()
+    story.completes(write)
+    assert story.uncovered(sync=Sync.ALWAYS) == (1, [])
+
+
+def test_with_standard_only_a_flush_promises_and_only_what_was_completed_before_it(
+    story: Story,
+) -> None:
+    before, beside = story.client_writes(MIB), story.client_writes(2 * MIB)
+    story.flush()
+    story.completes(before)
+    story.flush()
+    flush = story.client_flushes()
+    story.completes(beside)
+    story.completes(flush)
+    after = story.client_writes(3 * MIB)
+    story.completes(after)
+    assert story.uncovered(sync=Sync.STANDARD) == (1, [MIB])
+    assert story.uncovered(sync=Sync.DISABLED) == (0, [])
+
+
+def test_a_promise_is_kept_when_the_flush_ends_though_not_before(story: Story) -> None:
+    write = story.client_writes(MIB)
+    story.completes(write)
+    flush = story.client_flushes()
+    story.write(log_block((MIB, 4096)))
+    story.flush()
+    story.completes(flush)
+    later = story.client_flushes()
+    story.completes(later)
+    assert story.uncovered(sync=Sync.STANDARD) == (1, [])

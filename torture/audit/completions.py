@@ -1,0 +1,103 @@
+"""What the client's disk promised by completing a request, held against what the NAS's disks had by then.
+
+With `sync=always` a write that was completed is durable; with `standard` all that was completed before
+a flush began is, once the flush is completed (virtio 1.2, 5.2.6.2; zfsprops(7)). Durable is what a
+covered block of the intent log holds, or what came before a covered uberblock was written: a write is
+in the transaction group that was open when it came, and no log is written of what is committed already
+(OpenZFS `module/zfs/zil.c`, `zil_commit`).
+
+Where it is not known what a block of the log holds, it may hold anything: nobody is accused on a guess.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from torture.axes.sync import Sync
+from torture.evidence.block_requests import BlockKind, BlockRequest
+from torture.recording.intent_log import log_blocks_in
+
+_SECTOR_BYTES = 512
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Completions:
+    """What the client's disk completed, in the time of the NAS's log, which may be off by so much."""
+
+    requests: tuple[BlockRequest, ...]
+    error_ns: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DueWrite:
+    """A write that has to be durable by then."""
+
+    write: BlockRequest
+    due_ns: int
+
+
+@dataclass(kw_only=True)
+class Durable:
+    """What became durable, and when, as a log tells it."""
+
+    _commits: list[tuple[int, int]] = field(default_factory=list)
+    """Of uberblocks, and of log blocks of which a part is not known: when submitted and covered."""
+    _logged: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    """The same of blocks of the log, by the volume's sectors that each holds."""
+
+    def hear_uberblock(self, *, submitted_ns: int, covered_ns: int) -> None:
+        """An uberblock that is covered."""
+        self._commits.append((submitted_ns, covered_ns))
+
+    def hear_log(self, payload: bytes, *, submitted_ns: int, covered_ns: int) -> None:
+        """A write with blocks of the intent log that is covered."""
+        times = (submitted_ns, covered_ns)
+        for block in log_blocks_in(payload):
+            if not block.is_whole:
+                self._commits.append(times)
+            for offset, length in block.writes:
+                for sector in range(
+                    offset // _SECTOR_BYTES, -(-(offset + length) // _SECTOR_BYTES)
+                ):
+                    self._logged.setdefault(sector, []).append(times)
+
+    def keeps(self, due: DueWrite, *, error_ns: int) -> bool:
+        """Whether it was durable in time, if the clocks differ by so much at most."""
+        since_ns = due.write.submitted_ns - error_ns
+        until_ns = due.due_ns + error_ns
+
+        def any_of(times: Sequence[tuple[int, int]]) -> bool:
+            return any(
+                submitted_ns >= since_ns and covered_ns <= until_ns
+                for submitted_ns, covered_ns in times
+            )
+
+        first = due.write.offset_bytes // _SECTOR_BYTES
+        count = due.write.length_bytes // _SECTOR_BYTES
+        return any_of(self._commits) or all(
+            any_of(self._logged.get(sector, ())) for sector in range(first, first + count)
+        )
+
+
+def due_writes(requests: Sequence[BlockRequest], *, sync: Sync, cut_ns: int) -> Iterator[DueWrite]:
+    """The writes that had to be durable by then, as the requests before the cut say; each once."""
+    done = [request for request in requests if request.completed_ns <= cut_ns]
+    writes = [request for request in done if request.kind is BlockKind.WRITE]
+    if sync is Sync.ALWAYS:
+        yield from (DueWrite(write=write, due_ns=write.completed_ns) for write in writes)
+    if sync is not Sync.STANDARD:
+        return
+    flushes = sorted(
+        (request for request in done if request.kind is BlockKind.FLUSH),
+        key=lambda flush: flush.completed_ns,
+    )
+    writes.sort(key=lambda write: write.completed_ns)
+    completed_ns = [write.completed_ns for write in writes]
+    known = 0
+    for flush in flushes:
+        before = bisect_right(completed_ns, flush.submitted_ns)
+        for write in writes[known:before]:
+            yield DueWrite(write=write, due_ns=flush.completed_ns)
+        known = max(known, before)

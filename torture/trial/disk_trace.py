@@ -1,0 +1,36 @@
+"""What the client's disk had completed by the cut, laid beside the log of the NAS's disks."""
+
+from __future__ import annotations
+
+from torture.audit.completions import Completions
+from torture.errors import HarnessError
+from torture.evidence.block_requests import BLOCK_REQUESTS, parse_trace, requests_as_text
+from torture.files import write_whole
+from torture.recording.clock import clock_of
+from torture.recording.events import Kind, Recording
+from torture.trial.context import TrialContext
+
+
+def completions_before(
+    context: TrialContext, recording: Recording, *, cut: int
+) -> Completions | None:
+    """What was completed up to the cut, also kept as evidence; None where nothing tells of it.
+
+    Nothing does where the client's disk is none of QEMU's, where no load keeps a ledger, whose marks
+    tell both clocks, and where the host's clock was set during the load.
+    """
+    if context.traced is None or context.marks is None:
+        return None
+    events = recording.events[: cut + 1]
+    heard_ns = [event.time_ns for event in events if event.kind is Kind.MARK]
+    clock = clock_of(context.marks.spans_ns, heard_ns)
+    if clock is None:
+        return None
+    try:
+        told = context.traced.read_text(errors="replace")
+    except OSError as error:
+        raise HarnessError(f"QEMU told nothing of the client's disk: {error}") from error
+    requests = tuple(request.since(clock.began_ns) for request in parse_trace(told))
+    requests = tuple(x for x in requests if x.completed_ns <= recording.events[cut].time_ns)
+    write_whole(context.folder / BLOCK_REQUESTS, requests_as_text(requests).encode())
+    return Completions(requests=requests, error_ns=clock.error_ns)
