@@ -28,4 +28,4 @@ def clock_of(spans: Sequence[tuple[int, int]], heard_ns: Sequence[int]) -> LogCl
     if earliest > latest:
         return None
     middle = (earliest + latest) // 2
-    return LogClock(began_ns=middle, error_ns=latest - middle + 1)
+    return LogClock(began_ns=middle, error_ns=latest - middle)

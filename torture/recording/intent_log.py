@@ -19,7 +19,6 @@ _RECORD = struct.Struct("<QQQQ")
 _WRITE = struct.Struct("<QQQ")
 """What follows it in `lr_write_t`: object, offset, length; then the block's offset and pointer."""
 _TX_WRITE = 9
-_TYPE_MASK = (1 << 63) - 1
 _USED = struct.Struct("<Q")
 
 
@@ -52,7 +51,7 @@ def _block(block: bytes) -> LogBlock:
         kind, length, _txg, _number = _RECORD.unpack_from(block, place)
         if length < _RECORD.size:
             break
-        if kind & _TYPE_MASK == _TX_WRITE and place + _RECORD.size + _WRITE.size <= end:
+        if kind == _TX_WRITE and place + _RECORD.size + _WRITE.size <= end:
             _object, offset, count = _WRITE.unpack_from(block, place + _RECORD.size)
             writes.append((offset, count))
         place += length

@@ -10,6 +10,9 @@ from torture.recording.clock import clock_of
 from torture.recording.events import Kind, Recording
 from torture.trial.context import TrialContext
 
+_TOLD_TO_NS = 1_000
+"""QEMU tells microseconds, the rest cut off."""
+
 
 def completions_before(
     context: TrialContext, recording: Recording, *, cut: int
@@ -33,4 +36,4 @@ def completions_before(
     requests = tuple(request.since(clock.began_ns) for request in parse_trace(told))
     requests = tuple(x for x in requests if x.completed_ns <= recording.events[cut].time_ns)
     write_whole(context.folder / BLOCK_REQUESTS, requests_as_text(requests).encode())
-    return Completions(requests=requests, error_ns=clock.error_ns)
+    return Completions(requests=requests, error_ns=clock.error_ns + _TOLD_TO_NS)

@@ -18,10 +18,12 @@ from suites.selftest.machinery.controls import (
     Controls,
     records_of,
 )
+from torture.axes.sync import Sync
 from torture.campaign.campaign import Campaign
 from torture.evidence.cut_document import GONE
 from torture.evidence.folder import RECORDINGS
 from torture.lab.lab import Boot
+from torture.matrix.axes import SYNC
 from torture.matrix.cells import Cell
 from torture.record.run_layout import LATEST, TRIALS_FILE
 from torture.record.trials import Origin, TrialRecord, read_records
@@ -80,6 +82,7 @@ def test_the_audit_has_nothing_against_a_nas_that_flushes(played: Played) -> Non
             audit = record.cut.audit
             assert (audit.broken, audit.findings) == (0, ())
             assert audit.acknowledgements
+            assert bool(audit.completions) == (cell[SYNC] is not Sync.DISABLED)
             assert audit.took_ms is not None
             assert audit.took_ms < 1000
 

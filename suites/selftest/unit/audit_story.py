@@ -62,6 +62,8 @@ class Story:
     now_ns: int = 0
     requests: list[BlockRequest] = field(default_factory=list)
     """What the client's disk completed."""
+    accused: list[int] = field(default_factory=list)
+    """At which events `uncovered` found something."""
     _data: bytearray = field(default_factory=bytearray)
 
     def submit(
@@ -176,7 +178,7 @@ class Story:
     def client_writes(self, offset: int, length: int = 4096) -> BlockRequest:
         """A write of the client that begins now; `completes` ends it."""
         self.now_ns += 1
-        now_ns = self.now_ns + len(self.events)
+        now_ns = self.now_ns + len(self.events) - 1
         return BlockRequest(
             kind=BlockKind.WRITE,
             submitted_ns=now_ns,
@@ -192,7 +194,7 @@ class Story:
     def completes(self, request: BlockRequest) -> None:
         """The client's disk completes a request now."""
         self.now_ns += 1
-        done = replace(request, completed_ns=self.now_ns + len(self.events))
+        done = replace(request, completed_ns=self.now_ns + len(self.events) - 1)
         self.requests.append(done)
 
     def uncovered(self, *, sync: Sync, error_ns: int = 0) -> tuple[int | None, list[int | None]]:
@@ -201,6 +203,7 @@ class Story:
         told = Completions(requests=tuple(self.requests), error_ns=error_ns)
         found = self._audit(cut=None, sync=sync, completions=told)
         wanted = Invariant.COMPLETED_IS_DURABLE
+        self.accused = [x.event for x in found.findings if x.invariant is wanted]
         places = [x.offset_bytes for x in found.findings if x.invariant is wanted]
         return found.completions, places
 

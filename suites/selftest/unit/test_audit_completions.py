@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from suites.selftest.unit.audit_story import Story, log_block, uberblock
 from torture.axes.sync import Sync
+from torture.recording.events import Kind
 from torture.recording.intent_log import LogBlock, log_blocks_in
 
 RECORDED = Path(__file__).parents[1] / "recorded" / "audit" / "zil-block.json"
@@ -55,6 +56,13 @@ def test_a_garbled_block_is_no_error(garbage: bytes, place: int) -> None:
         assert isinstance(found.is_whole, bool)
 
 
+def test_other_records_and_chance_are_no_writes() -> None:
+    block = bytearray(log_block((0, 512)))
+    block[184] = 10  # TX_TRUNCATE
+    assert list(log_blocks_in(bytes(block))) == [LogBlock(writes=(), is_whole=True)]
+    assert list(log_blocks_in(bytes(7) + log_block((0, 512)))) == []
+
+
 def test_what_is_logged_and_flushed_before_it_is_completed_is_durable(story: Story) -> None:
     write = story.client_writes(MIB)
     story.write(log_block((MIB, 4096)))
@@ -69,6 +77,7 @@ def test_a_log_that_was_not_flushed_is_found(story: Story) -> None:
     story.completes(write)
     story.flush()
     assert story.uncovered(sync=Sync.ALWAYS) == (1, [MIB])
+    assert [story.events[event].kind for event in story.accused] == [Kind.WRITE_COMPLETE]
 
 
 def test_a_log_that_was_flushed_within_the_error_of_the_clocks_is_not(story: Story) -> None:
@@ -77,6 +86,33 @@ def test_a_log_that_was_flushed_within_the_error_of_the_clocks_is_not(story: Sto
     story.completes(write)
     story.flush()
     assert story.uncovered(sync=Sync.ALWAYS, error_ns=10) == (1, [])
+
+
+def test_a_log_that_was_written_within_the_error_of_the_clocks_counts(story: Story) -> None:
+    story.write(log_block((MIB, 4096)))
+    write = story.client_writes(MIB)
+    story.flush()
+    story.completes(write)
+    assert story.uncovered(sync=Sync.ALWAYS, error_ns=10) == (1, [])
+
+
+def test_a_flush_promises_nothing_more_where_each_write_does(story: Story) -> None:
+    write = story.client_writes(MIB)
+    story.write(log_block((MIB, 4096)))
+    story.flush()
+    story.completes(write)
+    flush = story.client_flushes()
+    story.completes(flush)
+    assert story.uncovered(sync=Sync.ALWAYS) == (1, [])
+
+
+def test_what_is_completed_after_the_cut_promises_nothing(story: Story) -> None:
+    write = story.client_writes(MIB)
+    story.flush()
+    story.now_ns += 100
+    story.completes(write)
+    story.now_ns -= 100
+    assert story.uncovered(sync=Sync.ALWAYS) == (0, [])
 
 
 def test_a_log_of_another_place_or_of_a_part_of_it_does_not_count(story: Story) -> None:
