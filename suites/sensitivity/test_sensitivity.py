@@ -1,7 +1,8 @@
-"""Planted faults, each where all is sound without it: whether they are seen, and after how many cuts.
+"""Planted faults: whether they are seen, after how many cuts; and disturbances, not to be seen.
 
-`--trials` says how many cuts each gets. A fault fails its test when no cut of it is seen, or when it is
-not seen as was predicted before it was first run (`torture/faults/`).
+Each is planted where all is sound without it. `--trials` says how many cuts each gets. A fault fails its
+test when no cut of it is seen, or when it is not seen as was predicted before it was first run
+(`torture/faults/`).
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from fixtures.options import Options
 from torture.campaign.campaign import Campaign
 from torture.campaign.progress import Progress
 from torture.errors import HarnessError
-from torture.faults import FAULTS
+from torture.faults import DISTURBANCES, FAULTS
 from torture.faults.protocol import Fault
 from torture.matrix.cells import Cell
 from torture.record.trials import TrialRecord
-from torture.scoring.detection import Detection, detect
+from torture.scoring.detection import Detection, detect, seen_by
+from torture.verdict.verdicts import Verdict
 
 _POLL_S = 1.0
 _TRIAL_DEADLINE_S = 1200
@@ -38,6 +40,18 @@ def test_a_planted_fault_is_seen(
     detections.append(detection)
     assert detection.detected, f"{fault.words}: not seen in {detection.cuts} cuts"
     assert detection.is_as_predicted, f"seen by {dict(detection.by)}, {detection.rate_in_words}"
+
+
+@pytest.mark.parametrize("fault", DISTURBANCES.values(), ids=lambda fault: fault.name)
+def test_nothing_is_seen_of_what_is_harmless(
+    fault: Fault, planted: Campaign, watched: Progress, options: Options
+) -> None:
+    with watched.shown():
+        records = _records_of(fault, planted, watched, trials=options.trials)
+    for record in records:
+        assert record.is_conclusive, record.error
+        assert record.verdict is Verdict.INTACT, record.reasons
+        assert not seen_by(record), record.cut.audit.findings
 
 
 def _records_of(

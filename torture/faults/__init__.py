@@ -1,17 +1,19 @@
-"""Faults planted on purpose, one file each: what the instrument has to find. Pure."""
+"""What is planted on purpose, one file each: faults to be found, and harmless disturbances. Pure."""
 
 from __future__ import annotations
 
 from torture.discovery import offered
 from torture.faults.protocol import Fault
 
-FAULTS: dict[str, Fault] = {fault.name: fault for fault in offered(__name__, "FAULT")}
+_ALL: dict[str, Fault] = {fault.name: fault for fault in offered(__name__, "FAULT")}
+FAULTS = {name: fault for name, fault in _ALL.items() if not fault.is_harmless}
+DISTURBANCES = {name: fault for name, fault in _ALL.items() if fault.is_harmless}
 
 
 def find(name: str) -> Fault | None:
-    """The fault of this name; None for the empty name, of a sound system. Raises `ValueError`."""
+    """What is planted by this name; None for the empty name, of a sound system. Raises `ValueError`."""
     if not name:
         return None
-    if name not in FAULTS:
-        raise ValueError(f"no fault is called {name!r}; there are {', '.join(FAULTS)}")
-    return FAULTS[name]
+    if name not in _ALL:
+        raise ValueError(f"no fault is called {name!r}; there are {', '.join(_ALL)}")
+    return _ALL[name]

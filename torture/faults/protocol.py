@@ -42,16 +42,24 @@ class Fault:
     words: str
     cell: str
     """In which it is planted: one that is sound without it."""
-    seen_by: Sight
+    seen_by: Sight | None
+    """Predicted; None of a disturbance, which looks bad and of which nothing may be seen."""
     cuts: int
-    """Predicted: after so many cuts it is seen with 95 % confidence."""
+    """Predicted: after so many cuts it is seen with 95 % confidence; 0 of a disturbance."""
     on_disks: DiskFault | None = None
     """What the NAS's data disks do."""
     in_nas: str = ""
     """From the end of the set-up on, before the load."""
     in_client: str = ""
     """The same in the client."""
+    nas_stands_still_ms: int = 0
+    """How long the NAS's emulator is stopped once the load runs, before the cut is waited for."""
     before_import: str = ""
     """In the NAS that comes back."""
     before_read_back: str = ""
     """In the client that checks, once it has mounted the filesystem."""
+
+    @property
+    def is_harmless(self) -> bool:
+        """Whether it is a disturbance."""
+        return self.seen_by is None

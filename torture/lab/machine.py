@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import signal
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -182,6 +183,15 @@ class Machine:
             answers = [str(error)]
         if refusals := [answer.strip() for answer in answers if answer.strip()]:
             raise HarnessError(f"the QEMU of {self.name} tells nothing: {'; '.join(refusals)}")
+
+    def stand_still(self, duration_ms: int) -> None:
+        """Stop QEMU for a while; does nothing when it is gone."""
+        if self._qemu_pid is None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._qemu_pid, signal.SIGSTOP)
+            time.sleep(duration_ms / 1000)
+            os.kill(self._qemu_pid, signal.SIGCONT)
 
     def kill(self) -> None:
         """End QEMU by SIGKILL, which lets it flush and announce nothing; does nothing when it is gone.

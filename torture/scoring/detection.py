@@ -59,7 +59,12 @@ class Detection:
 
 
 def detect(fault: Fault, records: Sequence[TrialRecord]) -> Detection:
-    """Count a fault's trials. One counts as seen when it breaks its cell's guarantee."""
+    """Count a fault's trials. One counts as seen when it breaks its cell's guarantee.
+
+    Raises `ValueError` for a disturbance, of which nothing is to be seen.
+    """
+    if fault.seen_by is None:
+        raise ValueError(f"{fault.name} is harmless")
     sights = [seen_by(record) for record in records]
     return Detection(
         fault=fault.name,

@@ -105,6 +105,8 @@ def _stages(context: TrialContext) -> None:
     with context.stage("load"):
         context.trace_disk(client)
         start_loads(context, client)
+        if context.fault is not None and context.fault.nas_stands_still_ms:
+            nas.stand_still(context.fault.nas_stands_still_ms)
         context.shelf.halt_with_freeze(*dying)
         hit = wait_for_moment(context)
     with context.stage("cut"):

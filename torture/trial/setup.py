@@ -14,6 +14,7 @@ from torture.workloads.protocol import Surroundings
 _DISKS_DEADLINE_S = 40
 _SCRIPT_DEADLINE_S = 60
 _MAKE_DEADLINE_S = 120
+_PLANT_DEADLINE_S = 120
 
 
 def set_up_nas(context: TrialContext) -> Machine:
@@ -91,7 +92,7 @@ def settle(nas: Machine) -> None:
 def plant(machine: Machine, script: str) -> None:
     """Run a fault's script in a machine, if it has one."""
     if script:
-        run_script(machine, script, deadline_s=_SCRIPT_DEADLINE_S)
+        run_script(machine, script, deadline_s=_PLANT_DEADLINE_S)
 
 
 def run_script(machine: Machine, script: str, *, deadline_s: float) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from torture.evidence.audit_document import AuditDocument
 from torture.evidence.cut_document import CutDocument
-from torture.faults import FAULTS, find
+from torture.faults import DISTURBANCES, FAULTS, find
 from torture.faults.protocol import Fault, Sight
 from torture.matrix.cells import Cell
 from torture.matrix.guarantees import guarantee_of
@@ -49,6 +49,13 @@ def test_a_fault_is_planted_where_all_is_sound_without_it(fault: Fault) -> None:
         fault.on_disks, fault.in_nas, fault.in_client, fault.before_import, fault.before_read_back
     )  # fmt: skip
     assert sum(bool(hook) for hook in hooks) == 1
+
+
+@pytest.mark.parametrize("fault", DISTURBANCES.values(), ids=lambda fault: fault.name)
+def test_a_disturbance_is_planted_where_nothing_may_be_lost(fault: Fault) -> None:
+    assert guarantee_of(Cell.parse(fault.cell)) is Guarantee.SAFE
+    assert find(fault.name) is fault
+    assert fault.name not in FAULTS
 
 
 def test_a_fault_is_found_by_its_name_and_nothing_by_another() -> None:
