@@ -13,12 +13,14 @@ from enum import StrEnum
 from torture.audit.commits import Commits
 from torture.audit.completions import Completions, Durable, due_writes
 from torture.audit.coverage import Coverage
+from torture.audit.extents import Extents
 from torture.audit.logged import Logged
 from torture.audit.phases import Phase, PhaseTracker
 from torture.axes.sync import Sync
 from torture.evidence.audit_document import AuditDocument
 from torture.evidence.ledger import Begin, Done, parse_ledger
 from torture.recording.events import Event, Kind, Recording
+from torture.recording.intent_log import log_blocks_in
 from torture.recording.roles import OF_A_TXG, Role, role_of, txg_of
 
 _FINDINGS_TOLD_MAX = 5
@@ -40,6 +42,9 @@ class Invariant(StrEnum):
     covered, or a transaction group committed; and all blocks of the ZIL that hold what it wrote are
     covered (`module/zfs/zil.c`, `zil_commit`: on stable storage when it returns).
     """
+    EXTENT_IS_KEPT = "extent-is-kept"
+    """What a transaction group wrote is not overwritten or trimmed by the next two
+    (`torture.audit.extents`)."""
     COMPLETED_IS_DURABLE = "completed-is-durable"
     """What the client's disk completed is durable (`torture.audit.completions`)."""
     TXG_IS_IN_TIME = "txg-is-in-time"
@@ -145,6 +150,7 @@ class _Auditor:
     phases: PhaseTracker = field(init=False)
     commits: Commits = field(init=False)
     logged: Logged = field(default_factory=Logged)
+    extents: Extents = field(default_factory=Extents)
     _txg_by_disk: dict[int | None, int] = field(default_factory=dict)
     _acknowledged_ns: list[int] = field(default_factory=list)
     _begun: dict[int, int] = field(default_factory=dict)
@@ -173,6 +179,9 @@ class _Auditor:
                 role = self._hear_write(event)
             case Kind.MARK:
                 self._hear_mark(event)
+            case Kind.TRIM_SUBMIT | Kind.ZERO_SUBMIT:
+                if self.extents.hear_trim(event, group=len(self.txgs)):
+                    self._find(Invariant.EXTENT_IS_KEPT, event)
             case _:
                 for coverage in self._writes.values():
                     coverage.hear(event)
@@ -185,8 +194,13 @@ class _Auditor:
             self._hear_uberblock(event, txg_of(payload))
         elif role in OF_A_TXG:
             self.commits.hear_write_of_txg(event)
+            if self.extents.hear_write(event, group=len(self.txgs)):
+                self._find(Invariant.EXTENT_IS_KEPT, event)
         elif role is Role.ZIL:
             self.logged.hear_zil(event, payload)
+            self.extents.hear_log(event)
+            if not all(block.is_whole for block in log_blocks_in(payload)):
+                self.extents.is_blind = True
         self._writes[role].submit(event)
         return role
 

@@ -101,6 +101,9 @@ class Story:
         self.complete(submission)
         return submission
 
+    def trim(self, *, offset: int, length: int, disk: int = 0) -> int:
+        return self._add(Kind.TRIM_SUBMIT, disk=disk, offset=offset, length=length)
+
     def begin_flush(self, *, disk: int = 0) -> int:
         return self._add(Kind.FLUSH_SUBMIT, disk=disk)
 

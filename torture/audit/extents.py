@@ -1,0 +1,53 @@
+"""That nothing is overwritten which the last transaction groups wrote: an older one must stay readable.
+
+What a transaction group frees may be written again only after two more were committed (OpenZFS
+`module/zfs/metaslab.c`, `TXG_DEFER_SIZE`). Within its own group a block may be written several times
+(`zfs_sync_pass_rewrite`, zfs(4)), and the intent log's blocks are freed at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from torture.recording.events import Event
+
+_SECTOR_BYTES = 512
+_KEPT_FOR_GROUPS = 2
+
+
+@dataclass(kw_only=True)
+class Extents:
+    """Follows a log: in which transaction group each sector of each disk was written last.
+
+    Where a block of the log is split over disks, parts of it look like data: then nothing is said.
+    """
+
+    is_blind: bool = False
+    _written_in: dict[tuple[int | None, int], int] = field(default_factory=dict)
+
+    def hear_write(self, event: Event, *, group: int) -> bool:
+        """A write of a transaction group, which are counted; whether it took what had to be kept."""
+        is_taken = self._takes(event, group=group)
+        for sector in _sectors_of(event):
+            self._written_in[event.disk, sector] = group
+        return is_taken
+
+    def hear_trim(self, event: Event, *, group: int) -> bool:
+        """A trim, or zeroes; whether it took what had to be kept."""
+        return self._takes(event, group=group)
+
+    def hear_log(self, event: Event) -> None:
+        """A block of the intent log."""
+        for sector in _sectors_of(event):
+            self._written_in.pop((event.disk, sector), None)
+
+    def _takes(self, event: Event, *, group: int) -> bool:
+        return not self.is_blind and any(
+            0 < group - self._written_in.get((event.disk, sector), group) <= _KEPT_FOR_GROUPS
+            for sector in _sectors_of(event)
+        )
+
+
+def _sectors_of(event: Event) -> range:
+    end_bytes = event.offset + event.length
+    return range(event.offset // _SECTOR_BYTES, -(-end_bytes // _SECTOR_BYTES))
