@@ -1,20 +1,30 @@
-"""Every trial that was drawn, in that order, whatever their verdicts are."""
+"""Every trial that was drawn, in that order, whatever their verdicts are; an empty cut is drawn again."""
 
 from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Sequence
+from dataclasses import replace
 
 from torture.matrix.cells import Cell
-from torture.record.specs import TrialSpec
-from torture.record.trials import TrialRecord
+from torture.record.specs import TrialSpec, draw_seed
+from torture.record.trials import Origin, TrialRecord
 from torture.schedules.protocol import ScheduleKind, ScheduleOrder
+
+_DRAWN_AGAIN_MAX = 3
+"""A cell whose cuts are all empty must come to an end."""
 
 
 class FixedSchedule:
-    """A queue of trials. `drop` is for schedules that find some of them needless."""
+    """A queue of trials. `drop` is for schedules that find some of them needless.
 
-    def __init__(self, specs: Sequence[TrialSpec]) -> None:
+    A live trial whose cut could have taken nothing is followed by one with a seed drawn from its own,
+    unless the schedule goes on until it knows enough anyway.
+    """
+
+    def __init__(self, specs: Sequence[TrialSpec], *, draws_again: bool = True) -> None:
+        self._draws_again = draws_again
+        self._drawn_again: Counter[str] = Counter()
         self._waiting = deque(specs)
         self._total = len(specs)
         self._left_of_cell = Counter(spec.cell for spec in specs)
@@ -44,6 +54,20 @@ class FixedSchedule:
     def record_ended(self, spec: TrialSpec, record: TrialRecord) -> None:
         """See `Schedule`."""
         self._left_of_cell[spec.cell] -= 1
+        is_empty = record.cut.is_empty and not record.is_conclusive
+        if self._draws_again and is_empty and spec.origin is Origin.LIVE:
+            self._draw_again(spec)
+
+    def _draw_again(self, spec: TrialSpec) -> None:
+        times = self._drawn_again[spec.trial] + 1
+        if times > _DRAWN_AGAIN_MAX:
+            return
+        seed = draw_seed(run_seed=spec.seed, cell=spec.cell, index=spec.index)
+        successor = replace(spec, seed=seed)
+        self._drawn_again[successor.trial] = times
+        self._waiting.append(successor)
+        self._total += 1
+        self._left_of_cell[spec.cell] += 1
 
     def in_words(self) -> str:
         """Nothing: the table says how many there were."""

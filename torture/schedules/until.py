@@ -38,7 +38,7 @@ class UntilSchedule(FixedSchedule):
     """A queue of which a cell's waiting trials are dropped as soon as its question is answered."""
 
     def __init__(self, specs: Sequence[TrialSpec], until: Until) -> None:
-        super().__init__(specs)
+        super().__init__(specs, draws_again=False)
         self._until = until
         self._settled: dict[Cell, Settled] = {}
         by_cell: dict[Cell, list[TrialSpec]] = {}

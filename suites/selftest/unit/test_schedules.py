@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,10 @@ from hypothesis import strategies as st
 
 import torture.schedules
 from suites.selftest.unit.fake_workers import ASKED, FEWEST, OTHER, UNTIL, record_of, specs_of
+from torture.evidence.audit_document import AuditDocument
+from torture.evidence.cut_document import CutDocument
 from torture.record.specs import TrialSpec
-from torture.record.trials import Origin
+from torture.record.trials import Origin, TrialRecord
 from torture.schedules import order_of, schedule_kinds
 from torture.schedules.fixed import FixedSchedule
 from torture.schedules.protocol import Schedule
@@ -146,6 +149,56 @@ def test_a_fixed_schedule_runs_all_whatever_their_verdicts(
         schedule.record_ended(spec, record_of(spec, outcome))
     assert schedule.is_over
     assert (schedule.total, schedule.in_words()) == (len(specs), "")
+
+
+EMPTY = CutDocument(audit=AuditDocument(under_way=0, acknowledged_lately=0))
+
+
+def an_empty_one(spec: TrialSpec) -> TrialRecord:
+    return replace(record_of(spec, "?"), cut=EMPTY)
+
+
+def test_an_empty_cut_is_drawn_again_with_a_seed_of_its_own() -> None:
+    first, *others = specs_of(ASKED, trials=2)
+    schedule = FixedSchedule([first, *others])
+    begin_all(schedule)
+    schedule.record_ended(first, an_empty_one(first))
+    [again] = begin_all(schedule)
+    assert (again.cell, again.index, again.load_ms) == (first.cell, first.index, first.load_ms)
+    assert again.seed not in {first.seed, *(spec.seed for spec in others)}
+    assert schedule.total == 3
+    for spec in (*others, again):
+        assert not schedule.is_cell_over(ASKED)
+        schedule.record_ended(spec, record_of(spec, "."))
+    assert schedule.is_over
+
+
+def test_a_cell_whose_cuts_are_all_empty_comes_to_an_end() -> None:
+    [first] = specs_of(ASKED, trials=1)
+    schedule = FixedSchedule([first])
+    seeds = []
+    while (spec := schedule.next_spec()) is not None:
+        seeds.append(spec.seed)
+        schedule.record_ended(spec, an_empty_one(spec))
+    assert len(set(seeds)) == len(seeds) == 4
+    assert (schedule.is_over, schedule.total) == (True, 4)
+
+
+@pytest.mark.parametrize("outcome", [".", "L", "?"])
+def test_no_other_trial_is_drawn_again(outcome: str) -> None:
+    [first] = specs_of(ASKED, trials=1)
+    planted = replace(first, origin=Origin.PLANTED, fault="flush-dropped")
+    for spec, cut in ((planted, EMPTY), (first, CutDocument())):
+        schedule = FixedSchedule([spec])
+        begin_all(schedule)
+        schedule.record_ended(spec, replace(record_of(spec, outcome), cut=cut))
+        assert schedule.is_over
+    lossy = FixedSchedule([first])
+    lossy.record_ended(first, replace(record_of(first, "L"), cut=EMPTY))
+    assert lossy.is_over
+    until = UntilSchedule(SPECS, UNTIL)
+    until.record_ended(SPECS[0], an_empty_one(SPECS[0]))
+    assert until.total == len(SPECS)
 
 
 def test_a_cell_of_which_there_are_no_trials_is_over() -> None:
