@@ -7,9 +7,10 @@ setting can lose anything. Most cuts therefore take aim at a step of ZFS's write
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
 from torture.recording.events import Kind
 from torture.recording.roles import Role
@@ -91,8 +92,18 @@ class CutPlan:
     count: int
 
     def as_json(self) -> dict[str, Any]:
-        """As plain data."""
+        """As plain data; `from_json` takes it back."""
         return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """The plan of `as_json`'s data; raises `ValueError`, `KeyError`, `TypeError`."""
+        return cls(
+            after_ms=float(data["after_ms"]),
+            aim=Aim(data["aim"]),
+            delay_ms=float(data["delay_ms"]),
+            count=int(data["count"]),
+        )
 
 
 def draw_cut(*, seed: int, load_ms: int, has_intent_log: bool) -> CutPlan:

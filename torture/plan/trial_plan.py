@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 from torture.axes.sync import Sync
+from torture.errors import HarnessError
+from torture.evidence.folder import SPEC
 from torture.matrix.axes import SYNC
 from torture.nas.pool import pool_disks
 from torture.nas.slog import gone_at_cut
@@ -33,6 +37,36 @@ class TrialPlan:
             "survivors": {serial: state.as_json() for serial, state in self.survivors.items()},
             "gone": sorted(self.gone),
         }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """The plan of `as_json`'s data; raises what a missing or wrong part of it raises."""
+        return cls(
+            cut=CutPlan.from_json(data["cut"]),
+            survivors={
+                str(serial): DiskState.from_json(state)
+                for serial, state in data["survivors"].items()
+            },
+            gone=frozenset(map(str, data["gone"])),
+        )
+
+
+def plan_of(spec: TrialSpec) -> TrialPlan:
+    """The plan of a trial: of one that is repeated the very plan it had, if its evidence has it.
+
+    What a seed draws may change from version to version. Raises `HarnessError` for a plan that cannot
+    be read.
+    """
+    file = Path(spec.replay_of) / SPEC
+    if not spec.replay_of or not file.exists():
+        return draw_plan(spec)
+    try:
+        stored = json.loads(file.read_text()).get("plan")
+        return draw_plan(spec) if stored is None else TrialPlan.from_json(stored)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise HarnessError(
+            f"the plan in {file} is none of this version's: {error!r}", hint=f"read {file}"
+        ) from error
 
 
 def draw_plan(spec: TrialSpec) -> TrialPlan:

@@ -15,6 +15,7 @@ from torture.host.network_kind import NetworkKind
 from torture.host.scratch import Scratch
 from torture.lab.lab import Boot, LabSettings
 from torture.lab.saved_states import warm_directory
+from torture.plan.trial_plan import plan_of
 from torture.record.run_document import RunDocument, read_run_document
 from torture.record.run_layout import RunLayout
 from torture.record.specs import TrialSpec
@@ -76,7 +77,9 @@ def _repeated(evidence: Path, origin: Origin) -> TrialSpec:
             f"{evidence} is a replay itself: the recording is with the trial that it replayed",
             hint=f"tools/replay {spec.replay_of}",
         )
-    return repeat(spec, evidence=evidence.absolute(), origin=origin)
+    repeated = repeat(spec, evidence=evidence.absolute(), origin=origin)
+    plan_of(repeated)  # one that cannot be read is refused before anything begins
+    return repeated
 
 
 def _settings_of(folder: Path) -> LabSettings:

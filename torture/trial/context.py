@@ -24,7 +24,7 @@ from torture.lab.lab import Lab
 from torture.lab.machine import Machine
 from torture.matrix.axes import FILESYSTEM, TRANSPORT, WORKLOAD
 from torture.nas.pool import pool_disks
-from torture.plan.trial_plan import TrialPlan, draw_plan
+from torture.plan.trial_plan import TrialPlan, plan_of
 from torture.record.specs import TrialSpec
 from torture.recording.disks import ShelfDisk
 from torture.shelf.control import MarkWriter
@@ -73,7 +73,7 @@ class TrialContext:
         self.shelf = Shelf(
             directory=self.scratch / RECORDINGS_OF_SHELF, socket=self.lab.sockets / "shelf.sock"
         )
-        self.plan = draw_plan(self.spec)
+        self.plan = plan_of(self.spec)
         self.disks = pool_disks(self.spec.cell)
         self.fault = find(self.spec.fault)
         if self.fault is not None and self.fault.on_disks is not None:

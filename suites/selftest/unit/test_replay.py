@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,12 +15,14 @@ from torture.evidence.folder import SPEC, write_document
 from torture.lab.lab import LabSettings
 from torture.matrix.cells import Cell
 from torture.plan.draw import draw_trials
+from torture.plan.trial_plan import draw_plan, plan_of
 from torture.record.run_layout import LATEST, RUN_FILE
 from torture.record.specs import TrialSpec
 from torture.record.trials import Origin, TrialRecord, append_record, read_records
 from torture.replay.replay import replay
 from torture.report.figures.cell_figures import cell_figures
 from torture.report.reading.store import Store
+from torture.schedules.replay import repeat
 from torture.verdict.verdicts import Verdict
 from torture.workers.protocol import WorkerOrders
 from torture.zfs.versions import DEFAULT
@@ -119,6 +122,33 @@ def test_a_rerun_has_a_recording_of_its_own(run: Run) -> None:
     record, _, replayed = again(folder)
     assert record.trial == f"{FIRST.trial}.rerun.replay"
     assert replayed.replay_of == str(folder)
+
+
+@pytest.mark.parametrize("origin", [Origin.REPLAY, Origin.RERUN])
+def test_a_repeated_trial_has_the_plan_of_the_first_whatever_its_seed_draws_today(
+    run: Run, origin: Origin
+) -> None:
+    other = draw_plan(replace(FIRST, seed=FIRST.seed + 1))
+    assert other != draw_plan(FIRST)
+    evidence = run.evidence / FIRST.trial
+    write_document(evidence, SPEC, FIRST.as_json() | {"plan": other.as_json()})
+    assert plan_of(repeat(FIRST, evidence=evidence, origin=origin)) == other
+    assert plan_of(FIRST) == draw_plan(FIRST)
+
+
+def test_a_repeated_trial_whose_plan_was_not_kept_has_the_one_of_its_seed(run: Run) -> None:
+    repeated = repeat(FIRST, evidence=run.evidence / FIRST.trial, origin=Origin.RERUN)
+    assert plan_of(repeated) == draw_plan(FIRST)
+
+
+@pytest.mark.parametrize("plan", [7, {}, {"cut": {"aim": "moon"}}, {"cut": {}, "survivors": []}])
+def test_a_plan_of_another_version_is_refused_before_anything_begins(
+    run: Run, plan: object
+) -> None:
+    write_document(run.evidence / FIRST.trial, SPEC, FIRST.as_json() | {"plan": plan})
+    with pytest.raises(HarnessError, match="none of this version's"):
+        again(run.evidence / FIRST.trial)
+    assert {path.name for path in run.folder.parent.iterdir()} == {run.folder.name, LATEST}
 
 
 def test_a_folder_that_holds_no_trial_is_refused_before_anything_begins(run: Run) -> None:
