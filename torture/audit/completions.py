@@ -15,11 +15,10 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from torture.audit.extents import sectors_of
 from torture.axes.sync import Sync
 from torture.evidence.block_requests import BlockKind, BlockRequest
 from torture.recording.intent_log import log_blocks_in
-
-_SECTOR_BYTES = 512
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,9 +57,7 @@ class Durable:
             if not block.is_whole:
                 self._commits.append(times)
             for offset, length in block.writes:
-                for sector in range(
-                    offset // _SECTOR_BYTES, -(-(offset + length) // _SECTOR_BYTES)
-                ):
+                for sector in sectors_of(offset, length):
                     self._logged.setdefault(sector, []).append(times)
 
     def keeps(self, due: DueWrite, *, error_ns: int) -> bool:
@@ -74,10 +71,9 @@ class Durable:
                 for submitted_ns, covered_ns in times
             )
 
-        first = due.write.offset_bytes // _SECTOR_BYTES
-        count = due.write.length_bytes // _SECTOR_BYTES
+        touched = sectors_of(due.write.offset_bytes, due.write.length_bytes)
         return any_of(self._commits) or all(
-            any_of(self._logged.get(sector, ())) for sector in range(first, first + count)
+            any_of(self._logged.get(sector, ())) for sector in touched
         )
 
 

@@ -28,7 +28,7 @@ class Extents:
     def hear_write(self, event: Event, *, group: int) -> bool:
         """A write of a transaction group, which are counted; whether it took what had to be kept."""
         is_taken = self._takes(event, group=group)
-        for sector in _sectors_of(event):
+        for sector in sectors_of(event.offset, event.length):
             self._written_in[event.disk, sector] = group
         return is_taken
 
@@ -38,16 +38,17 @@ class Extents:
 
     def hear_log(self, event: Event) -> None:
         """A block of the intent log."""
-        for sector in _sectors_of(event):
+        for sector in sectors_of(event.offset, event.length):
             self._written_in.pop((event.disk, sector), None)
 
     def _takes(self, event: Event, *, group: int) -> bool:
         return not self.is_blind and any(
             0 < group - self._written_in.get((event.disk, sector), group) <= _KEPT_FOR_GROUPS
-            for sector in _sectors_of(event)
+            for sector in sectors_of(event.offset, event.length)
         )
 
 
-def _sectors_of(event: Event) -> range:
-    end_bytes = event.offset + event.length
-    return range(event.offset // _SECTOR_BYTES, -(-end_bytes // _SECTOR_BYTES))
+def sectors_of(offset_bytes: int, length_bytes: int) -> range:
+    """The numbers of the sectors that are touched there, of 512 bytes whatever the disk's own are."""
+    end_bytes = offset_bytes + length_bytes
+    return range(offset_bytes // _SECTOR_BYTES, -(-end_bytes // _SECTOR_BYTES))

@@ -13,8 +13,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 
-from torture.evidence.typed import whole_of
-
 BLOCK_REQUESTS = "block-requests.jsonl"
 TRACED = ("virtqueue_pop", "virtio_blk_handle_write", "virtio_blk_req_complete")
 """The events that QEMU has to tell of."""
@@ -99,21 +97,5 @@ def _place(fields: dict[str, str]) -> tuple[int, int] | None:
 
 
 def requests_as_text(requests: Sequence[BlockRequest]) -> str:
-    """One JSON object a line; `requests_of_text` takes it back."""
+    """One JSON object a line, for the evidence."""
     return "".join(json.dumps(asdict(request)) + "\n" for request in requests)
-
-
-def requests_of_text(text: str) -> tuple[BlockRequest, ...]:
-    """The requests in a file of them; what is torn or garbled is left out."""
-    read = []
-    for line in text.splitlines():
-        try:
-            data = json.loads(line)
-            kind = BlockKind(data["kind"])
-        except (ValueError, KeyError, TypeError):
-            continue
-        numbers = {name: whole_of(data, name) for name in BlockRequest.__dataclass_fields__}
-        if any(number is None for name, number in numbers.items() if name != "kind"):
-            continue
-        read.append(BlockRequest(**(numbers | {"kind": kind})))  # type: ignore[arg-type]
-    return tuple(read)
