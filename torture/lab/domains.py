@@ -228,3 +228,9 @@ def with_console(xml: str, console_log: Path) -> str:
         for source in domain.iterfind(f"devices/{kind}/source"):
             source.set("path", str(console_log))
     return ET.tostring(domain, encoding="unicode")
+
+
+def disk_places(xml: str) -> frozenset[str]:
+    """Where a domain has disks: `vda` and so on."""
+    targets = ET.fromstring(xml).findall("devices/disk/target")
+    return frozenset(target.get("dev", "") for target in targets)

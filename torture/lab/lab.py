@@ -13,6 +13,7 @@ from torture.host.accelerator import Accelerator
 from torture.host.network_kind import NetworkKind, choose_network
 from torture.host.sandbox import PRIVATE
 from torture.images import IMAGES, GuestImage, find
+from torture.lab.checkers import Checkers
 from torture.lab.domains import Disk, MachineSpec
 from torture.lab.hypervisor import connect, embedded_root
 from torture.lab.machine import Machine
@@ -77,6 +78,7 @@ class Lab:
             connection=self._connection,
             libvirt_root=self._root,
         )
+        self.checkers = Checkers(start=self._start_checker)
 
     @property
     def can_plug_in(self) -> bool:
@@ -137,6 +139,11 @@ class Lab:
             console_log=console_log,
             interface=self.network.nas_interface(),
         )
+
+    def _start_checker(self, console_log: Path) -> Machine:
+        """A client of another name: it may be there while one that lived through the cut still is."""
+        spec = self._client_spec(console_log, self.sockets / "checker.sock")
+        return self._start(replace(spec, name="checker"), ())
 
     def _client_spec(self, console_log: Path, ledger_socket: Path) -> MachineSpec:
         image = self._images["client"]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import signal
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +17,21 @@ from torture.deadlines import truth, wait_for
 from torture.errors import DeadlineExceeded, HarnessError
 from torture.evidence.completed import Completed
 from torture.lab.agent import Agent
-from torture.lab.domains import Disk, MachineSpec, disk_xml, domain_xml, with_console
+from torture.lab.domains import (
+    Disk,
+    MachineSpec,
+    disk_places,
+    disk_xml,
+    domain_xml,
+    with_console,
+)
 from torture.lab.resume_failures import StartRefused
 
 _GONE_DEADLINE_S = 30
 _KERNEL_IS_DEAD = re.compile(r"Kernel panic|Oops:|BUG: |Attempted to kill init")
 _LINES = 12
+_CONSOLE = "charserial0"
+"""libvirt's name for a domain's first serial port in QEMU (src/qemu/qemu_alias.c)."""
 
 
 class GuestDied(HarnessError):
@@ -168,21 +179,44 @@ class Machine:
         except libvirt.libvirtError as error:
             raise HarnessError(f"{self.name} refuses disk {disk.serial}: {error}") from error
 
+    def detach(self, disk: Disk) -> None:
+        """Unplug a disk that nothing in the guest uses; raises `HarnessError` when it stays."""
+        import libvirt
+
+        try:
+            self._domain.detachDeviceFlags(disk_xml(disk), 0)
+            left = disk_places(self._domain.XMLDesc(0))
+        except libvirt.libvirtError as error:
+            raise HarnessError(f"{self.name} keeps disk {disk.serial}: {error}") from error
+        if disk.target in left:
+            raise HarnessError(f"{self.name} does not let go of disk {disk.serial}")
+
+    def write_console_to(self, console_log: Path) -> None:
+        """Have the console go on in another file; raises `HarnessError` when QEMU refuses it."""
+        backend = {"type": "file", "data": {"out": str(console_log)}}
+        command = {"execute": "chardev-change", "arguments": {"id": _CONSOLE, "backend": backend}}
+        answer = json.loads(self._ask_qemu(json.dumps(command)))
+        if "return" not in answer:
+            raise HarnessError(f"the console of {self.name} stays where it is: {answer}")
+        self.spec = replace(self.spec, console_log=console_log)
+
     def trace(self, events: Sequence[str], *, into: Path) -> None:
         """Have QEMU tell of events from now on, a line each; raises `HarnessError` when it refuses."""
+        commands = [f"logfile {into}", *(f"trace-event {event} on" for event in events)]
+        answers = [self._ask_qemu(command, for_people=True) for command in commands]
+        if refusals := [answer.strip() for answer in answers if answer.strip()]:
+            raise HarnessError(f"the QEMU of {self.name} tells nothing: {'; '.join(refusals)}")
+
+    def _ask_qemu(self, command: str, *, for_people: bool = False) -> str:
+        """QEMU's answer to a command of its monitor, of QMP or of the one for people."""
         import libvirt
         import libvirt_qemu
 
-        hmp = libvirt_qemu.VIR_DOMAIN_QEMU_MONITOR_COMMAND_HMP
-        commands = [f"logfile {into}", *(f"trace-event {event} on" for event in events)]
+        hmp = libvirt_qemu.VIR_DOMAIN_QEMU_MONITOR_COMMAND_HMP if for_people else 0
         try:
-            answers = [
-                libvirt_qemu.qemuMonitorCommand(self._domain, command, hmp) for command in commands
-            ]
+            return str(libvirt_qemu.qemuMonitorCommand(self._domain, command, hmp))
         except libvirt.libvirtError as error:
-            answers = [str(error)]
-        if refusals := [answer.strip() for answer in answers if answer.strip()]:
-            raise HarnessError(f"the QEMU of {self.name} tells nothing: {'; '.join(refusals)}")
+            raise HarnessError(f"the QEMU of {self.name} refuses {command}: {error}") from error
 
     def stand_still(self, duration_ms: int) -> None:
         """Stop QEMU for a while; does nothing when it is gone."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from torture.errors import HarnessError
@@ -22,6 +23,8 @@ _CHECK_DEADLINE_S = 300
 _READ_DEADLINE_S = 300
 """An operator's patience: none takes more than some seconds, under emulation too."""
 _DMESG_DEADLINE_S = 20
+_REMARKABLE = re.compile(r"error|warn|corrupt|fail|bug:|oops|call trace|blocked for", re.IGNORECASE)
+"""In the kernel's log of a client: after that it is not as good as new."""
 _REFUSED = 2
 """What xfs_repair returns when the log should be replayed first (xfs_repair(8))."""
 
@@ -30,14 +33,18 @@ def check(context: TrialContext) -> None:
     """Gather everything the verdict needs. A client that was not there at the cut has cached nothing."""
     client = context.checker()
     attach(context, client)
+    is_sound = True
     if context.attachment.device is not None and context.filesystem.has_files:
         mounted = _mount_read_umount(context, client, Step.FS_MOUNT, Step.FS_UMOUNT, _before_repair)
         clean = _is_clean(context, client, Step.FS_CHECK)
-        if not (mounted and clean):
+        is_sound = mounted and clean
+        if not is_sound:
             _repair(context, client)
     else:
         _read_back(context, client, _before_repair)
-    context.observe(client, Step.CHECK_DMESG, ("dmesg",), deadline_s=_DMESG_DEADLINE_S)
+    log = context.observe(client, Step.CHECK_DMESG, ("dmesg",), deadline_s=_DMESG_DEADLINE_S)
+    if is_sound and _REMARKABLE.search(log.stdout) is None:
+        context.give_checker_back(client)
 
 
 def _repair(context: TrialContext, client: Machine) -> None:

@@ -168,7 +168,7 @@ class TrialContext:
         Where machines boot with their disks in place, `checker` starts it.
         """
         if self.lab.can_plug_in:
-            self._checker = self._beside.submit(self._start_client, "checker", ())
+            self._checker = self._beside.submit(self._take_checker)
 
     def checker(self) -> Machine:
         """The client that checks, with its disk: one that was not there at the cut."""
@@ -178,6 +178,25 @@ class TrialContext:
         for disk in self._client_disks:
             machine.attach(disk)
         return machine
+
+    def give_checker_back(self, machine: Machine) -> None:
+        """Leave the client that checked to the next trial: it is as good as new without its disk.
+
+        Where that cannot be it ends with this one, as all machines do.
+        """
+        if self._checker is None or self.fault is not None or self.attachment.attach_script:
+            return
+        try:
+            for disk in self._client_disks:
+                machine.detach(disk)
+        except HarnessError:
+            return
+        self._machines.remove(machine)
+        self.lab.checkers.keep(machine)
+
+    def _take_checker(self) -> Machine:
+        console = self.folder / "checker.console.log"
+        return self._owned(self.lab.checkers.take(console_log=console))
 
     def _start_client(self, role: str, disks: tuple[Disk, ...]) -> Machine:
         machine = self.lab.start_client(

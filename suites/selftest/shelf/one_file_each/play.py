@@ -105,6 +105,16 @@ class _Lab:
     def start_client(self, *, console_log: Path, ledger_socket: Path, disks: Any) -> _Guest:
         return self._started(_Guest("client"))
 
+    @property
+    def checkers(self) -> _Lab:
+        return self
+
+    def take(self, *, console_log: Path) -> _Guest:
+        return self._started(_Guest("checker"))
+
+    def keep(self, machine: _Guest) -> None:
+        machine.kill()
+
     def _started(self, guest: _Guest) -> _Guest:
         self.guests.append(guest)
         return guest
