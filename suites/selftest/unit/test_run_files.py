@@ -65,6 +65,15 @@ def test_what_a_run_says_of_itself_is_read_back(tmp_path: Path) -> None:
     assert RunLayout(folder=tmp_path).run_file.is_file()
 
 
+def test_a_run_says_its_guests_processor_beside_the_accelerator(tmp_path: Path) -> None:
+    replace(RUN, processor="maximum, without cx16").write(tmp_path)
+    data = json.loads((tmp_path / RUN_FILE).read_text())
+    assert list(data)[list(data).index("accelerator") + 1] == "processor"
+    again = read_run_document(tmp_path)
+    assert again is not None
+    assert (again.processor, again.others) == ("maximum, without cx16", {})
+
+
 def test_a_run_json_has_the_keys_and_the_order_that_old_ones_have(tmp_path: Path) -> None:
     RUN.write(tmp_path)
     text = (tmp_path / RUN_FILE).read_text()
