@@ -22,7 +22,7 @@ _PROCESSES_MAX = 4
 """The machines' tests, one after the other, take longer than all others on so many cores."""
 _SLOWEST_SHOWN = 30
 _BARE_EXAMPLES = 20
-"""Of a property that says no number itself, when nobody said what to run; else hypothesis's 100."""
+"""Of a property, when nobody said what to run, in place of hypothesis's 100 (`unit/examples.py`)."""
 
 # machines under test share the cores: how long an example takes says nothing about the code
 settings.register_profile("whole", deadline=None)

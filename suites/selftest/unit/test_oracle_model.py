@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from suites.selftest.unit.examples import examples
 from torture.evidence.ledger import Begin, Done, Event, Failed, Ledger, OperationKind
 from torture.verdict.oracle import consult
 from torture.verdict.readback import parse_readback
@@ -259,7 +260,7 @@ def _damage(document: dict[str, Any], dice: random.Random, seqs: int) -> None:
 
 @pytest.mark.parametrize("raw", [False, True], ids=["files", "raw"])
 @given(seed=st.integers(0, 2**63), count=st.integers(4, 60), damages=st.integers(0, 2))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_oracle_agrees_with_the_reference(raw: bool, seed: int, count: int, damages: int) -> None:
     dice = random.Random(seed)
     events = _events(dice, count, raw=raw)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from suites.selftest.unit.examples import examples
 from torture.evidence.folder import ToolOutput
 from torture.filesystems.btrfs import parse_btrfs_check
 from torture.filesystems.ext4 import parse_e2fsck
@@ -158,7 +159,7 @@ def test_output_cut_off_anywhere_never_turns_its_meaning(case: str) -> None:
     at=st.floats(0, 1),
     junk=st.text(st.characters(codec="utf-8", exclude_characters="\n"), min_size=1, max_size=30),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_garbled_output_never_turns_its_meaning(case: str, at: float, junk: str) -> None:
     output = RECORDINGS[case]
     for stream in ("stdout", "stderr"):

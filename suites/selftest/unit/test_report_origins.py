@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from suites.selftest.unit.examples import examples
 from suites.selftest.unit.report_records import make_records, write_run
 from torture.axes.sweeps import Matrix
 from torture.matrix.cells import cells_of
@@ -200,7 +201,7 @@ written = st.lists(
 )
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(drawn=written)
 def test_one_rule_says_which_record_counts_in_a_file_and_in_a_report(
     drawn: Sequence[tuple[int, Origin, Verdict]], tmp_path: Path

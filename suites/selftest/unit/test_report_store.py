@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from suites.selftest.unit.examples import examples
 from suites.selftest.unit.report_records import make_records, write_run
 from torture.axes.sweeps import Matrix
 from torture.errors import HarnessError
@@ -164,7 +165,7 @@ trial_lines = st.lists(
 )
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(drawn=trial_lines)
 def test_of_one_trials_records_the_last_conclusive_one_counts(
     drawn: Sequence[tuple[int, int, Verdict]], tmp_path: Path

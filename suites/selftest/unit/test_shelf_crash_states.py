@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 
+from suites.selftest.unit.examples import examples
 from suites.selftest.unit.shelf_logs import SECTOR, SECTORS, Log, logs
 from torture.recording.crash_state import CrashState, DiskState, Policy
 from torture.recording.enumeration import count_crash_states, crash_states
@@ -116,7 +117,7 @@ def test_what_the_recording_does_not_have_is_refused(cut: int, disks: tuple[str,
             enumerate_them()
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 @given(log=logs)
 def test_the_states_are_all_there_and_what_policies_leave_is_among_them(log: Log) -> None:
     recording, cut = recorded(log), log.last

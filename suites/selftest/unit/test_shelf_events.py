@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from suites.selftest.unit.examples import examples
 from suites.selftest.unit.shelf_logs import Log, logs, payload
 from torture.checkout import CHECKOUT
 from torture.errors import HarnessError
@@ -140,7 +141,7 @@ def test_no_event_is_guessed_at(record: bytes, match: str) -> None:
 # --- logs ------------------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 @given(log=logs, data=st.data())
 def test_a_log_cut_off_anywhere_is_read_up_to_its_last_whole_record(
     log: Log, data: st.DataObject
@@ -151,7 +152,7 @@ def test_a_log_cut_off_anywhere_is_read_up_to_its_last_whole_record(
     assert read_events(whole[:size]) == tuple(log.events[: size // RECORD_BYTES])
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 @given(log=logs, data=st.data(), change=st.integers(1, 255))
 def test_a_garbled_byte_ends_the_log_at_its_record(
     log: Log, data: st.DataObject, change: int

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from suites.selftest.unit.examples import examples
 from suites.selftest.unit.shelf_logs import COMPLETION_OF, SECTOR, SECTORS, Log, explicit, logs
 from torture.recording.crash_state import DiskState, Policy, Survivor
 from torture.recording.events import Event, Kind
@@ -146,7 +147,7 @@ def test_every_write_is_in_flight_completed_or_failed(log: Log) -> None:
     assert order == sorted(order)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 @given(log=logs, cut=st.integers(0, 40), seed=seeds)
 def test_a_view_ignores_what_comes_after_its_cut(log: Log, cut: int, seed: int) -> None:
     cut = min(cut, log.last)
@@ -159,7 +160,7 @@ def test_a_view_ignores_what_comes_after_its_cut(log: Log, cut: int, seed: int) 
         assert later.held(view, cut=cut, seed=seed) == now
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 @given(log=logs, seed=seeds)
 def test_every_policy_keeps_what_is_flushed_and_no_more_than_happened(log: Log, seed: int) -> None:
     flushed, everything = kept(log, FLUSHED), kept(log, ALL)
@@ -175,7 +176,7 @@ def test_every_policy_keeps_what_is_flushed_and_no_more_than_happened(log: Log, 
                 assert places <= everything[number]
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 @given(log=logs, seed=seeds)
 def test_after_a_flush_that_covers_everything_only_a_liar_loses(log: Log, seed: int) -> None:
     done = {event.reference for event in log.events if event.kind in COMPLETION_OF.values()}
@@ -191,7 +192,7 @@ def test_after_a_flush_that_covers_everything_only_a_liar_loses(log: Log, seed: 
     assert log.held(nothing_honest) == [""] * SECTORS
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 @given(log=logs, lies_ms=st.tuples(st.integers(0, 20), st.integers(0, 20)))
 def test_the_longer_a_disk_lies_the_less_it_holds(log: Log, lies_ms: tuple[int, int]) -> None:
     views = [DiskState(policy=Policy.LYING, lying_ms=each_ms) for each_ms in (0, *sorted(lies_ms))]
@@ -200,7 +201,7 @@ def test_the_longer_a_disk_lies_the_less_it_holds(log: Log, lies_ms: tuple[int, 
     assert all(long[number] <= short[number] <= honest[number] for number in honest)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 @given(log=logs, seed=seeds)
 def test_explicit_can_say_what_any_policy_but_lying_does(log: Log, seed: int) -> None:
     for view in VIEWS:
@@ -214,7 +215,7 @@ def test_explicit_can_say_what_any_policy_but_lying_does(log: Log, seed: int) ->
         assert log.held(said) == log.held(view, seed=seed)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 @given(log=logs, seed=seeds, cut=st.integers(0, 40))
 def test_the_tally_counts_the_survivors(log: Log, seed: int, cut: int) -> None:
     cut = min(cut, log.last)

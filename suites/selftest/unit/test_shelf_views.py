@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from suites.selftest.unit.examples import examples
 from torture.checkout import CHECKOUT
 from torture.errors import HarnessError
 from torture.recording.crash_state import (
@@ -101,7 +102,7 @@ def test_the_policies_are_the_contracts() -> None:
     ]
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 @given(view=views)
 def test_a_view_comes_back(view: CrashState) -> None:
     assert CrashState.from_json(json.loads(json.dumps(view.as_json()))) == view

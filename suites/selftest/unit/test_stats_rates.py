@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom, binomtest
 
+from suites.selftest.unit.examples import examples
 from torture.stats.rates import (
     Rate,
     in_words,
@@ -88,7 +89,7 @@ def test_what_is_printed_holds_the_interval(counts: tuple[int, int]) -> None:
     assert low == 0 or low > rate.low * 0.9
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 @given(COUNTS)
 def test_the_interval_is_that_of_another_implementation(counts: tuple[int, int]) -> None:
     events, of = counts

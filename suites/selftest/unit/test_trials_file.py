@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from suites.selftest.unit.examples import examples
 from torture.evidence.cut_document import CutDocument, DiskAtCut
 from torture.record.trials import SCHEMA, TrialRecord, append_record, read_records
 from torture.verdict.verdicts import Verdict
@@ -72,7 +73,7 @@ def file(tmp_path: Path) -> Path:
 
 @settings(
     deadline=None,
-    max_examples=50,
+    max_examples=examples(50),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(written=st.lists(records, max_size=4, unique_by=lambda own: own.trial))
