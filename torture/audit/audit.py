@@ -5,7 +5,7 @@ A cut meets one moment of thousands. A flush that is missing once in twenty is s
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -63,6 +63,8 @@ class Finding:
     event: int
     uncovered: tuple[int, ...] = ()
     offset_bytes: int | None = None
+    until: int | None = field(default=None, compare=False)
+    """Of a request of the client the last event at which it still did not hold; else None."""
 
     def in_words(self) -> str:
         """E.g. `acknowledged-is-durable at event 1401: 4 writes not covered, first 1391`."""
@@ -78,7 +80,8 @@ class Finding:
 class Audit:
     """What was looked at, and what was found."""
 
-    acknowledgements: int
+    acknowledged_at: tuple[int, ...]
+    """The marks with which a durable operation was acknowledged, by number."""
     completions: int | None
     """Writes of the client that had to be durable; None where its disk told nothing."""
     txgs: int
@@ -91,6 +94,11 @@ class Audit:
     """Durable operations acknowledged within `_LATELY_MS` before it; None likewise."""
     uncommitted_ms: int | None
     """As `torture.audit.commits.Commits.uncommitted_ms` at the cut."""
+
+    @property
+    def acknowledgements(self) -> int:
+        """Durable operations that were acknowledged."""
+        return len(self.acknowledged_at)
 
     def as_document(self, *, took_ms: int) -> AuditDocument:
         """For `cut.json`."""
@@ -123,7 +131,7 @@ def audit(
     audited_writes = None if completions is None else auditor.hear_completions(completions, cut=cut)
     since_ns = recording.events[cut].time_ns - _LATELY_MS * 1_000_000
     return Audit(
-        acknowledgements=auditor.acknowledgements,
+        acknowledged_at=tuple(auditor.acknowledged_at),
         completions=audited_writes,
         txgs=len(auditor.txgs),
         findings=tuple(auditor.findings),
@@ -141,7 +149,7 @@ class _Auditor:
     recording: Recording
     sync: Sync
     has_ledger: bool = False
-    acknowledgements: int = 0
+    acknowledged_at: list[int] = field(default_factory=list)
     txgs: set[int] = field(default_factory=set)
     findings: list[Finding] = field(default_factory=list)
     _writes: dict[Role, Coverage] = field(
@@ -152,7 +160,6 @@ class _Auditor:
     logged: Logged = field(default_factory=Logged)
     extents: Extents = field(default_factory=Extents)
     _txg_by_disk: dict[int | None, int] = field(default_factory=dict)
-    _acknowledged_ns: list[int] = field(default_factory=list)
     _begun: dict[int, int] = field(default_factory=dict)
     """Durable operations under way: the number of the mark that announced each."""
 
@@ -167,7 +174,8 @@ class _Auditor:
 
     def acknowledged_since(self, time_ns: int) -> int:
         """Durable operations acknowledged at this time of the log or later."""
-        return sum(done_ns >= time_ns for done_ns in self._acknowledged_ns)
+        events = self.recording.events
+        return sum(events[done].time_ns >= time_ns for done in self.acknowledged_at)
 
     def hear(self, event: Event) -> None:
         """One event."""
@@ -226,8 +234,7 @@ class _Auditor:
                 self._hear_acknowledged(event, operation=heard.seq, begun=begun)
 
     def _hear_acknowledged(self, event: Event, *, operation: int, begun: int) -> None:
-        self.acknowledgements += 1
-        self._acknowledged_ns.append(event.time_ns)
+        self.acknowledged_at.append(event.seq)
         self.commits.hear_acknowledgement()
         if self.sync is Sync.DISABLED:
             return
@@ -247,12 +254,15 @@ class _Auditor:
         for due in due_writes(completions.requests, sync=self.sync, cut_ns=cut_ns):
             count += 1
             if not durable.keeps(due, error_ns=completions.error_ns):
+                kept_ns = durable.since_ns(due.write, error_ns=completions.error_ns)
                 at = bisect_right(events, due.due_ns, hi=cut + 1, key=_time_ns) - 1
+                until = cut if kept_ns is None else bisect_left(events, kept_ns, key=_time_ns) - 1
                 self.findings.append(
                     Finding(
                         invariant=Invariant.COMPLETED_IS_DURABLE,
                         event=at,
                         offset_bytes=due.write.offset_bytes,
+                        until=max(at, min(until, cut)),
                     )
                 )
         return count

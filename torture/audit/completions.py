@@ -11,6 +11,7 @@ Where it is not known what a block of the log holds, it may hold anything: nobod
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -75,6 +76,19 @@ class Durable:
         return any_of(self._commits) or all(
             any_of(self._logged.get(sector, ())) for sector in touched
         )
+
+    def since_ns(self, write: BlockRequest, *, error_ns: int) -> int | None:
+        """Since when it is durable, if the clocks differ by so much at most; None where it never is."""
+        begun_ns = write.submitted_ns - error_ns
+
+        def first_of(times: Sequence[tuple[int, int]]) -> float:
+            covered = (covered_ns for submitted_ns, covered_ns in times if submitted_ns >= begun_ns)
+            return min(covered, default=math.inf)
+
+        touched = sectors_of(write.offset_bytes, write.length_bytes)
+        logged_ns = max((first_of(self._logged.get(sector, ())) for sector in touched), default=0)
+        since_ns = min(first_of(self._commits), logged_ns)
+        return None if since_ns == math.inf else int(since_ns)
 
 
 def due_writes(requests: Sequence[BlockRequest], *, sync: Sync, cut_ns: int) -> Iterator[DueWrite]:

@@ -213,8 +213,17 @@ class Story:
     def _audit(
         self, *, cut: int | None, sync: Sync, completions: Completions | None = None
     ) -> Audit:
+        last = len(self.events) - 1 if cut is None else cut
+        return audit(self.recorded(), cut=last, sync=sync, completions=completions)
+
+    def recorded(self) -> Recording:
+        """The recording so far."""
         (self.folder / DATA).write_bytes(self._data)
         disks = tuple(RecordedDisk(name=name, size=1 << 20, sector=512) for name in ("a", "b"))
-        recording = Recording(folder=self.folder, disks=disks, events=tuple(self.events))
-        last = len(self.events) - 1 if cut is None else cut
-        return audit(recording, cut=last, sync=sync, completions=completions)
+        return Recording(folder=self.folder, disks=disks, events=tuple(self.events))
+
+    def audit_of_all(self, *, sync: Sync) -> Audit:
+        """The whole audit, with what the client's disk completed, of a cut that comes now."""
+        self.begin_flush()
+        told = Completions(requests=tuple(self.requests), error_ns=0)
+        return self._audit(cut=None, sync=sync, completions=told)
