@@ -95,6 +95,7 @@ def _table(detections: list[Detection]) -> Table:
         "in",
         "detected [95 %]",
         "seen by",
+        "lost where confirmed",
         "cuts for 95 %",
         "predicted",
     ):
@@ -107,6 +108,7 @@ def _table(detections: list[Detection]) -> Table:
             detection.cell,
             detection.rate_in_words,
             seen or "nothing",
+            f"{detection.confirmed_lost} of {detection.confirmed}" if detection.confirmed else "",
             detection.cuts_in_words,
             f"{detection.predicted_by}, {detection.predicted_cuts}"
             + ("" if detection.is_as_predicted else " (not so)"),

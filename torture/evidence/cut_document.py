@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
 from torture.evidence.audit_document import AuditDocument
+from torture.evidence.confirmation import Confirmation
 from torture.evidence.typed import flag_of, number_of, object_of, others_of, text_of, whole_of
 
 GONE = "gone"
@@ -72,6 +73,8 @@ class CutDocument:
     """Where in ZFS's write path it fell, by its log: one of `torture.audit.phases.Phase`."""
     audit: AuditDocument = field(default_factory=AuditDocument)
     """Of the log up to it."""
+    confirmed: Confirmation = field(default_factory=Confirmation)
+    """The earlier cut that was recovered instead of this one, if the audit found something."""
     others: dict[str, Any] = field(default_factory=dict)
     """What another version of the suite said beside these."""
 
@@ -93,8 +96,10 @@ class CutDocument:
     def is_empty(self) -> bool:
         """Whether nothing could have been lost: nothing at risk, acknowledged lately, or hit by aim.
 
-        What was not looked at is not called empty.
+        What was not looked at is not called empty, nor is one that confirms a finding.
         """
+        if self.confirmed.is_made:
+            return False
         was_aimed = bool(self.hit) and self.aim not in ("", "anywhere")
         return self.is_at_risk is False and not self.audit.acknowledged_lately and not was_aimed
 
@@ -108,9 +113,13 @@ class CutDocument:
         if self.disks:
             plain["disks"] = {serial: _known(disk) for serial, disk in self.disks.items()}
         plain.pop("others", None)
-        plain.pop("audit")
-        if audit := self.audit.as_json():
-            plain["audit"] = audit
+        for name, part in (
+            ("audit", self.audit.as_json()),
+            ("confirmed", self.confirmed.as_json()),
+        ):
+            plain.pop(name)
+            if part:
+                plain[name] = part
         return plain | self.others
 
     @classmethod
@@ -133,6 +142,7 @@ class CutDocument:
             },
             phase=text_of(data, "phase"),
             audit=AuditDocument.from_json(object_of(data, "audit")),
+            confirmed=Confirmation.from_json(object_of(data, "confirmed")),
             others=others_of(data, _KNOWN),
         )
 

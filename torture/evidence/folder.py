@@ -27,7 +27,7 @@ from typing import Any
 
 from torture.errors import HarnessError
 from torture.evidence.cut_document import CutDocument
-from torture.evidence.ledger import Ledger, parse_ledger
+from torture.evidence.ledger import Ledger
 from torture.evidence.outage_document import OUTAGE, Outage
 from torture.files import write_whole
 
@@ -107,6 +107,7 @@ class Evidence:
     spec: dict[str, Any]
     cut: CutDocument
     ledger: Ledger
+    """Up to the cut that was recovered, where a finding of the audit was confirmed by an earlier one."""
     tools: tuple[ToolOutput, ...]
     readbacks: Mapping[str, str]
     """Name of the document to its text; a load's is not there where it was not read back."""
@@ -128,10 +129,11 @@ def load_evidence(folder: Path) -> Evidence:
     if not spec:
         raise HarnessError(f"no readable {SPEC} in {folder}", hint=f"ls -l {folder}")
     tools, garbled = _read_tools(folder / TOOLS)
+    cut = CutDocument.from_json(_read_object(folder / CUT))
     return Evidence(
         spec=spec,
-        cut=CutDocument.from_json(_read_object(folder / CUT)),
-        ledger=parse_ledger(_read_bytes(folder / LEDGER) or b""),
+        cut=cut,
+        ledger=cut.confirmed.ledger_of(_read_bytes(folder / LEDGER) or b""),
         tools=tools,
         readbacks={
             path.name: path.read_text(errors="backslashreplace")

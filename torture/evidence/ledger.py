@@ -138,6 +138,17 @@ def cut_mark(t_ms: float) -> bytes:
     return _dump({"event": "cut", "t_ms": round(t_ms, 3)})
 
 
+def heard_in(data: bytes) -> list[bytes]:
+    """The lines of a stored ledger that came from the guest, in order."""
+    lines = data.splitlines(keepends=True)
+    return [line for line in lines if not line.startswith(_CUT_MARK)]
+
+
+def cut_after(data: bytes, *, lines: int, t_ms: float) -> bytes:
+    """A stored ledger as a cut at this time, after so many of the guest's lines, would have left it."""
+    return b"".join(heard_in(data)[:lines]) + cut_mark(t_ms)
+
+
 def reply_to(line: bytes) -> bytes | None:
     """What the host answers once it has stored a line; None when nobody waits for an answer."""
     event = _as_object(line)
@@ -145,6 +156,8 @@ def reply_to(line: bytes) -> bytes | None:
         return None
     return f"{event.get('seq', 0)}\n".encode()
 
+
+_CUT_MARK = b'{"event":"cut"'
 
 STOP = b"stop\n"
 """What the host sends to end the load: writers finish their operation, then the guest exits."""

@@ -248,6 +248,12 @@ def load_recording(folder: Path) -> Recording:
     return Recording(folder=folder, disks=disks, events=events)
 
 
+def marks_until(recording: Recording, *, cut: int) -> list[bytes]:
+    """What the marks up to and with event `cut` say, in order; raises what `Recording.payload` raises."""
+    events = recording.events[: cut + 1]
+    return [recording.payload(event) for event in events if event.kind is Kind.MARK]
+
+
 def _disks(configuration: Any, folder: Path) -> tuple[RecordedDisk, ...]:
     try:
         if configuration["schema"] != SCHEMA:

@@ -29,6 +29,10 @@ class Detection:
     by: dict[Sight, int]
     """In how many trials each check had something to say."""
     inconclusive: int
+    confirmed: int
+    """In how many trials a finding of the audit was confirmed by a cut of its own."""
+    confirmed_lost: int
+    """In how many of these something was lost then: another check than the audit had something to say."""
     predicted_by: Sight
     predicted_cuts: int
 
@@ -66,6 +70,9 @@ def detect(fault: Fault, records: Sequence[TrialRecord]) -> Detection:
     if fault.seen_by is None:
         raise ValueError(f"{fault.name} is harmless")
     sights = [seen_by(record) for record in records]
+    confirmed = [
+        seen for seen, record in zip(sights, records, strict=True) if record.cut.confirmed.is_made
+    ]
     return Detection(
         fault=fault.name,
         layer=fault.layer,
@@ -75,6 +82,8 @@ def detect(fault: Fault, records: Sequence[TrialRecord]) -> Detection:
         detected=sum(record.breaks(Guarantee(record.guarantee)) for record in records),
         by={sight: sum(sight in seen for seen in sights) for sight in Sight},
         inconclusive=sum(not record.is_conclusive for record in records),
+        confirmed=len(confirmed),
+        confirmed_lost=sum(bool(seen - {Sight.AUDIT}) for seen in confirmed),
         predicted_by=fault.seen_by,
         predicted_cuts=fault.cuts,
     )

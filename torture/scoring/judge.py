@@ -60,6 +60,18 @@ class Judgement:
 
 def judge(evidence: Evidence) -> Judgement:
     """The verdict of one trial; never raises for what the evidence lacks."""
+    judgement = _judge_to_the_end(evidence)
+    confirmed = evidence.cut.confirmed
+    if not confirmed.is_made:
+        return judgement
+    what = (
+        f"cut at event {confirmed.event}, before the drawn cut, for the audit: {confirmed.finding}"
+    )
+    return replace(judgement, reasons=(what, *judgement.reasons))
+
+
+def _judge_to_the_end(evidence: Evidence) -> Judgement:
+    """The verdict of whichever cut was recovered, with what never came back and what is known."""
     judgement = _judge_seen(evidence)
     if evidence.outage is not None:
         return _with_outage(evidence, judgement, evidence.outage)

@@ -11,6 +11,7 @@ from pathlib import Path
 from string import ascii_lowercase
 from typing import Any
 
+from torture.axes.fate import Fate
 from torture.client.ledger_server import LedgerServer
 from torture.errors import HarnessError
 from torture.evidence.block_requests import TRACED
@@ -22,7 +23,7 @@ from torture.filesystems.protocol import MOUNT_POINT, Filesystem
 from torture.lab.domains import Disk
 from torture.lab.lab import Lab
 from torture.lab.machine import Machine
-from torture.matrix.axes import FILESYSTEM, TRANSPORT, WORKLOAD
+from torture.matrix.axes import FATE, FILESYSTEM, TRANSPORT, WORKLOAD
 from torture.nas.pool import pool_disks
 from torture.plan.trial_plan import TrialPlan, plan_of
 from torture.record.specs import TrialSpec
@@ -62,6 +63,8 @@ class TrialContext:
     """The client's ledger, if a load keeps one."""
     marks: MarkWriter | None = None
     """What writes it into the shelf's log."""
+    client_lives_on: bool = field(init=False)
+    """Whether the client of the load goes on after the cut."""
     traced: Path | None = None
     """What QEMU tells of the client's disk, where the client has one of QEMU's."""
     _machines: list[Machine] = field(default_factory=list)
@@ -75,6 +78,7 @@ class TrialContext:
         )
         self.plan = plan_of(self.spec)
         self.disks = pool_disks(self.spec.cell)
+        self.client_lives_on = self.spec.cell[FATE] is Fate.NAS_ONLY
         self.fault = find(self.spec.fault)
         if self.fault is not None and self.fault.on_disks is not None:
             self.disks = tuple(replace(disk, fault=self.fault.on_disks) for disk in self.disks)

@@ -6,21 +6,20 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from torture.audit.audit import audit
-from torture.audit.phases import Phase
+from torture.audit.audit import Audit, audit
 from torture.axes.fate import Fate
 from torture.errors import HarnessError
-from torture.evidence.audit_document import AuditDocument
 from torture.evidence.cut_document import CutDocument
 from torture.evidence.folder import CUT, CUT_STATE, LEDGER, write_document
-from torture.evidence.ledger import parse_ledger
+from torture.evidence.ledger import heard_in, parse_ledger
 from torture.lab.machine import Machine
 from torture.matrix.axes import FATE, SYNC
 from torture.plan.cut_plan import TARGETS, Aim
 from torture.recording.accounting import account
 from torture.recording.crash_state import CrashState, write_crash_state
-from torture.recording.events import Kind, Recording, load_recording
+from torture.recording.events import Recording, load_recording, marks_until
 from torture.shelf.control import FreezeOn
+from torture.trial.confirm import confirm
 from torture.trial.context import TrialContext
 from torture.trial.disk_trace import completions_before
 
@@ -71,7 +70,8 @@ def wait_for_moment(context: TrialContext) -> bool:
 def cut_power(context: TrialContext, *, hit: bool, victims: Sequence[Machine]) -> Path:
     """Cut the power of `victims`, which stand still since the shelf froze: now, if it has not itself.
 
-    Writes `cut.json`, and the crash state, whose file is returned.
+    Writes `cut.json`, and the crash state to recover, whose file is returned: what this cut left, or, if
+    the audit found something, what an earlier one would have.
     """
     t_ms = context.clock_ms()
     cut = context.shelf.freeze()
@@ -95,10 +95,11 @@ def cut_power(context: TrialContext, *, hit: bool, victims: Sequence[Machine]) -
         seed=context.spec.seed,
         disks=dict(context.plan.survivors),
     )
-    state_file = context.shelf.directory / CUT_STATE
-    write_crash_state(state_file, state)
     marks, acknowledged = _acknowledged_before(context, recording, cut)
-    phase, audited = _audited(context, recording, cut)
+    found, took_ms = _audited(context, recording, cut)
+    recovered, confirmed = confirm(context, recording, found, drawn=state, t_ms=t_ms)
+    state_file = context.shelf.directory / CUT_STATE
+    write_crash_state(state_file, recovered)
     document = CutDocument(
         t_ms=round(t_ms, 3),
         took_ms=round(dead_ms - t_ms, 3),
@@ -109,15 +110,17 @@ def cut_power(context: TrialContext, *, hit: bool, victims: Sequence[Machine]) -
         marks=marks,
         acknowledged=acknowledged,
         view=state.as_json() | {"recording": context.shelf.recording.name},
-        phase=phase,
-        audit=audited,
+        phase=found.phase,
+        audit=found.as_document(took_ms=took_ms),
+        confirmed=confirmed,
         disks=account(recording, state, context.disks),
     )
     write_document(context.folder, CUT, document.as_json())
     return state_file
 
 
-def _audited(context: TrialContext, recording: Recording, cut: int) -> tuple[Phase, AuditDocument]:
+def _audited(context: TrialContext, recording: Recording, cut: int) -> tuple[Audit, int]:
+    """What the audit found, and after how many milliseconds."""
     begun_s = time.monotonic()
     found = audit(
         recording,
@@ -125,8 +128,7 @@ def _audited(context: TrialContext, recording: Recording, cut: int) -> tuple[Pha
         sync=context.spec.cell[SYNC],
         completions=completions_before(context, recording, cut=cut),
     )
-    took_ms = round((time.monotonic() - begun_s) * 1000)
-    return found.phase, found.as_document(took_ms=took_ms)
+    return found, round((time.monotonic() - begun_s) * 1000)
 
 
 def _acknowledged_before(context: TrialContext, recording: Recording, cut: int) -> tuple[int, int]:
@@ -134,13 +136,10 @@ def _acknowledged_before(context: TrialContext, recording: Recording, cut: int) 
 
     Raises `HarnessError` when the marks are not the ledger's first lines: then nobody can tell.
     """
-    marks = [
-        recording.payload(event) for event in recording.events[: cut + 1] if event.kind is Kind.MARK
-    ]
+    marks = marks_until(recording, cut=cut)
     if (ledger := context.ledger) is not None:
         ledger.wait_until(lambda: ledger.heard >= len(marks), deadline_s=_HEARD_DEADLINE_S)
-        lines = (context.folder / LEDGER).read_bytes().splitlines(keepends=True)
-        heard = [line for line in lines if not line.startswith(b'{"event":"cut"')]
+        heard = heard_in((context.folder / LEDGER).read_bytes())
         if heard[: len(marks)] != marks:
             raise HarnessError(
                 "the marks in the shelf's log are not the first lines of the ledger",

@@ -10,12 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from torture.axes.fate import Fate
 from torture.errors import HarnessError
 from torture.evidence.folder import SPEC, write_document
 from torture.lab.lab import Lab
 from torture.lab.machine import Machine
-from torture.matrix.axes import FATE
 from torture.record.specs import TrialSpec
 from torture.record.trials import Origin, TrialRecord
 from torture.scoring.score import inconclusive, score
@@ -116,14 +114,14 @@ def _stages(context: TrialContext) -> None:
 
 
 def _recover(context: TrialContext, client: Machine, state: Path) -> None:
-    lives_on = context.spec.cell[FATE] is Fate.NAS_ONLY
-    if not lives_on:
+    if not context.client_lives_on:
+        client.kill()
         context.begin_checker()
     with context.stage("bring NAS back"):
         returned = bring_nas_back(context, state)
     if returned is None:
         return
-    if lives_on:
+    if context.client_lives_on:
         with context.stage("live on"):
             live_on(context, client=client)
             client.kill()

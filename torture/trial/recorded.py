@@ -5,9 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from torture.axes.fate import Fate
-from torture.evidence.folder import CHECK_STATE, CUT, CUT_STATE, LEDGER, PROOF
-from torture.matrix.axes import FATE
+from torture.evidence.folder import CHECK_STATE, CUT, CUT_STATE, LEDGER, PROOF, load_evidence
 from torture.trial.archive import unpack_recordings
 from torture.trial.context import TrialContext
 from torture.trial.inspect import inspect
@@ -18,8 +16,9 @@ from torture.trial.recovery import bring_nas_back
 def recorded_stages(context: TrialContext) -> None:
     """Bring a NAS up on a crash state of the recording, and inspect.
 
-    When both machines died it is the one that the cut left. A client that lived wrote on: then it is
-    the one that the check found. Raises `HarnessError` when no recording was kept.
+    When both machines died, or a finding was confirmed, it is the one that the cut left. A client that
+    lived wrote on: then it is the one that the check found. Raises `HarnessError` when no recording was
+    kept.
     """
     evidence = Path(context.spec.replay_of)
     recordings = context.scratch / "replayed"
@@ -33,7 +32,8 @@ def recorded_stages(context: TrialContext) -> None:
 
 def _recover(context: TrialContext, recordings: Path) -> None:
     context.begin_checker()
-    lived = context.spec.cell[FATE] is Fate.NAS_ONLY
+    confirmed = load_evidence(context.folder).cut.confirmed
+    lived = context.client_lives_on and not confirmed.is_made
     with context.stage("bring NAS back"):
         nas = bring_nas_back(context, recordings / (CHECK_STATE if lived else CUT_STATE))
     if nas is not None:

@@ -55,6 +55,12 @@ def test_acknowledgements_stand_before_the_cut_and_say_what_is_gone(evidence: Pa
     assert [(stage.name, stage.share) for stage in line.stages] == [("load", 0.75), ("check", 0.25)]
 
 
+def test_of_a_confirmed_finding_only_what_came_before_its_cut_is_told(evidence: Path) -> None:
+    cut = {"confirmed": {"event": 70, "marks": 5, "t_ms": 1200.0}}
+    line = timeline_of(record(cut=cut), evidence)
+    assert [heard.before_cut_ms for heard in line.acknowledged] == [200.0]
+
+
 def test_without_a_rollback_nothing_is_called_gone(evidence: Path) -> None:
     line = timeline_of(record(verdict=str(Verdict.CORRUPTED)), evidence)
     assert [acknowledgement.is_gone for acknowledgement in line.acknowledged] == [False, False]

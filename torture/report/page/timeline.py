@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torture.evidence.folder import LEDGER
-from torture.evidence.ledger import Begin, Done, parse_ledger
+from torture.evidence.ledger import Begin, Done
 from torture.record.trials import TrialRecord
 
 _LEDGER_BYTES_MAX = 8 * 1024**2
@@ -62,7 +62,7 @@ def _heard(record: TrialRecord, file: Path) -> tuple[Acknowledgement, ...]:
     """What had been acknowledged before the cut; nothing when the ledger is gone or has no cut."""
     try:
         with file.open("rb") as ledger_file:
-            ledger = parse_ledger(ledger_file.read(_LEDGER_BYTES_MAX))
+            ledger = record.cut.confirmed.ledger_of(ledger_file.read(_LEDGER_BYTES_MAX))
     except OSError:
         return ()
     if (cut_ms := ledger.cut_ms) is None:
