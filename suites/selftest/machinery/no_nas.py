@@ -1,0 +1,164 @@
+"""The load on a disk of the shelf, and no NAS in between: what is lost there is no NAS's doing."""
+
+from __future__ import annotations
+
+import random
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from torture.evidence.folder import SPEC, load_evidence, write_document
+from torture.filesystems.protocol import MOUNT_POINT
+from torture.lab.lab import Lab
+from torture.matrix.cells import Cell
+from torture.nas.devices import data_profile_of
+from torture.plan.cut_plan import Aim, CutPlan
+from torture.plan.survivors import draw_disk_states
+from torture.plan.trial_plan import TrialPlan
+from torture.record.specs import TrialSpec
+from torture.recording.accounting import everything
+from torture.recording.crash_state import write_crash_state
+from torture.recording.disks import DiskFault, Persistence, ShelfDisk
+from torture.scoring.judge import judge
+from torture.transports.protocol import Attachment
+from torture.trial.check import check
+from torture.trial.context import TrialContext
+from torture.trial.cut import cut_power, wait_for_moment
+from torture.trial.setup import attach, prepare_disk, run_script, start_loads
+from torture.volumes.zvol import SIZE_MIB
+
+FILESYSTEMS = ("ext4", "btrfs", "xfs", "raw")
+SOUND_CUTS, IGNORING_CUTS = 3, 1
+_LOAD_MS = 1_500
+_SCRIPT_DEADLINE_S = 60
+_DELAY_MS_MAX = 40.0
+_DISK = ShelfDisk(
+    serial="vm",
+    size_mib=SIZE_MIB,
+    persistence=Persistence.VOLATILE,
+    profile=data_profile_of(Persistence.VOLATILE),
+)
+_IGNORING = replace(_DISK, fault=DiskFault(drop_flush_every=1))
+"""It says of every flush that it was done."""
+
+
+@dataclass(kw_only=True)
+class DirectContext(TrialContext):
+    """A trial whose client has a disk of the shelf for its own; `disk` is what it does."""
+
+    disk: ShelfDisk = _DISK
+
+    def __post_init__(self) -> None:
+        """The cell's pool is not there, and its cut aims at nothing of ZFS."""
+        super().__post_init__()
+        self.disks = (self.disk,)
+        self.disks_left = (_DISK,)
+        seed = self.spec.seed
+        generator = random.Random(f"no NAS/{seed}")
+        self.plan = TrialPlan(
+            cut=CutPlan(
+                after_ms=generator.uniform(0.25, 1.0) * _LOAD_MS,
+                aim=generator.choice((Aim.OPERATION, Aim.ANYWHERE)),
+                delay_ms=generator.uniform(0.0, _DELAY_MS_MAX),
+                count=0,
+            ),
+            survivors=draw_disk_states((_DISK,), seed=seed),
+            gone=frozenset(),
+        )
+
+    @property
+    def attachment(self) -> Attachment:
+        """The export of the shelf."""
+        return Attachment(source=self.shelf.source(_DISK), device="/dev/vdb")
+
+
+def cuts(lab: Lab, scratch: Path) -> dict[str, dict[str, list[dict[str, Any]]]]:
+    """By filesystem, what a sound disk and one that ignores flushes came to, a cut each."""
+    found = {}
+    for filesystem in FILESYSTEMS:
+        prepared = _prepared(lab, scratch / filesystem, filesystem)
+        found[filesystem] = {
+            "sound": [
+                _cut(lab, scratch / f"{filesystem}-{seed}", filesystem, prepared, _DISK, seed)
+                for seed in range(SOUND_CUTS)
+            ],
+            "ignoring": [
+                _cut(lab, scratch / f"{filesystem}-i{seed}", filesystem, prepared, _IGNORING, seed)
+                for seed in range(IGNORING_CUTS)
+            ],
+        }
+    return found
+
+
+def _context(
+    lab: Lab, scratch: Path, filesystem: str, *, disk: ShelfDisk = _DISK, seed: int = 0
+) -> DirectContext:
+    """The cell's NAS is left out: of it only filesystem and load are meant, and nothing is audited."""
+    context = DirectContext(
+        spec=TrialSpec(
+            cell=Cell.parse(f"iscsi-disabled-noslog-{filesystem}-bothdie"),
+            index=0,
+            seed=seed,
+            load_ms=_LOAD_MS,
+        ),
+        lab=lab,
+        folder=scratch / "folder",
+        scratch=scratch,
+        enter_stage=lambda _stage: None,
+        disk=disk,
+    )
+    context.folder.mkdir(parents=True)
+    write_document(context.folder, SPEC, context.spec.as_json())
+    return context
+
+
+def _prepared(lab: Lab, scratch: Path, filesystem: str) -> Path:
+    """The disk with its filesystem, all of it durable, as a crash state."""
+    context = _context(lab, scratch, filesystem)
+    with closing(context):
+        context.shelf.start((_DISK,))
+        client = context.start_client("maker")
+        attach(context, client)
+        prepare_disk(context, client)
+        if context.is_mounted:
+            run_script(client, f"umount {MOUNT_POINT}", deadline_s=_SCRIPT_DEADLINE_S)
+        client.kill()
+        context.shelf.must_be_well()
+        last = context.shelf.control.status().seq
+        state = everything(context.shelf.recording, cut=last, disks=(_DISK,))
+        file = context.shelf.directory / "prepared.view.json"
+        write_crash_state(file, state)
+    return file
+
+
+def _cut(
+    lab: Lab, scratch: Path, filesystem: str, prepared: Path, disk: ShelfDisk, seed: int
+) -> dict[str, Any]:
+    """Load, cut, and check with a fresh client on a disk that does what it is told."""
+    context = _context(lab, scratch, filesystem, disk=disk, seed=seed)
+    with closing(context):
+        context.shelf.start((disk,), view=prepared)
+        client = context.start_client("client")
+        attach(context, client)
+        if context.is_mounted:
+            mount = context.filesystem.mount(context.device, MOUNT_POINT)
+            client.must(*mount, deadline_s=_SCRIPT_DEADLINE_S)
+        start_loads(context, client)
+        context.shelf.halt_with_freeze(client)
+        hit = wait_for_moment(context)
+        state = cut_power(context, hit=hit, victims=(client,))
+        context.begin_checker()
+        context.shelf.start((_DISK,), view=state)
+        check(context)
+        context.shelf.must_be_well()
+    evidence = load_evidence(context.folder)
+    judgement = judge(evidence)
+    return {
+        "verdicts": [judgement.filesystem, judgement.data],
+        "acknowledged": judgement.acknowledged,
+        "lost": judgement.lost,
+        "unflushed": evidence.cut.disks[_DISK.serial].unflushed,
+        "findings": list(evidence.cut.audit.findings),
+        "reasons": list(judgement.reasons),
+    }
