@@ -1,4 +1,7 @@
-"""Which writes of a role a flush covers, event by event: the rule of native/README.md, on its own."""
+"""Which writes of a role a flush covers, event by event: the rule of native/README.md, on its own.
+
+Trims are writes, too.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ class Coverage:
         """Any event that is no submission of a write."""
         disk = -1 if event.disk is None else event.disk
         match event.kind:
-            case Kind.WRITE_COMPLETE:
+            case Kind.WRITE_COMPLETE | Kind.TRIM_COMPLETE:
                 self._complete(event, disk)
             case Kind.FLUSH_SUBMIT:
                 self._flushes[event.seq] = frozenset(self._completed.get(disk, ()))

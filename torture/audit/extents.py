@@ -7,6 +7,7 @@ What a transaction group frees may be written again only after two more were com
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from torture.recording.events import Event
@@ -43,9 +44,19 @@ class Extents:
 
     def _takes(self, event: Event, *, group: int) -> bool:
         return not self.is_blind and any(
-            0 < group - self._written_in.get((event.disk, sector), group) <= _KEPT_FOR_GROUPS
-            for sector in sectors_of(event.offset, event.length)
+            0 < group - written_in <= _KEPT_FOR_GROUPS for written_in in self._groups_at(event)
         )
+
+    def _groups_at(self, event: Event) -> Iterator[int]:
+        """The groups that wrote what is there. A trim may be of more sectors than were ever written."""
+        sectors = sectors_of(event.offset, event.length)
+        if len(sectors) < len(self._written_in):
+            places = ((event.disk, sector) for sector in sectors)
+            yield from (self._written_in[place] for place in places if place in self._written_in)
+            return
+        for (disk, sector), group in self._written_in.items():
+            if disk == event.disk and sector in sectors:
+                yield group
 
 
 def sectors_of(offset_bytes: int, length_bytes: int) -> range:

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from torture.audit.coverage import Coverage
+from torture.audit.extents import sectors_of
 from torture.recording.events import Event, Kind
 from torture.recording.roles import OF_A_TXG, Role
 
 
 class Phase(StrEnum):
-    """What the disks were at; of several the one nearest to the end of a transaction group."""
+    """What the disks were at; of several the one nearest to the end of a transaction group.
+
+    A trim, which nothing waits for, is told before what it is beside.
+    """
 
     UBERBLOCK_WRITTEN = "uberblock-written"
     """An uberblock is under way or written, and no flush covers it yet."""
     LABEL_WRITTEN = "label-written"
     """The same of a label."""
+    TRIMMING = "trimming"
+    """A trim is under way or done, and no flush covers it yet."""
     BEFORE_UBERBLOCK = "before-uberblock"
     """All of a transaction group is covered, or its flush is under way; its uberblock is not written."""
     METADATA_WRITTEN = "metadata-written"
@@ -24,9 +31,9 @@ class Phase(StrEnum):
     TXG_WRITTEN = "txg-written"
     """Of a transaction group only data are under way or written, and not covered."""
     ZIL_REUSED = "zil-reused"
-    """As `zil-written`, in a place where another block of the intent log was before."""
+    """As `zil-written`, where an older block of the intent log was the last to be written."""
     ZIL_SEVERAL = "zil-several"
-    """As `zil-written`, and there are several."""
+    """As `zil-written`, and a disk has several: a mirror has each block twice."""
     ZIL_WRITTEN = "zil-written"
     """A block of the intent log is under way or written, and not covered."""
     ZIL_FLUSHED = "zil-flushed"
@@ -42,20 +49,30 @@ class PhaseTracker:
     writes: dict[Role, Coverage]
     _is_before_uberblock: bool = False
     _flushes_of_txg: set[int] = field(default_factory=set)
-    """Under way, and submitted when data or metadata was written and not covered."""
+    """Under way, and submitted when data or metadata was written and not covered, and none since: a
+    flush with more of the group behind it is the intent log's."""
     _last_mark: int = -1
-    _zil_places: set[tuple[int | None, int]] = field(default_factory=set)
-    """Disks and offsets of the intent log's blocks."""
+    _trims: Coverage = field(default_factory=Coverage)
+    _log_sectors: dict[int | None, set[int]] = field(default_factory=dict)
+    """By disk, the sectors where a block of the intent log was the last to be written."""
+    _disk_of: dict[int, int | None] = field(default_factory=dict)
+    """By submission, of the intent log's blocks."""
     _reusing: set[int] = field(default_factory=set)
-    """Submissions of blocks of the intent log to one of these."""
+    """Submissions of those that were written where an older one was."""
 
     def hear(self, event: Event, *, role: Role | None = None) -> None:
         """One event, after `writes` has heard it; `role` is a write's."""
+        self._trims.hear(event)
         match event.kind:
             case Kind.MARK:
                 self._last_mark = event.seq
             case Kind.WRITE_SUBMIT:
                 self._hear_write(event, role)
+            case Kind.TRIM_SUBMIT:
+                self._trims.submit(event)
+                self._forget_log(event)
+            case Kind.ZERO_SUBMIT:
+                self._forget_log(event)
             case Kind.FLUSH_SUBMIT if self._is_txg_uncovered:
                 self._flushes_of_txg.add(event.seq)
             case Kind.FLUSH_COMPLETE if event.reference in self._flushes_of_txg:
@@ -65,11 +82,25 @@ class PhaseTracker:
     def _hear_write(self, event: Event, role: Role | None) -> None:
         if role is Role.UBERBLOCK or role in OF_A_TXG:
             self._is_before_uberblock = False
+            self._flushes_of_txg.clear()
         if role is Role.ZIL:
-            place = (event.disk, event.offset)
-            if place in self._zil_places:
+            older = self._log_sectors.setdefault(event.disk, set())
+            sectors = sectors_of(event.offset, event.length)
+            if not older.isdisjoint(sectors):
                 self._reusing.add(event.seq)
-            self._zil_places.add(place)
+            older.update(sectors)
+            self._disk_of[event.seq] = event.disk
+        else:
+            self._forget_log(event)
+
+    def _forget_log(self, event: Event) -> None:
+        """What is written or trimmed there now is no block of the intent log."""
+        sectors = sectors_of(event.offset, event.length)
+        if older := self._log_sectors.get(event.disk):
+            if len(sectors) < len(older):
+                older.difference_update(sectors)
+            else:  # a trim may be of more than was ever written
+                older -= {sector for sector in older if sector in sectors}
 
     @property
     def _is_txg_uncovered(self) -> bool:
@@ -82,6 +113,8 @@ class PhaseTracker:
             return Phase.UBERBLOCK_WRITTEN
         if self.writes[Role.LABEL].uncovered:
             return Phase.LABEL_WRITTEN
+        if self._trims.uncovered:
+            return Phase.TRIMMING
         if self._is_before_uberblock or (self._is_txg_uncovered and self._flushes_of_txg):
             return Phase.BEFORE_UBERBLOCK
         if self.writes[Role.METADATA].uncovered:
@@ -95,5 +128,6 @@ class PhaseTracker:
         if self._reusing.intersection(uncovered):
             return Phase.ZIL_REUSED
         if uncovered:
-            return Phase.ZIL_SEVERAL if len(uncovered) > 1 else Phase.ZIL_WRITTEN
+            by_disk = Counter(self._disk_of[submission] for submission in uncovered)
+            return Phase.ZIL_SEVERAL if max(by_disk.values()) > 1 else Phase.ZIL_WRITTEN
         return Phase.ZIL_FLUSHED if zil.latest_covered_at > self._last_mark else Phase.IDLE

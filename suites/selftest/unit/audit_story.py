@@ -23,6 +23,11 @@ from torture.recording.roles import (
 
 BLOCK = bytes(16384)
 METADATA = bytes(4096)
+_COMPLETION_OF = {
+    Kind.WRITE_SUBMIT: Kind.WRITE_COMPLETE,
+    Kind.TRIM_SUBMIT: Kind.TRIM_COMPLETE,
+    Kind.FLUSH_SUBMIT: Kind.FLUSH_COMPLETE,
+}
 
 
 def uberblock(txg: int) -> bytes:
@@ -30,7 +35,7 @@ def uberblock(txg: int) -> bytes:
 
 
 def zil_block() -> bytes:
-    return bytes(ZIL_MAGIC_AT) + struct.pack("<Q", EMBEDDED_CHECKSUM_MAGIC).ljust(4096, b"\0")
+    return (bytes(ZIL_MAGIC_AT) + struct.pack("<Q", EMBEDDED_CHECKSUM_MAGIC)).ljust(4096, b"\0")
 
 
 def log_block(*writes: tuple[int, int], is_split: bool = False) -> bytes:
@@ -80,9 +85,8 @@ class Story:
 
     def complete(self, submission: int, *, error: int = 0) -> int:
         submitted = self.events[submission]
-        flush = submitted.kind is Kind.FLUSH_SUBMIT
         return self._add(
-            Kind.FLUSH_COMPLETE if flush else Kind.WRITE_COMPLETE,
+            _COMPLETION_OF[submitted.kind],
             disk=submitted.disk,
             reference=submission,
             error=error,

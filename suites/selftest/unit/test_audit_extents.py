@@ -86,3 +86,17 @@ def test_where_parts_of_the_log_look_like_data_nothing_is_said(story: Story) -> 
     committed(story, 5)
     story.write(BLOCK, offset=2 * MIB, disk=1)
     assert taken(story) == []
+
+
+def test_a_trim_of_more_than_was_ever_written_takes_what_is_in_it(story: Story) -> None:
+    story.write(BLOCK, offset=3 * MIB)
+    committed(story, 5)
+    story.trim(offset=4 * MIB, length=64 * MIB)
+    story.trim(offset=0, length=3 * MIB)
+    story.trim(offset=0, length=64 * MIB, disk=1)
+    trim = story.trim(offset=0, length=3 * MIB + 512)
+    assert taken(story) == [trim]
+    committed(story, 6)
+    committed(story, 7)
+    story.trim(offset=0, length=64 * MIB)
+    assert taken(story) == [trim]
