@@ -33,17 +33,28 @@ class ShelfStatus:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FreezeOn:
-    """The event to freeze with: the `count`-th of its kind, role and disk from now on; None is any."""
+    """The event to freeze with: the `count`-th of its kind, role and disk from now on; None is any.
+
+    Only those count behind which a disk has `zil_uncovered` blocks of the intent log that no flush
+    covers, one of them, with `is_zil_reused`, where an older block of it was.
+    """
 
     event: Kind
     role: Role | None = None
     disk: str | None = None
     count: int = 1
+    zil_uncovered: int = 0
+    is_zil_reused: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """As the export `control` takes it."""
-        wanted = {"disk": self.disk, "role": self.role}
-        given = {key: value for key, value in wanted.items() if value is not None}
+        wanted: dict[str, object] = {
+            "disk": self.disk,
+            "role": self.role,
+            "zil_uncovered": self.zil_uncovered,
+            "zil_reused": self.is_zil_reused,
+        }
+        given = {key: value for key, value in wanted.items() if value}
         return {"event": self.event, "count": self.count, **given}
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
+from suites.selftest.shelf.log_blocks_oracle import log_states
 from suites.selftest.shelf.log_oracle import Order
 from suites.selftest.shelf.requests import Difference, Request, Verb
 from suites.selftest.shelf.session import SessionDisk
@@ -116,10 +117,14 @@ def _matching(
     names: Sequence[str],
     freeze: dict[str, Any],
 ) -> list[int]:
+    wanted = freeze.get("zil_uncovered", 0), freeze.get("zil_reused", False)
+    states = log_states(events, roles) if any(wanted) else [(0, False)] * len(events)
     return [
         event.seq
-        for event in events
+        for event, (uncovered, is_reused) in zip(events, states, strict=True)
         if event.kind == freeze["event"]
+        and uncovered >= wanted[0]
+        and is_reused >= wanted[1]
         and ("role" not in freeze or roles[event.seq] == freeze["role"])
         and (
             "disk" not in freeze or (event.disk is not None and names[event.disk] == freeze["disk"])

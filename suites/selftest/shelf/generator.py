@@ -36,6 +36,9 @@ _SIGNS = (
     (struct.pack("<Q", EMBEDDED_CHECKSUM_MAGIC), ZIL_MAGIC_AT),
 )
 """What makes a write one of a role, and where it stands."""
+_OF_LOG: tuple[dict[str, object], ...] = (
+    {}, {"zil_uncovered": 1}, {"zil_uncovered": 2}, {"zil_reused": True}
+)  # fmt: skip
 _ROLES = (Role.ZIL, Role.UBERBLOCK, Role.METADATA, Role.METADATA, Role.DATA)
 
 
@@ -114,7 +117,9 @@ def draw_freeze(rng: random.Random, disks: Sequence[SessionDisk], seq: int) -> o
         case _:
             if rng.random() < _OF_A_ROLE:
                 # soon, or a sequence is over before it could come true
-                role = rng.choice(_ROLES).value
-                return {"event": rng.choice(_WITH_ROLES).value, "count": 1, "role": role}
+                role = rng.choice(_ROLES)
+                of_log = rng.choice(_OF_LOG) if role is Role.ZIL else {}
+                event = rng.choice(_WITH_ROLES).value
+                return {"event": event, "count": 1, "role": role.value} | of_log
             on_disk = {"disk": rng.choice(disks).name} if rng.random() < 0.7 else {}
             return {"event": rng.choice(_TRIGGERS).value, "count": rng.randint(1, 4)} | on_disk

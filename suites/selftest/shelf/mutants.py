@@ -238,6 +238,41 @@ ONLY_WITH_ROLES = Mutant(
 )
 """A flush has to come behind a write of the very role, and random sequences seldom wait for that."""
 
+ONLY_WITH_LOG_BLOCKS = (
+    Mutant(
+        name="copies-are-several",
+        file="log_blocks.hpp",
+        right="std::max(most, uint64_t{disk.uncovered.size()})",
+        wrong="most + disk.uncovered.size()",
+    ),
+    Mutant(
+        name="a-flush-covers-no-block-of-the-log",
+        file="log_blocks.hpp",
+        right="      for (const uint64_t seq : flushes[flush]) {",
+        wrong="      if (THIS_MUTANT) flushes[flush].clear();\n"
+        "      for (const uint64_t seq : flushes[flush]) {",
+    ),
+    Mutant(
+        name="data-are-blocks-of-the-log",
+        file="log_blocks.hpp",
+        right="if (role == Role::zil) {",
+        wrong="if (role == Role::zil || (THIS_MUTANT && role != Role::none)) {",
+    ),
+    Mutant(
+        name="what-was-of-the-log-stays-so",
+        file="log_blocks.hpp",
+        right="std::fill(at(begin), at(end), role == Role::zil);",
+        wrong="if (!THIS_MUTANT || role == Role::zil) std::fill(at(begin), at(end), role == Role::zil);",
+    ),
+    Mutant(
+        name="only-the-same-place-is-reused",
+        file="log_blocks.hpp",
+        right="std::find(at(begin), at(end), true) != at(end)",
+        wrong="*at(begin) && (begin == 0 || !*at(begin - 1))",
+    ),
+)
+"""Random sequences seldom wait for these."""
+
 ONLY_IN_FORGED_LOGS = Mutant(
     name="flush-that-ends-late-undoes-another",
     file="index.cpp",

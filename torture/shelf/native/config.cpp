@@ -148,6 +148,8 @@ Trigger trigger_of(const json &content, const ShelfConfig &config) {
     trigger.disk = config.find(content.at("disk").get<std::string>());
     if (!trigger.disk) throw Error(EINVAL, "there is no such disk");
   }
+  if (content.contains("zil_uncovered")) trigger.zil_uncovered = number_of(content.at("zil_uncovered"));
+  if (content.contains("zil_reused")) trigger.zil_reused = content.at("zil_reused").get<bool>();
   if (content.contains("role")) {
     trigger.role = role_named(content.at("role").get<std::string>());
     if (!trigger.role) throw Error(EINVAL, "there is no such role");

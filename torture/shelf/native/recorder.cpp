@@ -118,6 +118,11 @@ Role Recorder::role_of_event(const Record &record, Role role) {
   return is_flush ? last_roles_[record.disk] : role;
 }
 
+bool Recorder::has_the_log_so() const {
+  if (log_blocks_.uncovered() < trigger_->zil_uncovered) return false;
+  return log_blocks_.is_reused() || !trigger_->zil_reused;
+}
+
 uint64_t Recorder::append(Record &record, Role role) {
   if (next_seq_ == page_index_ * kPageRecords) turn_page();
   record.seq = next_seq_;
@@ -128,10 +133,12 @@ uint64_t Recorder::append(Record &record, Role role) {
   *page_.as<Record>(record.seq % kPageRecords * sizeof(Record)) = record;
   next_seq_ += 1;
   const Role role_here = role_of_event(record, role);
+  log_blocks_.hear(record, role);
   if (trigger_ && !frozen_) {
     const bool right_role = !trigger_->role || *trigger_->role == role_here;
     const bool right_disk = !trigger_->disk || *trigger_->disk == record.disk;
-    const bool right_event = trigger_->event == record.kind && right_disk && right_role;
+    const bool right_event =
+        trigger_->event == record.kind && right_disk && right_role && has_the_log_so();
     const bool right_number = trigger_->at_seq && record.seq >= *trigger_->at_seq;
     if (right_number || (right_event && --trigger_->count == 0)) freeze_locked();
   }

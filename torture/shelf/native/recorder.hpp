@@ -14,6 +14,7 @@
 
 #include "file.hpp"
 #include "halt.hpp"
+#include "log_blocks.hpp"
 #include "record.hpp"
 #include "role.hpp"
 
@@ -27,6 +28,8 @@ struct Trigger {
   std::optional<Kind> event;
   std::optional<uint16_t> disk;
   std::optional<Role> role;
+  uint64_t zil_uncovered = 0;
+  bool zil_reused = false;
   uint64_t count = 1;
 };
 
@@ -74,6 +77,7 @@ class Recorder {
   [[noreturn]] void park();
   uint64_t append(Record &record, Role role = Role::none);
   Role role_of_event(const Record &record, Role role);
+  bool has_the_log_so() const;
   void turn_page();
   bool has_room();
   void freeze_locked();
@@ -94,6 +98,7 @@ class Recorder {
   Halt halt_;
   /// By disk, the role of the write that it completed last.
   std::unordered_map<uint16_t, Role> last_roles_;
+  LogBlocks log_blocks_;
   uint64_t errors_ = 0;
   std::string last_error_;
   std::atomic<uint64_t> data_end_{0};
