@@ -96,4 +96,13 @@ def import_command(*options: str) -> tuple[str, ...]:
 
 
 SYNC = ("zpool", "sync", POOL)
+TRIM = ("zpool", "trim", POOL)
+"""Tell the disks what is free: returns once it goes on beside all else."""
+DIRTY_LABELS = ("zpool", "set", "comment=torture", POOL)
+"""Labels are written with a transaction group that changed the pool's configuration, and no other.
+Setting its comment does, even to what it was (OpenZFS `module/zfs/spa.c`, `spa_sync_props`)."""
+FREE_LOG = ("sh", "-c", "; ".join([" ".join(SYNC)] * 2))
+"""A block of the intent log is freed by the transaction group that has what is in it, and may be
+written again two later: one `zpool sync` commits three for that (OpenZFS `module/zfs/txg.c`,
+`txg_wait_synced_flags`), and the second one frees what was written beside the first."""
 SCRUB = ("zpool", "scrub", "-w", POOL)

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, Self
 
+from torture.nas.pool import DIRTY_LABELS, FREE_LOG, TRIM
 from torture.recording.events import Kind
 from torture.recording.roles import Role
 
@@ -39,6 +40,14 @@ class Aim(StrEnum):
     UBERBLOCK_SUBMITTED = "uberblock-submitted"
     UBERBLOCK_COMPLETED = "uberblock-completed"
     UBERBLOCK_FLUSHING = "uberblock-flushing"
+    ZIL_SEVERAL = "zil-several"
+    """A block of the intent log is submitted while another one is not covered."""
+    ZIL_REUSED = "zil-reused"
+    """A block of the intent log is written where an older one was."""
+    LABEL_SUBMITTED = "label-submitted"
+    LABEL_FLUSHING = "label-flushing"
+    TRIM_SUBMITTED = "trim-submitted"
+    TRIM_COMPLETED = "trim-completed"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,8 +55,17 @@ class Target:
     """An event on the NAS's disks to strike with: the n-th from the moment on, n at most `count_max`."""
 
     event: Kind
-    role: Role
+    role: Role | None
+    """None where it is no write's and no flush's."""
     count_max: int
+    zil_uncovered: int = 0
+    """Only with so many blocks of the intent log uncovered on a disk."""
+    is_zil_reused: bool = False
+    """Only with one of these where an older one was."""
+    warm_up: tuple[str, ...] = ()
+    """Run in the NAS before the aim is taken, because a load alone would not bring the event about."""
+    stir: tuple[str, ...] = ()
+    """The same, but run beside the load while the event is waited for."""
 
 
 TARGETS = {
@@ -64,19 +82,39 @@ TARGETS = {
     Aim.UBERBLOCK_SUBMITTED: Target(event=Kind.WRITE_SUBMIT, role=Role.UBERBLOCK, count_max=4),
     Aim.UBERBLOCK_COMPLETED: Target(event=Kind.WRITE_COMPLETE, role=Role.UBERBLOCK, count_max=4),
     Aim.UBERBLOCK_FLUSHING: Target(event=Kind.FLUSH_SUBMIT, role=Role.UBERBLOCK, count_max=1),
+    Aim.ZIL_SEVERAL: Target(event=Kind.WRITE_SUBMIT, role=Role.ZIL, count_max=2, zil_uncovered=2),
+    Aim.ZIL_REUSED: Target(
+        event=Kind.WRITE_COMPLETE, role=Role.ZIL, count_max=1, is_zil_reused=True, warm_up=FREE_LOG
+    ),
+    Aim.LABEL_SUBMITTED: Target(
+        event=Kind.WRITE_SUBMIT, role=Role.LABEL, count_max=6, stir=DIRTY_LABELS
+    ),
+    Aim.LABEL_FLUSHING: Target(
+        event=Kind.FLUSH_SUBMIT, role=Role.LABEL, count_max=3, stir=DIRTY_LABELS
+    ),
+    Aim.TRIM_SUBMITTED: Target(event=Kind.TRIM_SUBMIT, role=None, count_max=8, stir=TRIM),
+    Aim.TRIM_COMPLETED: Target(event=Kind.TRIM_COMPLETE, role=None, count_max=8, stir=TRIM),
 }
 """A transaction group of the ledger load has 2 to 100 writes of data and then 30 or so of metadata."""
 
 _WEIGHTS = {
-    Aim.ANYWHERE: 8, Aim.OPERATION: 12,
-    Aim.ZIL_SUBMITTED: 12, Aim.ZIL_COMPLETED: 8, Aim.ZIL_FLUSHING: 8, Aim.ZIL_FLUSHED: 4,
-    Aim.DATA_SUBMITTED: 6, Aim.DATA_COMPLETED: 6,
-    Aim.METADATA_SUBMITTED: 6, Aim.METADATA_COMPLETED: 6,
-    Aim.TXG_FLUSHING: 6, Aim.TXG_FLUSHED: 4,
-    Aim.UBERBLOCK_SUBMITTED: 6, Aim.UBERBLOCK_COMPLETED: 5, Aim.UBERBLOCK_FLUSHING: 3,
+    Aim.ANYWHERE: 8, Aim.OPERATION: 8,
+    Aim.ZIL_SUBMITTED: 8, Aim.ZIL_COMPLETED: 6, Aim.ZIL_FLUSHING: 6, Aim.ZIL_FLUSHED: 4,
+    Aim.DATA_SUBMITTED: 5, Aim.DATA_COMPLETED: 5,
+    Aim.METADATA_SUBMITTED: 4, Aim.METADATA_COMPLETED: 4,
+    Aim.TXG_FLUSHING: 5, Aim.TXG_FLUSHED: 4,
+    Aim.UBERBLOCK_SUBMITTED: 4, Aim.UBERBLOCK_COMPLETED: 4, Aim.UBERBLOCK_FLUSHING: 3,
+    Aim.ZIL_SEVERAL: 5, Aim.ZIL_REUSED: 6,
+    Aim.LABEL_SUBMITTED: 3, Aim.LABEL_FLUSHING: 2,
+    Aim.TRIM_SUBMITTED: 3, Aim.TRIM_COMPLETED: 3,
 }  # fmt: skip
 """In per cent: so each phase gets its share, and a quarter of the cuts finds a write in flight. Half of
-them wait for a transaction group, which is 5 s away at most; the intent log is never far."""
+them wait for a transaction group, which is 5 s away at most; the intent log is never far.
+
+Weighted so, of the phases where 170 cuts fell (`torture.audit.phases`) the rarest have 5 % of those that
+can have them: a label written, a place of the log used again. What an aim strikes beside its own step is
+told as the phase nearer to the uberblock: 1 of 6 aims at reused blocks, 1 of 3 at several.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -14,7 +14,7 @@ from torture.evidence.folder import CUT, CUT_STATE, LEDGER, write_document
 from torture.evidence.ledger import heard_in, parse_ledger
 from torture.lab.machine import Machine
 from torture.matrix.axes import FATE, SYNC
-from torture.plan.cut_plan import TARGETS, Aim
+from torture.plan.cut_plan import TARGETS, Aim, Target
 from torture.recording.accounting import account
 from torture.recording.crash_state import CrashState, write_crash_state
 from torture.recording.events import Recording, load_recording, marks_until
@@ -27,6 +27,7 @@ _BEGIN_DEADLINE_S = 10
 _EVENT_DEADLINE_S = 8.0
 """A transaction group begins to be written 5 s after the last one (`zfs_txg_timeout`, zfs(4))."""
 _EVENT_POLL_S = 0.01
+_WARM_UP_DEADLINE_S = 30
 _LOAD_POLL_S = 1.0
 _HEARD_DEADLINE_S = 10
 
@@ -36,13 +37,13 @@ def victims(context: TrialContext, *, nas: Machine, client: Machine) -> tuple[Ma
     return (nas, client) if context.spec.cell[FATE] is Fate.BOTH_DIE else (nas,)
 
 
-def wait_for_moment(context: TrialContext) -> bool:
+def wait_for_moment(context: TrialContext, nas: Machine) -> bool:
     """Return at the planned moment; the load began when its first acknowledgement was heard.
 
     True when what the plan aims at came; the shelf has frozen itself then, if that was an event of
     a disk. Where it does not come in time the cut strikes all the same.
     """
-    plan, loads, shelf = context.plan.cut, context.loads, context.shelf
+    plan, loads = context.plan.cut, context.loads
     end = time.monotonic() + plan.after_ms / 1000
     while (left_s := end - time.monotonic()) > 0:
         time.sleep(min(left_s, _LOAD_POLL_S))
@@ -57,14 +58,31 @@ def wait_for_moment(context: TrialContext) -> bool:
             time.sleep(plan.delay_ms / 1000)
             return True
         case aim:
-            target = TARGETS[aim]
-            shelf.freeze_on(FreezeOn(event=target.event, role=target.role, count=plan.count))
-            end = time.monotonic() + _EVENT_DEADLINE_S
-            while time.monotonic() < end:
-                if shelf.is_frozen:
-                    return True
-                time.sleep(_EVENT_POLL_S)
-            return False
+            return _wait_for_event(context, nas, TARGETS[aim])
+
+
+def _wait_for_event(context: TrialContext, nas: Machine, target: Target) -> bool:
+    if target.warm_up:
+        nas.run(*target.warm_up, deadline_s=_WARM_UP_DEADLINE_S)
+    if target.stir:
+        # before the shelf may freeze: a NAS that stands still gives the agent no answer
+        nas.agent.start(target.stir)
+    shelf = context.shelf
+    shelf.freeze_on(
+        FreezeOn(
+            event=target.event,
+            role=target.role,
+            count=context.plan.cut.count,
+            zil_uncovered=target.zil_uncovered,
+            is_zil_reused=target.is_zil_reused,
+        )
+    )
+    end = time.monotonic() + _EVENT_DEADLINE_S
+    while time.monotonic() < end:
+        if shelf.is_frozen:
+            return True
+        time.sleep(_EVENT_POLL_S)
+    return False
 
 
 def cut_power(context: TrialContext, *, hit: bool, victims: Sequence[Machine]) -> Path:

@@ -106,7 +106,7 @@ def _stages(context: TrialContext) -> None:
         if context.fault is not None and context.fault.nas_stands_still_ms:
             nas.stand_still(context.fault.nas_stands_still_ms)
         context.shelf.halt_with_freeze(*dying)
-        hit = wait_for_moment(context)
+        hit = wait_for_moment(context, nas)
     with context.stage("cut"):
         state = cut_power(context, hit=hit, victims=dying)
     with after_the_cut(context):

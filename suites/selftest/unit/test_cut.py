@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from torture.plan.cut_plan import TARGETS, Aim, CutPlan, draw_cut
+from torture.nas import pool
+from torture.plan.cut_plan import TARGETS, Aim, CutPlan, Target, draw_cut
 from torture.recording.events import Kind
 from torture.recording.roles import Role
 
@@ -59,7 +60,31 @@ def test_a_quarter_aims_at_a_write_in_flight_and_few_at_nothing() -> None:
 def test_without_an_intent_log_nothing_is_aimed_at_it() -> None:
     plans = [draw_cut(seed=seed, load_ms=LOAD_MS, has_intent_log=False) for seed in SEEDS]
     roles = {TARGETS[plan.aim].role for plan in plans if plan.aim in TARGETS}
-    assert roles == {Role.DATA, Role.METADATA, Role.UBERBLOCK}
+    assert roles == {Role.DATA, Role.METADATA, Role.UBERBLOCK, Role.LABEL, None}
+
+
+def test_the_nas_is_stirred_where_a_load_alone_would_not_bring_the_event_about() -> None:
+    def needed(target: Target) -> tuple[str, ...]:
+        if target.role is Role.LABEL:
+            return pool.DIRTY_LABELS
+        return pool.TRIM if target.event in (Kind.TRIM_SUBMIT, Kind.TRIM_COMPLETE) else ()
+
+    for target in TARGETS.values():
+        assert target.stir == needed(target)
+        assert target.warm_up == (pool.FREE_LOG if target.is_zil_reused else ())
+
+
+@pytest.mark.parametrize(
+    ("of", "share"),
+    [
+        ("zil-several", 0.05), ("zil-reused", 0.06), ("label", 0.05), ("trim", 0.06),
+        ("uberblock", 0.11), ("txg", 0.09),
+    ],
+)  # fmt: skip
+def test_each_step_gets_its_share_of_the_cuts(of: str, share: float) -> None:
+    found = sum(_drawn(seed).aim.startswith(of) for seed in SEEDS) / len(SEEDS)
+    # four standard deviations of 2000 draws at 0.11
+    assert found == pytest.approx(share, abs=0.028)
 
 
 def test_the_cuts_cover_the_load_evenly() -> None:
@@ -88,5 +113,7 @@ def test_a_plan_is_plain_data() -> None:
 def test_the_plan_of_a_seed_never_changes() -> None:
     """Recorded once: `tools/replay` of an old trial must find the old moment."""
     plan = _drawn(1)
-    recorded = CutPlan(after_ms=1011.8975468069426, aim=Aim.ZIL_FLUSHED, delay_ms=0.0, count=1)
+    recorded = CutPlan(
+        after_ms=1011.8975468069426, aim=Aim.METADATA_SUBMITTED, delay_ms=0.0, count=2
+    )
     assert plan == recorded

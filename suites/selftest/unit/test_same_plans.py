@@ -17,7 +17,7 @@ from torture.plan.trial_plan import draw_plan
 
 RECORDED = Path(__file__).resolve().parents[1] / "recorded" / "plans"
 """Of every fifth trial of the full matrix: by the commit that it is called after; and the cuts that its
-seeds draw since cuts aim at the steps of ZFS's write path."""
+seeds draw since cuts aim at all steps of ZFS's write path, labels and trims among them."""
 
 
 @pytest.fixture(scope="module")
