@@ -6,6 +6,18 @@ It is not seen in every cut: the intent log's replay may write the whole block a
 from __future__ import annotations
 
 from torture.faults.protocol import Fault, Layer, Sight
+from torture.recording.remains import Patch, Remains
+
+_INTO_THE_BLOCK = 1000
+
+
+def _flipped(remains: Remains) -> tuple[Patch, ...]:
+    block = remains.committed_data()[-1]
+    place = _INTO_THE_BLOCK // remains.sector_bytes * remains.sector_bytes
+    sector = bytearray(remains.payload(block)[place : place + remains.sector_bytes])
+    sector[_INTO_THE_BLOCK - place] ^= 1
+    return (Patch(offset=block.offset + place, content=bytes(sector)),)
+
 
 FAULT = Fault(
     name="bit-flipped",
@@ -14,10 +26,5 @@ FAULT = Fault(
     cell="iscsi-always-noslog-btrfs-bothdie",
     seen_by=Sight.POOL,
     cuts=1,
-    before_import=(
-        "byte=$(dd if={device} bs=1 skip={offset} count=1 | od -An -tu1) && "
-        'printf "\\\\$(printf %o $((byte ^ 1)))" | '
-        "dd of={device} bs=1 seek={offset} conv=notrunc,fsync && "
-        "udevadm settle --timeout=20"
-    ),
+    spoiler=_flipped,
 )

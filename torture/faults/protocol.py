@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
+from torture.recording.crash_state import DiskState
 from torture.recording.disks import DiskFault
+from torture.recording.remains import Patch, Remains
+
+Spoiler = Callable[[Remains], tuple[Patch, ...]]
+"""What is written over the first data disk that the cut left.
+
+Raises `HarnessError` where the disk holds nothing that it could be about.
+"""
 
 
 class Layer(StrEnum):
@@ -31,11 +40,7 @@ class Sight(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fault:
-    """A fault, and its hooks; scripts are shell, run in a machine where they have to succeed.
-
-    `before_import` may hold `{device}` and `{offset}`: the disk, by its path, and the byte where the last
-    block of data begins that is whole on it.
-    """
+    """A fault, and its hooks; scripts are shell, run in a machine where they have to succeed."""
 
     name: str
     layer: Layer
@@ -54,8 +59,16 @@ class Fault:
     """The same in the client."""
     nas_stands_still_ms: int = 0
     """How long the NAS's emulator is stopped once the load runs, before the cut is waited for."""
+    survivors: Mapping[str, DiskState] = field(default_factory=dict)
+    """What the cut leaves of these disks, by serial, whatever the seed draws; they are not gone then."""
+    spoiler: Spoiler | None = None
+    """Before the NAS comes back."""
     before_import: str = ""
     """In the NAS that comes back."""
+    import_patience_s: float | None = None
+    """How long its imports may take; None: as long as any trial's."""
+    before_mount: str = ""
+    """In the client that checks, before it mounts the filesystem; `{device}` is what it lies on."""
     before_read_back: str = ""
     """In the client that checks, once it has mounted the filesystem."""
 

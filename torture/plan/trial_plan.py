@@ -11,6 +11,7 @@ from typing import Any, Self
 from torture.axes.sync import Sync
 from torture.errors import HarnessError
 from torture.evidence.folder import SPEC
+from torture.faults import find
 from torture.matrix.axes import SYNC
 from torture.nas.pool import pool_disks
 from torture.nas.slog import gone_at_cut
@@ -71,7 +72,9 @@ def plan_of(spec: TrialSpec) -> TrialPlan:
 
 def draw_plan(spec: TrialSpec) -> TrialPlan:
     """The plan of a trial: the same for the same cell, seed and length of load."""
-    gone = gone_at_cut(spec.cell, spec.seed)
+    fault = find(spec.fault)
+    planted = {} if fault is None else dict(fault.survivors)
+    gone = gone_at_cut(spec.cell, spec.seed) - planted.keys()
     disks = [disk for disk in pool_disks(spec.cell) if disk.serial not in gone]
     return TrialPlan(
         cut=draw_cut(
@@ -79,6 +82,6 @@ def draw_plan(spec: TrialSpec) -> TrialPlan:
             load_ms=spec.load_ms,
             has_intent_log=spec.cell[SYNC] is not Sync.DISABLED,
         ),
-        survivors=draw_disk_states(disks, seed=spec.seed),
+        survivors=draw_disk_states(disks, seed=spec.seed) | planted,
         gone=gone,
     )

@@ -12,7 +12,8 @@ from torture.errors import HarnessError
 from torture.lab.domains import NbdSource
 from torture.lab.machine import Machine
 from torture.recording.disks import ShelfDisk
-from torture.shelf.connection import ShelfGoneError
+from torture.recording.remains import Patch
+from torture.shelf.connection import Connection, ShelfGoneError
 from torture.shelf.control import Control, FreezeOn, MarkWriter
 from torture.shelf.process import Launch, NbdkitProcess, write_configuration
 
@@ -21,6 +22,7 @@ RECORDINGS_OF_SHELF = "recordings"
 _MIB = 1024 * 1024
 _FREE_BYTES_MIN = 16 * _MIB
 _START_DEADLINE_S = 20
+_OVERWRITE_DEADLINE_S = 10
 
 
 class Shelf:
@@ -95,6 +97,12 @@ class Shelf:
                 return None  # nbdkit binds its socket before it listens
 
         return wait_for(control, what="answer of the shelf", deadline_s=_START_DEADLINE_S)
+
+    def overwrite(self, disk: ShelfDisk, patch: Patch) -> None:
+        """Write to a disk as a NAS would; raises `HarnessError` when the shelf refuses it."""
+        connection = Connection(socket=self._socket, export=disk.serial)
+        connection.write(patch.content, patch.offset, deadline_s=_OVERWRITE_DEADLINE_S)
+        connection.close()
 
     def freeze(self) -> int:
         """From here on nothing is accepted or acknowledged, on all disks; returns the cut's number."""

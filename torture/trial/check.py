@@ -35,6 +35,8 @@ def check(context: TrialContext) -> None:
     attach(context, client)
     is_sound = True
     if context.attachment.device is not None and context.filesystem.has_files:
+        if context.fault is not None:
+            plant(client, context.fault.before_mount.replace("{device}", context.device))
         mounted = _mount_read_umount(context, client, Step.FS_MOUNT, Step.FS_UMOUNT, _before_repair)
         clean = _is_clean(context, client, Step.FS_CHECK)
         is_sound = mounted and clean

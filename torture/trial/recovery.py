@@ -12,7 +12,7 @@ from torture.nas import pool
 from torture.trial.context import TrialContext
 from torture.trial.outage import StorageFailed, observe_to_end
 from torture.trial.setup import plant, run_script, wait_for_disks
-from torture.trial.spoil import spoiling_script
+from torture.trial.spoil import spoil
 from torture.volumes import POOL
 
 _IMPORT_DEADLINE_S = 300
@@ -46,11 +46,14 @@ def bring_nas_back(
     Raises `StorageFailed` when an import hangs, or the volume does not come back or cannot be published.
     """
     context.shelf.start(context.disks_left, view=view)
+    fault = context.fault
+    if fault is not None and fault.spoiler is not None:
+        spoil(context.shelf, fault.spoiler, view=view, disk=context.disks_left[0])
     nas = context.start_nas(2, context.disks_left)
     wait_for_disks(nas, context.disks_left)
-    if context.fault is not None:
-        script = context.fault.before_import
-        plant(nas, spoiling_script(script, view=view, disk=context.disks_left[0]))
+    if fault is not None:
+        plant(nas, fault.before_import)
+        import_deadline_s = fault.import_patience_s or import_deadline_s
     for step, options in _IMPORTS:
         argv = pool.import_command(*options)
         tried = context.observe(nas, step, argv, deadline_s=import_deadline_s)

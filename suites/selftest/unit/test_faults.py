@@ -46,7 +46,8 @@ def test_a_fault_is_planted_where_all_is_sound_without_it(fault: Fault) -> None:
     assert guarantee_of(Cell.parse(fault.cell)) in (Guarantee.SAFE, Guarantee.ROLLS_BACK)
     assert fault.cuts >= 1
     hooks = (
-        fault.on_disks, fault.in_nas, fault.in_client, fault.before_import, fault.before_read_back
+        fault.on_disks, fault.in_nas, fault.in_client, fault.survivors, fault.spoiler,
+        fault.before_import, fault.before_mount, fault.before_read_back,
     )  # fmt: skip
     assert sum(bool(hook) for hook in hooks) == 1
 
