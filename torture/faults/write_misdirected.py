@@ -1,0 +1,33 @@
+"""A block of data that a flush covered was written over another one, and not where it belongs.
+
+Two blocks are wrong by it: the other one, and its own place, which holds what was there before.
+"""
+
+from __future__ import annotations
+
+from torture.errors import HarnessError
+from torture.faults.protocol import Fault, Layer, Sight
+from torture.recording.remains import Patch, Remains
+
+
+def _misdirected(remains: Remains) -> tuple[Patch, ...]:
+    """The last block of data, over the one written before it."""
+    *others, block = remains.committed_data()
+    victims = [other for other in others if other.offset != block.offset]
+    if not victims:
+        raise HarnessError("only one block of data was committed before the cut")
+    return (
+        Patch(offset=block.offset, content=remains.held_before(block)),
+        Patch(offset=victims[-1].offset, content=remains.payload(block)),
+    )
+
+
+FAULT = Fault(
+    name="write-misdirected",
+    layer=Layer.DISK,
+    words="a disk writes a block to another place",
+    cell="iscsi-standard-noslog-btrfs-bothdie",
+    seen_by=Sight.POOL,
+    cuts=1,
+    spoiler=_misdirected,
+)
