@@ -117,11 +117,12 @@ def data(letter: str) -> bytes:
     return letter.encode() * BLOCK
 
 
-def remains_of(story: Story, *, cut: int | None = None) -> Remains:
+def remains_of(story: Story, *, disk: int = 0, cut: int | None = None) -> Remains:
     (story.folder / DATA).write_bytes(story._data)
     disks = tuple(RecordedDisk(name=name, size=1 << 20, sector=SECTOR) for name in NAMES)
     recording = Recording(folder=story.folder, disks=disks, events=tuple(story.events))
-    return Remains(recording=recording, disk=0, cut=len(story.events) - 1 if cut is None else cut)
+    last = len(story.events) - 1
+    return Remains(recording=recording, disk=disk, cut=last if cut is None else cut)
 
 
 def committed(story: Story, *blocks: bytes, txg: int) -> list[int]:
@@ -169,6 +170,29 @@ def test_the_log_that_is_needed_begins_behind_the_last_uberblock(tmp_path: Path)
     story.flush()
     story.write(zil_block())
     assert remains_of(story).needed_log().submission == needed
+
+
+def test_a_disk_is_asked_for_itself_and_up_to_the_cut(tmp_path: Path) -> None:
+    story = Story(folder=tmp_path)
+    first = committed(story, data("a"), txg=1)
+    cut = len(story.events) - 1
+    committed(story, data("b"), txg=2)
+    other = story.write(zil_block(), disk=1)
+    story.flush(disk=1)
+    found = remains_of(story, cut=cut).committed_data()
+    assert [write.submission for write in found] == first
+    assert remains_of(story, disk=1).needed_log().submission == other
+    with pytest.raises(HarnessError, match="on a for certain"):
+        remains_of(story).needed_log()
+
+
+def test_of_blocks_under_way_together_the_first_submitted_is_needed(tmp_path: Path) -> None:
+    story = Story(folder=tmp_path)
+    first, second = story.submit(zil_block()), story.submit(zil_block())
+    story.complete(second)
+    story.complete(first)
+    story.flush()
+    assert remains_of(story).needed_log().submission == first
 
 
 def test_else_it_is_the_last_that_is_covered(tmp_path: Path) -> None:
