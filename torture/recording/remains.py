@@ -67,20 +67,26 @@ class Remains:
     def needed_log(self) -> Write:
         """A covered block of the intent log that a replay cannot do without.
 
-        It is the first since the last uberblock that was written, else, as that one may not have
-        survived, the last of all. Raises `HarnessError` when there is none.
+        It is the first since the last uberblock that was written. Where there is none yet, that one may
+        not have survived: then the first since its transaction group's metadata began to be written,
+        which holds what came after that group; else the last of all. Raises `HarnessError` when there is
+        none.
         """
         blocks: list[Write] = []
-        last_uberblock = -1
-        for role, write in self._writes():
+        uberblock = metadata = metadata_of_uberblock = -1
+        for role, write in sorted(self._writes(), key=lambda found: found[1].submission):
             if role is Role.ZIL and write.covered:
                 blocks.append(write)
+            elif role is Role.METADATA and metadata <= uberblock:
+                metadata = write.submission
             elif role is Role.UBERBLOCK:
-                last_uberblock = max(last_uberblock, write.submission)
+                uberblock, metadata_of_uberblock = write.submission, metadata
         if not blocks:
             raise HarnessError(f"no block of the intent log is on {self._name} for certain")
-        since = (block for block in blocks if block.submission > last_uberblock)
-        return min(since, key=lambda block: block.submission, default=blocks[-1])
+        for since in (uberblock, metadata_of_uberblock):
+            if later := [block for block in blocks if block.submission > since]:
+                return later[0]
+        return blocks[-1]
 
     def _writes(self) -> Iterator[tuple[Role, Write]]:
         """In the order in which they apply."""

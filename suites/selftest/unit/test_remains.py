@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suites.selftest.unit.audit_story import Story, uberblock, zil_block
+from suites.selftest.unit.audit_story import METADATA, Story, uberblock, zil_block
 from suites.selftest.unit.shelf_logs import SECTOR, SECTORS, Log, logs, payload
 from torture.errors import HarnessError
 from torture.faults import DISTURBANCES, FAULTS
@@ -195,11 +195,29 @@ def test_of_blocks_under_way_together_the_first_submitted_is_needed(tmp_path: Pa
     assert remains_of(story).needed_log().submission == first
 
 
+def test_else_behind_the_metadata_of_the_last_uberblock(tmp_path: Path) -> None:
+    """Each uberblock is written to several labels, and metadata are several writes."""
+    story = Story(folder=tmp_path)
+    for txg in (1, 2):
+        story.write(zil_block())
+        story.write(METADATA)
+        needed = story.write(zil_block())
+        story.write(METADATA)
+        story.write(zil_block())
+        story.flush()
+        story.write(uberblock(txg))
+        story.write(uberblock(txg))
+    story.write(METADATA)
+    story.write(zil_block())
+    assert remains_of(story).needed_log().submission == needed
+
+
 def test_else_it_is_the_last_that_is_covered(tmp_path: Path) -> None:
     story = Story(folder=tmp_path)
     story.write(zil_block())
     last = story.write(zil_block())
     story.flush()
+    story.write(METADATA)
     story.write(uberblock(1))
     story.write(zil_block())
     assert remains_of(story).needed_log().submission == last
