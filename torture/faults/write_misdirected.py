@@ -5,20 +5,18 @@ Two blocks are wrong by it: the other one, and its own place, which holds what w
 
 from __future__ import annotations
 
-from torture.errors import HarnessError
 from torture.faults.protocol import Fault, Layer, Sight
 from torture.recording.remains import Patch, Remains
 
 
 def _misdirected(remains: Remains) -> tuple[Patch, ...]:
-    """The last block of data, over the one written before it."""
+    """The last block of data, over the one written before it; where it is alone, behind its own place."""
     *others, block = remains.committed_data()
-    victims = [other for other in others if other.offset != block.offset]
-    if not victims:
-        raise HarnessError("only one block of data was committed before the cut")
+    places = [other.offset for other in others if other.offset != block.offset]
+    place = places[-1] if places else block.offset + block.length
     return (
         Patch(offset=block.offset, content=remains.held_before(block)),
-        Patch(offset=victims[-1].offset, content=remains.payload(block)),
+        Patch(offset=place, content=remains.payload(block)),
     )
 
 

@@ -264,6 +264,16 @@ def test_a_misdirected_write_spoils_two_places(tmp_path: Path) -> None:
     )
 
 
+def test_a_block_that_is_alone_is_misdirected_behind_its_own_place(tmp_path: Path) -> None:
+    story = Story(folder=tmp_path)
+    [block] = committed(story, data("a"), txg=1)
+    here = story.events[block].offset
+    assert patches_of("write-misdirected", remains_of(story)) == (
+        Patch(offset=here, content=bytes(BLOCK)),
+        Patch(offset=here + BLOCK, content=data("a")),
+    )
+
+
 def test_a_stale_read_gives_a_block_of_the_log_as_it_was(tmp_path: Path) -> None:
     story = Story(folder=tmp_path)
     old = story.write(data("o"))
