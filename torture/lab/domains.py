@@ -83,6 +83,7 @@ class MachineSpec:
     memory_mib: int
     accelerator: Accelerator
     console_log: Path
+    processors: int = 1
     ledger_socket: Path | None = None
     interface: TapInterface | UserModeInterface | None = None
     disks: tuple[Disk, ...] = field(default=())
@@ -195,7 +196,7 @@ def domain_xml(spec: MachineSpec) -> str:
     # libvirt draws a new one at every resume, upon which the guest reseeds its random numbers
     _add(domain, "genid", identity)
     _add(domain, "memory", str(spec.memory_mib), unit="MiB")
-    _add(domain, "vcpu", "1")
+    _add(domain, "vcpu", str(spec.processors))
     operating_system = _add(domain, "os")
     _add(operating_system, "type", "hvm", arch="x86_64", machine="pc")
     _add(operating_system, "kernel", str(spec.kernel))

@@ -32,6 +32,9 @@ _EMULATED_COMMAND_LINE = "norandmaps init_on_alloc=0"
 """QEMU keeps what it translated by address: a program that lies elsewhere each time is translated each
 time, which made starting one take three times as long. Zeroing every page is dear, too."""
 
+_NAS_PROCESSORS = {Accelerator.KVM: 2, Accelerator.TCG: 1}
+"""With two a NAS writes and flushes at once. Emulated ones are threads that share the host's few."""
+
 
 class Boot(StrEnum):
     """How a machine comes to run."""
@@ -135,6 +138,7 @@ class Lab:
             root_image=image.root,
             command_line=f"{self._command_line} torture.ip={NAS_ADDRESS}/{NAS_PREFIX_BITS}",
             memory_mib=768,
+            processors=_NAS_PROCESSORS[self._accelerator],
             accelerator=self._accelerator,
             console_log=console_log,
             interface=self.network.nas_interface(),

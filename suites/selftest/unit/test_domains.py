@@ -153,6 +153,11 @@ def test_an_emulated_processor_has_no_cmpxchg16b() -> None:
     assert real.find("cpu/feature") is None
 
 
+@pytest.mark.parametrize("processors", [1, 2])
+def test_a_machine_has_as_many_processors_as_it_says(processors: int) -> None:
+    assert parsed(replace(SPEC, processors=processors)).findtext("vcpu") == str(processors)
+
+
 def test_a_saved_machine_finds_its_console_elsewhere() -> None:
     saved = domain_xml(SPEC)
     moved = ET.fromstring(with_console(saved, Path("/else/where.log")))
