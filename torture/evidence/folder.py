@@ -68,6 +68,8 @@ class Step(StrEnum):
     """On a client that lived."""
     CLIENT_DMESG = "client-dmesg"
     """Kernel log of the client that wrote the load."""
+    FS_FIRST_CHECK = "fs-first-check"
+    """On a fresh client, before anything mounts it: read-only, where that says something by then."""
     FS_MOUNT = "fs-mount"
     """On a fresh client: the mount that replays the journal."""
     FS_SCRUB = "fs-scrub"

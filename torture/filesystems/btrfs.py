@@ -85,6 +85,10 @@ class Btrfs:
         """`-r`: a bad copy beside a good one stays as it is, and is told (btrfs-scrub(8))."""
         return ("btrfs", "scrub", "start", "-B", "-r", mount_point)
 
+    def first_check(self, device: str) -> tuple[str, ...]:
+        """The same as later: its trees are whole without the log, and a mount may mend them."""
+        return self.check(device)
+
     def check(self, device: str) -> tuple[str, ...]:
         """Look for damage, changing nothing."""
         return ("btrfs", "check", "--readonly", device)

@@ -35,6 +35,12 @@ class Filesystem(Protocol):
         What it finds stands in the kernel's log.
         """
 
+    def first_check(self, device: str) -> Command | None:
+        """Look for damage before anything mounts it, changing nothing.
+
+        None where that says nothing before the journal is replayed: the mount is the first look then.
+        """
+
     def check(self, device: str) -> Command:
         """Look for damage in the unmounted filesystem, changing nothing."""
 

@@ -26,6 +26,9 @@ class Raw:
     def scrub(self, mount_point: str) -> None:
         """It keeps one copy of everything."""
 
+    def first_check(self, device: str) -> None:
+        """Nothing is mounted, so nothing is looked at before."""
+
     def check(self, device: str) -> tuple[str, ...]:
         """Refuse."""
         raise HarnessError(f"a raw disk has no check: {device}")

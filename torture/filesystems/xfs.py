@@ -88,6 +88,9 @@ class Xfs:
     def scrub(self, mount_point: str) -> None:
         """It keeps one copy of everything."""
 
+    def first_check(self, device: str) -> None:
+        """xfs_repair -n does not replay the log, and finds what is no damage (xfs_repair(8))."""
+
     def check(self, device: str) -> tuple[str, ...]:
         """Look for damage, changing nothing."""
         return ("xfs_repair", "-n", device)

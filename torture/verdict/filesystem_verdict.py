@@ -32,9 +32,9 @@ def judge_filesystem(evidence: Evidence, read_check: ReadCheck) -> FilesystemFin
 
     Intact when it mounts (the journal may be replayed) and the checker vouches for it afterwards.
     Repaired when the checker, or the kernel while it read it all, found bad copies beside good ones,
-    or when after a repair it mounts and the checker vouches for it. Unrepairable otherwise, and when it
-    will not mount and its repair does not end. A checker's word counts only once the filesystem was
-    unmounted.
+    when the mount healed what a look before it had found, or when after a repair it mounts and the
+    checker vouches for it. Unrepairable otherwise, and when it will not mount and its repair does not
+    end. A checker's word counts only once the filesystem was unmounted.
     """
     mount = parse_mount(_need(evidence, Step.FS_MOUNT))
     check: FsckResult | None = None
@@ -43,11 +43,11 @@ def judge_filesystem(evidence: Evidence, read_check: ReadCheck) -> FilesystemFin
         _need_unmounted(evidence, Step.FS_UMOUNT)
         check = _trusted(read_check(_need(evidence, Step.FS_CHECK)), Step.FS_CHECK)
         if check.clean:
-            bad_copies = _bad_copies(evidence)
+            found = _healed_at_mount(evidence, read_check) + _bad_copies(evidence)
             return FilesystemFinding(
-                verdict=Verdict.REPAIRED if check.problems or bad_copies else Verdict.INTACT,
+                verdict=Verdict.REPAIRED if check.problems or found else Verdict.INTACT,
                 summary=check.summary + _replayed(evidence),
-                reasons=_quote(Step.FS_CHECK, check) + bad_copies,
+                reasons=_quote(Step.FS_CHECK, check) + found,
             )
         reasons += _quote(Step.FS_CHECK, check)
         before = check.summary
@@ -87,6 +87,17 @@ def _unrepairable(summary: str, reasons: list[str]) -> FilesystemFinding:
 def _replayed(evidence: Evidence) -> str:
     log = evidence.output(Step.CHECK_DMESG)
     return ", journal replayed" if log is not None and read_kernel_log(log).journal_replayed else ""
+
+
+def _healed_at_mount(evidence: Evidence, read_check: ReadCheck) -> tuple[str, ...]:
+    """What stood there before the mount, and not after it; older evidence has no such look."""
+    output = evidence.output(Step.FS_FIRST_CHECK)
+    if output is None:
+        return ()
+    first = read_check(output)
+    if first.clean and not first.problems:
+        return ()
+    return (f"{Step.FS_FIRST_CHECK}: {first.summary}; healed at mount",)
 
 
 def _bad_copies(evidence: Evidence) -> tuple[str, ...]:

@@ -24,6 +24,9 @@ class Dummy:
     def scrub(self, mount_point: str) -> tuple[str, ...]:
         return ("scrub.dummy", mount_point)
 
+    def first_check(self, device: str) -> None:
+        """It has no journal, so nothing mends it at the mount."""
+
     def check(self, device: str) -> tuple[str, ...]:
         """Look for damage."""
         return ("fsck.dummy", device)
