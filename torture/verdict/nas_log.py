@@ -8,11 +8,21 @@ from dataclasses import dataclass
 from torture.evidence.folder import ToolOutput
 from torture.verdict.fsck import lines_of
 
-_PANIC = re.compile(r"(VERIFY\w*\(.*\) failed|PANIC at \S+:\d+:|SPLError: .*PANIC).*")
-"""OpenZFS `include/os/linux/spl/sys/debug.h` and `module/os/linux/spl/spl-err.c`: the thread that says so
-stops for ever."""
-_REPLAY = re.compile(r"ZFS replay transaction error \d+.*")
-"""OpenZFS `module/zfs/zil.c`, `zil_replay_error`: what was acknowledged was not done again."""
+_PANIC = re.compile(
+    r"(VERIFY\w*\(.*\) failed|PANIC at \S+:\d+:|SPLError: .*PANIC|PANIC: |"
+    r"Pool '.*' has encountered an uncorrectable I/O failure and has been suspended).*"
+)
+"""OpenZFS `include/os/linux/spl/sys/debug.h` and `module/os/linux/spl/spl-err.c` (`vcmn_err` has
+`PANIC: `, for `zfs_panic_recover` too): the thread that says so stops for ever. And
+`module/zfs/zio.c`, `zio_suspend`: so does whoever waits for the pool."""
+_REPLAY = re.compile(
+    r"(ZFS replay transaction error \d+|ZFS read log block error \d+|"
+    r"zil_parse: lr_t (overrun|has an invalid reclen)|can't open objset (for )?\d+, error \d+).*"
+)
+"""OpenZFS `module/zfs/zil.c`: what was acknowledged was not done again. A record could not be replayed
+(`zil_replay_error`), a block that was claimed could not be read or holds what is no record
+(`zil_parse`; the log's end, where a block just is not there, has no message), or the log of a dataset
+could not be claimed at all (`zil_claim`) or looked at (`zil_check_log_chain`)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

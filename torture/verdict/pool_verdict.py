@@ -84,14 +84,12 @@ def _judge_status(evidence: Evidence, needed: str, reasons: list[str]) -> PoolFi
 
 def _with_log(evidence: Evidence, finding: PoolFinding) -> PoolFinding:
     """What the NAS's kernel says of ZFS; evidence of older versions of the suite has no log of it."""
-    output = evidence.output(Step.NAS_DMESG)
-    if output is None:
-        return finding
-    log = read_nas_log(output)
-    lines = log.panics + log.replay_errors
+    logs = [read_nas_log(output) for output in evidence.tools if output.step == Step.NAS_DMESG]
+    panics = [line for log in logs for line in log.panics]
+    lines = panics + [line for log in logs for line in log.replay_errors]
     if not lines:
         return finding
-    said = Verdict.UNAVAILABLE if log.panics else Verdict.CORRUPTED
+    said = Verdict.UNAVAILABLE if panics else Verdict.CORRUPTED
     return replace(
         finding,
         verdict=worst((finding.verdict, said)),

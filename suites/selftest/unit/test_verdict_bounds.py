@@ -136,14 +136,48 @@ def test_a_panic_of_zfs_is_told_though_everything_is_there() -> None:
     panicked = judge(_with(evidence(), _nas_log(*PANIC)))
     assert (panicked.verdict, panicked.pool) == (Verdict.UNAVAILABLE, Verdict.UNAVAILABLE)
     assert any("dsl_dataset_sync_done" in reason for reason in panicked.reasons)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[ 9.1] PANIC: zfs: rt=ms_allocatable: removing nonexistent segment from range tree",
+        "[ 9.1] WARNING: Pool 'tank' has encountered an uncorrectable I/O failure and has been "
+        "suspended.",
+    ],
+)
+def test_a_zfs_that_gives_up_in_other_words_is_told(line: str) -> None:
+    assert judge(_with(evidence(), _nas_log(line))).pool is Verdict.UNAVAILABLE
+
+
+def test_a_kernel_log_that_only_loads_its_modules_is_no_finding() -> None:
     assert judge(_with(evidence(), _nas_log("[ 1.0] ZFS: Loaded module v2.3.9"))).verdict is (
         Verdict.INTACT
     )
 
 
-def test_a_log_that_was_not_replayed_is_told_though_everything_is_there() -> None:
-    line = "[ 9.1] WARNING: ZFS replay transaction error 5, dataset tank/vm, seq 0x7, txtype 9 "
-    assert judge(_with(evidence(), _nas_log(line))).pool is Verdict.CORRUPTED
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ZFS replay transaction error 5, dataset tank/vm, seq 0x7, txtype 9",
+        "ZFS read log block error 52, dataset tank/vm, seq 0x2a",
+        "zil_parse: lr_t overrun",
+        "zil_parse: lr_t has an invalid reclen",
+        "can't open objset for 54, error 5",
+        "can't open objset 54, error 5",
+    ],
+)
+def test_a_log_that_was_not_replayed_is_told_though_everything_is_there(line: str) -> None:
+    """As OpenZFS 2.3.9 `module/zfs/zil.c` prints them."""
+    said = judge(_with(evidence(), _nas_log(f"[ 9.1] WARNING: {line}")))
+    assert said.pool is Verdict.CORRUPTED
+    assert f"nas: {line}" in said.reasons
+
+
+def test_a_nas_that_came_back_twice_is_heard_both_times() -> None:
+    first = _nas_log("[ 9.1] WARNING: ZFS replay transaction error 5, dataset tank/vm, seq 0x7")
+    twice = _with(_with(evidence(), first), _nas_log("[ 1.0] ZFS: Loaded module v2.3.9"))
+    assert judge(twice).pool is Verdict.CORRUPTED
 
 
 def _with(made: Evidence, output: ToolOutput) -> Evidence:
