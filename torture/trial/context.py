@@ -270,20 +270,24 @@ class TrialContext:
     ) -> Completed:
         """Run a tool in a guest and keep all it said as evidence of `step`."""
         completed = machine.run(*argv, deadline_s=deadline_s)
+        self.keep(step, completed)
+        return completed
+
+    def keep(self, step: Step, completed: Completed) -> None:
+        """Keep all that a tool said as evidence of `step`."""
         append_tool(
             self.folder,
             ToolOutput(
                 step=step,
-                vm=machine.name,
-                name=argv[0],
-                argv=argv,
+                vm=completed.vm,
+                name=completed.argv[0],
+                argv=completed.argv,
                 exit_code=completed.exit_code,
                 stdout=completed.stdout,
                 stderr=completed.stderr,
                 duration_ms=completed.duration_ms,
             ),
         )
-        return completed
 
     def close(self) -> None:
         """End everything of this trial that still runs."""

@@ -40,9 +40,17 @@ def observe_to_end(
 ) -> Completed:
     """Run a tool and keep what it said; raises `StorageFailed` when it does not end."""
     completed = context.observe(machine, step, argv, deadline_s=deadline_s)
-    if completed.exit_code is None:
-        raise StorageFailed(f"{step}: {argv[0]} hung for {deadline_s:g} s", machine=machine)
+    must_have_ended(machine, step, completed, deadline_s=deadline_s)
     return completed
+
+
+def must_have_ended(
+    machine: Machine, step: Step, completed: Completed, *, deadline_s: float
+) -> None:
+    """Raise `StorageFailed` for a tool that had to be ended at its deadline."""
+    if completed.exit_code is None:
+        tool = completed.argv[0]
+        raise StorageFailed(f"{step}: {tool} hung for {deadline_s:g} s", machine=machine)
 
 
 @contextmanager

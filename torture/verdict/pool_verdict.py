@@ -10,6 +10,7 @@ from torture.evidence.folder import Evidence, Step, ToolOutput
 from torture.verdict.nas_log import read_nas_log
 from torture.verdict.unreadable import UnreadableError
 from torture.verdict.verdicts import Verdict, worst
+from torture.verdict.zdb import parse_zdb
 from torture.verdict.zpool import (
     PoolStatus,
     finds_no_pool,
@@ -44,8 +45,8 @@ def judge_pool(evidence: Evidence) -> PoolFinding:
     plain import gives a pool without errors, though it may be short of a disk that the trial took
     away. Repaired when the import had to go without its log (what that cost is for the data's verdict
     to say) or a device erred and ZFS healed it. Rolled back when it had to give up transactions.
-    Corrupted when ZFS itself counts data it cannot give back, or could not replay its log. Unavailable
-    when its kernel module gave up. Lost when no import works.
+    Corrupted when ZFS itself counts data it cannot give back, could not replay its log, or has blocks
+    that are leaked or used twice. Unavailable when its kernel module gave up. Lost when no import works.
     """
     refusals: list[str] = []
     for step, needed in _IMPORTS:
@@ -72,13 +73,30 @@ def _judge_status(evidence: Evidence, needed: str, reasons: list[str]) -> PoolFi
             f"{Step.POOL_STATUS}: the pool was not scrubbed to its end: no scrub has finished"
         )
     summary = ", ".join(part for part in (status.summary, needed) if part)
-    return _with_log(
-        evidence,
-        PoolFinding(
-            verdict=_verdict(status, needed=needed, erred=erred),
-            summary=summary,
-            reasons=(*reasons, f"pool: {summary}") if needed or erred else tuple(reasons),
-        ),
+    finding = PoolFinding(
+        verdict=_verdict(status, needed=needed, erred=erred),
+        summary=summary,
+        reasons=(*reasons, f"pool: {summary}") if needed or erred else tuple(reasons),
+    )
+    return _with_log(evidence, _with_blocks(evidence, finding))
+
+
+def _with_blocks(evidence: Evidence, finding: PoolFinding) -> PoolFinding:
+    """What zdb says of the pool's blocks; evidence of older versions of the suite does not know."""
+    output = evidence.output(Step.POOL_BLOCKS)
+    if output is None:
+        if evidence.output(Step.POOL_BLOCKS_ASTIR) is not None:
+            raise UnreadableError(f"{Step.POOL_BLOCKS}: the pool never stood still for it")
+        return finding
+    blocks = parse_zdb(output)
+    if blocks.is_sound:
+        return finding
+    quoted = [f"{Step.POOL_BLOCKS}: {line}" for line in blocks.problems[:_LINES_MAX]]
+    gave_up = [f"{Step.POOL_BLOCKS}: zdb gave up"] if blocks.gave_up else []
+    return replace(
+        finding,
+        verdict=worst((finding.verdict, Verdict.CORRUPTED)),
+        reasons=(*finding.reasons, *gave_up, *quoted),
     )
 
 

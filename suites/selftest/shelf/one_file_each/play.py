@@ -30,7 +30,9 @@ from torture.zfs.versions import ZfsVersion, zfs_version
 
 CELL = "dummytransport-disabled-dummyslog-dummyfs-dummyload-bothdie"
 ZFS = "9.9.9"
-_STATUS = Path(__file__).resolve().parents[2] / "recorded" / "zpool" / "status-scrubbed.json"
+_RECORDED = Path(__file__).resolve().parents[2] / "recorded"
+_STATUS = _RECORDED / "zpool" / "status-scrubbed.json"
+_BLOCKS = _RECORDED / "zdb" / "sound.json"
 _FAULT = "dummy-fault"
 _TRIALS = 2
 _RUN_SEED = 58
@@ -67,6 +69,8 @@ class _Guest:
     def _printed(self, argv: tuple[str, ...]) -> str:
         if argv[:2] == ("zpool", "status"):
             return str(json.loads(_STATUS.read_text())["stdout"])
+        if argv[0] == "zdb":
+            return str(json.loads(_BLOCKS.read_text())["stdout"])
         if argv[0] == "dummy-read":
             return "all of it"
         return "write back\n" * argv[-1].count("cache")
