@@ -75,6 +75,9 @@ class CutDocument:
     """Of the log up to it."""
     confirmed: Confirmation = field(default_factory=Confirmation)
     """The earlier cut that was recovered instead of this one, if the audit found something."""
+    second: dict[str, Any] = field(default_factory=dict)
+    """The cut after the client had lived on, where there was one: `t_ms`, `took_ms`, `log_seq` and
+    `log_ms`, `view` and `disks`, as above, of the recording of the NAS that had come back."""
     others: dict[str, Any] = field(default_factory=dict)
     """What another version of the suite said beside these."""
 
@@ -143,6 +146,7 @@ class CutDocument:
             phase=text_of(data, "phase"),
             audit=AuditDocument.from_json(object_of(data, "audit")),
             confirmed=Confirmation.from_json(object_of(data, "confirmed")),
+            second=object_of(data, "second"),
             others=others_of(data, _KNOWN),
         )
 

@@ -8,14 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from torture.axes.fate import Fate
 from torture.axes.sync import Sync
 from torture.errors import HarnessError
 from torture.evidence.folder import SPEC
 from torture.faults import find
-from torture.matrix.axes import SYNC
+from torture.matrix.axes import FATE, SYNC
 from torture.nas.pool import pool_disks
 from torture.nas.slog import gone_at_cut
 from torture.plan.cut_plan import CutPlan, draw_cut
+from torture.plan.second_cut import SecondCut, draw_second_cut
 from torture.plan.survivors import draw_disk_states
 from torture.record.specs import TrialSpec
 from torture.recording.crash_state import DiskState
@@ -30,14 +32,17 @@ class TrialPlan:
     """By serial, of the disks that stay."""
     gone: frozenset[str]
     """Serials of the disks that are not there any more after the cut."""
+    second: SecondCut | None = None
+    """Of NAS and client together, once that one has lived on; None in most trials, and in older ones."""
 
     def as_json(self) -> dict[str, Any]:
         """As plain data, for `spec.json`."""
-        return {
+        plain = {
             "cut": self.cut.as_json(),
             "survivors": {serial: state.as_json() for serial, state in self.survivors.items()},
             "gone": sorted(self.gone),
         }
+        return plain if self.second is None else plain | {"second": self.second.as_json()}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
@@ -49,6 +54,7 @@ class TrialPlan:
                 for serial, state in data["survivors"].items()
             },
             gone=frozenset(map(str, data["gone"])),
+            second=SecondCut.from_json(data["second"]) if data.get("second") else None,
         )
 
 
@@ -84,4 +90,9 @@ def draw_plan(spec: TrialSpec) -> TrialPlan:
         ),
         survivors=draw_disk_states(disks, seed=spec.seed) | planted,
         gone=gone,
+        second=(
+            draw_second_cut(disks, seed=spec.seed, survive_ms=spec.survive_ms)
+            if spec.cell[FATE] is Fate.NAS_ONLY
+            else None
+        ),
     )

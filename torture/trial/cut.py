@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torture.audit.audit import Audit, audit
 from torture.axes.fate import Fate
 from torture.errors import HarnessError
 from torture.evidence.cut_document import CutDocument
-from torture.evidence.folder import CUT, CUT_STATE, LEDGER, write_document
+from torture.evidence.folder import (
+    CUT,
+    CUT_STATE,
+    LEDGER,
+    SECOND_CUT_STATE,
+    load_evidence,
+    write_document,
+)
 from torture.evidence.ledger import heard_in, parse_ledger
 from torture.lab.machine import Machine
 from torture.matrix.axes import FATE, SYNC
 from torture.plan.cut_plan import TARGETS, Aim, Target
+from torture.plan.second_cut import SecondCut
 from torture.recording.accounting import account
 from torture.recording.crash_state import CrashState, write_crash_state
 from torture.recording.events import Recording, load_recording, marks_until
@@ -91,6 +100,79 @@ def cut_power(context: TrialContext, *, hit: bool, victims: Sequence[Machine]) -
     Writes `cut.json`, and the crash state to recover, whose file is returned: what this cut left, or, if
     the audit found something, what an earlier one would have.
     """
+    blow = _strike(context, victims)
+    recording, cut = blow.recording, blow.seq
+    state = CrashState(
+        recording=context.shelf.recording,
+        cut=cut,
+        seed=context.spec.seed,
+        disks=dict(context.plan.survivors),
+    )
+    marks, acknowledged = _acknowledged_before(context, recording, cut)
+    found, audit_ms = _audited(context, recording, cut)
+    recovered, confirmed = confirm(context, recording, found, drawn=state, t_ms=blow.t_ms)
+    state_file = context.shelf.directory / CUT_STATE
+    write_crash_state(state_file, recovered)
+    document = CutDocument(
+        t_ms=round(blow.t_ms, 3),
+        took_ms=round(blow.took_ms, 3),
+        plan=context.plan.cut.as_json(),
+        hit=hit,
+        log_seq=cut,
+        log_ms=round(recording.events[cut].time_ns / 1e6, 3),
+        marks=marks,
+        acknowledged=acknowledged,
+        view=state.as_json() | {"recording": context.shelf.recording.name},
+        phase=found.phase,
+        audit=found.as_document(took_ms=audit_ms),
+        confirmed=confirmed,
+        disks=account(recording, state, context.disks),
+    )
+    write_document(context.folder, CUT, document.as_json())
+    return state_file
+
+
+def cut_power_again(
+    context: TrialContext, second: SecondCut, *, victims: Sequence[Machine]
+) -> Path:
+    """Cut the power of NAS and client after it lived on; adds to `cut.json`, returns the crash state."""
+    context.shelf.halt_with_freeze(*victims)
+    blow = _strike(context, victims)
+    recording = blow.recording
+    state = CrashState(
+        recording=context.shelf.recording,
+        cut=blow.seq,
+        seed=second.seed,
+        disks=dict(second.survivors),
+    )
+    state_file = context.shelf.directory / SECOND_CUT_STATE
+    write_crash_state(state_file, state)
+    disks = account(recording, state, context.disks_left)
+    again = CutDocument(
+        t_ms=round(blow.t_ms, 3),
+        took_ms=round(blow.took_ms, 3),
+        log_seq=blow.seq,
+        log_ms=round(recording.events[blow.seq].time_ns / 1e6, 3),
+        view=state.as_json() | {"recording": context.shelf.recording.name},
+        disks=disks,
+    )
+    first = load_evidence(context.folder).cut
+    write_document(context.folder, CUT, replace(first, second=again.as_json()).as_json())
+    return state_file
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Blow:
+    """A cut as the host saw it; `seq` is the number of the last event that happened."""
+
+    recording: Recording
+    seq: int
+    t_ms: float
+    took_ms: float
+
+
+def _strike(context: TrialContext, victims: Sequence[Machine]) -> _Blow:
+    """Freeze the shelf, if it has not itself, and end everything."""
     t_ms = context.clock_ms()
     cut = context.shelf.freeze()
     if context.ledger is not None:
@@ -107,34 +189,7 @@ def cut_power(context: TrialContext, *, hit: bool, victims: Sequence[Machine]) -
             f"the shelf froze at event {cut}, its log has {len(recording.events)}",
             hint=f"read {context.shelf.errors}",
         )
-    state = CrashState(
-        recording=context.shelf.recording,
-        cut=cut,
-        seed=context.spec.seed,
-        disks=dict(context.plan.survivors),
-    )
-    marks, acknowledged = _acknowledged_before(context, recording, cut)
-    found, took_ms = _audited(context, recording, cut)
-    recovered, confirmed = confirm(context, recording, found, drawn=state, t_ms=t_ms)
-    state_file = context.shelf.directory / CUT_STATE
-    write_crash_state(state_file, recovered)
-    document = CutDocument(
-        t_ms=round(t_ms, 3),
-        took_ms=round(dead_ms - t_ms, 3),
-        plan=context.plan.cut.as_json(),
-        hit=hit,
-        log_seq=cut,
-        log_ms=round(recording.events[cut].time_ns / 1e6, 3),
-        marks=marks,
-        acknowledged=acknowledged,
-        view=state.as_json() | {"recording": context.shelf.recording.name},
-        phase=found.phase,
-        audit=found.as_document(took_ms=took_ms),
-        confirmed=confirmed,
-        disks=account(recording, state, context.disks),
-    )
-    write_document(context.folder, CUT, document.as_json())
-    return state_file
+    return _Blow(recording=recording, seq=cut, t_ms=t_ms, took_ms=dead_ms - t_ms)
 
 
 def _audited(context: TrialContext, recording: Recording, cut: int) -> tuple[Audit, int]:

@@ -19,13 +19,19 @@ from torture.record.trials import Origin, TrialRecord
 from torture.scoring.score import inconclusive, score
 from torture.trial.archive import archive_recordings
 from torture.trial.context import TrialContext
-from torture.trial.cut import cut_power, victims, wait_for_moment
+from torture.trial.cut import cut_power, cut_power_again, victims, wait_for_moment
 from torture.trial.inspect import inspect
 from torture.trial.outage import BrokenOff, after_the_cut
 from torture.trial.prepared import ready_machines
 from torture.trial.proof import prove
 from torture.trial.recorded import recorded_stages
-from torture.trial.recovery import bring_nas_back, live_on, wait_until_idle
+from torture.trial.recovery import (
+    bring_nas_back,
+    go_on,
+    say_last_words,
+    stop_client,
+    wait_until_idle,
+)
 from torture.trial.setup import plant, settle, start_loads
 
 
@@ -122,9 +128,28 @@ def _recover(context: TrialContext, client: Machine, state: Path) -> None:
     if returned is None:
         return
     if context.client_lives_on:
-        with context.stage("live on"):
-            live_on(context, client=client)
+        checked = _live_on(context, returned, client)
+        if checked is None:
+            return
+        returned = checked
+    inspect(context, returned)
+
+
+def _live_on(context: TrialContext, nas: Machine, client: Machine) -> Machine | None:
+    """The NAS to inspect once the client has lived on; None when a second cut took its pool for good."""
+    second = context.plan.second
+    for_ms = context.spec.survive_ms if second is None else second.after_ms
+    with context.stage("live on"):
+        still_writes = go_on(context, client=client, for_ms=for_ms)
+        if second is None or not still_writes:
+            stop_client(context, client=client)
             client.kill()
             context.begin_checker()
-            wait_until_idle(context, returned)
-    inspect(context, returned)
+            wait_until_idle(context, nas)
+            return nas
+        say_last_words(context, nas=nas, client=client)
+    with context.stage("cut again"):
+        state = cut_power_again(context, second, victims=(nas, client))
+    context.begin_checker()
+    with context.stage("bring NAS back again"):
+        return bring_nas_back(context, state, again=True)

@@ -35,29 +35,36 @@ _IMPORTS = (
     (Step.POOL_IMPORT_REWIND, ("-m", "-F")),
 )
 """What an operator would try, in this order."""
+_IMPORTS_AGAIN = (
+    (Step.POOL_IMPORT_AGAIN, ()),
+    (Step.POOL_IMPORT_M_AGAIN, ("-m",)),
+    (Step.POOL_IMPORT_REWIND_AGAIN, ("-m", "-F")),
+)
 
 
 def bring_nas_back(
     context: TrialContext,
     view: Path,
     *,
+    again: bool = False,
     import_deadline_s: float = _IMPORT_DEADLINE_S,
     volume_deadline_s: float = _VOLUME_DEADLINE_S,
 ) -> Machine | None:
     """Start the NAS on what a view says its disks kept; None when no import brings the pool back.
 
+    `again`: after the second cut.
     Raises `StorageFailed` when an import hangs, or the volume does not come back or cannot be published.
     """
     context.shelf.start(context.disks_left, view=view)
-    fault = context.fault
+    fault = None if again else context.fault
     if fault is not None and fault.spoiler is not None:
         spoil(context.shelf, fault.spoiler, view=view, disk=context.disks_left[0])
-    nas = context.start_nas(2, context.disks_left)
+    nas = context.start_nas(3 if again else 2, context.disks_left)
     wait_for_disks(nas, context.disks_left)
     if fault is not None:
         plant(nas, fault.before_import)
         import_deadline_s = fault.import_patience_s or import_deadline_s
-    for step, options in _IMPORTS:
+    for step, options in _IMPORTS_AGAIN if again else _IMPORTS:
         argv = pool.import_command(*options)
         tried = context.observe(nas, step, argv, deadline_s=import_deadline_s)
         if tried.exit_code == 0:
@@ -121,8 +128,8 @@ def wait_until_idle(context: TrialContext, nas: Machine) -> None:
     run_script(nas, context.transport.wait_until_idle_script(), deadline_s=_IDLE_DEADLINE_S)
 
 
-def live_on(context: TrialContext, *, client: Machine) -> None:
-    """The client that lived: it reconnects, goes on writing for some seconds, and is stopped.
+def go_on(context: TrialContext, *, client: Machine, for_ms: float) -> bool:
+    """The client that lived: it reconnects, and goes on writing for some seconds. Whether it still does.
 
     A client whose every writer has failed (say, btrfs went read-only) has nothing to go on with:
     that is evidence. One that neither goes on nor fails raises `StorageFailed`.
@@ -139,8 +146,19 @@ def live_on(context: TrialContext, *, client: Machine) -> None:
             f"the client did not go on within {_RECONNECT_DEADLINE_S} s of the NAS's return",
             machine=client,
         )
-    time.sleep(context.spec.survive_ms / 1000)
-    loads.finish(deadline_s=_END_DEADLINE_S)
+    time.sleep(for_ms / 1000)
+    return not loads.are_over
+
+
+def say_last_words(context: TrialContext, *, nas: Machine, client: Machine) -> None:
+    """What both kernels said since the NAS is back, before their power is cut again."""
+    for machine, step in ((nas, Step.NAS_DMESG), (client, Step.CLIENT_DMESG)):
+        context.observe(machine, step, ("dmesg",), deadline_s=_DMESG_DEADLINE_S)
+
+
+def stop_client(context: TrialContext, *, client: Machine) -> None:
+    """The client that lived ends its load and lets go of its disk."""
+    context.loads.finish(deadline_s=_END_DEADLINE_S)
     context.observe(client, Step.CLIENT_DMESG, ("dmesg",), deadline_s=_DMESG_DEADLINE_S)
     if context.is_mounted:
         umount = ("umount", MOUNT_POINT)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from torture.evidence.cut_document import GONE
@@ -22,11 +23,20 @@ from torture.verdict.zpool import (
 _MISSING = ("CANT_OPEN", "UNAVAIL", "REMOVED")
 _NEEDED_REWIND = "needed -F (gave up its last transactions)"
 _LINES_MAX = 3
+_REPLAY = "replay"
 _IMPORTS = (
     (Step.POOL_IMPORT, ""),
     (Step.POOL_IMPORT_M, "needed -m (without its log device)"),
     (Step.POOL_IMPORT_REWIND, _NEEDED_REWIND),
 )
+_IMPORTS_AGAIN = tuple(
+    zip(
+        (Step.POOL_IMPORT_AGAIN, Step.POOL_IMPORT_M_AGAIN, Step.POOL_IMPORT_REWIND_AGAIN),
+        (needed for _, needed in _IMPORTS),
+        strict=True,
+    )
+)
+"""After a second cut."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,6 +46,21 @@ class PoolFinding:
     verdict: Verdict
     summary: str
     reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Import:
+    """How a pool came back: what had to be given up for it, and what was said."""
+
+    needed: tuple[str, ...]
+    reasons: tuple[str, ...]
+
+    def and_then(self, again: _Import) -> _Import:
+        """The same, and after a second cut `again`."""
+        return _Import(
+            needed=tuple(dict.fromkeys(self.needed + again.needed)),
+            reasons=self.reasons + again.reasons,
+        )
 
 
 def judge_pool(evidence: Evidence) -> PoolFinding:
@@ -48,8 +73,24 @@ def judge_pool(evidence: Evidence) -> PoolFinding:
     Corrupted when ZFS itself counts data it cannot give back, could not replay its log, or has blocks
     that are leaked or used twice. Unavailable when its kernel module gave up. Lost when no import works.
     """
+    first = _imported(evidence, _IMPORTS)
+    if isinstance(first, PoolFinding) or not _was_cut_again(evidence):
+        last = first
+    else:
+        again = _imported(evidence, _IMPORTS_AGAIN)
+        last = again if isinstance(again, PoolFinding) else first.and_then(again)
+    return last if isinstance(last, PoolFinding) else _judge_status(evidence, last)
+
+
+def _was_cut_again(evidence: Evidence) -> bool:
+    """Whether the NAS had to come back twice; a replay begins with what the check found after that."""
+    return bool(evidence.cut.second) and evidence.spec.get("origin") != _REPLAY
+
+
+def _imported(evidence: Evidence, imports: Sequence[tuple[Step, str]]) -> _Import | PoolFinding:
+    """How the pool came back; the finding when it did not. Raises `UnreadableError`."""
     refusals: list[str] = []
-    for step, needed in _IMPORTS:
+    for step, needed in imports:
         output = evidence.output(step)
         if output is None:
             raise UnreadableError(f"{step} was never tried")
@@ -58,25 +99,27 @@ def judge_pool(evidence: Evidence) -> PoolFinding:
             continue
         result = parse_import(output)
         if result.imported:
-            return _judge_status(evidence, needed, [*refusals, *filter(None, [result.reason])])
+            said = (*refusals, *filter(None, [result.reason]))
+            return _Import(needed=(needed,) if needed else (), reasons=said)
         refusals.append(f"{step}: {result.reason}")
     return PoolFinding(
         verdict=Verdict.POOL_LOST, summary="cannot be imported", reasons=tuple(refusals)
     )
 
 
-def _judge_status(evidence: Evidence, needed: str, reasons: list[str]) -> PoolFinding:
+def _judge_status(evidence: Evidence, imported: _Import) -> PoolFinding:
+    needed, reasons = imported.needed, imported.reasons
     status = parse_status(_status_after_scrub(evidence))
     erred = _erred(status) and not _is_only_short_of(status, _disks_gone(evidence))
     if not status.scrubbed:
         raise UnreadableError(
             f"{Step.POOL_STATUS}: the pool was not scrubbed to its end: no scrub has finished"
         )
-    summary = ", ".join(part for part in (status.summary, needed) if part)
+    summary = ", ".join((status.summary, *needed))
     finding = PoolFinding(
         verdict=_verdict(status, needed=needed, erred=erred),
         summary=summary,
-        reasons=(*reasons, f"pool: {summary}") if needed or erred else tuple(reasons),
+        reasons=(*reasons, f"pool: {summary}") if needed or erred else reasons,
     )
     return _with_log(evidence, _with_blocks(evidence, finding))
 
@@ -129,10 +172,10 @@ def _status_after_scrub(evidence: Evidence) -> ToolOutput:
     raise UnreadableError(f"{Step.POOL_SCRUB} was never run: the pool was not scrubbed to its end")
 
 
-def _verdict(status: PoolStatus, *, needed: str, erred: bool) -> Verdict:
+def _verdict(status: PoolStatus, *, needed: tuple[str, ...], erred: bool) -> Verdict:
     if status.data_errors or status.state not in ("ONLINE", "DEGRADED"):
         return Verdict.CORRUPTED
-    if needed == _NEEDED_REWIND:
+    if _NEEDED_REWIND in needed:
         return Verdict.ROLLED_BACK
     return Verdict.REPAIRED if needed or erred else Verdict.INTACT
 

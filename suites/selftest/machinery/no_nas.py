@@ -146,7 +146,7 @@ def _cut(
             client.must(*mount, deadline_s=_SCRIPT_DEADLINE_S)
         start_loads(context, client)
         context.shelf.halt_with_freeze(client)
-        hit = wait_for_moment(context)
+        hit = wait_for_moment(context, client)
         state = cut_power(context, hit=hit, victims=(client,))
         context.begin_checker()
         context.shelf.start((_DISK,), view=state)
