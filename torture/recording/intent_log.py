@@ -19,6 +19,8 @@ _RECORD = struct.Struct("<QQQQ")
 _WRITE = struct.Struct("<QQQ")
 """What follows it in `lr_write_t`: object, offset, length; then the block's offset and pointer."""
 _TX_WRITE = 9
+_LENGTH_MAX = 1 << 24
+"""No block of ZFS is larger, and no record tells of more than one (`SPA_MAXBLOCKSHIFT`)."""
 _USED = struct.Struct("<Q")
 
 
@@ -53,6 +55,8 @@ def _block(block: bytes) -> LogBlock:
             break
         if kind == _TX_WRITE and place + _RECORD.size + _WRITE.size <= end:
             _object, offset, count = _WRITE.unpack_from(block, place + _RECORD.size)
+            if count > _LENGTH_MAX:
+                break  # what follows on this disk is no record: the block goes on elsewhere
             writes.append((offset, count))
         place += length
     return LogBlock(writes=tuple(writes), is_whole=len(block) >= used and place >= used)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import struct
 import zlib
 from pathlib import Path
 
@@ -54,6 +55,13 @@ def test_a_garbled_block_is_no_error(garbage: bytes, place: int) -> None:
     block[place : place + len(garbage)] = garbage
     for found in log_blocks_in(bytes(block)):
         assert isinstance(found.is_whole, bool)
+
+
+def test_a_record_that_is_another_columns_data_ends_what_is_known_of_a_block() -> None:
+    block = bytearray(log_block((0, 512), (MIB, 512)))
+    second = 184 + 192 + 512
+    struct.pack_into("<Q", block, second + 48, 1 << 60)  # its length
+    assert list(log_blocks_in(bytes(block))) == [LogBlock(writes=((0, 512),), is_whole=False)]
 
 
 def test_other_records_and_chance_are_no_writes() -> None:
