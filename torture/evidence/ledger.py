@@ -20,6 +20,8 @@ PORT_NAME = "torture.ledger"
 BLOCK_MAGIC = b"PWRCUT\x01\n"
 """With it every sector that the load writes begins; trial, file, operation, block and sector follow
 (`vmimages/client/load/blocks.py`)."""
+BLOCK_SECTORS = 8
+"""How many sectors its blocks have."""
 BLOCK_HEADER = "<8sQQQII"
 """All of them, as Python's `struct` has it."""
 
@@ -52,7 +54,10 @@ class Hello:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Begin:
-    """An operation may have begun from here on; `size_blocks` is the file's length after it."""
+    """An operation may have begun from here on; `size_blocks` is the file's length after it.
+
+    `sectors`: those of each of its blocks that it writes.
+    """
 
     t_ms: float
     seq: int
@@ -61,6 +66,7 @@ class Begin:
     file: int
     blocks: tuple[int, ...]
     size_blocks: int
+    sectors: range = range(BLOCK_SECTORS)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -216,6 +222,7 @@ def _events(raw: dict[str, Any]) -> Iterator[Event]:
 
 
 def _begin(raw: dict[str, Any], t_ms: float) -> Begin:
+    first, count = raw.get("sectors") or (0, BLOCK_SECTORS)
     return Begin(
         t_ms=t_ms,
         seq=int(raw["seq"]),
@@ -224,6 +231,7 @@ def _begin(raw: dict[str, Any], t_ms: float) -> Begin:
         file=int(raw["file"]),
         blocks=tuple(int(block) for block in raw["blocks"]),
         size_blocks=int(raw["size"]),
+        sectors=range(int(first), int(first) + int(count)),
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from torture.verdict.history import (
+    WHOLE,
     History,
     Incarnation,
     Name,
@@ -38,7 +39,10 @@ class Damage(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BlockFinding:
-    """One block: when a crash explains it; `damage` and `lost` are those at the ledger's end."""
+    """One block: when a crash explains it; `damage` and `lost` are those at the ledger's end.
+
+    `is_mixed`: not all of its sectors are of one operation, although each operation wrote all.
+    """
 
     index: int
     window: Window
@@ -96,8 +100,8 @@ def _inside(history: History, name: Name, place: int, seen: FileSeen) -> Window:
         return NEVER
     window = _size_window(incarnation, seen.size_bytes, history.end)
     for index, sectors in enumerate(seen.blocks):
-        for sector in dict.fromkeys(sectors):
-            window &= _sector_window(history, incarnation, index, sector)
+        for steps, sector in _readings(incarnation.blocks.get(index, []), sectors):
+            window &= _sector_window(history, incarnation, steps, sector)
     return window
 
 
@@ -230,30 +234,56 @@ def _examine_block(
     steps = incarnation.blocks.get(index, [])
     kinds = tuple(dict.fromkeys(sectors))
     window = Window(0, history.end)
-    for sector in kinds:
-        window &= _sector_window(history, incarnation, index, sector)
-    is_right = history.end in window
+    wrong: list[_Reading] = []
+    for reading in _readings(steps, sectors):
+        allowed = _sector_window(history, incarnation, *reading)
+        window &= allowed
+        if history.end not in allowed:
+            wrong.append(reading)
     damage: Damage | None = None
     lost: set[int] = set()
-    if not is_right:
+    if wrong and _is_whole(steps):
         damage = _damage(kinds, known={step.seq for step in steps})
         lost.update(_acknowledgements_not_kept(steps, kinds))
+    elif wrong:  # each place has a history of its own
+        damage = _damage(
+            tuple(dict.fromkeys(sector for _, sector in wrong)),
+            known={step.seq for own, _ in wrong for step in own},
+        )
+        for own, sector in wrong:
+            lost.update(_acknowledgements_not_kept(own, (sector,)))
     return BlockFinding(
         index=index,
         window=window,
         holds=" and ".join(
             kind if isinstance(kind, str) else f"operation {kind}" for kind in kinds
         ),
-        is_mixed=len(kinds) > 1,
+        is_mixed=len(kinds) > 1 and _is_whole(steps),
         damage=damage,
         lost=frozenset(lost),
     )
 
 
+_Reading = tuple[list[Step], Sector]
+"""A sector that was read, and the changes of its place."""
+
+
+def _is_whole(steps: list[Step]) -> bool:
+    return all(step.sectors == WHOLE for step in steps)
+
+
+def _readings(steps: list[Step], sectors: tuple[Sector, ...]) -> list[_Reading]:
+    if _is_whole(steps):  # then one place is like another
+        return [(steps, sector) for sector in dict.fromkeys(sectors)]
+    return [
+        ([step for step in steps if place in step.sectors], sector)
+        for place, sector in enumerate(sectors)
+    ]
+
+
 def _sector_window(
-    history: History, incarnation: Incarnation, index: int, sector: Sector
+    history: History, incarnation: Incarnation, steps: list[Step], sector: Sector
 ) -> Window:
-    steps = incarnation.blocks.get(index, [])
     if isinstance(sector, int):
         place = next((i for i, step in enumerate(steps) if step.seq == sector), None)
         return NEVER if place is None else window_of(steps, place, history.end)

@@ -10,6 +10,8 @@ The rules, and why they hold:
   than its sector), a name old or new.
 - **fsync covers the file.** Blocks written before it and not synced (`scribble`) become durable
   with it; a raw device is one file for this. O_DSYNC covers only its own range, as in open(2).
+- **Parts of blocks.** A sector is only changed by the operations that write it: the others of its
+  block stay what they were (a disk guarantees no more than its sector, and no less).
 - **Directories.** A new name, a rename or a removal counts from the fsync of its directory, as in
   fsync(2); btrfs, ext4 and xfs give a new file's name sooner, which is allowed, not owed.
 - **Rename.** The new file is fsynced before it is renamed, so under its final name it is complete
@@ -27,9 +29,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 
-from torture.evidence.ledger import Begin, Done, Failed, Ledger, OperationKind
+from torture.evidence.ledger import (
+    BLOCK_SECTORS,
+    Begin,
+    Done,
+    Failed,
+    Ledger,
+    OperationKind,
+)
 from torture.verdict.moments import Window
 from torture.verdict.unreadable import UnreadableError
+
+WHOLE = range(BLOCK_SECTORS)
+"""All sectors of a block."""
 
 # These classes are built up in one pass over the ledger and not changed afterwards, so not frozen.
 
@@ -39,12 +51,14 @@ class Step:
     """One change of one thing (a block's content, a file's size, a name's target).
 
     `durable` is the place of the `done` that made it so, `acknowledgement` the operation that said it.
+    Of a block, `sectors` are those that it changed.
     """
 
     seq: int
     begin: int
     durable: int | None = None
     acknowledgement: int | None = None
+    sectors: range = WHOLE
 
 
 @dataclass(kw_only=True, slots=True)
@@ -256,7 +270,7 @@ class _Builder:
             target.sizes.append(size)
             made.append(size)
         for block in event.blocks:
-            step = Step(seq=event.seq, begin=place)
+            step = Step(seq=event.seq, begin=place, sectors=event.sectors)
             target.blocks.setdefault(block, []).append(step)
             made.append(step)
         return made

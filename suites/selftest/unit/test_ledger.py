@@ -64,6 +64,17 @@ def test_every_event_is_read_back_in_order_with_the_hosts_clock() -> None:
     assert (ledger.garbled, ledger.truncated, ledger.cut_ms) == (0, False, 77.123)
 
 
+def test_a_part_of_a_block_is_its_first_sector_and_how_many() -> None:
+    [begun] = parse_line(stamp(BEGIN[:-1] + b',"sectors":[5,2]}', 10.0))
+    assert isinstance(begun, Begin)
+    assert begun.sectors == range(5, 7)
+    [whole] = parse_line(stamp(BEGIN[:-1] + b',"sectors":null}', 10.0))
+    assert isinstance(whole, Begin)
+    assert whole.sectors == range(8)
+    with pytest.raises(ValueError, match="values"):
+        parse_line(stamp(BEGIN[:-1] + b',"sectors":[5]}', 10.0))
+
+
 def test_only_who_waits_is_answered_with_its_number() -> None:
     answers = [reply_to(line) for line in LINES]
     assert answers == [b"0\n", b"1\n", b"1\n", None, None]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,26 +30,34 @@ SYNCED = (
     OperationKind.CREATE,
     OperationKind.REPLACE,
 )
+IN_PLACE = (OperationKind.OVERWRITE, OperationKind.DSYNC, OperationKind.SCRIBBLE)
 Content = int | str
+Place = tuple[int, int]
+"""A block and a sector in it."""
+
+
+def places_of(blocks: Iterable[int], sectors: Iterable[int] = range(SECTORS)) -> list[Place]:
+    sectors = list(sectors)
+    return [(block, sector) for block in blocks for sector in sectors]
 
 
 @dataclass
 class Inode:
-    """What may be read from one file: sizes in blocks, and each block's versions, oldest first."""
+    """What may be read from one file: sizes in blocks, and each sector's versions, oldest first."""
 
     sizes: list[int]
-    blocks: dict[int, list[Content]]
-    written: dict[int, int] = field(default_factory=dict)
-    """Block to its newest version whose write has returned."""
+    versions: dict[Place, list[Content]]
+    written: dict[Place, int] = field(default_factory=dict)
+    """Sector to its newest version whose write has returned."""
 
-    def settle(self, block: int, version: Content) -> None:
-        versions = self.blocks[block]
+    def settle(self, place: Place, version: Content) -> None:
+        versions = self.versions[place]
         if version in versions:
             del versions[: versions.index(version)]
 
-    def settle_all(self, written: dict[int, int]) -> None:
-        for block, version in written.items():
-            self.settle(block, version)
+    def settle_all(self, written: dict[Place, int]) -> None:
+        for place, version in written.items():
+            self.settle(place, version)
 
 
 @dataclass
@@ -59,7 +68,7 @@ class Reference:
     names: dict[int, list[Inode | None]] = field(default_factory=dict)
     temporaries: dict[int, Begin] = field(default_factory=dict)
     begun: dict[int, Begin] = field(default_factory=dict)
-    before: dict[int, dict[int, dict[int, int]]] = field(default_factory=dict)
+    before: dict[int, dict[int, dict[Place, int]]] = field(default_factory=dict)
     """By operation: what had been written, unsynced or not, when it began (a raw disk's files)."""
 
     def replay(self, event: Event) -> None:
@@ -71,7 +80,7 @@ class Reference:
     def alternatives(self, file: int) -> list[Inode | None]:
         fresh: Inode | None = None
         if self.raw:
-            fresh = Inode([BLOCKS], {block: ["zero"] for block in range(BLOCKS)})
+            fresh = Inode([BLOCKS], {place: ["zero"] for place in places_of(range(BLOCKS))})
         return self.names.setdefault(file, [fresh])
 
     def begin(self, op: Begin) -> None:
@@ -84,17 +93,21 @@ class Reference:
         if op.kind is OperationKind.UNLINK:
             alternatives.append(None)
         elif op.kind is OperationKind.CREATE and not self.raw:
-            zeros: dict[int, list[Content]] = {block: ["zero", op.seq] for block in op.blocks}
+            zeros: dict[Place, list[Content]] = {
+                place: ["zero", op.seq] for place in places_of(op.blocks)
+            }
             alternatives.append(Inode(list(range(op.size_blocks + 1)), zeros))
         elif op.kind is OperationKind.REPLACE:
-            alternatives.append(Inode([op.size_blocks], {block: [op.seq] for block in op.blocks}))
+            alternatives.append(
+                Inode([op.size_blocks], {p: [op.seq] for p in places_of(op.blocks)})
+            )
             self.temporaries[op.file] = op
         else:
             assert inode is not None
             if op.kind is OperationKind.APPEND:
                 inode.sizes = list(range(inode.sizes[-1], op.size_blocks + 1))
-            for block in op.blocks:
-                inode.blocks.setdefault(block, ["zero"]).append(op.seq)
+            for place in places_of(op.blocks, op.sectors):
+                inode.versions.setdefault(place, ["zero"]).append(op.seq)
 
     def done(self, op: Begin) -> None:
         alternatives = self.alternatives(op.file)
@@ -103,13 +116,13 @@ class Reference:
         inode = alternatives[-1]
         if inode is None:
             return
-        for block in op.blocks:
-            inode.written[block] = op.seq
+        for place in places_of(op.blocks, op.sectors):
+            inode.written[place] = op.seq
         if op.kind in (OperationKind.APPEND, OperationKind.CREATE):
             inode.sizes = [op.size_blocks] if not self.raw else inode.sizes
         if op.kind is OperationKind.DSYNC:
-            for block in op.blocks:
-                inode.settle(block, op.seq)
+            for place in places_of(op.blocks, op.sectors):
+                inode.settle(place, op.seq)
         elif op.kind in SYNCED:
             inode.settle_all(inode.written)
             for file, written in self.before[op.seq].items() if self.raw else ():
@@ -139,7 +152,7 @@ class Reference:
         for file, op in self.temporaries.items():
             if dice.random() < 0.5:
                 inode = Inode(list(range(op.size_blocks + 1)), {})
-                inode.blocks = {block: ["zero", op.seq] for block in op.blocks}
+                inode.versions = {p: ["zero", op.seq] for p in places_of(op.blocks)}
                 temporaries.append(_observe(file, inode, dice))
         return _document(files, temporaries, raw=self.raw)
 
@@ -148,8 +161,9 @@ def _matches(alternative: Inode | None, seen: dict[str, Any]) -> bool:
     if alternative is None or "errno" in seen:
         return alternative is None and "errno" in seen
     return seen["size"] in [size * BLOCK_BYTES for size in alternative.sizes] and all(
-        set(sectors) <= set(alternative.blocks.get(index, []))
+        content in alternative.versions.get((index, sector), [])
         for index, sectors in enumerate(seen["blocks"])
+        for sector, content in enumerate(sectors)
     )
 
 
@@ -160,10 +174,14 @@ def _observe(file: int, inode: Inode | None, dice: random.Random) -> dict[str, A
     size = dice.choice(inode.sizes)
     blocks = []
     for block in range(size):
-        versions = inode.blocks[block]
         torn = dice.random() < 0.3
-        whole = dice.choice(versions)
-        blocks.append([dice.choice(versions) if torn else whole for _ in range(SECTORS)])
+        age = dice.random()
+        blocks.append(
+            [
+                versions[int(len(versions) * (dice.random() if torn else age))]
+                for versions in (inode.versions[block, sector] for sector in range(SECTORS))
+            ]
+        )
     return seen | {"size": size * BLOCK_BYTES, "blocks": blocks}
 
 
@@ -203,10 +221,24 @@ def _events(dice: random.Random, count: int, *, raw: bool) -> tuple[Event, ...]:
         in_flight[writer] = seq
         size = sizes[file] or 0
         begin = Begin(
-            t_ms=t_ms, seq=seq, writer=writer, kind=kind, file=file, blocks=blocks, size_blocks=size
+            t_ms=t_ms,
+            seq=seq,
+            writer=writer,
+            kind=kind,
+            file=file,
+            blocks=blocks,
+            size_blocks=size,
+            sectors=_sectors(dice, kind),
         )
         events.append(begin)
     return tuple(events)
+
+
+def _sectors(dice: random.Random, kind: OperationKind) -> range:
+    if kind not in IN_PLACE or dice.random() < 0.6:
+        return range(SECTORS)
+    first = dice.randrange(SECTORS)
+    return range(first, dice.randint(first, SECTORS - 1) + 1)
 
 
 def _operation(
