@@ -26,6 +26,9 @@ _HELLO_DEADLINE_S = 60
 _LOAD_LIFE_MS = 600_000
 """The host ends the load; this only bounds a load whose host is gone."""
 
+_FILE_BLOCKS_MAX = 32
+"""128 KiB; a bare device is read back whole, and therefore its regions are shorter."""
+
 _GUEST_LOAD = "python3 -S -m load"
 _GUEST_CODE = "/opt/torture"
 
@@ -105,7 +108,7 @@ class Ledger:
             "mode": "raw" if place.directory is None else "files",
             "writers": 3,
             "files_per_writer": 4,
-            "blocks_per_file_max": 12,
+            "blocks_per_file_max": 12 if place.directory is None else _FILE_BLOCKS_MAX,
             "duration_ms": _LOAD_LIFE_MS,
             "port": f"/dev/virtio-ports/{PORT_NAME}",
             **where,

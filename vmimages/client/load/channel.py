@@ -97,6 +97,9 @@ class Channel:
             "blocks": operation.blocks,
             "size": operation.size_blocks,
             "sync": operation.sync,
+            "think_ms": operation.think_ms,
+            "direct": operation.is_direct,
+            "sectors": operation.sectors,
         }
 
     def _expect(self, seq: int) -> threading.Event:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from .blocks import SECTORS
+
 TYPE_CHECKING = False  # `typing` is slow to import in the guest
 if TYPE_CHECKING:
     from typing import Any
@@ -27,20 +29,40 @@ _KEEP = "keep"
 """Drawn like a kind, carried out as `create`: a small file of its own, the keepsake.
 
 The busy files are soon written over, and with them every trace of what a cut took away. A keepsake
-is made, scribbled on once, synced once, and never touched again: a loss is still seen after a
-client that lived has gone on writing.
+is made, scribbled on once, synced once, and never touched again, its last block not even then: a
+loss is still seen after a client that lived has gone on writing.
 """
 _RETIRE = "retire"
 """Carried out as `overwrite`: a scribbled keepsake's first block, and the fsync that covers all."""
-_KEEPSAKE_BLOCKS_MIN, _KEEPSAKE_BLOCKS_MAX = 2, 4
+_KEEPSAKE_BLOCKS_MIN, _KEEPSAKE_BLOCKS_MAX = 3, 5
+_ROW_BLOCKS_MAX = 3
+"""A table is a keepsake too, as long as a file may be and made in one write; a transaction fills rows
+of it, a few blocks each. Each is written once more, and never again.
+"""
+_BUSY_BLOCKS_MAX = 6
 _KEEPSAKES_WAITING_MAX = 16
 
-LOUD_OPERATIONS, QUIET_OPERATIONS = 16, 48
-"""Writers sync (loud) and only scribble (quiet) by turns, all at the same time.
+LOUD_OPERATIONS, QUIET_OPERATIONS, PATIENT_OPERATIONS = 10, 16, 16
+"""Writers sync (loud), only scribble (quiet), and sync late (patient) by turns, all at the same time.
 
 Each fsync flushes the whole disk, so writes stay volatile only while nobody syncs. An operation
-without a sync takes about an eighth of the time: a third of the load is quiet.
+without a sync takes about an eighth of the time.
 """
+TRANSACTION_OPERATIONS = 4
+"""In a patient phase: rows that are written out, each after a short while, and one sync for them all.
+
+So do databases: PostgreSQL has its pages written out early (`checkpoint_flush_after`) and syncs at the
+checkpoint's end, InnoDB writes with O_DIRECT and syncs later. A disk that forgets what it completed
+is believed by such a client, which is then told that all is durable.
+"""
+THINK_MS_MIN, THINK_MS_MAX = 40, 320
+"""How long a late sync comes after what it is for."""
+_ROW_THINK_MS_MIN, _ROW_THINK_MS_MAX = 20, 80
+_PART_IN = 4
+"""One in so many overwrites is of a part of one block: 512 to 2048 bytes."""
+_PART_SECTORS_MAX = 4
+_LOUD_LATE_IN = 6
+"""One in so many operations of a loud phase syncs late, too."""
 
 PUSH = "push"
 """A scribble's `sync`: the kernel is told to write the blocks out, without a flush."""
@@ -59,6 +81,8 @@ _FILE_WEIGHTS = (
 )
 _RAW_WEIGHTS = ((_KEEP, 25), (_RETIRE, 20), (OVERWRITE, 30), (DSYNC, 15), (SCRIBBLE, 10))
 _BLOCKS_AT_ONCE_MAX = 4
+_CYCLE = LOUD_OPERATIONS + QUIET_OPERATIONS + PATIENT_OPERATIONS
+_LATE_KINDS = (OVERWRITE, CREATE, APPEND)
 
 
 class Dice:
@@ -85,10 +109,22 @@ class Dice:
 class Operation:
     """One step of a writer: what, on which file, which blocks, and how long the file is after.
 
-    `is_last`: its file is never touched again.
+    `is_last`: its file is never touched again. `think_ms`: how long it waits, with what it wrote
+    on its way to the disk, before it syncs. `is_direct`: written past the page cache (O_DIRECT).
+    `sectors`: of each block only so many are written, as (first, count).
     """
 
-    __slots__ = ("blocks", "file", "is_last", "kind", "size_blocks", "sync")
+    __slots__ = (
+        "blocks",
+        "file",
+        "is_direct",
+        "is_last",
+        "kind",
+        "sectors",
+        "size_blocks",
+        "sync",
+        "think_ms",
+    )
 
     def __init__(
         self,
@@ -99,6 +135,9 @@ class Operation:
         size_blocks: int,
         sync: str,
         is_last: bool = False,
+        think_ms: int = 0,
+        is_direct: bool = False,
+        sectors: tuple[int, int] | None = None,
     ) -> None:
         self.kind = kind
         self.file = file
@@ -106,6 +145,9 @@ class Operation:
         self.size_blocks = size_blocks
         self.sync = sync
         self.is_last = is_last
+        self.think_ms = think_ms
+        self.is_direct = is_direct
+        self.sectors = sectors
 
 
 def busy_files(job: dict[str, Any]) -> range:
@@ -130,6 +172,7 @@ class Planner:
         self._keepsakes = iter(keepsakes(job)[writer :: job["writers"]])
         self._made: list[tuple[int, int]] = []
         self._scribbled: list[tuple[int, int]] = []
+        self._rows: list[tuple[int, int]] = []
         self._blocks_max = job["blocks_per_file_max"]
         self._raw = job["mode"] == "raw"
         self._weights = _RAW_WEIGHTS if self._raw else _FILE_WEIGHTS
@@ -138,25 +181,83 @@ class Planner:
 
     @property
     def is_new_phase(self) -> bool:
-        """Whether the last drawn operation is the first of a loud or quiet phase."""
-        return (self._drawn - 1) % (LOUD_OPERATIONS + QUIET_OPERATIONS) in (0, LOUD_OPERATIONS)
+        """Whether the last drawn operation is the first of a phase."""
+        return (self._drawn - 1) % _CYCLE in (
+            0,
+            LOUD_OPERATIONS,
+            LOUD_OPERATIONS + QUIET_OPERATIONS,
+        )
 
     def draw(self) -> Operation:
         """The next operation, taken as done: after a failure the writer must not draw again."""
-        is_quiet = self._drawn % (LOUD_OPERATIONS + QUIET_OPERATIONS) >= LOUD_OPERATIONS
+        place = self._drawn % _CYCLE
         self._drawn += 1
-        kind = SCRIBBLE if is_quiet else self._kind()
-        sync = ("fsync", "fdatasync")[self._dice.below(2)]
-        if is_quiet and self._made:
+        if place >= LOUD_OPERATIONS + QUIET_OPERATIONS:
+            is_commit = (place + 1 - _CYCLE) % TRANSACTION_OPERATIONS == 0
+            return self._row(is_commit=is_commit) or self._late(
+                self._on_busy_file(OVERWRITE, self._sync())
+            )
+        if place >= LOUD_OPERATIONS:
+            return self._quiet(self._sync())
+        operation = self._loud(self._kind(), self._sync())
+        return self._late(operation) if self._dice.below(_LOUD_LATE_IN) == 0 else operation
+
+    def _late(self, operation: Operation) -> Operation:
+        if operation.kind in _LATE_KINDS:
+            operation.think_ms = self._think_ms(THINK_MS_MIN, THINK_MS_MAX)
+            operation.is_direct |= self._dice.below(2) == 0
+        return operation
+
+    def _think_ms(self, least: int, most: int) -> int:
+        return least + self._dice.below(most - least + 1)
+
+    def _row(self, *, is_commit: bool) -> Operation | None:
+        """The next rows of a table, or a new table; None when there are no more keepsakes."""
+        if not self._rows:
+            file = next(self._keepsakes, None)
+            if file is None:
+                return None
+            self._rows = [(file, block) for block in range(self._blocks_max)]
+            blocks = tuple(range(self._blocks_max))
+            made = self._operation_on(CREATE, file, blocks, self._blocks_max)
+            made.is_direct = self._dice.below(2) == 0
+            return made
+        count = 1 + self._dice.below(_ROW_BLOCKS_MAX)
+        taken, self._rows = self._rows[:count], self._rows[count:]
+        file, blocks = taken[0][0], tuple(block for _, block in taken)
+        if is_commit or not self._rows:
+            commit = self._operation_on(OVERWRITE, file, blocks, self._blocks_max)
+            commit.is_last = not self._rows
+            return self._late(commit)
+        row = self._operation_on(SCRIBBLE, file, blocks, self._blocks_max)
+        row.sync = PUSH
+        row.think_ms = self._think_ms(_ROW_THINK_MS_MIN, _ROW_THINK_MS_MAX)
+        row.is_direct = self._dice.below(2) == 0
+        return row
+
+    @staticmethod
+    def _operation_on(kind: str, file: int, blocks: tuple[int, ...], size: int) -> Operation:
+        # fdatasync has nothing to write but what is in place already: one flush, and no journal's
+        return Operation(kind=kind, file=file, blocks=blocks, size_blocks=size, sync="fdatasync")
+
+    def _sync(self) -> str:
+        return ("fsync", "fdatasync")[self._dice.below(2)]
+
+    def _quiet(self, sync: str) -> Operation:
+        if self._made:
             return self._scribble_on_keepsake()
+        return self._on_busy_file(SCRIBBLE, sync, is_quiet=True)
+
+    def _loud(self, kind: str, sync: str) -> Operation:
         if kind == _RETIRE and self._scribbled:
             file, size = self._scribbled.pop(0)
-            return Operation(
+            last = Operation(
                 kind=OVERWRITE, file=file, blocks=(0,), size_blocks=size, sync=sync, is_last=True
             )
+            return self._maybe_part(last)
         if kind in (_KEEP, _RETIRE):
             return self._keep(sync) or self._on_busy_file(OVERWRITE, sync)
-        return self._on_busy_file(kind, sync, is_quiet=is_quiet)
+        return self._on_busy_file(kind, sync)
 
     def _keep(self, sync: str) -> Operation | None:
         if len(self._made) + len(self._scribbled) >= _KEEPSAKES_WAITING_MAX:
@@ -174,7 +275,7 @@ class Planner:
     def _scribble_on_keepsake(self) -> Operation:
         file, size = self._made.pop(0)
         self._scribbled.append((file, size))
-        blocks = tuple(range(1, size)) or (0,)
+        blocks = tuple(range(1, size - 1)) or (0,)
         return Operation(kind=SCRIBBLE, file=file, blocks=blocks, size_blocks=size, sync=PUSH)
 
     def _on_busy_file(self, kind: str, sync: str, *, is_quiet: bool = False) -> Operation:
@@ -195,7 +296,15 @@ class Planner:
             kind = OVERWRITE
         if kind == SCRIBBLE:  # a loud one may also stay in the client's memory
             sync = PUSH if is_quiet else (PUSH, NONE)[self._dice.below(2)]
-        return self._taken(kind, file, self._places(size), size, sync)
+        return self._maybe_part(self._taken(kind, file, self._places(size), size, sync))
+
+    def _maybe_part(self, operation: Operation) -> Operation:
+        if self._dice.below(_PART_IN) == 0:
+            count = 1 + self._dice.below(_PART_SECTORS_MAX)
+            operation.sectors = (self._dice.below(SECTORS - count + 1), count)
+            operation.blocks = operation.blocks[:1]
+            operation.is_direct = operation.kind != DSYNC and self._dice.below(2) == 0
+        return operation
 
     def _taken(
         self, kind: str, file: int, blocks: tuple[int, ...], size: int | None, sync: str
@@ -212,7 +321,7 @@ class Planner:
         raise AssertionError("the dice rolled more than the weights' sum")
 
     def _new_size(self) -> int:
-        return 1 + self._dice.below(max(1, self._blocks_max // 2))
+        return 1 + self._dice.below(max(1, min(_BUSY_BLOCKS_MAX, self._blocks_max // 2)))
 
     def _places(self, size: int) -> tuple[int, ...]:
         count = 1 + self._dice.below(min(_BLOCKS_AT_ONCE_MAX, size))

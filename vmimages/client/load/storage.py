@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import mmap
 import os
+import time
 
 from . import plan
-from .blocks import BLOCK_BYTES, Encoder
+from .blocks import BLOCK_BYTES, SECTOR_BYTES, Encoder
 from .plan import Operation
 
 TEMPORARY_SUFFIX = ".tmp"
@@ -19,8 +22,10 @@ def file_name(file: int) -> str:
 class Storage:
     """What both kinds share; `step` names the system call under way, for reports of failures."""
 
-    def __init__(self, encoder: Encoder) -> None:
+    def __init__(self, encoder: Encoder, blocks_max: int) -> None:
         self._encoder = encoder
+        self._aligned = memoryview(mmap.mmap(-1, blocks_max * BLOCK_BYTES))
+        """O_DIRECT takes only what begins where a page does."""
         self.step = ""
 
     def perform(self, operation: Operation, seq: int) -> None:
@@ -30,14 +35,43 @@ class Storage:
     def _write_blocks(self, descriptor: int, operation: Operation, seq: int, base: int) -> None:
         self.step = "pwrite"
         for first, count in _runs(operation.blocks):
-            data = b"".join(
+            encoded = b"".join(
                 self._encoder.block(file=operation.file, seq=seq, index=index)
                 for index in range(first, first + count)
             )
+            data = self._aligned[: len(encoded)]
+            data[:] = encoded
             offset = base + first * BLOCK_BYTES
+            if operation.sectors is not None:  # its blocks are never neighbours: it has one
+                skipped, length = (count * SECTOR_BYTES for count in operation.sectors)
+                data, offset = data[skipped : skipped + length], offset + skipped
             while data:
                 written = os.pwrite(descriptor, data, offset)
                 data, offset = data[written:], offset + written
+
+    def _write_directly(
+        self, path: str, operation: Operation, seq: int, base: int, *, dir_fd: int | None = None
+    ) -> bool:
+        """Write past the page cache; False where filesystem or disk do not take that (EINVAL)."""
+        self.step = "open"
+        flags = os.O_WRONLY | os.O_DIRECT | os.O_CLOEXEC
+        try:
+            descriptor = os.open(path, flags, dir_fd=dir_fd)
+            try:
+                self._write_blocks(descriptor, operation, seq, base)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+            return False
+        return True
+
+    def _think(self, descriptor: int, operation: Operation) -> None:
+        """Have it written out, and let some time pass."""
+        if operation.think_ms:
+            self._sync(descriptor, plan.PUSH)
+            time.sleep(operation.think_ms / 1000)
 
     def _sync(self, descriptor: int, how: str) -> None:
         if how == plan.NONE:
@@ -58,8 +92,8 @@ class FileStorage(Storage):
     Each stays open until it is done with, so that writeback errors reach its next fsync.
     """
 
-    def __init__(self, encoder: Encoder, directory: str) -> None:
-        super().__init__(encoder)
+    def __init__(self, encoder: Encoder, directory: str, blocks_max: int) -> None:
+        super().__init__(encoder, blocks_max)
         self._directory = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self._open_files: dict[int, int] = {}
 
@@ -87,17 +121,23 @@ class FileStorage(Storage):
                 finally:
                     os.close(descriptor)
             case _:
-                descriptor = self._open_files[operation.file]
-                self._write_blocks(descriptor, operation, seq, 0)
-                self._sync(descriptor, operation.sync)
+                self._write_and_sync(name, operation, seq, operation.sync)
         if operation.is_last:
             self._close(operation.file)
 
     def _fill_new(self, name: str, operation: Operation, seq: int) -> None:
-        descriptor = self._open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL)
-        self._open_files[operation.file] = descriptor
-        self._write_blocks(descriptor, operation, seq, 0)
-        self._sync(descriptor, "fsync")
+        self._open_files[operation.file] = self._open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+        self._write_and_sync(name, operation, seq, "fsync")
+
+    def _write_and_sync(self, name: str, operation: Operation, seq: int, how: str) -> None:
+        descriptor = self._open_files[operation.file]
+        is_written = operation.is_direct and self._write_directly(
+            name, operation, seq, 0, dir_fd=self._directory
+        )
+        if not is_written:
+            self._write_blocks(descriptor, operation, seq, 0)
+        self._think(descriptor, operation)
+        self._sync(descriptor, how)
 
     def _open(self, name: str, flags: int) -> int:
         self.step = "open"
@@ -118,7 +158,8 @@ class RawStorage(Storage):
     """Regions of a bare device, one a file number, each `blocks_max` blocks long."""
 
     def __init__(self, encoder: Encoder, device: str, blocks_max: int) -> None:
-        super().__init__(encoder)
+        super().__init__(encoder, blocks_max)
+        self._device = device
         self._region_bytes = blocks_max * BLOCK_BYTES
         self._plain = os.open(device, os.O_RDWR | os.O_CLOEXEC)
         self._synchronous = os.open(device, os.O_RDWR | os.O_DSYNC | os.O_CLOEXEC)
@@ -129,7 +170,12 @@ class RawStorage(Storage):
         if operation.kind == plan.DSYNC:
             self._write_blocks(self._synchronous, operation, seq, base)
             return
-        self._write_blocks(self._plain, operation, seq, base)
+        is_written = operation.is_direct and self._write_directly(
+            self._device, operation, seq, base
+        )
+        if not is_written:
+            self._write_blocks(self._plain, operation, seq, base)
+        self._think(self._plain, operation)
         self._sync(self._plain, operation.sync)
 
 

@@ -125,7 +125,7 @@ def _writer(
     storage: Storage = (
         RawStorage(encoder, job["device"], job["blocks_per_file_max"])
         if job["mode"] == "raw"
-        else FileStorage(encoder, job["directory"])
+        else FileStorage(encoder, job["directory"], job["blocks_per_file_max"])
     )
     planner = Planner(job, number)
     return Writer(

@@ -1,0 +1,129 @@
+"""How the load writes: past the page cache or not, parts of blocks, and a sync that comes late."""
+
+from __future__ import annotations
+
+import copy
+import errno
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from vmimages.client.load import plan
+from vmimages.client.load.blocks import BLOCK_BYTES, Encoder, decode_block
+from vmimages.client.load.storage import FileStorage, file_name
+
+DIRECT = plan.Operation(
+    kind=plan.OVERWRITE, file=1, blocks=(1,), size_blocks=3, sync="fsync", is_direct=True
+)
+MADE = plan.Operation(kind=plan.CREATE, file=1, blocks=(0, 1, 2), size_blocks=3, sync="fsync")
+
+
+def seen_in(directory: Path) -> list[Any]:
+    data = (directory / file_name(1)).read_bytes()
+    return [
+        decode_block(data[at : at + BLOCK_BYTES], trial=11, file=1, index=at // BLOCK_BYTES)
+        for at in range(0, len(data), BLOCK_BYTES)
+    ]
+
+
+def test_a_part_of_a_block_is_written_and_no_more(tmp_path: Path) -> None:
+    storage = FileStorage(Encoder(11), str(tmp_path), 8)
+    storage.perform(MADE, 1)
+    for seq, is_direct in ((2, False), (3, True)):
+        part = copy.copy(DIRECT)
+        part.sectors, part.is_direct = (seq, 2), is_direct
+        storage.perform(part, seq)
+    assert seen_in(tmp_path) == [1, [1, 1, 2, 3, 3, 1, 1, 1], 1]
+
+
+@pytest.mark.parametrize("refusing", ["open", "pwrite"])
+def test_where_nothing_passes_the_page_cache_it_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusing: str
+) -> None:
+    storage = FileStorage(Encoder(11), str(tmp_path), 8)
+    storage.perform(MADE, 1)
+    real_open, real_pwrite, refused = os.open, os.pwrite, []
+
+    def opened(path: Any, flags: int, *more: Any, **options: Any) -> int:
+        if flags & os.O_DIRECT and refusing == "open":
+            refused.append(path)
+            raise OSError(errno.EINVAL, "Invalid argument")
+        return real_open(path, flags & ~os.O_DIRECT, *more, **options)
+
+    def written(descriptor: int, data: Any, offset: int) -> int:
+        if refusing == "pwrite" and not refused:
+            refused.append(offset)
+            raise OSError(errno.EINVAL, "Invalid argument")
+        return real_pwrite(descriptor, data, offset)
+
+    monkeypatch.setattr(os, "open", opened)
+    monkeypatch.setattr(os, "pwrite", written)
+    storage.perform(DIRECT, 2)
+    assert refused
+    assert seen_in(tmp_path) == [1, 2, 1]
+
+
+def test_a_failure_past_the_page_cache_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = FileStorage(Encoder(11), str(tmp_path), 8)
+    storage.perform(MADE, 1)
+
+    real = os.pwrite
+    failed: list[int] = []
+
+    def failing_once(descriptor: int, data: Any, offset: int) -> int:
+        if not failed:
+            failed.append(offset)
+            raise OSError(errno.EIO, "Input/output error")
+        return real(descriptor, data, offset)
+
+    monkeypatch.setattr(os, "pwrite", failing_once)
+    with pytest.raises(OSError, match="Input/output error"):
+        storage.perform(DIRECT, 2)
+    assert storage.step == "pwrite"
+
+
+@pytest.mark.parametrize("is_direct", [False, True])
+def test_only_what_is_to_pass_the_page_cache_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_direct: bool
+) -> None:
+    storage = FileStorage(Encoder(11), str(tmp_path), 8)
+    storage.perform(MADE, 1)
+    real, passed = os.open, []
+
+    def opened(path: Any, flags: int, *more: Any, **options: Any) -> int:
+        passed.append(bool(flags & os.O_DIRECT))
+        return real(path, flags & ~os.O_DIRECT, *more, **options)
+
+    monkeypatch.setattr(os, "open", opened)
+    operation = copy.copy(DIRECT)
+    operation.is_direct = is_direct
+    storage.perform(operation, 2)
+    assert any(passed) is is_direct
+    assert seen_in(tmp_path) == [1, 2, 1]
+
+
+def test_a_late_sync_waits_with_what_it_is_for_on_its_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = FileStorage(Encoder(11), str(tmp_path), 8)
+    storage.perform(MADE, 1)
+    calls: list[str] = []
+    for name in ("pwrite", "posix_fadvise", "fsync"):
+        real = getattr(os, name)
+
+        def told(*arguments: Any, name: str = name, real: Callable[..., Any] = real) -> Any:
+            calls.append(name)
+            return real(*arguments)
+
+        monkeypatch.setattr(os, name, told)
+    monkeypatch.setattr(time, "sleep", lambda seconds: calls.append(f"{seconds * 1000:.0f} ms"))
+    late = copy.copy(DIRECT)
+    late.think_ms, late.is_direct = 70, False
+    storage.perform(late, 2)
+    assert calls == ["pwrite", "posix_fadvise", "70 ms", "fsync"]
