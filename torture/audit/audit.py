@@ -14,6 +14,7 @@ from torture.audit.commits import Commits
 from torture.audit.completions import Completions, Durable, due_writes
 from torture.audit.coverage import Coverage
 from torture.audit.extents import Extents
+from torture.audit.labels import Labels, is_probe
 from torture.audit.logged import Logged
 from torture.audit.phases import Phase, PhaseTracker
 from torture.axes.sync import Sync
@@ -37,6 +38,9 @@ class Invariant(StrEnum):
     """
     UBERBLOCKS_ASCEND = "uberblocks-ascend"
     """A disk's uberblocks are written in the order of their transaction groups."""
+    LABELS_TAKE_TURNS = "labels-take-turns"
+    """Labels are covered before the uberblock behind them is written, and uberblocks before the labels
+    behind them (`torture.audit.labels`)."""
     ACKNOWLEDGED_IS_DURABLE = "acknowledged-is-durable"
     """Between an operation's beginning and its acknowledgement a block of the ZIL was written and
     covered, or a transaction group committed; and all blocks of the ZIL that hold what it wrote are
@@ -159,6 +163,7 @@ class _Auditor:
     commits: Commits = field(init=False)
     logged: Logged = field(default_factory=Logged)
     extents: Extents = field(default_factory=Extents)
+    labels: Labels = field(init=False)
     _txg_by_disk: dict[int | None, int] = field(default_factory=dict)
     _begun: dict[int, int] = field(default_factory=dict)
     """Durable operations under way: the number of the mark that announced each."""
@@ -166,6 +171,9 @@ class _Auditor:
     def __post_init__(self) -> None:
         self.phases = PhaseTracker(writes=self._writes)
         self.commits = Commits(uberblocks=self._writes[Role.UBERBLOCK])
+        self.labels = Labels(
+            labels=self._writes[Role.LABEL], uberblocks=self._writes[Role.UBERBLOCK]
+        )
 
     @property
     def under_way(self) -> int:
@@ -200,6 +208,11 @@ class _Auditor:
         role = role_of(payload)
         if role is Role.UBERBLOCK:
             self._hear_uberblock(event, txg_of(payload))
+        elif role is Role.LABEL:
+            if early := self.labels.hear_label(event):
+                self._find(Invariant.LABELS_TAKE_TURNS, event, early)
+        elif self._is_probe(event):
+            return role
         elif role in OF_A_TXG:
             self.commits.hear_write_of_txg(event)
             if self.extents.hear_write(event, group=len(self.txgs)):
@@ -212,10 +225,16 @@ class _Auditor:
         self._writes[role].submit(event)
         return role
 
+    def _is_probe(self, event: Event) -> bool:
+        disk = event.disk
+        return disk is not None and is_probe(event, disk_bytes=self.recording.disks[disk].size)
+
     def _hear_uberblock(self, event: Event, txg: int) -> None:
         if txg < self._txg_by_disk.get(event.disk, 0):
             self._find(Invariant.UBERBLOCKS_ASCEND, event)
         self._txg_by_disk[event.disk] = txg
+        if late := self.labels.hear_uberblock(event):
+            self._find(Invariant.LABELS_TAKE_TURNS, event, late)
         self.commits.hear_uberblock(event, is_copy=txg in self.txgs)
         if txg in self.txgs:
             return  # its copies in the other labels

@@ -1,0 +1,114 @@
+"""Labels and uberblocks take turns, a flush between them; whoever writes one too early is found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from suites.selftest.unit.audit_story import Story, label, uberblock
+from torture.audit.audit import Invariant
+from torture.audit.labels import is_probe
+
+AREA = 256 * 1024
+AREAS = tuple(area * AREA for area in (4, 5, 16_001, 16_002))
+"""The third label's is an odd multiple: its place among the four counts, not the number's."""
+LABEL_AT, UBERBLOCK_AT = 16 * 1024, 128 * 1024
+
+
+@pytest.fixture
+def story(tmp_path: Path) -> Story:
+    """A disk whose four labels have been seen, by an uberblock in each."""
+    story = Story(folder=tmp_path)
+    uberblocks(story, txg=4)
+    story.flush()
+    return story
+
+
+def uberblocks(story: Story, *, txg: int) -> list[int]:
+    return [story.write(uberblock(txg), offset=area + UBERBLOCK_AT + txg * 1024) for area in AREAS]
+
+
+def labels(story: Story, *which: int) -> list[int]:
+    return [story.write(label(), offset=AREAS[place] + LABEL_AT) for place in which]
+
+
+def accused(story: Story) -> dict[int, tuple[int, ...]]:
+    return {
+        finding.event: finding.uncovered
+        for finding in story.findings()
+        if finding.invariant is Invariant.LABELS_TAKE_TURNS
+    }
+
+
+def test_a_configuration_that_is_written_in_order_is_no_finding(story: Story) -> None:
+    for txg in (5, 6):
+        labels(story, 0, 2)
+        story.flush()
+        uberblocks(story, txg=txg)
+        story.flush()
+        labels(story, 1, 3)
+        story.flush()
+    assert accused(story) == {}
+
+
+def test_an_uberblock_before_the_labels_are_covered_is_found(story: Story) -> None:
+    early = labels(story, 0, 2)
+    first, *others = uberblocks(story, txg=5)
+    assert accused(story) == dict.fromkeys((first, *others), tuple(early))
+
+
+@pytest.mark.parametrize("place", [1, 3])
+def test_a_second_or_fourth_label_before_the_uberblocks_are_covered_is_found(
+    story: Story, place: int
+) -> None:
+    early = uberblocks(story, txg=5)
+    [wrong] = labels(story, place)
+    assert accused(story) == {wrong: tuple(early)}
+
+
+@pytest.mark.parametrize("place", [0, 2])
+def test_a_first_or_third_label_waits_for_nothing(story: Story, place: int) -> None:
+    """It belongs to the next transaction group: nobody has to wait for this one's uberblock."""
+    uberblocks(story, txg=5)
+    labels(story, place)
+    assert accused(story) == {}
+
+
+def test_where_not_all_four_are_known_nobody_is_accused(tmp_path: Path) -> None:
+    story = Story(folder=tmp_path)
+    story.write(uberblock(4), offset=AREAS[0] + UBERBLOCK_AT)
+    story.write(uberblock(4), offset=AREAS[2] + UBERBLOCK_AT)
+    labels(story, 1, 2)
+    assert accused(story) == {}
+
+
+def test_another_disks_labels_are_not_this_ones(story: Story) -> None:
+    """Which label it is may be known of one disk and not of another."""
+    uberblocks(story, txg=5)
+    story.write(label(), offset=AREAS[1] + LABEL_AT, disk=1)
+    assert accused(story) == {}
+
+
+def test_a_probe_of_a_label_needs_no_flush(story: Story) -> None:
+    story.write(bytes(8192), offset=AREAS[3] + 8192)
+    uberblocks(story, txg=5)
+    assert story.findings() == []
+
+
+@pytest.mark.parametrize(
+    ("offset", "length", "expected"),
+    [
+        (AREAS[1] + 8192, 8192, True),
+        (AREAS[3] + 8192, 8192, True),
+        (AREAS[1] + 8192, 4096, False),
+        (AREAS[1], 8192, False),
+        (1000 * AREA + 8192, 8192, False),
+        (20 * AREA + 8192, 8192, False),
+    ],
+)
+def test_a_probe_is_told_by_its_place_and_length(
+    story: Story, offset: int, length: int, expected: bool
+) -> None:
+    event = story.events[story.write(bytes(length), offset=offset)]
+    assert is_probe(event, disk_bytes=AREAS[3] + AREA) is expected

@@ -1,0 +1,54 @@
+"""Labels and uberblocks in the order that leaves a pool to be found, wherever a cut falls between them.
+
+A disk has four labels. The first and third are written before a transaction group's uberblock and the
+others after it, with a flush after each step (OpenZFS `module/zfs/vdev_label.c`, `vdev_config_sync`): at
+any moment two labels that an uberblock on the disk agrees with are whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from torture.audit.coverage import Coverage
+from torture.recording.events import Event
+
+_LABEL_AREA_BYTES = 256 * 1024
+"""Of a label with its ring of uberblocks, at a multiple of it: a partition of ZFS begins at 1 MiB
+(`include/sys/vdev_impl.h`, `vdev_label_t`)."""
+_LABELS = 4
+_PAD_BYTES = 8 * 1024
+_FRONT_BYTES, _END_BYTES = 5 << 20, 16 << 20
+"""Where the labels are: a partition's first MiB, room for booting behind it, and its end, behind which
+`zpool create` makes another one of 8 MiB."""
+
+
+def is_probe(event: Event, *, disk_bytes: int) -> bool:
+    """Whether a write only tries whether the disk can be written: to a label's second pad.
+
+    Nobody reads it, so no flush has to cover it (`module/zfs/vdev.c`, `vdev_probe`).
+    """
+    is_pad = event.length == _PAD_BYTES and event.offset % _LABEL_AREA_BYTES == _PAD_BYTES
+    return is_pad and not _FRONT_BYTES <= event.offset < disk_bytes - _END_BYTES
+
+
+@dataclass(kw_only=True)
+class Labels:
+    """What is known of each disk's labels so far; `labels` and `uberblocks` cover all disks."""
+
+    labels: Coverage
+    uberblocks: Coverage
+    _areas: dict[int | None, set[int]] = field(default_factory=dict)
+    """By disk. A label's place among the four is known once all four had an uberblock."""
+
+    def hear_uberblock(self, event: Event) -> tuple[int, ...]:
+        """The labels that had to be covered before this uberblock was submitted, and were not."""
+        self._areas.setdefault(event.disk, set()).add(event.offset // _LABEL_AREA_BYTES)
+        return self.labels.uncovered
+
+    def hear_label(self, event: Event) -> tuple[int, ...]:
+        """The uberblocks that had to be covered before this label was submitted, and were not."""
+        areas = sorted(self._areas.get(event.disk, ()))
+        area = event.offset // _LABEL_AREA_BYTES
+        if len(areas) != _LABELS or area not in areas:
+            return ()
+        return self.uberblocks.uncovered if areas.index(area) % 2 else ()
