@@ -9,6 +9,7 @@ from itertools import islice
 from torture.errors import HarnessError
 from torture.recording.crash_state import Policy, read_crash_state
 from torture.recording.events import WRITE_COMPLETES, Kind, Recording, ViewSource, load_recording
+from torture.recording.load_sectors import load_sectors_in
 from torture.recording.model import Write, writes_until
 from torture.recording.roles import Role, role_of
 
@@ -63,6 +64,26 @@ class Remains:
         if not committed:
             raise HarnessError(f"no block of data was committed on {self._name} before the cut")
         return tuple(found[:committed])
+
+    def lasting_data(self) -> tuple[Write, ...]:
+        """Of `committed_data` what the intent log's replay does not write anew.
+
+        These are blocks of the load of which no later block of the log has a sector. Raises
+        `HarnessError` when there are none.
+        """
+        kept: list[Write] = []
+        written_anew: set[tuple[int, int, int]] = set()
+        data = set(self.committed_data())
+        for role, write in sorted(self._writes(), key=lambda found: -found[1].submission):
+            if role is Role.ZIL:
+                written_anew.update(x.place for x in load_sectors_in(self.payload(write)))
+            elif write in data:
+                places = {x.place for x in load_sectors_in(self.payload(write))}
+                if places and places.isdisjoint(written_anew):
+                    kept.append(write)
+        if not kept:
+            raise HarnessError(f"all that was committed on {self._name} is written anew by the log")
+        return tuple(reversed(kept))
 
     def needed_log(self) -> Write:
         """A covered block of the intent log that a replay cannot do without.
