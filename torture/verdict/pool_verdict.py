@@ -132,7 +132,7 @@ def _with_blocks(evidence: Evidence, finding: PoolFinding) -> PoolFinding:
             raise UnreadableError(f"{Step.POOL_BLOCKS}: the pool never stood still for it")
         return finding
     blocks = parse_zdb(output)
-    if blocks.is_sound:
+    if blocks.is_sound or (blocks.counts_what_is_missing and _disks_gone(evidence)):
         return finding
     quoted = [f"{Step.POOL_BLOCKS}: {line}" for line in blocks.problems[:_LINES_MAX]]
     gave_up = [f"{Step.POOL_BLOCKS}: zdb gave up"] if blocks.gave_up else []

@@ -34,6 +34,7 @@ _CANNOT_OPEN = "zdb: can't open "
 _THE_POOLS = ("Input/output error", "Invalid exchange")
 """EIO and ECKSUM: reasons that are the pool's. Any other may be ours."""
 _LEAKS, _ERRORS = 2, 3
+_ROOM_OF_A_DEVICE = "VERIFY3U(vd->vdev_stat.vs_alloc, >=, -alloc_delta)"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,10 +43,15 @@ class BlockCheck:
 
     `gave_up`: one of its assertions failed. They are the kernel module's own, compiled into a program:
     over such a pool the kernel may fail alike.
+
+    `counts_what_is_missing`: the assertion is that a device has in use what is being freed on it. Of a
+    device that is not there zdb counts nothing in use (`module/zfs/vdev.c`, `vdev_space_update`, from
+    `metaslab_init`; an `ASSERT`, which no kernel module of a distribution has).
     """
 
     problems: tuple[str, ...] = ()
     gave_up: bool = False
+    counts_what_is_missing: bool = False
 
     @property
     def is_sound(self) -> bool:
@@ -60,7 +66,11 @@ def parse_zdb(output: ToolOutput) -> BlockCheck:
     problems = tuple(line for line in lines if _PROBLEM.search(line) or _SUM_DIFFERS.match(line))
     if has_crashed(code):
         said = [line for line in lines if "ASSERT" in line or "VERIFY" in line or "failed" in line]
-        return BlockCheck(problems=(*problems, *(said or lines)[-1:]), gave_up=True)
+        return BlockCheck(
+            problems=(*problems, *(said or lines)[-1:]),
+            gave_up=True,
+            counts_what_is_missing=any(line.startswith(_ROOM_OF_A_DEVICE) for line in lines),
+        )
     refuse_codes_beyond(output, (0, 1, _LEAKS, _ERRORS))
     if code == 1:
         refusal = next((line for line in lines if line.startswith(_CANNOT_OPEN)), "")

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from suites.selftest.unit.good_evidence import evidence, tool
+from torture.evidence.cut_document import GONE, DiskAtCut
 from torture.evidence.folder import Step, ToolOutput
 from torture.scoring.judge import judge
 from torture.verdict.pool_verdict import judge_pool
@@ -84,6 +85,22 @@ def test_a_pool_over_which_zdb_gives_up_is_not_sound(output: ToolOutput) -> None
     found = parse_zdb(output)
     assert found.gave_up
     assert not found.is_sound
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_it_counts_nothing_in_use_on_a_device_that_the_trial_took_away(gone: bool) -> None:
+    """A trial of ours without its log device; the same words of a device that is there are a finding."""
+    output = tool(Step.POOL_BLOCKS, "zdb/gives-up-without-log")
+    assert parse_zdb(output).counts_what_is_missing
+    assert not parse_zdb(tool(Step.POOL_BLOCKS, "zdb/cannot-open")).counts_what_is_missing
+    disk = DiskAtCut(policy=GONE if gone else "flushed")
+
+    def verdict(said: ToolOutput) -> Verdict:
+        seen = evidence(said)
+        return judge_pool(replace(seen, cut=replace(seen.cut, disks={"slog0": disk}))).verdict
+
+    assert verdict(output) is (Verdict.INTACT if gone else Verdict.CORRUPTED)
+    assert verdict(LEAKED) is Verdict.CORRUPTED
 
 
 @pytest.mark.parametrize(
