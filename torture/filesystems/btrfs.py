@@ -94,8 +94,11 @@ class Btrfs:
         return ("btrfs", "check", "--readonly", device)
 
     def repairs(self, device: str) -> tuple[tuple[str, ...], ...]:
-        """Mend what can be mended."""
-        return (("btrfs", "check", "--repair", "--force", device),)
+        """Mend what can be mended; yes, a log that cannot be read may be cleared.
+
+        It asks for that even where nobody can answer, and ends (btrfs-progs `check/main.c`).
+        """
+        return (("sh", "-c", 'yes | btrfs check --repair --force "$1"', "repair", device),)
 
 
 CHOICE: Choice[Filesystem] = Choice(
