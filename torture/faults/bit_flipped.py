@@ -1,7 +1,7 @@
 """One bit of a block of data is another one after the cut.
 
-It is a block that the intent log's replay does not write anew before anybody has read it, as far as the
-load's sectors tell.
+It is a block that the intent log's replay does not write anew before anybody has read it, where the
+load's sectors tell of one. A cut before any of them was committed may have its block written anew.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _INTO_THE_BLOCK = 1000
 
 
 def _flipped(remains: Remains) -> tuple[Patch, ...]:
-    block = remains.lasting_data()[-1]
+    block = (remains.lasting_data() or remains.committed_data())[-1]
     place = _INTO_THE_BLOCK // remains.sector_bytes * remains.sector_bytes
     sector = bytearray(remains.payload(block)[place : place + remains.sector_bytes])
     sector[_INTO_THE_BLOCK - place] ^= 1
