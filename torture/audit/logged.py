@@ -6,10 +6,13 @@ told of an acknowledged operation whether the very blocks that hold it were cove
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass, field
 
+from torture.evidence.ledger import BLOCK_HEADER, BLOCK_MAGIC
 from torture.recording.events import Event
-from torture.recording.load_sectors import load_sectors_in
+
+_HEADER = struct.Struct(BLOCK_HEADER)
 
 
 @dataclass(kw_only=True)
@@ -31,4 +34,11 @@ class Logged:
 
 def operations_in(payload: bytes) -> frozenset[int]:
     """The operations that wrote the load's sectors in there."""
-    return frozenset(sector.operation for sector in load_sectors_in(payload))
+    found = set()
+    place = payload.find(BLOCK_MAGIC)
+    while place >= 0:
+        if place + _HEADER.size <= len(payload):
+            _magic, _trial, _file, operation, _block, _sector = _HEADER.unpack_from(payload, place)
+            found.add(int(operation))
+        place = payload.find(BLOCK_MAGIC, place + _HEADER.size)
+    return frozenset(found)

@@ -1,23 +1,38 @@
 """One bit of a block of data is another one after the cut.
 
-It is a block that the intent log's replay does not write anew before anybody has read it, where the
-load's sectors tell of one. A cut before any of them was committed may have its block written anew.
+It is in a file that nobody touches once it is in the pool: any other block may be written anew by the
+intent log's replay, before anybody has read it.
 """
 
 from __future__ import annotations
 
+from torture.errors import HarnessError
 from torture.faults.protocol import Fault, Layer, Sight
 from torture.recording.remains import Patch, Remains
+from torture.recording.roles import VOLUME_BLOCK_BYTES
+from torture.volumes import POOL
 
+_LINE = b"nobody touches this\n"
+_FILE_BYTES = 1 << 17
+_LINES_OF_A_BLOCK = VOLUME_BLOCK_BYTES // len(_LINE) - 1
 _INTO_THE_BLOCK = 1000
 
 
 def _flipped(remains: Remains) -> tuple[Patch, ...]:
-    block = (remains.lasting_data() or remains.committed_data())[-1]
-    place = _INTO_THE_BLOCK // remains.sector_bytes * remains.sector_bytes
-    sector = bytearray(remains.payload(block)[place : place + remains.sector_bytes])
-    sector[_INTO_THE_BLOCK - place] ^= 1
-    return (Patch(offset=block.offset + place, content=bytes(sector)),)
+    for write in reversed(remains.committed_writes()):
+        content = remains.payload(write)  # neighbours may have been merged
+        for block in range(0, write.length, VOLUME_BLOCK_BYTES):
+            if content[block : block + VOLUME_BLOCK_BYTES].count(_LINE) >= _LINES_OF_A_BLOCK:
+                return (_patch(content, block, write.offset, remains.sector_bytes),)
+    raise HarnessError("no block of the file that nobody touches was committed before the cut")
+
+
+def _patch(content: bytes, block: int, offset: int, sector_bytes: int) -> Patch:
+    flipped = block + _INTO_THE_BLOCK
+    place = flipped // sector_bytes * sector_bytes
+    sector = bytearray(content[place : place + sector_bytes])
+    sector[flipped - place] ^= 1
+    return Patch(offset=offset + place, content=bytes(sector))
 
 
 FAULT = Fault(
@@ -27,5 +42,7 @@ FAULT = Fault(
     cell="iscsi-always-noslog-btrfs-bothdie",
     seen_by=Sight.POOL,
     cuts=1,
+    in_client=f"yes '{_LINE.decode().strip()}' | head -c {_FILE_BYTES} > /mnt/still; sync -f /mnt",
+    in_nas=f"zpool sync {POOL}",
     spoiler=_flipped,
 )

@@ -9,9 +9,8 @@ from itertools import islice
 from torture.errors import HarnessError
 from torture.recording.crash_state import Policy, read_crash_state
 from torture.recording.events import WRITE_COMPLETES, Kind, Recording, ViewSource, load_recording
-from torture.recording.load_sectors import load_sectors_in
 from torture.recording.model import Write, writes_until
-from torture.recording.roles import Role, role_of
+from torture.recording.roles import OF_A_TXG, Role, role_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,34 +53,23 @@ class Remains:
 
         Raises `HarnessError` when there are none.
         """
+        return self._committed((Role.DATA,))
+
+    def committed_writes(self) -> tuple[Write, ...]:
+        """The same of all that transaction groups wrote: data may have been merged with metadata."""
+        return self._committed(OF_A_TXG)
+
+    def _committed(self, roles: tuple[Role, ...]) -> tuple[Write, ...]:
         found: list[Write] = []
         committed = 0
         for role, write in self._writes():
-            if role is Role.DATA and write.covered:
+            if role in roles and write.covered:
                 found.append(write)
             elif role is Role.UBERBLOCK and write.covered:
                 committed = len(found)
         if not committed:
             raise HarnessError(f"no block of data was committed on {self._name} before the cut")
         return tuple(found[:committed])
-
-    def lasting_data(self) -> tuple[Write, ...]:
-        """Of `committed_data` what the intent log's replay does not write anew.
-
-        These are blocks of the load of which no later block of the log has a sector: none where nothing
-        of the load was committed. Raises as `committed_data` does.
-        """
-        kept: list[Write] = []
-        written_anew: set[tuple[int, int, int]] = set()
-        data = set(self.committed_data())
-        for role, write in sorted(self._writes(), key=lambda found: -found[1].submission):
-            if role is Role.ZIL:
-                written_anew.update(x.place for x in load_sectors_in(self.payload(write)))
-            elif write in data:
-                places = {x.place for x in load_sectors_in(self.payload(write))}
-                if places and places.isdisjoint(written_anew):
-                    kept.append(write)
-        return tuple(reversed(kept))
 
     def needed_log(self) -> Write:
         """A covered block of the intent log that a replay cannot do without.

@@ -103,8 +103,8 @@ def _stages(context: TrialContext) -> None:
         prove(context, nas=nas, client=client)
         settle(nas)
         if context.fault is not None:
-            plant(nas, context.fault.in_nas)
             plant(client, context.fault.in_client)
+            plant(nas, context.fault.in_nas)
     dying = victims(context, nas=nas, client=client)
     with context.stage("load"):
         context.trace_disk(client)

@@ -31,7 +31,6 @@ from torture.recording.events import (
 )
 from torture.recording.model import content
 from torture.recording.remains import Patch, Remains, held
-from vmimages.client.load.blocks import Encoder
 
 ALL = DiskState(policy=Policy.ALL)
 BLOCK = 16384
@@ -230,40 +229,32 @@ def patches_of(name: str, remains: Remains) -> tuple[Patch, ...]:
     return spoiler(remains)
 
 
-def of_load(file: int) -> bytes:
-    """A block of the volume that holds four of the load's."""
-    return b"".join(Encoder(7).block(file=file, seq=5, index=index) for index in range(4))
-
-
-def logged(*blocks: bytes) -> bytes:
-    """A block of the intent log with blocks of the load in it."""
-    return zil_block()[:200] + b"".join(blocks)
-
-
-def test_one_bit_of_the_last_block_is_flipped(tmp_path: Path) -> None:
+def test_one_bit_is_flipped_of_a_file_that_nobody_touches(tmp_path: Path) -> None:
+    still = (b"nobody touches this\n" * BLOCK)[7 : BLOCK + 7]
     story = Story(folder=tmp_path)
-    block = of_load(2)
-    _, last, _ = committed(story, of_load(1), block, data("x"), txg=1)
+    _, block, _ = committed(story, data("a"), still, data("b"), txg=1)
     [patch] = patches_of("bit-flipped", remains_of(story))
-    assert patch.offset == story.events[last].offset + SECTOR
-    sound = block[SECTOR : 2 * SECTOR]
+    assert patch.offset == story.events[block].offset + SECTOR
+    sound = still[SECTOR : 2 * SECTOR]
     changed = [
         (n, x ^ y) for n, (x, y) in enumerate(zip(patch.content, sound, strict=True)) if x != y
     ]
     assert changed == [(1000 - SECTOR, 1)]
 
 
-def test_a_block_that_the_log_writes_anew_does_not_last(tmp_path: Path) -> None:
+def test_it_is_found_in_a_write_that_was_merged_with_another(tmp_path: Path) -> None:
+    still = b"nobody touches this\n" * BLOCK
     story = Story(folder=tmp_path)
-    story.write(logged(of_load(1), of_load(2)))
-    first, second = committed(story, of_load(1), of_load(2), txg=1)
-    assert [write.submission for write in remains_of(story).lasting_data()] == [first, second]
-    story.write(logged(Encoder(7).block(file=2, seq=9, index=3)))
-    assert [write.submission for write in remains_of(story).lasting_data()] == [first]
-    story.write(logged(of_load(1)))
-    assert remains_of(story).lasting_data() == ()
+    [merged] = committed(story, data("a")[: SECTOR * 3] + still[: 2 * BLOCK], txg=1)
     [patch] = patches_of("bit-flipped", remains_of(story))
-    assert patch.offset == story.events[second].offset + SECTOR, "then it is the last of all"
+    assert patch.offset == story.events[merged].offset + BLOCK + SECTOR
+
+
+def test_without_such_a_file_there_is_nothing_to_flip(tmp_path: Path) -> None:
+    story = Story(folder=tmp_path)
+    committed(story, data("a"), data("n"), txg=1)
+    with pytest.raises(HarnessError, match="nobody touches"):
+        patches_of("bit-flipped", remains_of(story))
 
 
 def test_the_last_sector_that_a_write_changed_is_old(tmp_path: Path) -> None:
