@@ -121,6 +121,14 @@ class Story:
         self.now_ns += later_ms * 1_000_000
         return self._mark(event="done", seq=seq)
 
+    def acknowledges(self, seq: int, *, is_covered: bool = True) -> int:
+        """An operation with a block of the intent log of its own; the mark that ends it."""
+        self.begins(seq)
+        self.write(zil_block())
+        if is_covered:
+            self.flush()
+        return self.is_done(seq)
+
     def _mark(self, **line: object) -> int:
         text = json.dumps(line | {"t_ms": 1.0}) + "\n"
         return self._with_payload(Kind.MARK, text.encode(), disk=None)

@@ -23,10 +23,7 @@ EMPTY_HANDED = DiskState(policy=Policy.FLUSHED)
 def story(tmp_path: Path) -> Story:
     """One operation was acknowledged, as it should be."""
     story = Story(folder=tmp_path)
-    story.begins(1)
-    story.write(zil_block())
-    story.flush()
-    story.is_done(1)
+    story.acknowledges(1)
     return story
 
 
@@ -116,10 +113,7 @@ def test_a_request_that_was_followed_by_an_acknowledgement_is_cut_as_late_as_it_
     story.is_done(3)
     made_up_for = story.begin_flush()
     story.complete(made_up_for)
-    story.begins(4)
-    story.write(zil_block())
-    story.flush()
-    story.is_done(4)
+    story.acknowledges(4)
     choice = made(story, sync=Sync.ALWAYS)
     assert choice.finding.invariant is Invariant.COMPLETED_IS_DURABLE
     assert choice.finding.event < choice.event == made_up_for
@@ -132,10 +126,7 @@ def test_a_request_that_nobody_was_acknowledged_after_is_cut_at_its_completion(
     block = story.write(log_block((MIB, 4096)))
     story.completes(write)
     story.flush()
-    story.begins(2)
-    story.write(zil_block())
-    story.flush()
-    story.is_done(2)
+    story.acknowledges(2)
     choice = made(story, sync=Sync.ALWAYS)
     assert choice.event == choice.finding.event == block + 1
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from suites.selftest.unit.audit_story import Story, zil_block
+from suites.selftest.unit.audit_story import Story
 from suites.selftest.unit.good_evidence import evidence
 from torture.axes.sync import Sync
 from torture.evidence.audit_document import AuditDocument
@@ -121,12 +121,9 @@ def stub(*, acknowledged_elsewhere: int = 0) -> _Context:
 
 @pytest.fixture
 def story(tmp_path: Path) -> Story:
-    """Of two acknowledgements the first was covered; the last mark comes after both."""
+    """One operation was acknowledged, as it should be."""
     story = Story(folder=tmp_path)
-    story.begins(1)
-    story.write(zil_block())
-    story.flush()
-    story.is_done(1)
+    story.acknowledges(1)
     return story
 
 
@@ -148,9 +145,7 @@ def confirmed(
 
 
 def test_the_trial_goes_on_from_the_finding_and_its_client_is_dead(story: Story) -> None:
-    story.begins(2)
-    story.write(zil_block())
-    done = story.is_done(2)
+    done = story.acknowledges(2, is_covered=False)
     story.begins(3)
     story.now_ns += 100_000_000
     context = stub()
@@ -182,9 +177,7 @@ def test_without_a_finding_the_drawn_cut_is_recovered_and_nothing_is_said(story:
 
 
 def test_what_a_load_was_acknowledged_elsewhere_cannot_be_taken_back(story: Story) -> None:
-    story.begins(2)
-    story.write(zil_block())
-    story.is_done(2)
+    story.acknowledges(2, is_covered=False)
     without_ledger = stub()
     without_ledger.ledger = None
     for context in (stub(acknowledged_elsewhere=1), without_ledger):
@@ -196,9 +189,7 @@ def test_what_a_load_was_acknowledged_elsewhere_cannot_be_taken_back(story: Stor
 
 
 def test_why_nothing_was_confirmed_is_said(story: Story) -> None:
-    story.begins(2)
-    story.write(zil_block())
-    story.is_done(2)
+    story.acknowledges(2, is_covered=False)
     context = stub()
     context.disks_left = tuple(
         replace(disk, persistence=Persistence.PLP) for disk in context.disks_left
