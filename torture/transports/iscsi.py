@@ -17,7 +17,7 @@ from torture.axes.sync import Sync
 from torture.shell import write_cache_of
 from torture.transports.protocol import Attachment, Transport
 from torture.verdict.guarantee import Guarantee
-from torture.volumes import zvol
+from torture.volumes import VolumeOptions, zvol
 
 IQN = "iqn.2003-01.org.linux-iscsi.nas:vm"
 PORT = 3260
@@ -48,15 +48,15 @@ class Iscsi:
 
     ports = (PORT,)
 
-    def make_volume_script(self, *, sync: Sync) -> str:
+    def make_volume_script(self, options: VolumeOptions) -> str:
         """A zvol."""
-        return zvol.make_script(sync=sync)
+        return zvol.make_script(options)
 
     def wait_for_volume_script(self) -> str:
         """Its device."""
         return zvol.wait_script()
 
-    def publish_script(self) -> str:
+    def publish_script(self, options: VolumeOptions) -> str:
         """Backstore, target, LUN, demo-mode access, and the portal last."""
         return f"""set -eu
 mkdir -p {_STORE}

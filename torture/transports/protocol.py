@@ -10,6 +10,7 @@ from xml.etree import ElementTree as ET
 from torture.axes.fate import Fate
 from torture.axes.sync import Sync
 from torture.verdict.guarantee import Guarantee
+from torture.volumes import VolumeOptions
 
 
 class DiskSource(Protocol):
@@ -46,13 +47,13 @@ class Transport(Protocol):
     def ports(self) -> tuple[int, ...]:
         """TCP ports of the NAS that its clients reach."""
 
-    def make_volume_script(self, *, sync: Sync) -> str:
-        """Make the volume in the new pool, with this `sync` property."""
+    def make_volume_script(self, options: VolumeOptions) -> str:
+        """Make the volume in the new pool."""
 
     def wait_for_volume_script(self) -> str:
         """Return once the volume of an imported pool can be published, fail in time."""
 
-    def publish_script(self) -> str:
+    def publish_script(self, options: VolumeOptions) -> str:
         """Offer the volume to clients."""
 
     def wait_until_idle_script(self) -> str:

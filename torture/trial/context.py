@@ -25,6 +25,7 @@ from torture.lab.lab import Lab
 from torture.lab.machine import Machine
 from torture.matrix.axes import FATE, FILESYSTEM, TRANSPORT, WORKLOAD
 from torture.nas.pool import pool_disks
+from torture.nas.volume_options import volume_options_of
 from torture.plan.trial_plan import TrialPlan, plan_of
 from torture.record.specs import TrialSpec
 from torture.recording.disks import ShelfDisk
@@ -32,6 +33,7 @@ from torture.shelf.control import MarkWriter
 from torture.shelf.server import RECORDINGS_OF_SHELF, Shelf
 from torture.transports.protocol import Attachment, Transport
 from torture.trial.loads import Loads
+from torture.volumes import VolumeOptions
 from torture.workloads import with_those_beside
 from torture.workloads.protocol import Place, Workload
 
@@ -88,6 +90,11 @@ class TrialContext:
     def transport(self) -> Transport:
         """The cell's transport."""
         return self.spec.cell[TRANSPORT]
+
+    @property
+    def volume_options(self) -> VolumeOptions:
+        """How the cell wants its volume."""
+        return volume_options_of(self.spec.cell)
 
     @property
     def filesystem(self) -> Filesystem:

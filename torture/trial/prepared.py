@@ -25,6 +25,7 @@ from torture.lab.prepared_folders import PreparedFolders
 from torture.lab.resume_failures import StateFault, fault_of_state
 from torture.matrix.axes import SYNC
 from torture.nas import pool
+from torture.nas.volume_options import volume_options_of
 from torture.recording.accounting import everything
 from torture.recording.crash_state import write_crash_state
 from torture.shelf.server import RECORDINGS_OF_SHELF
@@ -112,12 +113,13 @@ def _key(context: TrialContext) -> str:
     """A name for everything that goes into it."""
     cell = context.spec.cell
     attachment, filesystem = context.attachment, context.filesystem
+    options = volume_options_of(cell.but(sync=Sync.STANDARD))
     recipe: list[object] = [
         *context.lab.keys(),
         [[disk.serial, disk.size_mib, disk.sector_bytes] for disk in context.disks],
         pool.create_script(cell),
-        context.transport.make_volume_script(sync=Sync.STANDARD),
-        context.transport.publish_script(),
+        context.transport.make_volume_script(options),
+        context.transport.publish_script(options),
         "" if attachment.source is None else ET.tostring(attachment.source.element()).decode(),
         attachment.device,
         [workload.prepare(context.jobs[workload.name]) for workload in context.workloads],

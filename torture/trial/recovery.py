@@ -78,7 +78,7 @@ def bring_nas_back(
     _observe_status(context, nas)
     volume = context.transport.wait_for_volume_script()
     _storage_must(nas, "the volume did not come back", volume, deadline_s=volume_deadline_s)
-    publication = context.transport.publish_script()
+    publication = context.transport.publish_script(context.volume_options)
     _storage_must(nas, "the volume cannot be published", publication, deadline_s=volume_deadline_s)
     return nas
 

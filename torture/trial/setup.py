@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from torture.filesystems.protocol import MOUNT_POINT
 from torture.lab.machine import Machine
-from torture.matrix.axes import SYNC
 from torture.nas import pool
 from torture.recording.disks import ShelfDisk
 from torture.shell import wait_for_path, write_cache_of
@@ -24,7 +23,7 @@ def set_up_nas(context: TrialContext) -> Machine:
     wait_for_disks(nas, context.disks)
     cell = context.spec.cell
     run_script(nas, pool.create_script(cell), deadline_s=_SCRIPT_DEADLINE_S)
-    volume = context.transport.make_volume_script(sync=cell[SYNC])
+    volume = context.transport.make_volume_script(context.volume_options)
     run_script(nas, volume, deadline_s=_SCRIPT_DEADLINE_S)
     publish(context, nas)
     return nas
@@ -37,7 +36,9 @@ def wait_for_disks(nas: Machine, disks: tuple[ShelfDisk, ...]) -> None:
 
 def publish(context: TrialContext, nas: Machine) -> None:
     """Offer the volume to the client."""
-    run_script(nas, context.transport.publish_script(), deadline_s=_SCRIPT_DEADLINE_S)
+    run_script(
+        nas, context.transport.publish_script(context.volume_options), deadline_s=_SCRIPT_DEADLINE_S
+    )
 
 
 def set_up_client(context: TrialContext) -> Machine:

@@ -1,11 +1,33 @@
 """What in the pool a transport offers: one file a kind of volume. Pure."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from torture.axes.sync import Sync
+
 POOL = "tank"
 """The NAS's pool."""
 VOLUME = f"{POOL}/vm"
 """What of it a client's disk lies in, a zvol or a filesystem."""
 
 
-def set_sync_script(sync: str) -> str:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class VolumeOptions:
+    """How a cell wants its volume made and offered."""
+
+    sync: Sync
+    properties: Mapping[str, str] = field(default_factory=dict)
+    """Further properties it is made with (zfsprops(7))."""
+
+    @property
+    def words(self) -> str:
+        """What `zfs create` is told of its properties."""
+        every = {"sync": self.sync.value, **self.properties}
+        return " ".join(f"-o {name}={value}" for name, value in every.items())
+
+
+def set_sync_script(sync: Sync) -> str:
     """Shell: give the volume another `sync` property (zfsprops(7)); durable when it returns."""
     return f"zfs set sync={sync} {VOLUME} && zpool sync {POOL}"

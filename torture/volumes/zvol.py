@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from torture.shell import wait_for_path, write_cache_of
-from torture.volumes import VOLUME
+from torture.volumes import VOLUME, VolumeOptions
 
 DEVICE = f"/dev/zvol/{VOLUME}"
 SIZE_MIB = 512
 
 
-def make_script(*, sync: str) -> str:
+def make_script(options: VolumeOptions) -> str:
     """Shell: make the zvol, sparse, wait for its device, and insist on its write cache."""
     return "\n".join(
         (
             "set -eu",
-            f"zfs create -s -V {SIZE_MIB}M -o sync={sync} {VOLUME}",
+            f"zfs create -s -V {SIZE_MIB}M {options.words} {VOLUME}",
             wait_for_path(DEVICE),
             f'test "$({write_cache_of(DEVICE)})" = "write back"',
         )

@@ -15,6 +15,7 @@ from torture.matrix.cells import Cell
 from torture.nas.devices import data_profile_of, profile_of
 from torture.nas.pool import create_script, pool_disks, wait_for_disks_script
 from torture.nas.slog import gone_at_cut, slog_layout
+from torture.nas.volume_options import volume_options_of
 from torture.recording.disks import Persistence, Profile, ShelfDisk
 
 PLP, VOLATILE, LYING = Persistence.PLP, Persistence.VOLATILE, Persistence.LYING
@@ -55,7 +56,7 @@ def test_every_disk_is_in_the_pool_once_and_data_disks_come_first(cell: Cell) ->
     assert serials == sorted(serials)
     words = create_script(cell).split()
     assert all(words.count(f"/dev/disk/by-id/virtio-{serial}") == 1 for serial in serials)
-    volume = cell[TRANSPORT].make_volume_script(sync=cell[SYNC])
+    volume = cell[TRANSPORT].make_volume_script(volume_options_of(cell))
     assert f"-o sync={cell[SYNC]} " in volume
 
 
@@ -163,9 +164,9 @@ def test_the_scripts_are_shell(cell: Cell) -> None:
     scripts = (
         wait_for_disks_script(pool_disks(cell)),
         create_script(cell),
-        transport.make_volume_script(sync=cell[SYNC]),
+        transport.make_volume_script(volume_options_of(cell)),
         transport.wait_for_volume_script(),
-        transport.publish_script(),
+        transport.publish_script(volume_options_of(cell)),
         transport.wait_until_idle_script(),
         *transport.cache_scripts().values(),
     )

@@ -9,6 +9,7 @@ from torture.axes.fate import Fate
 from torture.axes.sync import Sync
 from torture.transports.protocol import Attachment, Transport
 from torture.verdict.guarantee import Guarantee
+from torture.volumes import VolumeOptions
 
 
 class Dummy:
@@ -16,15 +17,15 @@ class Dummy:
 
     ports = (12345,)
 
-    def make_volume_script(self, *, sync: Sync) -> str:
+    def make_volume_script(self, options: VolumeOptions) -> str:
         """Nothing is made."""
-        return f"make-volume {sync}"
+        return f"make-volume {options.sync}"
 
     def wait_for_volume_script(self) -> str:
         """Nothing is waited for."""
         return "wait-for-volume"
 
-    def publish_script(self) -> str:
+    def publish_script(self, options: VolumeOptions) -> str:
         """Nothing is published."""
         return "publish"
 

@@ -1,0 +1,12 @@
+"""How a cell's volume is made and offered, from all of its axes."""
+
+from __future__ import annotations
+
+from torture.matrix.axes import SYNC
+from torture.matrix.cells import Cell
+from torture.volumes import VolumeOptions
+
+
+def volume_options_of(cell: Cell) -> VolumeOptions:
+    """What the cell's axes say of its volume."""
+    return VolumeOptions(sync=cell[SYNC])
