@@ -196,8 +196,7 @@ class _Auditor:
             case Kind.MARK:
                 self._hear_mark(event)
             case Kind.TRIM_SUBMIT | Kind.ZERO_SUBMIT:
-                if self.extents.hear_trim(event, group=len(self.txgs)):
-                    self._find(Invariant.EXTENT_IS_KEPT, event)
+                self.extents.hear_trim(event)
             case _:
                 for coverage in self._writes.values():
                     coverage.hear(event)
@@ -215,8 +214,7 @@ class _Auditor:
             return role
         elif role in OF_A_TXG:
             self.commits.hear_write_of_txg(event)
-            if self.extents.hear_write(event, group=len(self.txgs)):
-                self._find(Invariant.EXTENT_IS_KEPT, event)
+            self.extents.hear_write(event)
         elif role is Role.ZIL:
             self.logged.hear_zil(event, payload)
             self.extents.hear_log(event)
@@ -239,6 +237,8 @@ class _Auditor:
         if txg in self.txgs:
             return  # its copies in the other labels
         self.txgs.add(txg)
+        for taking in self.extents.hear_uberblock(txg):
+            self._find(Invariant.EXTENT_IS_KEPT, taking)
         uncovered = [write for of in OF_A_TXG for write in self._writes[of].uncovered]
         if uncovered:
             self._find(Invariant.TXG_IS_DURABLE, event, sorted(uncovered))

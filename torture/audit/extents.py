@@ -1,8 +1,9 @@
 """That nothing is overwritten which the last transaction groups wrote: an older one must stay readable.
 
-What a transaction group frees may be written again only after two more were committed (OpenZFS
-`module/zfs/metaslab.c`, `TXG_DEFER_SIZE`). Within its own group a block may be written several times
-(`zfs_sync_pass_rewrite`, zfs(4)), and the intent log's blocks are freed at once.
+What a transaction group frees may be written again only after two more (OpenZFS
+`module/zfs/metaslab.c`, `TXG_DEFER_SIZE`), by their numbers: an empty group writes nothing, not even an
+uberblock, and counts (`module/zfs/vdev_label.c`, `vdev_config_sync`). Within its own group a block may be
+written several times (`zfs_sync_pass_rewrite`, zfs(4)), and the intent log's blocks are freed at once.
 """
 
 from __future__ import annotations
@@ -15,37 +16,54 @@ from torture.recording.events import Event
 _SECTOR_BYTES = 512
 _KEPT_FOR_GROUPS = 2
 
+Place = tuple[int | None, int]
+"""A disk and a sector of it."""
+
 
 @dataclass(kw_only=True)
 class Extents:
     """Follows a log: in which transaction group each sector of each disk was written last.
 
-    Where a block of the log is split over disks, parts of it look like data: then nothing is said.
+    Which group a write belongs to is told by the uberblock that ends it; of a group without one nothing
+    is said. Nor is anything where a block of the log is split over disks: parts of it look like data.
     """
 
     is_blind: bool = False
-    _written_in: dict[tuple[int | None, int], int] = field(default_factory=dict)
+    _written_in: dict[Place, int] = field(default_factory=dict)
+    _written_now: set[Place] = field(default_factory=set)
+    """By the group under way."""
+    _overwritten_now: list[tuple[Event, frozenset[int]]] = field(default_factory=list)
+    """What of the group under way was written or trimmed over what of former groups, by their numbers."""
 
-    def hear_write(self, event: Event, *, group: int) -> bool:
-        """A write of a transaction group, which are counted; whether it took what had to be kept."""
-        is_taken = self._takes(event, group=group)
+    def hear_write(self, event: Event) -> None:
+        """A write of the transaction group under way."""
+        self.hear_trim(event)
         for sector in sectors_of(event.offset, event.length):
-            self._written_in[event.disk, sector] = group
-        return is_taken
+            self._written_in.pop((event.disk, sector), None)
+            self._written_now.add((event.disk, sector))
 
-    def hear_trim(self, event: Event, *, group: int) -> bool:
-        """A trim, or zeroes; whether it took what had to be kept."""
-        return self._takes(event, group=group)
+    def hear_trim(self, event: Event) -> None:
+        """A trim, or zeroes."""
+        if groups := frozenset(self._groups_at(event)):
+            self._overwritten_now.append((event, groups))
 
     def hear_log(self, event: Event) -> None:
         """A block of the intent log."""
         for sector in sectors_of(event.offset, event.length):
             self._written_in.pop((event.disk, sector), None)
+            self._written_now.discard((event.disk, sector))
 
-    def _takes(self, event: Event, *, group: int) -> bool:
-        return not self.is_blind and any(
-            0 < group - written_in <= _KEPT_FOR_GROUPS for written_in in self._groups_at(event)
+    def hear_uberblock(self, txg: int) -> tuple[Event, ...]:
+        """The end of the group under way, which has this number; what of it took what had to be kept."""
+        taken = tuple(
+            event
+            for event, groups in self._overwritten_now
+            if any(0 < txg - group <= _KEPT_FOR_GROUPS for group in groups)
         )
+        self._written_in.update(dict.fromkeys(self._written_now, txg))
+        self._written_now.clear()
+        self._overwritten_now.clear()
+        return () if self.is_blind else taken
 
     def _groups_at(self, event: Event) -> Iterator[int]:
         """The groups that wrote what is there. A trim may be of more sectors than were ever written."""

@@ -36,7 +36,27 @@ def test_what_was_written_a_group_or_two_ago_must_not_be_overwritten(
     for txg in range(groups_later):
         committed(story, txg + 5)
     overwrites = story.write(METADATA, offset=MIB + len(BLOCK) - 512, disk=1)
+    committed(story, groups_later + 5)
     assert taken(story) == [overwrites]
+
+
+def test_groups_count_by_their_numbers_and_empty_ones_write_no_uberblock(story: Story) -> None:
+    story.write(BLOCK, offset=MIB)
+    story.write(BLOCK, offset=2 * MIB)
+    committed(story, 5)
+    story.write(BLOCK, offset=MIB)
+    committed(story, 8)
+    second = story.write(BLOCK, offset=MIB)
+    story.write(BLOCK, offset=2 * MIB)
+    committed(story, 10)
+    assert taken(story) == [second]
+
+
+def test_of_a_group_without_an_uberblock_nothing_is_said(story: Story) -> None:
+    story.write(BLOCK, offset=MIB)
+    committed(story, 5)
+    story.write(BLOCK, offset=MIB)
+    assert taken(story) == []
 
 
 @pytest.mark.parametrize("groups_later", [0, 3])
@@ -47,6 +67,7 @@ def test_a_group_may_rewrite_its_own_and_what_was_freed_long_ago(
     for txg in range(groups_later):
         committed(story, txg + 5)
     story.write(BLOCK, offset=MIB)
+    committed(story, groups_later + 5)
     assert taken(story) == []
 
 
@@ -56,6 +77,7 @@ def test_neighbours_and_other_disks_are_not_taken(story: Story) -> None:
     story.write(BLOCK, offset=MIB + len(BLOCK))
     story.write(METADATA, offset=MIB - len(METADATA))
     story.write(BLOCK, offset=MIB, disk=1)
+    committed(story, 6)
     assert taken(story) == []
 
 
@@ -64,6 +86,7 @@ def test_a_trim_takes_too(story: Story) -> None:
     story.trim(offset=2 * MIB, length=MIB)
     committed(story, 5)
     trim = story.trim(offset=MIB, length=MIB)
+    committed(story, 6)
     assert taken(story) == [trim]
 
 
@@ -77,6 +100,7 @@ def test_the_log_is_freed_at_once_and_may_lie_anywhere(story: Story) -> None:
     story.flush()
     committed(story, 7)
     story.write(METADATA, offset=MIB)
+    committed(story, 8)
     assert taken(story) == []
 
 
@@ -85,6 +109,7 @@ def test_where_parts_of_the_log_look_like_data_nothing_is_said(story: Story) -> 
     story.write(BLOCK, offset=2 * MIB, disk=1)
     committed(story, 5)
     story.write(BLOCK, offset=2 * MIB, disk=1)
+    committed(story, 6)
     assert taken(story) == []
 
 
@@ -95,8 +120,9 @@ def test_a_trim_of_more_than_was_ever_written_takes_what_is_in_it(story: Story) 
     story.trim(offset=0, length=3 * MIB)
     story.trim(offset=0, length=64 * MIB, disk=1)
     trim = story.trim(offset=0, length=3 * MIB + 512)
-    assert taken(story) == [trim]
     committed(story, 6)
+    assert taken(story) == [trim]
     committed(story, 7)
     story.trim(offset=0, length=64 * MIB)
+    committed(story, 8)
     assert taken(story) == [trim]
