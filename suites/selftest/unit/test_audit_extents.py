@@ -104,6 +104,15 @@ def test_the_log_is_freed_at_once_and_may_lie_anywhere(story: Story) -> None:
     assert taken(story) == []
 
 
+def test_the_log_may_lie_where_the_group_under_way_wrote_before(story: Story) -> None:
+    story.write(METADATA, offset=MIB)
+    story.write(log_block((0, 512)), offset=MIB)
+    committed(story, 5)
+    story.write(METADATA, offset=MIB)
+    committed(story, 6)
+    assert taken(story) == []
+
+
 def test_where_parts_of_the_log_look_like_data_nothing_is_said(story: Story) -> None:
     story.write(log_block((0, 512), is_split=True), offset=MIB)
     story.write(BLOCK, offset=2 * MIB, disk=1)
