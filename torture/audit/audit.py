@@ -120,11 +120,17 @@ class Audit:
 
 
 def audit(
-    recording: Recording, *, cut: int, sync: Sync, completions: Completions | None = None
+    recording: Recording,
+    *,
+    cut: int,
+    sync: Sync,
+    completed_sync: Sync | None = None,
+    completions: Completions | None = None,
 ) -> Audit:
     """Audit the events up to and with `cut`, and what the client's disk completed by then.
 
     `sync`: unless it is disabled, an acknowledgement means that the ZIL, or a txg, is durable.
+    `completed_sync`: the same of what the client's disk completed, where that is not the same.
     Writes that ZFS makes before their transaction group syncs (indirect blocks of the ZIL, `dmu_sync`)
     would be taken for those of the one before: volumes whose writes become such are not to be audited.
     Raises what `Recording.payload` raises.
@@ -132,7 +138,11 @@ def audit(
     auditor = _Auditor(recording=recording, sync=sync)
     for event in recording.events[: cut + 1]:
         auditor.hear(event)
-    audited_writes = None if completions is None else auditor.hear_completions(completions, cut=cut)
+    audited_writes = (
+        None
+        if completions is None
+        else auditor.hear_completions(completions, sync=completed_sync or sync, cut=cut)
+    )
     since_ns = recording.events[cut].time_ns - _LATELY_MS * 1_000_000
     return Audit(
         acknowledged_at=tuple(auditor.acknowledged_at),
@@ -265,12 +275,12 @@ class _Auditor:
         if durable < begun:
             self._find(Invariant.ACKNOWLEDGED_IS_DURABLE, event, uncovered)
 
-    def hear_completions(self, completions: Completions, *, cut: int) -> int:
+    def hear_completions(self, completions: Completions, *, sync: Sync, cut: int) -> int:
         """What the client's disk completed by the cut; returns how many writes had to be durable."""
         durable, events = self._durable(), self.recording.events
         count = 0
         cut_ns = events[cut].time_ns
-        for due in due_writes(completions.requests, sync=self.sync, cut_ns=cut_ns):
+        for due in due_writes(completions.requests, sync=sync, cut_ns=cut_ns):
             count += 1
             if not durable.keeps(due, error_ns=completions.error_ns):
                 kept_ns = durable.since_ns(due.write, error_ns=completions.error_ns)

@@ -75,6 +75,7 @@ class Step(StrEnum):
     NAS_DMESG = "nas-dmesg"
     """Kernel log of the NAS that came back, from its boot to a second cut, or to the end of the scrub."""
     CLIENT_UMOUNT = "client-umount"
+    CLIENT_DETACH = "client-detach"
     """On a client that lived."""
     CLIENT_DMESG = "client-dmesg"
     """Kernel log of the client that wrote the load."""

@@ -10,6 +10,9 @@ from torture.verdict.fsck import FsckResult
 MOUNT_POINT = "/mnt"
 """Where the client has it."""
 
+FILES = "files"
+"""The choice of a client that has no disk."""
+
 Command = tuple[str, ...]
 
 

@@ -11,7 +11,7 @@ from torture.verdict.fsck import FsckResult
 
 
 class Raw:
-    """The bare disk; it has no tools, and asking for one is a fault of the trial."""
+    """A client without a filesystem of its own; asking for its tools is a fault of the trial."""
 
     has_files = False
 

@@ -17,7 +17,14 @@ from torture.lab.checkers import Checkers
 from torture.lab.domains import Disk, MachineSpec
 from torture.lab.hypervisor import connect, embedded_root
 from torture.lab.machine import Machine
-from torture.lab.network import HOST_MAC, NAS_ADDRESS, NAS_PREFIX_BITS, Network
+from torture.lab.network import (
+    CHECKER_ADDRESS,
+    CLIENT_ADDRESS,
+    HOST_MAC,
+    NAS_ADDRESS,
+    NAS_PREFIX_BITS,
+    Network,
+)
 from torture.lab.network.bridge import BridgeNetwork
 from torture.lab.network.usermode import UserModeNetwork
 from torture.lab.prepared_folders import PreparedFolders
@@ -32,6 +39,7 @@ _EMULATED_COMMAND_LINE = "norandmaps init_on_alloc=0"
 """QEMU keeps what it translated by address: a program that lies elsewhere each time is translated each
 time, which made starting one take three times as long. Zeroing every page is dear, too."""
 
+_CHECKER = "checker"
 _NAS_PROCESSORS = {Accelerator.KVM: 2, Accelerator.TCG: 1}
 """With two a NAS writes and flushes at once. Emulated ones are threads that share the host's few."""
 
@@ -114,6 +122,20 @@ class Lab:
         """A client that has just come up, with these disks; its ledger leaves over the socket."""
         return self._start(self._client_spec(console_log, ledger_socket), disks)
 
+    def start_networked_client(
+        self, *, console_log: Path, ledger_socket: Path, is_checker: bool
+    ) -> Machine:
+        """A client without a disk that has just come up and reaches the NAS by itself."""
+        address = CHECKER_ADDRESS if is_checker else CLIENT_ADDRESS
+        spec = self._client_spec(console_log, ledger_socket)
+        spec = replace(
+            spec,
+            name=_CHECKER if is_checker else spec.name,
+            command_line=f"{spec.command_line} torture.ip={address}/{NAS_PREFIX_BITS}",
+            interface=self.network.client_interface(is_checker=is_checker),
+        )
+        return self._start(spec, ())
+
     def resume_nas(self, state: Path, *, console_log: Path) -> Machine:
         """A NAS that goes on from where it was saved, with the disks it had then."""
         return self._resumed(self._nas_spec(console_log), state)
@@ -147,7 +169,7 @@ class Lab:
     def _start_checker(self, console_log: Path) -> Machine:
         """A client of another name: it may be there while one that lived through the cut still is."""
         spec = self._client_spec(console_log, self.sockets / "checker.sock")
-        return self._start(replace(spec, name="checker"), ())
+        return self._start(replace(spec, name=_CHECKER), ())
 
     def _client_spec(self, console_log: Path, ledger_socket: Path) -> MachineSpec:
         image = self._images["client"]

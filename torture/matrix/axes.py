@@ -10,10 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 from torture import filesystems, slogs, transports, workloads
-from torture.axes import data_disks, fate, layout, slog_class, sync
+from torture.axes import data_disks, fate, layout, nfs_export, slog_class, sync
 from torture.axes.axis import Axis, Choice
 
 TRANSPORT = transports.AXIS
+NFS_EXPORT = nfs_export.AXIS
 SYNC = sync.AXIS
 SLOG = slogs.AXIS
 SLOG_CLASS = slog_class.AXIS
@@ -24,7 +25,7 @@ WORKLOAD = workloads.AXIS
 FATE = fate.AXIS
 
 _ALL: tuple[Axis[Any], ...] = (
-    TRANSPORT, SYNC, SLOG, SLOG_CLASS, LAYOUT, DISKS, FILESYSTEM, WORKLOAD, FATE,
+    TRANSPORT, NFS_EXPORT, SYNC, SLOG, SLOG_CLASS, LAYOUT, DISKS, FILESYSTEM, WORKLOAD, FATE,
 )  # fmt: skip
 
 AXES: dict[str, Axis[Any]] = {

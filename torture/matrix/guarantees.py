@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from torture.axes.data_disks import Disks
 from torture.axes.fate import Fate
-from torture.matrix.axes import DISKS, FATE, SLOG, SYNC, TRANSPORT
+from torture.matrix.axes import DISKS, FATE, SLOG, TRANSPORT
 from torture.matrix.cells import Cell
+from torture.matrix.durability import acknowledged_sync_of
 from torture.verdict.guarantee import Guarantee
 
 
@@ -26,7 +27,7 @@ def guarantee_of(cell: Cell) -> Guarantee:
     if cell[DISKS] is Disks.LYING:
         return Guarantee.MAY_LOSE_POOL
     fate = cell[FATE]
-    honest = cell[TRANSPORT].guarantee(sync=cell[SYNC], fate=fate)
+    honest = cell[TRANSPORT].guarantee(sync=acknowledged_sync_of(cell), fate=fate)
     if honest is not Guarantee.SAFE or not cell[SLOG].is_forgetful:
         return honest
     return Guarantee.ROLLS_BACK if fate is Fate.BOTH_DIE else Guarantee.LOSES

@@ -16,5 +16,14 @@ AXIS = Axis(
     choices=tuple(sorted(CHOICES, key=lambda choice: choice.place)),
 )
 
-PORTS = tuple(sorted({port for choice in CHOICES for port in choice.value.ports}))
-"""Of all transports: a NAS is saved once, before anybody knows which one it will offer."""
+FORWARDED_PORTS = tuple(
+    sorted(
+        {
+            port
+            for choice in CHOICES
+            if not choice.value.traits.needs_bridge
+            for port in choice.value.traits.ports
+        }
+    )
+)
+"""What a user-mode network forwards: a NAS is saved once, before anybody knows what it will offer."""

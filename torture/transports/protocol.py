@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol
 from xml.etree import ElementTree as ET
 
 from torture.axes.fate import Fate
 from torture.axes.sync import Sync
 from torture.verdict.guarantee import Guarantee
-from torture.volumes import VolumeOptions
+from torture.volumes import VolumeKind, VolumeOptions
 
 
 class DiskSource(Protocol):
@@ -35,17 +36,55 @@ class Attachment:
     source: DiskSource | None = None
     attach_script: str = ""
     """Shell, run in the guest: return once the device, or what is mounted, is there."""
+    detach_script: str = ""
+    """Shell, run in a guest that lives and is done with it: nothing of it may reach the NAS any more."""
     device: str | None = None
     has_write_cache: bool = True
     """Whether the client's device must say write-back: one that does not is never flushed."""
+
+
+class CompletedWrite(StrEnum):
+    """Where a write is that a client's disk, or an NFS server, has completed and nobody flushed."""
+
+    IN_ZFS = "in zfs"
+    """In a transaction group's memory; in the log with sync=always."""
+    IN_PAGE_CACHE = "in page cache"
+    """In the NAS's page cache, of which ZFS does not know yet."""
+    IN_LOG = "in log"
+    """In ZFS's log, unless that is disabled: the transport asks for it with every write."""
+    IN_CLIENT = "in client"
+    """Still in the client as well, which keeps it until it is stable."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Traits:
+    """What a trial has to know of a transport before it asks it for anything."""
+
+    ports: tuple[int, ...]
+    """TCP ports of the NAS that its clients reach."""
+    volume: VolumeKind = VolumeKind.ZVOL
+    completed: CompletedWrite = CompletedWrite.IN_ZFS
+    gives_files: bool = False
+    """Whether its client finds a directory with files, rather than a disk."""
+    is_nfs: bool = False
+    client_has_network: bool = False
+    """Whether the client itself speaks to the NAS, rather than its QEMU."""
+    network_comes_last: bool = False
+    """Whether the NAS must not be reachable before everything is published: a client that is refused
+    gives up."""
+
+    @property
+    def needs_bridge(self) -> bool:
+        """Whether the user-mode network will not do: it has no wire to a client, and always answers."""
+        return self.client_has_network or self.network_comes_last
 
 
 class Transport(Protocol):
     """How a volume leaves the NAS. Scripts are shell that has to succeed; they run in the NAS."""
 
     @property
-    def ports(self) -> tuple[int, ...]:
-        """TCP ports of the NAS that its clients reach."""
+    def traits(self) -> Traits:
+        """What it is, whatever the cell."""
 
     def make_volume_script(self, options: VolumeOptions) -> str:
         """Make the volume in the new pool."""

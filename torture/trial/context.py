@@ -178,7 +178,7 @@ class TrialContext:
 
         Where machines boot with their disks in place, `checker` starts it.
         """
-        if self.lab.can_plug_in:
+        if self.lab.can_plug_in or self._client_has_network:
             self._checker = self._beside.submit(self._take_checker)
 
     def checker(self) -> Machine:
@@ -206,16 +206,24 @@ class TrialContext:
         self.lab.checkers.keep(machine)
 
     def _take_checker(self) -> Machine:
+        if self._client_has_network:
+            return self._start_client("checker", ())
         console = self.folder / "checker.console.log"
         return self._owned(self.lab.checkers.take(console_log=console))
 
     def _start_client(self, role: str, disks: tuple[Disk, ...]) -> Machine:
-        machine = self.lab.start_client(
-            console_log=self.folder / f"{role}.console.log",
-            ledger_socket=self._ledger_socket(role),
-            disks=disks,
-        )
+        console, socket = self.folder / f"{role}.console.log", self._ledger_socket(role)
+        if self._client_has_network:
+            machine = self.lab.start_networked_client(
+                console_log=console, ledger_socket=socket, is_checker=role == "checker"
+            )
+        else:
+            machine = self.lab.start_client(console_log=console, ledger_socket=socket, disks=disks)
         return self._owned(machine)
+
+    @property
+    def _client_has_network(self) -> bool:
+        return self.transport.traits.client_has_network
 
     @property
     def _client_disks(self) -> tuple[Disk, ...]:
@@ -224,6 +232,18 @@ class TrialContext:
             return ()
         target = Path(attachment.device).name
         return (Disk(target=target, serial=_CLIENT_DISK, source=attachment.source),)
+
+    @contextmanager
+    def nas_out_of_reach(self) -> Iterator[None]:
+        """Keep a NAS that comes back from being asked too early, where its clients do not bear that."""
+        if not self.transport.traits.network_comes_last:
+            yield
+            return
+        self.lab.network.plug_nas(is_in=False)
+        try:
+            yield
+        finally:
+            self.lab.network.plug_nas(is_in=True)
 
     def resume_nas(self, state: Path) -> Machine:
         """The NAS of the first boot, from where it was saved with its disks."""

@@ -21,7 +21,8 @@ from torture.evidence.folder import (
 )
 from torture.evidence.ledger import heard_in, parse_ledger
 from torture.lab.machine import Machine
-from torture.matrix.axes import FATE, SYNC
+from torture.matrix.axes import FATE
+from torture.matrix.durability import acknowledged_sync_of, completed_sync_of
 from torture.plan.cut_plan import TARGETS, Aim, Target
 from torture.plan.second_cut import SecondCut
 from torture.recording.accounting import account
@@ -198,7 +199,8 @@ def _audited(context: TrialContext, recording: Recording, cut: int) -> tuple[Aud
     found = audit(
         recording,
         cut=cut,
-        sync=context.spec.cell[SYNC],
+        sync=acknowledged_sync_of(context.spec.cell),
+        completed_sync=completed_sync_of(context.spec.cell),
         completions=completions_before(context, recording, cut=cut),
     )
     return found, round((time.monotonic() - begun_s) * 1000)

@@ -10,7 +10,6 @@ from torture.errors import HarnessError
 from torture.evidence.folder import PROOF, write_document
 from torture.filesystems.protocol import MOUNT_POINT
 from torture.lab.machine import Machine
-from torture.matrix.axes import SYNC
 from torture.nas import pool
 from torture.nas.slog import slog_layout
 from torture.recording.events import LOG, RECORD_BYTES, Kind, parse_event
@@ -32,7 +31,7 @@ def prove(context: TrialContext, *, nas: Machine, client: Machine) -> None:
     if context.attachment.device is not None and context.attachment.has_write_cache:
         caches |= _printed_by(client, {"client": write_cache_of(context.attachment.device)})
     flushes = _flushes_of_a_synced_write(context, client)
-    is_required = context.spec.cell[SYNC] is not Sync.DISABLED
+    is_required = _must_flush(context)
     seen = {"write_cache": caches, "flushes": flushes, "flush_required": is_required}
     write_document(context.folder, PROOF, seen)
     if wrong := {where: cache for where, cache in caches.items() if cache != _WRITE_BACK}:
@@ -45,8 +44,18 @@ def prove(context: TrialContext, *, nas: Machine, client: Machine) -> None:
         )
 
 
+def _must_flush(context: TrialContext) -> bool:
+    """Whether a synced write of the client must reach the ZIL in this cell."""
+    options = context.volume_options
+    if options.is_exported_async:
+        return options.sync is Sync.ALWAYS
+    return options.sync is not Sync.DISABLED
+
+
 def _printed_by(machine: Machine, scripts: dict[str, str]) -> dict[str, str]:
     """The line that each of these prints, by its name, in one round trip."""
+    if not scripts:
+        return {}
     script = "\n".join(["set -eu", *scripts.values()])
     lines = machine.must("sh", "-c", script, deadline_s=_DEADLINE_S).stdout.splitlines()
     if len(lines) != len(scripts):

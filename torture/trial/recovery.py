@@ -24,6 +24,8 @@ _RECONNECT_DEADLINE_S = 180
 """An operator's patience: they take 1 to 15 s, under emulation on a loaded host too."""
 _END_DEADLINE_S = 90
 _UMOUNT_DEADLINE_S = 60
+_DETACH_DEADLINE_S = 30
+"""Whether it succeeds or not: what matters is that nothing more comes, which is waited for."""
 _DMESG_DEADLINE_S = 20
 _IDLE_DEADLINE_S = 40
 _SYNC_DEADLINE_S = 120
@@ -55,6 +57,22 @@ def bring_nas_back(
     `again`: after the second cut.
     Raises `StorageFailed` when an import hangs, or the volume does not come back or cannot be published.
     """
+    with context.nas_out_of_reach():
+        nas = _imported(context, view, again=again, import_deadline_s=import_deadline_s)
+        if nas is None:
+            return None
+        _observe_status(context, nas)
+        script = context.transport.wait_for_volume_script()
+        _storage_must(nas, "the volume did not come back", script, deadline_s=volume_deadline_s)
+        script = context.transport.publish_script(context.volume_options)
+        _storage_must(nas, "the volume cannot be published", script, deadline_s=volume_deadline_s)
+        return nas
+
+
+def _imported(
+    context: TrialContext, view: Path, *, again: bool, import_deadline_s: float
+) -> Machine | None:
+    """The NAS with its pool; None when no import brings that back."""
     context.shelf.start(context.disks_left, view=view)
     fault = None if again else context.fault
     if fault is not None and fault.spoiler is not None:
@@ -68,19 +86,12 @@ def bring_nas_back(
         argv = pool.import_command(*options)
         tried = context.observe(nas, step, argv, deadline_s=import_deadline_s)
         if tried.exit_code == 0:
-            break
+            return nas
         if tried.exit_code is None:
             raise StorageFailed(
                 f"the import of the pool hung for {import_deadline_s:g} s", machine=nas
             )
-    else:
-        return None
-    _observe_status(context, nas)
-    volume = context.transport.wait_for_volume_script()
-    _storage_must(nas, "the volume did not come back", volume, deadline_s=volume_deadline_s)
-    publication = context.transport.publish_script(context.volume_options)
-    _storage_must(nas, "the volume cannot be published", publication, deadline_s=volume_deadline_s)
-    return nas
+    return None
 
 
 def _storage_must(nas: Machine, otherwise: str, script: str, *, deadline_s: float) -> None:
@@ -165,3 +176,7 @@ def stop_client(context: TrialContext, *, client: Machine) -> None:
         context.observe(client, Step.CLIENT_UMOUNT, umount, deadline_s=_UMOUNT_DEADLINE_S)
     else:
         run_script(client, "sync", deadline_s=_UMOUNT_DEADLINE_S)
+    if script := context.attachment.detach_script:
+        context.observe(
+            client, Step.CLIENT_DETACH, ("sh", "-c", script), deadline_s=_DETACH_DEADLINE_S
+        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from torture.axes.sync import Sync
 
@@ -11,6 +12,16 @@ POOL = "tank"
 """The NAS's pool."""
 VOLUME = f"{POOL}/vm"
 """What of it a client's disk lies in, a zvol or a filesystem."""
+SIZE_MIB = 512
+"""Of a client's disk."""
+
+
+class VolumeKind(StrEnum):
+    """What ZFS makes of it."""
+
+    ZVOL = "zvol"
+    DATASET = "dataset"
+    """A filesystem, with files or with one image file in it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -20,6 +31,8 @@ class VolumeOptions:
     sync: Sync
     properties: Mapping[str, str] = field(default_factory=dict)
     """Further properties it is made with (zfsprops(7))."""
+    is_exported_async: bool = False
+    """Whether an NFS server answers before anything is stable (exports(5), `async`)."""
 
     @property
     def words(self) -> str:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from torture.shell import wait_for_path, write_cache_of
-from torture.volumes import VOLUME, VolumeOptions
+from torture.volumes import SIZE_MIB, VOLUME, VolumeOptions
 
 DEVICE = f"/dev/zvol/{VOLUME}"
-SIZE_MIB = 512
 
 
 def make_script(options: VolumeOptions) -> str:

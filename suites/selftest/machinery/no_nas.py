@@ -26,7 +26,7 @@ from torture.trial.check import check
 from torture.trial.context import TrialContext
 from torture.trial.cut import cut_power, wait_for_moment
 from torture.trial.setup import attach, prepare_disk, run_script, start_loads
-from torture.volumes.zvol import SIZE_MIB
+from torture.volumes import SIZE_MIB
 
 FILESYSTEMS = ("ext4", "btrfs")
 SOUND_CUTS, IGNORING_CUTS = 1, 1

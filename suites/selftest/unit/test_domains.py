@@ -22,7 +22,7 @@ from torture.lab.domains import (
     processor_in_words,
     with_console,
 )
-from torture.transports.iscsi import IscsiSource
+from torture.transports._lio import IscsiSource
 
 QEMU = "{http://libvirt.org/schemas/domain/qemu/1.0}"
 NBD = Disk(

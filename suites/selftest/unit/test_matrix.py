@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suites.selftest.unit.every_cell import EVERY_CELL
+from suites.selftest.unit.every_cell import EVERY_CELL, EXAMPLE, cell_with, cells
 from torture.axes.data_disks import Disks
 from torture.axes.fate import Fate
 from torture.axes.layout import Layout
@@ -18,39 +18,34 @@ from torture.axes.sync import Sync
 from torture.matrix.axes import (
     AXES,
     DEFAULTS,
-    DISKS,
-    FATE,
     FILESYSTEM,
     SLOG,
-    SYNC,
     TRANSPORT,
     WORKLOAD,
 )
 from torture.matrix.cells import Cell, cells_of
-from torture.matrix.guarantees import guarantee_of
-from torture.verdict.guarantee import ROLLBACK_MS_MAX, Guarantee
-from torture.verdict.verdicts import Verdict
 
-EXAMPLE = "iscsi-standard-noslog-btrfs-nasonly"
 LONGEST = "iscsi-standard-mirror-optane-raidz1-lyingdisks-btrfs-nasonly"
 CHOICES = [name for axis in AXES.values() for name in axis.names]
 VARIED = [
-    field for field, choice in Cell.parse(LONGEST).axes.items() if choice != DEFAULTS.get(field)
+    field
+    for field, choice in Cell.parse(LONGEST).axes.items()
+    if choice and choice != DEFAULTS.get(field)
 ]
 """The axes of which the longest name says something."""
-cells = st.sampled_from(EVERY_CELL)
-
-
-def cell_with(name: str = EXAMPLE, **choices: str) -> Cell:
-    """The cell of this name but for these choices."""
-    return Cell.parse(name).but(**choices)
 
 
 def test_every_name_is_its_cell_and_no_two_share_one() -> None:
     names = {cell.name for cell in EVERY_CELL}
     logs = sum(len(SlogClass) if choice.value.legs else 1 for choice in SLOG.choices)
     assert logs >= 1 + 5 * 6
-    open_choices = len(TRANSPORT.names) * len(FILESYSTEM.names) * len(WORKLOAD.names)
+    disks_filesystems = len(FILESYSTEM.names) - 1
+    roads = sum(
+        (2 if choice.value.traits.is_nfs else 1)
+        * (1 if choice.value.traits.gives_files else disks_filesystems)
+        for choice in TRANSPORT.choices
+    )
+    open_choices = roads * len(WORKLOAD.names)
     assert len(names) == len(EVERY_CELL) == 3 * logs * 3 * 3 * 2 * open_choices
     assert all(Cell.parse(cell.name) == cell for cell in EVERY_CELL)
 
@@ -82,7 +77,9 @@ def test_a_name_says_everything_that_is_no_default() -> None:
 def test_axes_are_all_there_in_order_and_only_a_missing_slogs_class_is_empty(cell: Cell) -> None:
     assert tuple(cell.axes) == tuple(AXES)
     empty = {axis for axis, choice in cell.axes.items() if not choice}
-    assert empty == (set() if cell[SLOG].legs else {"slog_class"})
+    has_no_log = set() if cell[SLOG].legs else {"slog_class"}
+    has_no_export = set() if cell[TRANSPORT].traits.is_nfs else {"nfs_export"}
+    assert empty == has_no_log | has_no_export
     assert all(choice in AXES[axis].names for axis, choice in cell.axes.items() if choice)
     shown = [choice for axis, choice in cell.axes.items() if choice != DEFAULTS.get(axis)]
     assert cell.name == "-".join(filter(None, shown))
@@ -151,7 +148,7 @@ def test_an_error_offers_the_axes_that_were_left_out_too() -> None:
     [
         ("", "'' in '' is no Transport"),
         ("-", "is no Transport"),
-        ("iscsi", "missing, Sync"),
+        ("iscsi", "missing, .*Sync"),
         (EXAMPLE.removesuffix("-nasonly"), "missing, .*Fate"),
         (f"{EXAMPLE}-more", "'more' in .* comes after the Fate"),
         (f"{EXAMPLE}-", "'' in .* comes after the Fate"),
@@ -214,7 +211,7 @@ def test_default_is_every_slog_and_whole_where_users_are() -> None:
         for filesystem in ("btrfs", "ext4")
     }
     assert default >= {
-        cell_with(sync=Sync.ALWAYS, fate=fate, slog=slog) for fate in Fate for slog in THEORY
+        cell_with(sync=Sync.ALWAYS, fate=fate, slog=slog) for fate in Fate for slog in SLOG.names
     }
 
 
@@ -224,7 +221,7 @@ def test_full_has_every_slog_on_every_filesystem_and_every_choice_of_the_other_a
     assert full >= {
         cell_with(sync=sync, fate=fate, slog=slog, filesystem=filesystem)
         for sync, fate in both
-        for slog in THEORY
+        for slog in SLOG.names
         for filesystem in ("btrfs", "ext4", "xfs", "raw")
     }
     assert full >= {
@@ -241,84 +238,3 @@ def test_no_choice_is_on_two_axes() -> None:
     """Each is a pytest mark: a choice on two axes would select the cells of both."""
     assert len(set(CHOICES)) == len(CHOICES)
     assert all(choice.isidentifier() for choice in CHOICES), "`-m` takes identifiers only"
-
-
-HONEST = {
-    (Sync.STANDARD, Fate.BOTH_DIE): Guarantee.SAFE,
-    (Sync.STANDARD, Fate.NAS_ONLY): Guarantee.LOSES,
-    (Sync.ALWAYS, Fate.BOTH_DIE): Guarantee.SAFE,
-    (Sync.ALWAYS, Fate.NAS_ONLY): Guarantee.SAFE,
-    (Sync.DISABLED, Fate.BOTH_DIE): Guarantee.ROLLS_BACK,
-    (Sync.DISABLED, Fate.NAS_ONLY): Guarantee.LOSES,
-}
-"""LIO iblock on a zvol, disks that honour flushes: the first rows of the design's table."""
-
-FORGETFUL = {
-    (Sync.STANDARD, Fate.BOTH_DIE): Guarantee.ROLLS_BACK,
-    (Sync.STANDARD, Fate.NAS_ONLY): Guarantee.LOSES,
-    (Sync.ALWAYS, Fate.BOTH_DIE): Guarantee.ROLLS_BACK,
-    (Sync.ALWAYS, Fate.NAS_ONLY): Guarantee.LOSES,
-    (Sync.DISABLED, Fate.BOTH_DIE): Guarantee.ROLLS_BACK,
-    (Sync.DISABLED, Fate.NAS_ONLY): Guarantee.LOSES,
-}
-"""A slog that is lost with the cut, or lies: the design's rows of those names."""
-
-THEORY = {
-    "noslog": HONEST,
-    "plp": HONEST,
-    "volatile": HONEST,
-    "mirror": HONEST,
-    "lying": FORGETFUL,
-    "lost": FORGETFUL,
-}
-
-
-@pytest.mark.parametrize("fate", Fate)
-@pytest.mark.parametrize("sync", Sync)
-@pytest.mark.parametrize("slog", SLOG.names)
-def test_a_cell_guarantees_what_theory_says(slog: str, sync: Sync, fate: Fate) -> None:
-    cell = cell_with(slog=slog, sync=sync, fate=fate)
-    assert guarantee_of(cell) is THEORY[slog][sync, fate]
-
-
-@given(cells)
-def test_speed_layout_filesystem_and_honest_disks_change_no_guarantee(cell: Cell) -> None:
-    if cell[DISKS] is not Disks.LYING:
-        choices = cell.axes
-        told = {axis.field: choices[axis.field] for axis in (TRANSPORT, SYNC, SLOG, FATE)}
-        assert guarantee_of(cell) is guarantee_of(cell_with(**told))
-
-
-@given(cells)
-def test_on_lying_disks_even_the_pool_may_go_whatever_else_is_chosen(cell: Cell) -> None:
-    lying = cell_with(cell.name, disks=Disks.LYING)
-    assert guarantee_of(lying) is Guarantee.MAY_LOSE_POOL
-    assert guarantee_of(lying).worst_allowed.badness >= guarantee_of(cell).worst_allowed.badness
-
-
-KEPT_BY = {
-    Guarantee.SAFE: {Verdict.INTACT},
-    Guarantee.ROLLS_BACK: {Verdict.INTACT, Verdict.REPAIRED, Verdict.ROLLED_BACK},
-    Guarantee.LOSES: set(Verdict) - {Verdict.POOL_LOST},
-    Guarantee.MAY_LOSE_POOL: set(Verdict),
-}
-
-
-@pytest.mark.parametrize("guarantee", Guarantee)
-@pytest.mark.parametrize("verdict", Verdict)
-def test_a_guarantee_is_broken_by_what_is_worse_and_never_by_the_machinery(
-    guarantee: Guarantee, verdict: Verdict
-) -> None:
-    keeps = verdict in KEPT_BY[guarantee] or verdict is Verdict.INCONCLUSIVE
-    assert guarantee.is_broken_by(verdict) is not keeps
-
-
-def test_a_rollback_longer_than_three_transaction_groups_breaks_a_guarantee_to_roll_back() -> None:
-    assert ROLLBACK_MS_MAX == 3 * 5_000
-    rolls_back = Guarantee.ROLLS_BACK
-    assert not rolls_back.is_broken_by(Verdict.ROLLED_BACK, ROLLBACK_MS_MAX)
-    assert rolls_back.is_broken_by(Verdict.ROLLED_BACK, ROLLBACK_MS_MAX + 0.1)
-    assert not rolls_back.is_broken_by(Verdict.INCONCLUSIVE, ROLLBACK_MS_MAX + 0.1)
-    assert not Guarantee.LOSES.is_broken_by(Verdict.ROLLED_BACK, ROLLBACK_MS_MAX + 0.1)
-    assert not Guarantee.MAY_LOSE_POOL.is_broken_by(Verdict.ROLLED_BACK, ROLLBACK_MS_MAX + 0.1)
-    assert Guarantee.SAFE.is_broken_by(Verdict.ROLLED_BACK, 0.0)

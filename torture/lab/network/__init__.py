@@ -10,6 +10,11 @@ from torture.lab.domains import TapInterface, UserModeInterface
 NAS_ADDRESS = "10.77.0.2"
 NAS_PREFIX_BITS = 24
 NAS_MAC = "52:54:00:77:00:02"
+CLIENT_ADDRESS = "10.77.0.3"
+CLIENT_MAC = "52:54:00:77:00:03"
+CHECKER_ADDRESS = "10.77.0.4"
+CHECKER_MAC = "52:54:00:77:00:04"
+"""The client that checks is there while one that lived through the cut still is."""
 HOST_MAC = "52:54:00:77:00:01"
 """The same in every sandbox: a saved NAS remembers it, and answers to it when it is resumed."""
 
@@ -30,3 +35,9 @@ class Network(Protocol):
 
     def nas_interface(self) -> TapInterface | UserModeInterface:
         """The NAS's network card."""
+
+    def client_interface(self, *, is_checker: bool) -> TapInterface:
+        """The card of a client that speaks to the NAS itself; raises `HarnessError` without a wire."""
+
+    def plug_nas(self, *, is_in: bool) -> None:
+        """Pull the NAS's cable, or put it in; raises `HarnessError` where there is none."""

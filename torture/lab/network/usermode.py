@@ -7,11 +7,14 @@ the same.
 
 from __future__ import annotations
 
+from torture.errors import HarnessError
 from torture.host.commands import run_host
 from torture.host.network_kind import NetworkKind
-from torture.lab.domains import UserModeInterface
+from torture.lab.domains import TapInterface, UserModeInterface
 from torture.lab.network import NAS_ADDRESS, NAS_MAC
-from torture.transports import PORTS
+from torture.transports import FORWARDED_PORTS
+
+_HINT = "--network bridge; tools/doctor says what it needs"
 
 
 class UserModeNetwork:
@@ -26,4 +29,14 @@ class UserModeNetwork:
 
     def nas_interface(self) -> UserModeInterface:
         """The card behind the user-mode stack."""
-        return UserModeInterface(mac=NAS_MAC, guest_address=NAS_ADDRESS, forwarded_ports=PORTS)
+        return UserModeInterface(
+            mac=NAS_MAC, guest_address=NAS_ADDRESS, forwarded_ports=FORWARDED_PORTS
+        )
+
+    def client_interface(self, *, is_checker: bool) -> TapInterface:
+        """Refuse: there is no wire between two machines."""
+        raise HarnessError("a client has no way to the NAS in the user-mode network", hint=_HINT)
+
+    def plug_nas(self, *, is_in: bool) -> None:
+        """Refuse: the user-mode stack refuses connections whatever the NAS does."""
+        raise HarnessError("the user-mode network has no cable to pull", hint=_HINT)

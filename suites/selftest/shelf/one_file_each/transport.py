@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from torture.axes.axis import Choice
 from torture.axes.fate import Fate
 from torture.axes.sync import Sync
-from torture.transports.protocol import Attachment, Transport
+from torture.transports.protocol import Attachment, Traits, Transport
 from torture.verdict.guarantee import Guarantee
 from torture.volumes import VolumeOptions
 
@@ -15,7 +15,7 @@ from torture.volumes import VolumeOptions
 class Dummy:
     """Every script is one word, so that whoever runs it can be seen to."""
 
-    ports = (12345,)
+    traits = Traits(ports=(12345,))
 
     def make_volume_script(self, options: VolumeOptions) -> str:
         """Nothing is made."""

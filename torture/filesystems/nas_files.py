@@ -1,0 +1,15 @@
+"""No filesystem of the client's own: its transport gives it files, which lie in the NAS's dataset."""
+
+from __future__ import annotations
+
+from torture.axes.axis import Choice
+from torture.filesystems.protocol import FILES, Filesystem
+from torture.filesystems.raw import Raw
+
+CHOICE: Choice[Filesystem] = Choice(
+    name=FILES,
+    value=Raw(),
+    words="the NAS's files",
+    explained="the files of a transport that gives files",
+    place=4,
+)

@@ -1,0 +1,32 @@
+"""When what a client was told has to be durable in a cell, said as the `sync` of a plain zvol."""
+
+from __future__ import annotations
+
+from torture.axes.nfs_export import NfsExport
+from torture.axes.sync import Sync
+from torture.matrix.axes import NFS_EXPORT, SYNC, TRANSPORT
+from torture.matrix.cells import Cell
+from torture.transports.protocol import CompletedWrite
+
+
+def acknowledged_sync_of(cell: Cell) -> Sync:
+    """Of what was acknowledged after a flush, or its like.
+
+    A server that answers before anything is stable makes of standard what disabled is, and nothing of
+    always, which ZFS heeds before it answers the server.
+    """
+    if cell[NFS_EXPORT] is NfsExport.ASYNC and cell[SYNC] is Sync.STANDARD:
+        return Sync.DISABLED
+    return cell[SYNC]
+
+
+def completed_sync_of(cell: Cell) -> Sync:
+    """Of what the client's disk completed: always where that alone has to be durable."""
+    sync = acknowledged_sync_of(cell)
+    match cell[TRANSPORT].traits.completed, sync:
+        case CompletedWrite.IN_LOG, Sync.STANDARD:
+            return Sync.ALWAYS
+        case CompletedWrite.IN_PAGE_CACHE, Sync.ALWAYS:
+            return Sync.STANDARD
+        case _:
+            return sync

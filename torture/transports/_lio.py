@@ -1,0 +1,63 @@
+"""LIO, Linux's SCSI target, through configfs, offering one LUN over iSCSI.
+
+Kernel Documentation/target/, drivers/target/target_core_iblock.c and target_core_file.c: `targetcli`
+writes the same files, only slower.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from xml.etree import ElementTree as ET
+
+IQN = "iqn.2003-01.org.linux-iscsi.nas:vm"
+PORT = 3260
+_TARGET = "/sys/kernel/config/target"
+GROUP = f"{_TARGET}/iscsi/{IQN}/tpgt_1"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class IscsiSource:
+    """A LUN that QEMU itself opens, through libiscsi."""
+
+    host: str
+    port: int
+    iqn: str
+    lun: int = 0
+    kind: str = "network"
+
+    def element(self) -> ET.Element:
+        """Its `source` element."""
+        source = ET.Element("source", protocol="iscsi", name=f"{self.iqn}/{self.lun}")
+        ET.SubElement(source, "host", name=self.host, port=str(self.port))
+        return source
+
+
+def publish_script(*, kind: str, control: str) -> str:
+    """Shell: backstore of a kind, told `control`, target, LUN, demo-mode access, and the portal last."""
+    store = f"{_TARGET}/core/{kind}_0/vm"
+    return f"""set -eu
+mkdir -p {store}
+echo -n {control} > {store}/control
+echo 1 > {store}/enable
+echo -n torture-vm > {store}/wwn/vpd_unit_serial
+mkdir -p {GROUP}/lun/lun_0
+ln -s {store} {GROUP}/lun/lun_0/vm
+echo 0 > {GROUP}/attrib/authentication
+echo 1 > {GROUP}/attrib/generate_node_acls
+echo 0 > {GROUP}/attrib/demo_mode_write_protect
+mkdir -p {GROUP}/np/0.0.0.0:{PORT}
+echo 1 > {GROUP}/enable
+"""
+
+
+def wait_until_idle_script() -> str:
+    """Shell: return once no initiator is logged in, fail after 20 s."""
+    return (
+        f"for i in $(seq 400); do test -z \"$(tr -d '\\0\\n' < {GROUP}/dynamic_sessions)\" "
+        "&& exit 0; sleep 0.05; done; echo 'a killed client is still logged in' >&2; exit 1"
+    )
+
+
+def source(nas_host: str) -> IscsiSource:
+    """The LUN as QEMU opens it."""
+    return IscsiSource(host=nas_host, port=PORT, iqn=IQN)

@@ -1,0 +1,18 @@
+"""When a client that is gone without a word can no longer reach the disks."""
+
+from __future__ import annotations
+
+
+def wait_until_read_script(port: int) -> str:
+    """Shell: return once the NAS has read all that came to a port, fail after 20 s.
+
+    A machine whose power is gone closes nothing: its connection stays, and what it had sent may lie in
+    the socket (ss(8), Recv-Q). A server that hangs on it is told by the deadline.
+    """
+    unread = (
+        f"ss --no-header --tcp --numeric state established '( sport = :{port} )' | grep -v '^0 '"
+    )
+    return (
+        f"for i in $(seq 400); do {unread} > /dev/null || exit 0; sleep 0.05; done; "
+        f"echo 'what a killed client sent to port {port} is not read' >&2; exit 1"
+    )

@@ -1,0 +1,15 @@
+"""LIO's fileio on an image in a dataset with `write_back=true`: a flush becomes an fsync of the file."""
+
+from __future__ import annotations
+
+from torture.axes.axis import Choice
+from torture.transports.fileio import Fileio
+from torture.transports.protocol import Transport
+
+CHOICE: Choice[Transport] = Choice(
+    name="fileio_wb",
+    value=Fileio(has_write_cache=True),
+    words="iSCSI (fileio, write-back)",
+    explained="the same with `write_back=true`",
+    place=21,
+)

@@ -1,0 +1,59 @@
+"""iSCSI by the client itself: open-iscsi over LIO's iblock on a zvol (iscsiadm(8), iscsid(8)).
+
+`replacement_timeout=-1`: commands wait for the session for ever, as a NAS that reboots needs; by default
+they fail after 120 s. Login is tried again every 3 s, for ever. `iscsistart` would not log in again.
+"""
+
+from __future__ import annotations
+
+from torture.axes.axis import Choice
+from torture.transports import _lio, _tcp
+from torture.transports.iscsi import Iscsi
+from torture.transports.protocol import Attachment, Traits, Transport
+
+_DEVICE = "/dev/sda"
+"""The client has no other SCSI disk."""
+_SETTINGS = {
+    "node.session.timeo.replacement_timeout": "-1",
+    "node.conn[0].timeo.noop_out_interval": "1",
+    "node.conn[0].timeo.noop_out_timeout": "2",
+    "node.conn[0].timeo.login_timeout": "3",
+}
+
+
+class IscsiOfGuest(Iscsi):
+    """One LUN, the client's kernel being the initiator."""
+
+    traits = Traits(ports=(_lio.PORT,), client_has_network=True)
+
+    def wait_until_idle_script(self) -> str:
+        """Nothing unread: a client that is gone is not logged out."""
+        return _tcp.wait_until_read_script(_lio.PORT)
+
+    def attachment(self, *, nas_host: str) -> Attachment:
+        """A SCSI disk."""
+        node = f"iscsiadm -m node -T {_lio.IQN} -p {nas_host}:{_lio.PORT}"
+        settings = "\n".join(f"{node} -o update -n '{k}' -v {v}" for k, v in _SETTINGS.items())
+        return Attachment(
+            attach_script=f"""set -eu
+modprobe iscsi_tcp
+echo InitiatorName=iqn.1993-08.org.debian:01:client > /etc/iscsi/initiatorname.iscsi
+sed -i 's/^iscsid.startup/#&/' /etc/iscsi/iscsid.conf
+mkdir -p /run/lock/iscsi
+iscsid
+{node} -o new
+{settings}
+{node} --login
+""",
+            detach_script=f"{node} --logout",
+            device=_DEVICE,
+        )
+
+
+CHOICE: Choice[Transport] = Choice(
+    name="iscsi_guest",
+    value=IscsiOfGuest(),
+    words="iSCSI (open-iscsi)",
+    explained="the same by the client's own kernel, open-iscsi",
+    place=10,
+)

@@ -1,0 +1,74 @@
+"""Files over NFSv3: knfsd on a dataset, mounted by the client itself (nfs(5)).
+
+`hard`: the client waits for its NAS for ever. It keeps what it wrote until a COMMIT, and sends it again
+when the server's write verifier has changed (Linux fs/nfs/write.c, `nfs_commit_release_pages`; RFC 1813,
+3.3.21). What is made, renamed or removed is stable when it is answered (fs/nfsd/vfs.c,
+`commit_metadata`). `wsize`: what fits one WRITE is sent stable, without a COMMIT (`FLUSH_COND_STABLE`),
+so with the usual megabyte nothing would be asked of the verifier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from torture.axes.axis import Choice
+from torture.axes.fate import Fate
+from torture.axes.sync import Sync
+from torture.filesystems.protocol import MOUNT_POINT
+from torture.transports import _knfsd, _tcp, _theory
+from torture.transports.protocol import Attachment, Traits, Transport
+from torture.verdict.guarantee import Guarantee
+from torture.volumes import VolumeOptions, dataset
+
+_TRAITS = _knfsd.traits(gives_files=True)
+_COMMON_OPTIONS = "hard,proto=tcp,timeo=50,retrans=2,wsize=8192"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NfsFiles:
+    """One export, mounted where filesystems are; `options` are mount's, `path` the export there."""
+
+    options: str
+    path: str = dataset.DIRECTORY
+    traits: Traits = _TRAITS
+
+    def make_volume_script(self, options: VolumeOptions) -> str:
+        """A dataset."""
+        return dataset.make_script(options)
+
+    def wait_for_volume_script(self) -> str:
+        """Its mount."""
+        return dataset.wait_script()
+
+    def publish_script(self, options: VolumeOptions) -> str:
+        """An export."""
+        return _knfsd.publish_script(options)
+
+    def wait_until_idle_script(self) -> str:
+        """Nothing unread."""
+        return _tcp.wait_until_read_script(_knfsd.NFS_PORT)
+
+    def cache_scripts(self) -> Mapping[str, str]:
+        """There is no disk."""
+        return {}
+
+    def attachment(self, *, nas_host: str) -> Attachment:
+        """A mounted directory."""
+        mount = f"mount -t nfs -o {_COMMON_OPTIONS},{self.options}"
+        return Attachment(
+            attach_script=f"set -eu; modprobe nfs; {mount} {nas_host}:{self.path} {MOUNT_POINT}"
+        )
+
+    def guarantee(self, *, sync: Sync, fate: Fate) -> Guarantee:
+        """The client forgets nothing that the server may have forgotten."""
+        return _theory.guarantee(self.traits, sync=sync, fate=fate)
+
+
+CHOICE: Choice[Transport] = Choice(
+    name="nfs3",
+    value=NfsFiles(options=f"vers=3,nolock,mountport={_knfsd.MOUNTD_PORT}"),
+    words="NFSv3",
+    explained="knfsd, files directly; mounted by the client itself",
+    place=50,
+)

@@ -1,0 +1,15 @@
+"""Files over NFSv4.2 (nfs(5), RFC 7862): knfsd on a dataset, mounted by the client itself."""
+
+from __future__ import annotations
+
+from torture.axes.axis import Choice
+from torture.transports.nfs3 import NfsFiles
+from torture.transports.protocol import Transport
+
+CHOICE: Choice[Transport] = Choice(
+    name="nfs4",
+    value=NfsFiles(options="vers=4.2", path="/"),
+    words="NFSv4.2",
+    explained="the same over v4.2",
+    place=51,
+)

@@ -1,0 +1,78 @@
+"""A hypervisor's NFS datastore: a raw image on a dataset, opened by the client's QEMU through libnfs.
+
+QEMU's driver speaks NFSv3 and takes no port (its `block/nfs.c`). A flush is a COMMIT of the file; libnfs
+does not look at the write verifier, so a client that lives never sends again what a server forgot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from xml.etree import ElementTree as ET
+
+from torture.axes.axis import Choice
+from torture.axes.fate import Fate
+from torture.axes.sync import Sync
+from torture.transports import _knfsd, _tcp, _theory
+from torture.transports.protocol import Attachment, Traits, Transport
+from torture.verdict.guarantee import Guarantee
+from torture.volumes import VolumeOptions, dataset
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NfsSource:
+    """A file that QEMU opens as the user root."""
+
+    host: str
+    path: str
+    kind: str = "network"
+
+    def element(self) -> ET.Element:
+        """Its `source` element."""
+        source = ET.Element("source", protocol="nfs", name=self.path)
+        ET.SubElement(source, "host", name=self.host)
+        ET.SubElement(source, "identity", user="+0", group="+0")
+        return source
+
+
+class NfsImage:
+    """One image on one export."""
+
+    traits: Traits = _knfsd.traits(gives_files=False)
+
+    def make_volume_script(self, options: VolumeOptions) -> str:
+        """An image in a dataset."""
+        return dataset.make_image_script(options)
+
+    def wait_for_volume_script(self) -> str:
+        """The image."""
+        return dataset.wait_for_image_script()
+
+    def publish_script(self, options: VolumeOptions) -> str:
+        """An export."""
+        return _knfsd.publish_script(options)
+
+    def wait_until_idle_script(self) -> str:
+        """Nothing unread: NFSv3 knows no sessions."""
+        return _tcp.wait_until_read_script(_knfsd.NFS_PORT)
+
+    def cache_scripts(self) -> Mapping[str, str]:
+        """The client's disk says it."""
+        return {}
+
+    def attachment(self, *, nas_host: str) -> Attachment:
+        """The image, as the client's second disk."""
+        return Attachment(source=NfsSource(host=nas_host, path=dataset.IMAGE), device="/dev/vdb")
+
+    def guarantee(self, *, sync: Sync, fate: Fate) -> Guarantee:
+        """Writes are unstable until a COMMIT, and nobody compares verifiers."""
+        return _theory.guarantee(self.traits, sync=sync, fate=fate)
+
+
+CHOICE: Choice[Transport] = Choice(
+    name="nfs_image",
+    value=NfsImage(),
+    words="NFS (image, libnfs)",
+    explained="knfsd, a raw image on a dataset; the client's QEMU opens it through libnfs",
+    place=40,
+)
