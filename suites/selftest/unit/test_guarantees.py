@@ -38,6 +38,8 @@ ANSWERED_EARLY = WRITE_BACK | {(Sync.STANDARD, Fate.BOTH_DIE): Guarantee.ROLLS_B
 ROADS = {
     "iscsi": WRITE_BACK,
     "iscsi_guest": WRITE_BACK,
+    "nvme_tcp": WRITE_BACK,
+    "nvme_tcp_single": WRITE_BACK,
     "nfs_image": WRITE_BACK,
     "fileio_wb": WRITE_BACK,
     "fileio_wb_zvol": BEFORE_ZFS,
