@@ -36,11 +36,17 @@ class LogBlock:
 
 def log_blocks_in(payload: bytes) -> Iterator[LogBlock]:
     """The blocks of the intent log in what was written to a disk; neighbours may have been merged."""
+    for start in log_block_starts(payload):
+        yield _block(payload[start:])
+
+
+def log_block_starts(payload: bytes) -> Iterator[int]:
+    """Where blocks of the intent log begin in what was written to a disk, in bytes."""
     place = payload.find(_MAGIC)
     while place >= 0:
         start = place - ZIL_MAGIC_AT
         if start >= 0 and start % _SECTOR_BYTES == 0:
-            yield _block(payload[start:])
+            yield start
         place = payload.find(_MAGIC, place + len(_MAGIC))
 
 

@@ -28,6 +28,7 @@ from torture.plan.second_cut import SecondCut
 from torture.recording.accounting import account
 from torture.recording.crash_state import CrashState, write_crash_state
 from torture.recording.events import Recording, load_recording, marks_until
+from torture.recording.log_chains import chains_in
 from torture.shelf.control import FreezeOn
 from torture.trial.confirm import confirm
 from torture.trial.context import TrialContext
@@ -138,8 +139,10 @@ def cut_power_again(
 ) -> Path:
     """Cut the power of NAS and client after it lived on; adds to `cut.json`, returns the crash state."""
     context.shelf.halt_with_freeze(*victims)
+    before = load_evidence(context.folder).cut
     blow = _strike(context, victims)
     recording = blow.recording
+    _must_be_another_boot(context, recording, before)
     state = CrashState(
         recording=context.shelf.recording,
         cut=blow.seq,
@@ -157,9 +160,21 @@ def cut_power_again(
         view=state.as_json() | {"recording": context.shelf.recording.name},
         disks=disks,
     )
-    first = load_evidence(context.folder).cut
-    write_document(context.folder, CUT, replace(first, second=again.as_json()).as_json())
+    write_document(context.folder, CUT, replace(before, second=again.as_json()).as_json())
     return state_file
+
+
+def _must_be_another_boot(context: TrialContext, recording: Recording, before: CutDocument) -> None:
+    """Raise `HarnessError` if the NAS began a chain of its intent log that the one before had, too.
+
+    It would then take that one's blocks for its own where they happen to lie: a loss of our making.
+    """
+    former = load_recording(context.shelf.recording.with_name(before.view["recording"]))
+    if chains_in(recording) & chains_in(former):
+        raise HarnessError(
+            "the NAS that came back drew the same random numbers as the one before",
+            hint="run the trial again: what a resumed NAS draws depends on when it is asked",
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
