@@ -55,6 +55,24 @@ def shelf_plugin(*, sources: Path = SHELF_SOURCES, flags: tuple[str, ...] = SHEL
     return folder / _PLUGIN
 
 
+def preload_library(source: Path) -> Path:
+    """A library of one source, to be preloaded into a program; built when it was not.
+
+    Raises `HarnessError` with the compiler's words.
+    """
+    folder = own_cache_root() / "native" / _digest([source], SHELF_FLAGS)
+    library = folder / f"{source.stem}.so"
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder / "lock", deadline_s=_BUILD_DEADLINE_S):
+        if not library.exists():
+            argv = [_COMPILER, *_STANDARD, *SHELF_FLAGS, "-shared", str(source), "-ldl"]
+            with whole_file(library, alone=True) as partial:
+                _compile([*argv, "-o", str(partial)])
+            _remove_unused(folder.parent, _BUILDS_MAX)
+    os.utime(folder)
+    return library
+
+
 def _place(sources: Path, flags: tuple[str, ...]) -> Path:
     return own_cache_root() / "native" / _key(sources, flags)
 

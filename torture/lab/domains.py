@@ -86,6 +86,8 @@ class MachineSpec:
     processors: int = 1
     ledger_socket: Path | None = None
     interface: TapInterface | UserModeInterface | None = None
+    preload: Path | None = None
+    """A library that its QEMU loads before all others."""
     disks: tuple[Disk, ...] = field(default=())
 
 
@@ -136,6 +138,13 @@ def _add_channels(devices: ET.Element, spec: MachineSpec) -> None:
         _add(ledger, "target", type="virtio", name=PORT_NAME)
 
 
+def _command_line_of(domain: ET.Element) -> ET.Element:
+    """What is said to QEMU past libvirt; a domain has one at most."""
+    tag = f"{{{_QEMU_NS}}}commandline"
+    found = domain.find(tag)
+    return _add(domain, tag) if found is None else found
+
+
 def _add_interface(domain: ET.Element, devices: ET.Element, spec: MachineSpec) -> None:
     match spec.interface:
         case TapInterface(tap=tap, mac=mac):
@@ -150,7 +159,7 @@ def _add_interface(domain: ET.Element, devices: ET.Element, spec: MachineSpec) -
             prefix = address.rsplit(".", 1)[0]
             # by default the stack itself would take .2, which is the guest's
             network = f"net={prefix}.0/24,host={prefix}.1"
-            command_line = _add(domain, f"{{{_QEMU_NS}}}commandline")
+            command_line = _command_line_of(domain)
             # libvirt 9.0 has no XML for a forwarded port of the user-mode stack
             for argument in (
                 "-netdev", f"user,id=lan,{network},restrict=on{forwards}",
@@ -218,6 +227,9 @@ def domain_xml(spec: MachineSpec) -> str:
     _add(serial, "target", port="0")
     _add_channels(devices, spec)
     _add_interface(domain, devices, spec)
+    if spec.preload is not None:
+        environment = f"{{{_QEMU_NS}}}env"
+        _add(_command_line_of(domain), environment, name="LD_PRELOAD", value=str(spec.preload))
     random = _add(devices, "rng", model="virtio")
     _add(random, "backend", "/dev/urandom", model="random")
     _add(devices, "memballoon", model="none")

@@ -10,6 +10,7 @@ from pathlib import Path
 from torture.errors import HarnessError
 from torture.host import accelerator
 from torture.host.accelerator import Accelerator
+from torture.host.native import preload_library
 from torture.host.network_kind import NetworkKind, choose_network
 from torture.host.sandbox import PRIVATE
 from torture.images import IMAGES, GuestImage, find
@@ -40,6 +41,7 @@ _EMULATED_COMMAND_LINE = "norandmaps init_on_alloc=0"
 time, which made starting one take three times as long. Zeroing every page is dear, too."""
 
 _CHECKER = "checker"
+_NATIVE = Path(__file__).parent / "native"
 _NAS_PROCESSORS = {Accelerator.KVM: 2, Accelerator.TCG: 1}
 """With two a NAS writes and flushes at once. Emulated ones are threads that share the host's few."""
 
@@ -117,10 +119,13 @@ class Lab:
         return self._start(self._nas_spec(console_log), disks)
 
     def start_client(
-        self, *, console_log: Path, ledger_socket: Path, disks: tuple[Disk, ...]
+        self, *, console_log: Path, ledger_socket: Path, disks: tuple[Disk, ...], preload: str = ""
     ) -> Machine:
-        """A client that has just come up, with these disks; its ledger leaves over the socket."""
-        return self._start(self._client_spec(console_log, ledger_socket), disks)
+        """A client that has just come up, with these disks; its ledger leaves over the socket.
+
+        `preload`: the source of what its QEMU loads before all else (`Attachment.preload`).
+        """
+        return self._start(self._client_spec(console_log, ledger_socket, preload), disks)
 
     def start_networked_client(
         self, *, console_log: Path, ledger_socket: Path, is_checker: bool
@@ -140,9 +145,11 @@ class Lab:
         """A NAS that goes on from where it was saved, with the disks it had then."""
         return self._resumed(self._nas_spec(console_log), state)
 
-    def resume_client(self, state: Path, *, console_log: Path, ledger_socket: Path) -> Machine:
+    def resume_client(
+        self, state: Path, *, console_log: Path, ledger_socket: Path, preload: str = ""
+    ) -> Machine:
         """A client that goes on from where it was saved, with the disks it had then."""
-        return self._resumed(self._client_spec(console_log, ledger_socket), state)
+        return self._resumed(self._client_spec(console_log, ledger_socket, preload), state)
 
     @property
     def _command_line(self) -> str:
@@ -171,7 +178,9 @@ class Lab:
         spec = self._client_spec(console_log, self.sockets / "checker.sock")
         return self._start(replace(spec, name=_CHECKER), ())
 
-    def _client_spec(self, console_log: Path, ledger_socket: Path) -> MachineSpec:
+    def _client_spec(
+        self, console_log: Path, ledger_socket: Path, preload: str = ""
+    ) -> MachineSpec:
         image = self._images["client"]
         return MachineSpec(
             name="client",
@@ -183,6 +192,7 @@ class Lab:
             accelerator=self._accelerator,
             console_log=console_log,
             ledger_socket=ledger_socket,
+            preload=preload_library(_NATIVE / f"{preload}.cpp") if preload else None,
         )
 
     def _start(self, spec: MachineSpec, disks: tuple[Disk, ...]) -> Machine:

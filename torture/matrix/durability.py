@@ -12,10 +12,11 @@ from torture.transports.protocol import CompletedWrite
 def acknowledged_sync_of(cell: Cell) -> Sync:
     """Of what was acknowledged after a flush, or its like.
 
-    A server that answers before anything is stable makes of standard what disabled is, and nothing of
-    always, which ZFS heeds before it answers the server.
+    A server that answers before anything is stable, or a client that never asks, makes of standard what
+    disabled is, and nothing of always, which ZFS heeds before it answers the server.
     """
-    if cell[NFS_EXPORT] is NfsExport.ASYNC and cell[SYNC] is Sync.STANDARD:
+    is_early = cell[NFS_EXPORT] is NfsExport.ASYNC or cell[TRANSPORT].traits.is_metadata_volatile
+    if is_early and cell[SYNC] is Sync.STANDARD:
         return Sync.DISABLED
     return cell[SYNC]
 

@@ -14,7 +14,7 @@ from torture.axes.axis import Choice
 from torture.axes.fate import Fate
 from torture.axes.sync import Sync
 from torture.transports import _knfsd, _tcp, _theory
-from torture.transports.protocol import Attachment, Traits, Transport
+from torture.transports.protocol import Attachment, Transport
 from torture.verdict.guarantee import Guarantee
 from torture.volumes import VolumeOptions, dataset
 
@@ -38,7 +38,7 @@ class NfsSource:
 class NfsImage:
     """One image on one export."""
 
-    traits: Traits = _knfsd.traits(gives_files=False)
+    traits = _knfsd.traits(gives_files=False)
 
     def make_volume_script(self, options: VolumeOptions) -> str:
         """An image in a dataset."""

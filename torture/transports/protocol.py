@@ -38,6 +38,8 @@ class Attachment:
     """Shell, run in the guest: return once the device, or what is mounted, is there."""
     detach_script: str = ""
     """Shell, run in a guest that lives and is done with it: nothing of it may reach the NAS any more."""
+    preload: str = ""
+    """What the client's QEMU has to load before all other libraries: a source in `torture/lab/native`."""
     device: str | None = None
     has_write_cache: bool = True
     """Whether the client's device must say write-back: one that does not is never flushed."""
@@ -67,6 +69,9 @@ class Traits:
     gives_files: bool = False
     """Whether its client finds a directory with files, rather than a disk."""
     is_nfs: bool = False
+    is_metadata_volatile: bool = False
+    """Whether a client's fsync of a directory returns before what was made, renamed or removed in it is
+    durable."""
     client_has_network: bool = False
     """Whether the client itself speaks to the NAS, rather than its QEMU."""
     network_comes_last: bool = False

@@ -218,7 +218,12 @@ class TrialContext:
                 console_log=console, ledger_socket=socket, is_checker=role == "checker"
             )
         else:
-            machine = self.lab.start_client(console_log=console, ledger_socket=socket, disks=disks)
+            machine = self.lab.start_client(
+                console_log=console,
+                ledger_socket=socket,
+                disks=disks,
+                preload=self.attachment.preload,
+            )
         return self._owned(machine)
 
     @property
@@ -256,6 +261,7 @@ class TrialContext:
             state,
             console_log=self.folder / f"{role}.console.log",
             ledger_socket=self._ledger_socket(role),
+            preload=self.attachment.preload,
         )
         return self._owned(machine)
 

@@ -122,6 +122,7 @@ def _key(context: TrialContext) -> str:
         context.transport.publish_script(options),
         "" if attachment.source is None else ET.tostring(attachment.source.element()).decode(),
         attachment.device,
+        attachment.preload,
         [workload.prepare(context.jobs[workload.name]) for workload in context.workloads],
     ]
     if attachment.device is not None and filesystem.has_files:

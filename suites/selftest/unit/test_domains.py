@@ -211,3 +211,16 @@ def test_user_mode_forwards_every_port_and_lets_nothing_out() -> None:
     assert "restrict=on" in backend
     assert "net=10.77.0.0/24" in backend
     assert f"mac={USER_MODE.mac}" in card
+
+
+def test_what_qemu_loads_first_stands_beside_the_ports_it_forwards() -> None:
+    preload = Path("/c/libnfs_stable.so")
+    for interface in (None, TAP, USER_MODE):
+        domain = parsed(replace(SPEC, preload=preload, interface=interface))
+        command_line = one(domain, f"{QEMU}commandline")
+        assert one(command_line, f"{QEMU}env").attrib == {
+            "name": "LD_PRELOAD",
+            "value": str(preload),
+        }
+        assert len(command_line.findall(f"{QEMU}arg")) == (4 if interface is USER_MODE else 0)
+    assert parsed(SPEC).find(f"{QEMU}commandline") is None

@@ -33,7 +33,7 @@ BEFORE_ZFS = WRITE_BACK | {(Sync.ALWAYS, Fate.NAS_ONLY): Guarantee.LOSES}
 """One with a page cache of the NAS before ZFS."""
 
 ANSWERED_EARLY = WRITE_BACK | {(Sync.STANDARD, Fate.BOTH_DIE): Guarantee.ROLLS_BACK}
-"""NFS whose server says async."""
+"""NFS whose server says async; SMB, whose client does not ask for what it did to directories."""
 
 ROADS = {
     "iscsi": WRITE_BACK,
@@ -44,6 +44,8 @@ ROADS = {
     "fileio_wb": WRITE_BACK,
     "fileio_wb_zvol": BEFORE_ZFS,
     "fileio": STABLE,
+    "nfs_image_stable": STABLE,
+    "smb": ANSWERED_EARLY,
     "nfs3": STABLE,
     "nfs4": STABLE,
 }

@@ -1,0 +1,51 @@
+"""A NAS of a saved state differs after its reboot wherever a real one would, or losses would be ours."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from suites.selftest.machinery.sandbox import Stage
+from torture.host.network_kind import NetworkKind, choose_network
+
+_DEADLINE_S = 240
+
+pytestmark = pytest.mark.skipif(
+    choose_network().kind is not NetworkKind.BRIDGE, reason="NFS needs a bridge"
+)
+
+
+@pytest.fixture(scope="module")
+def boots(stage: Stage, vm_scratch: Path) -> Any:
+    scene = "suites.selftest.machinery.reboots:boots"
+    return stage.play(scene, scratch=vm_scratch / "r", deadline_s=_DEADLINE_S)
+
+
+def test_the_servers_write_verifier_is_another_and_holds_as_long_as_it_runs(boots: Any) -> None:
+    before, after = (said["verifiers"] for said in boots["said"])
+    assert len(set(before)) == len(set(after)) == 1
+    assert before != after
+
+
+def test_a_client_of_nfs_4_is_told_of_another_boot(boots: Any) -> None:
+    before, after = (said["booted_s"] for said in boots["said"])
+    assert time.time() - 1000 < before < after < time.time() + 10
+
+
+def test_a_file_handle_is_the_same_or_a_client_could_not_go_on(boots: Any) -> None:
+    before, after = (said["root"] for said in boots["said"])
+    assert before == after != ""
+
+
+def test_the_kernels_random_numbers_are_others(boots: Any) -> None:
+    before, after = (said["uuid"] for said in boots["said"])
+    assert before != after
+
+
+def test_no_boot_begins_with_a_pool_a_target_or_a_server_that_could_remember_a_client(
+    boots: Any,
+) -> None:
+    assert boots["left"] == ""
