@@ -236,7 +236,13 @@ class TrialContext:
         if attachment.source is None or attachment.device is None:
             return ()
         target = Path(attachment.device).name
-        return (Disk(target=target, serial=_CLIENT_DISK, source=attachment.source),)
+        disk = Disk(
+            target=target,
+            serial=_CLIENT_DISK,
+            source=attachment.source,
+            is_written_through=attachment.is_written_through,
+        )
+        return (disk,)
 
     @contextmanager
     def nas_out_of_reach(self) -> Iterator[None]:

@@ -2,8 +2,8 @@
 
 A pool, an export and a filesystem take 15 s under emulation; resumed they take 3. They are saved while
 nothing is being written, the client first, and a trial's disks are a view of what they held then, with
-its own recording on top. What a trial is about comes after that: the proof of the chain, `sync`, the
-load.
+its own recording on top. A client that speaks to the NAS itself lets go of it before, and attaches
+anew in each trial. What a trial is about comes after that: the proof of the chain, `sync`, the load.
 """
 
 from __future__ import annotations
@@ -30,8 +30,15 @@ from torture.recording.accounting import everything
 from torture.recording.crash_state import write_crash_state
 from torture.shelf.server import RECORDINGS_OF_SHELF
 from torture.trial.context import TrialContext
-from torture.trial.recovery import wait_until_idle
-from torture.trial.setup import prepare_disk, run_script, set_up_client, set_up_nas, settle
+from torture.trial.recovery import let_go, wait_until_idle
+from torture.trial.setup import (
+    mount_disk,
+    prepare_disk,
+    run_script,
+    set_up_client,
+    set_up_nas,
+    settle,
+)
 from torture.volumes import set_sync_script
 
 _NAS, _CLIENT = "nas.state", "client.state"
@@ -46,7 +53,7 @@ def ready_machines(context: TrialContext) -> tuple[Machine, Machine]:
     Raises `HarnessError` when they cannot be had.
     """
     folders = context.lab.prepared
-    if folders is None or not _can_be_saved(context):
+    if folders is None:
         with context.stage("set up NAS"):
             nas = set_up_nas(context)
         with context.stage("set up client"):
@@ -56,9 +63,9 @@ def ready_machines(context: TrialContext) -> tuple[Machine, Machine]:
     return _resumed(context, folders)
 
 
-def _can_be_saved(context: TrialContext) -> bool:
-    """Connections from inside the guest would not survive it."""
-    return context.attachment.source is not None and not context.attachment.attach_script
+def _can_client_be_saved(context: TrialContext) -> bool:
+    """Connections from inside the guest would not survive it: such a client attaches anew each time."""
+    return not context.attachment.attach_script
 
 
 def _resumed(context: TrialContext, folders: PreparedFolders) -> tuple[Machine, Machine]:
@@ -72,7 +79,11 @@ def _resumed(context: TrialContext, folders: PreparedFolders) -> tuple[Machine, 
             sync = set_sync_script(context.spec.cell[SYNC])
             run_script(nas, sync, deadline_s=_SCRIPT_DEADLINE_S)
         with context.stage("set up client"):
-            client = context.resume_client("client", folder / _CLIENT)
+            if _can_client_be_saved(context):
+                client = context.resume_client("client", folder / _CLIENT)
+            else:
+                client = set_up_client(context)
+                mount_disk(context, client)
     except HarnessError as error:
         if fault_of_state(error) is not StateFault.NONE:
             folders.forget(key)
@@ -98,7 +109,11 @@ def _prepare(context: TrialContext, folder: Path) -> None:
             prepare_disk(preparing, client)
             settle(nas)
         with preparing.stage("save"):
-            client.save(folder / _CLIENT)
+            if _can_client_be_saved(context):
+                client.save(folder / _CLIENT)
+            else:
+                let_go(preparing, client)
+                client.kill()
             wait_until_idle(preparing, nas)
             settle(nas)
             nas.save(folder / _NAS)
@@ -121,8 +136,10 @@ def _key(context: TrialContext) -> str:
         context.transport.make_volume_script(options),
         context.transport.publish_script(options),
         "" if attachment.source is None else ET.tostring(attachment.source.element()).decode(),
+        attachment.attach_script,
         attachment.device,
         attachment.preload,
+        attachment.is_written_through,
         [workload.prepare(context.jobs[workload.name]) for workload in context.workloads],
     ]
     if attachment.device is not None and filesystem.has_files:

@@ -171,6 +171,11 @@ def stop_client(context: TrialContext, *, client: Machine) -> None:
     """The client that lived ends its load and lets go of its disk."""
     context.loads.finish(deadline_s=_END_DEADLINE_S)
     context.observe(client, Step.CLIENT_DMESG, ("dmesg",), deadline_s=_DMESG_DEADLINE_S)
+    let_go(context, client)
+
+
+def let_go(context: TrialContext, client: Machine) -> None:
+    """Have a client write back all it has, and let go of its disk."""
     if context.is_mounted:
         umount = ("umount", MOUNT_POINT)
         context.observe(client, Step.CLIENT_UMOUNT, umount, deadline_s=_UMOUNT_DEADLINE_S)

@@ -64,16 +64,21 @@ def attach(context: TrialContext, client: Machine) -> None:
 def prepare_disk(context: TrialContext, client: Machine) -> None:
     """A filesystem if the cell has one, and what the loads need on it, durable before they begin."""
     if context.attachment.device is not None and context.filesystem.has_files:
-        make = context.filesystem.make(context.device)
-        mount = context.filesystem.mount(context.device, MOUNT_POINT)
-        client.must(*make, deadline_s=_MAKE_DEADLINE_S)
-        client.must(*mount, deadline_s=_SCRIPT_DEADLINE_S)
+        client.must(*context.filesystem.make(context.device), deadline_s=_MAKE_DEADLINE_S)
+        mount_disk(context, client)
     jobs = context.jobs
     scripts = [workload.prepare(jobs[workload.name]) for workload in context.workloads]
     if context.is_mounted:
         scripts.append(f"sync -f {MOUNT_POINT}")
     if needed := [script for script in scripts if script]:
         run_script(client, " && ".join(needed), deadline_s=_SCRIPT_DEADLINE_S)
+
+
+def mount_disk(context: TrialContext, client: Machine) -> None:
+    """Mount the client's filesystem, if it has one of its own."""
+    if context.attachment.device is not None and context.filesystem.has_files:
+        mount = context.filesystem.mount(context.device, MOUNT_POINT)
+        client.must(*mount, deadline_s=_SCRIPT_DEADLINE_S)
 
 
 def start_loads(context: TrialContext, client: Machine) -> None:

@@ -224,3 +224,9 @@ def test_what_qemu_loads_first_stands_beside_the_ports_it_forwards() -> None:
         }
         assert len(command_line.findall(f"{QEMU}arg")) == (4 if interface is USER_MODE else 0)
     assert parsed(SPEC).find(f"{QEMU}commandline") is None
+
+
+def test_a_disk_that_is_written_through_is_flushed_by_qemu() -> None:
+    for is_through, cache in ((False, "none"), (True, "directsync")):
+        disk = ET.fromstring(disk_xml(replace(RAW, is_written_through=is_through)))
+        assert one(disk, "driver").get("cache") == cache
