@@ -9,6 +9,10 @@ from torture.axes.axis import Axis, Choice
 from torture.matrix.axes import AXES
 
 
+_EXPLAINED_MAX = 6
+"""An axis of more choices is explained elsewhere: a row of the table stays one that can be read."""
+
+
 def axes_table() -> str:
     """Markdown: a row an axis, its choices in order, those that a name leaves out in italics."""
     return "\n".join(["| axis | choices |", "| --- | --- |", *_rows()])
@@ -22,4 +26,5 @@ def _rows() -> Iterator[str]:
 
 def _in_words(axis: Axis[Any], choice: Choice[Any]) -> str:
     name = f"*`{choice.name}`*" if choice.name == axis.default else f"`{choice.name}`"
-    return f"{name} ({choice.explained})" if choice.explained else name
+    is_explained = choice.explained and len(axis.choices) <= _EXPLAINED_MAX
+    return f"{name} ({choice.explained})" if is_explained else name
