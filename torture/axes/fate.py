@@ -29,7 +29,7 @@ AXIS = Axis(
             value=Fate.BOTH_DIE,
             words="the VM dies too",
             explained="the client loses power too",
-            joins=EVERY_SWEEP,
+            joins=EVERY_SWEEP - {Sweep.ROADS_BEHIND_ALWAYS},
         ),
         Choice(
             name=Fate.NAS_ONLY.value,

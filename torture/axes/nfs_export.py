@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from torture.axes.axis import Axis, Choice, Chosen
-from torture.axes.sweeps import EVERY_SWEEP
+from torture.axes.sweeps import EVERY_SWEEP, Sweep
 
 
 class NfsExport(StrEnum):
@@ -43,6 +43,7 @@ AXIS = Axis(
             value=NfsExport.ASYNC,
             words="export async",
             explained="answers before anything is stable",
+            joins=frozenset({Sweep.ROADS, Sweep.EVERY_ROAD}),
         ),
     ),
 )

@@ -14,15 +14,23 @@ class Sweep(StrEnum):
 
     QUESTION = "question"
     """Every `sync` and fate, all else as most people have it."""
+    DATASTORES = "datastores"
+    """NFS as hypervisors and their guests have it, with `sync` as it comes."""
     USUAL = "usual"
     """Where most users are: without a log device and with a good one, two filesystems."""
     LOG_DEVICES = "log devices"
     """Every log device, where its loss shows: behind sync=always."""
+    ROADS = "roads"
+    """The roads to the disk that theory tells apart, with `sync` as it comes."""
+    ROADS_BEHIND_ALWAYS = "roads behind always"
+    """Those that lose then, behind sync=always: whether it helps."""
     LOG_DEVICES_AND_FILESYSTEMS = "log devices and filesystems"
     LAYOUTS = "layouts"
     DATA_DISKS = "data disks"
     LOG_SPEEDS = "log speeds"
     """Every class of log device; without a log device there is none."""
+    EVERY_ROAD = "every road"
+    """Every transport, with every `sync` and fate."""
 
 
 EVERY_SWEEP = frozenset(Sweep)
@@ -37,7 +45,14 @@ class Matrix(StrEnum):
 
 
 SWEEPS: Mapping[Matrix, tuple[Sweep, ...]] = {
-    Matrix.QUICK: (Sweep.QUESTION,),
-    Matrix.DEFAULT: (Sweep.QUESTION, Sweep.USUAL, Sweep.LOG_DEVICES),
+    Matrix.QUICK: (Sweep.QUESTION, Sweep.DATASTORES),
+    Matrix.DEFAULT: (
+        Sweep.QUESTION,
+        Sweep.DATASTORES,
+        Sweep.USUAL,
+        Sweep.LOG_DEVICES,
+        Sweep.ROADS,
+        Sweep.ROADS_BEHIND_ALWAYS,
+    ),
     Matrix.FULL: tuple(Sweep),
 }

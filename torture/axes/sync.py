@@ -19,7 +19,13 @@ class Sync(StrEnum):
     """Never."""
 
 
-_UNLESS_ONLY_ALWAYS_TELLS = EVERY_SWEEP - {Sweep.LOG_DEVICES, Sweep.LOG_SPEEDS}
+_AS_IT_COMES = frozenset({Sweep.DATASTORES, Sweep.ROADS})
+_BEHIND_ALWAYS = frozenset({Sweep.LOG_DEVICES, Sweep.LOG_SPEEDS, Sweep.ROADS_BEHIND_ALWAYS})
+_JOINS = {
+    Sync.STANDARD: EVERY_SWEEP - _BEHIND_ALWAYS,
+    Sync.ALWAYS: EVERY_SWEEP - _AS_IT_COMES,
+    Sync.DISABLED: EVERY_SWEEP - _BEHIND_ALWAYS - _AS_IT_COMES,
+}
 
 AXIS = Axis(
     field="sync",
@@ -33,7 +39,7 @@ AXIS = Axis(
             name=sync.value,
             value=sync,
             words=f"sync={sync}",
-            joins=EVERY_SWEEP if sync is Sync.ALWAYS else _UNLESS_ONLY_ALWAYS_TELLS,
+            joins=_JOINS[sync],
         )
         for sync in Sync
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from torture.axes.axis import Choice
+from torture.axes.sweeps import Sweep
 from torture.filesystems.protocol import FILES, Filesystem
 from torture.filesystems.raw import Raw
 
@@ -11,5 +12,6 @@ CHOICE: Choice[Filesystem] = Choice(
     value=Raw(),
     words="the NAS's files",
     explained="the files of a transport that gives files",
+    joins=frozenset({Sweep.DATASTORES, Sweep.ROADS, Sweep.ROADS_BEHIND_ALWAYS, Sweep.EVERY_ROAD}),
     place=4,
 )

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from torture.axes.axis import Choice
 from torture.axes.fate import Fate
+from torture.axes.sweeps import Sweep
 from torture.axes.sync import Sync
 from torture.transports import _lio, _theory
 from torture.transports.protocol import Attachment, CompletedWrite, Traits, Transport
@@ -70,5 +71,6 @@ CHOICE: Choice[Transport] = Choice(
     value=Fileio(),
     words="iSCSI (fileio, write-through)",
     explained="LIO fileio on a file of a dataset, `write_back=false`",
+    joins=frozenset({Sweep.ROADS, Sweep.EVERY_ROAD}),
     place=20,
 )

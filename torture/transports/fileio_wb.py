@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from torture.axes.axis import Choice
+from torture.axes.sweeps import Sweep
 from torture.transports.fileio import Fileio
 from torture.transports.protocol import Transport
 
@@ -11,5 +12,6 @@ CHOICE: Choice[Transport] = Choice(
     value=Fileio(has_write_cache=True),
     words="iSCSI (fileio, write-back)",
     explained="the same with `write_back=true`",
+    joins=frozenset({Sweep.ROADS, Sweep.ROADS_BEHIND_ALWAYS, Sweep.EVERY_ROAD}),
     place=21,
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from torture.axes.axis import Choice
+from torture.axes.sweeps import Sweep
 from torture.shell import write_cache_of
 from torture.transports import _lio
 from torture.transports.iscsi import Iscsi
@@ -37,5 +38,6 @@ CHOICE: Choice[Transport] = Choice(
     value=FileioOnZvol(),
     words="iSCSI (fileio, write-back, on a zvol)",
     explained="LIO fileio on a zvol's node, `write_back=true`: the page cache stands before ZFS",
+    joins=frozenset({Sweep.ROADS, Sweep.ROADS_BEHIND_ALWAYS, Sweep.EVERY_ROAD}),
     place=22,
 )

@@ -7,6 +7,7 @@ they fail after 120 s. Login is tried again every 3 s, for ever. `iscsistart` wo
 from __future__ import annotations
 
 from torture.axes.axis import Choice
+from torture.axes.sweeps import Sweep
 from torture.transports import _lio, _tcp
 from torture.transports.iscsi import Iscsi
 from torture.transports.protocol import Attachment, Traits, Transport
@@ -55,5 +56,6 @@ CHOICE: Choice[Transport] = Choice(
     value=IscsiOfGuest(),
     words="iSCSI (open-iscsi)",
     explained="the same by the client's own kernel, open-iscsi",
+    joins=frozenset({Sweep.ROADS, Sweep.EVERY_ROAD}),
     place=10,
 )

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from torture.axes.axis import Choice
 from torture.axes.fate import Fate
+from torture.axes.sweeps import Sweep
 from torture.axes.sync import Sync
 from torture.filesystems.protocol import MOUNT_POINT
 from torture.transports import _knfsd, _tcp, _theory
@@ -70,5 +71,6 @@ CHOICE: Choice[Transport] = Choice(
     value=NfsFiles(options=f"vers=3,nolock,mountport={_knfsd.MOUNTD_PORT}"),
     words="NFSv3",
     explained="knfsd, files directly; mounted by the client itself",
+    joins=frozenset({Sweep.ROADS, Sweep.EVERY_ROAD}),
     place=50,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from torture.axes.axis import Choice
+from torture.axes.sweeps import Sweep
 from torture.transports.nfs3 import NfsFiles
 from torture.transports.protocol import Transport
 
@@ -11,5 +12,6 @@ CHOICE: Choice[Transport] = Choice(
     value=NfsFiles(options="vers=4.2", path="/"),
     words="NFSv4.2",
     explained="the same over v4.2",
+    joins=frozenset({Sweep.DATASTORES, Sweep.ROADS, Sweep.EVERY_ROAD}),
     place=51,
 )

@@ -12,6 +12,7 @@ from xml.etree import ElementTree as ET
 
 from torture.axes.axis import Choice
 from torture.axes.fate import Fate
+from torture.axes.sweeps import Sweep
 from torture.axes.sync import Sync
 from torture.transports import _knfsd, _tcp, _theory
 from torture.transports.protocol import Attachment, Transport
@@ -74,5 +75,6 @@ CHOICE: Choice[Transport] = Choice(
     value=NfsImage(),
     words="NFS (image, libnfs)",
     explained="knfsd, a raw image on a dataset; the client's QEMU opens it through libnfs",
+    joins=frozenset({Sweep.DATASTORES, Sweep.ROADS, Sweep.ROADS_BEHIND_ALWAYS, Sweep.EVERY_ROAD}),
     place=40,
 )

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from torture.axes.axis import Choice
+from torture.axes.sweeps import Sweep
 from torture.transports.nfs_image import NfsImage
 from torture.transports.protocol import Attachment, CompletedWrite, Transport
 
@@ -30,5 +31,6 @@ CHOICE: Choice[Transport] = Choice(
     value=NfsImageStable(),
     words="NFS (image, stable writes)",
     explained="the same, every write stable, as ESXi's are",
+    joins=frozenset({Sweep.ROADS, Sweep.EVERY_ROAD}),
     place=41,
 )

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from torture.axes.axis import Choice
 from torture.axes.fate import Fate
+from torture.axes.sweeps import Sweep
 from torture.axes.sync import Sync
 from torture.shell import write_cache_of
 from torture.transports import _tcp, _theory
@@ -98,5 +99,6 @@ CHOICE: Choice[Transport] = Choice(
     value=NvmeTcp(),
     words="NVMe/TCP",
     explained="nvmet on a zvol; the client's own kernel is the host, with native multipath",
+    joins=frozenset({Sweep.ROADS, Sweep.ROADS_BEHIND_ALWAYS, Sweep.EVERY_ROAD}),
     place=30,
 )

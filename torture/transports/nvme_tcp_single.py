@@ -8,6 +8,7 @@ the flush waits for the NAS (`nvme_retry_req`, drivers/nvme/host/core.c).
 from __future__ import annotations
 
 from torture.axes.axis import Choice
+from torture.axes.sweeps import Sweep
 from torture.transports.nvme_tcp import NvmeTcp
 from torture.transports.protocol import Transport
 
@@ -16,5 +17,6 @@ CHOICE: Choice[Transport] = Choice(
     value=NvmeTcp(multipath="N"),
     words="NVMe/TCP (one path)",
     explained="the same with `nvme_core.multipath=N`",
+    joins=frozenset({Sweep.EVERY_ROAD}),
     place=31,
 )

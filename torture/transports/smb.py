@@ -13,6 +13,7 @@ from collections.abc import Mapping
 
 from torture.axes.axis import Choice
 from torture.axes.fate import Fate
+from torture.axes.sweeps import Sweep
 from torture.axes.sync import Sync
 from torture.filesystems.protocol import MOUNT_POINT
 from torture.transports import _tcp, _theory
@@ -88,5 +89,6 @@ CHOICE: Choice[Transport] = Choice(
     value=Smb(),
     words="SMB",
     explained="ksmbd, files directly; mounted by the client itself (3.1.1, `hard`)",
+    joins=frozenset({Sweep.EVERY_ROAD}),
     place=60,
 )

@@ -45,7 +45,7 @@ ROADS = {
     "fileio_wb_zvol": BEFORE_ZFS,
     "fileio": STABLE,
     "nfs_image_stable": STABLE,
-    "nfs_image_writethrough": WRITE_BACK,
+    "nfs_image_dsync": WRITE_BACK,
     "smb": ANSWERED_EARLY,
     "nfs3": STABLE,
     "nfs4": STABLE,

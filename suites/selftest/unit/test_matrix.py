@@ -188,16 +188,21 @@ def test_each_matrix_begins_with_the_smaller_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("matrix", "count"), [(Matrix.QUICK, 6), (Matrix.DEFAULT, 32), (Matrix.FULL, 173)]
+    ("matrix", "count"), [(Matrix.QUICK, 10), (Matrix.DEFAULT, 62), (Matrix.FULL, 275)]
 )
 def test_a_matrix_is_stable_and_has_no_cell_twice(matrix: Matrix, count: int) -> None:
     assert cells_of(matrix) == cells_of(matrix)
     assert len(set(cells_of(matrix))) == len(cells_of(matrix)) == count
 
 
-def test_quick_is_every_sync_with_every_fate_on_btrfs() -> None:
+def test_quick_is_every_sync_with_every_fate_on_btrfs_and_nfs_as_it_comes() -> None:
+    datastores = {"nfs_image": "btrfs", "nfs4": "files"}
     assert set(cells_of(Matrix.QUICK)) == {
         cell_with(sync=sync, fate=fate) for sync in Sync for fate in Fate
+    } | {
+        cell_with(transport=transport, filesystem=filesystem, fate=fate)
+        for transport, filesystem in datastores.items()
+        for fate in Fate
     }
 
 

@@ -43,9 +43,9 @@ def test_a_shard_that_was_stopped_is_not_complete() -> None:
     found = names_of(CELLS, trials=TRIALS, seed=SEED)
     lost = sorted(found)[0]
     [gap] = plan_of(3).gaps(found - {lost})
-    assert (gap.missing, gap.trials) == (1, 2 * TRIALS)
+    assert (gap.missing, gap.trials) == (1, 4 * TRIALS)
     assert gap.cells == (lost.split(".")[0],)
-    assert "not complete: 1 of its 16 trials" in str(gap)
+    assert "not complete: 1 of its 32 trials" in str(gap)
 
 
 def test_another_night_has_another_seed() -> None:

@@ -27,10 +27,11 @@ def before() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("matrix", Matrix)
-def test_the_matrices_have_the_same_cells_in_the_same_order(
+def test_the_matrices_still_have_their_cells_in_the_same_order(
     matrix: Matrix, before: dict[str, Any]
 ) -> None:
-    assert [cell.name for cell in cells_of(matrix)] == before["matrices"][matrix]
+    cells = before["matrices"][matrix]
+    assert [cell.name for cell in cells_of(matrix) if cell.name in set(cells)] == cells
 
 
 def test_the_cells_guarantee_the_same(before: dict[str, Any]) -> None:
@@ -53,7 +54,10 @@ def test_the_same_seeds_draw_the_same_cuts_and_survivors(before: dict[str, Any])
 
 def _drawn_now(before: dict[str, Any]) -> list[dict[str, Any]]:
     drawn = draw_trials(
-        cells_of(Matrix.FULL), trials=2, run_seed=before["run_seed"], load_ms=before["load_ms"]
+        [Cell.parse(name) for name in before["matrices"][Matrix.FULL]],
+        trials=2,
+        run_seed=before["run_seed"],
+        load_ms=before["load_ms"],
     )
     now: list[dict[str, Any]] = []
     for spec in drawn[::5]:

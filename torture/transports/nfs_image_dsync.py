@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from torture.axes.axis import Choice
 from torture.axes.fate import Fate
+from torture.axes.sweeps import Sweep
 from torture.axes.sync import Sync
 from torture.transports import _theory
 from torture.transports.nfs_image import NfsImage
@@ -18,7 +19,7 @@ from torture.transports.protocol import Attachment, CompletedWrite, Transport
 from torture.verdict.guarantee import Guarantee
 
 
-class NfsImageWritethrough(NfsImage):
+class NfsImageDsync(NfsImage):
     """One image on one export."""
 
     traits = replace(NfsImage.traits, completed=CompletedWrite.IN_LOG)
@@ -36,9 +37,10 @@ class NfsImageWritethrough(NfsImage):
 
 
 CHOICE: Choice[Transport] = Choice(
-    name="nfs_image_writethrough",
-    value=NfsImageWritethrough(),
+    name="nfs_image_dsync",
+    value=NfsImageDsync(),
     words="NFS (image, QEMU writethrough)",
     explained="the same with QEMU's `cache=directsync`",
+    joins=frozenset({Sweep.EVERY_ROAD}),
     place=42,
 )
