@@ -14,3 +14,8 @@ def wait_for_path(path: str) -> str:
 def write_cache_of(device: str) -> str:
     """Shell: print the mode of a block device's write cache (queue-sysfs), links followed."""
     return f"cat /sys/block/$(basename $(readlink -f {device}))/queue/write_cache"
+
+
+def sector_bytes_of(device: str) -> str:
+    """Shell: print the size of a block device's logical sectors (queue-sysfs), links followed."""
+    return f"cat /sys/block/$(basename $(readlink -f {device}))/queue/logical_block_size"

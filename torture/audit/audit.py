@@ -90,6 +90,8 @@ class Audit:
     """Writes of the client that had to be durable; None where its disk told nothing."""
     txgs: int
     findings: tuple[Finding, ...]
+    waived: int
+    """Of the invariants that were waived: how often one did not hold."""
     phase: Phase
     """Of the cut."""
     under_way: int | None
@@ -112,6 +114,7 @@ class Audit:
             txgs=self.txgs,
             broken=len(self.findings),
             findings=tuple(finding.in_words() for finding in self.findings[:_FINDINGS_TOLD_MAX]),
+            waived=self.waived or None,
             under_way=self.under_way,
             acknowledged_lately=self.acknowledged_lately,
             uncommitted_ms=self.uncommitted_ms,
@@ -126,9 +129,11 @@ def audit(
     sync: Sync,
     completed_sync: Sync | None = None,
     completions: Completions | None = None,
+    waived: Collection[Invariant] = frozenset(),
 ) -> Audit:
     """Audit the events up to and with `cut`, and what the client's disk completed by then.
 
+    `waived`: what the cell breaks by its own settings, which is counted only.
     `sync`: unless it is disabled, an acknowledgement means that the ZIL, or a txg, is durable.
     `completed_sync`: the same of what the client's disk completed, where that is not the same.
     Writes that ZFS makes before their transaction group syncs (indirect blocks of the ZIL, `dmu_sync`)
@@ -143,12 +148,14 @@ def audit(
         if completions is None
         else auditor.hear_completions(completions, sync=completed_sync or sync, cut=cut)
     )
+    held = [finding for finding in auditor.findings if finding.invariant not in waived]
     since_ns = recording.events[cut].time_ns - _LATELY_MS * 1_000_000
     return Audit(
         acknowledged_at=tuple(auditor.acknowledged_at),
         completions=audited_writes,
         txgs=len(auditor.txgs),
-        findings=tuple(auditor.findings),
+        findings=tuple(held),
+        waived=len(auditor.findings) - len(held),
         phase=auditor.phases.phase,
         under_way=auditor.under_way if auditor.has_ledger else None,
         acknowledged_lately=auditor.acknowledged_since(since_ns) if auditor.has_ledger else None,

@@ -14,12 +14,26 @@ class Layout(StrEnum):
     SINGLE = "single"
     MIRRORED = "mirrored"
     RAIDZ1 = "raidz1"
+    RAIDZ2 = "raidz2"
+    DRAID1 = "draid1"
+
+    @property
+    def splits_blocks(self) -> bool:
+        """Whether a block lies on several disks in parts, and not whole on each."""
+        return self in {Layout.RAIDZ1, Layout.RAIDZ2, Layout.DRAID1}
 
 
 _WORDS = {
     Layout.SINGLE: ("one data disk", ""),
     Layout.MIRRORED: ("mirrored data disks", "two-way"),
     Layout.RAIDZ1: ("raidz1 of three disks", "three disks"),
+    Layout.RAIDZ2: ("raidz2 of four disks", "four disks"),
+    Layout.DRAID1: ("draid1 of four disks", "four disks, one of them spare"),
+}
+_JOINS = {
+    Layout.SINGLE: EVERY_SWEEP,
+    Layout.MIRRORED: frozenset({Sweep.LAYOUTS}),
+    Layout.RAIDZ1: frozenset({Sweep.LAYOUTS}),
 }
 
 AXIS = Axis(
@@ -34,7 +48,7 @@ AXIS = Axis(
             value=layout,
             words=words,
             explained=explained,
-            joins=EVERY_SWEEP if layout is Layout.SINGLE else frozenset({Sweep.LAYOUTS}),
+            joins=_JOINS.get(layout, frozenset()),
         )
         for layout, (words, explained) in _WORDS.items()
     ),

@@ -22,6 +22,8 @@ class AuditDocument:
     """How often an invariant did not hold."""
     findings: tuple[str, ...] = ()
     """E.g. `acknowledged-is-durable at event 1401: 4 writes not covered, first 1391`."""
+    waived: int | None = None
+    """How often one did not hold that the cell breaks by its own settings; None where none was."""
     under_way: int | None = None
     """Durable operations that the client had begun, and was not acknowledged, at the cut."""
     acknowledged_lately: int | None = None
@@ -52,6 +54,7 @@ class AuditDocument:
             txgs=whole_of(data, "txgs"),
             broken=whole_of(data, "broken"),
             findings=tuple(map(str, findings)) if isinstance(findings, list | tuple) else (),
+            waived=whole_of(data, "waived"),
             under_way=whole_of(data, "under_way"),
             acknowledged_lately=whole_of(data, "acknowledged_lately"),
             uncommitted_ms=whole_of(data, "uncommitted_ms"),

@@ -10,8 +10,19 @@ from __future__ import annotations
 from typing import Any
 
 from torture import filesystems, slogs, transports, workloads
-from torture.axes import data_disks, fate, layout, nfs_export, slog_class, sync
+from torture.axes import (
+    data_disks,
+    fate,
+    layout,
+    lun_sector,
+    nfs_export,
+    slog_class,
+    special_vdev,
+    sync,
+)
 from torture.axes.axis import Axis, Choice
+from torture.axes.module_parameters import PARAMETERS
+from torture.axes.zfs_properties import PROPERTIES
 
 TRANSPORT = transports.AXIS
 NFS_EXPORT = nfs_export.AXIS
@@ -19,13 +30,16 @@ SYNC = sync.AXIS
 SLOG = slogs.AXIS
 SLOG_CLASS = slog_class.AXIS
 LAYOUT = layout.AXIS
+SPECIAL_VDEV = special_vdev.AXIS
 DISKS = data_disks.AXIS
+LUN_SECTOR = lun_sector.AXIS
 FILESYSTEM = filesystems.AXIS
 WORKLOAD = workloads.AXIS
 FATE = fate.AXIS
 
 _ALL: tuple[Axis[Any], ...] = (
-    TRANSPORT, NFS_EXPORT, SYNC, SLOG, SLOG_CLASS, LAYOUT, DISKS, FILESYSTEM, WORKLOAD, FATE,
+    TRANSPORT, NFS_EXPORT, SYNC, SLOG, SLOG_CLASS, LAYOUT, SPECIAL_VDEV, DISKS, *PROPERTIES, *PARAMETERS,
+    LUN_SECTOR, FILESYSTEM, WORKLOAD, FATE,
 )  # fmt: skip
 
 AXES: dict[str, Axis[Any]] = {

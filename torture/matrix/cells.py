@@ -122,8 +122,16 @@ def cells_of(matrix: Matrix) -> tuple[Cell, ...]:
 
 
 def every_cell() -> Iterator[Cell]:
-    """Every cell there can be, also those of no matrix."""
-    return _grid({field: axis.names for field, axis in AXES.items()})
+    """Every cell there can be with all of ZFS's settings as usual, also those of no matrix.
+
+    With all of these it would be tens of millions.
+    """
+    return _grid(
+        {
+            field: (axis.default,) if axis.is_setting and axis.default else axis.names
+            for field, axis in AXES.items()
+        }
+    )
 
 
 def _cells_in(sweep: Sweep) -> Iterator[Cell]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from torture.axes.data_disks import Disks
 from torture.axes.layout import Layout
-from torture.matrix.axes import DISKS, LAYOUT
+from torture.matrix.axes import DISKS, LAYOUT, SPECIAL_VDEV
 from torture.matrix.cells import Cell
 from torture.nas.devices import data_profile_of
 from torture.nas.slog import slog_layout
@@ -15,6 +15,7 @@ from torture.shell import wait_for_path, write_cache_of
 from torture.volumes import POOL
 
 _DATA_MIB = 4096
+_SPECIAL_MIB = 2048
 _BY_SERIAL = "/dev/disk/by-id/virtio-"
 _SETTLE = "udevadm settle --timeout=20 || udevadm settle --timeout=20"
 """Rarely udevd hangs up on the first one ("Broken pipe")."""
@@ -23,6 +24,8 @@ _DATA_VDEVS: dict[Layout, tuple[tuple[str, ...], int]] = {
     Layout.SINGLE: ((), 1),
     Layout.MIRRORED: (("mirror",), 2),
     Layout.RAIDZ1: (("raidz1",), 3),
+    Layout.RAIDZ2: (("raidz2",), 4),
+    Layout.DRAID1: (("draid1:2d:4c:1s",), 4),
 }
 """How `zpool create` is told of the data disks, and how many they are."""
 
@@ -35,7 +38,18 @@ _PERSISTENCE = {
 
 def pool_disks(cell: Cell) -> tuple[ShelfDisk, ...]:
     """Every disk the NAS of this cell needs for its pool, data disks first."""
-    return (*_data_disks(cell), *slog_layout(cell).disks)
+    return (*_data_disks(cell), *slog_layout(cell).disks, *_special_disks(cell))
+
+
+def _special_disks(cell: Cell) -> tuple[ShelfDisk, ...]:
+    if not cell[SPECIAL_VDEV]:
+        return ()
+    persistence = _PERSISTENCE[cell[DISKS]]
+    profile = data_profile_of(persistence)
+    special = ShelfDisk(
+        serial="special0", size_mib=_SPECIAL_MIB, persistence=persistence, profile=profile
+    )
+    return (special,)
 
 
 def _data_disks(cell: Cell) -> tuple[ShelfDisk, ...]:
@@ -84,6 +98,7 @@ def create_script(cell: Cell) -> str:
     vdevs = (
         *kind,
         *(disk.serial for disk in _data_disks(cell)),
+        *(word for disk in _special_disks(cell) for word in ("special", disk.serial)),
         *slog_layout(cell).vdev_words,
     )
     words = [f"{_BY_SERIAL}{word}" if word in serials else word for word in vdevs]

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from torture.axes.nfs_export import NfsExport
-from torture.matrix.axes import NFS_EXPORT, SYNC
+from torture.axes.zfs_properties import PROPERTIES
+from torture.matrix.axes import LUN_SECTOR, NFS_EXPORT, SYNC
 from torture.matrix.cells import Cell
 from torture.volumes import VolumeOptions
 
 
 def volume_options_of(cell: Cell) -> VolumeOptions:
     """What the cell's axes say of its volume."""
-    return VolumeOptions(sync=cell[SYNC], is_exported_async=cell[NFS_EXPORT] is NfsExport.ASYNC)
+    return VolumeOptions(
+        sync=cell[SYNC],
+        properties={axis.field: cell[axis] for axis in PROPERTIES if cell[axis]},
+        is_exported_async=cell[NFS_EXPORT] is NfsExport.ASYNC,
+        sector_bytes=cell[LUN_SECTOR],
+    )

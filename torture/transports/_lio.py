@@ -11,6 +11,7 @@ from xml.etree import ElementTree as ET
 
 IQN = "iqn.2003-01.org.linux-iscsi.nas:vm"
 PORT = 3260
+_SECTOR_BYTES = 512
 _TARGET = "/sys/kernel/config/target"
 GROUP = f"{_TARGET}/iscsi/{IQN}/tpgt_1"
 
@@ -32,14 +33,20 @@ class IscsiSource:
         return source
 
 
-def publish_script(*, kind: str, control: str) -> str:
-    """Shell: backstore of a kind, told `control`, target, LUN, demo-mode access, and the portal last."""
+def publish_script(*, kind: str, control: str, sector_bytes: int = _SECTOR_BYTES) -> str:
+    """Shell: backstore of a kind, told `control`, target, LUN, demo-mode access, and the portal last.
+
+    A LUN has its device's logical sectors unless it is told otherwise before it is exported
+    (drivers/target/target_core_configfs.c, `block_size_store`).
+    """
     store = f"{_TARGET}/core/{kind}_0/vm"
+    has_its_own = sector_bytes != _SECTOR_BYTES
+    sectors = f"echo {sector_bytes} > {store}/attrib/block_size\n" if has_its_own else ""
     return f"""set -eu
 mkdir -p {store}
 echo -n {control} > {store}/control
 echo 1 > {store}/enable
-echo -n torture-vm > {store}/wwn/vpd_unit_serial
+{sectors}echo -n torture-vm > {store}/wwn/vpd_unit_serial
 mkdir -p {GROUP}/lun/lun_0
 ln -s {store} {GROUP}/lun/lun_0/vm
 echo 0 > {GROUP}/attrib/authentication

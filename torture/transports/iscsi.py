@@ -21,7 +21,7 @@ from torture.volumes import VolumeOptions, zvol
 class Iscsi:
     """One LUN, any initiator."""
 
-    traits = Traits(ports=(_lio.PORT,))
+    traits = Traits(ports=(_lio.PORT,), sectors_bytes=(512, 4096))
 
     def make_volume_script(self, options: VolumeOptions) -> str:
         """A zvol."""
@@ -33,7 +33,11 @@ class Iscsi:
 
     def publish_script(self, options: VolumeOptions) -> str:
         """An iblock backstore."""
-        return _lio.publish_script(kind="iblock", control=f"udev_path=$(readlink -f {zvol.DEVICE})")
+        return _lio.publish_script(
+            kind="iblock",
+            control=f"udev_path=$(readlink -f {zvol.DEVICE})",
+            sector_bytes=options.sector_bytes,
+        )
 
     def wait_until_idle_script(self) -> str:
         """No session."""

@@ -67,6 +67,8 @@ class Traits:
     ports: tuple[int, ...]
     """TCP ports of the NAS that its clients reach."""
     volume: VolumeKind = VolumeKind.ZVOL
+    sectors_bytes: tuple[int, ...] = (512,)
+    """The sizes of logical sectors that its client's disk can have."""
     completed: CompletedWrite = CompletedWrite.IN_ZFS
     gives_files: bool = False
     """Whether its client finds a directory with files, rather than a disk."""

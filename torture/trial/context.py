@@ -25,6 +25,7 @@ from torture.lab.lab import Lab
 from torture.lab.machine import Machine
 from torture.matrix.axes import FATE, FILESYSTEM, TRANSPORT, WORKLOAD
 from torture.nas.pool import pool_disks
+from torture.nas.settings import parameters_script
 from torture.nas.volume_options import volume_options_of
 from torture.plan.trial_plan import TrialPlan, plan_of
 from torture.record.specs import TrialSpec
@@ -40,6 +41,7 @@ from torture.workloads.protocol import Place, Workload
 _FIRST_FREE_LETTER = 1
 """`vda` is the guest's root disk."""
 _CLIENT_DISK = "vm"
+_PARAMETERS_DEADLINE_S = 20
 
 
 @dataclass(kw_only=True)
@@ -167,7 +169,10 @@ class TrialContext:
             for letter, disk in zip(letters, disks_on_shelf, strict=False)
         )
         console = self.folder / f"nas-{boot}.console.log"
-        return self._owned(self.lab.start_nas(console_log=console, disks=disks))
+        nas = self._owned(self.lab.start_nas(console_log=console, disks=disks))
+        if parameters := parameters_script(self.spec.cell):
+            nas.must("sh", "-c", parameters, deadline_s=_PARAMETERS_DEADLINE_S)
+        return nas
 
     def start_client(self, role: str) -> Machine:
         """A client whose disk is the NAS's export; `role` names its console log."""
@@ -240,6 +245,7 @@ class TrialContext:
             target=target,
             serial=_CLIENT_DISK,
             source=attachment.source,
+            sector_bytes=self.volume_options.sector_bytes,
             is_written_through=attachment.is_written_through,
         )
         return (disk,)

@@ -10,7 +10,9 @@ from torture.errors import HarnessError
 from torture.evidence.folder import PROOF, write_document
 from torture.filesystems.protocol import MOUNT_POINT
 from torture.lab.machine import Machine
+from torture.matrix.guarantees import flushes_its_log
 from torture.nas import pool
+from torture.nas.settings import settings_of
 from torture.nas.slog import slog_layout
 from torture.recording.events import LOG, RECORD_BYTES, Kind, parse_event
 from torture.shell import write_cache_of
@@ -23,20 +25,31 @@ _WRITE_BACK = "write back"
 def prove(context: TrialContext, *, nas: Machine, client: Machine) -> None:
     """Assert the chain from the client's flush to the shelf, and keep what was seen as evidence.
 
-    Raises `HarnessError` when a cache is not write-back, or when the cell says that a flush must
-    arrive at the disks that hold the ZIL and none did.
+    Raises `HarnessError` when a cache is not write-back, when a setting of the cell is not in effect,
+    or when the cell says that a flush must arrive at the disks that hold the ZIL and none did.
     """
+    cell = context.spec.cell
     scripts = pool.cache_scripts(context.disks) | dict(context.transport.cache_scripts())
-    caches = {f"nas/{name}": mode for name, mode in _printed_by(nas, scripts).items()}
+    asked = {setting.name: setting for setting in settings_of(cell)}
+    printed = _printed_by(nas, scripts | {name: setting.script for name, setting in asked.items()})
+    caches = {f"nas/{name}": printed[name] for name in scripts}
+    settings = {name: printed[name] for name in asked}
     if context.attachment.device is not None and context.attachment.has_write_cache:
         caches |= _printed_by(client, {"client": write_cache_of(context.attachment.device)})
     flushes = _flushes_of_a_synced_write(context, client)
     is_required = _must_flush(context)
-    seen = {"write_cache": caches, "flushes": flushes, "flush_required": is_required}
+    seen = {
+        "write_cache": caches,
+        "settings": settings,
+        "flushes": flushes,
+        "flush_required": is_required,
+    }
     write_document(context.folder, PROOF, seen)
     if wrong := {where: cache for where, cache in caches.items() if cache != _WRITE_BACK}:
         raise HarnessError(f"not write-back, so nothing would be tested: {wrong}")
-    holders = slog_layout(context.spec.cell).disks or context.disks
+    if unset := {name: seen for name, seen in settings.items() if seen != asked[name].expected}:
+        raise HarnessError(f"what the cell sets is not in effect: {unset}")
+    holders = slog_layout(cell).disks or context.disks
     if is_required and not any(flushes.get(disk.serial) for disk in holders):
         raise HarnessError(
             f"a flush of the client did not reach the disks with the ZIL: {flushes}",
@@ -47,6 +60,8 @@ def prove(context: TrialContext, *, nas: Machine, client: Machine) -> None:
 def _must_flush(context: TrialContext) -> bool:
     """Whether a synced write of the client must reach the ZIL in this cell."""
     options = context.volume_options
+    if not flushes_its_log(context.spec.cell):
+        return False
     if options.is_exported_async:
         return options.sync is Sync.ALWAYS
     return options.sync is not Sync.DISABLED

@@ -6,7 +6,7 @@ from torture.filesystems.protocol import MOUNT_POINT
 from torture.lab.machine import Machine
 from torture.nas import pool
 from torture.recording.disks import ShelfDisk
-from torture.shell import wait_for_path, write_cache_of
+from torture.shell import sector_bytes_of, wait_for_path, write_cache_of
 from torture.trial.context import TrialContext
 from torture.workloads.protocol import Surroundings
 
@@ -14,6 +14,7 @@ _DISKS_DEADLINE_S = 40
 _SCRIPT_DEADLINE_S = 60
 _MAKE_DEADLINE_S = 120
 _PLANT_DEADLINE_S = 120
+_SECTOR_BYTES = 512
 
 
 def set_up_nas(context: TrialContext) -> Machine:
@@ -58,6 +59,8 @@ def attach(context: TrialContext, client: Machine) -> None:
     script = wait_for_path(attachment.device)
     if attachment.has_write_cache:
         script += f'; test "$({write_cache_of(attachment.device)})" = "write back"'
+    if (sector_bytes := context.volume_options.sector_bytes) != _SECTOR_BYTES:
+        script += f'; test "$({sector_bytes_of(attachment.device)})" = {sector_bytes}'
     run_script(client, script, deadline_s=_DISKS_DEADLINE_S)
 
 

@@ -33,6 +33,8 @@ class VolumeOptions:
     """Further properties it is made with (zfsprops(7))."""
     is_exported_async: bool = False
     """Whether an NFS server answers before anything is stable (exports(5), `async`)."""
+    sector_bytes: int = 512
+    """The logical sectors of the disk that it is offered as."""
 
     @property
     def words(self) -> str:

@@ -35,6 +35,29 @@ def test_a_cell_there_is_none_of_ends_the_session_with_the_reason() -> None:
     assert "Traceback" not in done.stdout + done.stderr
 
 
+def test_a_choice_on_an_axis_is_every_cells() -> None:
+    done = collect("--matrix", "quick", "--axis", "logbias=throughput", "-m", "nasonly")
+    assert cells_in(done) == [
+        f"iscsi-{sync}-noslog-throughput-btrfs-nasonly" for sync in ("standard", "always")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("axis", "said"),
+    [
+        ("logbais=throughput", "--axis: no axis is called 'logbais'; there are transport, sync,"),
+        ("recordsize=record4k", "'record4k' is a dataset's, and 'iscsi' is on a zvol; possible"),
+    ],
+)
+def test_a_choice_there_is_none_of_ends_the_session_with_what_there_is(
+    axis: str, said: str
+) -> None:
+    done = collect(f"--cell={IN_QUICK}", f"--axis={axis}")
+    assert done.returncode == 4
+    assert said in done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+
+
 def test_a_question_that_is_none_ends_the_session_with_an_example() -> None:
     done = collect("--until=upper>0.01")
     assert done.returncode == 4

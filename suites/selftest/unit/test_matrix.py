@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suites.selftest.unit.every_cell import EVERY_CELL, EXAMPLE, cell_with, cells
+from suites.selftest.unit.every_cell import EVERY_CELL, EXAMPLE, any_cell, cell_with
 from torture.axes.data_disks import Disks
 from torture.axes.fate import Fate
 from torture.axes.layout import Layout
@@ -20,10 +20,12 @@ from torture.matrix.axes import (
     DEFAULTS,
     FILESYSTEM,
     SLOG,
+    SYNC,
     TRANSPORT,
     WORKLOAD,
 )
 from torture.matrix.cells import Cell, cells_of
+from torture.volumes import VolumeKind
 
 LONGEST = "iscsi-standard-mirror-optane-raidz1-lyingdisks-btrfs-nasonly"
 CHOICES = [name for axis in AXES.values() for name in axis.names]
@@ -33,6 +35,7 @@ VARIED = [
     if choice and choice != DEFAULTS.get(field)
 ]
 """The axes of which the longest name says something."""
+cells = any_cell()
 
 
 def test_every_name_is_its_cell_and_no_two_share_one() -> None:
@@ -46,8 +49,14 @@ def test_every_name_is_its_cell_and_no_two_share_one() -> None:
         for choice in TRANSPORT.choices
     )
     open_choices = roads * len(WORKLOAD.names)
-    assert len(names) == len(EVERY_CELL) == 3 * logs * 3 * 3 * 2 * open_choices
+    assert len(names) == len(EVERY_CELL) == 3 * logs * 5 * 3 * 2 * open_choices
     assert all(Cell.parse(cell.name) == cell for cell in EVERY_CELL)
+
+
+@given(cells, cells)
+def test_with_any_settings_a_name_is_one_cells(one: Cell, other: Cell) -> None:
+    assert Cell.parse(one.name) == one
+    assert (one == other) is (one.name == other.name)
 
 
 def test_the_example_of_the_documents_parses() -> None:
@@ -74,12 +83,17 @@ def test_a_name_says_everything_that_is_no_default() -> None:
 
 
 @given(cells)
-def test_axes_are_all_there_in_order_and_only_a_missing_slogs_class_is_empty(cell: Cell) -> None:
+def test_axes_are_all_there_in_order_and_only_what_means_nothing_is_empty(cell: Cell) -> None:
     assert tuple(cell.axes) == tuple(AXES)
     empty = {axis for axis, choice in cell.axes.items() if not choice}
-    has_no_log = set() if cell[SLOG].legs else {"slog_class"}
-    has_no_export = set() if cell[TRANSPORT].traits.is_nfs else {"nfs_export"}
-    assert empty == has_no_log | has_no_export
+    traits = cell[TRANSPORT].traits
+    is_zvol = traits.volume is VolumeKind.ZVOL
+    expected = {"recordsize"} if is_zvol else {"volblocksize", "zvol_use_blk_mq"}
+    expected |= set() if cell[SLOG].legs else {"slog_class"}
+    expected |= set() if traits.is_nfs else {"nfs_export"}
+    expected |= {"logbias", "zil_nocacheflush"} if cell[SYNC] is Sync.DISABLED else set()
+    expected |= set() if 4096 in traits.sectors_bytes else {"lun_sector"}
+    assert empty == expected
     assert all(choice in AXES[axis].names for axis, choice in cell.axes.items() if choice)
     shown = [choice for axis, choice in cell.axes.items() if choice != DEFAULTS.get(axis)]
     assert cell.name == "-".join(filter(None, shown))
@@ -220,7 +234,7 @@ def test_default_is_every_slog_and_whole_where_users_are() -> None:
     }
 
 
-def test_full_has_every_slog_on_every_filesystem_and_every_choice_of_the_other_axes() -> None:
+def test_full_has_every_slog_on_every_filesystem_and_every_usual_choice_of_the_others() -> None:
     full = set(cells_of(Matrix.FULL))
     both = [(sync, fate) for sync in Sync for fate in Fate]
     assert full >= {
@@ -230,7 +244,9 @@ def test_full_has_every_slog_on_every_filesystem_and_every_choice_of_the_other_a
         for filesystem in ("btrfs", "ext4", "xfs", "raw")
     }
     assert full >= {
-        cell_with(sync=sync, fate=fate, layout=x) for sync, fate in both for x in Layout
+        cell_with(sync=sync, fate=fate, layout=x)
+        for sync, fate in both
+        for x in (Layout.SINGLE, Layout.MIRRORED, Layout.RAIDZ1)
     }
     assert full >= {cell_with(sync=sync, fate=fate, disks=x) for sync, fate in both for x in Disks}
     assert full >= {

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from suites.selftest.unit.every_cell import EVERY_CELL
+from suites.selftest.unit.every_cell import EVERY_CELL, any_cell
 from torture.axes.sweeps import Matrix
 from torture.matrix.cells import Cell, cells_of
 from torture.plan.draw import draw_trials
@@ -20,14 +20,22 @@ from torture.record.trials import Origin
 CELLS = cells_of(Matrix.FULL)
 EXAMPLE = Cell.parse("iscsi-standard-noslog-btrfs-nasonly")
 
-specs = st.builds(
-    TrialSpec,
-    cell=st.sampled_from(EVERY_CELL),
-    index=st.integers(0, 9999),
-    seed=st.integers(0, 2**64 - 1),
-    load_ms=st.integers(500, 10**6),
-    survive_ms=st.integers(0, 10**6),
-)
+NAME_MAX = 255
+"""Of a folder (limits.h(0p))."""
+
+
+def specs_of(cells: st.SearchStrategy[Cell]) -> st.SearchStrategy[TrialSpec]:
+    return st.builds(
+        TrialSpec,
+        cell=cells,
+        index=st.integers(0, 9999),
+        seed=st.integers(0, 2**64 - 1),
+        load_ms=st.integers(500, 10**6),
+        survive_ms=st.integers(0, 10**6),
+    )
+
+
+specs = specs_of(st.sampled_from(EVERY_CELL))
 
 repeated = st.builds(
     lambda spec, origin: replace(spec, origin=origin, repeats=spec.trial, replay_of="/there"),
@@ -51,6 +59,13 @@ def test_a_trial_is_named_by_its_cell_its_index_and_its_seed(spec: TrialSpec) ->
     index, _, seed = rest.partition("-")
     assert (Cell.parse(name), int(index), int(seed, 16)) == (spec.cell, spec.index, spec.seed)
     assert len(spec.trial) < 128, "it is the name of a folder"
+
+
+@settings(deadline=None)
+@given(specs_of(any_cell()))
+def test_with_any_settings_a_trial_has_a_name_that_a_folder_can_have(spec: TrialSpec) -> None:
+    assert TrialSpec.from_json(spec.as_json()) == spec
+    assert len(f"{spec.trial}.{Origin.REPLAY}") <= NAME_MAX
 
 
 @settings(deadline=None)

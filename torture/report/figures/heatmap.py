@@ -33,9 +33,8 @@ def facets_of(cells: Sequence[CellFigures], varying: Sequence[str]) -> tuple[Fac
     others = [axis for axis in varying if axis not in (COLUMNS, *_ROWS)]
     by_facet: dict[tuple[str, ...], list[CellFigures]] = {}
     for figures in cells:
-        by_facet.setdefault(tuple(figures.axes.get(axis, "") for axis in others), []).append(
-            figures
-        )
+        key = tuple(figures.axes.get(axis) or DEFAULTS.get(axis, "") for axis in others)
+        by_facet.setdefault(key, []).append(figures)
     order = sorted(
         by_facet,
         key=lambda key: [_place(axis, choice) for axis, choice in zip(others, key, strict=True)],

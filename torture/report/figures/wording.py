@@ -17,6 +17,9 @@ AXIS_TITLES = {field: axis.title for field, axis in AXES.items()}
 _ALWAYS_SAID = tuple(field for field, axis in AXES.items() if axis.is_the_question)
 """What the question is about is said even where it is the same for all."""
 
+_SETTINGS = frozenset(field for field, axis in AXES.items() if axis.is_setting)
+"""Of these it is not said that they are as usual."""
+
 
 def choice_in_words(choice: str) -> str:
     """E.g. `the VM lives on` for `nasonly`; a choice without words is said as it is."""
@@ -58,6 +61,7 @@ def common_in_words(cells: Sequence[Mapping[str, str]], varying: Sequence[str]) 
         axis
         for axis in dict.fromkeys([*AXIS_TITLES, *first])
         if axis in first and axis not in varying and axis not in _ALWAYS_SAID
+        if axis not in _SETTINGS or first[axis] != DEFAULTS[axis]
     ]
     return ", ".join(choice_in_words(first[axis]) for axis in left_out)
 

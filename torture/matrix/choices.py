@@ -1,0 +1,64 @@
+"""Cells with other choices on some axes: what `--axis logbias=throughput` asks for (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from torture.matrix.axes import AXES
+from torture.matrix.cells import Cell
+
+
+def parse_choices(texts: Sequence[str]) -> dict[str, str]:
+    """Axis to choice, of texts like `logbias=throughput`; raises `ValueError` that says what there is."""
+    chosen: dict[str, str] = {}
+    for text in texts:
+        field, equals, name = text.partition("=")
+        if not equals:
+            raise ValueError(f"{text!r} is no choice: write an axis and its choice, FIELD=CHOICE")
+        if field not in AXES:
+            raise ValueError(f"no axis is called {field!r}; there are {', '.join(AXES)}")
+        if name not in AXES[field].names:
+            known = ", ".join(AXES[field].names)
+            raise ValueError(f"{name!r} is no choice of {field}; there are {known}")
+        if chosen.get(field, name) != name:
+            raise ValueError(
+                f"a cell is {chosen[field]!r} or {name!r}, and not both: say one {field}"
+            )
+        chosen[field] = name
+    return chosen
+
+
+def with_choices(cells: Sequence[Cell], chosen: Mapping[str, str]) -> tuple[Cell, ...]:
+    """These cells with these choices, each once, without those that make no sense so.
+
+    Raises `ValueError` when none does: why not, and what could be chosen instead.
+    """
+    made: dict[Cell, None] = {}
+    why = ""
+    for cell in cells:
+        try:
+            made[cell.but(**chosen)] = None
+        except ValueError as error:
+            why = why or f"{cell.name}: {error}"
+    if cells and not made:
+        raise ValueError(f"{why}; {_alternatives(cells[0], chosen)}")
+    return tuple(made)
+
+
+def _alternatives(cell: Cell, chosen: Mapping[str, str]) -> str:
+    """What each of these axes has that makes sense with this cell."""
+    possible = {
+        field: [name for name in AXES[field].names if _makes_sense(cell, field, name)]
+        for field in chosen
+    }
+    return "possible there: " + "; ".join(
+        f"{field} ({', '.join(names)})" for field, names in possible.items()
+    )
+
+
+def _makes_sense(cell: Cell, field: str, name: str) -> bool:
+    try:
+        cell.but(**{field: name})
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,20 @@
+"""What of the audit a cell breaks by its own settings: it is counted, and no finding against ZFS."""
+
+from __future__ import annotations
+
+from torture.audit.audit import Invariant
+from torture.axes.module_parameters import ZFS_NOCACHEFLUSH, ZIL_NOCACHEFLUSH
+from torture.matrix.cells import Cell
+
+_ABOUT_THE_LOG = frozenset({Invariant.ACKNOWLEDGED_IS_DURABLE, Invariant.COMPLETED_IS_DURABLE})
+_ABOUT_FLUSHES = _ABOUT_THE_LOG | {Invariant.TXG_IS_DURABLE, Invariant.LABELS_TAKE_TURNS}
+
+
+def waived_in(cell: Cell) -> frozenset[Invariant]:
+    """The invariants that rest on flushes which ZFS is told not to make.
+
+    What was lost is held against the cell's guarantee, as ever; and what rests on no flush, against ZFS.
+    """
+    if cell[ZFS_NOCACHEFLUSH]:
+        return _ABOUT_FLUSHES
+    return _ABOUT_THE_LOG if cell[ZIL_NOCACHEFLUSH] else frozenset()
