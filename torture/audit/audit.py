@@ -11,18 +11,19 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from torture.audit.commits import Commits
-from torture.audit.completions import Completions, Durable, due_writes
+from torture.audit.completions import Completions, due_writes, durable_in
 from torture.audit.coverage import Coverage
+from torture.audit.disk_writes import DiskWrite, disk_writes_in
 from torture.audit.extents import Extents
 from torture.audit.labels import Labels, is_probe
 from torture.audit.logged import Logged
 from torture.audit.phases import Phase, PhaseTracker
+from torture.audit.pointed import Pointed, find_pointed
 from torture.axes.sync import Sync
 from torture.evidence.audit_document import AuditDocument
 from torture.evidence.ledger import Begin, Done, parse_ledger
 from torture.recording.events import Event, Kind, Recording
-from torture.recording.intent_log import log_blocks_in
-from torture.recording.roles import OF_A_TXG, Role, role_of, txg_of
+from torture.recording.roles import OF_A_TXG, Role
 
 _FINDINGS_TOLD_MAX = 5
 _LATELY_MS = 1_000
@@ -130,17 +131,21 @@ def audit(
     completed_sync: Sync | None = None,
     completions: Completions | None = None,
     waived: Collection[Invariant] = frozenset(),
+    whole_on: Collection[str] | None = None,
 ) -> Audit:
     """Audit the events up to and with `cut`, and what the client's disk completed by then.
 
     `waived`: what the cell breaks by its own settings, which is counted only.
     `sync`: unless it is disabled, an acknowledgement means that the ZIL, or a txg, is durable.
     `completed_sync`: the same of what the client's disk completed, where that is not the same.
-    Writes that ZFS makes before their transaction group syncs (indirect blocks of the ZIL, `dmu_sync`)
-    would be taken for those of the one before: volumes whose writes become such are not to be audited.
-    Raises what `Recording.payload` raises.
+    `whole_on`: the disks on each of which a block of data lies whole, at one place; none where it is
+    split over disks, and by default all. Raises what `Recording.payload` raises.
     """
-    auditor = _Auditor(recording=recording, sync=sync)
+    if whole_on is None:
+        whole_on = [disk.name for disk in recording.disks]
+    disk_writes = disk_writes_in(recording, cut=cut, is_split=not whole_on)
+    pointed = find_pointed(recording, disk_writes, whole_on=whole_on)
+    auditor = _Auditor(recording=recording, sync=sync, disk_writes=disk_writes, pointed=pointed)
     for event in recording.events[: cut + 1]:
         auditor.hear(event)
     audited_writes = (
@@ -169,6 +174,8 @@ class _Auditor:
 
     recording: Recording
     sync: Sync
+    disk_writes: dict[int, DiskWrite]
+    pointed: Pointed
     has_ledger: bool = False
     acknowledged_at: list[int] = field(default_factory=list)
     txgs: set[int] = field(default_factory=set)
@@ -176,6 +183,8 @@ class _Auditor:
     _writes: dict[Role, Coverage] = field(
         default_factory=lambda: {role: Coverage() for role in Role}
     )
+    _pointed_writes: Coverage = field(default_factory=Coverage)
+    """Data that the log points to, and nothing else."""
     phases: PhaseTracker = field(init=False)
     commits: Commits = field(init=False)
     logged: Logged = field(default_factory=Logged)
@@ -186,11 +195,15 @@ class _Auditor:
     """Durable operations under way: the number of the mark that announced each."""
 
     def __post_init__(self) -> None:
-        self.phases = PhaseTracker(writes=self._writes)
+        self.phases = PhaseTracker(writes=self._writes, pointed=self._pointed_writes)
         self.commits = Commits(uberblocks=self._writes[Role.UBERBLOCK])
         self.labels = Labels(
             labels=self._writes[Role.LABEL], uberblocks=self._writes[Role.UBERBLOCK]
         )
+
+    @property
+    def _coverages(self) -> tuple[Coverage, ...]:
+        return *self._writes.values(), self._pointed_writes
 
     @property
     def under_way(self) -> int:
@@ -215,30 +228,44 @@ class _Auditor:
             case Kind.TRIM_SUBMIT | Kind.ZERO_SUBMIT:
                 self.extents.hear_trim(event)
             case _:
-                for coverage in self._writes.values():
+                for coverage in self._coverages:
                     coverage.hear(event)
         self.phases.hear(event, role=role)
 
-    def _hear_write(self, event: Event) -> Role:
-        payload = self.recording.payload(event)
-        role = role_of(payload)
+    def _hear_write(self, event: Event) -> Role | None:
+        """Its role; None of data that the log points to."""
+        written = self.disk_writes[event.seq]
+        role = written.role
         if role is Role.UBERBLOCK:
-            self._hear_uberblock(event, txg_of(payload))
+            self._hear_uberblock(event, written.txg or 0)
         elif role is Role.LABEL:
             if early := self.labels.hear_label(event):
                 self._find(Invariant.LABELS_TAKE_TURNS, event, early)
         elif self._is_probe(event):
             return role
+        elif (txg := self.pointed.born_in.get(event.seq)) is not None:
+            if self.extents.hear_pointed(event, txg):
+                self._find(Invariant.EXTENT_IS_KEPT, event)
+            self._pointed_writes.submit(event)
+            return None
         elif role in OF_A_TXG:
             self.commits.hear_write_of_txg(event)
-            self.extents.hear_write(event)
+            if event.seq not in self.pointed.undecided:
+                self.extents.hear_write(event)
         elif role is Role.ZIL:
-            self.logged.hear_zil(event, payload)
-            self.extents.hear_log(event)
-            if not all(block.is_whole for block in log_blocks_in(payload)):
-                self.extents.is_blind = True
+            self._hear_log(event, written)
         self._writes[role].submit(event)
         return role
+
+    def _hear_log(self, event: Event, written: DiskWrite) -> None:
+        if event.seq not in self.pointed.holding:
+            self.logged.hear_zil(event, self.recording.payload(event))
+        self.extents.hear_log(event)
+        if not all(block.is_whole for block in written.log_blocks):
+            self.extents.is_blind = True
+        for data in self.pointed.by_log.get(event.seq, ()):
+            parts = (self.recording.events[number] for number in data.submissions or ())
+            self.logged.hear_pointed(event, data, map(self.recording.payload, parts))
 
     def _is_probe(self, event: Event) -> bool:
         disk = event.disk
@@ -256,7 +283,10 @@ class _Auditor:
         self.txgs.add(txg)
         for taking in self.extents.hear_uberblock(txg):
             self._find(Invariant.EXTENT_IS_KEPT, taking)
-        uncovered = [write for of in OF_A_TXG for write in self._writes[of].uncovered]
+        uncovered = {write for of in OF_A_TXG for write in self._writes[of].uncovered}
+        uncovered -= self.pointed.undecided
+        born_in = self.pointed.born_in
+        uncovered |= {write for write in self._pointed_writes.uncovered if born_in[write] <= txg}
         if uncovered:
             self._find(Invariant.TXG_IS_DURABLE, event, sorted(uncovered))
 
@@ -275,16 +305,24 @@ class _Auditor:
         if self.sync is Sync.DISABLED:
             return
         uncovered = self._writes[Role.ZIL].uncovered
-        if own := set(self.logged.blocks_of(operation)).intersection(uncovered):
+        own = set(self.logged.blocks_of(operation)).intersection(uncovered)
+        own.update(self._of_it_not_on_disk(operation, event))
+        if own:
             self._find(Invariant.ACKNOWLEDGED_IS_DURABLE, event, sorted(own))
             return
         durable = max(self._writes[role].latest for role in (Role.ZIL, Role.UBERBLOCK))
         if durable < begun:
             self._find(Invariant.ACKNOWLEDGED_IS_DURABLE, event, uncovered)
 
+    def _of_it_not_on_disk(self, operation: int, now: Event) -> tuple[int, ...]:
+        """What of an operation the log points to and is not covered, or not written by now."""
+        uncovered = {number for coverage in self._coverages for number in coverage.uncovered}
+        return self.logged.not_on_disk(operation, uncovered=uncovered, now=now.seq)
+
     def hear_completions(self, completions: Completions, *, sync: Sync, cut: int) -> int:
         """What the client's disk completed by the cut; returns how many writes had to be durable."""
-        durable, events = self._durable(), self.recording.events
+        events = self.recording.events
+        durable = durable_in(events, self.disk_writes, self.pointed, self._coverages)
         count = 0
         cut_ns = events[cut].time_ns
         for due in due_writes(completions.requests, sync=sync, cut_ns=cut_ns):
@@ -302,18 +340,6 @@ class _Auditor:
                     )
                 )
         return count
-
-    def _durable(self) -> Durable:
-        durable, events = Durable(), self.recording.events
-        for role, coverage in self._writes.items():
-            for submission, at in coverage.covered_at.items():
-                submitted_ns, covered_ns = events[submission].time_ns, events[at].time_ns
-                if role is Role.UBERBLOCK:
-                    durable.hear_uberblock(submitted_ns=submitted_ns, covered_ns=covered_ns)
-                else:  # what was merged with others may not look like a block of the log
-                    payload = self.recording.payload(events[submission])
-                    durable.hear_log(payload, submitted_ns=submitted_ns, covered_ns=covered_ns)
-        return durable
 
     def _find(self, invariant: Invariant, event: Event, uncovered: Collection[int] = ()) -> None:
         self.findings.append(

@@ -2,9 +2,9 @@
 
 With `sync=always` a write that was completed is durable; with `standard` all that was completed before
 a flush began is, once the flush is completed (virtio 1.2, 5.2.6.2; zfsprops(7)). Durable is what a
-covered block of the intent log holds, or what came before a covered uberblock was written: a write is
-in the transaction group that was open when it came, and no log is written of what is committed already
-(OpenZFS `module/zfs/zil.c`, `zil_commit`).
+covered block of the intent log holds, or points to where that is covered as well, or what came before a
+covered uberblock was written: a write is in the transaction group that was open when it came, and no log
+is written of what is committed already (OpenZFS `module/zfs/zil.c`, `zil_commit`).
 
 Where it is not known what a block of the log holds, it may hold anything: nobody is accused on a guess.
 """
@@ -13,13 +13,18 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from torture.audit.coverage import Coverage
+from torture.audit.disk_writes import DiskWrite
 from torture.audit.extents import sectors_of
+from torture.audit.pointed import Pointed
 from torture.axes.sync import Sync
 from torture.evidence.block_requests import BlockKind, BlockRequest
-from torture.recording.intent_log import log_blocks_in
+from torture.recording.events import Event
+from torture.recording.intent_log import LogBlock, PointedWrite
+from torture.recording.roles import Role
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,15 +56,25 @@ class Durable:
         """An uberblock that is covered."""
         self._commits.append((submitted_ns, covered_ns))
 
-    def hear_log(self, payload: bytes, *, submitted_ns: int, covered_ns: int) -> None:
-        """A write with blocks of the intent log that is covered."""
+    def hear_log(self, block: LogBlock, *, submitted_ns: int, covered_ns: int) -> None:
+        """A block of the intent log that is covered."""
         times = (submitted_ns, covered_ns)
-        for block in log_blocks_in(payload):
-            if not block.is_whole:
-                self._commits.append(times)
-            for offset, length in block.writes:
-                for sector in sectors_of(offset, length):
-                    self._logged.setdefault(sector, []).append(times)
+        if not block.is_whole:
+            self._commits.append(times)
+        for offset, length in block.writes:
+            self._hear_logged(offset, length, times)
+
+    def hear_pointed(self, write: PointedWrite, *, submitted_ns: int, covered_ns: int) -> None:
+        """A block of data that a record points to, once both are covered.
+
+        What came before it was submitted is in it: nobody else writes there from then on until it is
+        written (`dmu_sync`), and a later record of what it has already is left out (EALREADY).
+        """
+        self._hear_logged(write.offset_bytes, write.length_bytes, (submitted_ns, covered_ns))
+
+    def _hear_logged(self, offset: int, length: int, times: tuple[int, int]) -> None:
+        for sector in sectors_of(offset, length):
+            self._logged.setdefault(sector, []).append(times)
 
     def keeps(self, due: DueWrite, *, error_ns: int) -> bool:
         """Whether it was durable in time, if the clocks differ by so much at most."""
@@ -89,6 +104,35 @@ class Durable:
         logged_ns = max((first_of(self._logged.get(sector, ())) for sector in touched), default=0)
         since_ns = min(first_of(self._commits), logged_ns)
         return None if since_ns == math.inf else int(since_ns)
+
+
+def durable_in(
+    events: Sequence[Event],
+    disk_writes: Mapping[int, DiskWrite],
+    pointed: Pointed,
+    coverages: Iterable[Coverage],
+) -> Durable:
+    """What of these writes became durable, as their coverages say."""
+    durable = Durable()
+    covered_at = {
+        submission: at for coverage in coverages for submission, at in coverage.covered_at.items()
+    }
+    for submission, at in covered_at.items():
+        submitted_ns, covered_ns = events[submission].time_ns, events[at].time_ns
+        written = disk_writes[submission]
+        if written.role is Role.UBERBLOCK:
+            durable.hear_uberblock(submitted_ns=submitted_ns, covered_ns=covered_ns)
+        for block in written.log_blocks:
+            durable.hear_log(block, submitted_ns=submitted_ns, covered_ns=covered_ns)
+        for data in pointed.by_log.get(submission, ()):
+            parts = {submission} if data.submissions is None else data.submissions
+            if parts and covered_at.keys() >= parts:
+                durable.hear_pointed(
+                    data.write,
+                    submitted_ns=max(events[part].time_ns for part in parts),
+                    covered_ns=max(events[covered_at[x]].time_ns for x in (submission, *parts)),
+                )
+    return durable
 
 
 def due_writes(requests: Sequence[BlockRequest], *, sync: Sync, cut_ns: int) -> Iterator[DueWrite]:

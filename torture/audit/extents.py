@@ -47,6 +47,14 @@ class Extents:
         if groups := frozenset(self._groups_at(event)):
             self._overwritten_now.append((event, groups))
 
+    def hear_pointed(self, event: Event, txg: int) -> bool:
+        """Data of this group that the intent log points to; whether they took what had to be kept."""
+        groups = frozenset(self._groups_at(event))
+        self.hear_log(event)
+        for sector in sectors_of(event.offset, event.length):
+            self._written_in[event.disk, sector] = txg
+        return not self.is_blind and _must_keep(groups, txg)
+
     def hear_log(self, event: Event) -> None:
         """A block of the intent log."""
         for sector in sectors_of(event.offset, event.length):
@@ -55,11 +63,7 @@ class Extents:
 
     def hear_uberblock(self, txg: int) -> tuple[Event, ...]:
         """The end of the group under way, which has this number; what of it took what had to be kept."""
-        taken = tuple(
-            event
-            for event, groups in self._overwritten_now
-            if any(0 < txg - group <= _KEPT_FOR_GROUPS for group in groups)
-        )
+        taken = tuple(event for event, groups in self._overwritten_now if _must_keep(groups, txg))
         self._written_in.update(dict.fromkeys(self._written_now, txg))
         self._written_now.clear()
         self._overwritten_now.clear()
@@ -75,6 +79,11 @@ class Extents:
         for (disk, sector), group in self._written_in.items():
             if disk == event.disk and sector in sectors:
                 yield group
+
+
+def _must_keep(groups: frozenset[int], txg: int) -> bool:
+    """Whether one of these groups has to be kept from this one."""
+    return any(0 < txg - group <= _KEPT_FOR_GROUPS for group in groups)
 
 
 def sectors_of(offset_bytes: int, length_bytes: int) -> range:

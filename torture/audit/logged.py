@@ -7,12 +7,17 @@ told of an acknowledged operation whether the very blocks that hold it were cove
 from __future__ import annotations
 
 import struct
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from torture.audit.pointed import PointedData
 from torture.evidence.ledger import BLOCK_HEADER, BLOCK_MAGIC
 from torture.recording.events import Event
 
 _HEADER = struct.Struct(BLOCK_HEADER)
+
+Sector = tuple[int, int]
+"""Of an operation, a block and a sector in it."""
 
 
 @dataclass(kw_only=True)
@@ -21,6 +26,10 @@ class Logged:
 
     _blocks: dict[int, list[int]] = field(default_factory=dict)
     """By operation, the submissions of the blocks of the intent log with sectors of it."""
+    _versions: dict[tuple[object, int], set[int]] = field(default_factory=dict)
+    """Of blocks of data that are pointed to, the submissions of these and of the log's that do so."""
+    _pointed: dict[int, dict[Sector, set[tuple[object, int]]]] = field(default_factory=dict)
+    """By operation and sector, which of these hold it."""
 
     def hear_zil(self, event: Event, payload: bytes) -> None:
         """A block of the intent log."""
@@ -31,14 +40,49 @@ class Logged:
         """The submissions of the blocks that hold what this operation wrote."""
         return tuple(self._blocks.get(operation, ()))
 
+    def hear_pointed(self, event: Event, data: PointedData, payloads: Iterable[bytes]) -> None:
+        """A block of the intent log that points to these data."""
+        version = self._versions.setdefault(data.version, set())
+        version |= {event.seq, *(data.submissions or ())}
+        for payload in payloads:
+            for operation, sector in _sectors_in(payload):
+                holding = self._pointed.setdefault(operation, {})
+                holding.setdefault(sector, set()).add(data.version)
+
+    def not_on_disk(
+        self, operation: int, *, uncovered: Collection[int], now: int
+    ) -> tuple[int, ...]:
+        """Of an operation's sectors that were logged by pointer what no version has on the disks.
+
+        `now` is the last event: what is submitted later is not there either. A block of a volume holds
+        what older operations wrote, too: they are on the disks already with an older version of it,
+        whatever becomes of a later one.
+        """
+        missing: set[int] = set()
+        for versions in self._pointed.get(operation, {}).values():
+            left = [
+                {
+                    number
+                    for number in self._versions[version]
+                    if number in uncovered or number > now
+                }
+                for version in versions
+            ]
+            if all(left):
+                missing |= min(left, key=len)
+        return tuple(sorted(missing))
+
 
 def operations_in(payload: bytes) -> frozenset[int]:
     """The operations that wrote the load's sectors in there."""
-    found = set()
+    return frozenset(operation for operation, _ in _sectors_in(payload))
+
+
+def _sectors_in(payload: bytes) -> Iterator[tuple[int, Sector]]:
+    """The load's sectors in there: of which operation, and which of its own."""
     place = payload.find(BLOCK_MAGIC)
     while place >= 0:
         if place + _HEADER.size <= len(payload):
-            _magic, _trial, _file, operation, _block, _sector = _HEADER.unpack_from(payload, place)
-            found.add(int(operation))
+            _magic, _trial, _file, operation, block, sector = _HEADER.unpack_from(payload, place)
+            yield int(operation), (int(block), int(sector))
         place = payload.find(BLOCK_MAGIC, place + _HEADER.size)
-    return frozenset(found)

@@ -35,7 +35,7 @@ class Phase(StrEnum):
     ZIL_SEVERAL = "zil-several"
     """As `zil-written`, and a disk has several: a mirror has each block twice."""
     ZIL_WRITTEN = "zil-written"
-    """A block of the intent log is under way or written, and not covered."""
+    """A block of the intent log, or data that it points to, is under way or written, and not covered."""
     ZIL_FLUSHED = "zil-flushed"
     """A block of the intent log is covered, and the client has not been heard of since."""
     IDLE = "idle"
@@ -47,6 +47,8 @@ class PhaseTracker:
     """Follows a log; `phase` is that of a cut with the last event heard."""
 
     writes: dict[Role, Coverage]
+    pointed: Coverage
+    """Data that the intent log points to."""
     _is_before_uberblock: bool = False
     _flushes_of_txg: set[int] = field(default_factory=set)
     """Under way, and submitted when data or metadata was written and not covered, and none since: a
@@ -127,6 +129,8 @@ class PhaseTracker:
         uncovered = zil.uncovered
         if self._reusing.intersection(uncovered):
             return Phase.ZIL_REUSED
+        if not uncovered and self.pointed.uncovered:
+            return Phase.ZIL_WRITTEN
         if uncovered:
             by_disk = Counter(self._disk_of[submission] for submission in uncovered)
             return Phase.ZIL_SEVERAL if max(by_disk.values()) > 1 else Phase.ZIL_WRITTEN

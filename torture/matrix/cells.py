@@ -14,6 +14,7 @@ from torture.matrix.axes import AXES, DEFAULTS
 T = TypeVar("T")
 
 _FIELDS = tuple(AXES)
+_CHOICES = {field: {choice.name: choice for choice in axis.choices} for field, axis in AXES.items()}
 _VARYING_LAST = (
     *(field for field in _FIELDS if not AXES[field].varies_last),
     *(field for field in _FIELDS if AXES[field].varies_last),
@@ -34,8 +35,8 @@ class Cell:
     def __post_init__(self) -> None:
         chosen = self._chosen()
         for field, choice in chosen.items():
-            why = AXES[field].pointless(chosen)
-            if why is not None and choice.name != AXES[field].default:
+            axis = AXES[field]
+            if choice.name != axis.default and (why := axis.pointless(chosen)) is not None:
                 raise ValueError(f"{choice.name!r} {why}")
 
     @classmethod
@@ -60,7 +61,7 @@ class Cell:
         chosen = {}
         for field, name in zip(_FIELDS, self.choices, strict=True):
             try:
-                chosen[field] = AXES[field].choice(name)
+                chosen[field] = _CHOICES[field][name]
             except KeyError:
                 raise ValueError(f"{name!r} is no {AXES[field].noun}") from None
         return chosen
@@ -69,7 +70,9 @@ class Cell:
     def name(self) -> str:
         """The choices in the order of the axes, joined by dashes, without those of `DEFAULTS`."""
         return "-".join(
-            choice for axis, choice in self.axes.items() if choice and choice != DEFAULTS.get(axis)
+            name
+            for field, name in zip(_FIELDS, self.choices, strict=True)
+            if name != DEFAULTS.get(field)
         )
 
     @property

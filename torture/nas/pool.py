@@ -66,6 +66,11 @@ def _data_disks(cell: Cell) -> tuple[ShelfDisk, ...]:
     )
 
 
+def whole_on(cell: Cell) -> tuple[str, ...]:
+    """The disks on each of which a block of data lies whole, at one place; none where it is split."""
+    return () if cell[LAYOUT].splits_blocks else tuple(disk.serial for disk in _data_disks(cell))
+
+
 def wait_for_disks_script(disks: Sequence[ShelfDisk]) -> str:
     """Shell: return once udev knows each of these disks, fail when one says it has no write cache.
 

@@ -22,6 +22,41 @@ _TX_WRITE = 9
 _LENGTH_MAX = 1 << 24
 """No block of ZFS is larger, and no record tells of more than one (`SPA_MAXBLOCKSHIFT`)."""
 _USED = struct.Struct("<Q")
+_POINTER_AT = 64
+"""`lr_blkptr` in a record of a write, behind `lr_t` and four numbers; only data come behind it."""
+_POINTER_WORDS = struct.Struct("<16Q")
+"""`blkptr_t` (OpenZFS `include/sys/spa.h`): three addresses of two words, properties, and word 10 the
+transaction group that it was born in."""
+_ADDRESSES = 3
+_PROPERTIES_WORD, _BIRTH_WORD = 6, 10
+_EMBEDDED = 1 << 39
+_SIZE_UNIT_BYTES = 512
+_POINTER_ONLY_BYTES = _POINTER_AT + _POINTER_WORDS.size
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Extent:
+    """A place in the pool: bytes of a top-level vdev, from the end of its first two labels on."""
+
+    vdev: int
+    offset_bytes: int
+    length_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PointedWrite:
+    """A write that the log holds by a pointer to a block of data: it is replayed as the whole block.
+
+    So does OpenZFS (`module/zfs/zvol.c`, `zvol_replay_write`).
+    """
+
+    offset_bytes: int
+    """In the volume."""
+    length_bytes: int
+    txg: int
+    """The transaction group in which the block was allocated."""
+    extents: tuple[Extent, ...]
+    """Each of these holds all of it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,9 +64,11 @@ class LogBlock:
     """Some writes to a volume, by place, and whether these are all that the block holds."""
 
     writes: tuple[tuple[int, int], ...]
-    """Offset and length, in bytes."""
+    """Offset and length, in bytes, of those whose data are in the block."""
     is_whole: bool
     """Else a part of it lies elsewhere: the block was split over disks."""
+    pointed: tuple[PointedWrite, ...] = ()
+    """Those whose data are elsewhere in the pool (`WR_INDIRECT`)."""
 
 
 def log_blocks_in(payload: bytes) -> Iterator[LogBlock]:
@@ -53,7 +90,8 @@ def log_block_starts(payload: bytes) -> Iterator[int]:
 def _block(block: bytes) -> LogBlock:
     (used,) = _USED.unpack_from(block, _USED_AT)
     end = min(used, len(block))
-    writes = []
+    writes: list[tuple[int, int]] = []
+    pointed: list[PointedWrite] = []
     place = _RECORDS_AT
     while place + _RECORD.size <= end:
         kind, length, _txg, _number = _RECORD.unpack_from(block, place)
@@ -63,6 +101,44 @@ def _block(block: bytes) -> LogBlock:
             _object, offset, count = _WRITE.unpack_from(block, place + _RECORD.size)
             if count > _LENGTH_MAX:
                 break  # what follows on this disk is no record: the block goes on elsewhere
-            writes.append((offset, count))
+            pointer = _pointed_write(block[place:end], length, offset)
+            if pointer is None:
+                writes.append((offset, count))
+            else:
+                pointed.append(pointer)
         place += length
-    return LogBlock(writes=tuple(writes), is_whole=len(block) >= used and place >= used)
+    return LogBlock(
+        writes=tuple(writes),
+        is_whole=len(block) >= used and place >= used,
+        pointed=tuple(pointed),
+    )
+
+
+def _pointed_write(record: bytes, length: int, offset: int) -> PointedWrite | None:
+    """What a record of a write points to; None where it holds its data, or they are all zeroes.
+
+    Data follow the pointer; a record without any is one of a pointer (`zil_lwb_commit`).
+    """
+    if length != _POINTER_ONLY_BYTES or len(record) < length:
+        return None
+    words = _POINTER_WORDS.unpack_from(record, _POINTER_AT)
+    properties = words[_PROPERTIES_WORD]
+    addresses = [words[place * 2 : place * 2 + 2] for place in range(_ADDRESSES)]
+    if properties & _EMBEDDED or not any(addresses[0]):
+        return None
+    block_bytes = ((properties & 0xFFFF) + 1) * _SIZE_UNIT_BYTES
+    return PointedWrite(
+        offset_bytes=offset - offset % block_bytes,
+        length_bytes=block_bytes,
+        txg=words[_BIRTH_WORD],
+        extents=tuple(_extent(*address) for address in addresses if any(address)),
+    )
+
+
+def _extent(first: int, second: int) -> Extent:
+    """A `dva_t`: 24 bits of size and from bit 32 on 24 of the vdev; 63 bits of offset."""
+    return Extent(
+        vdev=first >> 32 & 0xFFFFFF,
+        offset_bytes=(second & (1 << 63) - 1) * _SIZE_UNIT_BYTES,
+        length_bytes=(first & 0xFFFFFF) * _SIZE_UNIT_BYTES,
+    )

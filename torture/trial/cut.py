@@ -24,6 +24,7 @@ from torture.lab.machine import Machine
 from torture.matrix.axes import FATE
 from torture.matrix.durability import acknowledged_sync_of, completed_sync_of
 from torture.matrix.waived import waived_in
+from torture.nas.pool import whole_on
 from torture.plan.cut_plan import TARGETS, Aim, Target
 from torture.plan.second_cut import SecondCut
 from torture.recording.accounting import account
@@ -219,6 +220,7 @@ def _audited(context: TrialContext, recording: Recording, cut: int) -> tuple[Aud
         completed_sync=completed_sync_of(context.spec.cell),
         completions=completions_before(context, recording, cut=cut),
         waived=waived_in(context.spec.cell),
+        whole_on=whole_on(context.spec.cell),
     )
     return found, round((time.monotonic() - begun_s) * 1000)
 

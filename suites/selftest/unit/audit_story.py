@@ -69,6 +69,8 @@ class Story:
     """What the client's disk completed."""
     accused: list[int] = field(default_factory=list)
     """At which events `uncovered` found something."""
+    whole_on: tuple[str, ...] = ("a",)
+    """The disks on each of which a block lies whole; none where it is split."""
     _data: bytearray = field(default_factory=bytearray)
 
     def submit(
@@ -226,7 +228,13 @@ class Story:
         self, *, cut: int | None, sync: Sync, completions: Completions | None = None
     ) -> Audit:
         last = len(self.events) - 1 if cut is None else cut
-        return audit(self.recorded(), cut=last, sync=sync, completions=completions)
+        return audit(
+            self.recorded(),
+            cut=last,
+            sync=sync,
+            completions=completions,
+            whole_on=self.whole_on,
+        )
 
     def recorded(self) -> Recording:
         """The recording so far."""

@@ -136,7 +136,9 @@ def test_what_only_zvols_have_is_refused_on_a_dataset(name: str) -> None:
 
 
 def test_sectors_that_a_transport_has_not_are_refused() -> None:
-    with pytest.raises(ValueError, match="'lun4k' is a LUN's sector size, and 'fileio' has no such"):
+    with pytest.raises(
+        ValueError, match="'lun4k' is a LUN's sector size, and 'fileio' has no such"
+    ):
         Cell.parse("fileio-always-noslog-lun4k-btrfs-bothdie")
 
 
