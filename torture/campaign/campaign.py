@@ -237,6 +237,7 @@ class Campaign:
 
     def _drop_evidence(self, record: TrialRecord) -> None:
         is_bad = record.verdict is Verdict.INCONCLUSIVE or record.verdict.is_loss
+        is_bad = is_bad or bool(record.absence.acknowledged_in_outage)
         is_bad = is_bad or record.breaks(Guarantee(record.guarantee))
         if self._keep is EvidencePolicy.ALL or (self._keep is EvidencePolicy.BAD and is_bad):
             return

@@ -53,6 +53,9 @@ class CutDocument:
     """When, in milliseconds since the trial began."""
     took_ms: float | None = None
     """Until everything was dead."""
+    publishing_ms: float | None = None
+    published_ms: float | None = None
+    """When the NAS that came back began to offer its volume again, and when it did."""
     plan: dict[str, Any] = field(default_factory=dict)
     """As `torture.plan.cut_plan.CutPlan.as_json` gives it."""
     hit: bool | None = None
@@ -131,6 +134,8 @@ class CutDocument:
         return cls(
             t_ms=number_of(data, "t_ms"),
             took_ms=number_of(data, "took_ms"),
+            publishing_ms=number_of(data, "publishing_ms"),
+            published_ms=number_of(data, "published_ms"),
             plan=object_of(data, "plan"),
             hit=flag_of(data, "hit"),
             log_seq=whole_of(data, "log_seq"),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -71,10 +71,18 @@ class Begin:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Done:
-    """The operation's durable call returned."""
+    """The operation's durable call returned.
+
+    `work_ms`: how long it took in the guest, without waiting for its turn, for the host, or on purpose.
+    `sync_ms`: of that each fsync, fdatasync and write through O_DSYNC. Ledgers of older loads have
+    neither: None and empty. `line` is its place in the file, from 1; 0 where that is not known.
+    """
 
     t_ms: float
     seq: int
+    work_ms: float | None = None
+    sync_ms: tuple[float, ...] = ()
+    line: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -169,10 +177,10 @@ STOP = b"stop\n"
 """What the host sends to end the load: writers finish their operation, then the guest exits."""
 
 
-def parse_line(line: bytes) -> tuple[Event, ...]:
+def parse_line(line: bytes, number: int = 0) -> tuple[Event, ...]:
     """The events of one stored line (a `done` may carry the next `begin`); none for a blank line.
 
-    Raises `ValueError` when the line is garbled.
+    `number`: its place in the file. Raises `ValueError` when the line is garbled.
     """
     if not line.strip():
         return ()
@@ -180,7 +188,7 @@ def parse_line(line: bytes) -> tuple[Event, ...]:
     if raw is None:
         raise ValueError("no JSON object")
     try:
-        return tuple(_events(raw))
+        return tuple(_events(raw, number))
     except (KeyError, TypeError) as error:
         raise ValueError(f"an event lacks something: {error!r}") from error
 
@@ -190,15 +198,15 @@ def parse_ledger(data: bytes) -> Ledger:
     *lines, rest = data.split(b"\n")
     events: list[Event] = []
     garbled = 0
-    for line in lines:
+    for number, line in enumerate(lines, start=1):
         try:
-            events.extend(parse_line(line))
+            events.extend(parse_line(line, number))
         except ValueError:
             garbled += 1
     return Ledger(events=tuple(events), garbled=garbled, truncated=bool(rest.strip()))
 
 
-def _events(raw: dict[str, Any]) -> Iterator[Event]:
+def _events(raw: dict[str, Any], number: int) -> Iterator[Event]:
     t_ms = float(raw["t_ms"])
     match raw["event"]:
         case "hello":
@@ -206,7 +214,14 @@ def _events(raw: dict[str, Any]) -> Iterator[Event]:
         case "begin":
             yield _begin(raw, t_ms)
         case "done":
-            yield Done(t_ms=t_ms, seq=int(raw["seq"]))
+            work_ms = raw.get("work_ms")
+            yield Done(
+                t_ms=t_ms,
+                seq=int(raw["seq"]),
+                work_ms=None if work_ms is None else float(work_ms),
+                sync_ms=tuple(float(ms) for ms in raw.get("sync_ms") or ()),
+                line=number,
+            )
             if raw.get("next") is not None:
                 yield _begin(raw["next"], t_ms)
         case "failed":

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 from torture.evidence.cut_document import CutDocument
 from torture.evidence.typed import object_of, text_of
+from torture.record.worth import Absence, Speed
 from torture.verdict.guarantee import COMMIT_SLACK_MS, ROLLBACK_MS_MAX, Guarantee
 from torture.verdict.verdicts import Verdict
 
@@ -75,6 +76,10 @@ class TrialRecord:
     """Blocks and names `missing`, `torn`, `stale`, `foreign`; and `torn_in_flight`, which is allowed."""
     rollback_ms: float | None = None
     """How much acknowledged time is gone; None when nothing is, or when what is left is no past."""
+    speed: Speed = field(default_factory=Speed)
+    """What the cell was worth before the cut."""
+    absence: Absence = field(default_factory=Absence)
+    """What the client saw until the NAS was back."""
     fsck: str = ""
     pool: str = ""
     reasons: tuple[str, ...] = ()
@@ -101,17 +106,25 @@ class TrialRecord:
     def breaks(self, guarantee: Guarantee) -> bool:
         """Whether it is worse than guaranteed, by what was lost or by the audit of its log.
 
-        What the audit holds against the NAS must hold in every cell, also where a loss is allowed.
+        What the audit holds against the NAS must hold in every cell, also where a loss is allowed. A cell
+        that is safe is broken by an acknowledgement that nothing vouches for, too: had the cut come a
+        little earlier it would have been a loss, and a cut meets one moment of thousands. Where a loss is
+        allowed, so is an acknowledgement that was worth nothing.
         """
         uncommitted_ms = self.cut.audit.uncommitted_ms
         pool = self.verdicts.get("pool")
-        return self.cut.audit.is_broken or guarantee.is_broken_by(
-            self.verdict,
-            self.rollback_ms,
-            rollback_ms_max=(
-                ROLLBACK_MS_MAX if uncommitted_ms is None else uncommitted_ms + COMMIT_SLACK_MS
-            ),
-            pool=Verdict(pool) if pool in _VERDICTS else None,
+        is_unfounded = guarantee is Guarantee.SAFE and self.absence.unfounded > 0
+        return (
+            self.cut.audit.is_broken
+            or is_unfounded
+            or guarantee.is_broken_by(
+                self.verdict,
+                self.rollback_ms,
+                rollback_ms_max=(
+                    ROLLBACK_MS_MAX if uncommitted_ms is None else uncommitted_ms + COMMIT_SLACK_MS
+                ),
+                pool=Verdict(pool) if pool in _VERDICTS else None,
+            )
         )
 
     def identity(self, *, run: str = "") -> Identity:
@@ -122,7 +135,11 @@ class TrialRecord:
 
     def as_json(self) -> dict[str, Any]:
         """As plain data; `from_json` takes it back."""
-        return asdict(replace(self, cut=CutDocument())) | {"cut": self.cut.as_json()}
+        return asdict(replace(self, cut=CutDocument())) | {
+            "cut": self.cut.as_json(),
+            "speed": self.speed.as_json(),
+            "absence": self.absence.as_json(),
+        }
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
@@ -137,6 +154,8 @@ class TrialRecord:
             known.setdefault("guarantee", data["promise"])
         known["origin"] = Origin(data.get("origin", Origin.LIVE))
         known |= {name: text_of(data, name) for name in ("repeats", "origin_run", "fault")}
+        known["speed"] = Speed.from_json(object_of(data, "speed"))
+        known["absence"] = Absence.from_json(object_of(data, "absence"))
         known["cut"] = CutDocument.from_json(object_of(data, "cut"))
         known["verdict"] = Verdict(data["verdict"])
         known["reasons"] = tuple(data.get("reasons", ()))

@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from torture.evidence.folder import load_evidence
+from torture.matrix.durability import completed_sync_of
 from torture.matrix.guarantees import guarantee_of
 from torture.record.specs import TrialSpec
 from torture.record.trials import TrialRecord
 from torture.scoring.judge import judge
+from torture.scoring.service import absence_in_words, absence_of, speed_of
 from torture.verdict.verdicts import Verdict
 
 
@@ -20,6 +22,7 @@ def score(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
     evidence = load_evidence(folder)
     spec = TrialSpec.from_json(evidence.spec)
     judgement = judge(evidence)
+    absence = absence_of(evidence, sync=completed_sync_of(spec.cell))
     return TrialRecord(
         trial=spec.trial,
         cell=spec.cell.name,
@@ -46,10 +49,12 @@ def score(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
             "torn_in_flight": judgement.torn_in_flight,
         },
         rollback_ms=judgement.rollback_ms,
+        speed=speed_of(evidence),
+        absence=absence,
         zfs=str(evidence.spec.get("zfs", "")),
         fsck=judgement.fsck,
         pool=judgement.pool_summary,
-        reasons=judgement.reasons,
+        reasons=(*judgement.reasons, *absence_in_words(absence)),
         timings=timings,
         error="; ".join(judgement.reasons) if judgement.verdict is Verdict.INCONCLUSIVE else None,
     )

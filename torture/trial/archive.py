@@ -16,12 +16,13 @@ _INDEX = "index"
 
 
 def archive_recordings(record: TrialRecord, *, of: Path, into: Path) -> TrialRecord:
-    """Pack the shelf's directory into the trial's folder, unless the trial was intact and audited well.
+    """Pack the shelf's directory into the trial's folder, unless the trial was intact and nothing found.
 
     Where there is no room for them the verdict stands: the record's reasons then say that the trial
     cannot be replayed.
     """
-    if record.verdict is Verdict.INTACT and not record.cut.audit.is_broken:
+    is_sound = not record.cut.audit.is_broken and not record.absence.acknowledged_in_outage
+    if record.verdict is Verdict.INTACT and is_sound:
         return record
     file = into / RECORDINGS
     try:

@@ -69,6 +69,8 @@ class TrialContext:
     """What writes it into the shelf's log."""
     client_lives_on: bool = field(init=False)
     """Whether the client of the load goes on after the cut."""
+    published: tuple[float, float] | None = None
+    """When the NAS that came back last began to publish its volume, and when it had, by `clock_ms`."""
     traced: Path | None = None
     """What QEMU tells of the client's disk, where the client has one of QEMU's."""
     _machines: list[Machine] = field(default_factory=list)

@@ -136,6 +136,16 @@ def cut_power(context: TrialContext, *, hit: bool, victims: Sequence[Machine]) -
     return state_file
 
 
+def note_return(context: TrialContext) -> None:
+    """Add to `cut.json` when the NAS that came back published its volume again."""
+    if context.published is None:
+        return
+    publishing_ms, published_ms = (round(ms, 3) for ms in context.published)
+    cut = load_evidence(context.folder).cut
+    cut = replace(cut, publishing_ms=publishing_ms, published_ms=published_ms)
+    write_document(context.folder, CUT, cut.as_json())
+
+
 def cut_power_again(
     context: TrialContext, second: SecondCut, *, victims: Sequence[Machine]
 ) -> Path:

@@ -19,7 +19,13 @@ from torture.record.trials import Origin, TrialRecord
 from torture.scoring.score import inconclusive, score
 from torture.trial.archive import archive_recordings
 from torture.trial.context import TrialContext
-from torture.trial.cut import cut_power, cut_power_again, victims, wait_for_moment
+from torture.trial.cut import (
+    cut_power,
+    cut_power_again,
+    note_return,
+    victims,
+    wait_for_moment,
+)
 from torture.trial.inspect import inspect
 from torture.trial.outage import BrokenOff, after_the_cut
 from torture.trial.prepared import ready_machines
@@ -125,6 +131,7 @@ def _recover(context: TrialContext, client: Machine, state: Path) -> None:
         context.begin_checker()
     with context.stage("bring NAS back"):
         returned = bring_nas_back(context, state)
+    note_return(context)
     if returned is None:
         return
     if context.client_lives_on:

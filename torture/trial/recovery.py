@@ -64,9 +64,11 @@ def bring_nas_back(
         _observe_status(context, nas)
         script = context.transport.wait_for_volume_script()
         _storage_must(nas, "the volume did not come back", script, deadline_s=volume_deadline_s)
+        publishing_ms = context.clock_ms()
         script = context.transport.publish_script(context.volume_options)
         _storage_must(nas, "the volume cannot be published", script, deadline_s=volume_deadline_s)
-        return nas
+    context.published = (publishing_ms, context.clock_ms())
+    return nas
 
 
 def _imported(

@@ -77,7 +77,11 @@ def write_run(
 def _plain(record: TrialRecord) -> dict[str, Any]:
     """As `as_json`, without its copies: a benchmark writes many."""
     plain = {name: getattr(record, name) for name in TrialRecord.__dataclass_fields__}
-    return plain | {"cut": record.cut.as_json()}
+    return plain | {
+        "cut": record.cut.as_json(),
+        "speed": record.speed.as_json(),
+        "absence": record.absence.as_json(),
+    }
 
 
 def _record(spec: TrialSpec, draw: random.Random) -> TrialRecord:

@@ -170,6 +170,20 @@ def test_what_was_written_reads_back_intact(written: Written) -> None:
     } == set(ledger.OperationKind)
 
 
+def test_each_operation_says_what_was_spent_on_it(written: Written) -> None:
+    """Never what it slept on purpose, nor what the host or the others took."""
+    events = written.ledger.events
+    begun = {event.seq: event for event in events if isinstance(event, ledger.Begin)}
+    ended = [event for event in events if isinstance(event, ledger.Done)]
+    idle_ms = 0.0
+    for event in ended:
+        assert event.work_ms is not None
+        assert bool(event.sync_ms) is begun[event.seq].kind.is_durable
+        assert sum(event.sync_ms) <= event.work_ms + 0.01
+        idle_ms += event.t_ms - begun[event.seq].t_ms - event.work_ms
+    assert idle_ms > 5000, "it slept far longer than that"
+
+
 def test_an_older_copy_of_everything_is_rolled_back(written: Written) -> None:
     findings = written.judged(written.earlier)
     assert findings.verdict is Verdict.ROLLED_BACK, findings.reasons

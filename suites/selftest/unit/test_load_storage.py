@@ -127,3 +127,36 @@ def test_a_late_sync_waits_with_what_it_is_for_on_its_way(
     late.think_ms, late.is_direct = 70, False
     storage.perform(late, 2)
     assert calls == ["pwrite", "posix_fadvise", "70 ms", "fsync"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "syncs"), [(plan.CREATE, 2), (plan.REPLACE, 2), (plan.OVERWRITE, 1), (plan.DSYNC, 2),
+                        (plan.SCRIBBLE, 0), (plan.UNLINK, 1)],
+)  # fmt: skip
+def test_every_durable_call_is_timed_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, syncs: int
+) -> None:
+    storage = FileStorage(Encoder(11), str(tmp_path), 8)
+    if kind != plan.CREATE:
+        storage.perform(MADE, 1)
+    storage.take_times()
+    slow_s = 0.02
+    for name in ("fsync", "fdatasync"):
+        real = getattr(os, name)
+
+        def slow(descriptor: int, real: Callable[[int], None] = real) -> None:
+            time.sleep(slow_s)
+            real(descriptor)
+
+        monkeypatch.setattr(os, name, slow)
+    operation = copy.copy(MADE)
+    operation.kind, operation.blocks, operation.think_ms = kind, (0, 2), 30
+    operation.sync = plan.PUSH if kind == plan.SCRIBBLE else "fdatasync"
+    storage.perform(operation, 2)
+    sync_ms, thought_ms = storage.take_times()
+    assert len(sync_ms) == syncs
+    if kind not in (plan.DSYNC, plan.UNLINK):
+        assert thought_ms >= 30
+    if kind != plan.DSYNC:
+        assert all(slow_s * 1000 <= ms for ms in sync_ms)
+    assert storage.take_times() == ([], 0.0)

@@ -53,6 +53,8 @@ def _cell(figures: CellFigures) -> dict[str, Any]:
         "corruption": _rate(figures.corruption),
         "broken": figures.broken,
         "acknowledged_per_s": figures.acknowledged_per_s,
+        **asdict(figures.worth),
+        "acknowledged_in_outage": figures.acknowledged_in_outage,
         "rollback_ms": None if figures.rollback_ms is None else asdict(figures.rollback_ms),
     }
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 
-from torture.report.reading.tally import CellTally, Spread, TrialKind
+from torture.report.reading.tally import CellTally, Spread, TrialKind, Worth
 from torture.stats.rates import Rate, rate_of
 from torture.stats.sequential import sequential_rate_of
 from torture.verdict.verdicts import Verdict
@@ -57,6 +57,8 @@ class CellFigures(CellRates):
     axes: dict[str, str]
     acknowledged_per_s: float | None
     rollback_ms: Spread | None
+    worth: Worth = field(default_factory=Worth)
+    acknowledged_in_outage: int = 0
 
 
 def cell_rates(
@@ -101,4 +103,6 @@ def _figures(tally: CellTally) -> CellFigures:
         axes=tally.axes,
         acknowledged_per_s=tally.acknowledged_per_s,
         rollback_ms=tally.rollback_ms,
+        worth=tally.worth,
+        acknowledged_in_outage=tally.acknowledged_in_outage,
     )

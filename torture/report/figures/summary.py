@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from statistics import median
 
 from torture.record.trials import Origin, TrialRecord
 from torture.report.figures.cell_figures import CellRates, cell_rates
-from torture.report.reading.tally import TrialKind, kind_of
+from torture.report.reading.tally import WORTH, TrialKind, Worth, kind_of
 
 
 def summarise(
@@ -30,3 +31,19 @@ def summarise(
         )
         for cell in sorted(counts)
     )
+
+
+def worth_of(records: Iterable[TrialRecord]) -> dict[str, Worth]:
+    """What each cell was worth, by name: medians over its conclusive live trials; those that tell."""
+    measured: dict[str, dict[str, list[float]]] = {}
+    for record in records:
+        if record.origin is not Origin.LIVE or not record.is_conclusive:
+            continue
+        for part in (record.speed, record.absence):
+            for name in set(WORTH) & set(part.__dataclass_fields__):
+                if (value := getattr(part, name)) is not None:
+                    measured.setdefault(record.cell, {}).setdefault(name, []).append(value)
+    return {
+        cell: Worth(**{name: median(values) for name, values in measured[cell].items()})
+        for cell in sorted(measured)
+    }

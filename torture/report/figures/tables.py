@@ -14,6 +14,7 @@ from torture.matrix.axes import AXES
 from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.reading.loading import fill
 from torture.report.reading.store import Store
+from torture.report.reading.tally import WORTH
 from torture.stats.rates import Rate
 from torture.verdict.verdicts import Verdict
 
@@ -30,7 +31,7 @@ TRIAL_COLUMNS = (
     "acknowledged_before_cut", "lost", "rollback_ms", "missing", "torn", "stale", "foreign_content",
     "torn_in_flight", "cut_ms", "cut_aim",
     "cut_phase", "audited", "audited_completions", "audited_txgs", "audit_broken",
-    "load_ms", "trial_ms", "fsck", "pool", "reasons", "error",
+    *WORTH, "acknowledged_in_outage", "load_ms", "trial_ms", "fsck", "pool", "reasons", "error",
     "machinery_failed", "schema",
 )  # fmt: skip
 
@@ -49,6 +50,8 @@ CELL_COLUMNS = {
     "is_sequential": "BOOLEAN",
     "broken": "BIGINT",
     "acknowledged_per_s": "DOUBLE",
+    **dict.fromkeys(WORTH, "DOUBLE"),
+    "acknowledged_in_outage": "BIGINT",
     **dict.fromkeys(["rollback_least_ms", "rollback_median_ms", "rollback_most_ms"], "DOUBLE"),
     "export_schema": "BIGINT",
 }  # fmt: skip
@@ -97,6 +100,8 @@ def _cell_row(figures: CellFigures) -> tuple[Any, ...]:
         figures.loss.is_sequential,
         figures.broken,
         figures.acknowledged_per_s,
+        *(getattr(figures.worth, name) for name in WORTH),
+        figures.acknowledged_in_outage,
         *((rollback.least, rollback.median, rollback.most) if rollback else (None, None, None)),
         EXPORT_SCHEMA,
     )

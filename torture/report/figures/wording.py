@@ -79,6 +79,23 @@ def duration_in_words(milliseconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
 
 
+def latency_in_words(milliseconds: float | None) -> str:
+    """E.g. `0.42 ms`, `3.7 ms`, `85 ms`, `310 ms`, `1.2 s`; empty where it is not known."""
+    if milliseconds is None:
+        return ""
+    if milliseconds >= 999.5:
+        return duration_in_words(milliseconds)
+    digits = 2 if milliseconds < 0.995 else 1 if milliseconds < 9.95 else 0
+    return f"{milliseconds:.{digits}f} ms"
+
+
+def speed_in_words(per_s: float | None) -> str:
+    """E.g. `8.4`, `120`; empty where it is not known."""
+    if per_s is None:
+        return ""
+    return f"{per_s:.1f}" if per_s < 9.95 else f"{per_s:,.0f}"
+
+
 def difference_in_words(comparison: Comparison) -> str:
     """In points of per cent, with its interval rounded outward, e.g. `+45 % [+12 to +71]`."""
     if comparison.difference is None:

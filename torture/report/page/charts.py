@@ -122,15 +122,19 @@ def phases_of_cuts(phases: Sequence[tuple[str, int]], frame: Frame) -> str:
 def speed_against_loss(cells: Sequence[CellFigures], numbers: dict[str, int], frame: Frame) -> str:
     """A point a cell: acknowledged operations a second against how often it lost, with intervals.
 
-    Points carry the cells' numbers in the table. Cells whose speed is not known have none.
+    Points carry the cells' numbers in the table. Cells whose speed is not known have none. A second is
+    one of the writers' own work where all cells tell that, else one of the load.
     """
     rows = []
+    is_of_work = all(cell.worth.durable_per_s for cell in cells if cell.acknowledged_per_s)
     for figures in cells:
         rate = decisive(figures)
         if figures.acknowledged_per_s and rate.trials:
             rows.append(
                 {
-                    "speed": figures.acknowledged_per_s,
+                    "speed": figures.worth.durable_per_s
+                    if is_of_work
+                    else figures.acknowledged_per_s,
                     "loss": rate.share,
                     "low": rate.low,
                     "high": rate.high,
@@ -141,7 +145,8 @@ def speed_against_loss(cells: Sequence[CellFigures], numbers: dict[str, int], fr
     base = _chart(rows).encode(
         x=altair.X(
             "speed:Q",
-            title="operations acknowledged as durable, per second of load"
+            title="operations acknowledged as durable, per second of "
+            + ("the writers' work" if is_of_work else "load")
             if frame is WIDE
             else "acknowledged operations per second",
             scale=altair.Scale(zero=False, nice=True, padding=16),

@@ -40,6 +40,8 @@ from torture.report.figures.wording import (
     common_in_words,
     difference_in_words,
     duration_in_words,
+    latency_in_words,
+    speed_in_words,
     usual_in_words,
     varying_axes,
 )
@@ -117,6 +119,8 @@ def _environment(varying: Sequence[str], numbers: dict[str, int]) -> Environment
         "words": lambda axes: cell_in_words(axes, varying),
         "choice": choice_in_words,
         "duration": duration_in_words,
+        "latency": latency_in_words,
+        "speed": speed_in_words,
         "difference": difference_in_words,
         "percent": bound_in_words,
         "rate": in_words,

@@ -16,6 +16,7 @@ from typing import Any
 from torture.evidence.cut_document import CutDocument
 from torture.record.strict_json import strict_json
 from torture.record.trials import SCHEMA, SCHEMAS_READ, Origin, TrialRecord
+from torture.record.worth import Absence, Speed
 from torture.verdict.verdicts import Verdict
 
 LINE_BYTES_MAX = 16 * 1024**2
@@ -114,6 +115,8 @@ def read_line(raw: bytes) -> Reading:
         verdicts=rest.words("verdicts"),
         found=rest.counts("found"),
         rollback_ms=_rollback(data),
+        speed=Speed.from_json(rest.mapping("speed")),
+        absence=Absence.from_json(rest.mapping("absence")),
         fsck=rest.text("fsck"),
         pool=rest.text("pool"),
         reasons=rest.sentences("reasons"),

@@ -23,7 +23,7 @@ from torture.record.trials import Origin, TrialRecord, the_one_that_counts
 from torture.report.reading.lines import Line, Reading, UnreadableLineError, lines_of, read_line
 from torture.report.reading.remarks import Remark, Remarks
 from torture.report.reading.runs import RunInfo
-from torture.report.reading.tally import guarantee_in, kind_of
+from torture.report.reading.tally import WORTH, guarantee_in, kind_of
 from torture.verdict.guarantee import Guarantee
 
 _BATCH = 5000
@@ -50,6 +50,8 @@ _COLUMNS = {
     "acknowledged_before_cut": "BIGINT",
     "lost": "BIGINT",
     "rollback_ms": "DOUBLE",
+    **dict.fromkeys(WORTH, "DOUBLE"),
+    "acknowledged_in_outage": "BIGINT",
     "load_ms": "BIGINT",
     "trial_ms": "BIGINT",
     "cut_ms": "DOUBLE",
@@ -302,6 +304,8 @@ def _row(run: RunInfo, line: Line, reading: Reading, guarantee: str) -> tuple[An
         _before_cut(record),
         record.lost,
         record.rollback_ms if record.is_conclusive else None,
+        *(getattr(record.speed, name, getattr(record.absence, name, None)) for name in WORTH),
+        record.absence.acknowledged_in_outage,
         record.timings.get("load"),
         min(sum(record.timings.values()), 2**62),
         record.cut.t_ms,

@@ -25,7 +25,7 @@ from torture.report.reading.loading import (
 from torture.report.reading.remarks import Remarks, notes_on_runs
 from torture.report.reading.repeats import notes_on_repeats
 from torture.report.reading.runs import RunInfo, find_runs
-from torture.report.reading.tally import Audited, CellTally, Spread, TrialKind
+from torture.report.reading.tally import WORTH, Audited, CellTally, Spread, TrialKind, Worth
 from torture.verdict.verdicts import Verdict
 
 _MEMORY = "400MB"
@@ -145,10 +145,12 @@ class Store:
         ):
             kind = TrialKind(Verdict(verdict), is_loss, broke_guarantee)
             counts.setdefault(cell, {})[kind] = count
+        worth = ", ".join(f"median({name}) FILTER (badness >= 0)" for name in WORTH)
         rows = self._rows(
             "SELECT cell, arg_max(guarantee, place), bool_or(is_sequential), "
             "median(acknowledged_before_cut / (load_ms / 1000)) FILTER (badness >= 0 AND load_ms > 0), "
-            "min(rollback_ms), median(rollback_ms), max(rollback_ms) "
+            "min(rollback_ms), median(rollback_ms), max(rollback_ms), "
+            f"coalesce(sum(acknowledged_in_outage), 0)::BIGINT, {worth} "
             "FROM live JOIN runs USING (source) GROUP BY cell ORDER BY cell"
         )
         return tuple(
@@ -158,12 +160,14 @@ class Store:
                 guarantee=guarantee,
                 counts=counts[cell],
                 is_sequential=is_sequential,
-                acknowledged_per_s=acknowledged_per_s,
+                acknowledged_per_s=per_s,
                 rollback_ms=None
                 if least is None
                 else Spread(least=least, median=median, most=most),
+                acknowledged_in_outage=in_outage,
+                worth=Worth(**dict(zip(WORTH, medians, strict=True))),
             )
-            for cell, guarantee, is_sequential, acknowledged_per_s, least, median, most in rows
+            for cell, guarantee, is_sequential, per_s, least, median, most, in_outage, *medians in rows
         )
 
     def audited(self) -> Audited:
@@ -207,13 +211,13 @@ class Store:
         """The worst trials: those that broke their guarantee, then by verdict and by what is gone.
 
         Inconclusive trials are no cases, nor are replays and reruns, nor those in which everything is
-        as it should be.
+        as it should be; one in which something was acknowledged while there was no NAS is.
         """
         rows = self._rows(
             "SELECT source, line_begin, line_bytes, trial, broke_guarantee FROM ("
             "SELECT source, line_begin, line_bytes, trial, broke_guarantee, badness, rollback_ms, "
             f"lost, acknowledged, row_number() OVER (PARTITION BY cell ORDER BY {_WORST_FIRST}) AS rank "
-            "FROM live WHERE badness > 0 OR is_loss OR broke_guarantee"
+            "FROM live WHERE badness > 0 OR is_loss OR broke_guarantee OR acknowledged_in_outage > 0"
             f") WHERE rank <= ? ORDER BY {_WORST_FIRST} LIMIT ?",
             [most_per_cell, most],
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from torture.record.trials import TrialRecord
@@ -42,6 +42,29 @@ class Spread:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Worth:
+    """What a cell was worth: medians over its conclusive trials that tell; None where none does.
+
+    As in `torture.record.worth`.
+    """
+
+    durable_per_s: float | None = None
+    sync_p50_ms: float | None = None
+    sync_p99_ms: float | None = None
+    outage_ms: float | None = None
+    reconnect_ms: float | None = None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there is anything to show."""
+        return any(getattr(self, name) is not None for name in WORTH)
+
+
+WORTH = tuple(Worth.__dataclass_fields__)
+"""The names of its figures, which are columns of the tables as well."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class CellTally:
     """What the live trials of a cell gave."""
 
@@ -57,6 +80,9 @@ class CellTally:
     """Durable operations a second from the load's start to the cut, the median over conclusive trials."""
     rollback_ms: Spread | None
     """Over those conclusive trials that rolled back."""
+    worth: Worth = field(default_factory=Worth)
+    acknowledged_in_outage: int = 0
+    """Operations of all its trials that were acknowledged while there was no NAS."""
 
 
 def kind_of(record: TrialRecord, guarantee: str) -> TrialKind:

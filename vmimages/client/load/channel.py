@@ -61,13 +61,13 @@ class Channel:
         self._wait(seq, heard)
         return seq
 
-    def done(self, writer: int, seq: int, following: Operation | None) -> int:
-        """Say that `seq` is done and announce what follows, in one line and one round trip.
+    def done(self, writer: int, seq: int, following: Operation | None, **spent: object) -> int:
+        """Say that `seq` is done, what was `spent` on it, and what follows, in one round trip.
 
         Returns the following operation's sequence number (0 without one).
         """
         with self._lock:
-            event: dict[str, object] = {"event": "done", "seq": seq}
+            event: dict[str, object] = {"event": "done", "seq": seq, **spent}
             next_seq = 0
             if following is not None:
                 event["next"] = self._announcement(writer, following)

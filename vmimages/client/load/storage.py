@@ -27,6 +27,15 @@ class Storage:
         self._aligned = memoryview(mmap.mmap(-1, blocks_max * BLOCK_BYTES))
         """O_DIRECT takes only what begins where a page does."""
         self.step = ""
+        self.sync_ms: list[float] = []
+        """How long each durable call took: fsync, fdatasync, or a write through O_DSYNC."""
+        self.thought_ms = 0.0
+
+    def take_times(self) -> tuple[list[float], float]:
+        """`sync_ms`, and the milliseconds slept, since the last time this was asked."""
+        taken = self.sync_ms, self.thought_ms
+        self.sync_ms, self.thought_ms = [], 0.0
+        return taken
 
     def perform(self, operation: Operation, seq: int) -> None:
         """Carry out an operation; returns once it is as durable as its kind says; raises `OSError`."""
@@ -34,6 +43,7 @@ class Storage:
 
     def _write_blocks(self, descriptor: int, operation: Operation, seq: int, base: int) -> None:
         self.step = "pwrite"
+        is_durable = operation.kind == plan.DSYNC
         for first, count in _runs(operation.blocks):
             encoded = b"".join(
                 self._encoder.block(file=operation.file, seq=seq, index=index)
@@ -46,7 +56,10 @@ class Storage:
                 skipped, length = (count * SECTOR_BYTES for count in operation.sectors)
                 data, offset = data[skipped : skipped + length], offset + skipped
             while data:
+                begun_ns = time.monotonic_ns()
                 written = os.pwrite(descriptor, data, offset)
+                if is_durable:
+                    self.sync_ms.append(ms_since(begun_ns))
                 data, offset = data[written:], offset + written
 
     def _write_directly(
@@ -71,7 +84,9 @@ class Storage:
         """Have it written out, and let some time pass."""
         if operation.think_ms:
             self._sync(descriptor, plan.PUSH)
+            begun_ns = time.monotonic_ns()
             time.sleep(operation.think_ms / 1000)
+            self.thought_ms += ms_since(begun_ns)
 
     def _sync(self, descriptor: int, how: str) -> None:
         if how == plan.NONE:
@@ -80,10 +95,13 @@ class Storage:
         if how == plan.PUSH:
             # Linux starts writing dirty pages out upon this advice (mm/fadvise.c), and no flush.
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-        elif how == "fdatasync":
+            return
+        begun_ns = time.monotonic_ns()
+        if how == "fdatasync":
             os.fdatasync(descriptor)
         else:
             os.fsync(descriptor)
+        self.sync_ms.append(ms_since(begun_ns))
 
 
 class FileStorage(Storage):
@@ -177,6 +195,11 @@ class RawStorage(Storage):
             self._write_blocks(self._plain, operation, seq, base)
         self._think(self._plain, operation)
         self._sync(self._plain, operation.sync)
+
+
+def ms_since(begun_ns: int) -> float:
+    """Milliseconds since a reading of `time.monotonic_ns`, to a microsecond."""
+    return (time.monotonic_ns() - begun_ns) // 1000 / 1000
 
 
 def _runs(blocks: tuple[int, ...]) -> list[tuple[int, int]]:

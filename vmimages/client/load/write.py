@@ -9,7 +9,7 @@ import time
 from .blocks import Encoder
 from .channel import Channel, HostGoneError
 from .plan import SCRIBBLE, Planner
-from .storage import FileStorage, RawStorage, Storage
+from .storage import FileStorage, RawStorage, Storage, ms_since
 
 EXIT_OK = 0
 EXIT_HOST_GONE = 3
@@ -65,6 +65,7 @@ class Writer(threading.Thread):
         while True:
             if self._planner.is_new_phase:
                 self._meet()
+            begun_ns = time.monotonic_ns()
             try:
                 self._storage.perform(operation, seq)
             except OSError as error:
@@ -74,10 +75,19 @@ class Writer(threading.Thread):
                     event="failed", seq=seq, errno=self.failed_errno, call=self._storage.step
                 )
                 return
+            took_ms = ms_since(begun_ns)
+            sync_ms, thought_ms = self._storage.take_times()
             self.acknowledged += operation.kind != SCRIBBLE
             over = self._channel.stopping.is_set() or time.monotonic() >= self._until
             following = None if over else self._planner.draw()
-            next_seq = self._channel.done(self._number, seq, following)
+            # what it waited for its turn, for the host or on purpose is no work of the storage
+            next_seq = self._channel.done(
+                self._number,
+                seq,
+                following,
+                work_ms=round(max(0.0, took_ms - thought_ms), 3),
+                sync_ms=sync_ms,
+            )
             if following is None:
                 return
             operation, seq = following, next_seq

@@ -1,0 +1,61 @@
+"""What each configuration was worth, beneath the table of what it lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rich import box
+from rich.table import Table
+
+from torture.record.trials import Origin, TrialRecord
+from torture.report.figures.summary import worth_of
+from torture.report.figures.wording import latency_in_words, speed_in_words
+
+_CAPTION = (
+    "Medians over conclusive trials; guests are emulated: only ratios mean anything. Durable: operations "
+    "per second of the writers' own work before the cut. Outage: from the cut to the volume's return. "
+    "Reconnect: from there to the client's next acknowledgement."
+)
+
+
+def worth_table(records: Iterable[TrialRecord]) -> Table | None:
+    """A row a cell; None where no trial tells."""
+    rows = worth_of(records)
+    if not rows:
+        return None
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+        caption=_CAPTION,
+        caption_justify="left",
+    )
+    table.add_column("cell", overflow="fold")
+    for title in ("durable\n/s", "sync\np50", "sync\np99", "outage\n", "recon-\nnect"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for cell, worth in rows.items():
+        table.add_row(
+            cell,
+            speed_in_words(worth.durable_per_s),
+            latency_in_words(worth.sync_p50_ms),
+            latency_in_words(worth.sync_p99_ms),
+            latency_in_words(worth.outage_ms),
+            latency_in_words(worth.reconnect_ms),
+        )
+    return table
+
+
+def outage_lines(records: Sequence[TrialRecord]) -> list[str]:
+    """A line for what was acknowledged while there was no NAS; none where nothing was."""
+    found = [
+        record
+        for record in records
+        if record.origin is Origin.LIVE and record.absence.acknowledged_in_outage
+    ]
+    if not found:
+        return []
+    count = sum(record.absence.acknowledged_in_outage or 0 for record in found)
+    return [
+        f"acknowledged while there was no NAS: {count} operations in {len(found)} trials, "
+        f"e.g. {found[0].trial}"
+    ]
