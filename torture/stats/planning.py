@@ -93,6 +93,11 @@ def cuts_to_see(rate: float, *, probability: float) -> int:
     return max(1, math.ceil(math.log1p(-probability) / math.log1p(-rate)))
 
 
+def rate_seen(cuts: int, *, probability: float) -> float:
+    """The rate of losses of which so many cuts see at least one with a probability."""
+    return -math.expm1(math.log1p(-probability) / cuts)
+
+
 def cuts_unlooked(until: Until) -> int:
     """`until.trials_at_best` for an interval that is looked at only once: what looking is paid on."""
     limit = until.limit if until.is_upper else 1 - until.limit

@@ -38,6 +38,7 @@ ELSEWHERE = {
     "logs/": "in the images' cache",
     "trials/": "in a run",
     "report.md": "what an export writes",
+    "roads.md": "what an export writes",
 }
 RECIPE_LINES_MAX = 19
 STYLE_LINES_MAX = 40

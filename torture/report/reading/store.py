@@ -170,6 +170,15 @@ class Store:
             for cell, guarantee, is_sequential, per_s, least, median, most, in_outage, *medians in rows
         )
 
+    def worth(self, cells: Sequence[str]) -> Worth:
+        """What some cells together were worth, as each is in `tallies`."""
+        medians = ", ".join(f"median({name})" for name in WORTH)
+        (row,) = self._rows(
+            f"SELECT {medians} FROM live WHERE badness >= 0 AND list_contains(?, cell)",
+            [list(cells)],
+        )
+        return Worth(**dict(zip(WORTH, row, strict=True)))
+
     def audited(self) -> Audited:
         """What the audits of all live trials came to."""
         columns = ("audited", "audited_completions", "audited_txgs", "audit_broken")

@@ -1,0 +1,146 @@
+"""The table of all roads to the disk, in Markdown: prediction, outcome and price, by transport."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from torture.files import write_whole
+from torture.matrix.axes import CHOICES, TRANSPORT
+from torture.report.exports.protocol import ExportFormat
+from torture.report.figures.roads import Road, roads_of
+from torture.report.figures.tables import EXPORT_SCHEMA
+from torture.report.figures.wording import (
+    cell_in_words,
+    choice_in_words,
+    common_in_words,
+    duration_in_words,
+    latency_in_words,
+    speed_in_words,
+    usual_in_words,
+    varying_axes,
+)
+from torture.report.reading.runs import RunInfo
+from torture.report.reading.store import Store
+from torture.report.reading.text import escaped
+from torture.stats.rates import bound_in_words, in_words
+
+_COLUMNS = (
+    "road", "on", "theory", "cuts", "lost acknowledged data", "rolled back", "damaged", "seen from",
+    "durable/s", "sync p50, p99", "outage", "reconnect", "against theory",
+)  # fmt: skip
+_Key = TypeVar("_Key")
+_LEFT = ("road", "on", "theory", "against theory")
+
+_LEGEND = """\
+A row is a set-up. What it was tried **on** (filesystems, workloads) theory does not tell apart:
+those cuts count together. **Theory** was written down before any cut. **Cuts** are conclusive ones.
+Rates have exact 95 % intervals. **Damaged** is worse than consistent but old. **Seen from**: a loss
+as frequent as this would have been seen in so many cuts with 95 % probability; rarer ones may be
+there. **Durable/s**: operations acknowledged before the cut in a second of the writers' own work.
+**Sync**: each fsync, fdatasync and write through O_DSYNC, as the client timed it. **Outage**: from
+the cut to the return of what the client attaches. **Reconnect**: from there to the client's next
+acknowledgement. These four are medians over conclusive trials. The machines are emulated: of speeds
+and times only ratios mean anything."""
+_SEQUENTIAL = "Where a run stopped when it knew enough, the intervals allow for that."
+
+
+def export_roads(store: Store, folder: Path) -> tuple[Path, ...]:
+    """Write `roads.md`."""
+    sections = roads_of(store)
+    every = [road for _, roads in sections for road in roads]
+    axes = [road.axes for road in every]
+    varying = varying_axes(axes)
+    parts = [
+        [f"<!-- export schema {EXPORT_SCHEMA}: made by tools/report, not by hand -->"],
+        ["# Roads to the disk"],
+        [_LEGEND],
+        [_SEQUENTIAL] if any(road.figures.loss.is_sequential for road in every) else [],
+        [_in_common(axes, varying)],
+        *(part for name, roads in sections for part in _section(name, roads, varying)),
+        [] if sections else ["There are no trials."],
+        ["## What this was measured on"],
+        [f"- {_run_in_words(run)}" for run in store.runs],
+        [f"- {escaped(note)}" for note in store.notes],
+    ]
+    text = "\n\n".join("\n".join(part) for part in parts if any(part)) + "\n"
+    return (write_whole(folder / "roads.md", text.encode()),)
+
+
+def _in_common(axes: Sequence[Mapping[str, str]], varying: Sequence[str]) -> str:
+    common = common_in_words([_shown(own) for own in axes], varying)
+    usual = usual_in_words(varying)
+    sentences = (
+        f"All of them: {common}." if common else "",
+        f"Unless said otherwise: {usual}." if usual else "",
+    )
+    return " ".join(sentence for sentence in sentences if sentence)
+
+
+def _section(name: str, roads: Sequence[Road], varying: Sequence[str]) -> list[list[str]]:
+    known = {choice.name: choice for choice in TRANSPORT.choices}
+    title = known[name].words if name in known else escaped(name)
+    explained = known[name].explained if name in known else ""
+    marks = ["---" if column in _LEFT else "---:" for column in _COLUMNS]
+    return [
+        [f"## {title or 'No transport that is known'}"],
+        [f"{explained[0].upper()}{explained[1:]}."] if explained else [],
+        [_row(_COLUMNS), _row(marks), *(_row(_values(road, varying)) for road in roads)],
+    ]
+
+
+def _values(road: Road, varying: Sequence[str]) -> list[str]:
+    figures, worth = road.figures, road.figures.worth
+    said = {axis: choice for axis, choice in road.axes.items() if axis != TRANSPORT.field}
+    back = figures.rollback_ms
+    syncs = [latency_in_words(ms) for ms in (worth.sync_p50_ms, worth.sync_p99_ms)]
+    against = f"**{road.comparison}**" if figures.broken else road.comparison
+    if figures.acknowledged_in_outage:
+        against += f"; {figures.acknowledged_in_outage} acknowledged without a NAS"
+    return [
+        cell_in_words(_shown(said), [axis for axis in varying if axis != TRANSPORT.field]) or "-",
+        ", ".join(
+            choice_in_words(choice) for choice in _shown(dict(enumerate(road.pooled))).values()
+        ),
+        escaped(figures.guarantee) or "-",
+        f"{figures.conclusive}"
+        + (f" (and {figures.inconclusive} inconclusive)" if figures.inconclusive else ""),
+        in_words(figures.loss),
+        in_words(road.rolled_back)
+        + (f", up to {duration_in_words(back.most)}" if back is not None else ""),
+        in_words(figures.corruption),
+        "-" if road.seen_from is None else bound_in_words(road.seen_from),
+        speed_in_words(worth.durable_per_s) or "-",
+        ", ".join(words for words in syncs if words) or "-",
+        latency_in_words(worth.outage_ms) or "-",
+        latency_in_words(worth.reconnect_ms) or "-",
+        against,
+    ]
+
+
+def _shown(axes: Mapping[_Key, str]) -> dict[_Key, str]:
+    """The choices that are ours, and of the others what Markdown shows as it is."""
+    return {axis: choice if choice in CHOICES else escaped(choice) for axis, choice in axes.items()}
+
+
+def _row(values: Sequence[str]) -> str:
+    return f"| {' | '.join(values)} |"
+
+
+def _run_in_words(run: RunInfo) -> str:
+    """E.g. `20261122-084359-2ba9: OpenZFS 2.3.9, kernel 6.12, tcg`, as far as its `run.json` says."""
+    document = run.document
+    nas = document.images.get("nas")
+    packages = {} if nas is None else nas.packages
+    known = (
+        ("OpenZFS", packages.get("zfs", "")),
+        ("kernel", packages.get("kernel", "")),
+        ("machines by", document.accelerator.kind),
+        ("begun", document.begun),
+    )
+    said = ", ".join(escaped(f"{what} {value}") for what, value in known if value)
+    return f"{escaped(run.name)}: {said or 'it does not say'}"
+
+
+EXPORT = ExportFormat(name="roads", write=export_roads)

@@ -1,0 +1,116 @@
+"""Every road to the disk, transport by transport: cells that theory does not tell apart, as one row."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from torture.matrix.axes import AXES, DEFAULTS, FILESYSTEM, TRANSPORT, WORKLOAD
+from torture.report.figures.answer import Standing, standing_of
+from torture.report.figures.cell_figures import CellFigures, cell_figures
+from torture.report.reading.store import Store
+from torture.report.reading.tally import CellTally, Spread, TrialKind
+from torture.stats.planning import rate_seen
+from torture.stats.rates import CONFIDENCE, Rate, rate_of
+from torture.stats.sequential import sequential_rate_of
+from torture.verdict.verdicts import Verdict
+
+_POOLED = (FILESYSTEM.field, WORKLOAD.field)
+"""No guarantee depends on these (`torture.matrix.guarantees`)."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Road:
+    """The cells of one transport that differ in filesystem or workload only, taken together."""
+
+    axes: dict[str, str]
+    """What they have in common, the transport included."""
+    pooled: tuple[str, ...]
+    """The filesystems and workloads that were taken together, by their names, but for the usual one."""
+    cells: tuple[str, ...]
+    figures: CellFigures
+    rolled_back: Rate
+    """Of those conclusive trials whose disk was a consistent past."""
+
+    @property
+    def seen_from(self) -> float | None:
+        """A loss as frequent as this would have been seen with 95 %; None without a conclusive cut."""
+        cuts = self.figures.conclusive
+        return rate_seen(cuts, probability=CONFIDENCE) if cuts else None
+
+    @property
+    def comparison(self) -> str:
+        """What was seen beside what theory says."""
+        standing = standing_of(self.figures)
+        if standing is Standing.WORSE:
+            return f"{standing} ({self.figures.broken} of {self.figures.conclusive})"
+        return f"better: {standing}" if standing is Standing.NOT_SEEN else str(standing)
+
+
+def roads_of(store: Store) -> tuple[tuple[str, tuple[Road, ...]], ...]:
+    """Each transport's roads, both in the order of their axes; choices that are not known come last."""
+    alike: dict[tuple[object, ...], list[CellTally]] = {}
+    for tally in store.tallies():
+        alike.setdefault((*_place(_common(tally.axes)), tally.guarantee), []).append(tally)
+    roads = [_road(store, tallies) for tallies in alike.values()]
+    roads.sort(key=lambda road: (_place(road.axes), road.figures.guarantee))
+    transports = list(dict.fromkeys(road.axes.get(TRANSPORT.field, "") for road in roads))
+    return tuple(
+        (name, tuple(road for road in roads if road.axes.get(TRANSPORT.field, "") == name))
+        for name in transports
+    )
+
+
+def _common(axes: Mapping[str, str]) -> dict[str, str]:
+    return {axis: choice for axis, choice in axes.items() if axis not in _POOLED}
+
+
+def _place(axes: Mapping[str, str]) -> tuple[tuple[int, str], ...]:
+    """Where cells with these choices stand: by the places of the axes and of the choices on them."""
+    order = [*AXES, *sorted(axes.keys() - AXES.keys())]
+    return tuple((_place_on(axis, axes.get(axis, "")), axes.get(axis, "")) for axis in order)
+
+
+def _place_on(axis: str, choice: str) -> int:
+    names = AXES[axis].names if axis in AXES else ()
+    return names.index(choice) if choice in names else len(names)
+
+
+def _road(store: Store, tallies: Sequence[CellTally]) -> Road:
+    counts: Counter[TrialKind] = Counter()
+    for tally in tallies:
+        counts.update(tally.counts)
+    names = tuple(tally.cell for tally in tallies)
+    back = [tally.rollback_ms for tally in tallies if tally.rollback_ms is not None]
+    together = replace(
+        tallies[0],
+        cell=", ".join(names),
+        counts=counts,
+        is_sequential=any(tally.is_sequential for tally in tallies),
+        acknowledged_per_s=None,
+        rollback_ms=Spread(
+            least=min(spread.least for spread in back),
+            median=max(back, key=lambda spread: spread.most).median,
+            most=max(spread.most for spread in back),
+        )
+        if back
+        else None,
+        worth=store.worth(names),
+        acknowledged_in_outage=sum(tally.acknowledged_in_outage for tally in tallies),
+    )
+    (figures,) = cell_figures([together])
+    rate = sequential_rate_of if together.is_sequential else rate_of
+    pooled = {axis: [tally.axes.get(axis, "") for tally in tallies] for axis in _POOLED}
+    return Road(
+        axes=_common(tallies[0].axes),
+        pooled=tuple(
+            choice
+            for axis, choices in pooled.items()
+            for choice in sorted(set(choices), key=lambda choice: _place_on(axis, choice))
+            if choice and (len(set(choices)) > 1 or choice != DEFAULTS.get(axis))
+        ),
+        cells=names,
+        figures=figures,
+        rolled_back=rate(figures.verdicts.get(Verdict.ROLLED_BACK, 0), figures.conclusive),
+    )
