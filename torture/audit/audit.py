@@ -132,6 +132,7 @@ def audit(
     completions: Completions | None = None,
     waived: Collection[Invariant] = frozenset(),
     whole_on: Collection[str] | None = None,
+    writes_once: bool = True,
 ) -> Audit:
     """Audit the events up to and with `cut`, and what the client's disk completed by then.
 
@@ -139,13 +140,22 @@ def audit(
     `sync`: unless it is disabled, an acknowledgement means that the ZIL, or a txg, is durable.
     `completed_sync`: the same of what the client's disk completed, where that is not the same.
     `whole_on`: the disks on each of which a block of data lies whole, at one place; none where it is
-    split over disks, and by default all. Raises what `Recording.payload` raises.
+    split over disks, and by default all.
+    `writes_once`: whether the client's filesystem has no second copy under way of what it wrote
+    (`torture.filesystems.protocol`): only then must every block that holds it be covered.
+    Raises what `Recording.payload` raises.
     """
     if whole_on is None:
         whole_on = [disk.name for disk in recording.disks]
     disk_writes = disk_writes_in(recording, cut=cut, is_split=not whole_on)
     pointed = find_pointed(recording, disk_writes, whole_on=whole_on)
-    auditor = _Auditor(recording=recording, sync=sync, disk_writes=disk_writes, pointed=pointed)
+    auditor = _Auditor(
+        recording=recording,
+        sync=sync,
+        writes_once=writes_once,
+        disk_writes=disk_writes,
+        pointed=pointed,
+    )
     for event in recording.events[: cut + 1]:
         auditor.hear(event)
     audited_writes = (
@@ -174,6 +184,7 @@ class _Auditor:
 
     recording: Recording
     sync: Sync
+    writes_once: bool
     disk_writes: dict[int, DiskWrite]
     pointed: Pointed
     has_ledger: bool = False
@@ -307,7 +318,7 @@ class _Auditor:
         uncovered = self._writes[Role.ZIL].uncovered
         own = set(self.logged.blocks_of(operation)).intersection(uncovered)
         own.update(self._of_it_not_on_disk(operation, event))
-        if own:
+        if own and self.writes_once:
             self._find(Invariant.ACKNOWLEDGED_IS_DURABLE, event, sorted(own))
             return
         durable = max(self._writes[role].latest for role in (Role.ZIL, Role.UBERBLOCK))

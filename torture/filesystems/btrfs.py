@@ -71,6 +71,7 @@ class Btrfs:
     """One device; metadata is duplicated by default."""
 
     has_files = True
+    writes_once = True
     read_check = staticmethod(parse_btrfs_check)
 
     def make(self, device: str) -> tuple[str, ...]:

@@ -86,6 +86,7 @@ class Ext4:
     """Lazy initialisation is off: it would write in the background of the first minutes."""
 
     has_files = True
+    writes_once = True
     read_check = staticmethod(parse_e2fsck)
 
     def make(self, device: str) -> tuple[str, ...]:

@@ -26,6 +26,14 @@ class Filesystem(Protocol):
     def has_files(self) -> bool:
         """Whether there is anything to mount."""
 
+    @property
+    def writes_once(self) -> bool:
+        """Whether what an operation wrote is on its way to the disk once, and no journal has it as well.
+
+        Else a second copy of it may be under way when the operation is acknowledged, and need not be
+        covered: the audit then does not ask that of every block that holds it.
+        """
+
     def make(self, device: str) -> Command:
         """Make an empty one."""
 

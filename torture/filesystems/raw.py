@@ -14,6 +14,7 @@ class Raw:
     """A client without a filesystem of its own; asking for its tools is a fault of the trial."""
 
     has_files = False
+    writes_once = True
 
     def make(self, device: str) -> tuple[str, ...]:
         """Refuse."""

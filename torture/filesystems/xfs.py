@@ -75,6 +75,7 @@ class Xfs:
     """A mount replays the log; xfs_repair refuses a dirty one."""
 
     has_files = True
+    writes_once = True
     read_check = staticmethod(parse_xfs_repair)
 
     def make(self, device: str) -> tuple[str, ...]:

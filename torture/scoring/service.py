@@ -8,7 +8,7 @@ lived on the latest such one came 257 ms after the cut, a think time of its oper
 Two kinds are left. What **began** after the cut and was acknowledged before the NAS was published
 again, nobody can have stored. What began before the cut and was acknowledged `ON_THE_WAY_MS` after it or
 later has waited for an answer that nobody gave: its flush was ended by the client itself. Where
-all that was completed is stored without a flush, as with sync=always, the acknowledgement may still be true.
+all that was completed is stored without a flush, as with sync=always, it may still be true.
 """
 
 from __future__ import annotations

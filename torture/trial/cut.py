@@ -231,6 +231,7 @@ def _audited(context: TrialContext, recording: Recording, cut: int) -> tuple[Aud
         completions=completions_before(context, recording, cut=cut),
         waived=waived_in(context.spec.cell),
         whole_on=whole_on(context.spec.cell),
+        writes_once=context.filesystem.writes_once,
     )
     return found, round((time.monotonic() - begun_s) * 1000)
 

@@ -23,7 +23,7 @@ from torture.verdict.fsck import (
 )
 
 _CANNOT = "cannot import '"
-_THE_POOLS = (
+REASONS_OF_POOLS = (
     "one or more devices is currently unavailable",
     "I/O error",
     "Invalid exchange",
@@ -88,7 +88,7 @@ def parse_import(output: ToolOutput) -> ImportResult:
     refuse_codes_beyond(output, (1,))
     refusal = first_whole_line(output.stderr, _CANNOT)
     reason = refusal.split("': ", 1)[-1] if refusal else ""
-    if not reason.startswith(_THE_POOLS):
+    if not reason.startswith(REASONS_OF_POOLS):
         raise unreadable(output, f"no reason that is the pool's: {lines[:1]}")
     return ImportResult(imported=False, reason=reason)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from suites.selftest.unit.audit_story import BLOCK, METADATA, Story, uberblock, zil_block
-from torture.audit.audit import Finding, Invariant
+from torture.audit.audit import Finding, Invariant, audit
 from torture.audit.logged import operations_in
 from torture.axes.sync import Sync
 from vmimages.client.load.blocks import Encoder
@@ -101,6 +101,35 @@ def test_what_is_logged_again_after_its_acknowledgement_says_nothing_of_it(story
     story.is_done(1)
     story.write(logged(1))
     assert story.findings(sync=Sync.ALWAYS) == []
+
+
+def test_a_second_copy_on_its_way_is_no_finding_where_data_is_written_twice(story: Story) -> None:
+    """A journal had it by then: the place it belongs in is written when that pleases the filesystem."""
+    story.begins(1)
+    story.write(logged(1))
+    story.flush()
+    second = story.write(logged(1), disk=1)
+    done = story.is_done(1)
+    recorded, cut = story.recorded(), len(story.events) - 1
+
+    def found(*, writes_once: bool) -> list[Finding]:
+        audited = audit(recorded, cut=cut, sync=Sync.ALWAYS, writes_once=writes_once)
+        return list(audited.findings)
+
+    assert found(writes_once=False) == []
+    assert found(writes_once=True) == [
+        Finding(invariant=Invariant.ACKNOWLEDGED_IS_DURABLE, event=done, uncovered=(second,))
+    ]
+
+
+def test_where_data_is_written_twice_a_missing_flush_is_still_one(story: Story) -> None:
+    story.begins(1)
+    own = story.write(logged(1))
+    done = story.is_done(1)
+    found = audit(story.recorded(), cut=done, sync=Sync.ALWAYS, writes_once=False).findings
+    assert found == (
+        Finding(invariant=Invariant.ACKNOWLEDGED_IS_DURABLE, event=done, uncovered=(own,)),
+    )
 
 
 def test_the_guests_blocks_are_known_by_their_headers() -> None:

@@ -47,6 +47,12 @@ MOUNTS = {
         mounted=False, reason="fsconfig() failed: Structure needs cleaning."
     ),
     "refused-cannot-read": MountResult(mounted=False, reason="can't read superblock on /dev/vdb."),
+    "zfs-refused": MountResult(
+        mounted=False,
+        reason="mount failed: cannot import 'vm': I/O error Destroy and re-create the pool from a "
+        "backup source.",
+    ),
+    "zfs-no-labels": None,
     "no-device": None,
 }
 

@@ -12,6 +12,7 @@ class Dummy:
     """Its tools are words."""
 
     has_files = True
+    writes_once = True
 
     def make(self, device: str) -> tuple[str, ...]:
         """Make an empty one."""
