@@ -1,4 +1,4 @@
-"""A NAS that logs by pointer, in any order that OpenZFS allows, is accused exactly where it is at fault."""
+"""A NAS that logs by pointer, in any order that OpenZFS allows, is accused only where it is at fault."""
 
 from __future__ import annotations
 
