@@ -38,14 +38,20 @@ def test_a_cell_there_is_none_of_ends_the_session_with_the_reason() -> None:
 def test_a_choice_on_an_axis_is_every_cells() -> None:
     done = collect("--matrix", "quick", "--axis", "logbias=throughput", "-m", "nasonly")
     assert cells_in(done) == [
-        f"iscsi-{sync}-noslog-throughput-btrfs-nasonly" for sync in ("standard", "always")
+        "iscsi-standard-noslog-throughput-btrfs-nasonly",
+        "iscsi-always-noslog-throughput-btrfs-nasonly",
+        "nfs_image-standard-noslog-throughput-btrfs-nasonly",
+        "nfs4-standard-noslog-throughput-files-nasonly",
     ]
 
 
 @pytest.mark.parametrize(
     ("axis", "said"),
     [
-        ("logbais=throughput", "--axis: no axis is called 'logbais'; there are transport, sync,"),
+        (
+            "logbais=throughput",
+            "--axis: no axis is called 'logbais'; there are transport, nfs_export,",
+        ),
         ("recordsize=record4k", "'record4k' is a dataset's, and 'iscsi' is on a zvol; possible"),
     ],
 )

@@ -40,6 +40,10 @@ def test_a_matrix_gets_the_choice_where_it_means_something() -> None:
         f"iscsi-{sync}-noslog-throughput-btrfs-{fate}"
         for sync in ("standard", "always")
         for fate in ("bothdie", "nasonly")
+    ] + [
+        f"{road}-standard-noslog-throughput-{filesystem}-{fate}"
+        for road, filesystem in (("nfs_image", "btrfs"), ("nfs4", "files"))
+        for fate in ("bothdie", "nasonly")
     ]
 
 

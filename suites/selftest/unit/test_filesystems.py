@@ -41,4 +41,10 @@ def test_only_what_has_no_journal_of_data_is_audited_block_by_block() -> None:
 
 
 def test_what_joins_a_matrix_is_chosen_on_purpose() -> None:
-    assert {choice.name for choice in CHOICES if choice.joins} == {"btrfs", "ext4", "xfs", "raw"}
+    assert {choice.name for choice in CHOICES if choice.joins} == {
+        "btrfs",
+        "ext4",
+        "xfs",
+        "raw",
+        "files",
+    }

@@ -106,7 +106,9 @@ class _Lab:
     def start_nas(self, *, console_log: Path, disks: tuple[Any, ...]) -> _Guest:
         return self._started(_Guest("nas", tuple(disk.serial for disk in disks)))
 
-    def start_client(self, *, console_log: Path, ledger_socket: Path, disks: Any) -> _Guest:
+    def start_client(
+        self, *, console_log: Path, ledger_socket: Path, disks: Any, preload: str
+    ) -> _Guest:
         return self._started(_Guest("client"))
 
     @property
