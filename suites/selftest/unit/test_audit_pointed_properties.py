@@ -1,4 +1,4 @@
-"""A NAS that logs by pointer, in any order that OpenZFS allows, is accused only where it is at fault."""
+"""A NAS that logs by pointer, in any order that OpenZFS allows, is accused where it is at fault only."""
 
 from __future__ import annotations
 
@@ -50,17 +50,20 @@ class Nas:
         """An operation whose data are logged by pointer; its log and data in any order."""
         txg = self.syncing + self.data.draw(st.integers(1, 2))
         self.story.begins(operation)
-        sector = Encoder(7).block(file=1, seq=operation, index=0)[:512]
         places = [self.place() for _ in range(self.data.draw(st.integers(1, 2)))]
         self.logs += 1
         log = pointing(
             *((number * BLOCK_BYTES, pointer(x, txg=txg)) for number, x in enumerate(places))
         )
-        writes = [(sector.ljust(BLOCK_BYTES, b"\0"), place) for place in places]
+        writes = [
+            (Encoder(7).block(file=1, seq=operation, index=index).ljust(BLOCK_BYTES, b"\0"), place)
+            for index, place in enumerate(places)
+        ]
         writes.append((log, LOG + self.logs * LOG_BLOCK_BYTES))
         self.unwritten[txg] = self.unwritten.get(txg, 0) + 1
         under_way = []
-        for payload, place in self.data.draw(st.permutations(writes)):
+        for number in self.data.draw(st.permutations(range(len(writes)))):
+            payload, place = writes[number]
             under_way.append(self.story.submit(payload, offset=place))
             yield
         for submission in self.data.draw(st.permutations(under_way)):
