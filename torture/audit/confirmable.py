@@ -10,7 +10,8 @@ from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from torture.audit.audit import Audit, Finding, Invariant
+from torture.audit.audit import Audit
+from torture.audit.invariants import Finding, Invariant
 from torture.recording.crash_state import DiskState, Policy, Survivor
 from torture.recording.disks import Persistence, ShelfDisk
 from torture.recording.events import Recording

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torture.audit.audit import Invariant
+from torture.audit.invariants import Invariant
 from torture.axes.module_parameters import ZFS_NOCACHEFLUSH, ZIL_NOCACHEFLUSH
 from torture.matrix.cells import Cell
 

@@ -8,8 +8,9 @@ import zlib
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from torture.audit.audit import Audit, Finding, Invariant, audit
+from torture.audit.audit import Audit, audit
 from torture.audit.completions import Completions
+from torture.audit.invariants import Finding, Invariant
 from torture.audit.phases import Phase
 from torture.axes.sync import Sync
 from torture.evidence.block_requests import BlockKind, BlockRequest

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from suites.selftest.unit.audit_story import BLOCK, METADATA, Story, label, uberblock, zil_block
-from torture.audit.audit import Finding, Invariant
+from torture.audit.invariants import Finding, Invariant
 from torture.audit.phases import Phase
 from torture.axes.sync import Sync
 from torture.evidence.audit_document import AuditDocument

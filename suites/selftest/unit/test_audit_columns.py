@@ -8,8 +8,8 @@ import pytest
 
 from suites.selftest.unit.audit_story import BLOCK, METADATA, Story, uberblock, zil_block
 from suites.selftest.unit.pointing import FIRST_BLOCK, pointer, pointing
-from torture.audit.audit import Invariant
 from torture.audit.disk_writes import disk_writes_in
+from torture.audit.invariants import Invariant
 from torture.axes.sync import Sync
 from torture.recording.roles import Role
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from suites.selftest.unit.audit_story import BLOCK, METADATA, Story, uberblock, zil_block
-from torture.audit.audit import Finding, Invariant, audit
+from torture.audit.audit import audit
+from torture.audit.invariants import Finding, Invariant
 from torture.audit.logged import operations_in
 from torture.axes.sync import Sync
 from vmimages.client.load.blocks import Encoder

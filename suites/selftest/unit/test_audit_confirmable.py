@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from suites.selftest.unit.audit_story import BLOCK, Story, log_block, uberblock, zil_block
-from torture.audit.audit import Invariant
 from torture.audit.confirmable import Confirmable, confirmable
+from torture.audit.invariants import Invariant
 from torture.axes.sync import Sync
 from torture.recording.crash_state import DiskState, Policy, Survivor
 from torture.recording.disks import Persistence, ShelfDisk

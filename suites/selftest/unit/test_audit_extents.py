@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from suites.selftest.unit.audit_story import BLOCK, METADATA, Story, log_block, uberblock
-from torture.audit.audit import Invariant
+from torture.audit.invariants import Invariant
 
 MIB = 1 << 20
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from suites.selftest.unit.audit_story import Story, label, uberblock
-from torture.audit.audit import Invariant
+from torture.audit.invariants import Invariant
 from torture.audit.labels import is_probe
 
 AREA = 256 * 1024

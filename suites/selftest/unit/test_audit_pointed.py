@@ -8,8 +8,8 @@ import pytest
 
 from suites.selftest.unit.audit_story import BLOCK, METADATA, Story, log_block, uberblock, zil_block
 from suites.selftest.unit.pointing import BLOCK_BYTES, FIRST_BLOCK, pointer, pointing
-from torture.audit.audit import Invariant
 from torture.audit.disk_writes import disk_writes_in
+from torture.audit.invariants import Invariant
 from torture.audit.phases import Phase
 from torture.audit.pointed import Pointed, find_pointed
 from torture.axes.sync import Sync

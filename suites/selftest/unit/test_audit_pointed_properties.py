@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from suites.selftest.unit.audit_story import METADATA, Story, uberblock
 from suites.selftest.unit.pointing import BLOCK_BYTES, FIRST_BLOCK, pointer, pointing
-from torture.audit.audit import Invariant
+from torture.audit.invariants import Invariant
 from torture.axes.sync import Sync
 from vmimages.client.load.blocks import Encoder
 

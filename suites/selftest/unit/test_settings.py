@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from suites.selftest.unit.every_cell import SETTINGS, any_cell
-from torture.audit.audit import Invariant
+from torture.audit.invariants import Invariant
 from torture.axes.axis import Axis
 from torture.axes.fate import Fate
 from torture.axes.sweeps import EVERY_SWEEP
