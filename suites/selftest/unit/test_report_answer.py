@@ -214,6 +214,16 @@ def test_every_cell_has_one_place_in_the_matrix(cells: list[Cell]) -> None:
         assert {len(row) for _, row in facet.rows} == {len(facet.columns)}
 
 
+def test_a_cell_without_a_setting_stands_with_those_that_have_the_usual_one() -> None:
+    """With sync=disabled there is no log, and so no logbias."""
+    throughput = "iscsi-always-noslog-throughput-btrfs-bothdie"
+    known = [figures(name, intact=1) for name in (ALWAYS, DISABLED, throughput)]
+    usual, other = facets_of(known, varying_axes([tallied.axes for tallied in known]))
+    placed = [x.cell for facet in (usual, other) for _, row in facet.rows for x in row if x]
+    assert placed == [ALWAYS, DISABLED, throughput]
+    assert (usual.title, other.title) == ("", "logbias=throughput")
+
+
 @given(st.lists(st.sampled_from(cells_of(Matrix.FULL)), unique=True, min_size=2, max_size=12))
 def test_no_two_cells_are_said_alike(cells: list[Cell]) -> None:
     axes = [cell.axes for cell in cells]

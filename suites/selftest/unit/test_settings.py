@@ -15,7 +15,7 @@ from torture.axes.sweeps import EVERY_SWEEP
 from torture.matrix.cells import Cell
 from torture.matrix.guarantees import flushes_its_log, guarantee_of
 from torture.matrix.waived import waived_in
-from torture.nas.pool import create_script, pool_disks
+from torture.nas.pool import create_script, pool_disks, whole_on
 from torture.nas.settings import parameters_script, settings_of
 from torture.nas.volume_options import volume_options_of
 from torture.recording.disks import Persistence
@@ -104,6 +104,20 @@ def test_a_lun_has_the_sectors_that_its_cell_says() -> None:
 def test_a_pool_is_made_of_these_vdevs(middle: str, vdevs: str) -> None:
     words = create_script(cell_of(middle)).replace("/dev/disk/by-id/virtio-", "")
     assert words.endswith(f" tank {vdevs}")
+
+
+@pytest.mark.parametrize(
+    ("middle", "disks"),
+    [
+        ("plp-special", ("data0",)),
+        ("noslog-mirrored", ("data0", "data1")),
+        ("noslog-raidz1", ()),
+        ("noslog-raidz2", ()),
+        ("noslog-draid1", ()),
+    ],
+)
+def test_a_block_of_data_lies_whole_on_these_disks(middle: str, disks: tuple[str, ...]) -> None:
+    assert whole_on(cell_of(middle)) == disks
 
 
 @pytest.mark.parametrize("disks", ["plpdisks", "", "lyingdisks"])
