@@ -70,7 +70,7 @@ CHOICE: Choice[Transport] = Choice(
     name="nfs3",
     value=NfsFiles(options=f"vers=3,nolock,mountport={_knfsd.MOUNTD_PORT}"),
     words="NFSv3",
-    explained="knfsd, files directly; mounted by the client itself",
+    explained="Linux's knfsd, files directly; mounted by the client itself",
     joins=frozenset({Sweep.ROADS, Sweep.EVERY_ROAD}),
     place=50,
 )

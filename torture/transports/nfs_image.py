@@ -74,7 +74,7 @@ CHOICE: Choice[Transport] = Choice(
     name="nfs_image",
     value=NfsImage(),
     words="NFS (image, libnfs)",
-    explained="knfsd, a raw image on a dataset; the client's QEMU opens it through libnfs",
+    explained="Linux's knfsd, a raw image on a dataset; the client's QEMU opens it through libnfs",
     joins=frozenset({Sweep.DATASTORES, Sweep.ROADS, Sweep.ROADS_BEHIND_ALWAYS, Sweep.EVERY_ROAD}),
     place=40,
 )

@@ -98,7 +98,7 @@ CHOICE: Choice[Transport] = Choice(
     name="nvme_tcp",
     value=NvmeTcp(),
     words="NVMe/TCP",
-    explained="nvmet on a zvol; the client's own kernel is the host, with native multipath",
+    explained="Linux's nvmet on a zvol; the client's own kernel is the host, with native multipath",
     joins=frozenset({Sweep.ROADS, Sweep.ROADS_BEHIND_ALWAYS, Sweep.EVERY_ROAD}),
     place=30,
 )

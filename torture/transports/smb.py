@@ -88,7 +88,7 @@ CHOICE: Choice[Transport] = Choice(
     name="smb",
     value=Smb(),
     words="SMB",
-    explained="ksmbd, files directly; mounted by the client itself (3.1.1, `hard`)",
+    explained="Linux's ksmbd, files directly; mounted by the client itself (3.1.1, `hard`)",
     joins=frozenset({Sweep.EVERY_ROAD}),
     place=60,
 )
