@@ -51,6 +51,7 @@ _QEMU = "qemu-system-x86_64"
 _BLOCK_DRIVERS = {
     "iscsi": "driver=iscsi,transport=tcp,portal=127.0.0.1:1,target=iqn.2003-01.invalid:none,lun=0",
     "nbd": "driver=nbd,server.type=unix,server.path=/nonexistent/socket",
+    "nfs": "driver=nfs,server.type=inet,server.host=127.0.0.1,path=/nonexistent/image",
 }
 """Places where nobody listens: a driver that is there says so, one that is not cannot."""
 
