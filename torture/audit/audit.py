@@ -41,8 +41,8 @@ class Audit:
     findings: tuple[Finding, ...]
     waived: int
     """Of the invariants that were waived: how often one did not hold."""
-    phase: Phase
-    """Of the cut."""
+    phase: Phase | None
+    """Of the cut; None where writes cannot be told apart."""
     under_way: int | None
     """Durable operations begun and not acknowledged at the cut; None where no load keeps a ledger."""
     acknowledged_lately: int | None

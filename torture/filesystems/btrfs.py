@@ -72,6 +72,7 @@ class Btrfs:
 
     has_files = True
     writes_once = True
+    looks_like_zfs = False
     read_check = staticmethod(parse_btrfs_check)
 
     def make(self, device: str) -> tuple[str, ...]:

@@ -87,6 +87,7 @@ class Ext4:
 
     has_files = True
     writes_once = True
+    looks_like_zfs = False
     read_check = staticmethod(parse_e2fsck)
 
     def make(self, device: str) -> tuple[str, ...]:

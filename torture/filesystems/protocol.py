@@ -34,6 +34,13 @@ class Filesystem(Protocol):
         covered: the audit then does not ask that of every block that holds it.
         """
 
+    @property
+    def looks_like_zfs(self) -> bool:
+        """Whether it has uberblocks, labels and an intent log of its own.
+
+        What the NAS's disks are asked for is told by content: these would be taken for the NAS's.
+        """
+
     def make(self, device: str) -> Command:
         """Make an empty one."""
 

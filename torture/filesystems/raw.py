@@ -15,6 +15,7 @@ class Raw:
 
     has_files = False
     writes_once = True
+    looks_like_zfs = False
 
     def make(self, device: str) -> tuple[str, ...]:
         """Refuse."""

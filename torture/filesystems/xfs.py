@@ -76,6 +76,7 @@ class Xfs:
 
     has_files = True
     writes_once = True
+    looks_like_zfs = False
     read_check = staticmethod(parse_xfs_repair)
 
     def make(self, device: str) -> tuple[str, ...]:

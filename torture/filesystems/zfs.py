@@ -1,7 +1,8 @@
 """ZFS on the client's disk, a pool of its own on that one disk (zpoolconcepts(7), zfsprops(7)).
 
-What the NAS's audit looks for in its intent log are the load's sectors as they are, so compression is
-off. The pool is imported by name, forced: whoever had it last was another boot of the client.
+The NAS's log cannot be audited beneath it: both look the same there. Nothing is compressed, so that a
+recording shows the load's sectors. The pool is imported by name, forced: whoever had it last was another
+boot of the client.
 
 A check is a scrub and the status after it, which counts what was wrong, also what the scrub mended: its
 metadata is there twice. Its closing proofs are a scrub that has finished and no error. `zpool status
@@ -99,6 +100,7 @@ class Zfs:
 
     has_files = True
     writes_once = False
+    looks_like_zfs = True
     read_check = staticmethod(parse_zpool_check)
 
     def make(self, device: str) -> tuple[str, ...]:

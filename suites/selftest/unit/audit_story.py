@@ -181,7 +181,7 @@ class Story:
     def findings(self, *, cut: int | None = None, sync: Sync = Sync.STANDARD) -> list[Finding]:
         return list(self.audited(cut=cut, sync=sync)[0])
 
-    def phase(self) -> Phase:
+    def phase(self) -> Phase | None:
         return self._audit(cut=None, sync=Sync.DISABLED).phase
 
     def uncommitted_ms(self) -> int | None:

@@ -10,6 +10,7 @@ from suites.selftest.unit.audit_story import BLOCK, METADATA, Story, uberblock, 
 from torture.audit.audit import audit
 from torture.audit.invariants import Finding, Invariant
 from torture.audit.logged import operations_in
+from torture.audit.marks_only import marks_only
 from torture.axes.sync import Sync
 from vmimages.client.load.blocks import Encoder
 
@@ -121,6 +122,20 @@ def test_a_second_copy_on_its_way_is_no_finding_where_data_is_written_twice(stor
     assert found(writes_once=True) == [
         Finding(invariant=Invariant.ACKNOWLEDGED_IS_DURABLE, event=done, uncovered=(second,))
     ]
+
+
+def test_where_content_tells_nothing_only_the_ledger_is_believed(story: Story) -> None:
+    story.begins(1)
+    story.write(zil_block())
+    story.is_done(1)
+    story.begins(2)
+    whole = audit(story.recorded(), cut=len(story.events) - 1, sync=Sync.ALWAYS)
+    assert (len(whole.findings), whole.acknowledgements) == (1, 1)
+    assert whole.phase is not None
+    marks = marks_only(whole)
+    assert (marks.findings, marks.acknowledgements, marks.txgs) == ((), 0, 0)
+    assert (marks.phase, marks.completions, marks.uncommitted_ms) == (None, None, None)
+    assert (marks.under_way, marks.acknowledged_lately) == (1, 1)
 
 
 def test_where_data_is_written_twice_a_missing_flush_is_still_one(story: Story) -> None:

@@ -38,6 +38,7 @@ def test_every_command_of_a_filesystem_names_its_device(name: str) -> None:
 def test_only_what_has_no_journal_of_data_is_audited_block_by_block() -> None:
     written_twice = {choice.name for choice in CHOICES if not choice.value.writes_once}
     assert written_twice == {"ext4journal", "zfs"}
+    assert {choice.name for choice in CHOICES if choice.value.looks_like_zfs} == {"zfs"}
 
 
 def test_what_joins_a_matrix_is_chosen_on_purpose() -> None:

@@ -13,6 +13,7 @@ class Dummy:
 
     has_files = True
     writes_once = True
+    looks_like_zfs = False
 
     def make(self, device: str) -> tuple[str, ...]:
         """Make an empty one."""
