@@ -21,7 +21,7 @@ class Speed:
     the ledger or on purpose is left out."""
     sync_p50_ms: float | None = None
     sync_p99_ms: float | None = None
-    """Of each fsync, fdatasync and write through O_DSYNC, by nearest rank."""
+    """Of what each of them waited in fsync, fdatasync and writes through O_DSYNC, by nearest rank."""
 
     def as_json(self) -> dict[str, Any]:
         """As plain data; what is not known is left out."""

@@ -32,7 +32,12 @@ def speed_of(evidence: Evidence) -> Speed:
     begun = {event.seq: event for event in before if isinstance(event, Begin)}
     ended = [event for event in before if isinstance(event, Done) and event.seq in begun]
     work_ms = [event.work_ms for event in ended if _is_time(event.work_ms)]
-    syncs_ms = sorted(ms for event in ended for ms in event.sync_ms if _is_time(ms))
+    waited_ms = (
+        math.fsum(event.sync_ms)
+        for event in ended
+        if begun[event.seq].kind.is_durable and event.sync_ms
+    )
+    syncs_ms = sorted(ms for ms in waited_ms if _is_time(ms))
     durable = sum(begun[event.seq].kind.is_durable for event in ended)
     writers = len({begun[event.seq].writer for event in ended})
     total_ms = math.fsum(ms for ms in work_ms if ms is not None)

@@ -39,10 +39,10 @@ those cuts count together. **Theory** was written down before any cut. **Cuts** 
 Rates have exact 95 % intervals. **Damaged** is worse than consistent but old. **Seen from**: a loss
 as frequent as this would have been seen in so many cuts with 95 % probability; rarer ones may be
 there. **Durable/s**: operations acknowledged before the cut in a second of the writers' own work.
-**Sync**: each fsync, fdatasync and write through O_DSYNC, as the client timed it. **Outage**: from
-the cut to the return of what the client attaches. **Reconnect**: from there to the client's next
-acknowledgement. These four are medians over conclusive trials. The machines are emulated: of speeds
-and times only ratios mean anything."""
+**Sync**: what each of them waited in fsync, fdatasync and writes through O_DSYNC, as the client
+timed it. **Outage**: from the cut to the return of what the client attaches. **Reconnect**: from
+there to the client's next acknowledgement. These four are medians over conclusive trials. The
+machines are emulated: of speeds and times only ratios mean anything."""
 _SEQUENTIAL = "Where a run stopped when it knew enough, the intervals allow for that."
 
 
@@ -85,7 +85,7 @@ def _section(name: str, roads: Sequence[Road], varying: Sequence[str]) -> list[l
     marks = ["---" if column in _LEFT else "---:" for column in _COLUMNS]
     return [
         [f"## {title or 'No transport that is known'}"],
-        [f"{explained[0].upper()}{explained[1:]}."] if explained else [],
+        [f"{explained}."] if explained else [],
         [_row(_COLUMNS), _row(marks), *(_row(_values(road, varying)) for road in roads)],
     ]
 
