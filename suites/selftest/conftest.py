@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
+import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -69,9 +72,25 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """A marker for each tier."""
+    """A marker for each tier; and what is compiled is kept."""
     for tier in Tier:
         config.addinivalue_line("markers", f"{tier}: {tier.meaning}")
+    _keep_bytecode(config)
+
+
+def _keep_bytecode(config: pytest.Config) -> None:
+    """Where Python may write none beside the sources, as in many containers: in pytest's own cache.
+
+    A whole run has dozens of processes, and each would compile anew all that it imports.
+    """
+    if not sys.dont_write_bytecode or (cache := getattr(config, "cache", None)) is None:
+        return
+    folder = cache.mkdir("bytecode")
+    for of_former_sessions in folder.glob(f"{tempfile.gettempdir()[1:]}/pytest-of-*"):
+        shutil.rmtree(of_former_sessions, ignore_errors=True)
+    sys.pycache_prefix, sys.dont_write_bytecode = str(folder), False
+    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def pytest_report_header(config: pytest.Config) -> str:

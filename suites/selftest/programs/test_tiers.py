@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -54,3 +57,25 @@ def test_power_cuts_are_not_dealt_out_to_processes_that_would_each_run_them_all(
     assert done.returncode == pytest.ExitCode.TESTS_FAILED
     assert "--jobs, not -n" in done.stdout
     assert "passed" not in done.stdout
+
+
+def test_what_is_compiled_is_kept_even_where_nothing_is_written_beside_the_sources(
+    tmp_path: Path,
+) -> None:
+    """By a process started for real: a fork has its parent's settings."""
+    kept = {"PYTHONPYCACHEPREFIX"}
+    environment = {name: value for name, value in os.environ.items() if name not in kept}
+    done = subprocess.run(
+        [
+            sys.executable, "-m", "pytest", "-n0", "-q", "--collect-only", "-o", f"cache_dir={tmp_path}",
+            "suites/selftest/unit/test_axes.py",
+        ],
+        cwd=CHECKOUT,
+        env=environment | {"PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert list(tmp_path.glob("d/bytecode/**/test_axes.*.pyc"))

@@ -44,7 +44,11 @@ class Guest:
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Python with these arguments, in their checkout."""
-        own = {"HOME": str(self.home), "TORTURE_CACHE": str(self.home / "cache")}
+        own = {
+            "HOME": str(self.home),
+            "TORTURE_CACHE": str(self.home / "cache"),
+            "PYTHONPYCACHEPREFIX": str(self.home / "bytecode"),
+        }
         return subprocess.run(
             [self.environment / "bin" / "python", *arguments],
             cwd=self.home / "checkout",
