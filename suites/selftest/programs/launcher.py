@@ -7,6 +7,7 @@ that was started: `test_launcher.py` starts each for real and compares.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import os
@@ -138,6 +139,7 @@ def main() -> None:
     """Called in the launcher: fork once for each order, and answer its exit code."""
     for module in _LOADED:
         importlib.import_module(module)
+    gc.freeze()  # where garbage is looked for the fork's memory is copied
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     for line in sys.stdin:
         order = json.loads(line)
