@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import secrets
 import shutil
@@ -76,6 +77,23 @@ def pytest_configure(config: pytest.Config) -> None:
     for tier in Tier:
         config.addinivalue_line("markers", f"{tier}: {tier.meaning}")
     _keep_bytecode(config)
+
+
+def pytest_sessionstart() -> None:
+    """No garbage is looked for among what is only being loaded: it took a third of the time."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Nor again and again among thousands of tests, which all stay."""
+    gc.freeze()
+    gc.enable()
+
+
+def pytest_unconfigure() -> None:
+    """What C++ made is freed in the end, as it complains otherwise."""
+    gc.enable()
+    gc.unfreeze()
 
 
 def _keep_bytecode(config: pytest.Config) -> None:
