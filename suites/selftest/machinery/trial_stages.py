@@ -29,8 +29,9 @@ from torture.recording.model import tally
 from torture.shelf.server import Shelf
 from torture.shell import wait_for_path
 from torture.trial.context import TrialContext
+from torture.trial.prepared import ready_machines
 from torture.trial.proof import prove
-from torture.trial.setup import plant, prepare_disk, set_up_client, set_up_nas
+from torture.trial.setup import plant
 
 _DISK = ShelfDisk(serial="data0", size_mib=64)
 _DEVICE = "/dev/vdb"
@@ -194,17 +195,18 @@ def context_in(lab: Lab, scratch: Path) -> TrialContext:
 
 
 def proofs(lab: Lab, scratch: Path) -> dict[str, Any]:
-    """What the proof before use says of a NAS that flushes, and of one that does not."""
-    faults = {"none": "", "zfs_nocacheflush": FAULTS["zfs-nocacheflush"].in_nas}
-    return {name: _proof(lab, scratch / name, script) for name, script in faults.items()}
-
-
-def _proof(lab: Lab, scratch: Path, fault: str) -> dict[str, Any]:
+    """What the proof before use says of a NAS that flushes, and of the same one once it does not."""
     context = context_in(lab, scratch)
     with closing(context):
-        nas = set_up_nas(context)
-        plant(nas, fault)
-        client = set_up_client(context)
-        prepare_disk(context, client)
-        said = _said(lambda: prove(context, nas=nas, client=client))
-        return said | {"proof": json.loads((context.folder / PROOF).read_text())}
+        nas, client = ready_machines(context)
+        found = {"none": _proof(context, nas, client)}
+        plant(nas, FAULTS["zfs-nocacheflush"].in_nas)
+        return found | {"zfs_nocacheflush": _proof(context, nas, client)}
+
+
+def _proof(context: TrialContext, nas: Machine, client: Machine) -> dict[str, Any]:
+    """What it says, and what it has seen this time."""
+    file = context.folder / PROOF
+    file.unlink(missing_ok=True)
+    said = _said(lambda: prove(context, nas=nas, client=client))
+    return said | {"proof": json.loads(file.read_text())}
