@@ -36,6 +36,10 @@ NO_FLUSH_TRIALS = 3
 LYING_TRIALS = 2
 """It lies about its last 700 ms only: one cut in fourteen found nothing acknowledged in them."""
 
+_COMING = 3
+"""A run's seed whose first cuts of `PLAIN` aim at what comes at once, and without flushes, too."""
+_CUT_ONCE = 3
+"""One whose first cut of `SAFE` is the only one: the second, and a third boot, are seen warm."""
 _LOAD_MS = 4000
 _DEADLINE_S = 500
 """For the trials of a cell; those before it are waited for as well."""
@@ -47,7 +51,8 @@ def draw(cell: Cell, trials: int = 1, *, run_seed: int = 1) -> tuple[TrialSpec, 
 
 
 def _warm_specs() -> list[TrialSpec]:
-    faulty = [replace(spec, fault="zfs-nocacheflush") for spec in draw(PLAIN, NO_FLUSH_TRIALS)]
+    plain = draw(PLAIN, NO_FLUSH_TRIALS, run_seed=_COMING)
+    faulty = [replace(spec, fault="zfs-nocacheflush") for spec in plain]
     disks = [*faulty, *draw(LYING, LYING_TRIALS), *draw(LOST), *draw(LEG_LOST)]
     return [*draw(SAFE), *draw(UNSAFE), *disks]
 
@@ -64,7 +69,8 @@ class Controls:
 
     def __enter__(self) -> Self:
         self._campaigns[Boot.WARM] = self.begin(_warm_specs(), boot=Boot.WARM, jobs=2)
-        self._campaigns[Boot.COLD] = self.begin([*draw(SAFE), *draw(UNSAFE)], boot=Boot.COLD)
+        cold = [*draw(SAFE, run_seed=_CUT_ONCE), *draw(UNSAFE)]
+        self._campaigns[Boot.COLD] = self.begin(cold, boot=Boot.COLD)
         return self
 
     def __exit__(
