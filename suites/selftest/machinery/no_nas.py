@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from torture.evidence.folder import SPEC, load_evidence, write_document
+from torture.evidence.folder import SPEC, Evidence, load_evidence, write_document
 from torture.filesystems.protocol import MOUNT_POINT
 from torture.lab.lab import Lab
+from torture.lab.machine import Machine
 from torture.matrix.cells import Cell
 from torture.nas.devices import data_profile_of
 from torture.plan.cut_plan import Aim, CutPlan
@@ -74,20 +75,23 @@ class DirectContext(TrialContext):
 
 
 def cuts(lab: Lab, scratch: Path) -> dict[str, dict[str, list[dict[str, Any]]]]:
-    """By filesystem, what a sound disk and one that ignores flushes came to, a cut each."""
+    """By filesystem, what a sound disk and one that ignores flushes came to, a cut each.
+
+    The client of the first cut makes the filesystem that the others find on their disk.
+    """
     found = {}
     for filesystem in FILESYSTEMS:
-        prepared = _prepared(lab, scratch / filesystem, filesystem)
-        found[filesystem] = {
-            "sound": [
-                _cut(lab, scratch / f"{filesystem}-{seed}", filesystem, prepared, _DISK, seed)
-                for seed in range(SOUND_CUTS)
-            ],
-            "ignoring": [
-                _cut(lab, scratch / f"{filesystem}-i{seed}", filesystem, prepared, _IGNORING, seed)
-                for seed in range(IGNORING_CUTS)
-            ],
-        }
+        first = _context(lab, scratch / f"{filesystem}-0", filesystem)
+        sound, prepared = [_cut(first)], _prepared_by(first)
+        for seed in range(1, SOUND_CUTS):
+            place = scratch / f"{filesystem}-{seed}"
+            sound.append(_cut(_context(lab, place, filesystem, seed=seed), prepared))
+        ignoring = []
+        for seed in range(IGNORING_CUTS):
+            place = scratch / f"{filesystem}-i{seed}"
+            context = _context(lab, place, filesystem, disk=_IGNORING, seed=seed)
+            ignoring.append(_cut(context, prepared))
+        found[filesystem] = {"sound": sound, "ignoring": ignoring}
     return found
 
 
@@ -113,34 +117,17 @@ def _context(
     return context
 
 
-def _prepared(lab: Lab, scratch: Path, filesystem: str) -> Path:
-    """The disk with its filesystem, all of it durable, as a crash state."""
-    context = _context(lab, scratch, filesystem)
-    with closing(context):
-        context.shelf.start((_DISK,))
-        client = context.start_client("maker")
-        attach(context, client)
-        prepare_disk(context, client)
-        if context.is_mounted:
-            run_script(client, f"umount {MOUNT_POINT}", deadline_s=_SCRIPT_DEADLINE_S)
-        client.kill()
-        context.shelf.must_be_well()
-        last = context.shelf.control.status().seq
-        state = everything(context.shelf.recording, cut=last, disks=(_DISK,))
-        file = context.shelf.directory / "prepared.view.json"
-        write_crash_state(file, state)
-    return file
+def _cut(context: DirectContext, prepared: Path | None = None) -> dict[str, Any]:
+    """Load, cut, and check with a fresh client on a disk that does what it is told.
 
-
-def _cut(
-    lab: Lab, scratch: Path, filesystem: str, prepared: Path, disk: ShelfDisk, seed: int
-) -> dict[str, Any]:
-    """Load, cut, and check with a fresh client on a disk that does what it is told."""
-    context = _context(lab, scratch, filesystem, disk=disk, seed=seed)
+    Of a disk that was not prepared the client makes what it works on, and keeps how that looks.
+    """
     with closing(context):
-        context.shelf.start((disk,), view=prepared)
+        context.shelf.start((context.disk,), view=prepared)
         client = context.start_client("client")
         attach(context, client)
+        if prepared is None:
+            _prepare(context, client)
         if context.is_mounted:
             mount = context.filesystem.mount(context.device, MOUNT_POINT)
             client.must(*mount, deadline_s=_SCRIPT_DEADLINE_S)
@@ -152,7 +139,25 @@ def _cut(
         context.shelf.start((_DISK,), view=state)
         check(context)
         context.shelf.must_be_well()
-    evidence = load_evidence(context.folder)
+    return _outcome(load_evidence(context.folder))
+
+
+def _prepare(context: DirectContext, client: Machine) -> None:
+    """The disk with its filesystem, not mounted and all of it durable, as a crash state."""
+    prepare_disk(context, client)
+    if context.is_mounted:
+        run_script(client, f"umount {MOUNT_POINT}", deadline_s=_SCRIPT_DEADLINE_S)
+    context.shelf.must_be_well()
+    last = context.shelf.control.status().seq
+    state = everything(context.shelf.recording, cut=last, disks=(_DISK,))
+    write_crash_state(_prepared_by(context), state)
+
+
+def _prepared_by(context: DirectContext) -> Path:
+    return context.shelf.directory / "prepared.view.json"
+
+
+def _outcome(evidence: Evidence) -> dict[str, Any]:
     judgement = judge(evidence)
     return {
         "verdicts": [judgement.filesystem, judgement.data],
