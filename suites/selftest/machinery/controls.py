@@ -38,8 +38,6 @@ LYING_TRIALS = 2
 
 _COMING = 3
 """A run's seed whose first cuts of `PLAIN` aim at what comes at once, and without flushes, too."""
-_CUT_ONCE = 3
-"""One whose first cut of `SAFE` is the only one: the second, and a third boot, are seen warm."""
 _LOAD_MS = 4000
 _DEADLINE_S = 500
 """For the trials of a cell; those before it are waited for as well."""
@@ -69,8 +67,7 @@ class Controls:
 
     def __enter__(self) -> Self:
         self._campaigns[Boot.WARM] = self.begin(_warm_specs(), boot=Boot.WARM, jobs=2)
-        cold = [*draw(SAFE, run_seed=_CUT_ONCE), *draw(UNSAFE)]
-        self._campaigns[Boot.COLD] = self.begin(cold, boot=Boot.COLD)
+        self._campaigns[Boot.COLD] = self.begin([*draw(SAFE), *draw(UNSAFE)], boot=Boot.COLD)
         return self
 
     def __exit__(
