@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(
 @pytest.fixture(scope="module")
 def boots(stage: Stage, vm_scratch: Path) -> Any:
     scene = "suites.selftest.machinery.reboots:boots"
-    return stage.play(scene, scratch=vm_scratch / "r", deadline_s=_DEADLINE_S)
+    return stage.play(scene, scratch=vm_scratch / "reboots", deadline_s=_DEADLINE_S)
 
 
 def test_the_servers_write_verifier_is_another_and_holds_as_long_as_it_runs(boots: Any) -> None:

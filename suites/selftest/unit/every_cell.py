@@ -1,31 +1,78 @@
-"""Every cell there can be with ZFS's settings as usual, and any cell at all."""
+"""Every cell there can be with ZFS's settings as usual, and how to draw one without listing them."""
 
 from __future__ import annotations
 
 import contextlib
+from functools import cache
 
 from hypothesis import strategies as st
 
-from torture.matrix.axes import AXES
+from torture.filesystems.protocol import FILES
+from torture.matrix.axes import AXES, FATE, FILESYSTEM, SLOG, SYNC, TRANSPORT
 from torture.matrix.cells import Cell, every_cell
 
 EXAMPLE = "iscsi-standard-noslog-btrfs-nasonly"
-EVERY_CELL = tuple(every_cell())
 SETTINGS = tuple(axis for axis in AXES.values() if axis.is_setting)
+_USUAL = tuple(axis for axis in AXES.values() if axis.default is not None and not axis.is_setting)
 
-cells = st.sampled_from(EVERY_CELL)
+
+@cache
+def all_cells() -> tuple[Cell, ...]:
+    """Over a hundred thousand; they take seconds."""
+    return tuple(every_cell())
+
+
+@st.composite
+def usual_cell(draw: st.DrawFn) -> Cell:
+    """One of these."""
+    transport = draw(st.sampled_from(TRANSPORT.names))
+    cell = Cell.of(
+        transport=transport,
+        sync=draw(st.sampled_from(SYNC.names)),
+        slog=draw(st.sampled_from(SLOG.names)),
+        filesystem=draw(st.sampled_from(_filesystems_over(transport))),
+        fate=draw(st.sampled_from(FATE.names)),
+    )
+    for axis in _USUAL:
+        cell = _but(cell, axis.field, draw(st.sampled_from(axis.names)))
+    return cell
 
 
 @st.composite
 def any_cell(draw: st.DrawFn) -> Cell:
     """A cell with any settings that make sense with it."""
-    cell = draw(cells)
+    cell = draw(usual_cell())
     for axis in draw(st.lists(st.sampled_from(SETTINGS), unique=True)):
-        with contextlib.suppress(ValueError):
-            cell = cell.but(**{axis.field: draw(st.sampled_from(axis.names))})
+        cell = _but(cell, axis.field, draw(st.sampled_from(axis.names)))
     return cell
+
+
+def longest_name() -> str:
+    """The longest name of all cells with settings as usual."""
+    return max(map(_longest_over, TRANSPORT.names), key=len)
 
 
 def cell_with(name: str = EXAMPLE, **choices: str) -> Cell:
     """The cell of this name but for these choices."""
     return Cell.parse(name).but(**choices)
+
+
+def _longest_over(transport: str) -> str:
+    filesystem = max(_filesystems_over(transport), key=len)
+    cell = cell_with(transport=transport, filesystem=filesystem)
+    for axis in AXES.values():
+        if not axis.is_setting and axis not in (TRANSPORT, FILESYSTEM):
+            made = (_but(cell, axis.field, name) for name in axis.names)
+            cell = max(made, key=lambda made: len(made.name))
+    return cell.name
+
+
+def _filesystems_over(transport: str) -> list[str]:
+    gives_files = TRANSPORT.choice(transport).value.traits.gives_files
+    return [name for name in FILESYSTEM.names if (name == FILES) is gives_files]
+
+
+def _but(cell: Cell, field: str, name: str) -> Cell:
+    with contextlib.suppress(ValueError):
+        return cell.but(**{field: name})
+    return cell

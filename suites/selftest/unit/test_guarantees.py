@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from suites.selftest.unit.every_cell import cell_with, cells
+from suites.selftest.unit.every_cell import cell_with, usual_cell
 from torture.axes.data_disks import Disks
 from torture.axes.fate import Fate
 from torture.axes.sync import Sync
@@ -129,7 +129,7 @@ TOLD = [axis.field for axis in (TRANSPORT, NFS_EXPORT, SYNC, SLOG, FATE)]
 """The axes that decide."""
 
 
-@given(cells)
+@given(usual_cell())
 def test_speed_layout_filesystem_and_honest_disks_change_no_guarantee(cell: Cell) -> None:
     if cell[DISKS] is not Disks.LYING:
         choices = dict(zip(AXES, cell.choices, strict=True))
@@ -139,7 +139,7 @@ def test_speed_layout_filesystem_and_honest_disks_change_no_guarantee(cell: Cell
         assert guarantee_of(cell) is guarantee_of(cell_with(**told))
 
 
-@given(cells)
+@given(usual_cell())
 def test_on_lying_disks_even_the_pool_may_go_whatever_else_is_chosen(cell: Cell) -> None:
     lying = cell_with(cell.name, disks=Disks.LYING)
     assert guarantee_of(lying) is Guarantee.MAY_LOSE_POOL

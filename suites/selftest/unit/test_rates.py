@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from suites.selftest.unit.every_cell import EVERY_CELL
+from suites.selftest.unit.every_cell import longest_name
 from torture.evidence.audit_document import AuditDocument
 from torture.evidence.cut_document import CutDocument, DiskAtCut
 from torture.matrix.cells import Cell
@@ -224,7 +224,7 @@ def test_no_figure_is_cut_off_in_a_terminal(width: int) -> None:
         assert figure in table.split() or figure in table
 
 
-LONGEST = max((cell.name for cell in EVERY_CELL), key=len)
+LONGEST = longest_name()
 LONG = "iscsi-standard-volatile-nvdimm-mirrored-lyingdisks-btrfs-bothdie"
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suites.selftest.unit.every_cell import EVERY_CELL
+from suites.selftest.unit.every_cell import usual_cell
 from torture.axes.fate import Fate
 from torture.axes.sweeps import Matrix
 from torture.matrix.axes import FATE
@@ -16,7 +16,7 @@ from torture.matrix.cells import Cell, cells_of
 from torture.matrix.shards import Shard
 from torture.plan.draw import draw_trials
 
-some_cells = st.lists(st.sampled_from(EVERY_CELL), max_size=60, unique=True)
+some_cells = st.lists(usual_cell(), max_size=60, unique=True)
 some_counts = st.integers(min_value=1, max_value=80)
 
 
