@@ -9,14 +9,13 @@ from dataclasses import dataclass, replace
 from torture.evidence.cut_document import GONE
 from torture.evidence.folder import Evidence, Step, ToolOutput
 from torture.verdict.nas_log import read_nas_log
+from torture.verdict.pool_status import PoolStatus, parse_status
 from torture.verdict.unreadable import UnreadableError
 from torture.verdict.verdicts import Verdict, worst
 from torture.verdict.zdb import parse_zdb
 from torture.verdict.zpool import (
-    PoolStatus,
     finds_no_pool,
     parse_import,
-    parse_status,
     refuse_unfinished_scrub,
 )
 

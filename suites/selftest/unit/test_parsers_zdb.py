@@ -46,7 +46,7 @@ CLAIMED_TWICE = _said(
 UNREADABLE_BLOCK = tool(Step.POOL_BLOCKS, "zdb/blocks-spoiled")
 
 
-@pytest.mark.parametrize("case", ["sound", "sound-short-of-a-leg"])
+@pytest.mark.parametrize("case", ["sound", "sound-short-of-a-leg", "sound-2.1"])
 def test_a_sound_pool_is_understood(case: str) -> None:
     assert parse_zdb(tool(Step.POOL_BLOCKS, f"zdb/{case}")) == BlockCheck()
 

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from torture.evidence.folder import ToolOutput
 from torture.verdict.mount import MountResult, parse_mount, read_kernel_log
+from torture.verdict.pool_status import PoolStatus, parse_status
 from torture.verdict.unreadable import UnreadableError
-from torture.verdict.zpool import ImportResult, PoolStatus, parse_import, parse_status
+from torture.verdict.zpool import ImportResult, parse_import
 
 RECORDED = Path(__file__).resolve().parents[1] / "recorded"
 IMPORTS = {
@@ -25,6 +26,9 @@ IMPORTS = {
         "Discarded approximately 5 seconds of transactions.",
     ),
     "import-missing-log": ImportResult(
+        imported=False, reason="one or more devices is currently unavailable"
+    ),
+    "import-missing-log-2.1": ImportResult(
         imported=False, reason="one or more devices is currently unavailable"
     ),
     "import-needs-rewind": ImportResult(imported=False, reason="I/O error"),

@@ -1,0 +1,22 @@
+"""`zpool status`: whether the pool is whole. JSON since OpenZFS 2.3, text before."""
+
+from __future__ import annotations
+
+from torture.evidence.folder import ToolOutput
+from torture.verdict.fsck import exit_code_of, unreadable
+from torture.verdict.pool_status.states import PoolStatus
+from torture.verdict.pool_status.status_json import read_json
+from torture.verdict.pool_status.status_text import read_text
+
+__all__ = ["PoolStatus", "parse_status"]
+
+
+def parse_status(output: ToolOutput) -> PoolStatus:
+    """The pool's status; raises `UnreadableError` when it cannot be told."""
+    if exit_code_of(output) != 0:
+        raise unreadable(output, "it failed")
+    if "-j" in output.argv:
+        return read_json(output)
+    if "-p" in output.argv:
+        return read_text(output)
+    raise unreadable(output, "only what -j or -p prints is read")
