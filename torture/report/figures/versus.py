@@ -26,6 +26,9 @@ class Versus:
     silent: tuple[str, ...]
     """Cells of both in which one side has no conclusive trial: nothing can be said of them."""
     notes: tuple[str, ...]
+    old_zfs: tuple[str, ...] = ()
+    """The versions of OpenZFS that the old runs' trials are of; most have one."""
+    new_zfs: tuple[str, ...] = ()
 
     @property
     def worse(self) -> tuple[Pair, ...]:
@@ -58,6 +61,10 @@ class Versus:
             ("without conclusive trials on one side", self.silent),
         )
         sentences = [f"{what}: {', '.join(names)}" for what, names in missing if names]
+        if self.old_zfs and self.new_zfs:
+            old, new = (" and ".join(names) for names in (self.old_zfs, self.new_zfs))
+            same = f"OpenZFS {old} in both" if old == new else f"old: OpenZFS {old}; new: {new}"
+            sentences.insert(0, same)
         return (*sentences, *self.notes)
 
     def as_markdown(self) -> str:
@@ -107,6 +114,7 @@ def compare_runs(old: Sequence[Path], new: Sequence[Path]) -> Versus:
     with Store.open(old) as before, Store.open(new) as after:
         old_cells = {figures.cell: figures for figures in cell_figures(before.tallies())}
         new_cells = {figures.cell: figures for figures in cell_figures(after.tallies())}
+        versions = (before.zfs_versions, after.zfs_versions)
         notes = (
             *(f"old: {note}" for note in before.notes),
             *(f"new: {note}" for note in after.notes),
@@ -120,4 +128,6 @@ def compare_runs(old: Sequence[Path], new: Sequence[Path]) -> Versus:
         only_new=tuple(sorted(new_cells.keys() - both)),
         silent=tuple(sorted(both - spoken)),
         notes=notes,
+        old_zfs=versions[0],
+        new_zfs=versions[1],
     )

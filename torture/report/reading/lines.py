@@ -122,6 +122,7 @@ def read_line(raw: bytes) -> Reading:
         reasons=rest.sentences("reasons"),
         timings=rest.counts("timings"),
         error=error,
+        zfs=rest.text("zfs"),
         machinery_failed=rest.flag("machinery_failed"),
         schema=schema if schema is not None else 0,
     )

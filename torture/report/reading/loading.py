@@ -74,6 +74,7 @@ _COLUMNS = {
     "reasons": "VARCHAR",
     "error": "VARCHAR",
     "machinery_failed": "BOOLEAN",
+    "zfs": "VARCHAR",  # of the NAS; empty where neither the record nor its run says
     "schema": "BIGINT",
 }
 _NUMPY = {
@@ -164,8 +165,11 @@ def load_runs(
 
 
 def drop_duplicates(sql: duckdb.DuckDBPyConnection) -> Dropped:
-    """Keep one record a trial, by the rule of `torture.record.trials`."""
-    identity = "trial, origin, origin_run"
+    """Keep one record a trial, by the rule of `torture.record.trials`.
+
+    The same seed draws the same trial for every version of ZFS, and each of them is a trial of its own.
+    """
+    identity = "trial, origin, origin_run, zfs"
     sql.execute(
         f"SELECT {identity}, place, verdict, badness >= 0 FROM records SEMI JOIN "
         f"(SELECT {identity} FROM records GROUP BY ALL HAVING count(*) > 1) USING ({identity}) "
@@ -173,8 +177,8 @@ def drop_duplicates(sql: duckdb.DuckDBPyConnection) -> Dropped:
     )
     dropped: list[int] = []
     other_verdict = inconclusive = 0
-    for _, rows in groupby(_fetched(sql), key=lambda row: row[:3]):
-        records = [_Duplicate(*row[3:]) for row in rows]
+    for _, rows in groupby(_fetched(sql), key=lambda row: row[:4]):
+        records = [_Duplicate(*row[4:]) for row in rows]
         counts = the_one_that_counts(records)
         for record in records:
             if record is not counts:
@@ -328,5 +332,6 @@ def _row(run: RunInfo, line: Line, reading: Reading, guarantee: str) -> tuple[An
         "\n".join(record.reasons),
         record.error or "",
         record.machinery_failed,
+        record.zfs or run.document.zfs,
         record.schema,
     )

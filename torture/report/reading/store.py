@@ -26,6 +26,7 @@ from torture.report.reading.remarks import Remarks, notes_on_runs
 from torture.report.reading.repeats import notes_on_repeats
 from torture.report.reading.runs import RunInfo, find_runs
 from torture.report.reading.tally import WORTH, Audited, CellTally, Spread, TrialKind, Worth
+from torture.report.reading.zfs_versions import notes_on_versions, zfs_versions
 from torture.verdict.verdicts import Verdict
 
 _MEMORY = "400MB"
@@ -69,8 +70,9 @@ class Case:
 class Store:
     """Records in tables. Use `open`; as a context manager it is closed at the end.
 
-    `trials`: how many live ones there are. `notes`: sentences for people, about everything that is
-    not as it should be in what was read; `notes_on_files` without what the records say themselves.
+    `trials`: how many live ones there are; `zfs_versions`: of which versions, the most frequent first.
+    `notes`: sentences for people, about everything that is not as it should be in what was read;
+    `notes_on_files` without what the records say themselves.
     `sql` has the view `trials`; its columns are in results/README.md, under `trials.csv`.
     """
 
@@ -86,7 +88,8 @@ class Store:
         self.sql = sql
         self.runs = runs
         self.notes_on_files = notes_on_files
-        self.notes = (*notes_on_files, *notes_on_repeats(sql))
+        self.notes = (*notes_on_files, *notes_on_versions(sql), *notes_on_repeats(sql))
+        self.zfs_versions = tuple(zfs_versions(sql))
         self._cells = cells
         self._resources = resources
         (self.trials,) = self._rows("SELECT count(*) FROM live")[0]
