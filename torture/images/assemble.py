@@ -39,6 +39,9 @@ DROPPED = (
 )
 """What a base leaves behind: records of its making (not reproducible), and what no guest reads."""
 
+_OF_THE_NAS = "nas/"
+"""Where a stage leaves ZFS's tools, if it built them; see `vmimages/zfs/source/build.sh`."""
+
 MOUNT_POINTS = ("dev", "proc", "run", "sys", "tmp", "var/log", "var/cache")
 
 _UDEV_RULES = "usr/lib/udev/rules.d"
@@ -78,7 +81,7 @@ def _root_entries(
     entries: dict[str, _Entry] = {}
     for entry in _base_entries(base, recipe):
         entries[entry.info.name] = entry
-    for entry in _kernel_entries(kernel):
+    for entry in _kernel_entries(kernel, _OF_THE_NAS if recipe.follows_zfs else ""):
         entries[entry.info.name] = entry
     ours = {name: _folder(name) for name in MOUNT_POINTS}
     ours["etc/machine-id"] = _file("etc/machine-id", b"", executable=False)
@@ -114,10 +117,16 @@ def _base_entries(base: tarfile.TarFile, recipe: Recipe) -> Iterator[_Entry]:
         yield _entry_of(base, info)
 
 
-def _kernel_entries(kernel: tarfile.TarFile) -> Iterator[_Entry]:
+def _kernel_entries(kernel: tarfile.TarFile, tools: str) -> Iterator[_Entry]:
+    """The modules; and what lies in the folder `tools`, if it is named, as if the root began there."""
     for info in kernel:
         info.name = info.name.removeprefix("./").strip("/")
         if info.name.startswith("usr/lib/modules"):
+            yield _entry_of(kernel, info)
+        elif tools and info.name.startswith(tools):
+            info.name = info.name.removeprefix(tools)
+            if info.islnk():
+                info.linkname = info.linkname.removeprefix("./").removeprefix(tools)
             yield _entry_of(kernel, info)
 
 

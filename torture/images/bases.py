@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pwd
+import shlex
 import shutil
 import subprocess
 import time
@@ -16,12 +17,15 @@ from torture.errors import DeadlineExceeded, HarnessError
 from torture.images import mirrors
 from torture.images.assemble import SOURCE_DATE_EPOCH
 from torture.images.recipes import Recipe
+from torture.images.source_trees import SourceTree
 
 BUILD_DEADLINE_S = 45 * 60
 _LOG_TAIL_LINES = 12
 _POLL_S = 0.1
 # How apt, dpkg and tar say it.
 _FULL_DISK = ("No space left on device", "enough free space")
+_SOURCE = "source.tar"
+_PREFERENCES = "/etc/apt/preferences.d/backports"
 _SUBUID = Path("/etc/subuid")
 
 # Not installed at all, so that it costs neither time nor room in the archive.
@@ -40,12 +44,16 @@ def build_base(
     progress: Callable[[str], None],
     stop: Event,
     keep: int,
+    tree: SourceTree | None = None,
 ) -> None:
     """Write `base.tar` and `packages.json` (name to version) into the folder `work`.
 
-    `keep` is a descriptor the build's processes hold open. Raises `HarnessError` with the log's
-    last lines when mmdebstrap fails, and when `stop` is set meanwhile.
+    `keep` is a descriptor the build's processes hold open. `tree` is what the recipe's stages build, if
+    they build something. Raises `HarnessError` with the log's last lines when mmdebstrap fails, and when
+    `stop` is set meanwhile.
     """
+    if recipe.source:
+        _pack(tree, recipe.source, work)
     command = _command(recipe, work)
     environment = os.environ | {
         "SOURCE_DATE_EPOCH": str(SOURCE_DATE_EPOCH),
@@ -79,6 +87,7 @@ def build_base(
             if full
             else f"read {log}, then: tools/images build",
         )
+    (work / _SOURCE).unlink(missing_ok=True)
     status = work / "status"
     packages = parse_dpkg_status(status.read_text())
     (work / "packages.json").write_text(json.dumps(packages, indent=1, sort_keys=True))
@@ -93,6 +102,15 @@ def parse_dpkg_status(text: str) -> dict[str, str]:
         if fields.get("Status", "").endswith(" installed"):
             packages[fields["Package"]] = fields["Version"]
     return packages
+
+
+def _pack(tree: SourceTree | None, version: str, work: Path) -> None:
+    if tree is None or tree.version != version:
+        raise HarnessError(
+            f"ZFS {version} is built from a source tree, and is not built yet",
+            hint="tools/images build --zfs PATH, where that tree is as it was",
+        )
+    tree.pack(work / _SOURCE)
 
 
 def _command(recipe: Recipe, work: Path) -> list[str]:
@@ -110,15 +128,23 @@ def _command(recipe: Recipe, work: Path) -> list[str]:
     ]
     command += [f"--aptopt={option}" for option in mirrors.transport_options()]
     command += [f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in _NOT_INSTALLED]
-    if recipe.stage:
+    if recipe.backports:
+        pins = shlex.quote(mirrors.preferences(recipe.suite, recipe.backports))
+        command += [f'--setup-hook=printf %s {pins} > "$1{_PREFERENCES}"']
+    if recipe.source:
+        command += [f"--customize-hook=upload {work / _SOURCE} /source.tar"]
+    for stage in recipe.stages:
         command += [
-            f"--customize-hook=upload {recipe.stage} /stage.sh",
+            f"--customize-hook=upload {stage} /stage.sh",
             "--chrooted-customize-hook=sh /stage.sh",
-            f"--customize-hook=download /stage.tar {archive}",
         ]
+    if recipe.stages:
+        command += [f"--customize-hook=download /stage.tar {archive}"]
     command += [f"--customize-hook=download /var/lib/dpkg/status {work / 'status'}"]
-    command += [recipe.suite, "/dev/null" if recipe.stage else str(archive)]
-    return command + mirrors.sources(recipe.suite, recipe.components)
+    command += [recipe.suite, "/dev/null" if recipe.stages else str(archive)]
+    return command + mirrors.sources(
+        recipe.suite, recipe.components, with_backports=bool(recipe.backports)
+    )
 
 
 def _contained() -> list[str]:

@@ -18,6 +18,7 @@ from torture.images.assemble import assemble
 from torture.images.bases import BUILD_DEADLINE_S, build_base
 from torture.images.cache import Cache
 from torture.images.recipes import Recipe, image_names, read_recipe
+from torture.images.source_trees import SourceTree
 from torture.zfs.versions import DEFAULT
 
 IMAGES = image_names()
@@ -74,10 +75,12 @@ def ensure_all(
     progress: Callable[[str], None],
     fresh: bool = False,
     zfs: str = DEFAULT,
+    tree: SourceTree | None = None,
 ) -> list[GuestImage]:
     """The images of these names; what is missing for them is built side by side.
 
-    `fresh` builds all of it again, to get newer packages from the mirror.
+    `fresh` builds all of it again, to get newer packages from the mirror. `tree` is where the version of
+    ZFS is built from, if it is none of Debian's.
     """
     if unknown := set(names) - set(IMAGES):
         raise HarnessError(
@@ -90,7 +93,7 @@ def ensure_all(
             return [image for image in found if image]
     cache = Cache()
     cache.prepare()
-    bases = _ensure_bases(cache, recipes, progress, fresh=fresh)
+    bases = _ensure_bases(cache, recipes, progress, fresh=fresh, tree=tree)
     for recipe in recipes:
         _ensure_image(cache, recipe, bases, progress, fresh=fresh)
     images = [find(name, zfs=zfs) for name in names]
@@ -102,14 +105,19 @@ def ensure_all(
 
 
 def _ensure_bases(
-    cache: Cache, recipes: Sequence[Recipe], progress: Callable[[str], None], *, fresh: bool
+    cache: Cache,
+    recipes: Sequence[Recipe],
+    progress: Callable[[str], None],
+    *,
+    fresh: bool,
+    tree: SourceTree | None,
 ) -> dict[str, Path]:
     """The base of each recipe, and of its kernel, by its slot."""
     stop = Event()
     wanted = {_slot(made): made for recipe in recipes for made in (recipe, recipe.kernel) if made}
     with ThreadPoolExecutor(max_workers=len(wanted)) as workers:
         jobs = {
-            slot: workers.submit(_ensure_base, cache, recipe, progress, stop, fresh)
+            slot: workers.submit(_ensure_base, cache, recipe, progress, stop, fresh, tree)
             for slot, recipe in wanted.items()
         }
         try:
@@ -128,7 +136,12 @@ def _slot(recipe: Recipe) -> str:
 
 
 def _ensure_base(
-    cache: Cache, recipe: Recipe, progress: Callable[[str], None], stop: Event, fresh: bool
+    cache: Cache,
+    recipe: Recipe,
+    progress: Callable[[str], None],
+    stop: Event,
+    fresh: bool,
+    tree: SourceTree | None,
 ) -> Path:
     slot = _slot(recipe)
     if not fresh and (place := cache.find("bases", slot)):
@@ -141,7 +154,15 @@ def _ensure_base(
         with _full_disk_is_clear(cache), cache.workspace(slot) as (work, keep):
             made = work / "made"
             made.mkdir()
-            build_base(recipe, made, log=cache.log(slot), progress=progress, stop=stop, keep=keep)
+            build_base(
+                recipe,
+                made,
+                log=cache.log(slot),
+                progress=progress,
+                stop=stop,
+                keep=keep,
+                tree=tree,
+            )
             cache.forget("bases", slot)
             place = cache.publish(made, "bases", slot)
         progress(f"{recipe.name}: base ready ({time.monotonic() - start:.0f} s)")
@@ -169,17 +190,20 @@ def _ensure_image(
             release = assemble(
                 recipe, base=base / "base.tar", kernel=kernel / "base.tar", into=made
             )
-            manifest = _manifest(base, kernel, release)
+            manifest = _manifest(base, kernel, release, built=recipe.kernel.source)
             (made / "manifest.json").write_text(json.dumps(manifest, indent=1, sort_keys=True))
             cache.forget("images", slot)
             cache.publish(made, "images", slot)
         progress(f"{recipe.name}: image ready ({time.monotonic() - start:.1f} s)")
 
 
-def _manifest(base: Path, kernel: Path, release: str) -> dict[str, str]:
-    """Versions of what is in an image; tools and modules of ZFS must be of the same version."""
+def _manifest(base: Path, kernel: Path, release: str, *, built: str = "") -> dict[str, str]:
+    """Versions of what is in an image; tools and modules of ZFS must be of the same version.
+
+    `built` is the version that tools and modules were built of, if they are no packages.
+    """
     packages: dict[str, str] = json.loads((base / "packages.json").read_text())
-    module = json.loads((kernel / "packages.json").read_text())["zfs-dkms"]
+    module = built or json.loads((kernel / "packages.json").read_text())["zfs-dkms"]
     tools = packages.get("zfsutils-linux", module)
     if tools != module:
         raise HarnessError(

@@ -13,6 +13,9 @@ from torture.errors import HarnessError
 MIRROR_VARIABLE = "TORTURE_MIRROR"
 """Environment variable: the URI of a Debian archive, for hosts that are not Debian."""
 
+BACKPORTS = "-backports"
+"""The pocket with newer versions of some packages, built for the suite."""
+
 _KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 _DEADLINE_S = 60
 
@@ -31,9 +34,10 @@ _TRANSPORT_OPTION = re.compile(
 )
 
 
-def sources(suite: str, components: Sequence[str]) -> list[str]:
+def sources(suite: str, components: Sequence[str], *, with_backports: bool = False) -> list[str]:
     """Lines of a sources.list(5) for this suite, from the host's mirrors.
 
+    Its backports lie in the same archive, whether the host uses them or not.
     Raises `HarnessError` when the host knows no Debian mirror.
     """
     given = os.environ.get(MIRROR_VARIABLE)
@@ -47,8 +51,21 @@ def sources(suite: str, components: Sequence[str]) -> list[str]:
             "this host's apt knows no Debian mirror",
             hint=f"set {MIRROR_VARIABLE} to the URI of a Debian archive and build again",
         )
+    if with_backports:
+        found += [(uri, BACKPORTS) for uri, pocket in found if pocket == ""]
     options = f"[signed-by={_KEYRING}] " if _KEYRING.exists() else ""
     return [f"deb {options}{uri} {suite}{pocket} {' '.join(components)}" for uri, pocket in found]
+
+
+def preferences(suite: str, source_packages: Sequence[str]) -> str:
+    """apt_preferences(5): these come from the suite's backports, of which nothing else is taken.
+
+    An archive of backports says `NotAutomatic`, so that all other packages are the suite's own.
+    """
+    return "\n".join(
+        f"Package: src:{name}\nPin: release n={suite}{BACKPORTS}\nPin-Priority: 990\n"
+        for name in source_packages
+    )
 
 
 def parse_index_targets(text: str) -> list[tuple[str, str]]:

@@ -21,6 +21,9 @@ KERNEL = "kernel"
 BASE_FORMAT = 1
 """Part of every base's key. Raise it when `bases.py` begins to call mmdebstrap differently."""
 
+_STAGE = "stage.sh"
+"""The script of a recipe that names none, if its folder has it."""
+
 _KEY_CHARS = 16
 
 
@@ -32,8 +35,12 @@ class Recipe:
     suite: str
     components: tuple[str, ...]
     packages: tuple[str, ...]
-    stage: Path | None
-    """Script run in the root of the packages; it leaves `/stage.tar`, which becomes the base."""
+    backports: tuple[str, ...] = ()
+    """Source packages whose binaries come from the suite's backports; all else is the suite's own."""
+    stages: tuple[Path, ...] = ()
+    """Scripts run in the root of the packages; the last leaves `/stage.tar`, which becomes the base."""
+    source: str = ""
+    """The version of the source tree that its stages build; empty where they need none."""
     files: tuple[Path, ...] = ()
     """Folders copied over the root, in this order."""
     python: tuple[tuple[Path, str], ...] = ()
@@ -57,9 +64,12 @@ class Recipe:
             "components": self.components,
             "packages": self.packages,
         }
+        if self.backports:
+            content["backports"] = self.backports
+        if self.source:
+            content["source"] = self.source
         parts = [json.dumps(content, sort_keys=True).encode()]
-        if self.stage:
-            parts.append(self.stage.read_bytes())
+        parts += [stage.read_bytes() for stage in self.stages]
         return _digest(parts)
 
     @property
@@ -81,7 +91,8 @@ class Recipe:
 
 def read_kernel_recipe(zfs: ZfsVersion) -> Recipe:
     """The stage with this version's kernel and modules; raises `HarnessError` for a garbled recipe."""
-    return _read(KERNEL, zfs.recipe, zfs.recipe.with_name("stage.sh"), zfs)
+    recipe = _read(KERNEL, zfs.recipe, zfs)
+    return replace(recipe, source=zfs.name) if zfs.is_built else recipe
 
 
 def read_recipe(name: str, *, zfs: str = DEFAULT) -> Recipe:
@@ -97,7 +108,7 @@ def read_recipe(name: str, *, zfs: str = DEFAULT) -> Recipe:
             f"no recipe for an image {name!r}", hint=f"known are: {', '.join(image_names())}"
         )
     version = zfs_version(zfs)
-    recipe = _read(name, path, path.with_name("stage.sh"), version)
+    recipe = _read(name, path, version)
     kernel = version if recipe.follows_zfs else zfs_version(DEFAULT)
     return replace(recipe, kernel=read_kernel_recipe(kernel))
 
@@ -107,14 +118,19 @@ def image_names() -> tuple[str, ...]:
     return tuple(sorted(path.parent.name for path in RECIPES.glob("*/recipe.toml")))
 
 
-def _read(name: str, path: Path, stage: Path, zfs: ZfsVersion) -> Recipe:
+def _read(name: str, path: Path, zfs: ZfsVersion) -> Recipe:
     try:
         content = tomllib.loads(path.read_text())
     except tomllib.TOMLDecodeError as error:
         raise HarnessError(f"{path}: {error}", hint="mend the recipe") from error
     content.pop("zfs", None)  # `torture/zfs/versions.py` reads it
     if content.get("follows_zfs"):
-        content |= {"suite": zfs.suite, "components": zfs.components}
+        content |= {
+            "suite": zfs.suite,
+            "components": zfs.components,
+            "backports": zfs.backports,
+            "packages": [*content.get("packages", ()), *zfs.nas_packages],
+        }
     try:
         recipe = Recipe(
             name=name,
@@ -122,7 +138,8 @@ def _read(name: str, path: Path, stage: Path, zfs: ZfsVersion) -> Recipe:
             suite=content.pop("suite"),
             components=tuple(content.pop("components")),
             packages=tuple(content.pop("packages")),
-            stage=stage if stage.exists() else None,
+            backports=tuple(content.pop("backports", ())),
+            stages=_stages(path.parent, content.pop("stages", (_STAGE,))),
             files=tuple(RECIPES / tree for tree in content.pop("files", ())),
             python=tuple(
                 (RECIPES / package["from"], package["to"]) for package in content.pop("python", ())
@@ -136,6 +153,12 @@ def _read(name: str, path: Path, stage: Path, zfs: ZfsVersion) -> Recipe:
     if content:
         raise HarnessError(f"{path}: not known: {', '.join(content)}", hint="mend the recipe")
     return recipe
+
+
+def _stages(folder: Path, names: Iterable[str]) -> tuple[Path, ...]:
+    """Those scripts, from the recipe's folder; a recipe that names none need not have the usual one."""
+    stages = [folder / name for name in names]
+    return tuple(stage for stage in stages if stage.name != _STAGE or stage.exists())
 
 
 def tree_files(tree: Path) -> list[Path]:

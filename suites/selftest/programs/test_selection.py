@@ -7,6 +7,7 @@ import pytest
 from suites.selftest.programs.collecting import cells_in, collect
 from torture.axes.sweeps import Matrix
 from torture.matrix.cells import cells_of
+from torture.zfs.versions import version_names
 
 IN_NO_MATRIX = "iscsi-always-mirror-optane-raidz1-lyingdisks-xfs-bothdie"
 IN_QUICK = "iscsi-always-noslog-btrfs-bothdie"
@@ -122,4 +123,13 @@ def test_the_session_ends_at_once_for_a_schedule_that_cannot_be() -> None:
         done = collect(*arguments)
         assert done.returncode == 4, arguments
         assert complaint in done.stderr
+        assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_a_version_of_zfs_that_nobody_knows_ends_the_session_with_the_known_ones() -> None:
+    for unknown in ("2.9", "/nowhere", "/usr"):
+        done = collect("--zfs", unknown)
+        assert done.returncode == 4, unknown
+        assert "--zfs: " in done.stderr
+        assert f"known are: {', '.join(version_names())}, and folders with" in done.stderr
         assert "Traceback" not in done.stdout + done.stderr

@@ -14,6 +14,8 @@ from torture.errors import HarnessError
 from torture.images import assemble, build, initrd, mirrors, recipes
 from torture.images.recipes import read_recipe
 
+FOLLOWS = 'follows_zfs = true\npackages = ["udev"]\nfiles = ["one/files"]\n'
+
 
 class TestMirrors:
     def test_only_debians_own_archives_are_taken_each_pocket_once(self) -> None:
@@ -35,6 +37,18 @@ class TestMirrors:
             ["http://mirror.invalid/debian/", "trixie-updates", "main", "contrib"],
             ["http://mirror.invalid/debian-security/", "trixie-security", "main", "contrib"],
         ]
+
+    @pytest.mark.usefixtures("tools")
+    def test_backports_come_from_the_suites_own_archive_whatever_the_host_uses(self) -> None:
+        (line,) = set(mirrors.sources("trixie", ["main"], with_backports=True)) - set(
+            mirrors.sources("trixie", ["main"])
+        )
+        assert line.endswith("http://mirror.invalid/debian/ trixie-backports main")
+
+    def test_only_the_named_sources_are_taken_from_backports(self) -> None:
+        assert mirrors.preferences("trixie", ["zfs-linux"]) == (
+            "Package: src:zfs-linux\nPin: release n=trixie-backports\nPin-Priority: 990\n"
+        )
 
     def test_a_host_without_debian_is_told_of_the_variable(self, tools: Path) -> None:
         fake_tool(tools, "apt-get", "echo 'Ubuntu|http://mirror.invalid/ubuntu/|noble|main'")
@@ -74,6 +88,19 @@ class TestKeys:
         after = read_recipe("one")
         assert after.base_key != before.base_key
         assert after.image_key != before.image_key
+
+    def test_backports_change_the_bases_of_that_version_alone(self, home: Path) -> None:
+        zfs, nas = home / "zfs/2.3.9.toml", home / "one/recipe.toml"
+        nas.write_text(FOLLOWS)
+        before = read_recipe("one")
+        assert before.kernel is not None
+        (home / "zfs/2.4.4.toml").write_text('backports = ["zfs"]\n' + zfs.read_text())
+        after = read_recipe("one", zfs="2.4.4")
+        assert after.kernel is not None
+        assert after.backports == after.kernel.backports == ("zfs",)
+        assert after.base_key != before.base_key
+        assert after.kernel.base_key != before.kernel.base_key
+        assert read_recipe("one") == before
 
     def test_the_kernels_stage_changes_every_image(self, home: Path) -> None:
         before = read_recipe("one").image_key

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from threading import Event, Timer
 
@@ -18,7 +19,7 @@ from suites.selftest.unit.conftest import fake_tool
 from torture.checkout import CHECKOUT
 from torture.errors import DeadlineExceeded, HarnessError
 from torture.host.cache_root import CACHE_VARIABLE
-from torture.images import bases, cache
+from torture.images import bases, cache, mirrors
 from torture.images.cache import Cache
 from torture.images.recipes import Recipe
 
@@ -123,15 +124,16 @@ class TestBase:
         suite="trixie",
         components=("main",),
         packages=("udev",),
-        stage=None,
         path=Path("one/recipe.toml"),
     )
 
-    def build(self, tmp_path: Path, *, stop: Event | None = None) -> list[str]:
+    def build(
+        self, tmp_path: Path, *, stop: Event | None = None, recipe: Recipe = RECIPE
+    ) -> list[str]:
         said: list[str] = []
         with (tmp_path / "keep").open("w") as keep:
             bases.build_base(
-                self.RECIPE,
+                recipe,
                 tmp_path,
                 log=tmp_path / "one.log",
                 progress=said.append,
@@ -179,6 +181,28 @@ class TestBase:
         said = (tmp_path / "said").read_text()
         assert '--aptopt=Acquire::http::Proxy "http://proxy.invalid:3128";' in said
         assert "http://mirror.invalid/debian/ trixie main\n" in said
+
+    def test_apt_prefers_backports_only_where_the_recipe_says_so(
+        self, tools: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The hook is run as mmdebstrap does: `sh -c HOOK`, with the root as its first argument."""
+        hook = 'case $word in --setup-hook=*) sh -c "${word#*=}" exec "$ROOT";; esac'
+        said = f'printf "%s\\n" "$@" > {tmp_path}/said'
+        fake_tool(tools, "mmdebstrap", f"{said}; for word; do {hook}; done; exit 1")
+        pins = tmp_path / "root/etc/apt/preferences.d/backports"
+        pins.parent.mkdir(parents=True)
+        monkeypatch.setenv("ROOT", str(tmp_path / "root"))
+        with pytest.raises(HarnessError):
+            self.build(tmp_path)
+        assert not pins.exists()
+        assert "-backports" not in (tmp_path / "said").read_text()
+        with pytest.raises(HarnessError):
+            self.build(tmp_path, recipe=replace(self.RECIPE, backports=("zfs-linux",)))
+        assert pins.read_text() == mirrors.preferences("trixie", ("zfs-linux",))
+        assert (
+            "http://mirror.invalid/debian/ trixie-backports main\n"
+            in (tmp_path / "said").read_text()
+        )
 
     def test_a_stopped_build_leaves_no_process(self, tools: Path, tmp_path: Path) -> None:
         fake_tool(tools, "mmdebstrap", f"echo $$ > {tmp_path}/pid; exec sleep 60")

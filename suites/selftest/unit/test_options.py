@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from fixtures.options import read_options
 from torture.axes.sweeps import Matrix
+from torture.images.source_trees import ChosenZfs, SourceTree
 from torture.schedules import order_of
 from torture.stats.sequential import Until
 
@@ -39,3 +42,14 @@ def test_more_trials_than_fit_into_memory_are_refused(
     monkeypatch.setattr(pytestconfig.option, "until", order_of("until:upper<0.0001"))
     with pytest.raises(pytest.UsageError, match="say fewer --trials, or --cell"):
         read_options(pytestconfig)
+
+
+def test_a_source_tree_is_the_version_that_its_content_is_called(
+    pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert read_options(pytestconfig).zfs_tree is None
+    tree = SourceTree(root=tmp_path, version="2.4.99-0123456789ab")
+    chosen = ChosenZfs(version=tree.version, tree=tree)
+    monkeypatch.setattr(pytestconfig.option, "zfs", chosen)
+    options = read_options(pytestconfig)
+    assert (options.lab.zfs, options.zfs_tree) == (tree.version, tree)
