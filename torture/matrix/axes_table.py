@@ -8,7 +8,7 @@ from typing import Any
 from torture.axes.axis import Axis, Choice
 from torture.matrix.axes import AXES
 
-_EXPLAINED_MAX = 6
+_EXPLAINED_MAX = 7
 """An axis of more choices is explained elsewhere: a row of the table stays one that can be read."""
 
 

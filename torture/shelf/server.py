@@ -124,6 +124,11 @@ class Shelf:
         """Whether it stands still."""
         return self.control.status().frozen
 
+    @property
+    def is_started(self) -> bool:
+        """Whether its server was started and not stopped since; it may have died."""
+        return self._server is not None
+
     def must_be_well(self) -> None:
         """Raise `HarnessError` when the server is gone or failed a request: not the NAS's doing."""
         if self._server is None or self._server.exit_code is not None:
