@@ -88,7 +88,7 @@ def tree(tmp_path: Path) -> SourceTree:
 
 def built_with(tree: SourceTree | None, *, source: str, tmp_path: Path) -> None:
     """Build the kernel of this version, with that tree."""
-    work = tmp_path / "work"
+    work = tmp_path / "made"
     work.mkdir()
     recipe = Recipe(
         name="kernel",
@@ -117,23 +117,23 @@ def test_the_build_gets_the_tree_before_the_first_of_its_stages_and_keeps_no_cop
     fake_tool(
         tools,
         "mmdebstrap",
-        f'printf "%s\\n" "$@" > {tmp_path}/said; cp {tmp_path}/work/source.tar {tmp_path}\n'
-        f"touch {tmp_path}/work/status {tmp_path}/work/base.tar",
+        f'printf "%s\\n" "$@" > {tmp_path}/said; cp {tmp_path}/made/source.tar {tmp_path}\n'
+        f"touch {tmp_path}/made/status {tmp_path}/made/base.tar",
     )
     built_with(tree, source=tree.version, tmp_path=tmp_path)
     hooks = [line for line in (tmp_path / "said").read_text().splitlines() if "hook=" in line]
     assert [hook.partition("=")[2] for hook in hooks] == [
-        f"upload {tmp_path}/work/source.tar /source.tar",
+        f"upload {tmp_path}/made/source.tar /source.tar",
         "upload /recipes/build.sh /stage.sh",
         "sh /stage.sh",
         "upload /recipes/stage.sh /stage.sh",
         "sh /stage.sh",
-        f"download /stage.tar {tmp_path}/work/base.tar",
-        f"download /var/lib/dpkg/status {tmp_path}/work/status",
+        f"download /stage.tar {tmp_path}/made/base.tar",
+        f"download /var/lib/dpkg/status {tmp_path}/made/status",
     ]
     with tarfile.open(tmp_path / "source.tar") as tar:
         assert tar.getnames() == ["META", "contrib/debian/rules.in"]
-    assert {path.name for path in (tmp_path / "work").iterdir()} == {"base.tar", "packages.json"}
+    assert {path.name for path in (tmp_path / "made").iterdir()} == {"base.tar", "packages.json"}
 
 
 @pytest.mark.parametrize("has_tree", [False, True])
