@@ -7,11 +7,17 @@ A NAS that came back with the verifier of its former life would tell its clients
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from torture.axes.fate import Fate
+from torture.axes.sync import Sync
+from torture.transports import _tcp, _theory
 from torture.transports.protocol import CompletedWrite, Traits
+from torture.verdict.guarantee import Guarantee
 from torture.volumes import VolumeKind, VolumeOptions
 from torture.volumes.dataset import DIRECTORY
 
-NFS_PORT, MOUNTD_PORT, _RPCBIND_PORT = 2049, 20048, 111
+_NFS_PORT, MOUNTD_PORT, _RPCBIND_PORT = 2049, 20048, 111
 _GRACE_S = 10
 """The least that a server takes. Its one client has nothing to reclaim that matters: no locks."""
 
@@ -19,7 +25,7 @@ _GRACE_S = 10
 def traits(*, gives_files: bool) -> Traits:
     """Of every transport over it."""
     return Traits(
-        ports=(_RPCBIND_PORT, NFS_PORT, MOUNTD_PORT),
+        ports=(_RPCBIND_PORT, _NFS_PORT, MOUNTD_PORT),
         volume=VolumeKind.DATASET,
         completed=CompletedWrite.IN_CLIENT if gives_files else CompletedWrite.IN_ZFS,
         gives_files=gives_files,
@@ -29,7 +35,29 @@ def traits(*, gives_files: bool) -> Traits:
     )
 
 
-def publish_script(options: VolumeOptions) -> str:
+class Exported:
+    """What all transports over it have in common; `traits` decide the rest."""
+
+    traits: Traits
+
+    def publish_script(self, options: VolumeOptions) -> str:
+        """An export."""
+        return _publish_script(options)
+
+    def wait_until_idle_script(self) -> str:
+        """Nothing unread: a client that is gone has not said so, and NFSv3 knows no sessions."""
+        return _tcp.wait_until_read_script(_NFS_PORT)
+
+    def cache_scripts(self) -> Mapping[str, str]:
+        """None on the NAS: where the client has a disk, that says it."""
+        return {}
+
+    def guarantee(self, *, sync: Sync, fate: Fate) -> Guarantee:
+        """What follows from where a completed write is."""
+        return _theory.guarantee(self.traits, sync=sync, fate=fate)
+
+
+def _publish_script(options: VolumeOptions) -> str:
     """Shell: the export first, then the servers, then no grace period.
 
     `mountpoint`: nothing is exported while the dataset is not mounted. `insecure`: QEMU need not be root.

@@ -9,17 +9,13 @@ so with the usual megabyte nothing would be asked of the verifier.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from torture.axes.axis import Choice
-from torture.axes.fate import Fate
 from torture.axes.sweeps import Sweep
-from torture.axes.sync import Sync
 from torture.filesystems.protocol import MOUNT_POINT
-from torture.transports import _knfsd, _tcp, _theory
+from torture.transports import _knfsd
 from torture.transports.protocol import Attachment, Traits, Transport
-from torture.verdict.guarantee import Guarantee
 from torture.volumes import VolumeOptions, dataset
 
 _TRAITS = _knfsd.traits(gives_files=True)
@@ -27,7 +23,7 @@ _COMMON_OPTIONS = "hard,proto=tcp,timeo=50,retrans=2,wsize=8192"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class NfsFiles:
+class NfsFiles(_knfsd.Exported):
     """One export, mounted where filesystems are; `options` are mount's, `path` the export there."""
 
     options: str
@@ -42,28 +38,12 @@ class NfsFiles:
         """Its mount."""
         return dataset.wait_script()
 
-    def publish_script(self, options: VolumeOptions) -> str:
-        """An export."""
-        return _knfsd.publish_script(options)
-
-    def wait_until_idle_script(self) -> str:
-        """Nothing unread."""
-        return _tcp.wait_until_read_script(_knfsd.NFS_PORT)
-
-    def cache_scripts(self) -> Mapping[str, str]:
-        """There is no disk."""
-        return {}
-
     def attachment(self, *, nas_host: str) -> Attachment:
         """A mounted directory."""
         mount = f"mount -t nfs -o {_COMMON_OPTIONS},{self.options}"
         return Attachment(
             attach_script=f"set -eu; modprobe nfs; {mount} {nas_host}:{self.path} {MOUNT_POINT}"
         )
-
-    def guarantee(self, *, sync: Sync, fate: Fate) -> Guarantee:
-        """The client forgets nothing that the server may have forgotten."""
-        return _theory.guarantee(self.traits, sync=sync, fate=fate)
 
 
 CHOICE: Choice[Transport] = Choice(

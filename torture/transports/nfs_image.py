@@ -6,17 +6,13 @@ does not look at the write verifier, so a client that lives never sends again wh
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from xml.etree import ElementTree as ET
 
 from torture.axes.axis import Choice
-from torture.axes.fate import Fate
 from torture.axes.sweeps import Sweep
-from torture.axes.sync import Sync
-from torture.transports import _knfsd, _tcp, _theory
+from torture.transports import _knfsd
 from torture.transports.protocol import Attachment, Transport
-from torture.verdict.guarantee import Guarantee
 from torture.volumes import VolumeOptions, dataset
 
 
@@ -36,7 +32,7 @@ class NfsSource:
         return source
 
 
-class NfsImage:
+class NfsImage(_knfsd.Exported):
     """One image on one export."""
 
     traits = _knfsd.traits(gives_files=False)
@@ -49,25 +45,9 @@ class NfsImage:
         """The image."""
         return dataset.wait_for_image_script()
 
-    def publish_script(self, options: VolumeOptions) -> str:
-        """An export."""
-        return _knfsd.publish_script(options)
-
-    def wait_until_idle_script(self) -> str:
-        """Nothing unread: NFSv3 knows no sessions."""
-        return _tcp.wait_until_read_script(_knfsd.NFS_PORT)
-
-    def cache_scripts(self) -> Mapping[str, str]:
-        """The client's disk says it."""
-        return {}
-
     def attachment(self, *, nas_host: str) -> Attachment:
         """The image, as the client's second disk."""
         return Attachment(source=NfsSource(host=nas_host, path=dataset.IMAGE), device="/dev/vdb")
-
-    def guarantee(self, *, sync: Sync, fate: Fate) -> Guarantee:
-        """Writes are unstable until a COMMIT, and nobody compares verifiers."""
-        return _theory.guarantee(self.traits, sync=sync, fate=fate)
 
 
 CHOICE: Choice[Transport] = Choice(
