@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import socket
 import struct
-from types import TracebackType
-from typing import Self
 
 _DEADLINE_S = 20
 _CALL, _RPC_VERSION, _AUTH_SYS, _AUTH_NONE = 0, 2, 1, 0
@@ -26,15 +24,8 @@ class Server:
         self._socket = socket.create_connection((host, port), timeout=_DEADLINE_S)
         self._number = 0
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Hang up."""
         self._socket.close()
 
     def call(self, program: int, version: int, procedure: int, body: bytes) -> bytes:

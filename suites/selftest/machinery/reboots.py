@@ -66,7 +66,10 @@ def boots(lab: Lab, scratch: Path) -> dict[str, Any]:
 
 def _said(lab: Lab, nas: Machine) -> dict[str, Any]:
     host = lab.network.nas_host
-    with Server(host, _MOUNTD_PORT) as mountd, Server(host, _NFS_PORT) as server:
+    with (
+        closing(Server(host, _MOUNTD_PORT)) as mountd,
+        closing(Server(host, _NFS_PORT)) as server,
+    ):
         root = root_of(mountd, DIRECTORY)
         verifiers = [write_verifier(server, root).hex() for _ in range(2)]
         booted_s = boot_time_s(server)
