@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from fixtures.plugin import cell_param
 from suites.selftest.programs.collecting import cells_in, collect
 from torture.axes.sweeps import Matrix
-from torture.matrix.cells import cells_of
+from torture.matrix.cells import Cell, cells_of
 from torture.zfs.versions import version_names
 
 IN_NO_MATRIX = "iscsi-always-mirror-optane-raidz1-lyingdisks-xfs-bothdie"
@@ -63,6 +64,21 @@ def test_a_choice_there_is_none_of_ends_the_session_with_what_there_is(
     assert done.returncode == 4
     assert said in done.stderr
     assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_a_cell_whose_client_has_no_wire_to_its_nas_is_refused_before_anything_starts() -> None:
+    done = collect("--network=usermode", "--cell=nfs4-standard-noslog-files-nasonly")
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "needs a bridge, and the network is usermode (--network says so)" in done.stderr
+    reached = collect("--network=usermode", f"--cell={IN_QUICK}")
+    assert cells_in(reached) == [IN_QUICK]
+
+
+def test_in_a_matrix_such_a_cell_is_skipped_with_the_reason() -> None:
+    marks = cell_param(Cell.parse(IN_QUICK), why_skipped="no wire").marks
+    (skip,) = (mark for mark in marks if mark.name == "skip")
+    assert skip.kwargs == {"reason": "no wire"}
+    assert "skip" not in {mark.name for mark in cell_param(Cell.parse(IN_QUICK)).marks}
 
 
 def test_a_question_that_is_none_ends_the_session_with_an_example() -> None:
