@@ -9,7 +9,7 @@ place p had not begun before p.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -36,11 +36,15 @@ class OperationKind(StrEnum):
     CREATE = "create"
     UNLINK = "unlink"
     SCRIBBLE = "scribble"
+    TRANSACTION = "transaction"
+    """Of an application, which says itself `what` it is; durable when it returns."""
+    LAZY_TRANSACTION = "lazy-transaction"
+    """Whole or not at all, and durable with the next that is: as with an asynchronous commit."""
 
     @property
     def is_durable(self) -> bool:
         """Whether `done` is an acknowledgement; a scribble's is only the return of an unsynced write."""
-        return self is not OperationKind.SCRIBBLE
+        return self not in (OperationKind.SCRIBBLE, OperationKind.LAZY_TRANSACTION)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,7 +60,8 @@ class Hello:
 class Begin:
     """An operation may have begun from here on; `size_blocks` is the file's length after it.
 
-    `sectors`: those of each of its blocks that it writes.
+    `sectors`: those of each of its blocks that it writes. A transaction has no file of ours, no blocks
+    and no size, but says `what` it does.
     """
 
     t_ms: float
@@ -67,6 +72,7 @@ class Begin:
     blocks: tuple[int, ...]
     size_blocks: int
     sectors: range = range(BLOCK_SECTORS)
+    what: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -247,6 +253,7 @@ def _begin(raw: dict[str, Any], t_ms: float) -> Begin:
         blocks=tuple(int(block) for block in raw["blocks"]),
         size_blocks=int(raw["size"]),
         sectors=range(int(first), int(first) + int(count)),
+        what=dict(raw.get("what") or {}),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, NoReturn, Self, TypeVar
@@ -124,14 +124,14 @@ def cells_of(matrix: Matrix) -> tuple[Cell, ...]:
     return tuple(dict.fromkeys(cell for sweep in SWEEPS[matrix] for cell in _cells_in(sweep)))
 
 
-def every_cell() -> Iterator[Cell]:
-    """Every cell there can be with all of ZFS's settings as usual, also those of no matrix.
+def cells_over(names: Mapping[str, tuple[str, ...]]) -> Iterator[Cell]:
+    """Every combination that makes sense of these choices, and the default on all other axes.
 
-    With all of these it would be tens of millions.
+    Without a default there has to be a choice.
     """
     return _grid(
         {
-            field: (axis.default,) if axis.is_setting and axis.default else axis.names
+            field: names.get(field) or ((axis.default,) if axis.default else axis.names)
             for field, axis in AXES.items()
         }
     )

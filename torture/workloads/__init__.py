@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torture.axes.axis import Axis, Choice
+from torture.axes.axis import Axis, Choice, Chosen
 from torture.discovery import offered
 from torture.workloads.protocol import Workload
 
 CHOICES: tuple[Choice[Workload], ...] = offered(__name__, "CHOICE")
+
+
+def _pointless(chosen: Chosen) -> str | None:
+    """Applications keep files."""
+    filesystem = chosen["filesystem"]
+    is_bare = not (filesystem.value.has_files or chosen["transport"].value.traits.gives_files)
+    if is_bare and chosen["workload"].value.needs_files:
+        return f"keeps files, and {filesystem.name} has none"
+    return None
+
 
 AXIS = Axis(
     field="workload",
@@ -16,6 +26,7 @@ AXIS = Axis(
     title="load",
     place=80,
     default="ledger",
+    pointless=_pointless,
     choices=tuple(sorted(CHOICES, key=lambda choice: choice.place)),
 )
 

@@ -96,7 +96,11 @@ class Workload(Protocol):
 
     @property
     def beside(self) -> tuple[str, ...]:
-        """Names of the workloads that run in the same trial."""
+        """Names of the workloads that run in the same trial; they share one disk, and no ledger."""
+
+    @property
+    def needs_files(self) -> bool:
+        """Whether it cannot work on a bare device."""
 
     @property
     def readback(self) -> str:

@@ -1,25 +1,18 @@
-"""Every cell there can be with ZFS's settings as usual, and how to draw one without listing them."""
+"""How to draw any cell there can be, without listing them: there are tens of millions."""
 
 from __future__ import annotations
 
 import contextlib
-from functools import cache
 
 from hypothesis import strategies as st
 
 from torture.filesystems.protocol import FILES
 from torture.matrix.axes import AXES, FATE, FILESYSTEM, SLOG, SYNC, TRANSPORT
-from torture.matrix.cells import Cell, every_cell
+from torture.matrix.cells import Cell
 
 EXAMPLE = "iscsi-standard-noslog-btrfs-nasonly"
 SETTINGS = tuple(axis for axis in AXES.values() if axis.is_setting)
 _USUAL = tuple(axis for axis in AXES.values() if axis.default is not None and not axis.is_setting)
-
-
-@cache
-def all_cells() -> tuple[Cell, ...]:
-    """Over a hundred thousand; they take seconds."""
-    return tuple(every_cell())
 
 
 @st.composite

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suites.selftest.unit.every_cell import EXAMPLE, all_cells, any_cell, cell_with
+from suites.selftest.unit.every_cell import EXAMPLE, any_cell, cell_with
+from torture.axes.axis import Axis
 from torture.axes.data_disks import Disks
 from torture.axes.fate import Fate
 from torture.axes.layout import Layout
@@ -19,12 +21,14 @@ from torture.matrix.axes import (
     AXES,
     DEFAULTS,
     FILESYSTEM,
+    NFS_EXPORT,
     SLOG,
+    SLOG_CLASS,
     SYNC,
     TRANSPORT,
     WORKLOAD,
 )
-from torture.matrix.cells import Cell, cells_of
+from torture.matrix.cells import Cell, cells_of, cells_over
 from torture.volumes import VolumeKind
 
 LONGEST = "iscsi-standard-mirror-optane-raidz1-lyingdisks-btrfs-nasonly"
@@ -39,18 +43,37 @@ cells = any_cell()
 
 
 def test_every_name_is_its_cell_and_no_two_share_one() -> None:
-    every = all_cells()
+    """Over all axes whose choices decide what makes sense on another; the rest are drawn below."""
+    deciding = (TRANSPORT, NFS_EXPORT, SLOG, SLOG_CLASS, FILESYSTEM, WORKLOAD)
+    coupled = {axis.field: axis.names for axis in deciding}
+    every = tuple(cells_over(coupled | {"sync": ("always",), "fate": ("nasonly",)}))
     names = {cell.name for cell in every}
     logs = sum(len(SlogClass) if choice.value.legs else 1 for choice in SLOG.choices)
     assert logs >= 1 + 5 * 6
-    disks_filesystems = len(FILESYSTEM.names) - 1
+    bare = sum(not choice.value.needs_files for choice in WORKLOAD.choices)
+    loads = len(WORKLOAD.names)
+    on_a_disk = (len(FILESYSTEM.names) - 2) * loads + bare
     roads = sum(
         (2 if choice.value.traits.is_nfs else 1)
-        * (1 if choice.value.traits.gives_files else disks_filesystems)
+        * (loads if choice.value.traits.gives_files else on_a_disk)
         for choice in TRANSPORT.choices
     )
-    open_choices = roads * len(WORKLOAD.names)
-    assert len(names) == len(every) == 3 * logs * 5 * 3 * 2 * open_choices
+    assert len(names) == len(every) == logs * roads
+    assert all(Cell.parse(cell.name) == cell for cell in every)
+
+
+@pytest.mark.parametrize("axis", AXES.values(), ids=AXES)
+def test_each_choice_of_each_axis_has_a_name_that_is_its_cell(axis: Axis[Any]) -> None:
+    usual = {
+        "transport": ("iscsi", "nfs3", "nvme_tcp"),
+        "sync": ("always",),
+        "slog": ("mirror",),
+        "filesystem": ("ext4", "files"),
+        "fate": ("nasonly",),
+    }
+    every = tuple(cells_over(usual | {axis.field: axis.names}))
+    assert {cell.axes[axis.field] for cell in every} - {""} == set(axis.names)
+    assert len({cell.name for cell in every}) == len(every)
     assert all(Cell.parse(cell.name) == cell for cell in every)
 
 

@@ -1,4 +1,7 @@
-"""`python3 -m load write|read '<json job>'`: see `write.run` and `read.run` for the job's keys."""
+"""`python3 -m load prepare|write|read '<json job>'`: see `write.run` and `read.run` for the job's keys.
+
+`prepare` is for applications alone: what has to be there, and durable, before they begin.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +13,20 @@ EXIT_USAGE = 2
 
 
 def main(arguments: list[str]) -> int:
-    """Run the command; `write` talks over the job's `port`, `read` prints one JSON document."""
-    if len(arguments) != 2 or arguments[0] not in ("write", "read"):
-        print("usage: python3 -m load write|read '<json job>'", file=sys.stderr)
+    """Run a command; `write` talks over the job's `port`, `read` prints one JSON document."""
+    if len(arguments) != 2 or arguments[0] not in ("prepare", "write", "read"):
+        print("usage: python3 -m load prepare|write|read '<json job>'", file=sys.stderr)
         return EXIT_USAGE
     try:
         job = json.loads(arguments[1])
     except json.JSONDecodeError as error:
         print(f"the job is no JSON: {error}", file=sys.stderr)
         return EXIT_USAGE
+    if arguments[0] == "prepare":
+        from .applications import application_of
+
+        application_of(job).prepare()
+        return 0
     if arguments[0] == "read":
         from . import read
 

@@ -12,7 +12,16 @@ import os
 import threading
 import time
 
-from .plan import Operation
+TYPE_CHECKING = False  # `typing` is slow to import in the guest
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    class Operation(Protocol):
+        """What a writer does next."""
+
+        def announced(self) -> dict[str, object]:
+            """What the host is told of it: `op`, its kind, and more."""
+
 
 REPLY_WAIT_S = 60.0
 """How long a writer waits for the host; it is much longer than the host ever takes."""
@@ -89,18 +98,7 @@ class Channel:
     def _announcement(self, writer: int, operation: Operation) -> dict[str, object]:
         # The number is drawn under the lock that also orders the lines: they agree.
         self._seq += 1
-        return {
-            "seq": self._seq,
-            "writer": writer,
-            "op": operation.kind,
-            "file": operation.file,
-            "blocks": operation.blocks,
-            "size": operation.size_blocks,
-            "sync": operation.sync,
-            "think_ms": operation.think_ms,
-            "direct": operation.is_direct,
-            "sectors": operation.sectors,
-        }
+        return {"seq": self._seq, "writer": writer, **operation.announced()}
 
     def _expect(self, seq: int) -> threading.Event:
         heard = self._waiting[seq] = threading.Event()

@@ -149,6 +149,24 @@ class Operation:
         self.is_direct = is_direct
         self.sectors = sectors
 
+    @property
+    def is_durable(self) -> bool:
+        """Whether its end is an acknowledgement."""
+        return self.kind != SCRIBBLE
+
+    def announced(self) -> dict[str, object]:
+        """What the host is told of it."""
+        return {
+            "op": self.kind,
+            "file": self.file,
+            "blocks": self.blocks,
+            "size": self.size_blocks,
+            "sync": self.sync,
+            "think_ms": self.think_ms,
+            "direct": self.is_direct,
+            "sectors": self.sectors,
+        }
+
 
 def busy_files(job: dict[str, Any]) -> range:
     """The files that all writers of a job write over and over; the keepsakes' numbers follow."""

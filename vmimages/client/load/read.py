@@ -25,10 +25,15 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
     The answer holds `files` and `temporaries` (each: file, name, listed, and errno or size in bytes
     and blocks; a block is as `decode_block` says, or `errno:<number>`), `unexpected` names, `looked`
     (how many files or regions were looked for; what is not in `files` is not there, or all zeros),
-    and `complete`, which is true and last.
+    and `complete`, which is true and last. An application's answer is that of its own `read`.
     """
+    if job["mode"] == "application":
+        from .applications import application_of
+
+        answer = application_of(job).read()
+        return {"trial": job["trial"], "mode": job["mode"], **answer, "complete": True}
     looked = keepsakes(job).stop
-    answer: dict[str, Any] = {"mode": job["mode"], "trial": job["trial"], "looked": looked}
+    answer = {"mode": job["mode"], "trial": job["trial"], "looked": looked}
     if job["mode"] == "raw":
         answer |= {"files": _read_regions(job), "temporaries": [], "unexpected": []}
     else:

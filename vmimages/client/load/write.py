@@ -8,8 +8,8 @@ import time
 
 from .blocks import Encoder
 from .channel import Channel, HostGoneError
-from .plan import SCRIBBLE, Planner
-from .storage import FileStorage, RawStorage, Storage, ms_since
+from .plan import Planner
+from .storage import FileStorage, RawStorage, ms_since
 
 EXIT_OK = 0
 EXIT_HOST_GONE = 3
@@ -19,7 +19,40 @@ _MEET_WAIT_S = 120.0
 
 TYPE_CHECKING = False  # `typing` is slow to import in the guest
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Protocol
+
+    from .applications import Application
+
+    class Operation(Protocol):
+        """What a writer does next."""
+
+        @property
+        def is_durable(self) -> bool:
+            """Whether its end is an acknowledgement."""
+
+        def announced(self) -> dict[str, object]:
+            """What the host is told of it: `op`, its kind, and more."""
+
+    class Drawing(Protocol):
+        """One writer's operations, drawn one after another."""
+
+        @property
+        def is_new_phase(self) -> bool:
+            """Whether writers meet before the one that was drawn last."""
+
+        def draw(self) -> Any:
+            """The next operation."""
+
+    class Performing(Protocol):
+        """Carries out one writer's operations; `step` says what is under way, for reports of failures."""
+
+        step: str
+
+        def perform(self, operation: Any, seq: int) -> None:
+            """Return once it is as durable as its kind says; raises `OSError`."""
+
+        def take_times(self) -> tuple[list[float], float]:
+            """Milliseconds of each durable call, and milliseconds slept, since this was asked last."""
 
 
 class Writer(threading.Thread):
@@ -33,8 +66,8 @@ class Writer(threading.Thread):
         self,
         *,
         number: int,
-        planner: Planner,
-        storage: Storage,
+        planner: Drawing,
+        storage: Performing,
         channel: Channel,
         turns: threading.Barrier,
         until: float,
@@ -77,7 +110,7 @@ class Writer(threading.Thread):
                 return
             took_ms = ms_since(begun_ns)
             sync_ms, thought_ms = self._storage.take_times()
-            self.acknowledged += operation.kind != SCRIBBLE
+            self.acknowledged += operation.is_durable
             over = self._channel.stopping.is_set() or time.monotonic() >= self._until
             following = None if over else self._planner.draw()
             # what it waited for its turn, for the host or on purpose is no work of the storage
@@ -100,49 +133,66 @@ class Writer(threading.Thread):
 def run(job: dict[str, Any], descriptor: int) -> int:
     """Run a job, talking to the host over `descriptor`; returns the exit code.
 
-    A job holds: trial, seed, mode ("files" or "raw"), directory or device, writers,
-    files_per_writer, blocks_per_file_max, duration_ms, and, optional, keepsakes_per_writer and
-    drain_ms: how long writers that hang in the kernel are waited for at the end.
+    A job holds: trial, seed, mode ("files", "raw" or "application"), directory or device, writers,
+    duration_ms, and, optional, drain_ms: how long writers that hang in the kernel are waited for at
+    the end. Ours also files_per_writer, blocks_per_file_max, and, optional, keepsakes_per_writer; an
+    application's its name and what its module asks for.
     """
     channel = Channel(descriptor)
+    application = None
+    if job["mode"] == "application":
+        from .applications import application_of
+
+        application = application_of(job)
+        application.begin()
     try:
         channel.hello(trial=job["trial"], mode=job["mode"], writers=job["writers"])
     except HostGoneError:
         return EXIT_HOST_GONE
     until = time.monotonic() + job["duration_ms"] / 1000
     turns = threading.Barrier(job["writers"])
-    writers = [_writer(job, number, channel, turns, until) for number in range(job["writers"])]
+    writers = []
+    for number in range(job["writers"]):
+        planner, storage = _parts(job, number, application)
+        writers.append(
+            Writer(
+                number=number,
+                planner=planner,
+                storage=storage,
+                channel=channel,
+                turns=turns,
+                until=until,
+            )
+        )
     for writer in writers:
         writer.start()
     channel.stopping.wait(max(0.0, until - time.monotonic()))
     give_up = time.monotonic() + job.get("drain_ms", _DRAIN_MS_DEFAULT) / 1000
     for writer in writers:
         writer.join(max(0.0, give_up - time.monotonic()))
+    stuck = [number for number, writer in enumerate(writers) if writer.is_alive()]
     channel.tell(
         event="end",
         acknowledged=sum(writer.acknowledged for writer in writers),
         failed=sum(writer.failed_errno is not None for writer in writers),
-        stuck=[number for number, writer in enumerate(writers) if writer.is_alive()],
+        stuck=stuck,
     )
     channel.close()
+    if application is not None and not stuck:
+        application.end()
     return EXIT_HOST_GONE if any(writer.host_gone for writer in writers) else EXIT_OK
 
 
-def _writer(
-    job: dict[str, Any], number: int, channel: Channel, turns: threading.Barrier, until: float
-) -> Writer:
+def _parts(
+    job: dict[str, Any], number: int, application: Application | None
+) -> tuple[Drawing, Performing]:
+    """What one writer draws from, and what carries it out."""
+    if application is not None:
+        return application.planner(number), application.performer(number)
     encoder = Encoder(job["trial"])
-    storage: Storage = (
+    storage = (
         RawStorage(encoder, job["device"], job["blocks_per_file_max"])
         if job["mode"] == "raw"
         else FileStorage(encoder, job["directory"], job["blocks_per_file_max"])
     )
-    planner = Planner(job, number)
-    return Writer(
-        number=number,
-        planner=planner,
-        storage=storage,
-        channel=channel,
-        turns=turns,
-        until=until,
-    )
+    return Planner(job, number), storage

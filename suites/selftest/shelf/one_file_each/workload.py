@@ -41,6 +41,7 @@ class Dummy:
 
     name: str = "dummyload"
     beside: tuple[str, ...] = ()
+    needs_files: bool = False
     readback: str = "readback-dummyload.json"
     readback_after_repair: str = "readback-dummyload-after-repair.json"
 

@@ -1,0 +1,141 @@
+"""Applications as the guest runs them, on a real directory: written, read back, judged, tampered with."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from suites.selftest.unit.load_host import Host
+from torture.evidence.ledger import Ledger
+from torture.verdict.applications.transactions import consult_transactions, parse_found
+from torture.verdict.data_findings import Findings
+from torture.verdict.verdicts import Verdict
+from torture.workloads import CHOICES
+from torture.workloads._application import ApplicationWorkload
+from torture.workloads.protocol import Place
+from vmimages.client.load import read, write
+from vmimages.client.load.applications import application_of, found
+
+SQLITE = [choice.name for choice in CHOICES if choice.name.startswith("sqlite")]
+
+
+class Written:
+    """One finished load, and a copy of its directory from a moment when no writer was writing."""
+
+    def __init__(self, base: Path, workload: ApplicationWorkload) -> None:
+        self.job = workload.job(seed=7, place=Place(directory=str(base)))
+        self.directory, self.earlier = Path(self.job["directory"]), base / "earlier"
+        application_of(self.job).prepare()
+        ours, guests = socket.socketpair()
+        with ours, guests:
+            host = Host(
+                ours,
+                stop_after=90,
+                pause_after=50,
+                meanwhile=self.copy,
+            )
+            assert write.run(self.job, guests.fileno()) == write.EXIT_OK
+            self.ledger: Ledger = host.ledger()
+
+    def copy(self) -> None:
+        """Keep how it is now."""
+        shutil.copytree(self.directory, self.earlier)
+
+    def durable(self) -> int:
+        """How many of its transactions may not be gone: of lazy ones those that were settled."""
+        nothing = parse_found(
+            json.dumps({"trial": 7, "mode": "application", **found(whole=[])} | {"complete": True})
+        )
+        return consult_transactions(self.ledger, nothing, cut_ms=None).lost
+
+    def judged(self, directory: Path) -> Findings:
+        document = read.run(self.job | {"directory": str(directory)})
+        return consult_transactions(self.ledger, parse_found(json.dumps(document)), cut_ms=None)
+
+
+@pytest.fixture(scope="module", params=SQLITE)
+def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Written:
+    (workload,) = (choice.value for choice in CHOICES if choice.name == request.param)
+    assert isinstance(workload, ApplicationWorkload)
+    return Written(tmp_path_factory.mktemp("application"), workload)
+
+
+def test_what_was_committed_reads_back_intact(written: Written) -> None:
+    assert written.ledger.acknowledged >= 10
+    findings = written.judged(written.directory)
+    assert (findings.verdict, findings.lost, findings.reasons) == (Verdict.INTACT, 0, ())
+
+
+def test_an_older_state_is_one_that_went_back(written: Written) -> None:
+    findings = written.judged(written.earlier)
+    assert findings.verdict is Verdict.ROLLED_BACK
+    assert findings.lost > 0
+
+
+def _one_row_less(database: sqlite3.Connection) -> None:
+    database.execute(
+        "DELETE FROM entries WHERE rowid = (SELECT min(rowid) FROM entries WHERE rows > 1)"
+    )
+
+
+def _another_payload(database: sqlite3.Connection) -> None:
+    database.execute(
+        "UPDATE entries SET payload = x'00' WHERE seq = (SELECT min(seq) FROM entries)"
+    )
+
+
+def _another_total(database: sqlite3.Connection) -> None:
+    database.execute("UPDATE totals SET transactions = transactions + 1")
+
+
+def _one_transaction_less(database: sqlite3.Connection) -> None:
+    database.execute("DELETE FROM entries WHERE seq = (SELECT min(seq) FROM entries)")
+    database.execute("UPDATE totals SET transactions = transactions - 1")
+
+
+@pytest.mark.parametrize(
+    "tamper", [_one_row_less, _another_payload, _another_total, _one_transaction_less]
+)
+def test_a_transaction_in_part_is_corruption(
+    written: Written, tmp_path: Path, tamper: Callable[[sqlite3.Connection], None]
+) -> None:
+    tampered = tmp_path / "tampered"
+    shutil.copytree(written.directory, tampered)
+    with sqlite3.connect(tampered / "0.sqlite3") as database:
+        tamper(database)
+    database.close()
+    assert written.judged(tampered).verdict is Verdict.CORRUPTED
+
+
+@pytest.mark.parametrize("content", [b"", b"SQLite format 3\0 and no more", None])
+def test_a_database_that_cannot_be_used_is_beyond_repair(
+    written: Written, tmp_path: Path, content: bytes | None
+) -> None:
+    tampered = tmp_path / "tampered"
+    shutil.copytree(written.directory, tampered)
+    for path in tampered.glob("1.sqlite3*"):
+        path.unlink()
+    if content is not None:
+        (tampered / "1.sqlite3").write_bytes(content)
+    findings = written.judged(tampered)
+    assert findings.verdict is Verdict.UNREPAIRABLE
+    assert findings.lost == written.durable()
+
+
+def _workload(name: str) -> Any:
+    return next(choice.value for choice in CHOICES if choice.name == name)
+
+
+def test_what_is_prepared_is_the_same_for_every_seed() -> None:
+    workload = _workload("sqlitewal_full")
+    place = Place(directory="/mnt")
+    one, other = (workload.job(seed=seed, place=place) for seed in (1, 2))
+    assert workload.prepare(one) == workload.prepare(other)
+    assert "sqlite" in workload.prepare(one)

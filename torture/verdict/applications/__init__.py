@@ -1,0 +1,1 @@
+"""What became of what applications were told: one oracle for all of them. Pure."""

@@ -1,0 +1,186 @@
+"""The oracle of applications: whether every transaction that was acknowledged is there, once and whole.
+
+Each transaction, there or not, is turned into the moments at which a crash could have left it
+so (`moments.py`): one that is there had begun, one that is not had not been acknowledged. If some
+moment since the last durable acknowledgement explains them all, nothing is lost. If only an earlier
+one does, all went back in time. If none does, or one is there in part, or the application's own checks
+complain: corrupted. If it does not start again all that it kept is out of reach: unrepairable.
+
+A lazy transaction (SQLite with synchronous=NORMAL, PostgreSQL with synchronous_commit=off) is
+acknowledged for good with the next durable one of its writer. It may be gone until then, but with
+all that came after it: a log that is replayed has an end, not holes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from torture.evidence.ledger import Begin, Done, Failed, Ledger, OperationKind
+from torture.verdict.data_findings import Findings
+from torture.verdict.moments import Tally, Window
+from torture.verdict.unreadable import UnreadableError
+from torture.verdict.verdicts import Verdict
+
+_REASONS_MAX = 12
+_SETTLES = "settle"
+"""A transaction that says so leaves nothing to be found: it makes durable what came before."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Found:
+    """What an application showed after the cut.
+
+    `whole`: transactions that are as they were written. `parts`: those that are there otherwise, and how.
+    `complaints`: of its own checks. `refused`: why it does not start or cannot be read, empty if it does.
+    """
+
+    trial: int
+    mode: str
+    whole: frozenset[int]
+    parts: Mapping[int, str]
+    complaints: tuple[str, ...]
+    refused: str
+
+
+@dataclass(kw_only=True, slots=True)
+class _Transaction:
+    """One of the ledger; `done` and `durable` are places in it."""
+
+    begin: Begin
+    begun: int
+    done: int | None = None
+    durable: int | None = None
+
+
+def parse_found(text: str) -> Found:
+    """An application's read-back; raises `UnreadableError` if it is cut off or garbled."""
+    try:
+        raw = json.loads(text)
+        if raw["complete"] is not True:
+            raise UnreadableError("the read-back does not say that it is complete")
+        return Found(
+            trial=int(raw["trial"]),
+            mode=str(raw["mode"]),
+            whole=frozenset(int(seq) for seq in raw["whole"]),
+            parts={int(seq): str(how) for seq, how in raw["parts"].items()},
+            complaints=tuple(str(line) for line in raw["complaints"]),
+            refused=str(raw["refused"]),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UnreadableError(f"the read-back is garbled: {error!r}") from error
+
+
+def consult_transactions(ledger: Ledger, found: Found, *, cut_ms: float | None) -> Findings:
+    """What became of what the ledger acknowledges; raises `UnreadableError` when it is inconsistent."""
+    transactions = _transactions_of(ledger)
+    if found.refused:
+        durable = sum(one.durable is not None for one in transactions.values())
+        refusal = f"the application cannot be used: {found.refused}"
+        return _findings(ledger, Verdict.UNREPAIRABLE, lost=durable, reasons=[refusal])
+    end = len(ledger.events)
+    tally = Tally(end)
+    lost: list[int] = []
+    for seq, one in transactions.items():
+        if seq in found.whole or seq in found.parts:
+            tally.add((Window(one.begun + 1, end),))
+        else:
+            tally.add((Window(0, end if one.done is None else one.done),))
+            if one.durable is not None:
+                lost.append(seq)
+    foreign = sorted((found.whole | found.parts.keys()) - transactions.keys())
+    reasons = [f"transaction {seq} is in part: {how}" for seq, how in sorted(found.parts.items())]
+    reasons += [f"transaction {seq} is there, which never began" for seq in foreign]
+    reasons += [f"its own check: {line}" for line in found.complaints]
+    is_broken = bool(reasons)
+    reasons += [f"transaction {seq} is gone" for seq in lost]
+    moment = tally.last_common()
+    last = max(
+        (one.durable for one in transactions.values() if one.durable is not None), default=-1
+    )
+    verdict, rollback_ms = Verdict.INTACT, None
+    if is_broken or moment is None:
+        verdict = Verdict.CORRUPTED
+        if moment is None:
+            reasons.insert(0, "no single moment explains what is there and what is not")
+    elif moment <= last:
+        verdict = Verdict.ROLLED_BACK
+        rollback_ms = _rollback_ms(ledger, moment, cut_ms)
+        gone = f"everything is as one crash {rollback_ms:.0f} ms earlier would have left it"
+        reasons.insert(0, gone)
+    return _findings(
+        ledger,
+        verdict,
+        lost=len(lost),
+        torn=len(found.parts),
+        foreign=len(foreign),
+        rollback_ms=rollback_ms,
+        reasons=reasons,
+    )
+
+
+def _transactions_of(ledger: Ledger) -> dict[int, _Transaction]:
+    """All that leave something to be found, by their number, with what made each durable."""
+    transactions: dict[int, _Transaction] = {}
+    begun: dict[int, Begin] = {}
+    waiting: dict[int, list[_Transaction]] = {}
+    for place, event in enumerate(ledger.events):
+        if isinstance(event, Begin):
+            begun[event.seq] = event
+            if _SETTLES not in event.what:
+                transactions[event.seq] = _Transaction(begin=event, begun=place)
+        elif isinstance(event, Done):
+            if event.seq not in begun:
+                raise UnreadableError(
+                    f"the ledger ends transaction {event.seq}, which had not begun"
+                )
+            begin = begun[event.seq]
+            own = transactions.get(event.seq)
+            if own is not None:
+                own.done = place
+            of_writer = waiting.setdefault(begin.writer, [])
+            if begin.kind is OperationKind.LAZY_TRANSACTION:
+                of_writer += [own] if own is not None else []
+                continue
+            for one in (*of_writer, *([own] if own is not None else [])):
+                one.durable = place
+            of_writer.clear()
+    return transactions
+
+
+def _rollback_ms(ledger: Ledger, moment: int, cut_ms: float | None) -> float:
+    """From the first event that is gone to the cut, or to a last acknowledgement that came later."""
+    last_ms = max((event.t_ms for event in ledger.events if isinstance(event, Done)), default=0.0)
+    return max(0.0, max(last_ms, cut_ms or 0.0) - ledger.events[moment].t_ms)
+
+
+def _findings(
+    ledger: Ledger,
+    verdict: Verdict,
+    *,
+    lost: int,
+    torn: int = 0,
+    foreign: int = 0,
+    rollback_ms: float | None = None,
+    reasons: list[str],
+) -> Findings:
+    more = len(reasons) - _REASONS_MAX
+    shown = reasons[:_REASONS_MAX] + ([f"and {more} more"] if more > 0 else [])
+    shown += [
+        f"transaction {event.seq} failed in the client: {event.call}, errno {event.errno}"
+        for event in ledger.events
+        if isinstance(event, Failed)
+    ]
+    return Findings(
+        verdict=verdict,
+        acknowledged=ledger.acknowledged,
+        lost=lost,
+        missing=lost,
+        torn=torn,
+        stale=0,
+        foreign=foreign,
+        torn_in_flight=0,
+        rollback_ms=rollback_ms,
+        reasons=tuple(shown),
+    )

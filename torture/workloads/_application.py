@@ -1,0 +1,93 @@
+"""A workload that is an application: its half in the guest is in `vmimages/client/load/applications`."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from torture.evidence.folder import Evidence
+from torture.verdict.applications.transactions import consult_transactions, parse_found
+from torture.verdict.data_findings import Findings
+from torture.verdict.unreadable import UnreadableError
+from torture.workloads._guest_load import (
+    LOAD_LIFE_MS,
+    PORT,
+    GuestLoad,
+    guest_command,
+    read_of,
+    started,
+)
+from torture.workloads.protocol import Command, Place, Surroundings
+
+_MODE = "application"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ApplicationWorkload:
+    """Several writers of one application.
+
+    `application` is its module in the guest, `settings` what that module is told beside the rest.
+    """
+
+    name: str
+    application: str
+    settings: Mapping[str, str] = field(default_factory=dict)
+    writers: int = 3
+    beside: tuple[str, ...] = ()
+    needs_files: bool = True
+
+    @property
+    def readback(self) -> str:
+        """The document of the evidence that its read-back becomes."""
+        return f"readback-{self.name}.json"
+
+    @property
+    def readback_after_repair(self) -> str:
+        """The same, after fsck's repair."""
+        return f"readback-{self.name}-after-repair.json"
+
+    def job(self, *, seed: int, place: Place) -> dict[str, Any]:
+        """What the guest is told; the same dictionary prepares, writes and reads back."""
+        return {
+            "trial": seed,
+            "seed": seed,
+            "mode": _MODE,
+            "duration_ms": LOAD_LIFE_MS,
+            "port": PORT,
+            **self._unseeded(place.directory or ""),
+        }
+
+    def _unseeded(self, mounted: str) -> dict[str, Any]:
+        return {
+            "mode": _MODE,
+            "application": self.application,
+            "directory": f"{mounted}/{self.application}",
+            "writers": self.writers,
+            **self.settings,
+        }
+
+    def prepare(self, job: dict[str, Any]) -> str:
+        """What the application needs before the load; the same for every seed, and so made once."""
+        seedless = self._unseeded(job["directory"].removesuffix(f"/{self.application}"))
+        return shlex.join(guest_command("prepare", seedless))
+
+    def start(self, job: dict[str, Any], surroundings: Surroundings) -> GuestLoad:
+        """Start the writers and return once the first durable transaction was acknowledged."""
+        return started(job, surroundings)
+
+    def read_back(self, job: dict[str, Any]) -> Command:
+        """The command that has the application show what it has."""
+        return guest_command("read", job)
+
+    def judge(self, evidence: Evidence, *, after_repair: bool) -> Findings:
+        """The oracle's answer; raises `UnreadableError` when ledger or read-back are no evidence."""
+        document = self.readback_after_repair if after_repair else self.readback
+        hello, text = read_of(evidence, document)
+        found = parse_found(text)
+        if (found.trial, found.mode) != (hello.trial, hello.mode):
+            raise UnreadableError(f"{document} is of another trial than the ledger")
+        ledger = evidence.ledger
+        cut_ms = evidence.cut.t_ms if ledger.cut_ms is None else ledger.cut_ms
+        return consult_transactions(ledger, found, cut_ms=cut_ms)

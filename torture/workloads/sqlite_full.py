@@ -1,0 +1,23 @@
+"""SQLite with a rollback journal, whose removal commits.
+
+That removal is not synced: https://sqlite.org/pragma.html#pragma_synchronous says that EXTRA "is like
+FULL with the addition that the directory containing a rollback journal is synced after that journal is
+unlinked to commit a transaction in DELETE mode". A commit may be rolled back by a journal that is there
+again, until its directory is synced.
+"""
+
+from __future__ import annotations
+
+from torture.axes.axis import Choice
+from torture.workloads._application import ApplicationWorkload
+from torture.workloads.protocol import Workload
+
+CHOICE: Choice[Workload] = Choice(
+    name="sqlite_full",
+    value=ApplicationWorkload(
+        name="sqlite_full",
+        application="sqlite",
+        settings={"journal": "delete", "synchronous": "full"},
+    ),
+    words="SQLite, rollback journal, synchronous=FULL",
+)

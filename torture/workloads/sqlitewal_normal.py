@@ -1,0 +1,22 @@
+"""SQLite with a write-ahead log that is synced at its checkpoints only.
+
+https://sqlite.org/pragma.html#pragma_synchronous: "transactions are durable across application crashes
+... A transaction committed in WAL mode with synchronous=NORMAL might roll back following a power loss".
+What is promised is that all up to some commit is there; each checkpoint settles what came before.
+"""
+
+from __future__ import annotations
+
+from torture.axes.axis import Choice
+from torture.workloads._application import ApplicationWorkload
+from torture.workloads.protocol import Workload
+
+CHOICE: Choice[Workload] = Choice(
+    name="sqlitewal_normal",
+    value=ApplicationWorkload(
+        name="sqlitewal_normal",
+        application="sqlite",
+        settings={"journal": "wal", "synchronous": "normal"},
+    ),
+    words="SQLite, WAL, synchronous=NORMAL",
+)

@@ -1,0 +1,188 @@
+"""SQLite: each writer has a database of its own, and commits rows that say whose they are.
+
+The job's `journal` is `PRAGMA journal_mode` and `synchronous` that pragma. Where a commit is not durable
+when it returns (https://sqlite.org/pragma.html#pragma_synchronous) it is lazy, and now and then a
+writer settles all before: with a checkpoint of the write-ahead log, or a sync of the directory from
+which the rollback journal was unlinked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+import time
+
+from . import (
+    LAZY_TRANSACTION,
+    TRANSACTION,
+    Application,
+    ApplicationError,
+    Performer,
+    Transaction,
+    TransactionPlanner,
+    found,
+)
+
+TYPE_CHECKING = False  # `typing` is slow to import in the guest
+if TYPE_CHECKING:
+    from typing import Any
+
+_DURABLE = (("wal", "full"), ("wal", "extra"), ("delete", "extra"))
+"""What makes every commit durable by itself: in `delete` mode the journal's removal has to be synced."""
+_ROWS_MAX = 4
+_PAYLOAD_BYTES_MAX = 6000
+_SETTLE_IN = 4
+_BUSY_S = 30.0
+_SCHEMA = """
+CREATE TABLE entries (seq INTEGER, row INTEGER, rows INTEGER, payload BLOB, PRIMARY KEY (seq, row));
+CREATE INDEX by_payload ON entries (payload);
+CREATE TABLE totals (transactions INTEGER);
+INSERT INTO totals VALUES (0);
+"""
+
+
+def payload_of(trial: int, seq: int, row: int, size_bytes: int) -> bytes:
+    """What a row holds: told by whose it is, and of a size that its own first bytes do not tell."""
+    block = hashlib.sha256(b"%d %d %d" % (trial, seq, row)).digest()
+    return (block * (size_bytes // len(block) + 1))[:size_bytes]
+
+
+class _Planner(TransactionPlanner):
+    def __init__(self, job: dict[str, Any], writer: int) -> None:
+        super().__init__(job, writer)
+        self._is_durable = (job["journal"], job["synchronous"]) in _DURABLE
+        self._unsettled = False
+
+    def draw(self) -> Transaction:
+        if self._unsettled and self.dice.below(_SETTLE_IN) == 0:
+            self._unsettled = False
+            return Transaction(kind=TRANSACTION, what={"settle": True})
+        self._unsettled = not self._is_durable
+        sizes = [
+            1 + self.dice.below(_PAYLOAD_BYTES_MAX) for _ in range(1 + self.dice.below(_ROWS_MAX))
+        ]
+        kind = TRANSACTION if self._is_durable else LAZY_TRANSACTION
+        return Transaction(kind=kind, what={"sizes": sizes})
+
+
+class _Performer(Performer):
+    def __init__(self, application: Sqlite, writer: int) -> None:
+        super().__init__()
+        self._application = application
+        self._writer = writer
+        self._connection: sqlite3.Connection | None = None
+
+    def perform(self, transaction: Transaction, seq: int) -> None:
+        begun_ns = time.monotonic_ns()
+        try:
+            if self._connection is None:  # a connection stays in the thread that made it
+                self._connection = self._application.connect(self._writer)
+            if "settle" in transaction.what:
+                self._settle(self._connection)
+            else:
+                self._commit(self._connection, transaction.what["sizes"], seq)
+        except sqlite3.Error as error:
+            self.step = f"{type(error).__name__}: {error}"
+            raise ApplicationError(self.step) from error
+        if transaction.is_durable:
+            self.durable_call_took(begun_ns)
+
+    def _commit(self, connection: sqlite3.Connection, sizes: list[int], seq: int) -> None:
+        trial = self._application.job["trial"]
+        connection.execute("BEGIN IMMEDIATE")
+        for row, size in enumerate(sizes):
+            payload = payload_of(trial, seq, row, size)
+            connection.execute(
+                "INSERT INTO entries VALUES (?, ?, ?, ?)", (seq, row, len(sizes), payload)
+            )
+        connection.execute("UPDATE totals SET transactions = transactions + 1")
+        connection.execute("COMMIT")
+
+    def _settle(self, connection: sqlite3.Connection) -> None:
+        if self._application.job["journal"] == "wal":
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            return
+        self.step = "fsync"
+        descriptor = os.open(self._application.directory, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+class Sqlite(Application):
+    """Its databases are files of one directory."""
+
+    def prepare(self) -> None:
+        """An empty database for each writer."""
+        os.mkdir(self.directory)  # noqa: PTH102 - pathlib is slow to import
+        for writer in range(self.job["writers"]):
+            connection = self.connect(writer)
+            connection.executescript(_SCHEMA)
+            connection.close()
+
+    def connect(self, writer: int) -> sqlite3.Connection:
+        """A connection to a writer's database, as the job says; transactions are begun by hand."""
+        connection = sqlite3.connect(
+            f"{self.directory}/{writer}.sqlite3", timeout=_BUSY_S, isolation_level=None
+        )
+        connection.execute(f"PRAGMA journal_mode={self.job['journal']}")
+        connection.execute(f"PRAGMA synchronous={self.job['synchronous']}")
+        return connection
+
+    def planner(self, writer: int) -> TransactionPlanner:
+        """Commits of a few rows."""
+        return _Planner(self.job, writer)
+
+    def performer(self, writer: int) -> Performer:
+        """It has a connection of its own."""
+        return _Performer(self, writer)
+
+    def read(self) -> dict[str, Any]:
+        """The rows of every database, and what `PRAGMA integrity_check` says of it."""
+        whole: list[int] = []
+        parts: dict[int, str] = {}
+        complaints: list[str] = []
+        refused: list[str] = []
+        for writer in range(self.job["writers"]):
+            try:
+                self._read_one(writer, whole, parts, complaints)
+            except (sqlite3.Error, OSError) as error:
+                refused.append(f"database {writer}: {type(error).__name__}: {error}")
+        return found(
+            whole=sorted(whole), parts=parts, complaints=complaints, refused="; ".join(refused)
+        )
+
+    def _read_one(
+        self, writer: int, whole: list[int], parts: dict[int, str], complaints: list[str]
+    ) -> None:
+        os.stat(f"{self.directory}/{writer}.sqlite3")  # noqa: PTH116 - sqlite3 would make a new one
+        connection = self.connect(writer)
+        said = [str(line[0]) for line in connection.execute("PRAGMA integrity_check")]
+        complaints += [f"database {writer}: {line}" for line in said if line != "ok"]
+        rows: dict[int, dict[int, tuple[int, bytes]]] = {}
+        for seq, row, count, payload in connection.execute("SELECT * FROM entries NOT INDEXED"):
+            rows.setdefault(int(seq), {})[int(row)] = (int(count), bytes(payload))
+        for seq, seen in rows.items():
+            wrong = self._wrong_with(seq, seen)
+            if wrong:
+                parts[seq] = wrong
+            else:
+                whole.append(seq)
+        (total,) = connection.execute("SELECT sum(transactions) FROM totals").fetchone()
+        if total != len(rows):
+            complaints.append(f"database {writer} counts {total} transactions and has {len(rows)}")
+        connection.close()
+
+    def _wrong_with(self, seq: int, seen: dict[int, tuple[int, bytes]]) -> str:
+        count = next(iter(seen.values()))[0]
+        if sorted(seen) != list(range(count)):
+            return f"rows {sorted(seen)} of {count}"
+        for row, (_, payload) in seen.items():
+            if payload != payload_of(self.job["trial"], seq, row, len(payload)):
+                return f"row {row} holds something else"
+        return ""
+
+
+APPLICATION = Sqlite
