@@ -33,7 +33,7 @@ class ApplicationWorkload:
 
     name: str
     application: str
-    settings: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict, hash=False)
     writers: int = 3
     beside: tuple[str, ...] = ()
     needs_files: bool = True

@@ -17,7 +17,7 @@ from torture.evidence.ledger import Ledger
 from torture.verdict.applications.transactions import consult_transactions, parse_found
 from torture.verdict.data_findings import Findings
 from torture.verdict.verdicts import Verdict
-from torture.workloads import CHOICES
+from torture.workloads import CHOICES, with_those_beside
 from torture.workloads._application import ApplicationWorkload
 from torture.workloads.protocol import Place
 from vmimages.client.load import read, write
@@ -131,6 +131,12 @@ def test_a_database_that_cannot_be_used_is_beyond_repair(
 
 def _workload(name: str) -> Any:
     return next(choice.value for choice in CHOICES if choice.name == name)
+
+
+@pytest.mark.parametrize("name", SQLITE)
+def test_a_trial_of_it_has_this_load_alone(name: str) -> None:
+    workload = _workload(name)
+    assert with_those_beside(workload) == (workload,)
 
 
 def test_what_is_prepared_is_the_same_for_every_seed() -> None:
