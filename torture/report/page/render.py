@@ -46,6 +46,7 @@ from torture.report.figures.wording import (
     varying_axes,
 )
 from torture.report.page import charts
+from torture.report.page.story import Incident, story_of
 from torture.report.page.timeline import Timeline, timeline_of
 from torture.report.page.tool_words import Words, words_of
 from torture.report.reading.store import Case, Store
@@ -60,10 +61,11 @@ _PLAIN = re.compile(r"[a-z0-9.-]{1,120}")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShownCase:
-    """A case, the picture of its cut, and what the tools said in their own words."""
+    """A case, the picture of its cut, what its user saw, and what the tools said in their own words."""
 
     case: Case
     timeline: Timeline
+    story: tuple[Incident, ...]
     words: tuple[Words, ...]
 
     @property
@@ -197,6 +199,7 @@ def _shown(case: Case) -> ShownCase:
     return ShownCase(
         case=case,
         timeline=timeline_of(case.record, case.evidence),
+        story=() if case.evidence is None else story_of(case.record, case.evidence),
         words=() if case.evidence is None else words_of(case.evidence),
     )
 

@@ -1,0 +1,228 @@
+"""What the VM's user would have seen around a cut, in order.
+
+The kernel's messages, the application's errors, what was gone, and what mended it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from torture.errors import HarnessError
+from torture.evidence.folder import LEDGER, Evidence, Step, ToolOutput, load_evidence
+from torture.evidence.ledger import Begin, Done, Failed
+from torture.record.trials import TrialRecord
+
+_LEDGER_BYTES_MAX = 8 * 1024**2
+_LINES_MAX = 8
+"""Of one kind; what is left out is said."""
+_CHARACTERS_MAX = 300
+_KERNEL_LINE = re.compile(r"^\[ *(?P<at_s>\d+\.\d+)\] +(?P<text>\S.*)$")
+"""As dmesg(1) prints it: seconds of the kernel's clock, which a process there has for its own."""
+_TELLING = re.compile(
+    r"error|fail|corrupt|warn|read-?only|not responding|timed out|\bOK$|blocked for|abort|reset|"
+    r"lost|transid|recover|hung|bug:|oops|panic",
+    re.IGNORECASE,
+)
+_LOOKS = (
+    (Step.FS_FIRST_CHECK, "looks at it before anything else"),
+    (Step.FS_MOUNT, "mounts it"),
+    (Step.FS_CHECK, "checks it"),
+    (Step.FS_REPAIR, "repairs it"),
+    (Step.FS_MOUNT_AFTER_REPAIR, "mounts it after the repair"),
+    (Step.FS_CHECK_AFTER_REPAIR, "checks it after the repair"),
+)
+_IMPORTS = (
+    Step.POOL_IMPORT,
+    Step.POOL_IMPORT_M,
+    Step.POOL_IMPORT_REWIND,
+    Step.POOL_IMPORT_AGAIN,
+    Step.POOL_IMPORT_M_AGAIN,
+    Step.POOL_IMPORT_REWIND_AGAIN,
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Incident:
+    """One thing that somebody would have seen; `after_cut_ms` is None where only the order is known."""
+
+    who: str
+    text: str
+    after_cut_ms: float | None = None
+
+
+def story_of(record: TrialRecord, folder: Path) -> tuple[Incident, ...]:
+    """The incidents of a trial's folder in order; none where it cannot be read or tells no cut."""
+    try:
+        evidence = load_evidence(folder)
+        with (folder / LEDGER).open("rb") as file:
+            heard = file.read(_LEDGER_BYTES_MAX)
+    except (HarnessError, OSError):
+        return ()
+    if evidence.cut.t_ms is None:
+        return ()
+    timed = [
+        *_cut(evidence, record),
+        *_of_the_kernel(evidence, heard),
+        *_of_the_load(evidence),
+        *_return(evidence),
+    ]
+    timed.sort(key=lambda incident: incident.after_cut_ms or 0.0)
+    return (*timed, *_afterwards(evidence), *_gone(record))
+
+
+def _cut(evidence: Evidence, record: TrialRecord) -> Iterator[Incident]:
+    where = f" ({record.cut.phase})" if record.cut.phase else ""
+    before = _acknowledged(evidence, until_ms=evidence.cut.t_ms)
+    yield Incident(
+        who="NAS",
+        text=f"loses power{where}; the client had been told of {before} operations that they are done",
+        after_cut_ms=0.0,
+    )
+    second_ms = evidence.cut.second.get("t_ms")
+    if isinstance(second_ms, int | float):
+        yield _at(evidence, float(second_ms), "NAS", "loses power again, and the client with it")
+
+
+def _acknowledged(evidence: Evidence, *, until_ms: float | None) -> int:
+    durable = {
+        event.seq
+        for event in evidence.ledger.events
+        if isinstance(event, Begin) and event.kind.is_durable
+    }
+    return sum(
+        isinstance(event, Done) and event.seq in durable and event.t_ms <= (until_ms or 0.0)
+        for event in evidence.ledger.events
+    )
+
+
+def _of_the_kernel(evidence: Evidence, heard: bytes) -> Iterator[Incident]:
+    """Telling messages of the client's kernel since the load began, on the trial's clock."""
+    log = evidence.output(Step.CLIENT_DMESG)
+    clock = _clock_of(heard)
+    if log is None or clock is None:
+        return
+    began_ms, ahead_ms = clock
+    found = [
+        (1000 * float(match["at_s"]) + ahead_ms, match["text"])
+        for line in log.stdout.splitlines()
+        if (match := _KERNEL_LINE.match(line)) and _TELLING.search(match["text"])
+    ]
+    told = [(at_ms, text) for at_ms, text in found if at_ms >= began_ms]
+    yield from _few(
+        [_at(evidence, at_ms, "client's kernel", text) for at_ms, text in told], "messages"
+    )
+
+
+def _clock_of(heard: bytes) -> tuple[float, float] | None:
+    """When the load began, and how far the trial's clock is ahead of the guest's, in milliseconds.
+
+    A line cannot arrive before it was sent: the smallest difference is the best.
+    """
+    times = []
+    for line in heard.splitlines():
+        try:
+            event = json.loads(line)
+            times.append((float(event["t_ms"]), float(event["guest_ms"])))
+        except (ValueError, KeyError, TypeError):
+            continue
+    if not times:
+        return None
+    return times[0][0], min(t_ms - guest_ms for t_ms, guest_ms in times)
+
+
+def _of_the_load(evidence: Evidence) -> Iterator[Incident]:
+    """The application's errors, as it was told them."""
+    failures = [event for event in evidence.ledger.events if isinstance(event, Failed)]
+    yield from _few(
+        [
+            _at(
+                evidence,
+                failure.t_ms,
+                "application",
+                f"{failure.call} fails: {os.strerror(failure.errno)} (operation {failure.seq})",
+            )
+            for failure in failures
+        ],
+        "failures",
+    )
+
+
+def _return(evidence: Evidence) -> Iterator[Incident]:
+    """When the volume was there again, and when the client first heard so."""
+    cut = evidence.cut
+    if cut.published_ms is None:
+        return
+    yield _at(evidence, cut.published_ms, "NAS", "is back, with its volume")
+    for event in evidence.ledger.events:
+        if isinstance(event, Done) and event.t_ms >= cut.published_ms:
+            yield _at(
+                evidence, event.t_ms, "application", "is told of an operation that it is done"
+            )
+            return
+
+
+def _afterwards(evidence: Evidence) -> Iterator[Incident]:
+    """What came after, of which only the order is known."""
+    for tool in evidence.tools:
+        if tool.step in _IMPORTS and tool.exit_code != 0:
+            yield Incident(who="NAS", text=f"{' '.join(tool.argv)}: {_words(tool)}")
+    for step, does in _LOOKS:
+        look = evidence.output(step)
+        if look is not None and (look.exit_code != 0 or step is Step.FS_REPAIR):
+            yield Incident(who="fresh client", text=f"{does}: {_words(look)}")
+    log = evidence.output(Step.CHECK_DMESG)
+    if log is not None:
+        lines = [line for line in log.stdout.splitlines() if _says_something_bad(line)]
+        yield from _few(
+            [
+                Incident(who="fresh client's kernel", text=_KERNEL_LINE.sub(r"\2", line))
+                for line in lines
+            ],
+            "messages",
+        )
+
+
+def _says_something_bad(line: str) -> bool:
+    return any(name in line for name in ("BTRFS", "EXT4-fs", "XFS", "JBD2", "I/O error")) and bool(
+        re.search(r"error|fail|corrupt|warn|transid", line, re.IGNORECASE)
+    )
+
+
+def _gone(record: TrialRecord) -> Iterator[Incident]:
+    if record.lost:
+        what = (
+            f"{record.lost} of {record.acknowledged} operations that it was told are done are gone"
+        )
+        yield Incident(who="user", text=what)
+    if record.verdict.value == "repaired":
+        yield Incident(who="user", text="all is there again, after a repair")
+
+
+def _at(evidence: Evidence, t_ms: float, who: str, text: str) -> Incident:
+    cut_ms = evidence.cut.t_ms or 0.0
+    return Incident(who=who, text=text[:_CHARACTERS_MAX], after_cut_ms=t_ms - cut_ms)
+
+
+def _few(incidents: list[Incident], noun: str) -> Iterable[Incident]:
+    """The first of them, and how many more there are."""
+    shown = incidents[:_LINES_MAX]
+    more = len(incidents) - len(shown)
+    if not more:
+        return shown
+    last = shown[-1]
+    rest = Incident(who=last.who, text=f"and {more} {noun} more", after_cut_ms=last.after_cut_ms)
+    return [*shown, rest]
+
+
+def _words(tool: ToolOutput) -> str:
+    """The exit code, and the first lines of what it said."""
+    said = [
+        line.strip() for line in (tool.stdout + "\n" + tool.stderr).splitlines() if line.strip()
+    ]
+    code = "did not end" if tool.exit_code is None else f"returned {tool.exit_code}"
+    return f"{code}: {' / '.join(said[:4])}"[:_CHARACTERS_MAX]
