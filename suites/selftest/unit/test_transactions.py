@@ -95,6 +95,16 @@ def test_each_outcome_has_its_verdict(
     assert bool(findings.reasons) is (verdict is not Verdict.INTACT or ("failed", 4) in story)
 
 
+def test_what_is_settled_once_is_not_settled_again_later() -> None:
+    """Else another writer's lazy transaction would have to be there although nobody settled it."""
+    story: Story = [
+        ("lazy", 1), ("done", 1), ("settle", 3), ("done", 3),
+        ("lazy", 4), ("done", 4), ("settle", 5), ("done", 5),
+    ]  # fmt: skip
+    findings = consult_transactions(ledger_of(story, writers=2), found(1), cut_ms=None)
+    assert (findings.verdict, findings.lost) == (Verdict.INTACT, 0)
+
+
 def test_a_rollback_is_measured_from_the_first_that_is_gone_to_the_cut() -> None:
     findings = consult_transactions(ledger_of(TWO), found(1), cut_ms=100.0)
     assert findings.rollback_ms == 100.0 - 30.0
