@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from torture.matrix.axes import AXES
 from torture.matrix.cells import Cell
+from torture.zfs.versions import ZfsVersion
 
 
 def parse_choices(texts: Sequence[str]) -> dict[str, str]:
@@ -43,6 +44,14 @@ def with_choices(cells: Sequence[Cell], chosen: Mapping[str, str]) -> tuple[Cell
     if cells and not made:
         raise ValueError(f"{why}; {_alternatives(cells[0], chosen)}")
     return tuple(made)
+
+
+def unknown_to(version: ZfsVersion, cell: Cell) -> str:
+    """What of a cell this version of ZFS does not have; empty where it has everything."""
+    for field in sorted(version.lacks):
+        if cell.axes[field] not in ("", AXES[field].default):
+            return f"OpenZFS {version.name} has no {field}, so it is {AXES[field].default} there"
+    return ""
 
 
 def _alternatives(cell: Cell, chosen: Mapping[str, str]) -> str:

@@ -22,6 +22,8 @@ VERSION_PATTERN = r"\d{1,4}(?:\.\d{1,4}){1,3}"
 _HASH_CHARS = 12
 _OF_SOURCE = re.compile(rf"({VERSION_PATTERN})-[0-9a-f]{{{_HASH_CHARS}}}")
 _JSON_STATUS_SINCE = (2, 3)
+_AXES_SINCE = {"zvol_use_blk_mq": (2, 2)}
+"""Axes of what older versions do not have; their recipes say so as `lacks`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,6 +41,8 @@ class ZfsVersion:
     """What the NAS has for this version alone: ZFS's tools, or what they need where they are built."""
     is_built: bool
     """Whether it is made from a source tree, which only its making needs."""
+    lacks: frozenset[str]
+    """Axes on which it knows nothing but the default."""
     has_json_status: bool
     """Whether `zpool status -j` is known: since 2.3 (zpool-status(8))."""
 
@@ -80,6 +84,7 @@ def zfs_version(name: str) -> ZfsVersion:
             backports=tuple(content.get("backports", ())),
             nas_packages=tuple(facts.get("nas_packages", ("zfsutils-linux",))),
             is_built=built is not None,
+            lacks=frozenset(facts.get("lacks", ())) if not built else _lacking(_numbers(built[1])),
             has_json_status=_numbers(built[1]) >= _JSON_STATUS_SINCE
             if built
             else bool(facts["has_json_status"]),
@@ -88,6 +93,10 @@ def zfs_version(name: str) -> ZfsVersion:
         raise HarnessError(f"no recipe for ZFS {name}", hint=choices_in_words()) from None
     except (tomllib.TOMLDecodeError, KeyError, TypeError) as error:
         raise HarnessError(f"{recipe}: {error!r}", hint="mend the recipe") from error
+
+
+def _lacking(version: tuple[int, ...]) -> frozenset[str]:
+    return frozenset(axis for axis, since in _AXES_SINCE.items() if version < since)
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -37,6 +37,12 @@ def test_a_cell_there_is_none_of_ends_the_session_with_the_reason() -> None:
     assert "Traceback" not in done.stdout + done.stderr
 
 
+def test_a_cell_that_this_zfs_does_not_know_ends_the_session_before_anything_starts() -> None:
+    done = collect("--matrix", "quick", "--axis", "zvol_use_blk_mq=blkmq", "--zfs", "2.1.11")
+    assert done.returncode == 4
+    assert "ERROR: --zfs: OpenZFS 2.1.11 has no zvol_use_blk_mq" in done.stderr
+
+
 def test_a_choice_on_an_axis_is_every_cells() -> None:
     done = collect("--matrix", "quick", "--axis", "logbias=throughput", "-m", "nasonly")
     assert cells_in(done) == [

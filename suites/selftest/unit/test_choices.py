@@ -10,7 +10,8 @@ from suites.selftest.unit.every_cell import any_cell
 from torture.axes.sweeps import Matrix
 from torture.matrix.axes import AXES
 from torture.matrix.cells import Cell, cells_of
-from torture.matrix.choices import parse_choices, with_choices
+from torture.matrix.choices import parse_choices, unknown_to, with_choices
+from torture.zfs.versions import name_of_source, version_names, zfs_version
 
 ALWAYS = Cell.parse("iscsi-always-noslog-btrfs-bothdie")
 DISABLED = Cell.parse("iscsi-disabled-noslog-btrfs-bothdie")
@@ -86,3 +87,31 @@ def test_where_no_cell_makes_sense_so_it_is_said_why_and_what_would() -> None:
 def test_of_several_cells_that_make_no_sense_the_first_is_told() -> None:
     with pytest.raises(ValueError, match=f"{DISABLED.name}: "):
         with_choices([DISABLED, DISABLED.but(fate="nasonly")], {"logbias": "throughput"})
+
+
+MULTI_QUEUE = ALWAYS.but(zvol_use_blk_mq="blkmq")
+
+
+@pytest.mark.parametrize(
+    ("version", "is_known"),
+    [
+        ("2.1.11", False),
+        ("2.3.2", True),
+        ("2.3.9", True),
+        (name_of_source("2.1.99", "0" * 64), False),
+        (name_of_source("2.2.0", "0" * 64), True),
+    ],
+)
+def test_what_a_version_of_zfs_lacks_is_refused_with_the_reason(
+    version: str, is_known: bool
+) -> None:
+    why = unknown_to(zfs_version(version), MULTI_QUEUE)
+    assert why == (
+        "" if is_known else f"OpenZFS {version} has no zvol_use_blk_mq, so it is nomq there"
+    )
+    assert unknown_to(zfs_version(version), ALWAYS) == ""
+
+
+@pytest.mark.parametrize("version", version_names())
+def test_a_version_lacks_what_is_an_axis(version: str) -> None:
+    assert zfs_version(version).lacks <= AXES.keys()
