@@ -16,6 +16,11 @@ def write_cache_of(device: str) -> str:
     return f"cat /sys/block/$(basename $(readlink -f {device}))/queue/write_cache"
 
 
+def discards_of(device: str) -> str:
+    """Shell: print how much a block device takes in one discard (queue-sysfs), links followed."""
+    return f"cat /sys/block/$(basename $(readlink -f {device}))/queue/discard_max_bytes"
+
+
 def sector_bytes_of(device: str) -> str:
     """Shell: print the size of a block device's logical sectors (queue-sysfs), links followed."""
     return f"cat /sys/block/$(basename $(readlink -f {device}))/queue/logical_block_size"

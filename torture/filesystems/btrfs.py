@@ -83,6 +83,10 @@ class Btrfs:
         """Mount it, replaying its journal."""
         return ("mount", "-t", "btrfs", device, mount_point)
 
+    def discarding(self, mount_point: str) -> tuple[str, ...] | None:
+        """At each commit, and not some time after it (btrfs(5), `discard`)."""
+        return ("mount", "-o", "remount,discard=sync", mount_point)
+
     def scrub(self, mount_point: str) -> tuple[str, ...]:
         """`-r`: a bad copy beside a good one stays as it is, and is told (btrfs-scrub(8))."""
         return ("btrfs", "scrub", "start", "-B", "-r", mount_point)

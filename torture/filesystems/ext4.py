@@ -98,6 +98,10 @@ class Ext4:
         """Mount it, replaying its journal."""
         return ("mount", "-t", "ext4", device, mount_point)
 
+    def discarding(self, mount_point: str) -> tuple[str, ...] | None:
+        """At each commit of its journal."""
+        return ("mount", "-o", "remount,discard", mount_point)
+
     def scrub(self, mount_point: str) -> None:
         """It keeps one copy of everything."""
 

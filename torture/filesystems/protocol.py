@@ -47,6 +47,9 @@ class Filesystem(Protocol):
     def mount(self, device: str, mount_point: str) -> Command:
         """Mount it, replaying its journal."""
 
+    def discarding(self, mount_point: str) -> Command | None:
+        """Have the mounted one discard what it frees from now on; None: it does not."""
+
     def scrub(self, mount_point: str) -> Command | None:
         """Read all copies of everything in the mounted filesystem, mending nothing; None: it has no such.
 

@@ -25,6 +25,9 @@ class Raw:
         """Refuse."""
         raise HarnessError(f"a raw disk cannot be mounted: {device} on {mount_point}")
 
+    def discarding(self, mount_point: str) -> None:
+        """It frees nothing."""
+
     def scrub(self, mount_point: str) -> None:
         """It keeps one copy of everything."""
 

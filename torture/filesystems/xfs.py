@@ -87,6 +87,10 @@ class Xfs:
         """Mount it, replaying its journal."""
         return ("mount", "-t", "xfs", device, mount_point)
 
+    def discarding(self, mount_point: str) -> tuple[str, ...] | None:
+        """At each commit of its journal."""
+        return ("mount", "-o", "remount,discard", mount_point)
+
     def scrub(self, mount_point: str) -> None:
         """It keeps one copy of everything."""
 

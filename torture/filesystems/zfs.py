@@ -112,6 +112,10 @@ class Zfs:
         """Import the pool if it is not, and mount it; a pool that does not come is a mount that fails."""
         return ("sh", "-c", _MOUNT, "mount", device, mount_point)
 
+    def discarding(self, mount_point: str) -> tuple[str, ...]:
+        """Some transaction groups later (zpoolprops(7), `autotrim`)."""
+        return ("zpool", "set", "autotrim=on", _POOL)
+
     def scrub(self, mount_point: str) -> None:
         """The check reads all copies."""
 

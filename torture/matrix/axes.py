@@ -12,6 +12,7 @@ from typing import Any
 from torture import filesystems, slogs, transports, workloads
 from torture.axes import (
     data_disks,
+    discard,
     fate,
     layout,
     lun_sector,
@@ -33,13 +34,14 @@ LAYOUT = layout.AXIS
 SPECIAL_VDEV = special_vdev.AXIS
 DISKS = data_disks.AXIS
 LUN_SECTOR = lun_sector.AXIS
+DISCARD = discard.AXIS
 FILESYSTEM = filesystems.AXIS
 WORKLOAD = workloads.AXIS
 FATE = fate.AXIS
 
 _ALL: tuple[Axis[Any], ...] = (
     TRANSPORT, NFS_EXPORT, SYNC, SLOG, SLOG_CLASS, LAYOUT, SPECIAL_VDEV, DISKS, *PROPERTIES, *PARAMETERS,
-    LUN_SECTOR, FILESYSTEM, WORKLOAD, FATE,
+    LUN_SECTOR, DISCARD, FILESYSTEM, WORKLOAD, FATE,
 )  # fmt: skip
 
 AXES: dict[str, Axis[Any]] = {

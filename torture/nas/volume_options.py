@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torture.axes.nfs_export import NfsExport
 from torture.axes.zfs_properties import PROPERTIES
-from torture.matrix.axes import LUN_SECTOR, NFS_EXPORT, SYNC
+from torture.matrix.axes import DISCARD, LUN_SECTOR, NFS_EXPORT, SYNC
 from torture.matrix.cells import Cell
 from torture.volumes import VolumeOptions
 
@@ -16,4 +16,5 @@ def volume_options_of(cell: Cell) -> VolumeOptions:
         properties={axis.field: cell[axis] for axis in PROPERTIES if cell[axis]},
         is_exported_async=cell[NFS_EXPORT] is NfsExport.ASYNC,
         sector_bytes=cell[LUN_SECTOR],
+        takes_discards=cell[DISCARD],
     )

@@ -33,7 +33,9 @@ class IscsiSource:
         return source
 
 
-def publish_script(*, kind: str, control: str, sector_bytes: int = _SECTOR_BYTES) -> str:
+def publish_script(
+    *, kind: str, control: str, sector_bytes: int = _SECTOR_BYTES, takes_discards: bool = False
+) -> str:
     """Shell: backstore of a kind, told `control`, target, LUN, demo-mode access, and the portal last.
 
     A LUN has its device's logical sectors unless it is told otherwise before it is exported
@@ -42,11 +44,12 @@ def publish_script(*, kind: str, control: str, sector_bytes: int = _SECTOR_BYTES
     store = f"{_TARGET}/core/{kind}_0/vm"
     has_its_own = sector_bytes != _SECTOR_BYTES
     sectors = f"echo {sector_bytes} > {store}/attrib/block_size\n" if has_its_own else ""
+    discards = f"echo 1 > {store}/attrib/emulate_tpu\n" if takes_discards else ""
     return f"""set -eu
 mkdir -p {store}
 echo -n {control} > {store}/control
 echo 1 > {store}/enable
-{sectors}echo -n torture-vm > {store}/wwn/vpd_unit_serial
+{sectors}{discards}echo -n torture-vm > {store}/wwn/vpd_unit_serial
 mkdir -p {GROUP}/lun/lun_0
 ln -s {store} {GROUP}/lun/lun_0/vm
 echo 0 > {GROUP}/attrib/authentication

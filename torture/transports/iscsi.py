@@ -21,7 +21,7 @@ from torture.volumes import VolumeOptions, zvol
 class Iscsi:
     """One LUN, any initiator."""
 
-    traits = Traits(ports=(_lio.PORT,), sectors_bytes=(512, 4096))
+    traits = Traits(ports=(_lio.PORT,), sectors_bytes=(512, 4096), can_discard=True)
 
     def make_volume_script(self, options: VolumeOptions) -> str:
         """A zvol."""
@@ -37,6 +37,7 @@ class Iscsi:
             kind="iblock",
             control=f"udev_path=$(readlink -f {zvol.DEVICE})",
             sector_bytes=options.sector_bytes,
+            takes_discards=options.takes_discards,
         )
 
     def wait_until_idle_script(self) -> str:

@@ -25,7 +25,9 @@ _SETTINGS = {
 class IscsiOfGuest(Iscsi):
     """One LUN, the client's kernel being the initiator."""
 
-    traits = Traits(ports=(_lio.PORT,), sectors_bytes=(512, 4096), client_has_network=True)
+    traits = Traits(
+        ports=(_lio.PORT,), sectors_bytes=(512, 4096), can_discard=True, client_has_network=True
+    )
 
     def wait_until_idle_script(self) -> str:
         """Nothing unread: a client that is gone is not logged out."""

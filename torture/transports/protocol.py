@@ -69,6 +69,8 @@ class Traits:
     volume: VolumeKind = VolumeKind.ZVOL
     sectors_bytes: tuple[int, ...] = (512,)
     """The sizes of logical sectors that its client's disk can have."""
+    can_discard: bool = False
+    """Whether its client's disk takes discards where the cell says so."""
     completed: CompletedWrite = CompletedWrite.IN_ZFS
     gives_files: bool = False
     """Whether its client finds a directory with files, rather than a disk."""

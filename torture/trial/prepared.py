@@ -149,6 +149,8 @@ def _key(context: TrialContext) -> str:
             filesystem.make(attachment.device),
             filesystem.mount(attachment.device, MOUNT_POINT),
         ]
+    if options.takes_discards:
+        recipe.append(filesystem.discarding(MOUNT_POINT))
     return hashlib.sha256(json.dumps(recipe).encode()).hexdigest()[:20]
 
 

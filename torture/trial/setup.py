@@ -6,7 +6,7 @@ from torture.filesystems.protocol import MOUNT_POINT
 from torture.lab.machine import Machine
 from torture.nas import pool
 from torture.recording.disks import ShelfDisk
-from torture.shell import sector_bytes_of, wait_for_path, write_cache_of
+from torture.shell import discards_of, sector_bytes_of, wait_for_path, write_cache_of
 from torture.trial.context import TrialContext
 from torture.workloads.protocol import Surroundings
 
@@ -61,6 +61,8 @@ def attach(context: TrialContext, client: Machine) -> None:
         script += f'; test "$({write_cache_of(attachment.device)})" = "write back"'
     if (sector_bytes := context.volume_options.sector_bytes) != _SECTOR_BYTES:
         script += f'; test "$({sector_bytes_of(attachment.device)})" = {sector_bytes}'
+    if context.volume_options.takes_discards:
+        script += f'; test "$({discards_of(attachment.device)})" -gt 0'
     run_script(client, script, deadline_s=_DISKS_DEADLINE_S)
 
 
@@ -82,6 +84,9 @@ def mount_disk(context: TrialContext, client: Machine) -> None:
     if context.attachment.device is not None and context.filesystem.has_files:
         mount = context.filesystem.mount(context.device, MOUNT_POINT)
         client.must(*mount, deadline_s=_SCRIPT_DEADLINE_S)
+        discarding = context.filesystem.discarding(MOUNT_POINT)
+        if context.volume_options.takes_discards and discarding is not None:
+            client.must(*discarding, deadline_s=_SCRIPT_DEADLINE_S)
 
 
 def start_loads(context: TrialContext, client: Machine) -> None:

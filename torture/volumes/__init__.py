@@ -36,6 +36,9 @@ class VolumeOptions:
     sector_bytes: int = 512
     """The logical sectors of the disk that it is offered as."""
 
+    takes_discards: bool = False
+    """Whether that disk takes discards."""
+
     @property
     def words(self) -> str:
         """What `zfs create` is told of its properties."""

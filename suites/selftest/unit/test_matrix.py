@@ -117,6 +117,7 @@ def test_axes_are_all_there_in_order_and_only_what_means_nothing_is_empty(cell: 
     expected |= set() if traits.is_nfs else {"nfs_export"}
     expected |= {"logbias", "zil_nocacheflush"} if cell[SYNC] is Sync.DISABLED else set()
     expected |= set() if 4096 in traits.sectors_bytes else {"lun_sector"}
+    expected |= set() if traits.can_discard else {"discard"}
     assert empty == expected
     assert all(choice in AXES[axis].names for axis, choice in cell.axes.items() if choice)
     shown = [choice for axis, choice in cell.axes.items() if choice != DEFAULTS.get(axis)]

@@ -12,6 +12,7 @@ from torture.audit.invariants import Invariant
 from torture.axes.axis import Axis
 from torture.axes.fate import Fate
 from torture.axes.sweeps import EVERY_SWEEP
+from torture.matrix.axes import FILESYSTEM
 from torture.matrix.cells import Cell
 from torture.matrix.guarantees import flushes_its_log, guarantee_of
 from torture.matrix.waived import waived_in
@@ -90,6 +91,29 @@ def test_a_lun_has_the_sectors_that_its_cell_says() -> None:
     script = iscsi.publish_script(large)
     assert "echo 4096 > /sys/kernel/config/target/core/iblock_0/vm/attrib/block_size" in script
     assert script.index("block_size") < script.index("ln -s"), "an exported one keeps its sectors"
+
+
+def test_a_lun_takes_discards_where_its_cell_says_so() -> None:
+    iscsi = Iscsi()
+    assert "emulate_tpu" not in iscsi.publish_script(volume_options_of(cell_of("noslog")))
+    discarding = volume_options_of(cell_of("noslog-discard"))
+    script = iscsi.publish_script(discarding)
+    assert "echo 1 > /sys/kernel/config/target/core/iblock_0/vm/attrib/emulate_tpu" in script
+    assert script.index("/enable") < script.index("emulate_tpu"), (
+        "only its device says whether it can"
+    )
+
+
+def test_every_filesystem_on_a_disk_discards_what_it_frees() -> None:
+    said = {
+        name: " ".join(FILESYSTEM.choice(name).value.discarding("/mnt") or ())
+        for name in FILESYSTEM.names
+    }
+    remount = "mount -o remount,discard"
+    assert said.pop("btrfs") == f"{remount}=sync /mnt"
+    assert said.pop("zfs") == "zpool set autotrim=on vm"
+    assert (said.pop("raw"), said.pop("files")) == ("", "")
+    assert set(said.values()) == {f"{remount} /mnt"}
 
 
 @pytest.mark.parametrize(

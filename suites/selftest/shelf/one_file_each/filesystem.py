@@ -23,6 +23,9 @@ class Dummy:
         """Mount it."""
         return ("mount", "-t", "dummy", device, mount_point)
 
+    def discarding(self, mount_point: str) -> None:
+        """It frees nothing."""
+
     def scrub(self, mount_point: str) -> tuple[str, ...]:
         return ("scrub.dummy", mount_point)
 
