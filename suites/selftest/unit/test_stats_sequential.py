@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
 
+from suites.selftest.unit.examples import examples
 from torture.stats.rates import rate_of
 from torture.stats.sequential import Answer, Counted, Until, is_below, sequential_rate_of
 
-CAMPAIGNS = 10_000
+BATCHES = 5
 BATCH = 2_000
 ERROR = 0.025
 """What is promised of each side."""
@@ -44,13 +45,16 @@ def seen_yes(until: Until, looks: int) -> Counts:
 
 
 def campaigns_that_fall(to: Counts, rate: float, *, seed: int) -> float:
-    """The share of 10,000 campaigns, looked at after each trial, that ever have so few events."""
+    """The share of 10,000 campaigns, looked at after each trial, that ever have so few events.
+
+    Of 2,000 in the fast loop.
+    """
     draw = np.random.default_rng(seed)
-    fell = 0
-    for _ in range(CAMPAIGNS // BATCH):
+    batches, fell = examples(BATCHES), 0
+    for _ in range(batches):
         events = np.cumsum(draw.random((BATCH, len(to)), dtype=np.float32) < rate, axis=1)
         fell += int(np.any(events <= to, axis=1).sum())
-    return fell / CAMPAIGNS
+    return fell / (batches * BATCH)
 
 
 def chance_to_fall(to: Counts, rate: float) -> float:
@@ -110,12 +114,12 @@ def test_the_interval_covers_the_rate_at_every_look_together(rate: float) -> Non
         lambda others, of: sequential_rate_of(of - others, of).low > rate, looks
     )
     draw = np.random.default_rng(5)
-    missed = 0
-    for _ in range(CAMPAIGNS // BATCH):
+    batches, missed = examples(BATCHES), 0
+    for _ in range(batches):
         events = np.cumsum(draw.random((BATCH, looks)) < rate, axis=1)
         others = np.arange(1, looks + 1) - events
         missed += int(np.any((events <= too_few) | (others <= too_few_others), axis=1).sum())
-    assert missed / CAMPAIGNS <= 0.05
+    assert missed / (batches * BATCH) <= 0.05
 
 
 @pytest.mark.parametrize(("events", "of"), [(0, 1), (0, 40), (3, 50), (20, 50), (49, 50), (7, 400)])
