@@ -1,4 +1,4 @@
-"""What a known bug is: where it is, where it is not, and what is predicted before it was ever looked for."""
+"""What a known bug is: where it is, where it is not, and what is predicted before it is looked for."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
 """Flushes of a zvol behind `zvol_use_blk_mq=1` take the way of reads, and nothing is flushed.
 
-What comes as a request rather than as a bio was told by `op_is_write`, which is no for `REQ_OP_FLUSH` and
-for discards: on the way of reads a request without data is done at once (`zvol_request_impl` in
+What comes as a request rather than as a bio was told by `op_is_write`, which is no for `REQ_OP_FLUSH`: on
+the way of reads a request without data is done at once (`zvol_request_impl` in
 `module/os/linux/zfs/zvol_os.c`). LIO's SYNCHRONIZE CACHE is an empty write with `REQ_PREFLUSH`, which the
-kernel's flush machinery turns into just such a request. In 2.2.0 to 2.2.8 and 2.3.0 to 2.3.4; writes with FUA were heeded.
+kernel's flush machinery turns into just such a request. In 2.2.0 to 2.2.8 and 2.3.0 to 2.3.4; writes with
+FUA were heeded.
 """
 
 from __future__ import annotations

@@ -33,6 +33,8 @@ class TrialSpec:
     """The name of the trial that this one repeats; empty for a live one."""
     replay_of: str = ""
     """The evidence folder of that trial. `Origin.REPLAY` opens the recording that is in it."""
+    flush_is_doubted: bool = False
+    """Whether ZFS itself may lose a client's flush: the proof asks only that it reaches the volume."""
 
     def __post_init__(self) -> None:
         if (self.origin in (Origin.LIVE, Origin.PLANTED)) != (self.repeats == ""):
@@ -69,6 +71,7 @@ class TrialSpec:
             origin=Origin(data.get("origin", Origin.LIVE)),
             repeats=data.get("repeats", ""),
             replay_of=data.get("replay_of", ""),
+            flush_is_doubted=data.get("flush_is_doubted", False) is True,
         )
 
 
