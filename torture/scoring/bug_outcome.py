@@ -12,7 +12,7 @@ from torture.record.trials import TrialRecord
 from torture.scoring.detection import cuts_for, seen_by, share_for
 from torture.stats.rates import Rate, interval_in_words, rate_of
 
-_NEARLY_ALWAYS_PERCENT = 99
+_NEARLY_ALWAYS = 0.99
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -106,10 +106,9 @@ class BugOutcome:
     @property
     def silence_in_words(self) -> str:
         """E.g. `at least 97 %`, rounded down."""
-        percent = int(self.share_of_silence * 100)
-        if percent >= _NEARLY_ALWAYS_PERCENT:
-            return f"more than {_NEARLY_ALWAYS_PERCENT} %"
-        return f"at least {percent} %"
+        if self.share_of_silence > _NEARLY_ALWAYS:
+            return f"more than {_NEARLY_ALWAYS * 100:g} %"
+        return f"at least {int(self.share_of_silence * 100)} %"
 
     def as_json(self) -> dict[str, Any]:
         """As plain data, with the intervals."""

@@ -115,6 +115,14 @@ def test_a_chain_that_drops_flushes_is_refused(proofs: Any) -> None:
     assert proof["proof"]["flushes"] == {"data0": 0}
 
 
+def test_where_zfs_is_doubted_a_flush_has_to_reach_the_volume_and_is_counted(proofs: Any) -> None:
+    proof = proofs["doubted"]
+    assert proof["error"] is None
+    assert proof["proof"]["flushes"] == {"data0": 0}
+    assert proof["proof"]["flushes_of_volume"] > 0
+    assert proofs["none"]["proof"]["flushes_of_volume"] is None, "nobody had to ask"
+
+
 def test_a_disk_of_large_sectors_is_one_for_the_guest_too(stage: Stage, vm_scratch: Path) -> None:
     disk = stage.play(f"{_SCENES}:sectors", scratch=vm_scratch / "s", deadline_s=_DEADLINE_S)
     assert disk["logical_block_size"] == 4096

@@ -8,6 +8,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -195,13 +196,18 @@ def context_in(lab: Lab, scratch: Path) -> TrialContext:
 
 
 def proofs(lab: Lab, scratch: Path) -> dict[str, Any]:
-    """What the proof before use says of a NAS that flushes, and of the same one once it does not."""
+    """What the proof before use says of a NAS that flushes, and of the same one once it does not.
+
+    Also when its ZFS is doubted.
+    """
     context = context_in(lab, scratch)
     with closing(context):
         nas, client = ready_machines(context)
         found = {"none": _proof(context, nas, client)}
         plant(nas, FAULTS["zfs-nocacheflush"].in_nas)
-        return found | {"zfs_nocacheflush": _proof(context, nas, client)}
+        found |= {"zfs_nocacheflush": _proof(context, nas, client)}
+        context.spec = replace(context.spec, flush_is_doubted=True)
+        return found | {"doubted": _proof(context, nas, client)}
 
 
 def _proof(context: TrialContext, nas: Machine, client: Machine) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A transport, load, filesystem, log device, fault, ZFS version, export, schedule: one file each.
+"""A transport, load, filesystem, log device, fault, bug, ZFS version, export, schedule: one file each.
 
 Here each is added to a copy of the checkout, touching no other file, and trials are played over them.
 """
@@ -25,6 +25,7 @@ ADDED = {
     "filesystem.py": "torture/filesystems/dummy.py",
     "slog.py": "torture/slogs/dummy.py",
     "fault.py": "torture/faults/dummy.py",
+    "known_bug.py": "torture/knownbugs/dummy.py",
     "workload.py": "torture/workloads/dummy.py",
     "export.py": "torture/report/exports/as_dummy.py",
     "schedule.py": "torture/schedules/backwards.py",
@@ -87,6 +88,11 @@ def test_the_schedule_had_the_last_trial_run_first(played: dict[str, Any]) -> No
 
 def test_the_version_of_zfs_names_the_suite_of_the_nas(played: dict[str, Any]) -> None:
     assert played["nas_suite"] == "sid"
+
+
+def test_the_known_bug_has_its_cell_and_its_tree_can_be_named(played: dict[str, Any]) -> None:
+    assert played["known_bug"] == "iscsi-always-dummyslog-raidz1-ext4-bothdie"
+    assert "9.9.10" in played["trees"]
 
 
 def test_the_export_is_written_and_the_page_has_the_new_words(played: dict[str, Any]) -> None:

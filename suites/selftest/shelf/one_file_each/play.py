@@ -18,6 +18,7 @@ from torture.campaign.campaign import Campaign, EvidencePolicy
 from torture.campaign.run import Run
 from torture.evidence.completed import Completed
 from torture.images.recipes import read_recipe
+from torture.knownbugs import KNOWN_BUGS, trees_needed
 from torture.lab.lab import Lab
 from torture.matrix.cells import Cell, cells_of
 from torture.plan.draw import draw_trials
@@ -184,6 +185,8 @@ def main(folder: Path) -> None:
         "records": [asdict(record) for record in campaign.records],
         "ran": [guest.ran for guest in lab.guests[:2]],
         "matrices": {matrix: [c.name for c in cells_of(matrix)] for matrix in Matrix},
+        "known_bug": KNOWN_BUGS["dummy-bug"].affected.chosen_cell.name,
+        "trees": sorted(trees_needed()),
         "nas_suite": read_recipe("nas", zfs=ZFS).suite,
         "exported": [path.read_text() for path in built.exports],
         "page": built.page.read_text(),
