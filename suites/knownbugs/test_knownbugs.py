@@ -7,40 +7,42 @@ for, or when anything at all is seen of the cleared side (`torture/knownbugs/`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from fixtures.options import why_out_of_reach
-from suites.knownbugs.conftest import zfs_or_skip
+from fixtures.trees import zfs_of_side
+from suites.knownbugs.runs import CutSide
+from torture.images.source_trees import ChosenZfs
 from torture.knownbugs import KNOWN_BUGS
-from torture.knownbugs.protocol import KnownBug
+from torture.knownbugs.protocol import KnownBug, Side
 from torture.scoring.bug_outcome import BugOutcome, side_outcome
-
-if TYPE_CHECKING:
-    from suites.knownbugs.conftest import Try
-    from torture.images.source_trees import ChosenZfs
 
 
 @pytest.mark.parametrize("bug", KNOWN_BUGS.values(), ids=lambda bug: bug.name)
 def test_a_known_bug_is_found_where_it_is_and_only_there(
     bug: KnownBug,
-    cut_side: Try,
+    cut: CutSide,
     trees: dict[str, ChosenZfs],
     outcomes: list[BugOutcome],
-    request: pytest.FixtureRequest,
+    pytestconfig: pytest.Config,
 ) -> None:
     sides = (bug.affected, bug.cleared)
-    for side in sides:
-        if why := why_out_of_reach(side.chosen_cell, request.config):
-            pytest.skip(f"{side.chosen_cell.name}: {why}")
-    versions = [zfs_or_skip(side, trees) for side in sides]
+    versions = [_zfs_or_skip(side, trees, pytestconfig) for side in sides]
     affected, cleared = (
-        side_outcome(side, cut_side(bug, side, zfs))
-        for side, zfs in zip(sides, versions, strict=True)
+        side_outcome(side, cut(bug, side, zfs)) for side, zfs in zip(sides, versions, strict=True)
     )
     outcome = BugOutcome(bug=bug, affected=affected, cleared=cleared)
     outcomes.append(outcome)
     assert outcome.is_found, f"not seen in {affected.cuts} cuts; {affected.errors}"
     assert outcome.is_as_predicted, f"seen by {affected.seen_in_words}, {affected.rate_in_words}"
     assert outcome.is_clear, f"{cleared.rate_in_words}, {cleared.seen_in_words}; {cleared.errors}"
+
+
+def _zfs_or_skip(side: Side, trees: dict[str, ChosenZfs], config: pytest.Config) -> ChosenZfs:
+    """The version that a side needs; skips the test where that or its network cannot be had."""
+    if why := why_out_of_reach(side.chosen_cell, config):
+        pytest.skip(f"{side.chosen_cell.name}: {why}")
+    zfs = zfs_of_side(side, trees)
+    if isinstance(zfs, str):
+        pytest.skip(zfs)
+    return zfs
