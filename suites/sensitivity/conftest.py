@@ -40,7 +40,9 @@ def planted(request: pytest.FixtureRequest, options: Options) -> Iterator[Campai
         load_ms=options.load_ms,
     )
     schedule = FixedSchedule(specs)
-    with begun_campaign(request.config, options, schedule, moves_latest=False) as campaign:
+    with begun_campaign(
+        request.config, options, schedule, specs=specs, moves_latest=False
+    ) as campaign:
         request.config.stash[_run_key] = campaign.run
         yield campaign
 

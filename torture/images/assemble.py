@@ -22,7 +22,9 @@ DROPPED = (
     "dev",
     "etc/apt",
     "etc/machine-id",
+    "etc/postgresql",
     "etc/resolv.conf",
+    "etc/ssl/private",
     "usr/share/bash-completion",
     "usr/share/bug",
     "usr/share/doc",
@@ -34,6 +36,7 @@ DROPPED = (
     "var/cache",
     "var/lib/apt",
     "var/lib/dpkg",
+    "var/lib/postgresql",
     "var/lib/systemd",
     "var/log",
 )

@@ -17,11 +17,11 @@ from torture.host.cache_root import CACHE_VARIABLE
 from torture.images.assemble import assemble
 from torture.images.bases import BUILD_DEADLINE_S, build_base
 from torture.images.cache import Cache
-from torture.images.recipes import Recipe, image_names, read_recipe
+from torture.images.recipes import Recipe, image_names, images_of_every_run, read_recipe
 from torture.images.source_trees import SourceTree
 from torture.zfs.versions import DEFAULT
 
-IMAGES = image_names()
+IMAGES = images_of_every_run()
 
 _ASSEMBLE_DEADLINE_S = 300
 
@@ -82,9 +82,10 @@ def ensure_all(
     `fresh` builds all of it again, to get newer packages from the mirror. `tree` is where the version of
     ZFS is built from, if it is none of Debian's.
     """
-    if unknown := set(names) - set(IMAGES):
+    if unknown := set(names) - set(image_names()):
         raise HarnessError(
-            f"no image is called {', '.join(sorted(unknown))}", hint=f"known: {', '.join(IMAGES)}"
+            f"no image is called {', '.join(sorted(unknown))}",
+            hint=f"known: {', '.join(image_names())}",
         )
     recipes = [read_recipe(name, zfs=zfs) for name in names]
     if not fresh:

@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from torture.checkout import CHECKOUT
 from torture.errors import HarnessError
@@ -50,6 +51,10 @@ class Recipe:
     initrd_modules: tuple[str, ...] = ()
     path: Path
     """The recipe itself."""
+    extends: Recipe | None = None
+    """The one that it is like, but for what it adds."""
+    is_on_demand: bool = False
+    """Whether it is built only when somebody needs it, not with all the others."""
     follows_zfs: bool = False
     """Whether it is made anew, from that version's suite, for each version of ZFS."""
     kernel: Recipe | None = None
@@ -77,6 +82,8 @@ class Recipe:
         """Names the image: its base, the kernel's, our files, and the code that joins them."""
         trees = [*self.files, *(tree for tree, _ in self.python), RECIPES / "boot"]
         parts = [self.base_key.encode(), self.path.read_bytes()]
+        if self.extends is not None:
+            parts.append(self.extends.path.read_bytes())
         if self.kernel is not None:
             parts += [self.kernel.base_key.encode(), self.kernel.path.read_bytes()]
         for path in sorted(Path(__file__).parent.glob("*.py")):
@@ -118,12 +125,22 @@ def image_names() -> tuple[str, ...]:
     return tuple(sorted(path.parent.name for path in RECIPES.glob("*/recipe.toml")))
 
 
+def images_of_every_run() -> tuple[str, ...]:
+    """Those that no run can do without; the others are built when somebody needs them."""
+    return tuple(name for name in image_names() if not _is_on_demand(name))
+
+
+def _is_on_demand(name: str) -> bool:
+    return bool(_parse(RECIPES / name / "recipe.toml").get("on_demand", False))
+
+
 def _read(name: str, path: Path, zfs: ZfsVersion) -> Recipe:
-    try:
-        content = tomllib.loads(path.read_text())
-    except tomllib.TOMLDecodeError as error:
-        raise HarnessError(f"{path}: {error}", hint="mend the recipe") from error
+    content = _parse(path)
     content.pop("zfs", None)  # `torture/zfs/versions.py` reads it
+    extended = None
+    if (like := content.pop("extends", None)) is not None:
+        extended = _read(like, RECIPES / like / "recipe.toml", zfs)
+        content = _added_to(_parse(extended.path), content)
     if content.get("follows_zfs"):
         content |= {
             "suite": zfs.suite,
@@ -146,6 +163,8 @@ def _read(name: str, path: Path, zfs: ZfsVersion) -> Recipe:
             ),
             udev_rules=tuple(content.pop("udev_rules", ())),
             initrd_modules=tuple(content.pop("initrd_modules", ())),
+            extends=extended,
+            is_on_demand=content.pop("on_demand", False),
             follows_zfs=content.pop("follows_zfs", False),
         )
     except KeyError as error:
@@ -153,6 +172,23 @@ def _read(name: str, path: Path, zfs: ZfsVersion) -> Recipe:
     if content:
         raise HarnessError(f"{path}: not known: {', '.join(content)}", hint="mend the recipe")
     return recipe
+
+
+def _parse(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text())
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise HarnessError(f"{path}: {error}", hint="mend the recipe") from error
+
+
+def _added_to(extended: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    """Lists grow, all else is what the recipe says itself, or else what the extended one says."""
+    grown = {
+        key: [*extended[key], *value]
+        for key, value in own.items()
+        if isinstance(value, list) and key in extended
+    }
+    return extended | own | grown
 
 
 def _stages(folder: Path, names: Iterable[str]) -> tuple[Path, ...]:

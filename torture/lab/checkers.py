@@ -46,6 +46,12 @@ class Checkers:
         else:
             self._kept = machine
 
+    def end(self) -> None:
+        """Keep none any more."""
+        if self._kept is not None:
+            self._kept.kill()
+            self._kept = None
+
     def _is_like_new(self, machine: Machine, console_log: Path) -> bool:
         """Whether it answers and forgets what it said; one that does not is ended."""
         try:

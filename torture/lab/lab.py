@@ -40,7 +40,7 @@ _EMULATED_COMMAND_LINE = "norandmaps init_on_alloc=0"
 """QEMU keeps what it translated by address: a program that lies elsewhere each time is translated each
 time, which made starting one take three times as long. Zeroing every page is dear, too."""
 
-_CHECKER = "checker"
+_CLIENT, _CHECKER = "client", "checker"
 _NATIVE = Path(__file__).parent / "native"
 _NAS_PROCESSORS = {Accelerator.KVM: 2, Accelerator.TCG: 1}
 """With two a NAS writes and flushes at once. Emulated ones are threads that share the host's few."""
@@ -92,6 +92,18 @@ class Lab:
             libvirt_root=self._root,
         )
         self.checkers = Checkers(start=self._start_checker)
+        self._client_image = _CLIENT
+
+    def boot_clients_from(self, image: str) -> None:
+        """Have all clients from now on be of this image, for a trial that begins.
+
+        Raises `HarnessError` when it is not built.
+        """
+        if image != self._client_image:
+            self.checkers.end()
+        if image not in self._images:
+            self._images[image] = _image(image, zfs=self._settings.zfs)
+        self._client_image = image
 
     @property
     def can_plug_in(self) -> bool:
@@ -181,9 +193,9 @@ class Lab:
     def _client_spec(
         self, console_log: Path, ledger_socket: Path, preload: str = ""
     ) -> MachineSpec:
-        image = self._images["client"]
+        image = self._images[self._client_image]
         return MachineSpec(
-            name="client",
+            name=_CLIENT,
             kernel=image.kernel,
             initrd=image.initrd,
             root_image=image.root,
@@ -235,6 +247,7 @@ def _image(name: str, *, zfs: str) -> GuestImage:
     image = find(name, zfs=zfs)
     if image is None:
         raise HarnessError(
-            f"there is no {name} image with ZFS {zfs}", hint=f"tools/images build --zfs {zfs}"
+            f"there is no {name} image with ZFS {zfs}",
+            hint=f"tools/images build {name} --zfs {zfs}",
         )
     return image

@@ -39,6 +39,7 @@ from torture.trial.recovery import (
     wait_until_idle,
 )
 from torture.trial.setup import plant, settle, start_loads
+from torture.workloads import image_needed
 
 
 def run_trial(
@@ -61,6 +62,7 @@ def run_trial(
         scratch.mkdir(parents=True)
         write_document(folder, SPEC, spec.as_json() | _decided(context))
         with closing(context):
+            lab.boot_clients_from(image_needed(context.workloads))
             stages = recorded_stages if spec.origin is Origin.REPLAY else _stages
             stages(context)
             context.shelf.must_be_well()

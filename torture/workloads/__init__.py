@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from torture.axes.axis import Axis, Choice, Chosen
 from torture.discovery import offered
-from torture.workloads.protocol import Workload
+from torture.errors import HarnessError
+from torture.workloads.protocol import CLIENT_IMAGE, Workload
 
 CHOICES: tuple[Choice[Workload], ...] = offered(__name__, "CHOICE")
 
@@ -34,6 +35,14 @@ AXIS = Axis(
 def with_those_beside(chosen: Workload) -> tuple[Workload, ...]:
     """A workload and those that run in the same trial because it says so; each once."""
     return tuple(dict.fromkeys(_reached_from(chosen)))
+
+
+def image_needed(workloads: Iterable[Workload]) -> str:
+    """What a client boots that runs all of these; raises `HarnessError` where no image has it all."""
+    needed = {workload.image for workload in workloads} - {CLIENT_IMAGE}
+    if len(needed) > 1:
+        raise HarnessError(f"no image has all of {', '.join(sorted(needed))}")
+    return needed.pop() if needed else CLIENT_IMAGE
 
 
 def _reached_from(workload: Workload) -> Iterator[Workload]:

@@ -19,7 +19,7 @@ from torture.workloads._guest_load import (
     read_of,
     started,
 )
-from torture.workloads.protocol import Command, Place, Surroundings
+from torture.workloads.protocol import CLIENT_IMAGE, Command, Place, Surroundings
 
 _MODE = "application"
 
@@ -37,6 +37,7 @@ class ApplicationWorkload:
     writers: int = 3
     beside: tuple[str, ...] = ()
     needs_files: bool = True
+    image: str = CLIENT_IMAGE
 
     @property
     def readback(self) -> str:

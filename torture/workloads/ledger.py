@@ -23,7 +23,7 @@ from torture.workloads._guest_load import (
     read_of,
     started,
 )
-from torture.workloads.protocol import Command, Place, Surroundings, Workload
+from torture.workloads.protocol import CLIENT_IMAGE, Command, Place, Surroundings, Workload
 
 _FILE_BLOCKS_MAX = 32
 """128 KiB; a bare device is read back whole, and therefore its regions are shorter."""
@@ -36,6 +36,7 @@ class Ledger:
     name: str = "ledger"
     beside: tuple[str, ...] = ()
     needs_files: bool = False
+    image: str = CLIENT_IMAGE
     readback: str = READBACK
     readback_after_repair: str = READBACK_AFTER_REPAIR
 

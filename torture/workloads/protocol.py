@@ -16,6 +16,9 @@ from torture.verdict.data_findings import Findings
 
 Command = tuple[str, ...]
 
+CLIENT_IMAGE = "client"
+"""What a client boots that needs nothing of its own."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Place:
@@ -101,6 +104,10 @@ class Workload(Protocol):
     @property
     def needs_files(self) -> bool:
         """Whether it cannot work on a bare device."""
+
+    @property
+    def image(self) -> str:
+        """The guest image that its client boots; `CLIENT_IMAGE` unless that lacks what it runs."""
 
     @property
     def readback(self) -> str:

@@ -58,6 +58,16 @@ def test_a_client_that_is_kept_is_the_next_trials_with_a_new_console_and_an_empt
     assert started.clients[0].commands == [("dmesg", "--clear")]
 
 
+def test_one_that_nobody_needs_any_more_is_ended() -> None:
+    started = Started()
+    kept = Checkers(start=started.start)
+    kept.keep(kept.take(console_log=FIRST))
+    kept.end()
+    assert started.clients[0].killed
+    kept.take(console_log=SECOND)
+    assert len(started.clients) == 2
+
+
 def test_one_that_is_not_given_back_is_nobody_elses() -> None:
     started = Started()
     kept = Checkers(start=started.start)

@@ -122,11 +122,50 @@ class TestKeys:
         with pytest.raises(HarnessError, match=said):
             read_recipe("one")
 
+    def test_a_recipe_that_extends_another_adds_to_its_lists_and_keeps_the_rest(
+        self, home: Path
+    ) -> None:
+        (home / "two/files").mkdir(parents=True)
+        (home / "two/files/extra").write_text("")
+        two = home / "two/recipe.toml"
+        two.write_text('extends = "one"\npackages = ["postgresql"]\nfiles = ["two/files"]\n')
+        one, more = read_recipe("one"), read_recipe("two")
+        assert (more.suite, more.components, more.kernel) == (one.suite, one.components, one.kernel)
+        assert more.packages == (*one.packages, "postgresql")
+        assert more.files == (*one.files, home / "two/files")
+        two.write_text('extends = "one"\nsuite = "forky"\n')
+        assert (read_recipe("two").suite, read_recipe("two").packages) == ("forky", one.packages)
+
+    def test_what_a_recipe_extends_changes_its_image_too(self, home: Path) -> None:
+        (home / "two").mkdir()
+        (home / "two/recipe.toml").write_text('extends = "one"\n')
+        before = read_recipe("two")
+        keys = {before.image_key}
+        (home / "one/recipe.toml").write_text(RECIPE + 'udev_rules = ["x"]\n')
+        assert read_recipe("two").base_key == before.base_key
+        keys.add(read_recipe("two").image_key)
+        (home / "one/files/etc/hostname").write_text("two\n")
+        keys.add(read_recipe("two").image_key)
+        assert len(keys) == 3
+        (home / "one/recipe.toml").write_text(RECIPE.replace("udev", "mdevd"))
+        assert read_recipe("two").base_key != before.base_key
+
+    def test_a_recipe_that_extends_none_is_named(self, home: Path) -> None:
+        (home / "one/recipe.toml").write_text('extends = "none"\n')
+        with pytest.raises(HarnessError, match=r"none/recipe\.toml"):
+            read_recipe("one")
+
+    def test_an_image_on_demand_is_none_of_every_run(self, home: Path) -> None:
+        (home / "two").mkdir()
+        (home / "two/recipe.toml").write_text('extends = "one"\non_demand = true\n')
+        assert recipes.image_names() == ("one", "two")
+        assert recipes.images_of_every_run() == ("one",)
+
     def test_an_unknown_image_is_answered_with_the_known_ones(self, home: Path) -> None:
         with pytest.raises(HarnessError, match="known are: one"):
             read_recipe("none")
 
-    @pytest.mark.parametrize("name", build.IMAGES)
+    @pytest.mark.parametrize("name", recipes.image_names())
     def test_our_own_recipes_parse_and_what_they_name_exists(self, name: str) -> None:
         recipe = read_recipe(name)
         for tree in [*recipe.files, *(tree for tree, _ in recipe.python)]:

@@ -112,6 +112,9 @@ class _Lab:
     ) -> _Guest:
         return self._started(_Guest("client"))
 
+    def boot_clients_from(self, image: str) -> None:
+        assert image == "client"
+
     @property
     def checkers(self) -> _Lab:
         return self

@@ -10,7 +10,7 @@ from torture.axes.axis import Choice
 from torture.evidence.folder import Evidence
 from torture.verdict.data_findings import Findings
 from torture.verdict.verdicts import Verdict
-from torture.workloads.protocol import Command, Place, Surroundings, Workload
+from torture.workloads.protocol import CLIENT_IMAGE, Command, Place, Surroundings, Workload
 
 
 @dataclass(slots=True)
@@ -42,6 +42,7 @@ class Dummy:
     name: str = "dummyload"
     beside: tuple[str, ...] = ()
     needs_files: bool = False
+    image: str = CLIENT_IMAGE
     readback: str = "readback-dummyload.json"
     readback_after_repair: str = "readback-dummyload-after-repair.json"
 
