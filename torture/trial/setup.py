@@ -13,6 +13,8 @@ from torture.workloads.protocol import Surroundings
 _DISKS_DEADLINE_S = 40
 _SCRIPT_DEADLINE_S = 60
 _MAKE_DEADLINE_S = 120
+_PREPARE_DEADLINE_S = 420
+"""A database is installed in half a minute, under emulation on a loaded host in some minutes."""
 _PLANT_DEADLINE_S = 120
 _SECTOR_BYTES = 512
 
@@ -76,7 +78,7 @@ def prepare_disk(context: TrialContext, client: Machine) -> None:
     if context.is_mounted:
         scripts.append(f"sync -f {MOUNT_POINT}")
     if needed := [script for script in scripts if script]:
-        run_script(client, " && ".join(needed), deadline_s=_SCRIPT_DEADLINE_S)
+        run_script(client, " && ".join(needed), deadline_s=_PREPARE_DEADLINE_S)
 
 
 def mount_disk(context: TrialContext, client: Machine) -> None:

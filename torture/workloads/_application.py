@@ -21,6 +21,8 @@ from torture.workloads._guest_load import (
 )
 from torture.workloads.protocol import CLIENT_IMAGE, Command, Place, Surroundings
 
+DATABASES_IMAGE = "client_databases"
+"""The client with Debian's PostgreSQL and MariaDB."""
 _MODE = "application"
 
 

@@ -95,6 +95,14 @@ def test_each_outcome_has_its_verdict(
     assert bool(findings.reasons) is (verdict is not Verdict.INTACT or ("failed", 4) in story)
 
 
+def test_what_its_checks_say_comes_first_and_leaves_room_for_what_is_gone() -> None:
+    lines = tuple(f"page {number} is broken" for number in range(40))
+    told = consult_transactions(ledger_of(TWO), found(complaints=lines), cut_ms=None).reasons
+    assert told[0] == "its own check: page 0 is broken"
+    assert "its own checks say 35 lines more" in told
+    assert "transaction 2 is gone" in told
+
+
 def test_what_is_settled_once_is_not_settled_again_later() -> None:
     """Else another writer's lazy transaction would have to be there although nobody settled it."""
     story: Story = [

@@ -24,6 +24,7 @@ from torture.verdict.unreadable import UnreadableError
 from torture.verdict.verdicts import Verdict
 
 _REASONS_MAX = 12
+_COMPLAINTS_MAX = 5
 _SETTLES = "settle"
 """A transaction that says so leaves nothing to be found: it makes durable what came before."""
 
@@ -90,9 +91,9 @@ def consult_transactions(ledger: Ledger, found: Found, *, cut_ms: float | None) 
             if one.durable is not None:
                 lost.append(seq)
     foreign = sorted((found.whole | found.parts.keys()) - transactions.keys())
-    reasons = [f"transaction {seq} is in part: {how}" for seq, how in sorted(found.parts.items())]
+    reasons = _complaints(found)
+    reasons += [f"transaction {seq} is in part: {how}" for seq, how in sorted(found.parts.items())]
     reasons += [f"transaction {seq} is there, which never began" for seq in foreign]
-    reasons += [f"its own check: {line}" for line in found.complaints]
     is_broken = bool(reasons)
     reasons += [f"transaction {seq} is gone" for seq in lost]
     moment = tally.last_common()
@@ -118,6 +119,13 @@ def consult_transactions(ledger: Ledger, found: Found, *, cut_ms: float | None) 
         rollback_ms=rollback_ms,
         reasons=reasons,
     )
+
+
+def _complaints(found: Found) -> list[str]:
+    """The first of what its own checks say: why something is gone, before all that is."""
+    more = len(found.complaints) - _COMPLAINTS_MAX
+    shown = [f"its own check: {line}" for line in found.complaints[:_COMPLAINTS_MAX]]
+    return shown + ([f"its own checks say {more} lines more"] if more > 0 else [])
 
 
 def _transactions_of(ledger: Ledger) -> dict[int, _Transaction]:

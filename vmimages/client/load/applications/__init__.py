@@ -111,17 +111,20 @@ def found(
     parts: dict[int, str] | None = None,
     complaints: list[str] | None = None,
     refused: str = "",
+    log: list[str] | None = None,
 ) -> dict[str, Any]:
     """A read-back, as plain data.
 
     Transactions that are there as they were written, and those that are otherwise, with what is wrong;
-    what the application's own checks complain of; why it does not start, if it does not.
+    what the application's own checks complain of; why it does not start, if it does not; what it logged
+    meanwhile, which is for people.
     """
     return {
         "whole": whole,
         "parts": {str(seq): text for seq, text in (parts or {}).items()},
         "complaints": complaints or [],
         "refused": refused,
+        "log": log or [],
     }
 
 

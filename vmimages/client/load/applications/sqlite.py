@@ -8,7 +8,6 @@ which the rollback journal was unlinked.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sqlite3
 import time
@@ -23,6 +22,7 @@ from . import (
     TransactionPlanner,
     found,
 )
+from .rows import payload_of
 
 TYPE_CHECKING = False  # `typing` is slow to import in the guest
 if TYPE_CHECKING:
@@ -40,12 +40,6 @@ CREATE INDEX by_payload ON entries (payload);
 CREATE TABLE totals (transactions INTEGER);
 INSERT INTO totals VALUES (0);
 """
-
-
-def payload_of(trial: int, seq: int, row: int, size_bytes: int) -> bytes:
-    """What a row holds: told by whose it is, and of a size that its own first bytes do not tell."""
-    block = hashlib.sha256(b"%d %d %d" % (trial, seq, row)).digest()
-    return (block * (size_bytes // len(block) + 1))[:size_bytes]
 
 
 class _Planner(TransactionPlanner):

@@ -1,0 +1,124 @@
+"""A database server of the guest: started, waited for, stopped; what it logs is kept."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+TYPE_CHECKING = False  # `typing` is slow to import in the guest
+if TYPE_CHECKING:
+    from typing import Any
+
+RECOVERY_PATIENCE_S = 120.0
+"""For a server to start again after a crash: logs are a few MiB, which takes seconds."""
+_CHECK_DEADLINE_S = 120.0
+_STOP_DEADLINE_S = 45.0
+_KILL_DEADLINE_S = 10.0
+_POLL_S = 0.05
+_LOG_LINES_MAX = 60
+_LAST_WORDS_MAX = 8
+
+
+def ends_at_once(job: dict[str, Any]) -> bool:
+    """Whether a client that lived through a cut stops its server as a crash would, in one trial of two.
+
+    Either is within what a database says. A hole in the log is seen only if the server ends before its
+    next checkpoint, lost pages only if they were written and the log is not needed any more: so in these
+    trials checkpoints and writes are rare, as they are by default, and in the others frequent.
+    """
+    return bool(job.get("seed", 0) % 2)
+
+
+class ServerRefusedError(Exception):
+    """It does not start: evidence about the disk, in its own words."""
+
+
+class Server:
+    """One server, and its folder of sockets and logs, which is not on the disk under test.
+
+    `ready` is what it logs once it can be asked: connections that are tried before cost it time.
+    """
+
+    def __init__(self, *, argv: list[str], folder: str, user: str, ready: str) -> None:
+        self.argv = argv
+        self._folder = folder
+        self._user = user
+        self._ready = ready
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self, *, deadline_s: float) -> None:
+        """Return once it says that it is ready; raises `ServerRefusedError`."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+        os.mkdir(self._folder, 0o755)  # noqa: PTH102 - pathlib is slow to import
+        shutil.chown(self._folder, self._user)
+        with open(f"{self._folder}/log", "wb") as log:  # noqa: PTH123 - as above
+            self._process = subprocess.Popen(
+                self.argv,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd="/",
+                user=self._user,
+                start_new_session=True,
+            )
+        end = time.monotonic() + deadline_s
+        while not any(self._ready in line for line in self.log()):
+            if (code := self._process.poll()) is not None:
+                raise ServerRefusedError(f"it ended with {code}: {self.last_words()}")
+            if time.monotonic() > end:
+                raise ServerRefusedError(
+                    f"it is not ready within {deadline_s:g} s: {self.last_words()}"
+                )
+            time.sleep(_POLL_S)
+
+    def stop(self, number: signal.Signals) -> bool:
+        """Whether it ended by this signal; if not, it is killed."""
+        if self._process is None:
+            return True
+        self._process.send_signal(number)
+        try:
+            self._process.wait(_STOP_DEADLINE_S)
+            return True
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait(_KILL_DEADLINE_S)
+            return False
+
+    def log(self) -> list[str]:
+        """The last lines of what it logged."""
+        try:
+            with open(f"{self._folder}/log", errors="replace") as log:  # noqa: PTH123 - as above
+                lines = [line.rstrip() for line in log]
+        except OSError as error:
+            return [f"no log: {error}"]
+        return [line for line in lines if line][-_LOG_LINES_MAX:]
+
+    def last_words(self) -> str:
+        """The very last of them, as one line."""
+        return " | ".join(self.log()[-_LAST_WORDS_MAX:])
+
+
+def complaints_of(argv: list[str], *, user: str, fine: str = "") -> list[str]:
+    """What a checker says that does not end in `fine`, if anything is wrong by its exit code or words.
+
+    Raises `subprocess.TimeoutExpired`: one that does not end has found nothing.
+    """
+    done = subprocess.run(
+        argv,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        cwd="/",
+        user=user,
+        timeout=_CHECK_DEADLINE_S,
+        check=False,
+    )
+    lines = [line.strip() for line in done.stdout.decode(errors="replace").splitlines()]
+    wrong = [line for line in lines if line and not (fine and line.endswith(fine))]
+    if done.returncode == 0 and not (fine and wrong):
+        return []
+    name = os.path.basename(argv[0])  # noqa: PTH119 - pathlib is slow to import
+    return [f"{name}: {line}" for line in wrong] or [f"{name} returned {done.returncode}"]
