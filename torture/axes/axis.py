@@ -57,7 +57,8 @@ class Axis(Generic[T]):
     varies_last: bool = False
     """Whether a matrix lists cells that differ here side by side."""
     is_setting: bool = False
-    """Whether it is one of ZFS's many settings: where all have the default a page says nothing of it."""
+    """Whether it is one of many settings, most of them ZFS's: where all have the default a page says
+    nothing of it."""
     pointless: Callable[[Chosen], str | None] = _always
     """The rule beside the axis: why a choice here means nothing with the other choices ("is ..."), or
     None where it does. Only the default is allowed then, and a record leaves it empty."""

@@ -31,18 +31,28 @@ class Sweep(StrEnum):
     """Every class of log device; without a log device there is none."""
     EVERY_ROAD = "every road"
     """Every transport, with every `sync` and fate."""
+    BOOT = "boot"
+    """A client whose root is on the NAS's disk, with every `sync` and fate."""
+    BOOT_FILESYSTEMS = "boot filesystems"
+    """The same on each filesystem, with `sync` as it comes."""
 
 
 EVERY_SWEEP = frozenset(Sweep)
+BOOT_SWEEPS = frozenset({Sweep.BOOT, Sweep.BOOT_FILESYSTEMS})
 
 
 class Matrix(StrEnum):
-    """How much of the cells' space a run covers; each matrix begins with the one before."""
+    """How much of the cells' space a run covers; see `GROWING`."""
 
     QUICK = "quick"
     DEFAULT = "default"
     FULL = "full"
+    BOOT = "boot"
+    """Whether a client boots again from the NAS's disk, and nothing else."""
 
+
+GROWING = (Matrix.QUICK, Matrix.DEFAULT, Matrix.FULL)
+"""Each begins with the one before; every other matrix is about a question of its own."""
 
 SWEEPS: Mapping[Matrix, tuple[Sweep, ...]] = {
     Matrix.QUICK: (Sweep.QUESTION, Sweep.DATASTORES),
@@ -54,5 +64,6 @@ SWEEPS: Mapping[Matrix, tuple[Sweep, ...]] = {
         Sweep.ROADS,
         Sweep.ROADS_BEHIND_ALWAYS,
     ),
-    Matrix.FULL: tuple(Sweep),
+    Matrix.FULL: tuple(sweep for sweep in Sweep if sweep not in BOOT_SWEEPS),
+    Matrix.BOOT: tuple(sweep for sweep in Sweep if sweep in BOOT_SWEEPS),
 }

@@ -19,7 +19,7 @@ class Sync(StrEnum):
     """Never."""
 
 
-_AS_IT_COMES = frozenset({Sweep.DATASTORES, Sweep.ROADS})
+_AS_IT_COMES = frozenset({Sweep.DATASTORES, Sweep.ROADS, Sweep.BOOT_FILESYSTEMS})
 _BEHIND_ALWAYS = frozenset({Sweep.LOG_DEVICES, Sweep.LOG_SPEEDS, Sweep.ROADS_BEHIND_ALWAYS})
 _JOINS = {
     Sync.STANDARD: EVERY_SWEEP - _BEHIND_ALWAYS,

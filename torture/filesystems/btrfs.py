@@ -73,6 +73,7 @@ class Btrfs:
     has_files = True
     writes_once = True
     looks_like_zfs = False
+    root_words: str | None = "rootfstype=btrfs"
     read_check = staticmethod(parse_btrfs_check)
 
     def make(self, device: str) -> tuple[str, ...]:

@@ -88,6 +88,7 @@ class Ext4:
     has_files = True
     writes_once = True
     looks_like_zfs = False
+    root_words: str | None = "rootfstype=ext4"
     read_check = staticmethod(parse_e2fsck)
 
     def make(self, device: str) -> tuple[str, ...]:
@@ -121,6 +122,6 @@ CHOICE: Choice[Filesystem] = Choice(
     name="ext4",
     value=Ext4(),
     words="ext4",
-    joins=frozenset({Sweep.USUAL, Sweep.LOG_DEVICES_AND_FILESYSTEMS}),
+    joins=frozenset({Sweep.USUAL, Sweep.LOG_DEVICES_AND_FILESYSTEMS, Sweep.BOOT_FILESYSTEMS}),
     place=1,
 )

@@ -15,6 +15,7 @@ class Ext4Journal(Ext4):
     """Made like any ext4: how data is written is said at each mount."""
 
     writes_once = False
+    root_words = "rootfstype=ext4 rootflags=data=journal"
 
     def mount(self, device: str, mount_point: str) -> tuple[str, ...]:
         """Mount it, replaying its journal."""

@@ -41,6 +41,10 @@ class Filesystem(Protocol):
         What the NAS's disks are asked for is told by content: these would be taken for the NAS's.
         """
 
+    @property
+    def root_words(self) -> str | None:
+        """What tells a client's kernel of a root on it, beside `root=`; None where none boots from it."""
+
     def make(self, device: str) -> Command:
         """Make an empty one."""
 

@@ -16,6 +16,7 @@ class Raw:
     has_files = False
     writes_once = True
     looks_like_zfs = False
+    root_words = None
 
     def make(self, device: str) -> tuple[str, ...]:
         """Refuse."""

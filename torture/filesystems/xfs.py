@@ -77,6 +77,7 @@ class Xfs:
     has_files = True
     writes_once = True
     looks_like_zfs = False
+    root_words: str | None = "rootfstype=xfs"
     read_check = staticmethod(parse_xfs_repair)
 
     def make(self, device: str) -> tuple[str, ...]:
@@ -110,6 +111,6 @@ CHOICE: Choice[Filesystem] = Choice(
     name="xfs",
     value=Xfs(),
     words="xfs",
-    joins=frozenset({Sweep.LOG_DEVICES_AND_FILESYSTEMS}),
+    joins=frozenset({Sweep.LOG_DEVICES_AND_FILESYSTEMS, Sweep.BOOT_FILESYSTEMS}),
     place=2,
 )

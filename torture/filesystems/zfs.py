@@ -102,6 +102,7 @@ class Zfs:
     has_files = True
     writes_once = False
     looks_like_zfs = True
+    root_words = None
     read_check = staticmethod(parse_zpool_check)
 
     def make(self, device: str) -> tuple[str, ...]:

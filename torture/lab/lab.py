@@ -139,6 +139,26 @@ class Lab:
         """
         return self._start(self._client_spec(console_log, ledger_socket, preload), disks)
 
+    def boot_client(
+        self,
+        *,
+        name: str,
+        console_log: Path,
+        ledger_socket: Path,
+        disks: tuple[Disk, ...],
+        preload: str,
+        root_words: str,
+        deadline_s: float,
+    ) -> Machine:
+        """A client of this name that booted from one of these disks, as `root_words` tell its kernel.
+
+        Raises `GuestDied` when its kernel gives up, `DeadlineExceeded` when its agent does not answer.
+        """
+        spec = self._client_spec(console_log, ledger_socket, preload)
+        words = f"{spec.command_line} {root_words}"
+        spec = replace(spec, name=name, command_line=words, disks=disks)
+        return self._booted(spec, deadline_s=deadline_s)
+
     def start_networked_client(
         self, *, console_log: Path, ledger_socket: Path, is_checker: bool
     ) -> Machine:
@@ -208,17 +228,21 @@ class Lab:
         )
 
     def _start(self, spec: MachineSpec, disks: tuple[Disk, ...]) -> Machine:
-        state = None
         if self._settings.boot is Boot.COLD:
-            spec = replace(spec, disks=disks)
-        else:
-            state = self._warm.ensure(spec, say=self._say)
+            return self._booted(replace(spec, disks=disks), deadline_s=_BOOT_DEADLINE_S)
+        state = self._warm.ensure(spec, say=self._say)
         machine = Machine(connection=self._connection, libvirt_root=self._root, spec=spec)
         try:
-            if state is None:
-                machine.boot(deadline_s=_BOOT_DEADLINE_S)
-            else:
-                self._resume(machine, state, disks)
+            self._resume(machine, state, disks)
+        except BaseException:
+            machine.kill()  # nobody else knows of it yet
+            raise
+        return machine
+
+    def _booted(self, spec: MachineSpec, *, deadline_s: float) -> Machine:
+        machine = Machine(connection=self._connection, libvirt_root=self._root, spec=spec)
+        try:
+            machine.boot(deadline_s=deadline_s)
         except BaseException:
             machine.kill()  # nobody else knows of it yet
             raise

@@ -17,6 +17,7 @@ from torture.axes import (
     layout,
     lun_sector,
     nfs_export,
+    root,
     slog_class,
     special_vdev,
     sync,
@@ -36,12 +37,13 @@ DISKS = data_disks.AXIS
 LUN_SECTOR = lun_sector.AXIS
 DISCARD = discard.AXIS
 FILESYSTEM = filesystems.AXIS
+ROOT = root.AXIS
 WORKLOAD = workloads.AXIS
 FATE = fate.AXIS
 
 _ALL: tuple[Axis[Any], ...] = (
     TRANSPORT, NFS_EXPORT, SYNC, SLOG, SLOG_CLASS, LAYOUT, SPECIAL_VDEV, DISKS, *PROPERTIES, *PARAMETERS,
-    LUN_SECTOR, DISCARD, FILESYSTEM, WORKLOAD, FATE,
+    LUN_SECTOR, DISCARD, FILESYSTEM, ROOT, WORKLOAD, FATE,
 )  # fmt: skip
 
 AXES: dict[str, Axis[Any]] = {

@@ -12,11 +12,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from torture.axes.root import Root
 from torture.evidence.folder import Evidence, Step
 from torture.evidence.ledger import Cut, Done, Failed
 from torture.evidence.outage_document import Outage
-from torture.matrix.axes import FILESYSTEM, WORKLOAD
+from torture.matrix.axes import FILESYSTEM, ROOT, WORKLOAD
 from torture.matrix.cells import Cell
+from torture.verdict.booted.boot_verdict import with_boot
 from torture.verdict.data_findings import Findings, together
 from torture.verdict.filesystem_verdict import FilesystemFinding, judge_filesystem
 from torture.verdict.mount import read_kernel_log
@@ -150,6 +152,9 @@ def _judge_disk(evidence: Evidence, so_far: Judgement) -> Judgement:
     if cell[FILESYSTEM].has_files:
         read_check = cell[FILESYSTEM].read_check
         filesystem = _try(lambda: judge_filesystem(evidence, read_check), reasons)
+        if filesystem is not None and cell[ROOT] is Root.BOOT:
+            mounted = filesystem
+            filesystem = _try(lambda: with_boot(evidence, mounted), reasons)
         if filesystem is None:
             return _inconclusive_after(_with_data(so_far, _peek(evidence, loads)), reasons)
         so_far = replace(
@@ -213,6 +218,8 @@ def _stranded(evidence: Evidence) -> str:
     events = evidence.ledger.events
     cut = next((place for place, event in enumerate(events) if isinstance(event, Cut)), len(events))
     after = events[cut:]
+    if (lost := evidence.output(Step.CLIENT_LOST_ROOT)) is not None:
+        return f"the client lost its root: {lost.stderr}"
     failures = [event for event in after if isinstance(event, Failed)]
     if not failures or any(isinstance(event, Done) for event in after):
         return ""
@@ -257,8 +264,9 @@ def _complaints(evidence: Evidence) -> tuple[str, ...]:
 
 
 def _has_failed_disk(evidence: Evidence) -> bool:
-    log = evidence.output(Step.CHECK_DMESG)
-    return log is not None and read_kernel_log(log).disk_failed
+    steps = (Step.CHECK_DMESG, Step.BOOT, Step.BOOT_DMESG, Step.BOOT_AFTER_REPAIR)
+    logs = (evidence.output(step) for step in steps)
+    return any(read_kernel_log(log).disk_failed for log in logs if log is not None)
 
 
 def _try(question: Callable[[], _Answer], reasons: list[str]) -> _Answer | None:

@@ -11,6 +11,7 @@ from torture.filesystems.protocol import MOUNT_POINT
 from torture.lab.machine import Machine
 from torture.trial.context import TrialContext
 from torture.trial.outage import StorageFailed, observe_to_end
+from torture.trial.own_root.boots import plug_in, unplug
 from torture.trial.setup import attach, plant
 from torture.workloads.protocol import Workload
 
@@ -29,8 +30,12 @@ _REFUSED = 2
 """What xfs_repair returns when the log should be replayed first (xfs_repair(8))."""
 
 
-def check(context: TrialContext) -> None:
-    """Gather everything the verdict needs. A client that was not there at the cut has cached nothing."""
+def check(context: TrialContext, vm_boots: Callable[[Step], bool] | None = None) -> None:
+    """Gather everything the verdict needs. A client that was not there at the cut has cached nothing.
+
+    `vm_boots`: where a client's root is on the disk, boot it from there, as this step. That is done after
+    the first look, and once more after all else when something was wrong.
+    """
     client = context.checker()
     attach(context, client)
     is_sound = True
@@ -38,6 +43,11 @@ def check(context: TrialContext) -> None:
         if context.fault is not None:
             plant(client, context.fault.before_mount.replace("{device}", context.device))
         is_sound = _look_first(context, client)
+        if vm_boots is not None:
+            unplug(context, client)
+            is_sound = vm_boots(Step.BOOT) and is_sound
+            plug_in(context, client)
+            attach(context, client)
         mounted = _mount_read_umount(context, client, Step.FS_MOUNT, Step.FS_UMOUNT, _before_repair)
         clean = _is_clean(context, client, Step.FS_CHECK)
         is_sound = is_sound and mounted and clean
@@ -48,6 +58,9 @@ def check(context: TrialContext) -> None:
     log = context.observe(client, Step.CHECK_DMESG, ("dmesg",), deadline_s=_DMESG_DEADLINE_S)
     if is_sound and _REMARKABLE.search(log.stdout) is None:
         context.give_checker_back(client)
+    elif vm_boots is not None and not is_sound:
+        unplug(context, client)
+        vm_boots(Step.BOOT_AFTER_REPAIR)
 
 
 def _look_first(context: TrialContext, client: Machine) -> bool:

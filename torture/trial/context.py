@@ -12,6 +12,7 @@ from string import ascii_lowercase
 from typing import Any
 
 from torture.axes.fate import Fate
+from torture.axes.root import Root
 from torture.client.ledger_server import LedgerServer
 from torture.errors import HarnessError
 from torture.evidence.block_requests import TRACED
@@ -23,7 +24,7 @@ from torture.filesystems.protocol import MOUNT_POINT, Filesystem
 from torture.lab.domains import Disk
 from torture.lab.lab import Lab
 from torture.lab.machine import Machine
-from torture.matrix.axes import FATE, FILESYSTEM, TRANSPORT, WORKLOAD
+from torture.matrix.axes import FATE, FILESYSTEM, ROOT, TRANSPORT, WORKLOAD
 from torture.nas.pool import pool_disks
 from torture.nas.settings import parameters_script
 from torture.nas.volume_options import volume_options_of
@@ -121,6 +122,11 @@ class TrialContext:
         return self.attachment.device is None or self.filesystem.has_files
 
     @property
+    def boots_from_disk(self) -> bool:
+        """Whether the client's root is on the disk that the NAS gives it."""
+        return self.spec.cell[ROOT] is Root.BOOT
+
+    @property
     def device(self) -> str:
         """The client's block device; raises `HarnessError` where the transport gives none."""
         if self.attachment.device is None:
@@ -171,14 +177,14 @@ class TrialContext:
             for letter, disk in zip(letters, disks_on_shelf, strict=False)
         )
         console = self.folder / f"nas-{boot}.console.log"
-        nas = self._owned(self.lab.start_nas(console_log=console, disks=disks))
+        nas = self.own(self.lab.start_nas(console_log=console, disks=disks))
         if parameters := parameters_script(self.spec.cell):
             nas.must("sh", "-c", parameters, deadline_s=_PARAMETERS_DEADLINE_S)
         return nas
 
     def start_client(self, role: str) -> Machine:
         """A client whose disk is the NAS's export; `role` names its console log."""
-        return self._start_client(role, self._client_disks)
+        return self._start_client(role, self.client_disks)
 
     def begin_checker(self) -> None:
         """Have the client that checks come up beside what follows: it needs no NAS before its disk.
@@ -193,7 +199,7 @@ class TrialContext:
         if self._checker is None:
             return self.start_client("checker")
         machine = self._checker.result()
-        for disk in self._client_disks:
+        for disk in self.client_disks:
             machine.attach(disk)
         return machine
 
@@ -205,7 +211,7 @@ class TrialContext:
         if self._checker is None or self.fault is not None or self.attachment.attach_script:
             return
         try:
-            for disk in self._client_disks:
+            for disk in self.client_disks:
                 machine.detach(disk)
         except HarnessError:
             return
@@ -216,10 +222,10 @@ class TrialContext:
         if self._client_has_network:
             return self._start_client("checker", ())
         console = self.folder / "checker.console.log"
-        return self._owned(self.lab.checkers.take(console_log=console))
+        return self.own(self.lab.checkers.take(console_log=console))
 
     def _start_client(self, role: str, disks: tuple[Disk, ...]) -> Machine:
-        console, socket = self.folder / f"{role}.console.log", self._ledger_socket(role)
+        console, socket = self.folder / f"{role}.console.log", self.ledger_socket(role)
         if self._client_has_network:
             machine = self.lab.start_networked_client(
                 console_log=console, ledger_socket=socket, is_checker=role == "checker"
@@ -231,14 +237,15 @@ class TrialContext:
                 disks=disks,
                 preload=self.attachment.preload,
             )
-        return self._owned(machine)
+        return self.own(machine)
 
     @property
     def _client_has_network(self) -> bool:
         return self.transport.traits.client_has_network
 
     @property
-    def _client_disks(self) -> tuple[Disk, ...]:
+    def client_disks(self) -> tuple[Disk, ...]:
+        """What the client's QEMU attaches of the NAS."""
         attachment = self.attachment
         if attachment.source is None or attachment.device is None:
             return ()
@@ -252,43 +259,32 @@ class TrialContext:
         )
         return (disk,)
 
-    @contextmanager
-    def nas_out_of_reach(self) -> Iterator[None]:
-        """Keep a NAS that comes back from being asked too early, where its clients do not bear that."""
-        if not self.transport.traits.network_comes_last:
-            yield
-            return
-        self.lab.network.plug_nas(is_in=False)
-        try:
-            yield
-        finally:
-            self.lab.network.plug_nas(is_in=True)
-
     def resume_nas(self, state: Path) -> Machine:
         """The NAS of the first boot, from where it was saved with its disks."""
         console = self.folder / "nas-1.console.log"
-        return self._owned(self.lab.resume_nas(state, console_log=console))
+        return self.own(self.lab.resume_nas(state, console_log=console))
 
     def resume_client(self, role: str, state: Path) -> Machine:
         """A client from where it was saved with its disk."""
         machine = self.lab.resume_client(
             state,
             console_log=self.folder / f"{role}.console.log",
-            ledger_socket=self._ledger_socket(role),
+            ledger_socket=self.ledger_socket(role),
             preload=self.attachment.preload,
         )
-        return self._owned(machine)
+        return self.own(machine)
 
     @property
     def machines(self) -> tuple[Machine, ...]:
         """All that were started, whether they still run or not."""
         return tuple(self._machines)
 
-    def _ledger_socket(self, role: str) -> Path:
+    def ledger_socket(self, role: str) -> Path:
         """Where the client of this role offers its ledger."""
         return self.lab.sockets / f"{role}.sock"
 
-    def _owned(self, machine: Machine) -> Machine:
+    def own(self, machine: Machine) -> Machine:
+        """Have a machine end with this trial."""
         self._machines.append(machine)
         return machine
 
@@ -297,7 +293,7 @@ class TrialContext:
         if self.ledger is None:
             self.marks = self.shelf.marks()
             self.ledger = LedgerServer(
-                client_socket=self._ledger_socket("client"),
+                client_socket=self.ledger_socket("client"),
                 file=self.folder / LEDGER,
                 clock_ms=self.clock_ms,
                 mark=self.marks.write,

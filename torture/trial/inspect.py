@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from torture.evidence.folder import CHECK_STATE, Step
 from torture.lab.machine import Machine
 from torture.nas import pool
@@ -10,6 +12,7 @@ from torture.recording.crash_state import write_crash_state
 from torture.trial.check import check
 from torture.trial.context import TrialContext
 from torture.trial.outage import observe_to_end
+from torture.trial.own_root.boots import boots
 from torture.trial.recovery import scrub
 
 _SYNC_DEADLINE_S = 120
@@ -26,6 +29,6 @@ def inspect(context: TrialContext, nas: Machine) -> None:
         before = context.shelf.control.status().seq
         state = everything(context.shelf.recording, cut=before, disks=context.disks_left)
         write_crash_state(context.shelf.directory / CHECK_STATE, state)
-        check(context)
+        check(context, partial(boots, context, nas) if context.boots_from_disk else None)
     with context.stage("scrub"):
         scrub(context, nas)

@@ -28,6 +28,7 @@ from torture.trial.cut import (
 )
 from torture.trial.inspect import inspect
 from torture.trial.outage import BrokenOff, after_the_cut
+from torture.trial.own_root.lost_root import keep_loss_of_root
 from torture.trial.prepared import ready_machines
 from torture.trial.proof import prove
 from torture.trial.recorded import recorded_stages
@@ -149,9 +150,15 @@ def _live_on(context: TrialContext, nas: Machine, client: Machine) -> Machine | 
     second = context.plan.second
     for_ms = context.spec.survive_ms if second is None else second.after_ms
     with context.stage("live on"):
-        still_writes = go_on(context, client=client, for_ms=for_ms)
+        still_writes = False
+        try:
+            still_writes = go_on(context, client=client, for_ms=for_ms)
+            if second is None or not still_writes:
+                stop_client(context, client=client)
+        except HarnessError as failure:
+            keep_loss_of_root(context, client, failure)
+            still_writes = False
         if second is None or not still_writes:
-            stop_client(context, client=client)
             client.kill()
             context.begin_checker()
             wait_until_idle(context, nas)

@@ -31,6 +31,7 @@ from torture.recording.accounting import everything
 from torture.recording.crash_state import write_crash_state
 from torture.shelf.server import RECORDINGS_OF_SHELF
 from torture.trial.context import TrialContext
+from torture.trial.own_root.install import install_script, moved_onto_disk, root_words
 from torture.trial.recovery import let_go, wait_until_idle
 from torture.trial.setup import (
     mount_disk,
@@ -58,7 +59,7 @@ def ready_machines(context: TrialContext) -> tuple[Machine, Machine]:
         with context.stage("set up NAS"):
             nas = set_up_nas(context)
         with context.stage("set up client"):
-            client = set_up_client(context)
+            client = moved_onto_disk(context, nas, set_up_client(context))
             prepare_disk(context, client)
         return nas, client
     return _resumed(context, folders)
@@ -106,7 +107,7 @@ def _prepare(context: TrialContext, folder: Path) -> None:
         with preparing.stage("set up NAS"):
             nas = set_up_nas(preparing)
         with preparing.stage("set up client"):
-            client = set_up_client(preparing)
+            client = moved_onto_disk(preparing, nas, set_up_client(preparing))
             prepare_disk(preparing, client)
             settle(nas)
         with preparing.stage("save"):
@@ -151,6 +152,8 @@ def _key(context: TrialContext) -> str:
         ]
     if options.takes_discards:
         recipe.append(filesystem.discarding(MOUNT_POINT))
+    if context.boots_from_disk:
+        recipe += [root_words(context), install_script(context)]
     return hashlib.sha256(json.dumps(recipe).encode()).hexdigest()[:20]
 
 

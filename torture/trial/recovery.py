@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from torture.evidence.folder import Step
@@ -57,7 +59,7 @@ def bring_nas_back(
     `again`: after the second cut.
     Raises `StorageFailed` when an import hangs, or the volume does not come back or cannot be published.
     """
-    with context.nas_out_of_reach():
+    with _out_of_reach(context):
         nas = _imported(context, view, again=again, import_deadline_s=import_deadline_s)
         if nas is None:
             return None
@@ -69,6 +71,19 @@ def bring_nas_back(
         _storage_must(nas, "the volume cannot be published", script, deadline_s=volume_deadline_s)
     context.published = (publishing_ms, context.clock_ms())
     return nas
+
+
+@contextmanager
+def _out_of_reach(context: TrialContext) -> Iterator[None]:
+    """Keep a NAS that comes back from being asked too early, where its clients do not bear that."""
+    if not context.transport.traits.network_comes_last:
+        yield
+        return
+    context.lab.network.plug_nas(is_in=False)
+    try:
+        yield
+    finally:
+        context.lab.network.plug_nas(is_in=True)
 
 
 def _imported(
@@ -179,7 +194,9 @@ def stop_client(context: TrialContext, *, client: Machine) -> None:
 def let_go(context: TrialContext, client: Machine) -> None:
     """Have a client write back all it has, and let go of its disk."""
     if context.is_mounted:
-        umount = ("umount", MOUNT_POINT)
+        umount: tuple[str, ...] = ("umount", MOUNT_POINT)
+        if context.boots_from_disk:
+            umount = ("sh", "-c", f"sync; umount {MOUNT_POINT}; mount -o remount,ro /")
         context.observe(client, Step.CLIENT_UMOUNT, umount, deadline_s=_UMOUNT_DEADLINE_S)
     else:
         run_script(client, "sync", deadline_s=_UMOUNT_DEADLINE_S)

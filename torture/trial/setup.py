@@ -70,8 +70,10 @@ def attach(context: TrialContext, client: Machine) -> None:
 
 def prepare_disk(context: TrialContext, client: Machine) -> None:
     """A filesystem if the cell has one, and what the loads need on it, durable before they begin."""
-    if context.attachment.device is not None and context.filesystem.has_files:
-        client.must(*context.filesystem.make(context.device), deadline_s=_MAKE_DEADLINE_S)
+    has_own = context.attachment.device is not None and context.filesystem.has_files
+    if has_own:
+        if not context.boots_from_disk:
+            client.must(*context.filesystem.make(context.device), deadline_s=_MAKE_DEADLINE_S)
         mount_disk(context, client)
     jobs = context.jobs
     scripts = [workload.prepare(jobs[workload.name]) for workload in context.workloads]
@@ -82,9 +84,15 @@ def prepare_disk(context: TrialContext, client: Machine) -> None:
 
 
 def mount_disk(context: TrialContext, client: Machine) -> None:
-    """Mount the client's filesystem, if it has one of its own."""
+    """Mount the client's filesystem, if it has one of its own.
+
+    Where that is its root already it is mounted once more, so that a load's files have one name here and
+    where the disk is mounted by another client.
+    """
     if context.attachment.device is not None and context.filesystem.has_files:
         mount = context.filesystem.mount(context.device, MOUNT_POINT)
+        if context.boots_from_disk:
+            mount = ("mount", "--bind", "/", MOUNT_POINT)
         client.must(*mount, deadline_s=_SCRIPT_DEADLINE_S)
         discarding = context.filesystem.discarding(MOUNT_POINT)
         if context.volume_options.takes_discards and discarding is not None:

@@ -18,7 +18,7 @@ class Verdict(StrEnum):
     CORRUPTED = "corrupted"
     """Wrong, torn or mixed content, or repair lost data."""
     UNREPAIRABLE = "unrepairable"
-    """fsck gives up or the filesystem will not mount: the VM is lost."""
+    """fsck gives up, the filesystem will not mount, or the VM does not boot from it: it is lost."""
     UNAVAILABLE = "unavailable"
     """It did not come back within an operator's patience: something hangs, or a kernel gave up."""
     POOL_LOST = "pool-lost"

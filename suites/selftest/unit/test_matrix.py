@@ -15,7 +15,7 @@ from torture.axes.data_disks import Disks
 from torture.axes.fate import Fate
 from torture.axes.layout import Layout
 from torture.axes.slog_class import SlogClass
-from torture.axes.sweeps import Matrix
+from torture.axes.sweeps import GROWING, Matrix
 from torture.axes.sync import Sync
 from torture.matrix.axes import (
     AXES,
@@ -118,6 +118,8 @@ def test_axes_are_all_there_in_order_and_only_what_means_nothing_is_empty(cell: 
     expected |= {"logbias", "zil_nocacheflush"} if cell[SYNC] is Sync.DISABLED else set()
     expected |= set() if 4096 in traits.sectors_bytes else {"lun_sector"}
     expected |= set() if traits.can_discard else {"discard"}
+    is_bootable = cell[FILESYSTEM].root_words and not traits.client_has_network
+    expected |= set() if is_bootable else {"root"}
     assert empty == expected
     assert all(choice in AXES[axis].names for axis, choice in cell.axes.items() if choice)
     shown = [choice for axis, choice in cell.axes.items() if choice != DEFAULTS.get(axis)]
@@ -221,13 +223,14 @@ def test_without_a_slog_there_is_no_class_of_slogs(slog_class: SlogClass) -> Non
 
 
 def test_each_matrix_begins_with_the_smaller_one() -> None:
-    for smaller, larger in pairwise(cells_of(matrix) for matrix in Matrix):
+    for smaller, larger in pairwise(cells_of(matrix) for matrix in GROWING):
         assert larger[: len(smaller)] == smaller
         assert len(larger) > len(smaller)
 
 
 @pytest.mark.parametrize(
-    ("matrix", "count"), [(Matrix.QUICK, 10), (Matrix.DEFAULT, 62), (Matrix.FULL, 275)]
+    ("matrix", "count"),
+    [(Matrix.QUICK, 10), (Matrix.DEFAULT, 62), (Matrix.FULL, 275), (Matrix.BOOT, 10)],
 )
 def test_a_matrix_is_stable_and_has_no_cell_twice(matrix: Matrix, count: int) -> None:
     assert cells_of(matrix) == cells_of(matrix)

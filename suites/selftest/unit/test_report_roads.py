@@ -82,6 +82,15 @@ def test_filesystems_are_one_row_and_all_else_is_not(tmp_path: Path) -> None:
     assert together.figures.worth == Worth(durable_per_s=40.0), "of conclusive trials, not of cells"
 
 
+def test_where_a_clients_root_is_parts_no_row_and_is_told_where_it_differs(tmp_path: Path) -> None:
+    booted = SAFE.replace("nasonly", "boot-nasonly").format("ext4")
+    records = [*ended(SAFE.format("raw"), 1), *ended(SAFE.format("ext4"), 2), *ended(booted, 4)]
+    (roads,) = roads_in(tmp_path, records).values()
+    assert [(road.pooled, road.figures.conclusive) for road in roads] == [
+        (("ext4", "raw", "imageroot", "boot"), 7)
+    ]
+
+
 def test_a_row_went_back_as_far_as_any_cell_of_it(tmp_path: Path) -> None:
     records = [
         *ended(ROLLS_BACK.format("btrfs"), 2, Verdict.ROLLED_BACK),

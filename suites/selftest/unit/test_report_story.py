@@ -126,3 +126,16 @@ def test_a_folder_that_tells_no_cut_has_no_story(evidence: Path, name: str) -> N
 def test_a_verdict_of_repaired_says_so_at_the_end(evidence: Path) -> None:
     told = story_of(record(verdict="repaired", lost=0), evidence)
     assert told[-1].text == "all is there again, after a repair"
+
+
+def test_a_vm_that_does_not_boot_says_so_before_and_after_the_rescue(evidence: Path) -> None:
+    console = "torture: fsck of /dev/vdb\nfsck.ext4: Bad magic number in super-block\n"
+    for step, exit_code in ((Step.BOOT, 1), (Step.BOOT_AFTER_REPAIR, 0)):
+        append_tool(evidence, _output(step, exit_code=exit_code, stdout=console))
+    told = [(one.who, one.text) for one in story_of(record(), evidence)]
+    said = "returned 1: torture: fsck of /dev/vdb / fsck.ext4: Bad magic number in super-block"
+    assert [text for who, text in told if who == "VM"] == [f"is booted from it: {said}"]
+    append_tool(evidence, _output(Step.BOOT_AFTER_REPAIR, exit_code=1, stdout=console))
+    told = [(one.who, one.text) for one in story_of(record(), evidence)]
+    assert told[-3][0] == "VM"
+    assert told[-3][1].startswith("is booted from it once more: returned 1")

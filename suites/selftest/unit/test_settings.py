@@ -11,8 +11,8 @@ from suites.selftest.unit.every_cell import SETTINGS, any_cell
 from torture.audit.invariants import Invariant
 from torture.axes.axis import Axis
 from torture.axes.fate import Fate
-from torture.axes.sweeps import EVERY_SWEEP
-from torture.matrix.axes import FILESYSTEM
+from torture.axes.sweeps import BOOT_SWEEPS, EVERY_SWEEP
+from torture.matrix.axes import FILESYSTEM, ROOT
 from torture.matrix.cells import Cell
 from torture.matrix.guarantees import flushes_its_log, guarantee_of
 from torture.matrix.waived import waived_in
@@ -34,9 +34,11 @@ def cell_of(middle: str, *, sync: str = "always", fate: str = "bothdie") -> Cell
 
 @pytest.mark.parametrize("axis", SETTINGS, ids=lambda axis: axis.field)
 def test_only_the_usual_choice_of_a_setting_is_in_matrices(axis: Axis[Any]) -> None:
+    """But for the sweeps that are about that very setting."""
+    about_it = BOOT_SWEEPS if axis is ROOT else frozenset()
     joined = {choice.name: choice.joins for choice in axis.choices}
-    assert joined.pop(axis.default or "") == EVERY_SWEEP
-    assert set(joined.values()) == {frozenset()}
+    assert joined.pop(axis.default or "") == EVERY_SWEEP - about_it
+    assert set(joined.values()) == {about_it}
 
 
 @pytest.mark.parametrize(

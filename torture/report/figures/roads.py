@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from torture.matrix.axes import AXES, DEFAULTS, FILESYSTEM, TRANSPORT, WORKLOAD
+from torture.matrix.axes import AXES, DEFAULTS, FILESYSTEM, ROOT, TRANSPORT, WORKLOAD
 from torture.report.figures.answer import Standing, standing_of
 from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.reading.store import Store
@@ -16,18 +16,18 @@ from torture.stats.rates import CONFIDENCE, Rate, rate_of
 from torture.stats.sequential import sequential_rate_of
 from torture.verdict.verdicts import Verdict
 
-_POOLED = (FILESYSTEM.field, WORKLOAD.field)
+_POOLED = (FILESYSTEM.field, ROOT.field, WORKLOAD.field)
 """No guarantee depends on these (`torture.matrix.guarantees`)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Road:
-    """The cells of one transport that differ in filesystem or workload only, taken together."""
+    """The cells of one transport that differ in what their client does only, taken together."""
 
     axes: dict[str, str]
     """What they have in common, the transport included."""
     pooled: tuple[str, ...]
-    """The filesystems and workloads that were taken together, by their names, but for the usual one."""
+    """The filesystems, roots and workloads taken together, by their names, but for the usual one."""
     cells: tuple[str, ...]
     figures: CellFigures
     rolled_back: Rate
@@ -101,14 +101,14 @@ def _road(store: Store, tallies: Sequence[CellTally]) -> Road:
     )
     (figures,) = cell_figures([together])
     rate = sequential_rate_of if together.is_sequential else rate_of
-    pooled = {axis: [tally.axes.get(axis, "") for tally in tallies] for axis in _POOLED}
+    pooled = {axis: {tally.axes.get(axis, "") for tally in tallies} - {""} for axis in _POOLED}
     return Road(
         axes=_common(tallies[0].axes),
         pooled=tuple(
             choice
             for axis, choices in pooled.items()
-            for choice in sorted(set(choices), key=lambda choice: _place_on(axis, choice))
-            if choice and (len(set(choices)) > 1 or choice != DEFAULTS.get(axis))
+            for choice in sorted(choices, key=lambda choice: _place_on(axis, choice))
+            if len(choices) > 1 or choice != DEFAULTS.get(axis)
         ),
         cells=names,
         figures=figures,

@@ -30,11 +30,13 @@ _TELLING = re.compile(
 )
 _LOOKS = (
     (Step.FS_FIRST_CHECK, "looks at it before anything else"),
+    (Step.BOOT, "is booted from it"),
     (Step.FS_MOUNT, "mounts it"),
     (Step.FS_CHECK, "checks it"),
     (Step.FS_REPAIR, "repairs it"),
     (Step.FS_MOUNT_AFTER_REPAIR, "mounts it after the repair"),
     (Step.FS_CHECK_AFTER_REPAIR, "checks it after the repair"),
+    (Step.BOOT_AFTER_REPAIR, "is booted from it once more"),
 )
 _IMPORTS = (
     Step.POOL_IMPORT,
@@ -174,7 +176,8 @@ def _afterwards(evidence: Evidence) -> Iterator[Incident]:
     for step, does in _LOOKS:
         look = evidence.output(step)
         if look is not None and (look.exit_code != 0 or step is Step.FS_REPAIR):
-            yield Incident(who="fresh client", text=f"{does}: {_words(look)}")
+            who = "VM" if "boot" in step.value else "fresh client"
+            yield Incident(who=who, text=f"{does}: {_words(look)}")
     log = evidence.output(Step.CHECK_DMESG)
     if log is not None:
         lines = [line for line in log.stdout.splitlines() if _says_something_bad(line)]

@@ -13,10 +13,13 @@ _TELLING = (
     Step.POOL_IMPORT,
     Step.POOL_IMPORT_M,
     Step.POOL_IMPORT_REWIND,
+    Step.BOOT_FSCK,
+    Step.BOOT,
     Step.FS_MOUNT,
     Step.FS_CHECK,
     Step.FS_REPAIR,
     Step.FS_MOUNT_AFTER_REPAIR,
+    Step.BOOT_AFTER_REPAIR,
 )
 """What people look for, in the order in which it was run."""
 _KERNEL = (Step.CLIENT_DMESG, Step.CHECK_DMESG)

@@ -14,6 +14,7 @@ class Dummy:
     has_files = True
     writes_once = True
     looks_like_zfs = False
+    root_words = None
 
     def make(self, device: str) -> tuple[str, ...]:
         """Make an empty one."""
