@@ -46,7 +46,9 @@ def cut_side(
         zfs_tree=zfs.tree,
     )
     end = time.monotonic() + _TRIAL_DEADLINE_S * cuts
-    with begun_campaign(config, its_own, FixedSchedule(specs), moves_latest=False) as campaign:
+    with begun_campaign(
+        config, its_own, FixedSchedule(specs), specs=specs, moves_latest=False
+    ) as campaign:
         watched = Progress(campaign, Console(file=TERMINAL))
         with watched.shown():
             while time.monotonic() < end:
