@@ -231,6 +231,8 @@ class _Auditor:
         return disk is not None and is_probe(event, disk_bytes=self.recording.disks[disk].size)
 
     def _hear_uberblock(self, event: Event, txg: int) -> None:
+        if not txg:
+            return  # of a disk that is not in the pool yet (module/zfs/vdev_label.c, vdev_label_init)
         if txg < self._txg_by_disk.get(event.disk, 0):
             self._find(Invariant.UBERBLOCKS_ASCEND, event)
         self._txg_by_disk[event.disk] = txg

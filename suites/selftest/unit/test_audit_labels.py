@@ -112,3 +112,13 @@ def test_a_probe_is_told_by_its_place_and_length(
 ) -> None:
     event = story.events[story.write(bytes(length), offset=offset)]
     assert is_probe(event, disk_bytes=AREAS[3] + AREA) is expected
+
+
+def test_the_uberblocks_of_a_disk_that_is_not_in_the_pool_yet_end_no_group(story: Story) -> None:
+    """All four labels and uberblocks are written side by side then, of transaction group 0."""
+    labels(story, 0, 1, 2, 3)
+    uberblocks(story, txg=0)
+    assert story.findings() == []
+    story.flush()
+    labels(story, 0, 2)
+    assert dict.fromkeys(uberblocks(story, txg=5)).keys() == accused(story).keys()
