@@ -62,6 +62,8 @@ class Step(StrEnum):
     POOL_IMPORT_M_AGAIN = "pool-import-m-again"
     POOL_IMPORT_REWIND_AGAIN = "pool-import-rewind-again"
     """The same three, after a second cut."""
+    POOL_REFUSALS = "pool-refusals"
+    """What ZFS noted for itself, where no import brings the pool back."""
     POOL_STATUS = "pool-status"
     """`zpool status -j`, after the import and after the scrub; only the latter can vouch."""
     POOL_SYNC = "pool-sync"

@@ -115,6 +115,8 @@ def import_command(*options: str) -> tuple[str, ...]:
     return ("zpool", "import", "-d", "/dev/disk/by-id", "-o", "cachefile=none", *options, POOL)
 
 
+REFUSALS = ("tail", "-n", "300", "/proc/spl/kstat/zfs/dbgmsg")
+"""What ZFS noted as it refused an import: zpool says little more than that it did (`zfs_dbgmsg`)."""
 SYNC = ("zpool", "sync", POOL)
 TRIM = ("zpool", "trim", POOL)
 """Tell the disks what is free: returns once it goes on beside all else."""

@@ -108,6 +108,7 @@ def _imported(
             raise StorageFailed(
                 f"the import of the pool hung for {import_deadline_s:g} s", machine=nas
             )
+    context.observe(nas, Step.POOL_REFUSALS, pool.REFUSALS, deadline_s=_DMESG_DEADLINE_S)
     return None
 
 
