@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from torture.axes.axis import Axis, Choice
-from torture.axes.sweeps import EVERY_SWEEP, Sweep
+from torture.axes.sweeps import ADMINISTRATION_SWEEPS, EVERY_SWEEP, Sweep
 
 
 class Fate(StrEnum):
@@ -36,7 +36,7 @@ AXIS = Axis(
             value=Fate.NAS_ONLY,
             words="the VM lives on",
             explained="it lives, reconnects and writes on",
-            joins=EVERY_SWEEP - {Sweep.LOG_SPEEDS},
+            joins=EVERY_SWEEP - {Sweep.LOG_SPEEDS} - ADMINISTRATION_SWEEPS,
         ),
     ),
 )

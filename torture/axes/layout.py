@@ -31,9 +31,9 @@ _WORDS = {
     Layout.DRAID1: ("draid1 of four disks", "four disks, one of them spare"),
 }
 _JOINS = {
-    Layout.SINGLE: EVERY_SWEEP,
-    Layout.MIRRORED: frozenset({Sweep.LAYOUTS}),
-    Layout.RAIDZ1: frozenset({Sweep.LAYOUTS}),
+    Layout.SINGLE: EVERY_SWEEP - {Sweep.ADMINISTRATION_OF_MIRRORS, Sweep.ADMINISTRATION_OF_RAIDZ},
+    Layout.MIRRORED: frozenset({Sweep.LAYOUTS, Sweep.ADMINISTRATION_OF_MIRRORS}),
+    Layout.RAIDZ1: frozenset({Sweep.LAYOUTS, Sweep.ADMINISTRATION_OF_RAIDZ}),
 }
 
 AXIS = Axis(

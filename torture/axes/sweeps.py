@@ -35,10 +35,23 @@ class Sweep(StrEnum):
     """A client whose root is on the NAS's disk, with every `sync` and fate."""
     BOOT_FILESYSTEMS = "boot filesystems"
     """The same on each filesystem, with `sync` as it comes."""
+    ADMINISTRATION = "administration"
+    """What is done to any pool, while both machines die; one cell an operation, as the next three."""
+    ADMINISTRATION_OF_MIRRORS = "administration of mirrors"
+    ADMINISTRATION_OF_RAIDZ = "administration of raidz"
+    ADMINISTRATION_OF_LOGS = "administration of logs"
 
 
 EVERY_SWEEP = frozenset(Sweep)
 BOOT_SWEEPS = frozenset({Sweep.BOOT, Sweep.BOOT_FILESYSTEMS})
+ADMINISTRATION_SWEEPS = frozenset(
+    {
+        Sweep.ADMINISTRATION,
+        Sweep.ADMINISTRATION_OF_MIRRORS,
+        Sweep.ADMINISTRATION_OF_RAIDZ,
+        Sweep.ADMINISTRATION_OF_LOGS,
+    }
+)
 
 
 class Matrix(StrEnum):
@@ -49,6 +62,8 @@ class Matrix(StrEnum):
     FULL = "full"
     BOOT = "boot"
     """Whether a client boots again from the NAS's disk, and nothing else."""
+    ADMINISTRATION = "administration"
+    """Every operation of `torture.administration`, and nothing else."""
 
 
 GROWING = (Matrix.QUICK, Matrix.DEFAULT, Matrix.FULL)
@@ -64,6 +79,9 @@ SWEEPS: Mapping[Matrix, tuple[Sweep, ...]] = {
         Sweep.ROADS,
         Sweep.ROADS_BEHIND_ALWAYS,
     ),
-    Matrix.FULL: tuple(sweep for sweep in Sweep if sweep not in BOOT_SWEEPS),
+    Matrix.FULL: tuple(
+        sweep for sweep in Sweep if sweep not in BOOT_SWEEPS | ADMINISTRATION_SWEEPS
+    ),
     Matrix.BOOT: tuple(sweep for sweep in Sweep if sweep in BOOT_SWEEPS),
+    Matrix.ADMINISTRATION: tuple(sweep for sweep in Sweep if sweep in ADMINISTRATION_SWEEPS),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from torture.axes.axis import Axis, Choice
-from torture.axes.sweeps import EVERY_SWEEP, Sweep
+from torture.axes.sweeps import ADMINISTRATION_SWEEPS, EVERY_SWEEP, Sweep
 
 
 class Sync(StrEnum):
@@ -23,8 +23,8 @@ _AS_IT_COMES = frozenset({Sweep.DATASTORES, Sweep.ROADS, Sweep.BOOT_FILESYSTEMS}
 _BEHIND_ALWAYS = frozenset({Sweep.LOG_DEVICES, Sweep.LOG_SPEEDS, Sweep.ROADS_BEHIND_ALWAYS})
 _JOINS = {
     Sync.STANDARD: EVERY_SWEEP - _BEHIND_ALWAYS,
-    Sync.ALWAYS: EVERY_SWEEP - _AS_IT_COMES,
-    Sync.DISABLED: EVERY_SWEEP - _BEHIND_ALWAYS - _AS_IT_COMES,
+    Sync.ALWAYS: EVERY_SWEEP - _AS_IT_COMES - ADMINISTRATION_SWEEPS,
+    Sync.DISABLED: EVERY_SWEEP - _BEHIND_ALWAYS - _AS_IT_COMES - ADMINISTRATION_SWEEPS,
 }
 
 AXIS = Axis(

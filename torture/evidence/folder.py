@@ -10,6 +10,7 @@
 - `tools.jsonl`: one `ToolOutput` a line, in the order they were run
 - `readback.json`: what `load read` printed; absent if it was not run
 - `readback-after-repair.json`: the same, after fsck's repair; absent if there was none
+- `administration.json`: what was done to the pool when the cut came, and whether it had returned
 - `outage.json`: what did not come back after the cut, if something did not, see
   `torture.evidence.outage_document`
 - `recordings.zip`: what the NAS's disks were asked, and views of what the cut left, if it was kept
@@ -26,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from torture.errors import HarnessError
+from torture.evidence.administration_document import ADMINISTRATION, AdministrationDocument
 from torture.evidence.cut_document import CutDocument
 from torture.evidence.ledger import Ledger
 from torture.evidence.outage_document import OUTAGE, Outage
@@ -76,6 +78,16 @@ class Step(StrEnum):
     """The same, and something was: it says nothing."""
     NAS_DMESG = "nas-dmesg"
     """Kernel log of the NAS that came back, from its boot to a second cut, or to the end of the scrub."""
+    ADMINISTRATION_BEFORE = "administration-before"
+    """What an administration is told by, in the NAS of the load; before it is issued."""
+    ADMINISTRATION_STATE = "administration-state"
+    """The same, in a NAS that came back."""
+    ADMINISTRATION_HISTORY = "administration-history"
+    """`zpool history -il` then: what the pool itself says was begun, and in which transaction group."""
+    ADMINISTRATION_WAIT = "administration-wait"
+    """`zpool wait`, where it went on."""
+    ADMINISTRATION_END = "administration-end"
+    """The look before the check."""
     CLIENT_UMOUNT = "client-umount"
     CLIENT_DETACH = "client-detach"
     """On a client that lived."""
@@ -142,6 +154,8 @@ class Evidence:
     garbled_tools: int = 0
     outage: Outage | None = None
     """What did not come back, where something did not."""
+    administration: AdministrationDocument | None = None
+    """What was done to the pool when the cut came, where something was."""
 
     def output(self, step: Step) -> ToolOutput | None:
         """The last output of a step, or None if it was never run."""
@@ -169,6 +183,7 @@ def load_evidence(folder: Path) -> Evidence:
         },
         garbled_tools=garbled,
         outage=Outage.from_json(_read_object(folder / OUTAGE)),
+        administration=AdministrationDocument.from_json(_read_object(folder / ADMINISTRATION)),
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from torture import filesystems, slogs, transports, workloads
+from torture import administration, filesystems, slogs, transports, workloads
 from torture.axes import (
     data_disks,
     discard,
@@ -33,6 +33,7 @@ SLOG = slogs.AXIS
 SLOG_CLASS = slog_class.AXIS
 LAYOUT = layout.AXIS
 SPECIAL_VDEV = special_vdev.AXIS
+ADMINISTRATION = administration.AXIS
 DISKS = data_disks.AXIS
 LUN_SECTOR = lun_sector.AXIS
 DISCARD = discard.AXIS
@@ -42,8 +43,8 @@ WORKLOAD = workloads.AXIS
 FATE = fate.AXIS
 
 _ALL: tuple[Axis[Any], ...] = (
-    TRANSPORT, NFS_EXPORT, SYNC, SLOG, SLOG_CLASS, LAYOUT, SPECIAL_VDEV, DISKS, *PROPERTIES, *PARAMETERS,
-    LUN_SECTOR, DISCARD, FILESYSTEM, ROOT, WORKLOAD, FATE,
+    TRANSPORT, NFS_EXPORT, SYNC, SLOG, SLOG_CLASS, LAYOUT, SPECIAL_VDEV, ADMINISTRATION, DISKS,
+    *PROPERTIES, *PARAMETERS, LUN_SECTOR, DISCARD, FILESYSTEM, ROOT, WORKLOAD, FATE,
 )  # fmt: skip
 
 AXES: dict[str, Axis[Any]] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torture.audit.invariants import Invariant
 from torture.axes.module_parameters import ZFS_NOCACHEFLUSH, ZIL_NOCACHEFLUSH
+from torture.matrix.axes import ADMINISTRATION
 from torture.matrix.cells import Cell
 
 _ABOUT_THE_LOG = frozenset({Invariant.ACKNOWLEDGED_IS_DURABLE, Invariant.COMPLETED_IS_DURABLE})
@@ -11,10 +12,16 @@ _ABOUT_FLUSHES = _ABOUT_THE_LOG | {Invariant.TXG_IS_DURABLE, Invariant.LABELS_TA
 
 
 def waived_in(cell: Cell) -> frozenset[Invariant]:
-    """The invariants that rest on flushes which ZFS is told not to make.
+    """The invariants that rest on flushes which ZFS is told not to make, or that administration breaks.
 
     What was lost is held against the cell's guarantee, as ever; and what rests on no flush, against ZFS.
     """
+    administration = cell[ADMINISTRATION]
+    own = frozenset[Invariant]() if administration is None else administration.waived
+    return own | _of_flushes(cell)
+
+
+def _of_flushes(cell: Cell) -> frozenset[Invariant]:
     if cell[ZFS_NOCACHEFLUSH]:
         return _ABOUT_FLUSHES
     return _ABOUT_THE_LOG if cell[ZIL_NOCACHEFLUSH] else frozenset()

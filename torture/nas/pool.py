@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from torture.axes.data_disks import Disks
 from torture.axes.layout import Layout
-from torture.matrix.axes import DISKS, LAYOUT, SPECIAL_VDEV
+from torture.matrix.axes import ADMINISTRATION, DISKS, LAYOUT, SPECIAL_VDEV
 from torture.matrix.cells import Cell
 from torture.nas.devices import data_profile_of
 from torture.nas.slog import slog_layout
@@ -37,8 +38,21 @@ _PERSISTENCE = {
 
 
 def pool_disks(cell: Cell) -> tuple[ShelfDisk, ...]:
-    """Every disk the NAS of this cell needs for its pool, data disks first."""
-    return (*_data_disks(cell), *slog_layout(cell).disks, *_special_disks(cell))
+    """Every disk the NAS of this cell needs, data disks first; spare ones join its pool later."""
+    return (
+        *_data_disks(cell),
+        *slog_layout(cell).disks,
+        *_spare_disks(cell),
+        *_special_disks(cell),
+    )
+
+
+def _spare_disks(cell: Cell) -> tuple[ShelfDisk, ...]:
+    """What an administration adds to the pool."""
+    administration = cell[ADMINISTRATION]
+    first = _data_disks(cell)[0]
+    count = 0 if administration is None else administration.spares
+    return tuple(replace(first, serial=f"spare{number}") for number in range(count))
 
 
 def _special_disks(cell: Cell) -> tuple[ShelfDisk, ...]:
@@ -68,7 +82,10 @@ def _data_disks(cell: Cell) -> tuple[ShelfDisk, ...]:
 
 def whole_on(cell: Cell) -> tuple[str, ...]:
     """The disks on each of which a block of data lies whole, at one place; none where it is split."""
-    return () if cell[LAYOUT].splits_blocks else tuple(disk.serial for disk in _data_disks(cell))
+    administration = cell[ADMINISTRATION]
+    if cell[LAYOUT].splits_blocks or (administration is not None and administration.moves_blocks):
+        return ()
+    return tuple(disk.serial for disk in _data_disks(cell))
 
 
 def wait_for_disks_script(disks: Sequence[ShelfDisk]) -> str:
@@ -107,7 +124,12 @@ def create_script(cell: Cell) -> str:
         *slog_layout(cell).vdev_words,
     )
     words = [f"{_BY_SERIAL}{word}" if word in serials else word for word in vdevs]
-    return f"zpool create -f -o cachefile=none -O compression=off {POOL} {' '.join(words)}"
+    administration = cell[ADMINISTRATION]
+    options = "" if administration is None else administration.pool_options
+    return (
+        "zpool create -f -o cachefile=none -O compression=off "
+        f"{options + ' ' if options else ''}{POOL} {' '.join(words)}"
+    )
 
 
 def import_command(*options: str) -> tuple[str, ...]:

@@ -13,9 +13,10 @@ from torture.axes.sync import Sync
 from torture.errors import HarnessError
 from torture.evidence.folder import SPEC
 from torture.faults import find
-from torture.matrix.axes import FATE, SYNC
+from torture.matrix.axes import ADMINISTRATION, FATE, SYNC
 from torture.nas.pool import pool_disks
 from torture.nas.slog import gone_at_cut
+from torture.plan.administration_cut import AdministrationCut, draw_administration_cut
 from torture.plan.cut_plan import CutPlan, draw_cut
 from torture.plan.second_cut import SecondCut, draw_second_cut
 from torture.plan.survivors import draw_disk_states
@@ -34,6 +35,8 @@ class TrialPlan:
     """Serials of the disks that are not there any more after the cut."""
     second: SecondCut | None = None
     """Of NAS and client together, once that one has lived on; None in most trials, and in older ones."""
+    administration: AdministrationCut | None = None
+    """What the cut waits for instead of `cut.aim`, where the pool is administered."""
 
     def as_json(self) -> dict[str, Any]:
         """As plain data, for `spec.json`."""
@@ -42,7 +45,8 @@ class TrialPlan:
             "survivors": {serial: state.as_json() for serial, state in self.survivors.items()},
             "gone": sorted(self.gone),
         }
-        return plain if self.second is None else plain | {"second": self.second.as_json()}
+        further = {"second": self.second, "administration": self.administration}
+        return plain | {name: part.as_json() for name, part in further.items() if part is not None}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
@@ -55,6 +59,11 @@ class TrialPlan:
             },
             gone=frozenset(map(str, data["gone"])),
             second=SecondCut.from_json(data["second"]) if data.get("second") else None,
+            administration=(
+                AdministrationCut.from_json(data["administration"])
+                if data.get("administration")
+                else None
+            ),
         )
 
 
@@ -95,4 +104,5 @@ def draw_plan(spec: TrialSpec) -> TrialPlan:
             if spec.cell[FATE] is Fate.NAS_ONLY
             else None
         ),
+        administration=draw_administration_cut(spec.cell[ADMINISTRATION], seed=spec.seed),
     )

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 from torture.evidence.cut_document import CutDocument
 from torture.evidence.typed import object_of, text_of
+from torture.record.administered_pool import Administered
 from torture.record.worth import Absence, Speed
 from torture.verdict.guarantee import COMMIT_SLACK_MS, ROLLBACK_MS_MAX, Guarantee
 from torture.verdict.verdicts import Verdict
@@ -80,6 +81,8 @@ class TrialRecord:
     """What the cell was worth before the cut."""
     absence: Absence = field(default_factory=Absence)
     """What the client saw until the NAS was back."""
+    administration: Administered | None = None
+    """What was done to the pool when the cut came; None where nothing was."""
     fsck: str = ""
     pool: str = ""
     reasons: tuple[str, ...] = ()
@@ -135,11 +138,15 @@ class TrialRecord:
 
     def as_json(self) -> dict[str, Any]:
         """As plain data; `from_json` takes it back."""
-        return asdict(replace(self, cut=CutDocument())) | {
+        plain = asdict(replace(self, cut=CutDocument(), administration=None)) | {
             "cut": self.cut.as_json(),
             "speed": self.speed.as_json(),
             "absence": self.absence.as_json(),
         }
+        del plain["administration"]
+        if self.administration is None:
+            return plain
+        return plain | {"administration": self.administration.as_json()}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
@@ -156,6 +163,7 @@ class TrialRecord:
         known |= {name: text_of(data, name) for name in ("repeats", "origin_run", "fault")}
         known["speed"] = Speed.from_json(object_of(data, "speed"))
         known["absence"] = Absence.from_json(object_of(data, "absence"))
+        known["administration"] = Administered.from_json(object_of(data, "administration"))
         known["cut"] = CutDocument.from_json(object_of(data, "cut"))
         known["verdict"] = Verdict(data["verdict"])
         known["reasons"] = tuple(data.get("reasons", ()))

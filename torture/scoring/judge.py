@@ -18,6 +18,7 @@ from torture.evidence.ledger import Cut, Done, Failed
 from torture.evidence.outage_document import Outage
 from torture.matrix.axes import FILESYSTEM, ROOT, WORKLOAD
 from torture.matrix.cells import Cell
+from torture.scoring.administered import judge_administration
 from torture.verdict.booted.boot_verdict import with_boot
 from torture.verdict.data_findings import Findings, together
 from torture.verdict.filesystem_verdict import FilesystemFinding, judge_filesystem
@@ -57,12 +58,14 @@ class Judgement:
     rollback_ms: float | None = None
     fsck: str = ""
     pool_summary: str = ""
+    administration: str = ""
+    """What became of what was done to the pool; empty where nobody can tell, or nothing was."""
     reasons: tuple[str, ...] = ()
 
 
 def judge(evidence: Evidence) -> Judgement:
     """The verdict of one trial; never raises for what the evidence lacks."""
-    judgement = _judge_to_the_end(evidence)
+    judgement = _with_administration(evidence, _judge_to_the_end(evidence))
     confirmed = evidence.cut.confirmed
     if not confirmed.is_made:
         return judgement
@@ -70,6 +73,27 @@ def judge(evidence: Evidence) -> Judgement:
         f"cut at event {confirmed.event}, before the drawn cut, for the audit: {confirmed.finding}"
     )
     return replace(judgement, reasons=(what, *judgement.reasons))
+
+
+def _with_administration(evidence: Evidence, judgement: Judgement) -> Judgement:
+    """What became of what was done to the pool is part of the pool's verdict."""
+    if evidence.garbled_tools:
+        return judgement
+    reasons: list[str] = []
+    finding = _try(lambda: judge_administration(evidence), reasons)
+    if finding is None:
+        return _inconclusive_after(judgement, reasons) if reasons else judgement
+    judgement = replace(judgement, administration=finding.outcome)
+    if finding.verdict is Verdict.INTACT:
+        return judgement
+    judgement = replace(
+        judgement,
+        pool=worst([finding.verdict, *filter(None, [judgement.pool])]),
+        reasons=(*finding.reasons, *judgement.reasons),
+    )
+    if judgement.verdict is Verdict.INCONCLUSIVE:
+        return _at_least(judgement)
+    return replace(judgement, verdict=worst([judgement.verdict, finding.verdict]))
 
 
 def _judge_to_the_end(evidence: Evidence) -> Judgement:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from torture.evidence.folder import load_evidence
+from torture.evidence.folder import Evidence, load_evidence
+from torture.matrix.axes import ADMINISTRATION
 from torture.matrix.durability import completed_sync_of
 from torture.matrix.guarantees import guarantee_of
+from torture.record.administered_pool import Administered
 from torture.record.specs import TrialSpec
 from torture.record.trials import TrialRecord
-from torture.scoring.judge import judge
+from torture.scoring.judge import Judgement, judge
 from torture.scoring.service import absence_in_words, absence_of, speed_of
 from torture.verdict.verdicts import Verdict
 
@@ -54,9 +56,22 @@ def score(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
         zfs=str(evidence.spec.get("zfs", "")),
         fsck=judgement.fsck,
         pool=judgement.pool_summary,
+        administration=_administered(spec, evidence, judgement),
         reasons=(*judgement.reasons, *absence_in_words(absence)),
         timings=timings,
         error="; ".join(judgement.reasons) if judgement.verdict is Verdict.INCONCLUSIVE else None,
+    )
+
+
+def _administered(spec: TrialSpec, evidence: Evidence, judgement: Judgement) -> Administered | None:
+    if spec.cell[ADMINISTRATION] is None:
+        return None
+    document = evidence.administration
+    return Administered(
+        name=spec.cell.axes[ADMINISTRATION.field],
+        moment="" if document is None else document.moment,
+        returned=None if document is None else document.returned,
+        outcome=judgement.administration,
     )
 
 

@@ -10,6 +10,6 @@ CHOICE: Choice[SlogKind] = Choice(
     name="noslog",
     value=SlogKind(legs=()),
     words="no SLOG",
-    joins=EVERY_SWEEP - {Sweep.LOG_DEVICES, Sweep.LOG_SPEEDS},
+    joins=EVERY_SWEEP - {Sweep.LOG_DEVICES, Sweep.LOG_SPEEDS, Sweep.ADMINISTRATION_OF_LOGS},
     place=0,
 )

@@ -12,6 +12,13 @@ CHOICE: Choice[SlogKind] = Choice(
     value=SlogKind(legs=(Persistence.PLP,)),
     words="SLOG power-loss-protected",
     explained="power-loss-protected",
-    joins=frozenset({Sweep.USUAL, Sweep.LOG_DEVICES_AND_FILESYSTEMS, Sweep.LOG_SPEEDS}),
+    joins=frozenset(
+        {
+            Sweep.USUAL,
+            Sweep.LOG_DEVICES_AND_FILESYSTEMS,
+            Sweep.LOG_SPEEDS,
+            Sweep.ADMINISTRATION_OF_LOGS,
+        }
+    ),
     place=1,
 )

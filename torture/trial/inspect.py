@@ -6,9 +6,11 @@ from functools import partial
 
 from torture.evidence.folder import CHECK_STATE, Step
 from torture.lab.machine import Machine
+from torture.matrix.axes import ADMINISTRATION
 from torture.nas import pool
 from torture.recording.accounting import everything
 from torture.recording.crash_state import write_crash_state
+from torture.trial.administered.questions import wait_until_done
 from torture.trial.check import check
 from torture.trial.context import TrialContext
 from torture.trial.outage import observe_to_end
@@ -24,6 +26,9 @@ def inspect(context: TrialContext, nas: Machine) -> None:
     The disks as they are before it become a crash state of their own: a repair in place takes
     nothing away from what can be inspected again.
     """
+    if context.spec.cell[ADMINISTRATION] is not None:
+        with context.stage("wait for administration"):
+            wait_until_done(context, nas)
     with context.stage("check"):
         observe_to_end(context, nas, Step.POOL_SYNC, pool.SYNC, deadline_s=_SYNC_DEADLINE_S)
         before = context.shelf.control.status().seq

@@ -17,6 +17,7 @@ from torture.lab.machine import Machine
 from torture.record.specs import TrialSpec
 from torture.record.trials import Origin, TrialRecord
 from torture.scoring.score import inconclusive, score
+from torture.trial.administered.issue import administer
 from torture.trial.archive import archive_recordings
 from torture.trial.context import TrialContext
 from torture.trial.cut import (
@@ -121,7 +122,11 @@ def _stages(context: TrialContext) -> None:
         if context.fault is not None and context.fault.nas_stands_still_ms:
             nas.stand_still(context.fault.nas_stands_still_ms)
         context.shelf.halt_with_freeze(*dying)
-        hit = wait_for_moment(context, nas)
+        hit = (
+            wait_for_moment(context, nas)
+            if context.plan.administration is None
+            else administer(context, nas, context.plan.administration)
+        )
     with context.stage("cut"):
         state = cut_power(context, hit=hit, victims=dying)
     with after_the_cut(context):

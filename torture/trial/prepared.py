@@ -30,6 +30,7 @@ from torture.nas.volume_options import volume_options_of
 from torture.recording.accounting import everything
 from torture.recording.crash_state import write_crash_state
 from torture.shelf.server import RECORDINGS_OF_SHELF
+from torture.trial.administered import preparation_of
 from torture.trial.context import TrialContext
 from torture.trial.own_root.install import install_script, moved_onto_disk, root_words
 from torture.trial.recovery import let_go, wait_until_idle
@@ -136,6 +137,7 @@ def _key(context: TrialContext) -> str:
         [[disk.serial, disk.size_mib, disk.sector_bytes] for disk in context.disks],
         parameters_script(cell),
         pool.create_script(cell),
+        *filter(None, [preparation_of(cell)]),
         context.transport.make_volume_script(options),
         context.transport.publish_script(options),
         "" if attachment.source is None else ET.tostring(attachment.source.element()).decode(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from torture.evidence.administration_document import ADMINISTRATION
 from torture.evidence.folder import CHECK_STATE, CUT, CUT_STATE, LEDGER, PROOF, load_evidence
 from torture.trial.archive import unpack_recordings
 from torture.trial.context import TrialContext
@@ -23,8 +24,10 @@ def recorded_stages(context: TrialContext) -> None:
     evidence = Path(context.spec.replay_of)
     recordings = context.scratch / "replayed"
     unpack_recordings(evidence, recordings)
-    for name in (LEDGER, CUT, PROOF):
-        if (evidence / name).exists():  # not every load keeps a ledger
+    for name in (LEDGER, CUT, PROOF, ADMINISTRATION):
+        if (
+            evidence / name
+        ).exists():  # not every load keeps a ledger, not every pool is administered
             shutil.copy(evidence / name, context.folder / name)
     with after_the_cut(context):
         _recover(context, recordings)

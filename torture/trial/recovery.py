@@ -11,6 +11,7 @@ from torture.evidence.folder import Step
 from torture.filesystems.protocol import MOUNT_POINT
 from torture.lab.machine import Machine
 from torture.nas import pool
+from torture.trial.administered.questions import ask
 from torture.trial.context import TrialContext
 from torture.trial.outage import StorageFailed, must_have_ended, observe_to_end
 from torture.trial.setup import plant, run_script, wait_for_disks
@@ -64,6 +65,7 @@ def bring_nas_back(
         if nas is None:
             return None
         _observe_status(context, nas)
+        ask(context, nas, Step.ADMINISTRATION_STATE)
         script = context.transport.wait_for_volume_script()
         _storage_must(nas, "the volume did not come back", script, deadline_s=volume_deadline_s)
         publishing_ms = context.clock_ms()

@@ -7,6 +7,7 @@ from torture.lab.machine import Machine
 from torture.nas import pool
 from torture.recording.disks import ShelfDisk
 from torture.shell import discards_of, sector_bytes_of, wait_for_path, write_cache_of
+from torture.trial import administered
 from torture.trial.context import TrialContext
 from torture.workloads.protocol import Surroundings
 
@@ -28,6 +29,7 @@ def set_up_nas(context: TrialContext) -> Machine:
     run_script(nas, pool.create_script(cell), deadline_s=_SCRIPT_DEADLINE_S)
     volume = context.transport.make_volume_script(context.volume_options)
     run_script(nas, volume, deadline_s=_SCRIPT_DEADLINE_S)
+    plant(nas, administered.preparation_of(cell))
     publish(context, nas)
     return nas
 

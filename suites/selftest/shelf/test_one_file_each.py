@@ -1,4 +1,4 @@
-"""A transport, load, filesystem, log device, fault, bug, ZFS version, export, schedule: one file each.
+"""A transport, load, filesystem, log device, administration, fault, bug, ZFS version ...: one file each.
 
 Here each is added to a copy of the checkout, touching no other file, and trials are played over them.
 """
@@ -27,6 +27,7 @@ ADDED = {
     "fault.py": "torture/faults/dummy.py",
     "known_bug.py": "torture/knownbugs/dummy.py",
     "workload.py": "torture/workloads/dummy.py",
+    "administration.py": "torture/administration/dummy.py",
     "export.py": "torture/report/exports/as_dummy.py",
     "schedule.py": "torture/schedules/backwards.py",
     "zfs.toml": "vmimages/zfs/9.9.9.toml",
@@ -63,6 +64,7 @@ def test_the_trial_over_them_comes_to_its_verdict(played: dict[str, Any]) -> Non
         assert record["guarantee"] == "safe"
         assert record["zfs"] == "9.9.9"
         assert record["axes"]["workload"] == "dummyload"
+        assert record["administration"]["outcome"] == "undone"
 
 
 def test_each_stage_ran_what_the_new_files_say(played: dict[str, Any]) -> None:
@@ -73,6 +75,10 @@ def test_each_stage_ran_what_the_new_files_say(played: dict[str, Any]) -> None:
     assert client.index("mkfs.dummy /dev/dummy0") < client.index("prepare-dummy")
     assert client.index("prepare-dummy") < client.index("dummy-load")
     assert nas.index("publish") < nas.index("plant-dummy")
+    assert (
+        nas.index("make-volume disabled") < nas.index("dummy-prepare-pool") < nas.index("publish")
+    )
+    assert nas.index("plant-dummy") < nas.index("dummy-state") < nas.index("dummy-administer")
 
 
 def test_two_of_three_log_devices_are_gone_after_the_cut(played: dict[str, Any]) -> None:

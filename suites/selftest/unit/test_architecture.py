@@ -24,15 +24,15 @@ GROUND = frozenset({"checkout", "deadlines", "discovery", "errors", "files", "sh
 
 FLOORS = (
     "stats", "zfs", "axes", "evidence", "recording", "audit", "verdict", "volumes", "filesystems",
-    "workloads", "slogs", "transports", "matrix", "faults", "knownbugs", "record", "scoring", "nas",
-    "plan", "schedules", "host", "images", "lab", "shelf", "client", "trial", "workers", "campaign",
-    "replay",
+    "workloads", "slogs", "transports", "administration", "matrix", "faults", "knownbugs", "record",
+    "scoring", "nas", "plan", "schedules", "host", "images", "lab", "shelf", "client", "trial",
+    "workers", "campaign", "replay",
 )  # fmt: skip
 """From the ground up: a room may import from its own floor and from below."""
 
 _READ_ONLY = frozenset(
     {"stats", "axes", "evidence", "recording", "verdict", "filesystems", "workloads", "slogs",
-     "transports", "matrix", "record"}
+     "transports", "administration", "matrix", "record"}
 )  # fmt: skip
 """What those rooms that run nothing may see."""
 

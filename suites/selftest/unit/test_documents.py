@@ -39,6 +39,7 @@ ELSEWHERE = {
     "trials/": "in a run",
     "report.md": "what an export writes",
     "roads.md": "what an export writes",
+    "administration.md": "what an export writes",
 }
 RECIPE_LINES_MAX = 19
 STYLE_LINES_MAX = 40

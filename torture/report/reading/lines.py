@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from torture.evidence.cut_document import CutDocument
+from torture.record.administered_pool import Administered
 from torture.record.strict_json import strict_json
 from torture.record.trials import SCHEMA, SCHEMAS_READ, Origin, TrialRecord
 from torture.record.worth import Absence, Speed
@@ -110,6 +111,7 @@ def read_line(raw: bytes) -> Reading:
         repeats=rest.text("repeats"),
         origin_run=rest.text("origin_run"),
         cut=CutDocument.from_json(rest.mapping("cut")),
+        administration=Administered.from_json(rest.mapping("administration")),
         acknowledged=_count(data, "acknowledged", odd),
         lost=_count(data, "lost", odd),
         verdicts=rest.words("verdicts"),

@@ -29,7 +29,7 @@ from torture.schedules import order_of
 from torture.trial.live import run_trial
 from torture.zfs.versions import ZfsVersion, zfs_version
 
-CELL = "dummytransport-disabled-dummyslog-dummyfs-dummyload-bothdie"
+CELL = "dummytransport-disabled-dummyslog-dummyadministration-dummyfs-dummyload-bothdie"
 ZFS = "9.9.9"
 _RECORDED = Path(__file__).resolve().parents[2] / "recorded"
 _STATUS = _RECORDED / "zpool" / "status-scrubbed.json"

@@ -1,0 +1,71 @@
+"""What was printed of pools that were administered in trials, and evidence that is made of it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields, replace
+from typing import Any
+
+from suites.selftest.unit.good_evidence import RECORDED, evidence
+from torture.administration import CHOICES
+from torture.administration.protocol import Administration, Outcome, Printed
+from torture.evidence.administration_document import AdministrationDocument
+from torture.evidence.folder import Evidence, Step, ToolOutput
+from torture.matrix.cells import Cell
+
+OPERATIONS = {choice.name: choice.value for choice in CHOICES if choice.value is not None}
+CASES = sorted(path.stem for path in (RECORDED / "administration").glob("*.json"))
+HOME = "iscsi-standard-noslog-btrfs-bothdie"
+CELL = "iscsi-standard-noslog-raidz1-expand-btrfs-nasonly"
+
+
+def outputs_of(case: str) -> list[ToolOutput]:
+    """What was printed in a trial, by the name of its operation and of what became of it."""
+    raw = json.loads((RECORDED / "administration" / f"{case}.json").read_text())
+    names = [field.name for field in fields(ToolOutput)]
+    return [
+        ToolOutput(**({name: one[name] for name in names} | {"argv": tuple(one["argv"])}))
+        for one in raw
+    ]
+
+
+def read(case: str, outputs: list[ToolOutput]) -> Outcome:
+    return administration_of(case).read(Printed(outputs))
+
+
+def administration_of(case: str) -> Administration:
+    return OPERATIONS[case.split("-")[0]]
+
+
+def with_pool(case: str, **changes: Any) -> list[ToolOutput]:
+    """The same, with other sections in what `zpool status` says of the pool; None: without one."""
+    (output,) = outputs_of(case)
+    document = json.loads(output.stdout)
+    pool = document["pools"]["tank"]
+    for key, value in changes.items():
+        pool.pop(key, None)
+        if value is not None:
+            pool[key] = value
+    return [replace(output, stdout=json.dumps(document))]
+
+
+def at(step: Step, outputs: list[ToolOutput]) -> tuple[ToolOutput, ...]:
+    return tuple(replace(output, step=step) for output in outputs)
+
+
+def cut(
+    *states: list[ToolOutput],
+    end: list[ToolOutput] | None = None,
+    returned: int | None = None,
+    cell: str = CELL,
+) -> Evidence:
+    """Good evidence of an operation: what was printed after each import, and in the end."""
+    made = evidence()
+    tools = [output for state in states for output in at(Step.ADMINISTRATION_STATE, state)]
+    if end is not None:
+        tools += at(Step.ADMINISTRATION_END, end)
+    name = Cell.parse(cell).axes["administration"]
+    document = AdministrationDocument(name=name, moment="start", issued_seq=1, returned=returned)
+    return replace(
+        made, spec={"cell": cell, "seed": 1}, tools=(*made.tools, *tools), administration=document
+    )

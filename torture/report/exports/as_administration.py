@@ -1,0 +1,94 @@
+"""What became of each administration that the power was cut under: a table in Markdown."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from torture.administration import AXIS
+from torture.administration.protocol import Moment, Outcome
+from torture.files import write_whole
+from torture.matrix.cells import Cell
+from torture.matrix.guarantees import guarantee_of
+from torture.record.trials import Origin, TrialRecord
+from torture.report.exports.protocol import ExportFormat
+from torture.report.figures.tables import EXPORT_SCHEMA
+from torture.report.reading.store import Store
+from torture.report.reading.text import escaped
+
+_NONE_CAME_BACK = "no pool"
+_INCONCLUSIVE = "inconclusive"
+_COLUMNS = (*Outcome, _NONE_CAME_BACK, _INCONCLUSIVE)
+_LEGEND = """\
+A row is an operation and the moment of it at which the power was to go; **returned**: in how many of
+these cuts its command had returned by then. **Half**, **no pool** and an operation that was undone
+although its command had returned are findings."""
+
+
+def export_administration(store: Store, folder: Path) -> tuple[Path, ...]:
+    """Write `administration.md`."""
+    records = [
+        record
+        for _, record in store.lines()
+        if record.administration is not None
+        and record.origin is Origin.LIVE
+        and record.administration.name in AXIS.names
+    ]
+    parts = [
+        [f"<!-- export schema {EXPORT_SCHEMA} -->"],
+        ["# Administration under the cut"],
+        [_LEGEND] if records else ["There are no such trials."],
+        _table(records),
+        _findings(records),
+    ]
+    text = "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+    return (write_whole(folder / "administration.md", text.encode()),)
+
+
+def _table(records: Sequence[TrialRecord]) -> list[str]:
+    counts: dict[tuple[str, str], Counter[str]] = {}
+    for record in records:
+        done = record.administration
+        if done is not None:
+            seen = counts.setdefault((done.name, done.moment), Counter())
+            seen["cuts"] += 1
+            seen["returned"] += done.returned is not None
+            seen[_column_of(record, done.outcome)] += 1
+    if not counts:
+        return []
+    head = ["operation", "moment", "cuts", "returned", *_COLUMNS]
+    marks = ["---", "---", *["---:"] * (len(head) - 2)]
+    places = {moment.value: place for place, moment in enumerate(Moment)}
+    keys = sorted(counts, key=lambda key: (key[0], places.get(key[1], len(places)), key[1]))
+    return [_row(head), _row(marks), *(_row(_values(key, counts[key])) for key in keys)]
+
+
+def _column_of(record: TrialRecord, outcome: str) -> str:
+    if not record.is_conclusive:
+        return _INCONCLUSIVE
+    return outcome if outcome in set(Outcome) else _NONE_CAME_BACK
+
+
+def _values(key: tuple[str, str], seen: Counter[str]) -> list[str]:
+    name, moment = key
+    words = AXIS.choice(name).words
+    columns = ("cuts", "returned", *_COLUMNS)
+    return [words, escaped(moment) or "-", *(str(seen[column] or "-") for column in columns)]
+
+
+def _findings(records: Sequence[TrialRecord]) -> list[str]:
+    """The conclusive trials that broke their cell's guarantee, and why."""
+    return [
+        f"- {escaped(record.trial)}: {record.verdict}; "
+        + escaped("; ".join((*record.reasons, *record.cut.audit.findings)))
+        for record in records
+        if record.is_conclusive and record.breaks(guarantee_of(Cell.parse(record.cell)))
+    ]
+
+
+def _row(values: Sequence[str]) -> str:
+    return f"| {' | '.join(values)} |"
+
+
+EXPORT = ExportFormat(name="administration", write=export_administration)
