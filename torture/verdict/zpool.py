@@ -7,6 +7,7 @@ prints nothing (with -F: `Pool ... returned to its state as of ...`), so its pro
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from torture.evidence.folder import ToolOutput
@@ -34,6 +35,10 @@ REASONS_OF_POOLS = (
 does not wipe all four labels of a disk, so its disks were not there."""
 _NO_POOL = ("no such pool available", "no such pool or dataset")
 _REWOUND = "returned to its state as of"
+_OF_A_CHECKPOINT = re.compile(
+    r"warning: will not scrub state that belongs to the checkpoint of pool '[\w.-]+'"
+)
+"""What only a checkpoint keeps is scrubbed by no version (zpool-checkpoint(8))."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,7 +75,7 @@ def finds_no_pool(output: ToolOutput) -> bool:
 
 
 def refuse_unfinished_scrub(output: ToolOutput) -> None:
-    """Raise `UnreadableError` unless `zpool scrub -w` ended without a word."""
-    printed = lines_of(output)
+    """Raise `UnreadableError` unless `zpool scrub -w` ended without a word but that of a checkpoint."""
+    printed = [line for line in lines_of(output) if not _OF_A_CHECKPOINT.fullmatch(line)]
     if exit_code_of(output) != 0 or printed:
         raise unreadable(output, f"the pool was not scrubbed to its end: {printed[:1]}")
