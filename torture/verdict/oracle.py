@@ -167,13 +167,13 @@ def _conclude(
     history: History, ledger: Ledger, account: _Account, cut_ms: float | None
 ) -> Findings:
     moment = account.tally.last_common()
-    rollback_ms: float | None = None
+    back_ms: float | None = None
     if moment == history.end:
         verdict = Verdict.INTACT
     elif moment is not None:
         verdict = Verdict.ROLLED_BACK
-        rollback_ms = _rollback_ms(ledger, moment, cut_ms)
-        gone = f"everything is as one crash {rollback_ms:.0f} ms earlier would have left it"
+        back_ms = rollback_ms(ledger, moment, cut_ms)
+        gone = f"everything is as one crash {back_ms:.0f} ms earlier would have left it"
         account.reasons.insert(0, gone)
     else:
         verdict = Verdict.CORRUPTED
@@ -194,12 +194,12 @@ def _conclude(
         stale=account.damages[Damage.STALE],
         foreign=account.damages[Damage.FOREIGN],
         torn_in_flight=account.torn_in_flight,
-        rollback_ms=rollback_ms,
+        rollback_ms=back_ms,
         reasons=tuple(reasons),
     )
 
 
-def _rollback_ms(ledger: Ledger, moment: int, cut_ms: float | None) -> float:
+def rollback_ms(ledger: Ledger, moment: int, cut_ms: float | None) -> float:
     """From the first event that is gone to the cut, or to a last acknowledgement that came later."""
     last_acknowledgement_ms = max(
         (e.t_ms for e in ledger.events if isinstance(e, Done)), default=0.0

@@ -1,0 +1,166 @@
+"""What the load of names, sizes and attributes draws, and which system calls become of it."""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from vmimages.client.load import read
+from vmimages.client.load.applications import TRANSACTION, Transaction
+from vmimages.client.load.applications.posix import performing
+from vmimages.client.load.applications.posix.drawing import OPTIONAL, Drawing
+
+
+def test_every_sync_that_is_announced_is_called_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called: list[str] = []
+
+    class Mapping(mmap.mmap):
+        def flush(self, *arguments: Any) -> None:
+            called.append("msync")
+            super().flush(*arguments)
+
+    class Libc:
+        fallocate = performing._LIBC.fallocate
+
+        @staticmethod
+        def syncfs(_descriptor: int) -> int:
+            called.append("syncfs")
+            return 0
+
+    opened = os.open
+
+    def opening(path: str, flags: int, *arguments: Any, **more: Any) -> int:
+        if how := {os.O_DSYNC: "dsync", os.O_SYNC: "osync"}.get(flags & os.O_SYNC):
+            called.append(how)
+        return opened(path, flags, *arguments, **more)
+
+    supported = frozenset(performing.supported_in(str(tmp_path)))
+    drawing = Drawing({"seed": 4, "writers": 3}, 0, supported)
+    performer = performing.Performing(1, str(tmp_path), 0)
+    monkeypatch.setattr(performing, "_LIBC", Libc)
+    monkeypatch.setattr(mmap, "mmap", Mapping)
+    monkeypatch.setattr(os, "open", opening)
+    monkeypatch.setattr(os, "fsync", lambda _descriptor: called.append("fsync"))
+    monkeypatch.setattr(os, "fdatasync", lambda _descriptor: called.append("fdatasync"))
+    seen = set()
+    for seq in range(1, 400):
+        drawn = drawing.draw()
+        performer.perform(drawn, seq)
+        what = drawn.what
+        by_itself = {"mmap": "msync", "dsync": "dsync", "osync": "osync"}.get(what.get("how", ""))
+        before = [by_itself] if by_itself else ["fsync"] if what["do"] == "utimens" else []
+        assert called == [*before, *(call for call, _ in what["syncs"])], what
+        seen.update(called)
+        called.clear()
+    assert seen >= {"fsync", "fdatasync", "syncfs", "dsync", "osync"}
+
+
+def test_a_file_stays_open_until_its_last_name_is_gone(tmp_path: Path) -> None:
+    """What could not be written back is told to whoever has it open."""
+    performer = performing.Performing(1, str(tmp_path), 0)
+
+    def opened() -> set[str]:
+        links = [Path(f"/proc/self/fd/{number}") for number in range(256)]
+        paths = [link.readlink() for link in links if link.is_symlink()]
+        return {path.name for path in paths if path.parent == tmp_path}
+
+    def done(seq: int, **what: Any) -> set[str]:
+        performer.perform(Transaction(kind=TRANSACTION, what={"syncs": [], **what}), seq)
+        return opened()
+
+    assert done(1, do="create", whom=3, at=[0, "f"], runs=[[0, 1]]) == {"f"}
+    assert done(2, do="link", whom=3, at=[0, "l"]) == {"f"}
+    assert done(3, do="rename", whom=3, was=[0, "f"], at=[0, "r"]) == {"r"}
+    assert done(4, do="unlink", whom=3, at=[0, "r"]) == {"l"}
+    assert done(5, do="unlink", whom=3, at=[0, "l"]) == set()
+
+
+def test_what_a_filesystem_refuses_is_never_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_arguments: Any, **_more: Any) -> None:
+        raise OSError(errno.EOPNOTSUPP, "not here")
+
+    monkeypatch.setattr(performing, "_fallocate", refused)
+    monkeypatch.setattr(os, "setxattr", refused)
+    supported = performing.supported_in(str(tmp_path))
+    assert OPTIONAL - set(supported) == {"punch", "zero", "xattr"}
+    assert list(tmp_path.iterdir()) == []
+    drawing = Drawing({"seed": 3, "writers": 3}, 0, frozenset(supported))
+    assert not {drawing.draw().what["do"] for _ in range(500)} & {"punch", "zero", "xattr"}
+
+
+def test_a_disk_that_fails_is_no_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failed(*_arguments: Any, **_more: Any) -> None:
+        raise OSError(errno.EIO, "broken")
+
+    monkeypatch.setattr(os, "setxattr", failed)
+    with pytest.raises(OSError, match="broken"):
+        performing.supported_in(str(tmp_path))
+
+
+def test_where_o_direct_is_refused_the_page_cache_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = os.open
+
+    def refusing(path: str, flags: int, *arguments: Any, **more: Any) -> int:
+        if flags & os.O_DIRECT:
+            raise OSError(errno.EINVAL, "no O_DIRECT")
+        return opened(path, flags, *arguments, **more)
+
+    monkeypatch.setattr(os, "open", refusing)
+    performer = performing.Performing(1, str(tmp_path), 0)
+    made = {"do": "create", "whom": 3, "at": [0, "f3"], "runs": [[0, 8]], "syncs": [["fsync", 3]]}
+    over = {
+        "do": "write",
+        "how": "direct",
+        "whom": 3,
+        "runs": [[0, 8]],
+        "syncs": [["fdatasync", 3]],
+    }
+    for seq, what in enumerate((made, over), start=1):
+        performer.perform(Transaction(kind=TRANSACTION, what=what), seq)
+    tree = read.run(
+        {"mode": "application", "application": "posix", "trial": 1, "writers": 0, "directory": ""}
+    )
+    assert tree["trees"] == []
+    assert len(performer.take_times()[0]) == 2
+    assert (tmp_path / "f3").stat().st_size == 4096
+
+
+def test_what_is_acknowledged_always_has_something_to_sync() -> None:
+    """Truncated to the same length, or punched where nothing is, nothing would reach the NAS."""
+    drawing = Drawing({"seed": 5, "writers": 3}, 1, OPTIONAL)
+    sizes: dict[int, int] = {}
+    data: dict[int, set[int]] = {}
+    seen = set()
+    for _ in range(3000):
+        drawn = drawing.draw()
+        what = drawn.what
+        assert drawn.is_durable is bool(
+            what["syncs"] or what.get("how") in ("dsync", "osync", "mmap")
+        )
+        seen.add((what["do"], drawn.kind))
+        file = what.get("whom", -1)
+        if what["do"] in ("create", "write"):
+            written = {s for first, count in what["runs"] for s in range(first, first + count)}
+            data.setdefault(file, set()).update(written)
+            sizes[file] = max(sizes.get(file, 0), 1 + max(written))
+        elif what["do"] == "truncate":
+            assert what["sectors"] != sizes[file]
+            sizes[file] = what["sectors"]
+            data[file] = {sector for sector in data[file] if sector < sizes[file]}
+        elif what["do"] in ("punch", "zero"):
+            first, count = what["run"]
+            assert first in data[file]
+            assert first + count <= sizes[file]
+            data[file] -= set(range(first, first + count))
+    assert len(seen) > 25

@@ -1,0 +1,80 @@
+"""Which of a thing's changes explain what was found of it, and at which moments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torture.verdict.moments import Window, union
+from torture.verdict.trees.tree_history import ANY, ZERO, Change, Trees
+from torture.verdict.trees.tree_seen import FoundFile
+from torture.verdict.trees.tree_syncs import Key, Thing
+
+Windows = tuple[Window, ...]
+"""Disjoint, in order."""
+
+
+def both(some: Windows, others: Windows) -> Windows:
+    """The moments that are in both."""
+    return union(one & other for one in some for other in others)
+
+
+def windows_of_changes(changes: list[Change], end: int) -> list[Window]:
+    """When a crash leaves exactly each of these: begun, and nothing later durable."""
+    windows: list[Window] = []
+    last = end
+    for change in reversed(changes):
+        windows.append(Window(change.begin + 1, last))
+        if change.durable is not None:
+            last = min(last, change.durable)
+    return windows[::-1]
+
+
+def things_in(trees: Trees, number: int, found: FoundFile) -> Iterator[tuple[Key, Windows]]:
+    """All that is seen of a file, taken for this one, and when a crash leaves it so."""
+    yield _thing(trees, (Thing.SIZE, number, 0), found.size_bytes)
+    yield _thing(trees, (Thing.MODE, number, 0), found.mode)
+    yield _thing(trees, (Thing.MTIME, number, 0), found.mtime_ns)
+    yield _thing(trees, (Thing.LINKS, number, 0), found.links)
+    for name in sorted(trees.xattrs.get(number, set()) | found.xattrs.keys()):
+        yield _thing(trees, (Thing.XATTR, number, name), found.xattrs.get(name))
+    written = trees.sectors.get(number, set())
+    for first, count, holder in found.runs:
+        run = range(first, first + count)
+        for sector in (one for one in run if holder != ZERO or one in written):
+            yield _thing(trees, (Thing.SECTOR, number, sector), holder)
+
+
+def _thing(trees: Trees, key: Key, seen: int | str | None) -> tuple[Key, Windows]:
+    changes = trees.changes_of(key)
+    windows = windows_of_changes(changes, trees.end)
+    fitting = [
+        window
+        for change, window in zip(changes, windows, strict=True)
+        if _fits(change, key[0], seen)
+    ]
+    if key[0] is Thing.SIZE:
+        # on its way from one size to the next, and never once that is durable
+        fitting += [
+            window if after.durable is None else window & Window(0, after.durable)
+            for before, after, window in zip(changes, changes[1:], windows[1:], strict=False)
+            if _is_between(before, after, seen)
+        ]
+    return key, union(fitting)
+
+
+def _fits(change: Change, thing: Thing, seen: int | str | None) -> bool:
+    if change.value == ANY:
+        return True
+    if thing is Thing.LINKS:
+        assert isinstance(change.value, int)
+        assert isinstance(seen, int)
+        return abs(seen - change.value) <= change.slack
+    return change.value == seen
+
+
+def _is_between(before: Change, after: Change, seen: int | str | None) -> bool:
+    assert isinstance(before.value, int)
+    assert isinstance(after.value, int)
+    assert isinstance(seen, int)
+    low, high = sorted((before.value, after.value))
+    return low < seen < high

@@ -1,0 +1,42 @@
+"""Everything a filesystem does beside writing files, each with the sync that makes it durable.
+
+The guest's half is `vmimages/client/load/applications/posix`; what its syncs make durable, and which
+source says so, is `torture/verdict/trees/tree_syncs.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torture.axes.axis import Choice
+from torture.evidence.folder import Evidence
+from torture.verdict.data_findings import Findings
+from torture.verdict.trees.tree_oracle import consult_trees
+from torture.verdict.trees.tree_seen import parse_trees
+from torture.verdict.unreadable import UnreadableError
+from torture.workloads._application import ApplicationWorkload
+from torture.workloads._guest_load import read_of
+from torture.workloads.protocol import Workload
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Posix(ApplicationWorkload):
+    """Its transactions overwrite each other, so that it takes an oracle of its own."""
+
+    def judge(self, evidence: Evidence, *, after_repair: bool) -> Findings:
+        """The oracle's answer; raises `UnreadableError` when ledger or read-back are no evidence."""
+        document = self.readback_after_repair if after_repair else self.readback
+        hello, text = read_of(evidence, document)
+        seen = parse_trees(text)
+        if (seen.trial, seen.mode) != (hello.trial, hello.mode):
+            raise UnreadableError(f"{document} is of another trial than the ledger")
+        ledger = evidence.ledger
+        cut_ms = evidence.cut.t_ms if ledger.cut_ms is None else ledger.cut_ms
+        return consult_trees(ledger, seen, cut_ms=cut_ms)
+
+
+CHOICE: Choice[Workload] = Choice(
+    name="posix",
+    value=Posix(name="posix", application="posix"),
+    words="names, links, sizes, holes and attributes of files",
+)
