@@ -29,16 +29,24 @@ SQLITE = [choice.name for choice in CHOICES if choice.name.startswith("sqlite")]
 class Written:
     """One finished load, and a copy of its directory from a moment when no writer was writing."""
 
-    def __init__(self, base: Path, workload: ApplicationWorkload) -> None:
-        self.job = workload.job(seed=7, place=Place(directory=str(base)))
+    def __init__(
+        self,
+        base: Path,
+        workload: ApplicationWorkload,
+        *,
+        place: Place | None = None,
+        stop_after: int = 90,
+        pause_after: int = 50,
+    ) -> None:
+        self.job = workload.job(seed=7, place=place or Place(directory=str(base)))
         self.directory, self.earlier = Path(self.job["directory"]), base / "earlier"
         application_of(self.job).prepare()
         ours, guests = socket.socketpair()
         with ours, guests:
             host = Host(
                 ours,
-                stop_after=90,
-                pause_after=50,
+                stop_after=stop_after,
+                pause_after=pause_after,
                 meanwhile=self.copy,
             )
             assert write.run(self.job, guests.fileno()) == write.EXIT_OK

@@ -1,0 +1,216 @@
+"""Applications that are programs of their own, on a real directory: run, read back, judged, damaged."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from suites.selftest.unit.test_applications import Written
+from torture.verdict.verdicts import Verdict
+from torture.workloads import AXIS
+from torture.workloads._application import ApplicationWorkload
+from vmimages.client.load.applications import application_of
+
+PROGRAMS = {"git": "git", "dpkg": "dpkg"}
+ACKNOWLEDGED = {"git": 12, "dpkg": 12}
+
+
+class Writings:
+    """What each wrote, once for all tests."""
+
+    def __init__(self, factory: pytest.TempPathFactory) -> None:
+        self._factory = factory
+        self._written: dict[str, Written] = {}
+
+    def of(self, name: str) -> Written:
+        if shutil.which(PROGRAMS[name]) is None:
+            pytest.skip(f"there is no {PROGRAMS[name]} here")
+        if name not in self._written:
+            workload = AXIS.choice(name).value
+            assert isinstance(workload, ApplicationWorkload)
+            base = self._factory.mktemp("program")
+            self._written[name] = Written(
+                base,
+                workload,
+                stop_after=ACKNOWLEDGED[workload.application],
+                pause_after=ACKNOWLEDGED[workload.application] // 2,
+            )
+        return self._written[name]
+
+
+@pytest.fixture(scope="module")
+def writings(tmp_path_factory: pytest.TempPathFactory) -> Writings:
+    return Writings(tmp_path_factory)
+
+
+@pytest.fixture(params=sorted(PROGRAMS))
+def written(request: pytest.FixtureRequest, writings: Writings) -> Written:
+    return writings.of(request.param)
+
+
+@pytest.fixture
+def committed(writings: Writings) -> Written:
+    return writings.of("git")
+
+
+@pytest.fixture
+def installed(writings: Writings) -> Written:
+    return writings.of("dpkg")
+
+
+@pytest.fixture
+def tampered(tmp_path: Path) -> Path:
+    return tmp_path / "tampered"
+
+
+def test_what_was_acknowledged_reads_back_intact(written: Written) -> None:
+    assert written.ledger.acknowledged >= min(ACKNOWLEDGED.values())
+    findings = written.judged(written.directory)
+    assert (findings.verdict, findings.lost, findings.reasons) == (Verdict.INTACT, 0, ())
+
+
+def test_an_older_state_is_one_that_went_back(written: Written) -> None:
+    findings = written.judged(written.earlier)
+    assert findings.verdict is Verdict.ROLLED_BACK
+    assert findings.lost > 0
+
+
+def test_one_writer_that_went_back_alone_is_corruption(
+    written: Written, tampered: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(written.directory, tampered)
+    fresh = tmp_path / "fresh"
+    application_of(written.job | {"directory": str(fresh)}).prepare()
+    shutil.rmtree(tampered / "0")
+    shutil.copytree(fresh / "0", tampered / "0")
+    assert written.judged(tampered).verdict is Verdict.CORRUPTED
+
+
+def test_one_that_is_gone_is_beyond_repair(written: Written, tampered: Path) -> None:
+    shutil.copytree(written.directory, tampered)
+    shutil.rmtree(tampered / "1")
+    findings = written.judged(tampered)
+    assert (findings.verdict, findings.lost) == (Verdict.UNREPAIRABLE, written.ledger.acknowledged)
+
+
+def git_says(repository: Path, *arguments: str) -> str:
+    done = subprocess.run(
+        ["git", "-c", "safe.directory=*", *arguments],
+        cwd=repository,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip()
+
+
+def object_file(repository: Path, name: str) -> Path:
+    number = git_says(repository, "rev-parse", name)
+    return repository / ".git/objects" / number[:2] / number[2:]
+
+
+def blob_of_head(repository: Path) -> Path:
+    name = git_says(repository, "diff", "--name-only", "HEAD~", "HEAD").splitlines()[0]
+    return object_file(repository, f"HEAD:{name}")
+
+
+def empty(path: Path) -> None:
+    path.chmod(0o600)
+    path.write_bytes(b"")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "verdict"),
+    [
+        (lambda repository: blob_of_head(repository).unlink(), Verdict.CORRUPTED),
+        (lambda repository: empty(blob_of_head(repository)), Verdict.CORRUPTED),
+        (lambda repository: object_file(repository, "HEAD^{tree}").unlink(), Verdict.CORRUPTED),
+        (lambda repository: empty(object_file(repository, "HEAD~")), Verdict.UNREPAIRABLE),
+        (lambda repository: empty(repository / ".git/refs/heads/main"), Verdict.UNREPAIRABLE),
+        (lambda repository: empty(repository / ".git/index"), Verdict.CORRUPTED),
+    ],
+    ids=["blob gone", "blob empty", "tree gone", "commit empty", "branch empty", "index empty"],
+)
+def test_a_repository_that_is_damaged_is_told(
+    committed: Written, tampered: Path, spoil: Callable[[Path], None], verdict: Verdict
+) -> None:
+    shutil.copytree(committed.directory, tampered)
+    spoil(tampered / "0")
+    assert committed.judged(tampered).verdict is verdict
+
+
+def test_a_commit_with_other_files_is_corruption(committed: Written, tampered: Path) -> None:
+    """Sound for git, and not what was committed."""
+    shutil.copytree(committed.directory, tampered)
+    repository = tampered / "0"
+    message = git_says(repository, "log", "-1", "--format=%B")
+    for name in git_says(repository, "ls-files").splitlines():
+        file = repository / name
+        file.write_bytes(b"?" * file.stat().st_size)
+    settings = ("-c", "user.name=n", "-c", "user.email=e@e.invalid")
+    git_says(repository, *settings, "commit", "--quiet", "--all", "--amend", "--message", message)
+    findings = committed.judged(tampered)
+    assert findings.verdict is Verdict.CORRUPTED
+    assert findings.torn == 1
+
+
+def a_package(root: Path) -> Path:
+    return sorted((root / "usr/share").iterdir())[0]
+
+
+def change_first_byte(path: Path) -> None:
+    data = path.read_bytes()
+    path.write_bytes(bytes([data[0] ^ 1]) + data[1:])
+
+
+def change_file_and_sums(root: Path) -> None:
+    """What dpkg itself takes for whole: only the one who installed it knows better."""
+    file = a_package(root) / "f0"
+    change_first_byte(file)
+    sums = root / f"var/lib/dpkg/info/{a_package(root).name}.md5sums"
+    sums.unlink()
+    subprocess.run(
+        f"md5sum usr/share/{a_package(root).name}/f* > {sums}", shell=True, cwd=root, check=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("spoil", "verdict"),
+    [
+        (lambda root: (a_package(root) / "f0").unlink(), Verdict.CORRUPTED),
+        (lambda root: change_first_byte(a_package(root) / "f0"), Verdict.CORRUPTED),
+        (change_file_and_sums, Verdict.CORRUPTED),
+        (lambda root: (a_package(root) / "f0.dpkg-new").touch(), Verdict.CORRUPTED),
+        (
+            lambda root: (root / f"var/lib/dpkg/info/{a_package(root).name}.list").unlink(),
+            Verdict.CORRUPTED,
+        ),
+        (lambda root: (root / "var/lib/dpkg/status").unlink(), Verdict.UNREPAIRABLE),
+        (lambda root: (root / "var/lib/dpkg/status").write_text("garbage\n"), Verdict.UNREPAIRABLE),
+    ],
+    ids=["file gone", "bit", "bit and sum", "left over", "no list", "no status", "bad status"],
+)
+def test_a_damaged_root_is_told(
+    installed: Written, tampered: Path, spoil: Callable[[Path], None], verdict: Verdict
+) -> None:
+    shutil.copytree(installed.directory, tampered)
+    spoil(tampered / "0")
+    assert installed.judged(tampered).verdict is verdict
+
+
+def test_a_package_in_the_middle_of_its_installation_is_not_there_yet(
+    installed: Written, tampered: Path
+) -> None:
+    """It is if it was acknowledged before; its files may then be of both versions."""
+    shutil.copytree(installed.directory, tampered)
+    status = tampered / "0/var/lib/dpkg/status"
+    text = status.read_text()
+    status.write_text(text.replace("ok installed", "ok unpacked", 1))
+    (a_package(tampered / "0") / "f0").write_bytes(b"new")
+    findings = installed.judged(tampered)
+    assert findings.lost == 1
+    assert findings.torn == 0

@@ -1,0 +1,230 @@
+"""dpkg: each writer has a root of its own, and installs packages that say whose they are.
+
+dpkg syncs each file before it gives it its name (dpkg(1), `--force-unsafe-io`), and its database with the
+names in that (`dir_sync_path` in its `lib/dpkg/dir.c`). The names of what a package installs it does not
+sync, so the writer does, and only then is an installation acknowledged.
+
+A package's number of version is the transaction's, its description holds those before: whoever has the
+last one has had all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import tarfile
+import tempfile
+import time
+
+from . import (
+    TRANSACTION,
+    Application,
+    ApplicationError,
+    Performer,
+    Transaction,
+    TransactionPlanner,
+    found,
+)
+from ._programs import must_succeed, run_program, sync_names, words_of, write_file
+from .rows import payload_of
+
+TYPE_CHECKING = False  # `typing` is slow to import in the guest
+if TYPE_CHECKING:
+    import subprocess
+    from typing import Any
+
+_ADMIN = "var/lib/dpkg"
+_FORCES = ("--force-not-root", "--force-bad-path", "--no-force-unsafe-io")
+"""Whatever the configuration says; the package has no scripts, so nothing of the root is run."""
+_PACKAGES = 4
+_FILES_MAX = 3
+_BYTES_MAX = 20_000
+_FORMAT = "${Package}\\t${Version}\\t${db:Status-Status}\\t${Description}\\n"
+_PARSE_FAILED = 2
+
+
+class _Planner(TransactionPlanner):
+    def draw(self) -> Transaction:
+        package = f"load{self.writer}-{self.dice.below(_PACKAGES)}"
+        sizes = [1 + self.dice.below(_BYTES_MAX) for _ in range(1 + self.dice.below(_FILES_MAX))]
+        return Transaction(kind=TRANSACTION, what={"package": package, "sizes": sizes})
+
+
+class _Performer(Performer):
+    def __init__(self, application: Dpkg, writer: int) -> None:
+        super().__init__()
+        self._application = application
+        self._root = application.root(writer)
+        self._installed: dict[str, list[int]] = {}
+
+    def perform(self, transaction: Transaction, seq: int) -> None:
+        package, sizes = transaction.what["package"], transaction.what["sizes"]
+        before = self._installed.setdefault(package, [])
+        with tempfile.TemporaryDirectory() as elsewhere:
+            archive = f"{elsewhere}/{package}.deb"
+            write_file(
+                archive, package_file(self._application.job["trial"], package, seq, sizes, before)
+            )
+            begun_ns = time.monotonic_ns()
+            try:
+                self.step = "dpkg --install"
+                must_succeed(dpkg(self._root, "--install", archive))
+                self.step = "fsync"
+                sync_names((f"{self._root}/usr/share/{package}", f"{self._root}/usr/share"))
+            except ApplicationError as error:
+                self.step = f"{self.step}: {error}"
+                raise
+        before.append(seq)
+        self.durable_call_took(begun_ns)
+
+
+def dpkg(root: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    """A run of dpkg in a root of its own."""
+    return run_program(["dpkg", f"--root={root}", *_FORCES, "--log=/dev/null", *arguments])
+
+
+def package_file(trial: int, package: str, seq: int, sizes: list[int], before: list[int]) -> bytes:
+    """A package as dpkg-deb makes it, `deb(5)`, uncompressed, in a fraction of the time."""
+    files = {
+        f"usr/share/{package}/f{number}": payload_of(trial, seq, number, size)
+        for number, size in enumerate(sizes)
+    }
+    sums = "".join(f"{hashlib.md5(data).hexdigest()}  {name}\n" for name, data in files.items())
+    control = (
+        f"Package: {package}\nVersion: {seq}\nArchitecture: all\nMaintainer: load <load@load.invalid>\n"
+        f"Description: {json.dumps({'before': before, 'sizes': sizes})}\n"
+    )
+    members = {
+        "debian-binary": b"2.0\n",
+        "control.tar": _tar({"control": control.encode(), "md5sums": sums.encode()}),
+        "data.tar": _tar(files),
+    }
+    archive = b"!<arch>\n"
+    for name, data in members.items():
+        header = f"{name:<16}{0:<12}{0:<6}{0:<6}{'100644':<8}{len(data):<10}`\n"
+        archive += header.encode() + data + b"\n" * (len(data) % 2)
+    return archive
+
+
+def _tar(files: dict[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as tar:
+        folders = {name[:at] for name in files for at, letter in enumerate(name) if letter == "/"}
+        for name in sorted(folders | files.keys()):
+            entry = tarfile.TarInfo(f"./{name}")
+            entry.uid, entry.gid = os.getuid(), os.getgid()
+            entry.mode = 0o644 if name in files else 0o755
+            entry.type = tarfile.REGTYPE if name in files else tarfile.DIRTYPE
+            entry.size = len(files.get(name, b""))
+            tar.addfile(entry, io.BytesIO(files.get(name, b"")))
+    return buffer.getvalue()
+
+
+class Dpkg(Application):
+    """Its roots are folders of one directory."""
+
+    def root(self, writer: int) -> str:
+        """Where a writer's root is."""
+        return f"{self.directory}/{writer}"
+
+    def prepare(self) -> None:
+        """A root with nothing installed for each writer."""
+        for writer in range(self.job["writers"]):
+            admin = f"{self.root(writer)}/{_ADMIN}"
+            for folder in ("info", "updates", "triggers"):
+                os.makedirs(f"{admin}/{folder}")  # noqa: PTH103 - pathlib is slow to import
+            os.makedirs(f"{self.root(writer)}/usr/share")  # noqa: PTH103
+            for name in ("status", "available"):
+                write_file(f"{admin}/{name}", b"")
+
+    def planner(self, writer: int) -> TransactionPlanner:
+        """Packages for the first time, and newer versions of them."""
+        return _Planner(self.job, writer)
+
+    def performer(self, writer: int) -> Performer:
+        """It installs one after another: dpkg locks its root."""
+        return _Performer(self, writer)
+
+    def read(self) -> dict[str, Any]:
+        """What dpkg says is installed, with its files; what `--audit` and `--verify` say of that."""
+        whole: list[int] = []
+        parts: dict[int, str] = {}
+        complaints: list[str] = []
+        refused: list[str] = []
+        for writer in range(self.job["writers"]):
+            try:
+                self._read_one(writer, whole, parts, complaints)
+            except (ApplicationError, OSError, ValueError) as error:
+                refused.append(f"root {writer}: {error}")
+        return found(
+            whole=sorted(whole), parts=parts, complaints=complaints, refused="; ".join(refused)
+        )
+
+    def _read_one(
+        self, writer: int, whole: list[int], parts: dict[int, str], complaints: list[str]
+    ) -> None:
+        root = self.root(writer)
+        os.stat(f"{root}/{_ADMIN}/status")  # noqa: PTH116 - without one nothing would be installed
+        query = ["dpkg-query", f"--admindir={root}/{_ADMIN}", "--show", f"--showformat={_FORMAT}"]
+        said = must_succeed(run_program(query)).decode()
+        unfinished = set()
+        versions = {}
+        for line in said.splitlines():
+            package, version, state, description = line.split("\t")
+            about = json.loads(description)
+            whole += about["before"]
+            versions[package] = int(version)
+            if state != "installed":
+                unfinished.add(package)  # an installation was under way: the one before is no more
+            elif wrong := self._wrong_with(root, package, int(version), about["sizes"]):
+                parts[int(version)] = f"{package}: {wrong}"
+            else:
+                whole.append(int(version))
+        self._check(root, unfinished, versions, parts, complaints)
+
+    def _wrong_with(self, root: str, package: str, seq: int, sizes: list[int]) -> str:
+        """How the files of an installed package differ from those that it brought, if they do."""
+        directory = f"{root}/usr/share/{package}"
+        names = [f"f{number}" for number in range(len(sizes))]
+        try:
+            there = sorted(os.listdir(directory))  # noqa: PTH208 - pathlib is slow to import
+            if there != names:
+                return f"its files are {' '.join(there) or 'none'}, not {' '.join(names)}"
+            for number, (name, size) in enumerate(zip(names, sizes, strict=True)):
+                with open(f"{directory}/{name}", "rb") as file:  # noqa: PTH123
+                    if file.read() != payload_of(self.job["trial"], seq, number, size):
+                        return f"{name} holds something else"
+        except OSError as error:
+            return str(error)
+        return ""
+
+    def _check(
+        self,
+        root: str,
+        unfinished: set[str],
+        versions: dict[str, int],
+        parts: dict[int, str],
+        complaints: list[str],
+    ) -> None:
+        """Its own two checks; a package that was being installed may be in any state."""
+        audited = dpkg(root, "--audit")
+        if audited.returncode >= _PARSE_FAILED:
+            raise ApplicationError(f"dpkg --audit: {words_of(audited.stderr)}")
+        for line in audited.stdout.decode(errors="backslashreplace").splitlines():
+            if line.startswith(" ") and line.split()[0] not in unfinished:
+                complaints.append(f"dpkg --audit: {line.strip()}")
+        verified = dpkg(root, "--verify")
+        if verified.returncode >= _PARSE_FAILED:
+            raise ApplicationError(f"dpkg --verify: {words_of(verified.stderr)}")
+        for line in verified.stdout.decode(errors="backslashreplace").splitlines():
+            _, _, path = line.partition("/")
+            package = path.split("/")[2] if path.startswith("usr/share/") else ""
+            if package not in versions:
+                complaints.append(f"dpkg --verify: {line.strip()}")
+            elif package not in unfinished:
+                parts.setdefault(versions[package], f"dpkg --verify: {line.strip()}")
+
+
+APPLICATION = Dpkg
