@@ -88,6 +88,8 @@ class Step(StrEnum):
     """`zpool wait`, where it went on."""
     ADMINISTRATION_END = "administration-end"
     """The look before the check."""
+    CLIENT_LOAD = "client-load"
+    """What a load that is no ledger printed; each time that it ended."""
     CLIENT_UMOUNT = "client-umount"
     CLIENT_DETACH = "client-detach"
     """On a client that lived."""

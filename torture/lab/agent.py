@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import json
 import time
 from collections.abc import Callable
@@ -13,6 +14,10 @@ from torture.evidence.completed import Completed
 
 _AGENT_ANSWER_S = 15
 """An agent that works answers in well under a second, even under emulation."""
+
+_CHUNK_BYTES = 384 * 1024
+"""Of a file, in one call to the agent."""
+_UNPACK_DEADLINE_S = 60
 
 _DEATH_GRACE_S = 1.0
 _POLL_MIN_S, _POLL_MAX_S = 0.01, 0.2
@@ -123,6 +128,20 @@ class Agent:
     def run(self, argv: tuple[str, ...], *, deadline_s: float) -> Completed:
         """Run a command to its end; what it says and returns is evidence, never an exception."""
         return self.finish(self.start(argv), argv, deadline_s=deadline_s)
+
+    def put_program(self, path: str, content: bytes) -> None:
+        """A file that can be run, in the guest; raises `HarnessError`."""
+        packed = f"{path}.gz"
+        handle = self.call("guest-file-open", {"path": packed, "mode": "w"})
+        data = gzip.compress(content, mtime=0)
+        for first in range(0, len(data), _CHUNK_BYTES):
+            chunk = base64.b64encode(data[first : first + _CHUNK_BYTES]).decode()
+            self.call("guest-file-write", {"handle": handle, "buf-b64": chunk})
+        self.call("guest-file-close", {"handle": handle})
+        script = 'gunzip --force "$1.gz" && chmod 755 "$1"'
+        done = self.run(("sh", "-c", script, "put", path), deadline_s=_UNPACK_DEADLINE_S)
+        if done.exit_code != 0:
+            raise HarnessError(f"{self._vm} has no {path} now: {done.exit_code}: {done.stderr}")
 
     def set_clock(self) -> None:
         """Give the guest the host's time: a resumed guest has that of its saving.

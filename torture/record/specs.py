@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
 
 from torture.matrix.cells import Cell
 from torture.record.trials import Origin
+from torture.workloads.protocol import Brought
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,6 +29,8 @@ class TrialSpec:
     """How long a client that lives through the cut goes on writing once the NAS is back."""
     fault: str = ""
     """The name of a fault that is planted on purpose (`torture.faults`); empty for none."""
+    brought: tuple[Brought, ...] = ()
+    """What the user brought for its loads."""
     origin: Origin = Origin.LIVE
     repeats: str = ""
     """The name of the trial that this one repeats; empty for a live one."""
@@ -68,6 +71,10 @@ class TrialSpec:
             load_ms=data["load_ms"],
             survive_ms=data["survive_ms"],
             fault="" if data.get("fault", "none") == "none" else data["fault"].replace("_", "-"),
+            brought=tuple(
+                Brought(**{field.name: str(raw[field.name]) for field in fields(Brought)})
+                for raw in data.get("brought", ())
+            ),
             origin=Origin(data.get("origin", Origin.LIVE)),
             repeats=data.get("repeats", ""),
             replay_of=data.get("replay_of", ""),

@@ -83,6 +83,8 @@ class TrialRecord:
     """What the client saw until the NAS was back."""
     administration: Administered | None = None
     """What was done to the pool when the cut came; None where nothing was."""
+    figures: dict[str, float] = field(default_factory=dict)
+    """What a load measured itself, by names of its own."""
     fsck: str = ""
     pool: str = ""
     reasons: tuple[str, ...] = ()

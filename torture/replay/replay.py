@@ -21,6 +21,7 @@ from torture.record.run_layout import RunLayout
 from torture.record.specs import TrialSpec
 from torture.record.trials import Origin, TrialRecord
 from torture.schedules.replay import ReplaySchedule, repeat
+from torture.trial.brought import content_of
 from torture.workers.local import LocalSite
 from torture.workers.protocol import WorkerOrders, WorkerSite
 from torture.zfs.versions import DEFAULT
@@ -78,6 +79,9 @@ def _repeated(evidence: Path, origin: Origin) -> TrialSpec:
             hint=f"tools/replay {spec.replay_of}",
         )
     repeated = repeat(spec, evidence=evidence.absolute(), origin=origin)
+    if origin is Origin.RERUN:
+        for brought in spec.brought:
+            content_of(brought)
     plan_of(repeated)  # one that cannot be read is refused before anything begins
     return repeated
 

@@ -8,8 +8,8 @@ not come back at all makes a trial `unavailable` at least.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from torture.axes.root import Root
@@ -61,6 +61,8 @@ class Judgement:
     administration: str = ""
     """What became of what was done to the pool; empty where nobody can tell, or nothing was."""
     reasons: tuple[str, ...] = ()
+    figures: Mapping[str, float] = field(default_factory=dict)
+    """What loads measured themselves."""
 
 
 def judge(evidence: Evidence) -> Judgement:
@@ -266,6 +268,7 @@ def _with_data(judgement: Judgement, data: Findings | None) -> Judgement:
         foreign=data.foreign,
         torn_in_flight=data.torn_in_flight,
         rollback_ms=data.rollback_ms,
+        figures=data.figures,
         reasons=judgement.reasons + data.reasons,
     )
 

@@ -53,6 +53,7 @@ def score(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
         rollback_ms=judgement.rollback_ms,
         speed=speed_of(evidence),
         absence=absence,
+        figures=dict(judgement.figures),
         zfs=str(evidence.spec.get("zfs", "")),
         fsck=judgement.fsck,
         pool=judgement.pool_summary,

@@ -137,9 +137,9 @@ class TrialContext:
     def jobs(self) -> dict[str, dict[str, Any]]:
         """What each workload's half in the guest is told, by the workload's name."""
         place = (
-            Place(directory=MOUNT_POINT)
+            Place(directory=MOUNT_POINT, brought=self.spec.brought)
             if self.is_mounted
-            else Place(device=self.attachment.device)
+            else Place(device=self.attachment.device, brought=self.spec.brought)
         )
         return {
             workload.name: workload.job(seed=self.spec.seed, place=place)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from torture.evidence.folder import Step
 from torture.filesystems.protocol import MOUNT_POINT
 from torture.lab.machine import Machine
 from torture.nas import pool
 from torture.recording.disks import ShelfDisk
 from torture.shell import discards_of, sector_bytes_of, wait_for_path, write_cache_of
 from torture.trial import administered
+from torture.trial.brought import content_of
 from torture.trial.context import TrialContext
 from torture.workloads.protocol import Surroundings
 
@@ -103,7 +107,12 @@ def mount_disk(context: TrialContext, client: Machine) -> None:
 
 def start_loads(context: TrialContext, client: Machine) -> None:
     """Start every workload of the cell; each has acknowledged something when this returns."""
-    surroundings = Surroundings(guest=client.agent, open_ledger=context.open_ledger)
+    surroundings = Surroundings(
+        guest=client.agent,
+        open_ledger=context.open_ledger,
+        keep=partial(context.keep, Step.CLIENT_LOAD),
+        content_of=content_of,
+    )
     jobs = context.jobs
     for workload in context.workloads:
         load = workload.start(jobs[workload.name], surroundings)

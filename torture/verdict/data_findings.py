@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from torture.verdict.verdicts import Verdict, worst
 
@@ -28,6 +28,8 @@ class Findings:
     torn_in_flight: int
     rollback_ms: float | None
     reasons: tuple[str, ...]
+    figures: Mapping[str, float] = field(default_factory=dict)
+    """What a load measured itself, by names of its own."""
 
 
 def together(findings: Sequence[Findings]) -> Findings:
@@ -50,4 +52,5 @@ def together(findings: Sequence[Findings]) -> Findings:
         torn_in_flight=sum(finding.torn_in_flight for finding in findings),
         rollback_ms=max(back_ms) if back_ms and verdict is Verdict.ROLLED_BACK else None,
         reasons=tuple(reason for finding in findings for reason in finding.reasons),
+        figures={name: value for finding in findings for name, value in finding.figures.items()},
     )

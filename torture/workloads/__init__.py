@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator
 from torture.axes.axis import Axis, Choice, Chosen
 from torture.discovery import offered
 from torture.errors import HarnessError
+from torture.workloads._fio import choices_of_jobs
 from torture.workloads.protocol import CLIENT_IMAGE, Workload
 
-CHOICES: tuple[Choice[Workload], ...] = offered(__name__, "CHOICE")
+CHOICES: tuple[Choice[Workload], ...] = (*offered(__name__, "CHOICE"), *choices_of_jobs())
 
 
 def _pointless(chosen: Chosen) -> str | None:
@@ -28,7 +29,7 @@ AXIS = Axis(
     place=80,
     default="ledger",
     pointless=_pointless,
-    choices=tuple(sorted(CHOICES, key=lambda choice: choice.place)),
+    choices=tuple(sorted(CHOICES, key=lambda choice: (choice.place, choice.name))),
 )
 
 

@@ -24,6 +24,8 @@ from torture.workloads.protocol import CLIENT_IMAGE, Command, Place, Surrounding
 DATABASES_IMAGE = "client_databases"
 """The client with Debian's PostgreSQL and MariaDB."""
 _MODE = "application"
+_OF_ONE_TRIAL = ("trial", "seed", "duration_ms", "port")
+"""What only the writers are told."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,21 +61,15 @@ class ApplicationWorkload:
             "mode": _MODE,
             "duration_ms": LOAD_LIFE_MS,
             "port": PORT,
-            **self._unseeded(place.directory or ""),
-        }
-
-    def _unseeded(self, mounted: str) -> dict[str, Any]:
-        return {
-            "mode": _MODE,
             "application": self.application,
-            "directory": f"{mounted}/{self.application}",
+            "directory": f"{place.directory or ''}/{self.application}",
             "writers": self.writers,
             **self.settings,
         }
 
     def prepare(self, job: dict[str, Any]) -> str:
         """What the application needs before the load; the same for every seed, and so made once."""
-        seedless = self._unseeded(job["directory"].removesuffix(f"/{self.application}"))
+        seedless = {key: told for key, told in job.items() if key not in _OF_ONE_TRIAL}
         return shlex.join(guest_command("prepare", seedless))
 
     def start(self, job: dict[str, Any], surroundings: Surroundings) -> GuestLoad:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from torture.errors import HarnessError
 from torture.evidence.completed import Completed
 from torture.evidence.folder import Evidence
 from torture.verdict.data_findings import Findings
@@ -21,11 +22,33 @@ CLIENT_IMAGE = "client"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Brought:
+    """A file of the user's own, for the load of this name: where it was, and what it held."""
+
+    load: str
+    path: str
+    sha256: str
+    text: str = ""
+    """All of it, where the load is told that; such a file is not needed again."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Place:
-    """Where a workload works in the client: in a directory, or on a bare device; one of the two."""
+    """Where a workload works in the client: in a directory, or on a bare device; one of the two.
+
+    And what the user brought for it.
+    """
 
     directory: str | None = None
     device: str | None = None
+    brought: tuple[Brought, ...] = ()
+
+    def brought_for(self, load: str, *, option: str) -> Brought:
+        """What this load cannot do without; raises `HarnessError`, which names the option."""
+        found = next((brought for brought in self.brought if brought.load == load), None)
+        if found is None:
+            raise HarnessError(f"the load {load} takes a file of yours", hint=f"say {option}")
+        return found
 
 
 class Guest(Protocol):
@@ -39,6 +62,9 @@ class Guest(Protocol):
 
     def finish(self, pid: int, argv: Command, *, deadline_s: float) -> Completed:
         """Wait for a started command; at its deadline it is killed."""
+
+    def put_program(self, path: str, content: bytes) -> None:
+        """A file that can be run, where there is room for it."""
 
 
 class LedgerChannel(Protocol):
@@ -63,6 +89,10 @@ class Surroundings:
     guest: Guest
     open_ledger: Callable[[], LedgerChannel]
     """The client's ledger, kept by the host from the first call on."""
+    keep: Callable[[Completed], None]
+    """Keep as evidence what a load printed when it ended."""
+    content_of: Callable[[Brought], bytes]
+    """What the user brought; raises `HarnessError` when it is no longer there as it was."""
 
 
 class RunningLoad(Protocol):

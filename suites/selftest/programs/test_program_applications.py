@@ -13,10 +13,11 @@ from suites.selftest.unit.test_applications import Written
 from torture.verdict.verdicts import Verdict
 from torture.workloads import AXIS
 from torture.workloads._application import ApplicationWorkload
+from torture.workloads.protocol import Brought, Place
 from vmimages.client.load.applications import application_of
 
-PROGRAMS = {"git": "git", "dpkg": "dpkg"}
-ACKNOWLEDGED = {"git": 12, "dpkg": 12}
+PROGRAMS = {"git": "git", "dpkg": "dpkg", "fio_append": "fio", "fio_random": "fio"}
+ACKNOWLEDGED = {"git": 12, "dpkg": 12, "fio": 6}
 
 
 class Writings:
@@ -95,6 +96,66 @@ def test_one_that_is_gone_is_beyond_repair(written: Written, tampered: Path) -> 
     shutil.rmtree(tampered / "1")
     findings = written.judged(tampered)
     assert (findings.verdict, findings.lost) == (Verdict.UNREPAIRABLE, written.ledger.acknowledged)
+
+
+def own_files(written: Written, tampered: Path) -> list[Path]:
+    """What a run of fio wrote, by name; the run was acknowledged."""
+    shutil.copytree(written.directory, tampered)
+    run = sorted((tampered / "0").iterdir(), key=lambda path: int(path.name))[0]
+    return sorted(path for path in run.iterdir() if path.name != ".complete")
+
+
+def test_a_byte_that_fio_did_not_write_is_corruption(writings: Writings, tampered: Path) -> None:
+    written = writings.of("fio_append")
+    file = own_files(written, tampered)[0]
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(data)
+    findings = written.judged(tampered)
+    assert (findings.verdict, findings.torn) == (Verdict.CORRUPTED, 1)
+    assert "fio returned" in findings.reasons[0]
+
+
+def test_a_file_of_fio_that_is_gone_is_corruption_and_is_not_made_anew(
+    writings: Writings, tampered: Path
+) -> None:
+    file = own_files(writings.of("fio_random"), tampered)[0]
+    file.unlink()
+    findings = writings.of("fio_random").judged(tampered)
+    assert (findings.verdict, findings.torn) == (Verdict.CORRUPTED, 1)
+    assert not file.exists()
+
+
+def test_what_another_run_of_fio_wrote_is_corruption(writings: Writings, tampered: Path) -> None:
+    """Each run has a seed of its own: an older block in the place of a newer one is told."""
+    written = writings.of("fio_random")
+    file = own_files(written, tampered)[0]
+    another = next(path for path in tampered.rglob(file.name) if path != file)
+    shutil.copy(another, file)
+    assert written.judged(tampered).verdict is Verdict.CORRUPTED
+
+
+def test_a_run_of_fio_that_was_under_way_may_be_in_any_state(
+    writings: Writings, tampered: Path
+) -> None:
+    written = writings.of("fio_append")
+    shutil.copytree(written.directory, tampered)
+    begun = tampered / "0/9999"
+    begun.mkdir()
+    (begun / "log.0.0").write_bytes(b"begun")
+    assert written.judged(tampered).verdict is Verdict.INTACT
+
+
+def test_a_job_that_fio_cannot_verify_is_refused_before_any_load(tmp_path: Path) -> None:
+    if shutil.which("fio") is None:
+        pytest.skip("there is no fio here")
+    common = "filename=same\nrw=write\nsize=128k\nverify=crc32c\n"
+    text = f"[first]\n{common}bs=4k\n[over it]\n{common}bs=32k\nstonewall\n"
+    own = Brought(load="fio_own", path="/own.fio", sha256="", text=text)
+    place = Place(directory=str(tmp_path), brought=(own,))
+    job = AXIS.choice("fio_own").value.job(seed=1, place=place)
+    with pytest.raises(OSError, match=r"does not find again what this job writes: .*verify"):
+        application_of(job).prepare()
 
 
 def git_says(repository: Path, *arguments: str) -> str:

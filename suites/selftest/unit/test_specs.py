@@ -16,12 +16,16 @@ from torture.matrix.cells import Cell, cells_of
 from torture.plan.draw import draw_trials
 from torture.record.specs import TrialSpec, draw_seed
 from torture.record.trials import Origin
+from torture.workloads.protocol import Brought
 
 CELLS = cells_of(Matrix.FULL)
 EXAMPLE = Cell.parse("iscsi-standard-noslog-btrfs-nasonly")
 
 NAME_MAX = 255
 """Of a folder (limits.h(0p))."""
+
+
+brought = st.builds(Brought, load=st.text(), path=st.text(), sha256=st.text(), text=st.text())
 
 
 def specs_of(cells: st.SearchStrategy[Cell]) -> st.SearchStrategy[TrialSpec]:
@@ -32,6 +36,7 @@ def specs_of(cells: st.SearchStrategy[Cell]) -> st.SearchStrategy[TrialSpec]:
         seed=st.integers(0, 2**64 - 1),
         load_ms=st.integers(500, 10**6),
         survive_ms=st.integers(0, 10**6),
+        brought=st.lists(brought, max_size=2).map(tuple),
     )
 
 

@@ -42,6 +42,7 @@ records = st.builds(
     acknowledged=counts,
     lost=counts,
     rollback_ms=st.none() | st.floats(0, 1e6),
+    figures=st.dictionaries(text, st.floats(0, 1e6), max_size=2),
     fsck=text,
     pool=text,
     reasons=st.lists(text, max_size=3).map(tuple),

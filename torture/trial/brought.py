@@ -1,0 +1,52 @@
+"""Files that the user brought for a load: named in a trial's spec, and the same when it is run again."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from torture.errors import HarnessError
+from torture.workloads.protocol import Brought
+
+_TEXT_BYTES_MAX = 100_000
+
+
+def brought_program(load: str, path: Path) -> Brought:
+    """A program, which stays where it is; raises `HarnessError` when there is none."""
+    return Brought(load=load, path=str(path.absolute()), sha256=_sha256(_read(path)))
+
+
+def brought_text(load: str, path: Path) -> Brought:
+    """A small text, which goes into the spec whole; raises `HarnessError` when it is none."""
+    data = _read(path)
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise HarnessError(f"{path} is no text: {error}") from error
+    if len(data) > _TEXT_BYTES_MAX:
+        raise HarnessError(f"{path} has {len(data):,} bytes, more than {_TEXT_BYTES_MAX:,}")
+    return Brought(load=load, path=str(path.absolute()), sha256=_sha256(data), text=text)
+
+
+def content_of(brought: Brought) -> bytes:
+    """What the user brought, as it was then; raises `HarnessError` when it is gone or another."""
+    if brought.text:
+        return brought.text.encode()
+    data = _read(Path(brought.path))
+    if _sha256(data) != brought.sha256:
+        raise HarnessError(
+            f"{brought.path} is not what the trial ran: its SHA-256 was {brought.sha256}",
+            hint=f"put that one back at {brought.path}",
+        )
+    return data
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise HarnessError(f"{path} cannot be read: {error}", hint=f"ls -l {path}") from error
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
