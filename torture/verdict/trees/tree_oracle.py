@@ -57,7 +57,8 @@ class _Account:
     stale: int = 0
     foreign: int = 0
     reasons: list[str] = field(default_factory=list)
-    _explained: dict[Key, tuple[_Explanation, ...]] = field(default_factory=dict)
+    _explained: dict[tuple[int, Key], tuple[_Explanation, ...]] = field(default_factory=dict)
+    """By the directory as it was found: a damaged one may be there twice, and not alike."""
 
     def gather(self, number: int, directory: FoundDirectory) -> None:
         """A directory that is there, and those in it."""
@@ -77,7 +78,7 @@ class _Account:
         for name in known:
             key: Key = (Thing.NAME, number, name)
             entry = directory.entries.get(name)
-            explained = self.explanations(key)
+            explained = self.explanations(key, directory)
             windows = union(window for one in explained for window in one.windows)
             if not self._add(windows):
                 self._blame(key, entry, f"{path}/{name}", is_possible=bool(windows))
@@ -99,18 +100,19 @@ class _Account:
         self.tally.add(windows)
         return any(self.trees.end in window for window in windows)
 
-    def explanations(self, key: Key) -> tuple[_Explanation, ...]:
+    def explanations(self, key: Key, directory: FoundDirectory) -> tuple[_Explanation, ...]:
         """Which of a name's changes explain what is found in a directory that is there."""
-        if key not in self._explained:
-            entry = self.directories[key[1]].entries.get(str(key[2]))
+        at = (id(directory), key)
+        if at not in self._explained:
+            entry = directory.entries.get(str(key[2]))
             changes = self.trees.changes_of(key)
             windows = windows_of_changes(changes, self.trees.end)
             found = (
                 _Explanation(place=place, windows=self._when(changes[place], window, entry))
                 for place, window in enumerate(windows)
             )
-            self._explained[key] = tuple(one for one in found if one.windows)
-        return self._explained[key]
+            self._explained[at] = tuple(one for one in found if one.windows)
+        return self._explained[at]
 
     def _when(self, change: Change, window: Window, entry: FoundEntry | None) -> Windows:
         windows = union((window,))
@@ -139,9 +141,10 @@ class _Account:
 
     def _moved_to(self, key: Key, place: int) -> Windows:
         """When what was renamed away is behind its new name, or has gone on from there."""
-        if key[1] not in self.directories:
+        directory = self.directories.get(key[1])
+        if directory is None:
             return (Window(0, self.trees.end),)
-        later = (one.windows for one in self.explanations(key) if one.place >= place)
+        later = (one.windows for one in self.explanations(key, directory) if one.place >= place)
         return union(window for windows in later for window in windows)
 
     def _know(
