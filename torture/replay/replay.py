@@ -21,7 +21,7 @@ from torture.record.run_layout import RunLayout
 from torture.record.specs import TrialSpec
 from torture.record.trials import Origin, TrialRecord
 from torture.schedules.replay import ReplaySchedule, repeat
-from torture.trial.brought import content_of
+from torture.trial.client_load.brought import content_of
 from torture.workers.local import LocalSite
 from torture.workers.protocol import WorkerOrders, WorkerSite
 from torture.zfs.versions import DEFAULT

@@ -34,7 +34,7 @@ from torture.recording.disks import ShelfDisk
 from torture.shelf.control import MarkWriter
 from torture.shelf.server import RECORDINGS_OF_SHELF, Shelf
 from torture.transports.protocol import Attachment, Transport
-from torture.trial.loads import Loads
+from torture.trial.client_load.loads import Loads
 from torture.volumes import VolumeOptions
 from torture.workloads import with_those_beside
 from torture.workloads.protocol import Place, Workload

@@ -11,7 +11,7 @@ from torture.nas import pool
 from torture.recording.disks import ShelfDisk
 from torture.shell import discards_of, sector_bytes_of, wait_for_path, write_cache_of
 from torture.trial import administered
-from torture.trial.brought import content_of
+from torture.trial.client_load.brought import content_of
 from torture.trial.context import TrialContext
 from torture.workloads.protocol import Surroundings
 

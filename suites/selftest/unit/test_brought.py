@@ -20,7 +20,7 @@ from torture.lab.agent import Agent
 from torture.matrix.cells import Cell
 from torture.plan.draw import draw_trials
 from torture.replay.replay import replay
-from torture.trial.brought import brought_program, brought_text, content_of
+from torture.trial.client_load.brought import brought_program, brought_text, content_of
 from torture.workloads import AXIS
 from torture.workloads._fio import JOB_FILE, must_be_verifiable
 from torture.workloads.protocol import Brought, Command, Place
