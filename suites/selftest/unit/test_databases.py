@@ -24,7 +24,7 @@ from torture.matrix.cells import Cell
 from torture.plan.draw import draw_trials
 from torture.workloads import CHOICES, image_needed
 from torture.workloads._application import DATABASES_IMAGE, ApplicationWorkload
-from torture.workloads.protocol import CLIENT_IMAGE, Place
+from torture.workloads.protocol import CLIENT_IMAGE, Brought, Place
 from torture.zfs.versions import DEFAULT
 from vmimages.client.load.applications import application_of, server
 from vmimages.client.load.applications.rows import (
@@ -209,14 +209,22 @@ def test_a_server_is_told_what_its_load_is_called_after(
 
 @pytest.mark.parametrize("workload", APPLICATIONS, ids=lambda workload: workload.name)
 def test_what_is_prepared_is_the_same_for_every_seed(workload: ApplicationWorkload) -> None:
-    one, other = (workload.job(seed=seed, place=Place(directory="/mnt")) for seed in (1, 2))
+    brought = Brought(
+        load="fio_own",
+        path="own.fio",
+        sha256="0" * 64,
+        text="[job]\nrw=write\nsize=1m\nverify=crc32c\n",
+    )
+    place = Place(directory="/mnt", brought=(brought,))
+    one, other = (workload.job(seed=seed, place=place) for seed in (1, 2))
     assert workload.prepare(one) == workload.prepare(other)
 
 
 def test_servers_boot_an_image_that_no_other_load_needs() -> None:
     assert {workload.application for workload in DATABASES} == {"postgres", "mariadb"}
-    needed = {choice.value.image for choice in CHOICES}
-    assert needed == {CLIENT_IMAGE, DATABASES_IMAGE} <= set(image_names())
+    of_others = {choice.value.image for choice in CHOICES if choice.value not in DATABASES}
+    assert {workload.image for workload in DATABASES} == {DATABASES_IMAGE} <= set(image_names())
+    assert DATABASES_IMAGE not in of_others
     assert DATABASES_IMAGE not in images_of_every_run()
 
 

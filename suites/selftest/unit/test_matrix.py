@@ -18,9 +18,12 @@ from torture.axes.slog_class import SlogClass
 from torture.axes.sweeps import GROWING, Matrix
 from torture.axes.sync import Sync
 from torture.matrix.axes import (
+    ADMINISTRATION,
     AXES,
     DEFAULTS,
+    FATE,
     FILESYSTEM,
+    LAYOUT,
     NFS_EXPORT,
     SLOG,
     SLOG_CLASS,
@@ -71,6 +74,13 @@ def test_each_choice_of_each_axis_has_a_name_that_is_its_cell(axis: Axis[Any]) -
         "filesystem": ("ext4", "files"),
         "fate": ("nasonly",),
     }
+    if axis is ADMINISTRATION:  # each wants a pool of its own kind
+        usual |= {
+            "sync": SYNC.names,
+            "layout": LAYOUT.names,
+            "slog": ("noslog", "mirror"),
+            "fate": FATE.names,
+        }
     every = tuple(cells_over(usual | {axis.field: axis.names}))
     assert {cell.axes[axis.field] for cell in every} - {""} == set(axis.names)
     assert len({cell.name for cell in every}) == len(every)
