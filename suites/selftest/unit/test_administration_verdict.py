@@ -12,6 +12,7 @@ import pytest
 from suites.selftest.unit.administered import CELL, OPERATIONS, cut, outputs_of, with_pool
 from suites.selftest.unit.report_records import make_records, write_run
 from torture.administration.protocol import Moment
+from torture.evidence.confirmation import Confirmation
 from torture.evidence.folder import Step
 from torture.matrix.cells import Cell
 from torture.matrix.guarantees import guarantee_of
@@ -60,6 +61,14 @@ def test_what_had_returned_must_not_be_undone() -> None:
     for state in (GOING_ON, DONE):
         kept = judge(cut(outputs_of(state), end=outputs_of(DONE), returned=0))
         assert kept.verdict is Verdict.INTACT
+
+
+def test_an_earlier_cut_that_confirms_a_finding_may_have_come_before_the_return() -> None:
+    drawn = cut(outputs_of(UNDONE), end=outputs_of(UNDONE), returned=0)
+    earlier = Confirmation(finding="completed-is-durable at event 70", event=70, marks=5, t_ms=1.0)
+    confirmed = replace(drawn, cut=replace(drawn.cut, confirmed=earlier))
+    judgement = judge(confirmed)
+    assert (judgement.verdict, judgement.administration) == (Verdict.INTACT, "undone")
 
 
 @pytest.mark.parametrize(("state", "end"), [(GOING_ON, UNDONE), (UNDONE, DONE), (DONE, UNDONE)])
