@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from torture.recording.roles import EMBEDDED_CHECKSUM_MAGIC, ZIL_MAGIC_AT
 
@@ -72,9 +73,12 @@ class LogBlock:
 
 
 def log_blocks_in(payload: bytes) -> Iterator[LogBlock]:
-    """The blocks of the intent log in what was written to a disk; neighbours may have been merged."""
-    for start in log_block_starts(payload):
-        yield _block(payload[start:])
+    """The blocks of the intent log in what was written to a disk; neighbours may have been merged.
+
+    A block that is split over disks ends here where the next one begins, whatever it says of its length.
+    """
+    for start, end in pairwise([*log_block_starts(payload), len(payload)]):
+        yield _block(payload[start:end])
 
 
 def log_block_starts(payload: bytes) -> Iterator[int]:

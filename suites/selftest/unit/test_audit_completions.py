@@ -41,6 +41,17 @@ def test_blocks_of_the_log_are_found_behind_others() -> None:
     assert [block.writes for block in found] == [((0, 512),), ((MIB, 4096),)]
 
 
+def test_a_split_block_ends_where_the_next_one_begins_on_its_disk() -> None:
+    """Its second half is on another disk: the two were merged, and what it says of itself is longer."""
+    full, second = 4096 - 184 - 192, bytearray(log_block((MIB, 4096)))
+    struct.pack_into(
+        "<Q", second, 8, 8192
+    )  # of the next block's address: a record's length by chance
+    found = list(log_blocks_in(log_block((0, full), is_split=True) + second + bytes(4096)))
+    assert [block.writes for block in found] == [((0, full),), ((MIB, 4096),)]
+    assert [block.is_whole for block in found] == [False, True]
+
+
 @given(st.integers(0, 70_000))
 def test_a_block_of_which_only_a_part_is_there_says_so(length: int) -> None:
     [whole] = log_blocks_in(real_block())
