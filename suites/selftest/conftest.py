@@ -25,7 +25,7 @@ _DEADLINE_S = 600
 _PROCESSES_MAX = 4
 """The machines' tests, one after the other, take longer than all others on so many cores."""
 _SLOWEST_SHOWN = 30
-_BARE_EXAMPLES = 20
+_BARE_EXAMPLES = 10
 """Of a property, when nobody said what to run, in place of hypothesis's 100 (`unit/examples.py`)."""
 
 # machines under test share the cores: how long an example takes says nothing about the code
@@ -55,7 +55,8 @@ def _names_all_tests(config: pytest.Config) -> bool:
 def pytest_cmdline_main(config: pytest.Config) -> None:
     """Whole tiers are spread over the cores, unless somebody says `-n`, or looks for something."""
     option = config.option
-    if _names_no_tests(config) and not option.markexpr:
+    is_bare = _names_no_tests(config) and not option.markexpr
+    if is_bare:
         option.markexpr = Tier.PURE.value
         settings.load_profile("bare")
     if not (_names_no_tests(config) or _names_all_tests(config)):
@@ -69,7 +70,8 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     processes = min(len(os.sched_getaffinity(0)), _PROCESSES_MAX)
     is_searching = option.keyword or option.usepdb or option.collectonly
     if option.numprocesses is None and processes > 1 and not is_searching:
-        option.numprocesses = processes
+        # pure tests wait, too, for threads and deadlines of their own
+        option.numprocesses = processes + is_bare
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -49,13 +49,14 @@ def test_every_name_is_its_cell_and_no_two_share_one() -> None:
     """Over all axes whose choices decide what makes sense on another; the rest are drawn below."""
     deciding = (TRANSPORT, NFS_EXPORT, SLOG, SLOG_CLASS, FILESYSTEM, WORKLOAD)
     coupled = {axis.field: axis.names for axis in deciding}
+    of_a_kind = {choice.value.needs_files: choice.name for choice in WORKLOAD.choices}
+    coupled[WORKLOAD.field] = tuple(of_a_kind.values())
     every = tuple(cells_over(coupled | {"sync": ("always",), "fate": ("nasonly",)}))
     names = {cell.name for cell in every}
     logs = sum(len(SlogClass) if choice.value.legs else 1 for choice in SLOG.choices)
     assert logs >= 1 + 5 * 6
-    bare = sum(not choice.value.needs_files for choice in WORKLOAD.choices)
-    loads = len(WORKLOAD.names)
-    on_a_disk = (len(FILESYSTEM.names) - 2) * loads + bare
+    loads = len(of_a_kind)
+    on_a_disk = (len(FILESYSTEM.names) - 2) * loads + 1
     roads = sum(
         (2 if choice.value.traits.is_nfs else 1)
         * (loads if choice.value.traits.gives_files else on_a_disk)
