@@ -139,6 +139,14 @@ def test_what_was_read_before_a_hopeless_repair_is_scored_on_its_own(
     assert judge(silent).verdict is Verdict.UNREPAIRABLE
 
 
+def test_what_no_repair_mends_is_lost_whether_the_pool_was_looked_at_or_not() -> None:
+    made = without(evidence(*WONT_MOUNT, found=None), Step.POOL_IMPORT, Step.POOL_STATUS)
+    judgement = judge(made)
+    assert (judgement.verdict, judgement.lost) == (Verdict.UNREPAIRABLE, 6)
+    assert subs(judgement) == (None, Verdict.UNREPAIRABLE, None)
+    assert "at least" in judgement.reasons[0]
+
+
 def test_a_repair_without_an_end_condemns_only_what_will_not_mount() -> None:
     late = replace(REPAIR[1], exit_code=None)
     judgement = judge(evidence(*WONT_MOUNT[:2], late, WONT_MOUNT[3], found=None))
