@@ -192,7 +192,9 @@ def _judge_disk(evidence: Evidence, so_far: Judgement) -> Judgement:
         is_read = any(load.readback in evidence.readbacks for load in loads)
         unread = not is_read or so_far.acknowledged == 0
         if filesystem.verdict is Verdict.UNREPAIRABLE and unread:
-            known = [verdict for verdict in (so_far.pool, filesystem.verdict) if verdict is not None]
+            known = [
+                verdict for verdict in (so_far.pool, filesystem.verdict) if verdict is not None
+            ]
             so_far = replace(so_far, verdict=worst(known))
             return _with_all_lost(evidence, so_far)
     data = _try(lambda: _judge_data(evidence, loads, filesystem), reasons)

@@ -14,6 +14,7 @@ from ..storage import ms_since
 
 TYPE_CHECKING = False  # `typing` is slow to import in the guest
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 TRANSACTION = "transaction"
@@ -126,6 +127,31 @@ def found(
         "refused": refused,
         "log": log or [],
     }
+
+
+def found_of_each(
+    writers: int,
+    read_one: Callable[[int, list[int], dict[int, str], list[str]], None],
+    *,
+    noun: str,
+    errors: tuple[type[Exception], ...],
+) -> dict[str, Any]:
+    """A read-back of what writers keep each for itself: a `noun` that cannot be read is refused.
+
+    `read_one` adds what a writer's shows to `whole`, `parts` and `complaints`; see `found`.
+    """
+    whole: list[int] = []
+    parts: dict[int, str] = {}
+    complaints: list[str] = []
+    refused: list[str] = []
+    for writer in range(writers):
+        try:
+            read_one(writer, whole, parts, complaints)
+        except errors as error:
+            refused.append(f"{noun} {writer}: {type(error).__name__}: {error}")
+    return found(
+        whole=sorted(whole), parts=parts, complaints=complaints, refused="; ".join(refused)
+    )
 
 
 class ApplicationError(OSError):

@@ -25,7 +25,7 @@ from . import (
     Performer,
     Transaction,
     TransactionPlanner,
-    found,
+    found_of_each,
 )
 from ._programs import must_succeed, run_program, sync_names, words_of, write_file
 from .rows import payload_of
@@ -149,17 +149,8 @@ class Dpkg(Application):
 
     def read(self) -> dict[str, Any]:
         """What dpkg says is installed, with its files; what `--audit` and `--verify` say of that."""
-        whole: list[int] = []
-        parts: dict[int, str] = {}
-        complaints: list[str] = []
-        refused: list[str] = []
-        for writer in range(self.job["writers"]):
-            try:
-                self._read_one(writer, whole, parts, complaints)
-            except (ApplicationError, OSError, ValueError) as error:
-                refused.append(f"root {writer}: {error}")
-        return found(
-            whole=sorted(whole), parts=parts, complaints=complaints, refused="; ".join(refused)
+        return found_of_each(
+            self.job["writers"], self._read_one, noun="root", errors=(OSError, ValueError)
         )
 
     def _read_one(

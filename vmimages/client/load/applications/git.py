@@ -21,7 +21,7 @@ from . import (
     Performer,
     Transaction,
     TransactionPlanner,
-    found,
+    found_of_each,
 )
 from ._programs import must_succeed, run_program, sync_names, words_of, write_file
 from .rows import payload_of
@@ -140,17 +140,8 @@ class Git(Application):
 
     def read(self) -> dict[str, Any]:
         """Every commit that `main` leads to, with its files, and what `git fsck --full` says."""
-        whole: list[int] = []
-        parts: dict[int, str] = {}
-        complaints: list[str] = []
-        refused: list[str] = []
-        for writer in range(self.job["writers"]):
-            try:
-                self._read_one(writer, whole, parts, complaints)
-            except (ApplicationError, OSError, ValueError) as error:
-                refused.append(f"repository {writer}: {error}")
-        return found(
-            whole=sorted(whole), parts=parts, complaints=complaints, refused="; ".join(refused)
+        return found_of_each(
+            self.job["writers"], self._read_one, noun="repository", errors=(OSError, ValueError)
         )
 
     def _read_one(

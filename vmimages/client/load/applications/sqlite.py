@@ -20,7 +20,7 @@ from . import (
     Performer,
     Transaction,
     TransactionPlanner,
-    found,
+    found_of_each,
 )
 from .rows import payload_of
 
@@ -135,17 +135,8 @@ class Sqlite(Application):
 
     def read(self) -> dict[str, Any]:
         """The rows of every database, and what `PRAGMA integrity_check` says of it."""
-        whole: list[int] = []
-        parts: dict[int, str] = {}
-        complaints: list[str] = []
-        refused: list[str] = []
-        for writer in range(self.job["writers"]):
-            try:
-                self._read_one(writer, whole, parts, complaints)
-            except (sqlite3.Error, OSError) as error:
-                refused.append(f"database {writer}: {type(error).__name__}: {error}")
-        return found(
-            whole=sorted(whole), parts=parts, complaints=complaints, refused="; ".join(refused)
+        return found_of_each(
+            self.job["writers"], self._read_one, noun="database", errors=(OSError, sqlite3.Error)
         )
 
     def _read_one(
