@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from torture.evidence.ledger import Done, Ledger
+from torture.evidence.ledger import Ledger
+from torture.verdict.conclusion import conclude, reasons_in_words
 from torture.verdict.contents import (
     BlockFinding,
     Damage,
@@ -26,10 +27,8 @@ from torture.verdict.history import History, Incarnation, Name, acknowledgements
 from torture.verdict.moments import Tally, Window, union
 from torture.verdict.readback import SECTORS, FileSeen, Readback
 from torture.verdict.unreadable import UnreadableError
-from torture.verdict.verdicts import Verdict
 
 _ENOENT = 2
-_REASONS_MAX = 12
 _NOT_OURS = frozenset({"lost+found"})
 """Made by mke2fs(8) and e2fsck(8), not by the load."""
 
@@ -166,27 +165,16 @@ def _blame_blocks(
 def _conclude(
     history: History, ledger: Ledger, account: _Account, cut_ms: float | None
 ) -> Findings:
-    moment = account.tally.last_common()
-    back_ms: float | None = None
-    if moment == history.end:
-        verdict = Verdict.INTACT
-    elif moment is not None:
-        verdict = Verdict.ROLLED_BACK
-        back_ms = rollback_ms(ledger, moment, cut_ms)
-        gone = f"everything is as one crash {back_ms:.0f} ms earlier would have left it"
-        account.reasons.insert(0, gone)
-    else:
-        verdict = Verdict.CORRUPTED
-        if not account.impossible:
-            account.reasons.insert(0, "old and new are mixed: no single moment explains them")
-    more = len(account.reasons) - _REASONS_MAX
-    reasons = account.reasons[:_REASONS_MAX] + ([f"and {more} more"] if more > 0 else [])
-    reasons += [
-        f"operation {failure.seq} failed in the client: {failure.call}, errno {failure.errno}"
-        for failure in history.failures
-    ]
+    mixed = "" if account.impossible else "old and new are mixed: no single moment explains them"
+    conclusion = conclude(
+        ledger,
+        account.tally.last_common(),
+        last=history.end - 1,
+        cut_ms=cut_ms,
+        otherwise=mixed,
+    )
     return Findings(
-        verdict=verdict,
+        verdict=conclusion.verdict,
         acknowledged=len(history.acknowledged),
         lost=len(account.lost),
         missing=account.damages[Damage.MISSING],
@@ -194,15 +182,6 @@ def _conclude(
         stale=account.damages[Damage.STALE],
         foreign=account.damages[Damage.FOREIGN],
         torn_in_flight=account.torn_in_flight,
-        rollback_ms=back_ms,
-        reasons=tuple(reasons),
+        rollback_ms=conclusion.rollback_ms,
+        reasons=reasons_in_words(conclusion, account.reasons, history.failures, noun="operation"),
     )
-
-
-def rollback_ms(ledger: Ledger, moment: int, cut_ms: float | None) -> float:
-    """From the first event that is gone to the cut, or to a last acknowledgement that came later."""
-    last_acknowledgement_ms = max(
-        (e.t_ms for e in ledger.events if isinstance(e, Done)), default=0.0
-    )
-    until_ms = max(last_acknowledgement_ms, cut_ms or 0.0)
-    return max(0.0, until_ms - ledger.events[moment].t_ms)

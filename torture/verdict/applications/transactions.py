@@ -18,12 +18,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from torture.evidence.ledger import Begin, Done, Failed, Ledger, OperationKind
+from torture.verdict.conclusion import Conclusion, conclude, reasons_in_words
 from torture.verdict.data_findings import Findings
 from torture.verdict.moments import Tally, Window
 from torture.verdict.unreadable import UnreadableError
 from torture.verdict.verdicts import Verdict
 
-_REASONS_MAX = 12
 _COMPLAINTS_MAX = 5
 _SETTLES = "settle"
 """A transaction that says so leaves nothing to be found: it makes durable what came before."""
@@ -79,7 +79,8 @@ def consult_transactions(ledger: Ledger, found: Found, *, cut_ms: float | None) 
     if found.refused:
         durable = sum(one.durable is not None for one in transactions.values())
         refusal = f"the application cannot be used: {found.refused}"
-        return _findings(ledger, Verdict.UNREPAIRABLE, lost=durable, reasons=[refusal])
+        beyond = Conclusion(verdict=Verdict.UNREPAIRABLE)
+        return _findings(ledger, beyond, lost=durable, reasons=[refusal])
     end = len(ledger.events)
     tally = Tally(end)
     lost: list[int] = []
@@ -100,23 +101,21 @@ def consult_transactions(ledger: Ledger, found: Found, *, cut_ms: float | None) 
     last = max(
         (one.durable for one in transactions.values() if one.durable is not None), default=-1
     )
-    verdict, rollback_ms = Verdict.INTACT, None
-    if is_broken or moment is None:
-        verdict = Verdict.CORRUPTED
-        if moment is None:
-            reasons.insert(0, "no single moment explains what is there and what is not")
-    elif moment <= last:
-        verdict = Verdict.ROLLED_BACK
-        rollback_ms = _rollback_ms(ledger, moment, cut_ms)
-        gone = f"everything is as one crash {rollback_ms:.0f} ms earlier would have left it"
-        reasons.insert(0, gone)
+    conclusion = conclude(
+        ledger,
+        None if is_broken else moment,
+        last=last,
+        cut_ms=cut_ms,
+        otherwise="no single moment explains what is there and what is not"
+        if moment is None
+        else "",
+    )
     return _findings(
         ledger,
-        verdict,
+        conclusion,
         lost=len(lost),
         torn=len(found.parts),
         foreign=len(foreign),
-        rollback_ms=rollback_ms,
         reasons=reasons,
     )
 
@@ -157,31 +156,18 @@ def _transactions_of(ledger: Ledger) -> dict[int, _Transaction]:
     return transactions
 
 
-def _rollback_ms(ledger: Ledger, moment: int, cut_ms: float | None) -> float:
-    """From the first event that is gone to the cut, or to a last acknowledgement that came later."""
-    last_ms = max((event.t_ms for event in ledger.events if isinstance(event, Done)), default=0.0)
-    return max(0.0, max(last_ms, cut_ms or 0.0) - ledger.events[moment].t_ms)
-
-
 def _findings(
     ledger: Ledger,
-    verdict: Verdict,
+    conclusion: Conclusion,
     *,
     lost: int,
     torn: int = 0,
     foreign: int = 0,
-    rollback_ms: float | None = None,
     reasons: list[str],
 ) -> Findings:
-    more = len(reasons) - _REASONS_MAX
-    shown = reasons[:_REASONS_MAX] + ([f"and {more} more"] if more > 0 else [])
-    shown += [
-        f"transaction {event.seq} failed in the client: {event.call}, errno {event.errno}"
-        for event in ledger.events
-        if isinstance(event, Failed)
-    ]
+    failures = [event for event in ledger.events if isinstance(event, Failed)]
     return Findings(
-        verdict=verdict,
+        verdict=conclusion.verdict,
         acknowledged=ledger.acknowledged,
         lost=lost,
         missing=lost,
@@ -189,6 +175,6 @@ def _findings(
         stale=0,
         foreign=foreign,
         torn_in_flight=0,
-        rollback_ms=rollback_ms,
-        reasons=tuple(shown),
+        rollback_ms=conclusion.rollback_ms,
+        reasons=reasons_in_words(conclusion, reasons, failures, noun="transaction"),
     )

@@ -15,9 +15,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from torture.evidence.ledger import Ledger
+from torture.verdict.conclusion import conclude, reasons_in_words
 from torture.verdict.data_findings import Findings
 from torture.verdict.moments import Tally, Window, union
-from torture.verdict.oracle import rollback_ms
 from torture.verdict.trees.tree_history import Change, Trees, build_trees
 from torture.verdict.trees.tree_matching import Windows, both, things_in, windows_of_changes
 from torture.verdict.trees.tree_seen import (
@@ -29,9 +29,6 @@ from torture.verdict.trees.tree_seen import (
     Unusable,
 )
 from torture.verdict.trees.tree_syncs import Key, Thing
-from torture.verdict.verdicts import Verdict
-
-_REASONS_MAX = 12
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -210,26 +207,15 @@ def consult_trees(ledger: Ledger, seen: FoundTrees, *, cut_ms: float | None) -> 
 
 
 def _conclude(trees: Trees, ledger: Ledger, account: _Account, cut_ms: float | None) -> Findings:
-    moment = account.tally.last_common()
-    back_ms: float | None = None
-    if moment == trees.end:
-        verdict = Verdict.INTACT
-    elif moment is not None:
-        verdict = Verdict.ROLLED_BACK
-        back_ms = rollback_ms(ledger, moment, cut_ms)
-        gone = f"everything is as one crash {back_ms:.0f} ms earlier would have left it"
-        account.reasons.insert(0, gone)
-    else:
-        verdict = Verdict.CORRUPTED
-        account.reasons.insert(0, "no single moment explains all that is there")
-    more = len(account.reasons) - _REASONS_MAX
-    reasons = account.reasons[:_REASONS_MAX] + ([f"and {more} more"] if more > 0 else [])
-    reasons += [
-        f"transaction {failure.seq} failed in the client: {failure.call}, errno {failure.errno}"
-        for failure in trees.failures
-    ]
+    conclusion = conclude(
+        ledger,
+        account.tally.last_common(),
+        last=trees.end - 1,
+        cut_ms=cut_ms,
+        otherwise="no single moment explains all that is there",
+    )
     return Findings(
-        verdict=verdict,
+        verdict=conclusion.verdict,
         acknowledged=len(trees.acknowledged),
         lost=len(account.lost),
         missing=account.missing,
@@ -237,6 +223,6 @@ def _conclude(trees: Trees, ledger: Ledger, account: _Account, cut_ms: float | N
         stale=account.stale,
         foreign=account.foreign,
         torn_in_flight=0,
-        rollback_ms=back_ms,
-        reasons=tuple(reasons),
+        rollback_ms=conclusion.rollback_ms,
+        reasons=reasons_in_words(conclusion, account.reasons, trees.failures, noun="transaction"),
     )
