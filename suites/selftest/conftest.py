@@ -70,8 +70,8 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     processes = min(len(os.sched_getaffinity(0)), _PROCESSES_MAX)
     is_searching = option.keyword or option.usepdb or option.collectonly
     if option.numprocesses is None and processes > 1 and not is_searching:
-        # pure tests wait, too, for threads and deadlines of their own
-        option.numprocesses = processes + is_bare
+        # machines wait for one another, pure tests for threads and deadlines of their own
+        option.numprocesses = processes + 1
 
 
 def pytest_configure(config: pytest.Config) -> None:

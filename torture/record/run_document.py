@@ -89,7 +89,7 @@ class RunDocument:
     host: HostInfo = field(default_factory=HostInfo)
     accelerator: Chosen = field(default_factory=Chosen)
     processor: str = ""
-    """The guests', e.g. `maximum, without cx16`."""
+    """The guests', e.g. `maximum, without cx16, without avx`."""
     network: Chosen = field(default_factory=Chosen)
     boot: str = ""
     zfs: str = ""

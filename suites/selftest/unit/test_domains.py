@@ -141,14 +141,15 @@ def test_the_accelerator_decides_kind_and_processor(
     assert one(domain, "cpu").get("mode") == cpu
 
 
-def test_an_emulated_processor_has_no_cmpxchg16b() -> None:
+def test_an_emulated_processor_has_neither_cmpxchg16b_nor_avx() -> None:
     emulated, real = (
         parsed(replace(SPEC, accelerator=accelerator))
         for accelerator in (Accelerator.TCG, Accelerator.KVM)
     )
-    feature = one(emulated, "cpu/feature")
-    assert (feature.get("name"), feature.get("policy")) == ("cx16", "disable")
-    assert processor_in_words(Accelerator.TCG) == "maximum, without cx16"
+    features = {f.get("name"): f.get("policy") for f in emulated.findall("cpu/feature")}
+    assert features == {"cx16": "disable", "avx": "disable", "avx2": "disable"}
+    words = "maximum, without cx16, without avx, without avx2"
+    assert processor_in_words(Accelerator.TCG) == words
     assert processor_in_words(Accelerator.KVM) == "host-passthrough"
     assert real.find("cpu/feature") is None
 
