@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -15,3 +16,8 @@ class Completed:
     stdout: str
     stderr: str
     duration_ms: int
+
+    @property
+    def tool(self) -> str:
+        """The program's name, wherever it lies."""
+        return PurePosixPath(self.argv[0]).name

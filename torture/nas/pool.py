@@ -149,7 +149,7 @@ FREE_LOG = ("sh", "-c", "; ".join([" ".join(SYNC)] * 2))
 """A block of the intent log is freed by the transaction group that has what is in it, and may be
 written again two later: one `zpool sync` commits three for that (OpenZFS `module/zfs/txg.c`,
 `txg_wait_synced_flags`), and the second one frees what was written beside the first."""
-BLOCKS = ("zdb", "-e", "-p", "/dev/disk/by-id", "-bc", POOL)
+BLOCKS = ("/usr/lib/torture/zdb", "-e", "-p", "/dev/disk/by-id", "-bc", POOL)
 """`-e`: by the disks' own labels, the pool being in no cache file. It reads the disks past every cache
 (OpenZFS `lib/libzpool/kernel.c`, `zfs_file_open`: O_DIRECT). `-bcc` would read all data once more:
 6 s under emulation, and the scrub has just read every copy of it (zdb(8))."""

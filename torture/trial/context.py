@@ -323,7 +323,7 @@ class TrialContext:
             ToolOutput(
                 step=step,
                 vm=completed.vm,
-                name=completed.argv[0],
+                name=completed.tool,
                 argv=completed.argv,
                 exit_code=completed.exit_code,
                 stdout=completed.stdout,

@@ -49,8 +49,8 @@ def must_have_ended(
 ) -> None:
     """Raise `StorageFailed` for a tool that had to be ended at its deadline."""
     if completed.exit_code is None:
-        tool = completed.argv[0]
-        raise StorageFailed(f"{step}: {tool} hung for {deadline_s:g} s", machine=machine)
+        hung = f"{step}: {completed.tool} hung for {deadline_s:g} s"
+        raise StorageFailed(hung, machine=machine)
 
 
 @contextmanager

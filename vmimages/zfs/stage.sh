@@ -1,6 +1,7 @@
 #!/bin/sh
 # Runs in the root the packages were put in; leaves /stage.tar: what the images take from here.
-#   vmlinuz, busybox, release (of the kernel), usr/lib/modules/RELEASE with ZFS's among them
+#   vmlinuz, busybox, release (of the kernel), usr/lib/modules/RELEASE with ZFS's among them, and nas/:
+#   what only the NAS takes
 set -eu
 modules=$(echo /usr/lib/modules/*-cloud-amd64)
 release=${modules##*/}
@@ -19,6 +20,11 @@ find "/stage$modules" -name '*.ko.xz' -exec xz --decompress {} +
 find "/stage$modules" -name '*.ko' \
     -exec strip --strip-debug --remove-section=.BTF --remove-section=.BTF.base {} +
 depmod --basedir /stage --moduledir /usr/lib/modules "$release"
+
+# What zdb does before it ends, and need not: see the NAS's own `zdb`.
+mkdir -p /stage/nas/usr/lib/torture
+echo 'void kernel_fini(void) {}' |
+    gcc -x c -shared -nostdlib -fPIC -Wl,--build-id=none -s -o /stage/nas/usr/lib/torture/endless.so -
 
 cp "/boot/vmlinuz-$release" /stage/vmlinuz
 cp /usr/bin/busybox /stage/busybox
