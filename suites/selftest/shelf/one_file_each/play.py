@@ -21,6 +21,7 @@ from torture.images.recipes import read_recipe
 from torture.knownbugs import KNOWN_BUGS, trees_needed
 from torture.lab.lab import Lab
 from torture.matrix.cells import Cell, cells_of
+from torture.nas.pool import BLOCKS
 from torture.plan.draw import draw_trials
 from torture.record.specs import TrialSpec
 from torture.record.trials import TrialRecord
@@ -70,7 +71,7 @@ class _Guest:
     def _printed(self, argv: tuple[str, ...]) -> str:
         if argv[:2] == ("zpool", "status"):
             return str(json.loads(_STATUS.read_text())["stdout"])
-        if argv[0] == "zdb":
+        if argv == BLOCKS:
             return str(json.loads(_BLOCKS.read_text())["stdout"])
         if argv[0] == "dummy-read":
             return "all of it"
