@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy  # which loads `stats` when it is first used: longer than all else of a start
 
 from torture.stats.rates import CONFIDENCE, Rate, rate_of
 
@@ -39,10 +40,6 @@ def compare(old: Rate, new: Rate) -> Comparison:
     and 92.8 % at 300 and 300, for rates near 0 and 1. It may hold 0 where the test says no chance:
     the test asks whether there is a difference, which takes less than saying how large it is.
     """
-    from scipy.stats import (
-        fisher_exact,  # takes as long to load as all the rest of a program's start
-    )
-
     counts = np.array([[rate.events, rate.trials - rate.events] for rate in (new, old)])
     is_known = old.trials > 0 and new.trials > 0
     confidence = 1 - (1 - CONFIDENCE) / 2
@@ -50,7 +47,7 @@ def compare(old: Rate, new: Rate) -> Comparison:
         rate_of(rate.events, rate.trials, confidence=confidence) for rate in (old, new)
     )
     return Comparison(
-        p=min(1.0, float(fisher_exact(counts).pvalue)) if is_known else 1.0,
+        p=min(1.0, float(scipy.stats.fisher_exact(counts).pvalue)) if is_known else 1.0,
         difference=new.share - old.share if is_known else None,
         low=after.low - before.high,
         high=after.high - before.low,

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import scipy  # which loads `stats` when it is first used: longer than all else of a start
 from scipy.special import gammaln
-from scipy.stats import binom
 
 from torture.stats.comparison import SIGNIFICANT
 from torture.stats.rates import CONFIDENCE, printed_bounds, rate_of
@@ -124,7 +124,10 @@ def power(cuts: int, first_rate: float, second_rate: float) -> float:
     equal sizes the test is symmetric: its p is twice the smaller tail.
     """
     counts = np.arange(cuts + 1)
-    first, second = binom.pmf(counts, cuts, first_rate), binom.pmf(counts, cuts, second_rate)
+    first, second = (
+        scipy.stats.binom.pmf(counts, cuts, first_rate),
+        scipy.stats.binom.pmf(counts, cuts, second_rate),
+    )
     log_ways = gammaln(cuts + 1) - gammaln(counts + 1) - gammaln(cuts - counts + 1)
     found = 0.0
     for events in _likely(cuts, first_rate, second_rate):
@@ -139,8 +142,8 @@ def power(cuts: int, first_rate: float, second_rate: float) -> float:
 
 def _likely(cuts: int, first_rate: float, second_rate: float) -> range:
     """Numbers of events in both cells together that are not too rare to matter."""
-    low = sum(binom.ppf(_NEGLIGIBLE, cuts, rate) for rate in (first_rate, second_rate))
-    high = sum(binom.isf(_NEGLIGIBLE, cuts, rate) for rate in (first_rate, second_rate))
+    low = sum(scipy.stats.binom.ppf(_NEGLIGIBLE, cuts, rate) for rate in (first_rate, second_rate))
+    high = sum(scipy.stats.binom.isf(_NEGLIGIBLE, cuts, rate) for rate in (first_rate, second_rate))
     return range(max(1, int(low)), min(2 * cuts - 1, int(high)) + 1)
 
 

@@ -7,9 +7,9 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 import pytest
+import scipy
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binom
 
 from torture.stats.comparison import compare, holm
 from torture.stats.rates import rate_of
@@ -20,7 +20,7 @@ PS = st.lists(st.floats(0, 1), max_size=6)
 
 
 def chances(of: int, rate: float) -> npt.NDArray[np.float64]:
-    return np.asarray(binom.pmf(np.arange(of + 1), of, rate))
+    return np.asarray(scipy.stats.binom.pmf(np.arange(of + 1), of, rate))
 
 
 @pytest.mark.parametrize(("old", "new"), SIZES)

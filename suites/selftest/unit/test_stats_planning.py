@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.stats import binom, fisher_exact
+import scipy
 
 from suites.selftest.unit.measured_runs import make_run
 from torture.campaign.speed import Speed, measured_speed
@@ -56,8 +56,10 @@ def test_the_power_is_that_of_every_table(cuts: int, rate: float, other: float) 
     for a in range(cuts + 1):
         for b in range(cuts + 1):
             table = np.array([[a, cuts - a], [b, cuts - b]])
-            if fisher_exact(table).pvalue < 0.05:
-                found += binom.pmf(a, cuts, rate) * binom.pmf(b, cuts, other)
+            if scipy.stats.fisher_exact(table).pvalue < 0.05:
+                found += scipy.stats.binom.pmf(a, cuts, rate) * scipy.stats.binom.pmf(
+                    b, cuts, other
+                )
     assert power(cuts, rate, other) == pytest.approx(found, abs=1e-6)
 
 

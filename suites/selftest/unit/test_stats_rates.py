@@ -8,9 +8,9 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 import pytest
+import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binom, binomtest
 
 from suites.selftest.unit.examples import examples
 from torture.stats.rates import (
@@ -46,7 +46,7 @@ def bounds_of(of: int, shown: Shown = printed_bounds) -> tuple[Floats, Floats]:
 def coverage(of: int, rates: Floats, shown: Shown = printed_bounds) -> Floats:
     """How often each true rate is within what is printed, exactly: every count, by its probability."""
     low, high = bounds_of(of, shown)
-    likely = binom.pmf(np.arange(of + 1), of, rates[:, None])
+    likely = scipy.stats.binom.pmf(np.arange(of + 1), of, rates[:, None])
     covered = (low <= rates[:, None]) & (rates[:, None] <= high)
     return np.asarray((likely * covered).sum(axis=1))
 
@@ -93,7 +93,7 @@ def test_what_is_printed_holds_the_interval(counts: tuple[int, int]) -> None:
 @given(COUNTS)
 def test_the_interval_is_that_of_another_implementation(counts: tuple[int, int]) -> None:
     events, of = counts
-    reference = binomtest(events, of).proportion_ci(0.99, method="exact")
+    reference = scipy.stats.binomtest(events, of).proportion_ci(0.99, method="exact")
     rate = rate_of(events, of, confidence=0.99)
     assert rate.low == pytest.approx(reference.low, abs=1e-9)
     assert rate.high == pytest.approx(reference.high, abs=1e-9)

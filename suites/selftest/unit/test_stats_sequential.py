@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 import pytest
+import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.integrate import quad
 
 from suites.selftest.unit.examples import examples
 from torture.stats.rates import rate_of
@@ -130,7 +130,7 @@ def test_the_bound_is_where_the_integral_is_forty(events: int, of: int) -> None:
     def ratio(t: float) -> float:
         return float(t**events * ((1 - high * t) / (1 - high)) ** (of - events))
 
-    assert quad(ratio, 0, 1, limit=200)[0] == pytest.approx(40, rel=1e-5)
+    assert scipy.integrate.quad(ratio, 0, 1, limit=200)[0] == pytest.approx(40, rel=1e-5)
 
 
 @settings(deadline=None)
