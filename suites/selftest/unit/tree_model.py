@@ -228,11 +228,13 @@ class Model:
         }
 
     def explains(self, trees: list[Seen]) -> bool:
-        """Whether a crash now may leave just this."""
+        """Whether a crash now may leave just this; a directory that is there twice, in both places."""
         found: dict[int, Seen] = {}
+        places: list[tuple[int, Seen]] = []
 
         def gather(number: int, seen: Seen) -> None:
             found[number] = seen
+            places.append((number, seen))
             for name, entry in seen["entries"].items():
                 thing = self.names.get((number, name))
                 for version in thing.versions if thing else ():
@@ -241,28 +243,28 @@ class Model:
 
         for root, seen in enumerate(trees):
             gather(root, seen)
-        for number, seen in found.items():
+        for number, seen in places:
             here = {name for directory, name in self.names if directory == number}
             if not seen["entries"].keys() <= here:
                 return False
-            if not all(any(self._could_be(found, (number, name))) for name in here):
+            if not all(any(self._could_be(found, seen, (number, name))) for name in here):
                 return False
         return True
 
-    def _could_be(self, found: dict[int, Seen], entry: Entry) -> Iterator[bool]:
-        versions = self.names[entry].versions
-        for version in versions:
-            yield self._is_like(found, entry, version)
+    def _could_be(self, found: dict[int, Seen], directory: Seen, entry: Entry) -> Iterator[bool]:
+        seen = directory["entries"].get(entry[1])
+        for version in self.names[entry].versions:
+            yield self._is_like(found, seen, version)
 
-    def _is_like(self, found: dict[int, Seen], entry: Entry, version: Version) -> bool:
-        seen = found[entry[0]]["entries"].get(entry[1])
+    def _is_like(self, found: dict[int, Seen], seen: Seen | None, version: Version) -> bool:
         if version.value is None or seen is None:
             if version.value is not None or seen is not None:
                 return False
             if version.pair is None or version.pair[0][0] not in found:
                 return True
-            there, new = version.pair
-            versions = self.names[there].versions
+            (number, name), new = version.pair
+            there = found[number]["entries"].get(name)
+            versions = self.names[number, name].versions
             later = versions[versions.index(new) :] if new in versions else versions
             return any(self._is_like(found, there, one) for one in later)
         kind = self.kinds[version.value]
