@@ -194,7 +194,7 @@ def test_a_server_is_told_what_its_load_is_called_after(
     name: str, options: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in ("psycopg2", "pymysql"):  # Debian's, in the guest alone
-        monkeypatch.setitem(sys.modules, module, ModuleType(module))
+        monkeypatch.setitem(sys.modules, module, cast("ModuleType", SimpleNamespace(Error=OSError)))
     monkeypatch.setattr(sys, "path", [*sys.path])
     workload = next(workload for workload in DATABASES if workload.name == name)
     application: Any = application_of(workload.job(seed=1, place=Place(directory="/mnt")))

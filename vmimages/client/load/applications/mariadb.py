@@ -15,15 +15,9 @@ import sys
 import threading
 import time
 
-from . import Application, ApplicationError, Performer, found
-from .rows import TABLES, TOTALS, Rows, RowsPlanner, rows_by_table
-from .server import (
-    RECOVERY_PATIENCE_S,
-    Server,
-    ServerRefusedError,
-    complaints_of,
-    ends_at_once,
-)
+from .database import Database
+from .rows import TABLES, TOTALS, rows_by_table
+from .server import Server, complaints_of, ends_at_once
 
 _DEBIANS_MODULES = "/usr/lib/python3/dist-packages"
 if _DEBIANS_MODULES not in sys.path:  # the load runs without them, which begins faster
@@ -34,13 +28,14 @@ TYPE_CHECKING = False  # `typing` is slow to import in the guest
 if TYPE_CHECKING:
     from typing import Any
 
-    from . import Transaction, TransactionPlanner
+    from . import Transaction
+    from .database import DatabasePerformer
+    from .rows import Rows
 
 _USER = "root"
 _FOLDER = "/run/torture-mariadb"
 _SOCKET = f"{_FOLDER}/socket"
 _DATABASE = "torture"
-_BEGIN_DEADLINE_S = 100.0
 _INSTALL_DEADLINE_S = 300.0
 _OPTIONS = (
     f"--socket={_SOCKET}",
@@ -77,62 +72,27 @@ _SCHEMA = (
 )
 
 
-class _Performer(Performer):
-    def __init__(self, application: Mariadb, writer: int) -> None:
-        super().__init__()
-        self._application = application
-        self._writer = writer
-        self._connection: Any = None
-
-    def perform(self, transaction: Transaction, seq: int) -> None:
-        try:
-            if self._connection is None:
-                self._connection = self._application.connect(_DATABASE)
-            self._commit(transaction, seq)
-        except pymysql.Error as error:
-            self.step = f"{error!r}; the server: {self._application.server.last_words()}"
-            raise ApplicationError(self.step) from error
-
-    def _commit(self, transaction: Transaction, seq: int) -> None:
-        application = self._application
-        sizes = transaction.what["sizes"]
-        cursor = self._connection.cursor()
-        for table, rows in rows_by_table(application.job["trial"], seq, sizes).items():
-            values = [
-                f"({seq}, {row}, {len(sizes)}, {self._writer}, md5('{seq} {row}'), x'{payload.hex()}')"
-                for row, payload in rows
-            ]
-            cursor.execute(f"INSERT INTO {table} VALUES {', '.join(values)}")
-        cursor.execute(
-            f"UPDATE {TOTALS} SET transactions = transactions + 1 WHERE writer = {self._writer}"
-        )
-        begun_ns = time.monotonic_ns()
-        if transaction.is_durable and application.job["commits"] == "lazy":
-            with application.settling:  # the setting is the server's, not the connection's
-                cursor.execute(f"SET GLOBAL {application.lax[0]} = 1")
-                self._connection.commit()
-                cursor.execute(f"SET GLOBAL {application.lax[0]} = {application.lax[1]}")
-        else:
-            self._connection.commit()
-        if transaction.is_durable:
-            self.durable_call_took(begun_ns)
-
-
-class Mariadb(Application):
+class Mariadb(Database):
     """Its data are a directory."""
+
+    program = "mariadbd"
+    error = pymysql.Error
+    schema = _SCHEMA
+    settled = signal.SIGTERM
+    at_once = signal.SIGKILL
 
     def __init__(self, job: dict[str, Any]) -> None:
         super().__init__(job)
-        self.settling = threading.Lock()
+        self._settling = threading.Lock()
         options = [f"--innodb-flush-log-at-trx-commit={job['flush']}"]
         if not ends_at_once(job):
             options.append(_OFTEN)
-        self.lax = ("innodb_flush_log_at_trx_commit", job["flush"])
+        self._lax = ("innodb_flush_log_at_trx_commit", job["flush"])
         """What makes its commits lazy, where it does, and would not if it were 1."""
         if job["binlog"] != "off":
             options += ["--log-bin=binlog", "--server-id=1", f"--sync-binlog={job['binlog']}"]
         if job["binlog"] == "0":
-            self.lax = ("sync_binlog", job["binlog"])
+            self._lax = ("sync_binlog", job["binlog"])
         self.server = Server(
             argv=[
                 "/usr/sbin/mariadbd",
@@ -146,12 +106,8 @@ class Mariadb(Application):
             ready="ready for connections",
         )
 
-    def connect(self, database: str | None = None) -> Any:
-        """A connection; raises `pymysql.Error`."""
-        return pymysql.connect(unix_socket=_SOCKET, user=_USER, database=database)
-
-    def prepare(self) -> None:
-        """A new server's data, with its tables."""
+    def install(self) -> None:
+        """The server's own tables."""
         os.mkdir(self.directory)  # noqa: PTH102 - pathlib is slow to import
         command = ["/usr/bin/mariadb-install-db", "--no-defaults", f"--datadir={self.directory}"]
         command += [f"--user={_USER}", "--skip-test-db", "--auth-root-authentication-method=normal"]
@@ -162,69 +118,51 @@ class Mariadb(Application):
             cwd="/",
             timeout=_INSTALL_DEADLINE_S,
         )
-        self.begin()
-        connection = self.connect()
+
+    def connect(self, *, is_new: bool = False) -> Any:
+        """To the database that the schema makes."""
+        database = None if is_new else _DATABASE
+        return pymysql.connect(unix_socket=_SOCKET, user=_USER, database=database)
+
+    def commit(
+        self, connection: Any, transaction: Transaction, performer: DatabasePerformer
+    ) -> None:
+        """In one `INSERT` a table."""
+        sizes, seq, writer = transaction.what["sizes"], performer.seq, performer.writer
         cursor = connection.cursor()
-        for statement in _SCHEMA:
-            cursor.execute(statement)
-        for writer in range(self.job["writers"]):
-            cursor.execute(f"INSERT INTO {TOTALS} VALUES ({writer}, 0)")
-        connection.commit()
-        connection.close()
-        self.server.stop(signal.SIGTERM)
-
-    def begin(self) -> None:
-        """Start the server."""
-        self.server.start(deadline_s=_BEGIN_DEADLINE_S)
-
-    def planner(self, writer: int) -> TransactionPlanner:
-        """Transactions of a few rows."""
-        return RowsPlanner(self.job, writer)
-
-    def performer(self, writer: int) -> Performer:
-        """It has a connection of its own."""
-        return _Performer(self, writer)
-
-    def end(self) -> None:
-        """Stop the server: as it should be, or at once, so that its log is all there is."""
-        self.server.stop(signal.SIGKILL if ends_at_once(self.job) else signal.SIGTERM)
-
-    def read(self) -> dict[str, Any]:
-        """All rows, and what `mariadb-check` says, after the server's own recovery."""
-        try:
-            self.server.start(deadline_s=RECOVERY_PATIENCE_S)
-        except ServerRefusedError as refusal:
-            self.server.stop(signal.SIGKILL)
-            return found(whole=[], refused=f"mariadbd: {refusal}", log=self.server.log())
-        rows = Rows(self.job["trial"])
-        for table in (*TABLES, TOTALS):  # of one that cannot be read, the others are known
-            try:
-                self._read(table, rows)
-            except pymysql.Error as error:
-                rows.complaints.append(repr(error))
-        checked = ["/usr/bin/mariadb-check", "--no-defaults", f"--socket={_SOCKET}", "--skip-ssl"]
-        rows.complaints += complaints_of(
-            [*checked, "--extended", "--databases", _DATABASE], fine="OK", user=_USER
+        for table, rows in rows_by_table(self.job["trial"], seq, sizes).items():
+            values = [
+                f"({seq}, {row}, {len(sizes)}, {writer}, md5('{seq} {row}'), x'{payload.hex()}')"
+                for row, payload in rows
+            ]
+            cursor.execute(f"INSERT INTO {table} VALUES {', '.join(values)}")
+        cursor.execute(
+            f"UPDATE {TOTALS} SET transactions = transactions + 1 WHERE writer = {writer}"
         )
-        if not self.server.stop(signal.SIGTERM):
-            rows.complaints.append("the server does not stop")
-        whole, parts = rows.sorted_out()
-        log = self.server.log()
-        return found(whole=whole, parts=parts, complaints=rows.complaints, log=log)
-
-    def _read(self, table: str, rows: Rows) -> None:
-        connection = self.connect(_DATABASE)
-        cursor = connection.cursor()
-        if table == TOTALS:
-            cursor.execute(f"SELECT writer, transactions FROM {TOTALS}")
-            rows.compare(cursor.fetchall())
+        begun_ns = time.monotonic_ns()
+        if transaction.is_durable and self.job["commits"] == "lazy":
+            with self._settling:  # the setting is the server's, not the connection's
+                cursor.execute(f"SET GLOBAL {self._lax[0]} = 1")
+                connection.commit()
+                cursor.execute(f"SET GLOBAL {self._lax[0]} = {self._lax[1]}")
         else:
-            cursor.execute(
-                "SELECT seq, row_, rows_, writer, length(payload), md5(payload)"
-                f" FROM {table} FORCE INDEX (PRIMARY)"
-            )
-            rows.add(table, cursor.fetchall())
-        connection.close()
+            connection.commit()
+        if transaction.is_durable:
+            performer.durable_call_took(begun_ns)
+
+    def read_table(self, cursor: Any, table: str, rows: Rows) -> None:
+        """By the primary key, which is the table."""
+        cursor.execute(
+            "SELECT seq, row_, rows_, writer, length(payload), md5(payload)"
+            f" FROM {table} FORCE INDEX (PRIMARY)"
+        )
+        rows.add(table, cursor.fetchall())
+
+    def check(self) -> list[str]:
+        """What `mariadb-check` says."""
+        checked = ["/usr/bin/mariadb-check", "--no-defaults", f"--socket={_SOCKET}", "--skip-ssl"]
+        checked += ["--extended", "--databases", _DATABASE]
+        return complaints_of(checked, fine="OK", user=_USER)
 
 
 APPLICATION = Mariadb

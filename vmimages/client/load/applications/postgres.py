@@ -15,15 +15,9 @@ import subprocess
 import sys
 import time
 
-from . import Application, ApplicationError, Performer, found
-from .rows import TABLES, TOTALS, Rows, RowsPlanner, rows_by_table
-from .server import (
-    RECOVERY_PATIENCE_S,
-    Server,
-    ServerRefusedError,
-    complaints_of,
-    ends_at_once,
-)
+from .database import Database
+from .rows import TABLES, TOTALS, rows_by_table
+from .server import Server, complaints_of, ends_at_once
 
 _DEBIANS_MODULES = "/usr/lib/python3/dist-packages"
 if _DEBIANS_MODULES not in sys.path:  # the load runs without them, which begins faster
@@ -34,13 +28,14 @@ TYPE_CHECKING = False  # `typing` is slow to import in the guest
 if TYPE_CHECKING:
     from typing import Any
 
-    from . import Transaction, TransactionPlanner
+    from . import Transaction
+    from .database import DatabasePerformer
+    from .rows import Rows
 
 _PROGRAMS = "/usr/lib/postgresql/17/bin"
 _USER = "postgres"
 _FOLDER = "/run/torture-postgres"
 _DATABASE = "postgres"
-_BEGIN_DEADLINE_S = 100.0
 _INITDB_DEADLINE_S = 200.0
 _SETTINGS = {
     "listen_addresses": "",
@@ -79,48 +74,14 @@ _SCHEMA = (
 )
 
 
-class _Performer(Performer):
-    def __init__(self, application: Postgres, writer: int) -> None:
-        super().__init__()
-        self._application = application
-        self._writer = writer
-        self._connection: Any = None
+class Postgres(Database):
+    """Its cluster is a directory; what ends it as it should be makes a checkpoint."""
 
-    def perform(self, transaction: Transaction, seq: int) -> None:
-        try:
-            if self._connection is None:
-                self._connection = self._application.connect()
-            self._commit(transaction, seq)
-        except psycopg2.Error as error:
-            said = f"{type(error).__name__}: {str(error).strip()}"
-            self.step = f"{said}; the server: {self._application.server.last_words()}"
-            raise ApplicationError(self.step) from error
-
-    def _commit(self, transaction: Transaction, seq: int) -> None:
-        job = self._application.job
-        sizes = transaction.what["sizes"]
-        cursor = self._connection.cursor()
-        if transaction.is_durable and job["commits"] == "lazy":
-            cursor.execute("SET LOCAL synchronous_commit TO on")
-        for table, rows in rows_by_table(job["trial"], seq, sizes).items():
-            values: list[object] = []
-            for row, payload in rows:
-                values += (seq, row, len(sizes), self._writer, f"{seq} {row}")
-                values.append(psycopg2.Binary(payload))
-            places = ", ".join(["(%s, %s, %s, %s, md5(%s), %s)"] * len(rows))
-            cursor.execute(f"INSERT INTO {table} VALUES {places}", values)
-        cursor.execute(
-            f"UPDATE {TOTALS} SET transactions = transactions + 1 WHERE writer = %s",
-            (self._writer,),
-        )
-        begun_ns = time.monotonic_ns()
-        self._connection.commit()
-        if transaction.is_durable:
-            self.durable_call_took(begun_ns)
-
-
-class Postgres(Application):
-    """Its cluster is a directory."""
+    program = "postgres"
+    error = psycopg2.Error
+    schema = _SCHEMA
+    settled = signal.SIGINT
+    at_once = signal.SIGQUIT
 
     def __init__(self, job: dict[str, Any]) -> None:
         super().__init__(job)
@@ -135,90 +96,69 @@ class Postgres(Application):
             ready="database system is ready to accept connections",
         )
 
-    def connect(self) -> Any:
-        """A connection; raises `psycopg2.Error`."""
-        return psycopg2.connect(host=_FOLDER, user=_USER, dbname=_DATABASE)
-
-    def prepare(self) -> None:
-        """A new cluster, with its tables."""
+    def install(self) -> None:
+        """A new cluster."""
         os.mkdir(self.directory, 0o700)  # noqa: PTH102 - pathlib is slow to import
         shutil.chown(self.directory, _USER, _USER)
         command = [f"{_PROGRAMS}/initdb", "-D", self.directory, "-U", _USER, "-A", "trust"]
         command += ["--no-locale", "-E", "UTF8", "--data-checksums", "--wal-segsize=1"]
         subprocess.run(
-            [*command, "--no-sync"],  # whoever asked syncs all
+            [*command, "--no-sync"],
             check=True,
             stdout=subprocess.DEVNULL,
             cwd="/",
             user=_USER,
             timeout=_INITDB_DEADLINE_S,
         )
-        self.begin()
-        connection = self.connect()
+
+    def connect(self, *, is_new: bool = False) -> Any:
+        """To the database that each cluster has."""
+        return psycopg2.connect(host=_FOLDER, user=_USER, dbname=_DATABASE)
+
+    def said_by(self, error: Exception) -> str:
+        """In one line."""
+        return f"{type(error).__name__}: {str(error).strip()}"
+
+    def commit(
+        self, connection: Any, transaction: Transaction, performer: DatabasePerformer
+    ) -> None:
+        """In one `INSERT` a table."""
+        sizes, seq, writer = transaction.what["sizes"], performer.seq, performer.writer
         cursor = connection.cursor()
-        for statement in _SCHEMA:
-            cursor.execute(statement)
-        for writer in range(self.job["writers"]):
-            cursor.execute(f"INSERT INTO {TOTALS} VALUES (%s, 0)", (writer,))
-        connection.commit()
-        connection.close()
-        self.server.stop(signal.SIGINT)
-
-    def begin(self) -> None:
-        """Start the server."""
-        self.server.start(deadline_s=_BEGIN_DEADLINE_S)
-
-    def planner(self, writer: int) -> TransactionPlanner:
-        """Transactions of a few rows."""
-        return RowsPlanner(self.job, writer)
-
-    def performer(self, writer: int) -> Performer:
-        """It has a connection of its own."""
-        return _Performer(self, writer)
-
-    def end(self) -> None:
-        """Stop the server: with a checkpoint, or at once, so that its log is all there is."""
-        self.server.stop(signal.SIGQUIT if ends_at_once(self.job) else signal.SIGINT)
-
-    def read(self) -> dict[str, Any]:
-        """All rows, and what `pg_amcheck` and `pg_checksums` say, after the server's own recovery."""
-        try:
-            self.server.start(deadline_s=RECOVERY_PATIENCE_S)
-        except ServerRefusedError as refusal:
-            self.server.stop(signal.SIGQUIT)
-            return found(whole=[], refused=f"postgres: {refusal}", log=self.server.log())
-        rows = Rows(self.job["trial"])
-        for table in (*TABLES, TOTALS):  # of one that cannot be read, the others are known
-            try:
-                self._read(table, rows)
-            except psycopg2.Error as error:
-                rows.complaints.append(f"{type(error).__name__}: {str(error).strip()}")
-        checked = [f"{_PROGRAMS}/pg_amcheck", "-h", _FOLDER, "-U", _USER, "--heapallindexed"]
-        checked += [f"--table=public.{table}" for table in (*TABLES, TOTALS)]
-        rows.complaints += complaints_of([*checked, _DATABASE], user=_USER)
-        if not self.server.stop(signal.SIGINT):
-            rows.complaints.append("the server does not stop")
-        log = self.server.log()
-        rows.complaints += complaints_of(
-            [f"{_PROGRAMS}/pg_checksums", "--check", "-D", self.directory], user=_USER
+        if transaction.is_durable and self.job["commits"] == "lazy":
+            cursor.execute("SET LOCAL synchronous_commit TO on")
+        for table, rows in rows_by_table(self.job["trial"], seq, sizes).items():
+            values: list[object] = []
+            for row, payload in rows:
+                values += (seq, row, len(sizes), writer, f"{seq} {row}")
+                values.append(psycopg2.Binary(payload))
+            places = ", ".join(["(%s, %s, %s, %s, md5(%s), %s)"] * len(rows))
+            cursor.execute(f"INSERT INTO {table} VALUES {places}", values)
+        cursor.execute(
+            f"UPDATE {TOTALS} SET transactions = transactions + 1 WHERE writer = %s", (writer,)
         )
-        whole, parts = rows.sorted_out()
-        return found(whole=whole, parts=parts, complaints=rows.complaints, log=log)
+        begun_ns = time.monotonic_ns()
+        connection.commit()
+        if transaction.is_durable:
+            performer.durable_call_took(begun_ns)
 
-    def _read(self, table: str, rows: Rows) -> None:
-        connection = self.connect()
-        cursor = connection.cursor()
+    def read_table(self, cursor: Any, table: str, rows: Rows) -> None:
+        """From the table itself."""
         cursor.execute("SET enable_indexscan TO off")
         cursor.execute("SET enable_bitmapscan TO off")
-        if table == TOTALS:
-            cursor.execute(f"SELECT writer, transactions FROM {TOTALS}")
-            rows.compare(cursor.fetchall())
-        else:
-            cursor.execute(
-                f"SELECT seq, row, rows, writer, length(payload), md5(payload) FROM {table}"
-            )
-            rows.add(table, cursor.fetchall())
-        connection.close()
+        cursor.execute(f"SELECT seq, row, rows, writer, length(payload), md5(payload) FROM {table}")
+        rows.add(table, cursor.fetchall())
+
+    def check(self) -> list[str]:
+        """What `pg_amcheck` says."""
+        checked = [f"{_PROGRAMS}/pg_amcheck", "-h", _FOLDER, "-U", _USER, "--heapallindexed"]
+        checked += [f"--table=public.{table}" for table in (*TABLES, TOTALS)]
+        return complaints_of([*checked, _DATABASE], user=_USER)
+
+    def check_stopped(self) -> list[str]:
+        """What `pg_checksums` says, which wants the cluster for itself."""
+        checked = [f"{_PROGRAMS}/pg_checksums", "--check", "-D", self.directory]
+        return complaints_of(checked, user=_USER)
 
 
 APPLICATION = Postgres

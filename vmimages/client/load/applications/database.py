@@ -1,0 +1,147 @@
+"""A database on a server of its own: what is alike in each, from its first start to its read-back."""
+
+from __future__ import annotations
+
+import signal
+
+from . import Application, ApplicationError, Performer, found
+from .rows import TABLES, TOTALS, Rows, RowsPlanner
+from .server import RECOVERY_PATIENCE_S, Server, ServerRefusedError, ends_at_once
+
+TYPE_CHECKING = False  # `typing` is slow to import in the guest
+if TYPE_CHECKING:
+    from typing import Any
+
+    from . import Transaction, TransactionPlanner
+
+_BEGIN_DEADLINE_S = 100.0
+
+
+class Database(Application):
+    """One server for all writers, a connection for each; it says of itself what follows.
+
+    `program`: what refuses to start. `error`: what its driver raises. `schema`: the statements that make
+    its tables. `settled` and `at_once`: the signals that end it as it should be, and as a crash would.
+    """
+
+    program: str
+    error: type[Exception]
+    schema: tuple[str, ...]
+    settled: signal.Signals
+    at_once: signal.Signals
+    server: Server
+
+    def install(self) -> None:
+        """An empty server's data in the directory; whoever asked syncs all."""
+        raise NotImplementedError
+
+    def connect(self, *, is_new: bool = False) -> Any:
+        """A connection to what the tables are in, which is not there yet where the server `is_new`."""
+        raise NotImplementedError
+
+    def commit(
+        self, connection: Any, transaction: Transaction, performer: DatabasePerformer
+    ) -> None:
+        """Carry out a transaction, and tell the performer how long what made it durable took."""
+        raise NotImplementedError
+
+    def read_table(self, cursor: Any, table: str, rows: Rows) -> None:
+        """Read the rows of one of `TABLES`, past every index."""
+        raise NotImplementedError
+
+    def said_by(self, error: Exception) -> str:
+        """An error of its driver, in words."""
+        return repr(error)
+
+    def check(self) -> list[str]:
+        """What its own checks complain of while it runs."""
+        raise NotImplementedError
+
+    def check_stopped(self) -> list[str]:
+        """What they complain of once it has ended."""
+        return []
+
+    def prepare(self) -> None:
+        """A new server's data, with its tables."""
+        self.install()
+        self.begin()
+        connection = self.connect(is_new=True)
+        cursor = connection.cursor()
+        for statement in self.schema:
+            cursor.execute(statement)
+        for writer in range(self.job["writers"]):
+            cursor.execute(f"INSERT INTO {TOTALS} VALUES ({writer}, 0)")
+        connection.commit()
+        connection.close()
+        self.server.stop(self.settled)
+
+    def begin(self) -> None:
+        """Start the server."""
+        self.server.start(deadline_s=_BEGIN_DEADLINE_S)
+
+    def planner(self, writer: int) -> TransactionPlanner:
+        """Transactions of a few rows."""
+        return RowsPlanner(self.job, writer)
+
+    def performer(self, writer: int) -> Performer:
+        """It has a connection of its own."""
+        return DatabasePerformer(self, writer)
+
+    def end(self) -> None:
+        """Stop the server: as it should be, or at once, so that its log is all there is."""
+        self.server.stop(self.at_once if ends_at_once(self.job) else self.settled)
+
+    def read(self) -> dict[str, Any]:
+        """All rows, and what the database's checks say, after the server's own recovery."""
+        try:
+            self.server.start(deadline_s=RECOVERY_PATIENCE_S)
+        except ServerRefusedError as refusal:
+            self.server.stop(self.at_once)
+            refused = f"{self.program}: {refusal}"
+            return found(whole=[], refused=refused, log=self.server.log())
+        rows = Rows(self.job["trial"])
+        for table in (*TABLES, TOTALS):  # of one that cannot be read, the others are known
+            try:
+                self._read(table, rows)
+            except self.error as error:
+                rows.complaints.append(self.said_by(error))
+        rows.complaints += self.check()
+        if not self.server.stop(self.settled):
+            rows.complaints.append("the server does not stop")
+        log = self.server.log()
+        rows.complaints += self.check_stopped()
+        whole, parts = rows.sorted_out()
+        return found(whole=whole, parts=parts, complaints=rows.complaints, log=log)
+
+    def _read(self, table: str, rows: Rows) -> None:
+        connection = self.connect()
+        cursor = connection.cursor()
+        if table == TOTALS:
+            cursor.execute(f"SELECT writer, transactions FROM {TOTALS}")
+            rows.compare(cursor.fetchall())
+        else:
+            self.read_table(cursor, table, rows)
+        connection.close()
+
+
+class DatabasePerformer(Performer):
+    """One writer, and its connection."""
+
+    def __init__(self, database: Database, writer: int) -> None:
+        super().__init__()
+        self.writer = writer
+        self.seq = 0
+        self._database = database
+        self._connection: Any = None
+
+    def perform(self, transaction: Transaction, seq: int) -> None:
+        """Return once the server has committed it; raises `ApplicationError` in the server's words."""
+        database = self._database
+        self.seq = seq
+        try:
+            if self._connection is None:
+                self._connection = database.connect()
+            database.commit(self._connection, transaction, self)
+        except database.error as error:
+            self.step = f"{database.said_by(error)}; the server: {database.server.last_words()}"
+            raise ApplicationError(self.step) from error
