@@ -186,7 +186,7 @@ def _processor_element(accelerator: Accelerator) -> ET.Element:
 
     Vectors are emulated word by word: checksums and copies that have only SSE to choose from are no
     slower, and need not be translated, or measured against each other, in so many variants. A NAS
-    spent a tenth less of a processor's time from its boot to its return.
+    spent a tenth less of a processor's time until its pool was back.
     """
     if accelerator is Accelerator.KVM:
         return ET.Element("cpu", mode="host-passthrough")
