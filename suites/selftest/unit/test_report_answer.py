@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from torture.axes.sweeps import Matrix
 from torture.matrix.axes import AXES
@@ -173,33 +173,29 @@ def test_what_the_first_screen_prints_covers_the_truth_over_whole_campaigns(
     cells = [cell for cell in cells_of(Matrix.DEFAULT) if guarantee_of(cell) is Guarantee.SAFE]
     rates = np.array([mixture[place % len(mixture)] for place in range(len(cells))])
     lost = draw.binomial(cuts, rates, size=(CAMPAIGNS, len(cells)))
-    own, together, worst = {}, {}, {}
-    held = Counter[str]()
-    for row in lost:
-        for rate, events in zip(rates, row, strict=True):
-            if events not in own:
-                own[events] = printed_bounds(rate_of(int(events), cuts))
-            low, high = own[events]
-            held["own"] += bool(low <= rate <= high)
-        total = int(row.sum())
-        if total not in together:
-            together[total] = printed_bounds(rate_of(total, cuts * len(cells)))
-        low, high = together[total]
-        held["together"] += bool(low <= rates.mean() <= high)
-        most = int(row.max())
-        if most not in worst:
-            group = Group(
-                theory=Theory.SAFE,
-                cells=tuple(
-                    figures(cell.name, intact=cuts - most, corrupted=most) for cell in cells
-                ),
-                together=rate_of(0, 1),
-            )
-            worst[most] = group.worst_bound
-        held["worst"] += bool(rates.max() <= worst[most])
-    for what, times in held.items():
-        of = CAMPAIGNS * (len(cells) if what == "own" else 1)
-        assert times / of >= 0.95, (what, times, of)
+    own = table(cuts, lambda events: printed_bounds(rate_of(events, cuts)))
+    together = table(
+        cuts * len(cells), lambda events: printed_bounds(rate_of(events, cuts * len(cells)))
+    )
+    worst = table(cuts, lambda most: (0.0, bound_on_the_worst(cells, most, cuts)))
+    for what, true_rates, bounds, events in (
+        ("own", rates, own, lost),
+        ("together", rates.mean(), together, lost.sum(axis=1)),
+        ("worst", rates.max(), worst, lost.max(axis=1)),
+    ):
+        low, high = bounds[events].T
+        held = np.mean((true_rates >= low.T) & (true_rates <= high.T))
+        assert held >= 0.95, (what, held)
+
+
+def table(events_max: int, bounds: Callable[[int], tuple[float, float]]) -> NDArray[np.float64]:
+    """What is printed of each possible number of events."""
+    return np.array([bounds(events) for events in range(events_max + 1)])
+
+
+def bound_on_the_worst(cells: Sequence[Cell], most: int, cuts: int) -> float:
+    alike = tuple(figures(cell.name, intact=cuts - most, corrupted=most) for cell in cells)
+    return Group(theory=Theory.SAFE, cells=alike, together=rate_of(0, 1)).worst_bound
 
 
 @given(st.lists(st.sampled_from(cells_of(Matrix.FULL)), unique=True, min_size=1))

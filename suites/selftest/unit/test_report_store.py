@@ -274,11 +274,12 @@ def test_without_a_run_json_the_trials_count_and_it_is_told(
 ) -> None:
     folder = tmp_path / "bare"
     folder.mkdir()
-    (folder / TRIALS_FILE).write_bytes((run / TRIALS_FILE).read_bytes())
+    lines = (run / TRIALS_FILE).read_bytes().splitlines(keepends=True)[:20]
+    (folder / TRIALS_FILE).write_bytes(b"".join(lines))
     if document is not None:
         (folder / "run.json").write_bytes(document)
     with Store.open([folder]) as store:
-        assert store.trials == len(RECORDS)
+        assert store.trials == len(lines)
         assert not store.runs[0].is_documented
         assert store.notes[0].startswith("bare has no run.json that can be read")
 
@@ -302,12 +303,20 @@ def test_a_run_json_with_wrong_types_is_not_believed(tmp_path: Path) -> None:
 
 
 def test_a_file_that_changed_under_the_report_is_noticed(tmp_path: Path) -> None:
-    folder = write_run(tmp_path / "run", RECORDS)
+    folder = write_run(tmp_path / "run", RECORDS[:40])
     with Store.open([folder]) as store:
-        write = "".join(json.dumps(record.as_json()) + "\n" for record in reversed(RECORDS))
+        write = "".join(json.dumps(record.as_json()) + "\n" for record in reversed(RECORDS[:40]))
         (folder / TRIALS_FILE).write_text(write)
         with pytest.raises(HarnessError, match="changed while it was read"):
             store.cases(most=5)
+
+
+def test_two_reports_at_once_see_each_its_own_records(tmp_path: Path) -> None:
+    runs = [write_run(tmp_path / name, RECORDS[:count]) for name, count in (("a", 3), ("b", 5))]
+    with Store.open(runs[:1]) as one, Store.open(runs[1:]) as other:
+        assert [len(counted(store)) for store in (one, other)] == [3, 5]
+    with Store.open(runs) as both:
+        assert len(counted(both)) == 5
 
 
 def test_an_inconclusive_trial_is_in_no_figure_but_its_count(tmp_path: Path) -> None:

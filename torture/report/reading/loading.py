@@ -121,12 +121,12 @@ def make_tables(sql: duckdb.DuckDBPyConnection) -> None:
     """Empty tables; the view `trials` joins them, `live` has the records that the figures are of."""
     columns = ", ".join(f'"{name}" {kind}' for name, kind in _COLUMNS.items())
     axes = ", ".join(f'"{axis}" VARCHAR' for axis in AXES)
-    sql.execute(f"CREATE TABLE records ({columns})")
-    sql.execute(f"CREATE TABLE cells (cell VARCHAR, axes VARCHAR, {axes})")
-    sql.execute("CREATE TABLE runs (source INTEGER, run VARCHAR, is_sequential BOOLEAN)")
-    sql.execute(f"CREATE VIEW live AS SELECT * FROM records WHERE origin = '{Origin.LIVE}'")
+    sql.execute(f"CREATE TEMP TABLE records ({columns})")
+    sql.execute(f"CREATE TEMP TABLE cells (cell VARCHAR, axes VARCHAR, {axes})")
+    sql.execute("CREATE TEMP TABLE runs (source INTEGER, run VARCHAR, is_sequential BOOLEAN)")
+    sql.execute(f"CREATE TEMP VIEW live AS SELECT * FROM records WHERE origin = '{Origin.LIVE}'")
     sql.execute(
-        "CREATE VIEW trials AS SELECT runs.run, records.* EXCLUDE (line_begin, line_bytes), "
+        "CREATE TEMP VIEW trials AS SELECT runs.run, records.* EXCLUDE (line_begin, line_bytes), "
         "cells.* EXCLUDE (cell), runs.is_sequential "
         "FROM records JOIN cells USING (cell) JOIN runs USING (source)"
     )

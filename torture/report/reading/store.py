@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ import duckdb
 
 from torture.errors import HarnessError
 from torture.record.trials import TrialRecord
+from torture.report.reading.database import connect
 from torture.report.reading.lines import UnreadableLineError, read_line
 from torture.report.reading.loading import (
     CellInfo,
@@ -28,10 +28,6 @@ from torture.report.reading.runs import RunInfo, find_runs
 from torture.report.reading.tally import WORTH, Audited, CellTally, Spread, TrialKind, Worth
 from torture.report.reading.zfs_versions import notes_on_versions, zfs_versions
 from torture.verdict.verdicts import Verdict
-
-_MEMORY = "400MB"
-"""For duckdb; what does not fit goes to a temporary folder."""
-_THREADS = 4
 
 _WORST_FIRST = (
     "broke_guarantee DESC, badness DESC, rollback_ms DESC NULLS LAST, "
@@ -106,18 +102,7 @@ class Store:
         if not ordered:
             raise HarnessError("no run was named", hint="name one, e.g. results/latest")
         with ExitStack() as resources:
-            spill = resources.enter_context(tempfile.TemporaryDirectory(prefix="report-"))
-            sql = duckdb.connect(
-                ":memory:",
-                config={
-                    "memory_limit": _MEMORY,
-                    "threads": _THREADS,
-                    "temp_directory": spill,
-                    "autoinstall_known_extensions": False,
-                    "autoload_known_extensions": False,
-                },
-            )
-            resources.callback(sql.close)
+            sql = resources.enter_context(connect())
             make_tables(sql)
             remarks = Remarks()
             cells = load_runs(sql, ordered, remarks)
