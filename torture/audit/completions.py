@@ -136,9 +136,15 @@ def durable_in(
 
 
 def due_writes(requests: Sequence[BlockRequest], *, sync: Sync, cut_ns: int) -> Iterator[DueWrite]:
-    """The writes that had to be durable by then, as the requests before the cut say; each once."""
+    """The writes that had to be durable by then, as the requests before the cut say; each once.
+
+    Where a client lived on, and the log is that of the NAS that came back, what had been asked before
+    it is not among them: that may have been in the memory of the NAS that died.
+    """
     done = [request for request in requests if request.completed_ns <= cut_ns]
-    writes = [request for request in done if request.kind is BlockKind.WRITE]
+    writes = [
+        request for request in done if request.kind is BlockKind.WRITE and request.submitted_ns >= 0
+    ]
     if sync is Sync.ALWAYS:
         yield from (DueWrite(write=write, due_ns=write.completed_ns) for write in writes)
     if sync is not Sync.STANDARD:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from torture.evidence.typed import whole_of
+
+_ADDED = ("acknowledgements", "completions", "txgs", "broken", "waived", "took_ms")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,6 +38,20 @@ class AuditDocument:
     def is_broken(self) -> bool:
         """Whether an invariant did not hold."""
         return bool(self.broken)
+
+    def and_then(self, later: Self) -> Self:
+        """What both came to together; what is said of the cut is said of this one's."""
+
+        def added(name: str) -> int | None:
+            counts = [getattr(audit, name) for audit in (self, later)]
+            known = [count for count in counts if count is not None]
+            return sum(known) if known else None
+
+        return replace(
+            self,
+            findings=(*self.findings, *later.findings),
+            **{name: added(name) for name in _ADDED},
+        )
 
     def as_json(self) -> dict[str, Any]:
         """As plain data; `from_json` takes it back. What is not known is left out."""

@@ -14,6 +14,8 @@ from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 
 BLOCK_REQUESTS = "block-requests.jsonl"
+BLOCK_REQUESTS_AGAIN = "block-requests-2.jsonl"
+"""Of the client that lived on, up to the second cut."""
 TRACED = ("virtqueue_pop", "virtio_blk_handle_write", "virtio_blk_req_complete")
 """The events that QEMU has to tell of."""
 

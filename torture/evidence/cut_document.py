@@ -79,10 +79,15 @@ class CutDocument:
     confirmed: Confirmation = field(default_factory=Confirmation)
     """The earlier cut that was recovered instead of this one, if the audit found something."""
     second: dict[str, Any] = field(default_factory=dict)
-    """The cut after the client had lived on, where there was one: `t_ms`, `took_ms`, `log_seq` and
-    `log_ms`, `view` and `disks`, as above, of the recording of the NAS that had come back."""
+    """The cut after the client had lived on, where there was one: `t_ms`, `took_ms`, `log_seq`, `log_ms`,
+    `view`, `disks`, `phase` and `audit`, as above, of the recording of the NAS that had come back."""
     others: dict[str, Any] = field(default_factory=dict)
     """What another version of the suite said beside these."""
+
+    @property
+    def audited(self) -> AuditDocument:
+        """What the audits of all its logs came to: up to this cut, and up to the second one."""
+        return self.audit.and_then(AuditDocument.from_json(object_of(self.second, "audit")))
 
     @property
     def aim(self) -> str:

@@ -120,7 +120,7 @@ class TrialRecord:
         pool = self.verdicts.get("pool")
         is_unfounded = guarantee is Guarantee.SAFE and self.absence.unfounded > 0
         return (
-            self.cut.audit.is_broken
+            self.cut.audited.is_broken
             or is_unfounded
             or guarantee.is_broken_by(
                 self.verdict,

@@ -91,7 +91,7 @@ def detect(fault: Fault, records: Sequence[TrialRecord]) -> Detection:
 
 def seen_by(record: TrialRecord) -> frozenset[Sight]:
     """The checks that had something to say against a trial."""
-    said = {Sight.AUDIT} if record.cut.audit.is_broken else set()
+    said = {Sight.AUDIT} if record.cut.audited.is_broken else set()
     said |= {
         sight
         for sight in (Sight.POOL, Sight.FILESYSTEM, Sight.DATA)

@@ -110,7 +110,8 @@ class MarkWriter:
         self._socket = socket
         self._connection: Connection | None = None
         self.spans_ns: list[tuple[int, int]] = []
-        """Of each mark in the log: when it was sent, and acknowledged, by the host's clock."""
+        """Of each mark in the log of the last server: when it was sent, and acknowledged, by the host's
+        clock."""
 
     def write(self, payload: bytes) -> bool:
         """Whether the payload is in the log; False when the shelf was frozen, or ended, before.
@@ -120,6 +121,7 @@ class MarkWriter:
         try:
             if self._connection is None:
                 self._connection = Connection(socket=self._socket, export="marks")
+                self.spans_ns = []
             sent_ns = time.time_ns()
             self._connection.write(payload, deadline_s=_MARK_DEADLINE_S)
             self.spans_ns.append((sent_ns, time.time_ns()))

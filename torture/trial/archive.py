@@ -21,7 +21,7 @@ def archive_recordings(record: TrialRecord, *, of: Path, into: Path) -> TrialRec
     Where there is no room for them the verdict stands: the record's reasons then say that the trial
     cannot be replayed.
     """
-    is_sound = not record.cut.audit.is_broken and not record.absence.acknowledged_in_outage
+    is_sound = not record.cut.audited.is_broken and not record.absence.acknowledged_in_outage
     if record.verdict is Verdict.INTACT and is_sound:
         return record
     file = into / RECORDINGS

@@ -11,6 +11,7 @@ from torture.audit.audit import Audit, audit
 from torture.audit.marks_only import marks_only
 from torture.axes.fate import Fate
 from torture.errors import HarnessError
+from torture.evidence.block_requests import BLOCK_REQUESTS, BLOCK_REQUESTS_AGAIN
 from torture.evidence.cut_document import CutDocument
 from torture.evidence.folder import (
     CUT,
@@ -164,6 +165,7 @@ def cut_power_again(
     )
     state_file = context.shelf.directory / SECOND_CUT_STATE
     write_crash_state(state_file, state)
+    found, audit_ms = _audited(context, recording, blow.seq, requests=BLOCK_REQUESTS_AGAIN)
     disks = account(recording, state, context.disks_left)
     again = CutDocument(
         t_ms=round(blow.t_ms, 3),
@@ -171,6 +173,8 @@ def cut_power_again(
         log_seq=blow.seq,
         log_ms=round(recording.events[blow.seq].time_ns / 1e6, 3),
         view=state.as_json() | {"recording": context.shelf.recording.name},
+        phase=found.phase or "",
+        audit=found.as_document(took_ms=audit_ms),
         disks=disks,
     )
     write_document(context.folder, CUT, replace(before, second=again.as_json()).as_json())
@@ -224,15 +228,17 @@ def _strike(context: TrialContext, victims: Sequence[Machine]) -> _Blow:
     return _Blow(recording=recording, seq=cut, t_ms=t_ms, took_ms=dead_ms - t_ms)
 
 
-def _audited(context: TrialContext, recording: Recording, cut: int) -> tuple[Audit, int]:
-    """What the audit found, and after how many milliseconds."""
+def _audited(
+    context: TrialContext, recording: Recording, cut: int, *, requests: str = BLOCK_REQUESTS
+) -> tuple[Audit, int]:
+    """What the audit found, and after how many milliseconds; `requests` are kept in this file."""
     begun_s = time.monotonic()
     found = audit(
         recording,
         cut=cut,
         sync=acknowledged_sync_of(context.spec.cell),
         completed_sync=completed_sync_of(context.spec.cell),
-        completions=completions_before(context, recording, cut=cut),
+        completions=completions_before(context, recording, cut=cut, evidence=requests),
         waived=waived_in(context.spec.cell),
         whole_on=whole_on(context.spec.cell),
         writes_once=context.filesystem.writes_once,

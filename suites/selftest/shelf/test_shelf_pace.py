@@ -51,6 +51,18 @@ def _seconds(action: object, *arguments: object) -> float:
     return time.monotonic() - begun
 
 
+def test_marks_are_timed_by_the_log_of_the_server_that_runs() -> None:
+    with _shelf(Profile()) as (shelf, _):
+        marks = shelf.marks()
+        assert all(marks.write(payload) for payload in (b"1", b"2"))
+        assert len(marks.spans_ns) == 2
+        shelf.stop()
+        assert not marks.write(b"3")
+        shelf.start([ShelfDisk(serial="d", size_mib=64, profile=Profile())])
+        assert marks.write(b"4")
+        assert len(marks.spans_ns) == 1
+
+
 def test_each_kind_of_request_takes_its_latency() -> None:
     with _shelf(Profile(read_us=20_000, write_us=40_000, flush_us=80_000)) as (_, socket):
         disk = _connected(socket)

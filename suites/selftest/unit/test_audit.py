@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,11 @@ from torture.audit.phases import Phase
 from torture.axes.sync import Sync
 from torture.evidence.audit_document import AuditDocument
 from torture.evidence.cut_document import CutDocument
+from torture.faults.protocol import Sight
 from torture.record.trials import TrialRecord
 from torture.recording.roles import OF_A_TXG, Role, role_of, txg_of
+from torture.report.terminal.outcome_table import audit_line
+from torture.scoring.detection import seen_by
 from torture.verdict.guarantee import Guarantee
 from torture.verdict.verdicts import Verdict
 
@@ -208,6 +212,23 @@ def test_a_finding_breaks_every_guarantee_and_is_told() -> None:
             trial="t", cell="c", axes={}, seed=1, verdict=verdict, guarantee="loses", cut=cut
         )
         assert all(record.breaks(guarantee) for guarantee in Guarantee)
+
+
+def test_a_finding_in_the_log_of_the_nas_that_came_back_counts_as_much() -> None:
+    before = AuditDocument(acknowledgements=3, txgs=1, broken=0, uncommitted_ms=7)
+    after = AuditDocument(acknowledgements=2, completions=4, broken=1, findings=("x",), under_way=1)
+    cut = CutDocument(audit=before, second={"t_ms": 1.0, "audit": after.as_json()})
+    assert cut.audited == AuditDocument(
+        acknowledgements=5, completions=4, txgs=1, broken=1, findings=("x",), uncommitted_ms=7
+    )
+    assert CutDocument(audit=before, second={"audit": "fine"}).audited == before
+    record = TrialRecord(
+        trial="t", cell="c", axes={}, seed=1, verdict=Verdict.INTACT, guarantee="loses", cut=cut
+    )
+    assert record.breaks(Guarantee.LOSES)
+    assert not replace(record, cut=replace(cut, second={})).breaks(Guarantee.LOSES)
+    assert seen_by(record) == {Sight.AUDIT}
+    assert "5 acknowledgements" in audit_line([record])
 
 
 @pytest.mark.parametrize("data", [{}, {"broken": "1", "findings": 3}, {"took_ms": -1.5}])

@@ -13,7 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from suites.selftest.unit.audit_story import Story, log_block, uberblock
+from torture.audit.completions import due_writes
 from torture.axes.sync import Sync
+from torture.evidence.block_requests import BlockKind, BlockRequest
 from torture.recording.events import Kind
 from torture.recording.intent_log import LogBlock, log_blocks_in
 
@@ -132,6 +134,18 @@ def test_what_is_completed_after_the_cut_promises_nothing(story: Story) -> None:
     story.completes(write)
     story.now_ns -= 100
     assert story.uncovered(sync=Sync.ALWAYS) == (0, [])
+
+
+@pytest.mark.parametrize("sync", [Sync.ALWAYS, Sync.STANDARD])
+def test_what_was_asked_before_the_log_began_rests_on_another_log(sync: Sync) -> None:
+    begun_ns = (-5, 0)
+    writes = [
+        BlockRequest(kind=BlockKind.WRITE, submitted_ns=at, completed_ns=3, length_bytes=512)
+        for at in begun_ns
+    ]
+    flush = BlockRequest(kind=BlockKind.FLUSH, submitted_ns=4, completed_ns=6)
+    due = due_writes([*writes, flush], sync=sync, cut_ns=7)
+    assert [each.write for each in due] == writes[1:]
 
 
 def test_a_log_of_another_place_or_of_a_part_of_it_does_not_count(story: Story) -> None:

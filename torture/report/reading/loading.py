@@ -288,7 +288,7 @@ def _row(run: RunInfo, line: Line, reading: Reading, guarantee: str) -> tuple[An
     """The values of `_COLUMNS` from the third on."""
     record = reading.record
     kind = kind_of(record, guarantee)
-    found, verdicts = record.found, record.verdicts
+    found, verdicts, audited = record.found, record.verdicts, record.cut.audited
     return (
         line.position,
         len(line.raw),
@@ -315,10 +315,10 @@ def _row(run: RunInfo, line: Line, reading: Reading, guarantee: str) -> tuple[An
         record.cut.t_ms,
         record.cut.aim,
         record.cut.phase,
-        record.cut.audit.acknowledgements,
-        record.cut.audit.completions,
-        record.cut.audit.txgs,
-        record.cut.audit.broken,
+        audited.acknowledgements,
+        audited.completions,
+        audited.txgs,
+        audited.broken,
         verdicts.get("pool") or "",
         verdicts.get("filesystem") or "",
         verdicts.get("data") or "",

@@ -89,7 +89,7 @@ def _folded(cell: str, columns: int) -> str:
 
 def audit_line(records: Sequence[TrialRecord]) -> str:
     """What the audits of all trials came to; empty when nothing was audited."""
-    audits = [record.cut.audit for record in records]
+    audits = [record.cut.audited for record in records]
     return audit_in_words(
         Audited(
             acknowledgements=sum(audit.acknowledgements or 0 for audit in audits),
