@@ -54,6 +54,9 @@ class LedgerServer:
         """Durable operations acknowledged; a write without an fsync is none of them."""
         self.failed = 0
         self.ended = False
+        """Whether every writer has ended or failed; of the latter the load itself tells nothing more
+        before it is stopped."""
+        self._writers = 0
         self.failure: str | None = None
 
     def start(self) -> None:
@@ -166,10 +169,11 @@ class LedgerServer:
             case ledger.Done(seq=seq):
                 self.acknowledged += seq in self._owed
                 self._owed.discard(seq)
-            case ledger.Hello():
-                pass
+            case ledger.Hello(writers=writers):
+                self._writers = writers
             case ledger.Failed():
                 self.failed += 1
+                self.ended |= self.failed == self._writers
             case ledger.End():
                 self.ended = True
             case ledger.Cut():

@@ -54,6 +54,8 @@ class Hello:
     t_ms: float
     trial: int
     mode: str
+    writers: int = 0
+    """How many work at once; 0 where a ledger of before does not say it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -216,7 +218,12 @@ def _events(raw: dict[str, Any], number: int) -> Iterator[Event]:
     t_ms = float(raw["t_ms"])
     match raw["event"]:
         case "hello":
-            yield Hello(t_ms=t_ms, trial=int(raw["trial"]), mode=str(raw["mode"]))
+            yield Hello(
+                t_ms=t_ms,
+                trial=int(raw["trial"]),
+                mode=str(raw["mode"]),
+                writers=int(raw.get("writers", 0)),
+            )
         case "begin":
             yield _begin(raw, t_ms)
         case "done":

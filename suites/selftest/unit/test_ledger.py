@@ -53,7 +53,7 @@ def test_every_event_is_read_back_in_order_with_the_hosts_clock() -> None:
         t_ms=20.0, seq=9, writer=2, kind=OperationKind.UNLINK, file=4, blocks=(), size_blocks=0
     )
     assert ledger.events == (
-        Hello(t_ms=0.0, trial=7, mode="files"),
+        Hello(t_ms=0.0, trial=7, mode="files", writers=3),
         append,
         Done(t_ms=20.0, seq=1),
         unlink,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 import threading
 import time
@@ -15,6 +16,7 @@ import pytest
 from torture.client.ledger_server import LedgerServer
 from torture.evidence.ledger import STOP, Begin, Cut, Done, End, Hello, parse_ledger, reply_to
 from vmimages.client.load import write
+from vmimages.client.load.storage import FileStorage
 
 _DEADLINE_S = 20
 
@@ -95,6 +97,32 @@ def test_what_the_keeper_counts_is_in_the_file_and_the_load_ends_when_asked(
     assert len(done & durable) == server.acknowledged
     assert sum(isinstance(e, Begin) for e in kept.events) == server.begun
     assert {type(e) for e in kept.events} == {Hello, Begin, Done, Cut, End}
+
+
+def test_writers_that_have_all_failed_are_a_load_that_is_over(
+    tmp_path: Path,
+    qemu: socket.socket,
+    server: LedgerServer,
+    stack: ExitStack,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing more comes of it: who waited for an acknowledgement would take the NAS for gone."""
+    server.start()
+    port = stack.enter_context(qemu.accept()[0])
+    guest = Guest(port, _directory(tmp_path))
+    guest.start()
+    assert server.wait_until(lambda: server.acknowledged >= 8, deadline_s=_DEADLINE_S)
+    assert not server.ended
+
+    def fail(storage: FileStorage, *_: object) -> None:
+        raise OSError(errno.EIO, "as a medium that fails")
+
+    monkeypatch.setattr(FileStorage, "perform", fail)
+    assert server.wait_until(lambda: server.ended, deadline_s=_DEADLINE_S)
+    assert server.failed == 2
+    server.stop_load()
+    guest.join(_DEADLINE_S)
+    assert guest.exit_code == write.EXIT_OK
 
 
 def test_the_client_does_not_go_on_before_the_host_has_it(
