@@ -61,11 +61,14 @@ class KnownBug:
     affected: Side
     """Where it has to be found."""
     cleared: Side
-    """As like the affected side as can be, without the bug: nothing at all may be seen there."""
+    """As like the affected side as can be, without the bug: nothing of it may be seen there."""
     seen_by: Sight
     """Predicted: which check sees it."""
     cuts: int
     """Predicted: after so many cuts of the affected side it is seen with 95 % confidence."""
+    sign: str = ""
+    """Part of a reason given for trials that show it, e.g. of why no import brought the pool back, by
+    which it is told from whatever else a check sees. Empty where any check's word will do."""
     drops_flushes: bool = False
     """Whether a client's flush gets lost in ZFS: the proof before use then asks only that it reaches the
     volume, on both sides alike."""

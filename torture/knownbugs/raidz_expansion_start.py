@@ -2,9 +2,10 @@
 
 `zpool attach` to a raidz writes the vdev with its new child, waits until the frees of 12 transaction
 groups are done with, and only then writes that the vdev is being expanded (`spa_vdev_attach` in
-`module/zfs/spa.c`). A cut in between leaves a configuration in which all blocks lie as in a wider raidz,
-and none does: neither the pool's nor anybody's data are found. Since 7026d33350e4 both go into one
-transaction group. In all releases with expansion, 2.3.0 to 2.3.9 and 2.4.0 to 2.4.4.
+`module/zfs/spa.c`). A cut in between leaves a configuration in which all blocks lie as in a wider
+raidz, and none does: neither the pool's nor anybody's data are found, and every import ends with an I/O
+error: `unable to open rootbp in dsl_pool_init [error=5]`, says ZFS's own log. Since 7026d33350e4 both
+go into one transaction group. In all releases with expansion, 2.3.0 to 2.3.9 and 2.4.0 to 2.4.4.
 
 A third of the cuts of an expansion falls at its start, with one of the first 64 uberblocks of a disk
 after the command; each transaction group writes 4 of these, so that three in four of that third, one cut
@@ -27,4 +28,5 @@ BUG = KnownBug(
     cleared=Side(cell=_CELL, axes=_AXES, zfs=FromSource(name="master", branch="master")),
     seen_by=Sight.POOL,
     cuts=11,
+    sign="I/O error",
 )

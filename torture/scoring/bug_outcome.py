@@ -25,9 +25,11 @@ class SideOutcome:
     cuts: int
     """Those that say something: conclusive ones, and those in which a check had something to say."""
     shown: int
-    """Of these the ones in which any check had."""
+    """Of these the ones that show the bug."""
     by: dict[Sight, int]
-    """In how many each did."""
+    """In how many of those each check had something to say."""
+    otherwise: int
+    """In how many others one had: something else is wrong there."""
     lost: int
     """In how many something acknowledged was gone."""
     inconclusive: int
@@ -47,8 +49,10 @@ class SideOutcome:
     @property
     def seen_in_words(self) -> str:
         """E.g. `audit 6, data 4`."""
-        said = ", ".join(f"{sight} {self.by[sight]}" for sight in Sight if self.by[sight])
-        return said or "nothing"
+        said = [f"{sight} {self.by[sight]}" for sight in Sight if self.by[sight]]
+        if self.otherwise:
+            said.append(f"something else {self.otherwise}")
+        return ", ".join(said) or "nothing"
 
     def as_json(self) -> dict[str, Any]:
         """As plain data, with the interval."""
@@ -59,6 +63,7 @@ class SideOutcome:
             "shown": self.shown,
             "low": self.rate.low,
             "high": self.rate.high,
+            "otherwise": self.otherwise,
             "by": {sight.value: count for sight, count in self.by.items()},
             "lost": self.lost,
             "inconclusive": self.inconclusive,
@@ -123,9 +128,14 @@ class BugOutcome:
         }
 
 
-def side_outcome(side: Side, records: Sequence[TrialRecord]) -> SideOutcome:
+def side_outcome(bug: KnownBug, side: Side, records: Sequence[TrialRecord]) -> SideOutcome:
     """Count a side's trials; the version is what their NAS ran, by its own word if there is one."""
     sights = [seen_by(record) for record in records]
+    shown = [
+        seen
+        for seen, record in zip(sights, records, strict=True)
+        if seen and any(bug.sign in reason for reason in ("", *record.reasons))
+    ]
     telling = [
         bool(seen) or record.is_conclusive for seen, record in zip(sights, records, strict=True)
     ]
@@ -135,8 +145,9 @@ def side_outcome(side: Side, records: Sequence[TrialRecord]) -> SideOutcome:
         cell=side.chosen_cell.name,
         zfs=", ".join(versions),
         cuts=sum(telling),
-        shown=sum(bool(seen) for seen in sights),
-        by={sight: sum(sight in seen for seen in sights) for sight in Sight},
+        shown=len(shown),
+        by={sight: sum(sight in seen for seen in shown) for sight in Sight},
+        otherwise=sum(map(bool, sights)) - len(shown),
         lost=sum(record.is_loss for record in records),
         inconclusive=sum(not record.is_conclusive for record in records),
         errors=tuple(dict.fromkeys(error.splitlines()[0] for error in errors)),

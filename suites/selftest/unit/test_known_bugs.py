@@ -57,8 +57,8 @@ def outcome(
 ) -> BugOutcome:
     return BugOutcome(
         bug=bug,
-        affected=side_outcome(bug.affected, affected),
-        cleared=side_outcome(bug.cleared, cleared),
+        affected=side_outcome(bug, bug.affected, affected),
+        cleared=side_outcome(bug, bug.cleared, cleared),
     )
 
 
@@ -98,7 +98,7 @@ def test_every_tree_that_a_bug_needs_can_be_named() -> None:
 
 
 def test_a_side_is_counted_by_what_any_check_said() -> None:
-    side = side_outcome(BUG.affected, [SOUND, ACCUSED, LOST, UNKNOWN])
+    side = side_outcome(BUG, BUG.affected, [SOUND, ACCUSED, LOST, UNKNOWN])
     assert column(side) == (3, 2, 1)
     assert (side.by[Sight.AUDIT], side.by[Sight.DATA], side.by[Sight.POOL]) == (1, 1, 0)
     assert (side.lost, side.errors) == (1, ("no NAS",))
@@ -107,15 +107,32 @@ def test_a_side_is_counted_by_what_any_check_said() -> None:
     assert side.seen_in_words == "audit 1, data 1"
 
 
+def test_a_bug_that_has_a_sign_of_its_own_is_told_from_another() -> None:
+    bug = KNOWN_BUGS["raidz-expansion-start"]
+    gone = QUIET | {"pool": Verdict.POOL_LOST}
+    of_it, other = (
+        record(Verdict.POOL_LOST, verdicts=gone, reasons=(f"pool-import: {why}",), lost=2)
+        for why in ("I/O error", "one or more devices is currently unavailable")
+    )
+    both = outcome([of_it, other, SOUND], [other, SOUND], bug)
+    assert (both.is_found, both.is_as_predicted, both.is_clear) == (True, True, True)
+    assert column(both.affected) == (3, 1, 0)
+    assert both.affected.seen_in_words == "pool 1, something else 1"
+    assert both.cleared.seen_in_words == "something else 1"
+    assert both.as_json()["cleared"]["otherwise"] == 1
+    assert not outcome([of_it], [of_it], bug).is_clear
+    assert not outcome([other], [SOUND], bug).is_found
+
+
 def test_what_is_inconclusive_counts_only_when_a_check_spoke() -> None:
-    assert column(side_outcome(BUG.cleared, [UNKNOWN] * 3)) == (0, 0, 3)
+    assert column(side_outcome(BUG, BUG.cleared, [UNKNOWN] * 3)) == (0, 0, 3)
     accused = replace(UNKNOWN, cut=BROKEN)
-    assert column(side_outcome(BUG.cleared, [accused, UNKNOWN])) == (1, 1, 2)
+    assert column(side_outcome(BUG, BUG.cleared, [accused, UNKNOWN])) == (1, 1, 2)
 
 
 def test_a_side_that_never_ran_is_called_as_it_was_asked_for() -> None:
-    assert side_outcome(BUG.affected, [replace(UNKNOWN, zfs="")]).zfs == "2.3.1"
-    assert side_outcome(BUG.cleared, []).zfs == "2.3.2"
+    assert side_outcome(BUG, BUG.affected, [replace(UNKNOWN, zfs="")]).zfs == "2.3.1"
+    assert side_outcome(BUG, BUG.cleared, []).zfs == "2.3.2"
 
 
 @pytest.mark.parametrize(
