@@ -17,11 +17,12 @@ from torture.audit.extents import Extents
 from torture.audit.invariants import Finding, Invariant
 from torture.audit.labels import Labels, is_probe
 from torture.audit.logged import Logged
-from torture.audit.phases import Phase, PhaseTracker
+from torture.audit.phases import PhaseTracker
 from torture.audit.pointed import Pointed, find_pointed
 from torture.axes.sync import Sync
 from torture.evidence.audit_document import AuditDocument
 from torture.evidence.ledger import Begin, Done, parse_ledger
+from torture.evidence.phase import Phase
 from torture.recording.events import Event, Kind, Recording
 from torture.recording.roles import OF_A_TXG, Role
 

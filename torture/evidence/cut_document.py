@@ -73,7 +73,7 @@ class CutDocument:
     disks: dict[str, DiskAtCut] = field(default_factory=dict)
     """By serial."""
     phase: str = ""
-    """Where in ZFS's write path it fell, by its log: one of `torture.audit.phases.Phase`."""
+    """Where in ZFS's write path it fell, by its log: one of `torture.evidence.phase.Phase`."""
     audit: AuditDocument = field(default_factory=AuditDocument)
     """Of the log up to it."""
     confirmed: Confirmation = field(default_factory=Confirmation)

@@ -11,9 +11,9 @@ from pathlib import Path
 from torture.audit.audit import Audit, audit
 from torture.audit.completions import Completions
 from torture.audit.invariants import Finding, Invariant
-from torture.audit.phases import Phase
 from torture.axes.sync import Sync
 from torture.evidence.block_requests import BlockKind, BlockRequest
+from torture.evidence.phase import Phase
 from torture.recording.events import DATA, LOG_VERSION, Event, Kind, RecordedDisk, Recording
 from torture.recording.roles import (
     EMBEDDED_CHECKSUM_MAGIC,

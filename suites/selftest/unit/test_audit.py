@@ -10,10 +10,10 @@ import pytest
 
 from suites.selftest.unit.audit_story import BLOCK, METADATA, Story, label, uberblock, zil_block
 from torture.audit.invariants import Finding, Invariant
-from torture.audit.phases import Phase
 from torture.axes.sync import Sync
 from torture.evidence.audit_document import AuditDocument
 from torture.evidence.cut_document import CutDocument
+from torture.evidence.phase import Phase
 from torture.faults.protocol import Sight
 from torture.record.trials import TrialRecord
 from torture.recording.roles import OF_A_TXG, Role, role_of, txg_of

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from suites.selftest.unit.audit_story import METADATA, Story, label, uberblock, zil_block
-from torture.audit.phases import Phase
+from torture.evidence.phase import Phase
 
 MIB = 1 << 20
 

@@ -10,9 +10,9 @@ from suites.selftest.unit.audit_story import BLOCK, METADATA, Story, log_block, 
 from suites.selftest.unit.pointing import BLOCK_BYTES, FIRST_BLOCK, pointer, pointing
 from torture.audit.disk_writes import disk_writes_in
 from torture.audit.invariants import Invariant
-from torture.audit.phases import Phase
 from torture.audit.pointed import Pointed, find_pointed
 from torture.axes.sync import Sync
+from torture.evidence.phase import Phase
 from vmimages.client.load.blocks import Encoder
 
 RECORDED = Path(__file__).parents[1] / "recorded" / "audit" / "pointing-zil-block.json"

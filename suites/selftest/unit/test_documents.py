@@ -40,6 +40,7 @@ ELSEWHERE = {
     "report.md": "what an export writes",
     "roads.md": "what an export writes",
     "administration.md": "what an export writes",
+    "phases.md": "what an export writes",
 }
 RECIPE_LINES_MAX = 19
 STYLE_LINES_MAX = 40

@@ -1,4 +1,4 @@
-"""Where the cuts fell, counted over live trials and drawn on the page."""
+"""Where the cuts fell, counted over live trials, drawn on the page and told in a table."""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ from itertools import cycle
 from pathlib import Path
 
 from suites.selftest.unit.report_records import make_records, write_run
-from torture.audit.phases import Phase
 from torture.axes.sweeps import Matrix
-from torture.evidence.cut_document import CutDocument
-from torture.matrix.cells import cells_of
+from torture.evidence.audit_document import AuditDocument
+from torture.evidence.cut_document import CutDocument, DiskAtCut
+from torture.evidence.phase import Phase
+from torture.matrix.cells import Cell, cells_of
+from torture.matrix.guarantees import guarantee_of
 from torture.record.trials import Origin, TrialRecord
+from torture.report.exports.as_phases import export_phases
 from torture.report.page.render import render_page
 from torture.report.reading.store import Store
+from torture.verdict.verdicts import Verdict
 
 PHASES = (Phase.ZIL_WRITTEN, Phase.ZIL_WRITTEN, Phase.METADATA_WRITTEN, Phase.IDLE)
 HEADING = "Where the cuts fell"
@@ -45,3 +49,49 @@ def test_where_no_record_says_it_nothing_is_drawn(tmp_path: Path) -> None:
     with Store.open([write_run(tmp_path / "run", old)]) as store:
         assert store.phases() == ()
         assert HEADING not in render_page(store)
+
+
+def cut_of(
+    cell: str, phase: Phase, *, lost: int = 0, unflushed: int = 0, in_flight: int = 0
+) -> TrialRecord:
+    [made] = make_records(1, cells=[Cell.parse(cell)], seed=hash((cell, phase)) % 999)
+    audit = AuditDocument(
+        acknowledgements=7, completions=11, txgs=2, broken=0, under_way=0, took_ms=40
+    )
+    disks = {"data0": DiskAtCut(unflushed=unflushed, in_flight=in_flight)}
+    verdict = Verdict.CORRUPTED if lost else Verdict.INTACT
+    cut = CutDocument(phase=phase, audit=audit, disks=disks)
+    guarantee = guarantee_of(Cell.parse(cell))
+    return replace(made, verdict=verdict, lost=lost, cut=cut, guarantee=guarantee)
+
+
+def table_of(records: list[TrialRecord], folder: Path) -> str:
+    with Store.open([write_run(folder / "run", records)]) as store:
+        (made,) = export_phases(store, folder)
+    return made.read_text()
+
+
+def test_a_phase_of_the_log_is_counted_among_the_cells_that_write_one(tmp_path: Path) -> None:
+    always, disabled = (f"iscsi-{sync}-noslog-btrfs-bothdie" for sync in ("always", "disabled"))
+    told = table_of(
+        [
+            cut_of(always, Phase.ZIL_WRITTEN, unflushed=2),
+            cut_of(always, Phase.IDLE),
+            cut_of(disabled, Phase.METADATA_WRITTEN, lost=3, unflushed=1, in_flight=1),
+            cut_of("nfs4-export_async-standard-noslog-files-bothdie", Phase.TRIMMING),
+            replace(cut_of(always, Phase.IDLE), origin=Origin.REPLAY, trial="x", repeats="x"),
+        ],
+        tmp_path,
+    )
+    assert "| zil-written | 2 | 1/2 50 % [" in told
+    assert "| metadata-written | 4 | 1/4 25 % [" in told
+    assert "| a write that no flush covered | 2/4 50 % [" in told
+    assert "| a write in flight | 1/4 25 % [" in told
+    assert "| nothing that could have been lost (empty) | 2/4 50 % [" in told
+    assert "| safe | 2 | 0/2 0 % [0-85 %] | 14 | 22 | 4 | 0 | 40 ms, 40 ms |" in told
+    assert "| rolls back | 2 | 1/2 50 % [" in told
+
+
+def test_a_table_of_records_that_tell_no_phase_says_so(tmp_path: Path) -> None:
+    old = [replace(record, cut=CutDocument()) for record in records(2)]
+    assert "No record tells it." in table_of(old, tmp_path)
