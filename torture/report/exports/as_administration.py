@@ -15,7 +15,7 @@ from torture.record.trials import Origin, TrialRecord
 from torture.report.exports.protocol import ExportFormat
 from torture.report.figures.tables import EXPORT_SCHEMA
 from torture.report.reading.store import Store
-from torture.report.reading.text import escaped
+from torture.report.reading.text import escaped, markdown_table
 
 _NONE_CAME_BACK = "no pool"
 _INCONCLUSIVE = "inconclusive"
@@ -58,10 +58,9 @@ def _table(records: Sequence[TrialRecord]) -> list[str]:
     if not counts:
         return []
     head = ["operation", "moment", "cuts", "returned", *_COLUMNS]
-    marks = ["---", "---", *["---:"] * (len(head) - 2)]
     places = {moment.value: place for place, moment in enumerate(Moment)}
     keys = sorted(counts, key=lambda key: (key[0], places.get(key[1], len(places)), key[1]))
-    return [_row(head), _row(marks), *(_row(_values(key, counts[key])) for key in keys)]
+    return markdown_table(head, [_values(key, counts[key]) for key in keys], left=2)
 
 
 def _column_of(record: TrialRecord, outcome: str) -> str:
@@ -85,10 +84,6 @@ def _findings(records: Sequence[TrialRecord]) -> list[str]:
         for record in records
         if record.is_conclusive and record.breaks(guarantee_of(Cell.parse(record.cell)))
     ]
-
-
-def _row(values: Sequence[str]) -> str:
-    return f"| {' | '.join(values)} |"
 
 
 EXPORT = ExportFormat(name="administration", write=export_administration)

@@ -10,7 +10,7 @@ from torture.report.figures.answer import answer
 from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.figures.tables import EXPORT_SCHEMA
 from torture.report.reading.store import Store
-from torture.report.reading.text import escaped
+from torture.report.reading.text import escaped, markdown_table
 from torture.stats.rates import in_words
 from torture.verdict.verdicts import Verdict
 
@@ -36,8 +36,7 @@ def _table(cells: tuple[CellFigures, ...]) -> list[str]:
         verdict for verdict in Verdict if any(figures.verdicts.get(verdict) for figures in cells)
     ]
     head = ["cell", "guarantee", "broken", "trials", *seen, "acknowledged loss", "corruption"]
-    marks = ["---", "---", *["---:"] * (len(head) - 2)]
-    return [_row(head), _row(marks), *(_row(_cells(figures, seen)) for figures in cells)]
+    return markdown_table(head, [_cells(figures, seen) for figures in cells], left=2)
 
 
 def _cells(figures: CellFigures, seen: list[Verdict]) -> list[str]:
@@ -50,10 +49,6 @@ def _cells(figures: CellFigures, seen: list[Verdict]) -> list[str]:
         in_words(figures.loss),
         in_words(figures.corruption),
     ]
-
-
-def _row(values: list[str]) -> str:
-    return f"| {' | '.join(values)} |"
 
 
 def _legend(store: Store, cells: tuple[CellFigures, ...]) -> str:

@@ -17,6 +17,7 @@ from torture.record.trials import Origin, TrialRecord
 from torture.report.exports.protocol import ExportFormat
 from torture.report.figures.tables import EXPORT_SCHEMA
 from torture.report.reading.store import Store
+from torture.report.reading.text import escaped, markdown_table
 from torture.stats.rates import in_words, rate_of
 
 _LEGEND = """\
@@ -50,27 +51,28 @@ def export_phases(store: Store, folder: Path) -> tuple[Path, ...]:
 
 def _phases(records: Sequence[TrialRecord]) -> list[str]:
     fell = Counter(record.cut.phase for record in records)
-    logged = sum(_writes_a_log(record.cell) for record in records)
-    rows = []
-    for phase in Phase:
-        could = logged if phase.is_of_the_log else len(records)
-        if could or fell[phase]:
-            rows.append(
-                (phase, str(could), in_words(rate_of(fell[phase], max(could, fell[phase]))))
-            )
-    return _table(("phase", "could", "fell there"), rows)
+    could = {phase: sum(_can_come_to(phase, record) for record in records) for phase in Phase}
+    return markdown_table(
+        ("phase", "could", "fell there"),
+        [
+            (phase, str(could[phase]), in_words(rate_of(fell[phase], could[phase])))
+            for phase in Phase
+        ],
+    )
 
 
-def _writes_a_log(name: str) -> bool:
-    try:
-        return acknowledged_sync_of(Cell.parse(name)) is not Sync.DISABLED
-    except ValueError:
+def _can_come_to(phase: Phase, record: TrialRecord) -> bool:
+    if not phase.is_of_the_log or record.cut.phase == phase:
         return True
+    try:
+        return acknowledged_sync_of(Cell.parse(record.cell)) is not Sync.DISABLED
+    except ValueError:
+        return False
 
 
 def _risks(records: Sequence[TrialRecord]) -> list[str]:
     cuts = [record.cut for record in records if record.cut.is_at_risk is not None]
-    return _table(
+    return markdown_table(
         ("what the cut found", "cuts"),
         [
             (what, in_words(rate_of(sum(map(is_so, cuts)), len(cuts))))
@@ -88,10 +90,10 @@ def _audits(records: Sequence[TrialRecord]) -> list[str]:
         own = [record for record in records if record.guarantee == guarantee]
         conclusive = [record for record in own if record.is_conclusive]
         audits = [record.cut.audited for record in own]
-        took_ms = [audit.took_ms for audit in audits if audit.took_ms is not None]
+        took_ms = [ms for record in own if (ms := record.cut.audit.took_ms) is not None]
         rows.append(
             (
-                guarantee,
+                escaped(guarantee),
                 str(len(conclusive)),
                 in_words(rate_of(sum(record.is_loss for record in conclusive), len(conclusive))),
                 _sum(audit.acknowledgements for audit in audits),
@@ -101,16 +103,11 @@ def _audits(records: Sequence[TrialRecord]) -> list[str]:
                 f"{median(took_ms):.0f} ms, {max(took_ms)} ms" if took_ms else "-",
             )
         )
-    return _table(columns, rows)
+    return markdown_table(columns, rows)
 
 
 def _sum(counts: Iterable[int | None]) -> str:
     return f"{sum(count or 0 for count in counts):,}"
-
-
-def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    marks = ["---", *["---:"] * (len(columns) - 1)]
-    return [f"| {' | '.join(row)} |" for row in (columns, marks, *rows)]
 
 
 EXPORT = ExportFormat(name="phases", write=export_phases)

@@ -23,7 +23,7 @@ from torture.report.figures.wording import (
 )
 from torture.report.reading.runs import RunInfo
 from torture.report.reading.store import Store
-from torture.report.reading.text import escaped
+from torture.report.reading.text import escaped, markdown_table
 from torture.stats.rates import bound_in_words, in_words
 
 _COLUMNS = (
@@ -82,11 +82,10 @@ def _section(name: str, roads: Sequence[Road], varying: Sequence[str]) -> list[l
     known = {choice.name: choice for choice in TRANSPORT.choices}
     title = known[name].words if name in known else escaped(name)
     explained = known[name].explained if name in known else ""
-    marks = ["---" if column in _LEFT else "---:" for column in _COLUMNS]
     return [
         [f"## {title or 'No transport that is known'}"],
         [f"{explained}."] if explained else [],
-        [_row(_COLUMNS), _row(marks), *(_row(_values(road, varying)) for road in roads)],
+        markdown_table(_COLUMNS, [_values(road, varying) for road in roads], left=_LEFT),
     ]
 
 
@@ -122,10 +121,6 @@ def _values(road: Road, varying: Sequence[str]) -> list[str]:
 def _shown(axes: Mapping[_Key, str]) -> dict[_Key, str]:
     """The choices that are ours, and of the others what Markdown shows as it is."""
     return {axis: choice if choice in CHOICES else escaped(choice) for axis, choice in axes.items()}
-
-
-def _row(values: Sequence[str]) -> str:
-    return f"| {' | '.join(values)} |"
 
 
 def _run_in_words(run: RunInfo) -> str:

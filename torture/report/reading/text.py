@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterable, Sequence
 
 _UNPRINTABLE = re.compile(
     "[\0-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f"
@@ -35,6 +36,15 @@ def escaped(text: str) -> str:
     plain = re.sub(r"(?i)\b(www)\.", r"\1&#46;", plain)
     # at the beginning of a line a list's mark or a number would be syntax
     return re.sub(r"^([+-]|\d+(?=[.)]))", lambda found: _as_numbers(found[0]), plain)
+
+
+def markdown_table(
+    columns: Sequence[str], rows: Iterable[Sequence[str]], *, left: Collection[str] | int = 1
+) -> list[str]:
+    """The lines of a table; the columns of these names, or so many first ones, are not of numbers."""
+    names = columns[:left] if isinstance(left, int) else left
+    marks = ["---" if column in names else "---:" for column in columns]
+    return [f"| {' | '.join(row)} |" for row in (columns, marks, *rows)]
 
 
 def _as_numbers(text: str) -> str:
