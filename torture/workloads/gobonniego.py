@@ -8,8 +8,6 @@ begins, so that each trial has its figures, also one whose client dies with all 
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,11 +25,11 @@ from torture.verdict.applications.gobonniego_output import (
 from torture.verdict.data_findings import Findings
 from torture.verdict.unreadable import UnreadableError
 from torture.verdict.verdicts import Verdict
+from torture.workloads._beside import LoadBeside
 from torture.workloads.protocol import (
     CLIENT_IMAGE,
     Brought,
     Command,
-    Guest,
     Place,
     Surroundings,
     Workload,
@@ -43,8 +41,6 @@ _STOP = "/run/gobonniego.stop"
 _ARGUMENTS = ("-json", "-size", "0.03", "-threads", "2", "-runs", "1", "-iops-duration", "0.5")
 """30 MiB: its spot checks come every 8 MiB, and the client has half a GiB of memory."""
 _FIRST_DEADLINE_S = 180
-_STOP_DEADLINE_S = 20
-_POLL_S = 0.01
 _AGAIN = """
 while [ ! -e "$1" ]; do
     "$2" -dir "$3" %s 2>/run/gobonniego.stderr || { code=$?; cat /run/gobonniego.stderr >&2; exit $code; }
@@ -60,21 +56,13 @@ echo complete
 """What it left, read to the end: checksums of a filesystem are of what nobody synced, too."""
 
 
-class GobonniegoLoad:
+class GobonniegoLoad(LoadBeside):
     """It runs in one client, again and again, until it is told to stop or finds something."""
 
-    begun = 0
-    acknowledged = 0
-    is_over = True
-    """It never acknowledges anything."""
-
     def __init__(self, *, surroundings: Surroundings, directory: str) -> None:
-        self._guest: Guest = surroundings.guest
-        self._keep = surroundings.keep
+        argv = ("sh", "-c", _AGAIN, _NAME, _STOP, _PROGRAM, directory)
+        super().__init__(name=_NAME, surroundings=surroundings, argv=argv, stop=_STOP)
         self._directory = directory
-        self._argv = ("sh", "-c", _AGAIN, _NAME, _STOP, _PROGRAM, directory)
-        self._pid = 0
-        self._ended: Completed | None = None
 
     def start(self, program: bytes, brought: Brought) -> None:
         """Bring it in, have it run once, and again from then on; raises `HarnessError` if it cannot."""
@@ -93,36 +81,10 @@ class GobonniegoLoad:
                 f"{brought.path} does not run in the client: {first.exit_code}: {first.stderr}",
                 hint=f"{brought.path} {' '.join(_ARGUMENTS)}; it has to be linked statically",
             )
-        self._pid = self._guest.start(self._argv)
+        self.begin()
 
-    def raise_if_over(self) -> None:
-        """Raise `HarnessError` when it ended; not for what it found wrong, which is evidence."""
-        if self._ended is not None or (done := self._guest.poll(self._pid, self._argv)) is None:
-            return
-        self._take(done)
-        if not _is_mismatch(done.exit_code, done.stderr):
-            raise HarnessError(f"gobonniego ended too early: {done.exit_code}: {done.stderr}")
-
-    def wait_until(self, reached: Callable[[], bool], *, deadline_s: float) -> bool:
-        """Wait until something becomes true; False when the deadline passed first."""
-        end = time.monotonic() + deadline_s
-        while not reached():
-            if time.monotonic() > end:
-                return False
-            time.sleep(_POLL_S)
-        return True
-
-    def finish(self, *, deadline_s: float) -> None:
-        """Have it end after the run that is under way."""
-        if self._ended is not None:
-            return
-        stop = ("touch", _STOP)
-        self._guest.finish(self._guest.start(stop), stop, deadline_s=_STOP_DEADLINE_S)
-        self._take(self._guest.finish(self._pid, self._argv, deadline_s=deadline_s))
-
-    def _take(self, done: Completed) -> None:
-        self._ended = done
-        self._keep(done)
+    def _is_evidence(self, done: Completed) -> bool:
+        return _is_mismatch(done.exit_code, done.stderr)
 
 
 def _is_mismatch(exit_code: int | None, stderr: str) -> bool:
