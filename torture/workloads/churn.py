@@ -3,7 +3,8 @@
 The ledger's own metadata are a few blocks, which each commit of a filesystem writes again: what a NAS
 forgets of one is mended by the next. A disk that somebody lives on has thousands, and a commit writes
 blocks that the next ones leave alone. A filesystem commits every 5 to 30 s by itself (`commit` in ext4(5)
-and btrfs(5)), so that cuts of a load of seconds hardly met one. Here each second has one.
+and btrfs(5)), so that cuts of a load of seconds hardly met one. Here each second has one; after one that
+an outage held up the next comes 30 s later, or it would mend at once what that one lost.
 
 Of the times nothing is promised. The files were durable before the load began: each has to be there.
 """
@@ -45,13 +46,14 @@ os.sync()
 _CHANGE = (
     _COMMON
     + """
-draw, stop, synced = random.Random(sys.argv[3]), sys.argv[4], time.monotonic()
+draw, stop, due = random.Random(sys.argv[3]), sys.argv[4], time.monotonic() + 1
 while not os.path.exists(stop):
     for _ in range(4): os.utime(path(draw.randrange(count)))
     time.sleep(0.1)
-    if time.monotonic() > synced + 1:
+    begun = time.monotonic()
+    if begun > due:
         os.sync()
-        synced = time.monotonic()
+        due = time.monotonic() + (1 if time.monotonic() < begun + 3 else 30)
 """
 )
 _READ = (
