@@ -33,6 +33,7 @@ class AuditDocument:
     uncommitted_ms: int | None = None
     """How long before the cut ZFS began to write the last transaction group that was committed."""
     took_ms: int | None = None
+    """Of a processor, whatever else the host was at; before 0.5 by the clock."""
 
     @property
     def is_broken(self) -> bool:
