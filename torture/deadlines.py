@@ -40,3 +40,13 @@ def wait_for(
 def truth(value: object) -> bool | None:
     """True or None, the form in which `wait_for` takes a yes-or-no question."""
     return True if value else None
+
+
+def comes_true(reached: Callable[[], bool], *, deadline_s: float, poll_s: float) -> bool:
+    """Wait until something is true; False when the deadline passed first."""
+    end = time.monotonic() + deadline_s
+    while not reached():
+        if time.monotonic() > end:
+            return False
+        time.sleep(poll_s)
+    return True

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
+from torture.deadlines import comes_true
 from torture.errors import HarnessError
 from torture.evidence.completed import Completed
 from torture.workloads.protocol import Command, Guest, Surroundings
@@ -44,12 +44,7 @@ class LoadBeside:
 
     def wait_until(self, reached: Callable[[], bool], *, deadline_s: float) -> bool:
         """Wait until something becomes true; False when the deadline passed first."""
-        end = time.monotonic() + deadline_s
-        while not reached():
-            if time.monotonic() > end:
-                return False
-            time.sleep(_POLL_S)
-        return True
+        return comes_true(reached, deadline_s=deadline_s, poll_s=_POLL_S)
 
     def finish(self, *, deadline_s: float) -> None:
         """Have it end with what is under way."""

@@ -88,9 +88,7 @@ class Churn:
 
     def prepare(self, job: dict[str, Any]) -> str:
         """The files, synced."""
-        return (
-            f"mkdir {job['directory']}; python3 -S -c '{_MAKE}' {job['directory']} {job['files']}"
-        )
+        return f"python3 -S -c '{_MAKE}' {job['directory']} {job['files']}"
 
     def start(self, job: dict[str, Any], surroundings: Surroundings) -> LoadBeside:
         """Begin to change them."""

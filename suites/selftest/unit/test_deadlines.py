@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from torture.deadlines import truth, wait_for
+from torture.deadlines import comes_true, truth, wait_for
 from torture.errors import DeadlineExceeded, HarnessError
 
 
@@ -72,3 +72,9 @@ def test_what_the_question_raises_goes_through() -> None:
 def test_truth_is_true_or_none() -> None:
     assert truth("x") is True
     assert truth("") is None
+
+
+def test_whether_something_comes_true_is_told_either_way() -> None:
+    answers = iter([False, False, True])
+    assert comes_true(lambda: next(answers), deadline_s=20, poll_s=0.001)
+    assert not comes_true(lambda: False, deadline_s=0.01, poll_s=0.001)

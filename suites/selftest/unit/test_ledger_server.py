@@ -76,14 +76,20 @@ def _directory(tmp_path: Path) -> Path:
     return tmp_path / "disk"
 
 
-def test_what_the_keeper_counts_is_in_the_file_and_the_load_ends_when_asked(
-    tmp_path: Path, qemu: socket.socket, server: LedgerServer, stack: ExitStack
-) -> None:
+@pytest.fixture
+def guest(tmp_path: Path, qemu: socket.socket, server: LedgerServer, stack: ExitStack) -> Guest:
+    """A guest at work, of whom the server has heard acknowledgements."""
     server.start()
     port = stack.enter_context(qemu.accept()[0])
     guest = Guest(port, _directory(tmp_path))
     guest.start()
     assert server.wait_until(lambda: server.acknowledged >= 8, deadline_s=_DEADLINE_S)
+    return guest
+
+
+def test_what_the_keeper_counts_is_in_the_file_and_the_load_ends_when_asked(
+    tmp_path: Path, server: LedgerServer, guest: Guest
+) -> None:
     server.mark_cut(1.5)
     server.stop_load()
     assert server.wait_until(lambda: server.ended, deadline_s=_DEADLINE_S)
@@ -100,18 +106,9 @@ def test_what_the_keeper_counts_is_in_the_file_and_the_load_ends_when_asked(
 
 
 def test_writers_that_have_all_failed_are_a_load_that_is_over(
-    tmp_path: Path,
-    qemu: socket.socket,
-    server: LedgerServer,
-    stack: ExitStack,
-    monkeypatch: pytest.MonkeyPatch,
+    server: LedgerServer, guest: Guest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing more comes of it: who waited for an acknowledgement would take the NAS for gone."""
-    server.start()
-    port = stack.enter_context(qemu.accept()[0])
-    guest = Guest(port, _directory(tmp_path))
-    guest.start()
-    assert server.wait_until(lambda: server.acknowledged >= 8, deadline_s=_DEADLINE_S)
     assert not server.ended
 
     def fail(storage: FileStorage, *_: object) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from torture.deadlines import comes_true
 from torture.workloads.protocol import RunningLoad
 
 _POLL_S = 0.002
@@ -41,12 +41,7 @@ class Loads:
         """Wait until something becomes true of them; False when the deadline passed first."""
         if len(self.running) == 1:
             return self.running[0].wait_until(reached, deadline_s=deadline_s)
-        end = time.monotonic() + deadline_s
-        while not reached():
-            if time.monotonic() > end:
-                return False
-            time.sleep(_POLL_S)
-        return True
+        return comes_true(reached, deadline_s=deadline_s, poll_s=_POLL_S)
 
     def finish(self, *, deadline_s: float) -> None:
         """Have them end, one after another, each within its deadline."""
