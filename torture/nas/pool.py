@@ -132,6 +132,17 @@ def create_script(cell: Cell) -> str:
     )
 
 
+def make_script(cell: Cell) -> str:
+    """Shell: make the pool, with a second and a third try.
+
+    What zpool writes onto a disk has udev make the partitions' links anew, and one that is gone as the
+    kernel opens it is "no such pool or dataset": 2.3.9 and 2.4.4 do not wait for it (OpenZFS #18993).
+    """
+    create = create_script(cell)
+    again = f"{{ {_SETTLE}; {create}; }}"
+    return f"{create} || {again} || {again}"
+
+
 def import_command(*options: str) -> tuple[str, ...]:
     """Import the pool from its disks by serial, as after a boot."""
     return ("zpool", "import", "-d", "/dev/disk/by-id", "-o", "cachefile=none", *options, POOL)

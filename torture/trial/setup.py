@@ -17,6 +17,8 @@ from torture.workloads.protocol import Surroundings
 
 _DISKS_DEADLINE_S = 40
 _SCRIPT_DEADLINE_S = 60
+_POOL_DEADLINE_S = 180
+"""Three tries."""
 _MAKE_DEADLINE_S = 120
 _PREPARE_DEADLINE_S = 420
 """A database is installed in half a minute, under emulation on a loaded host in some minutes."""
@@ -30,7 +32,7 @@ def set_up_nas(context: TrialContext) -> Machine:
     nas = context.start_nas(1, context.disks)
     wait_for_disks(nas, context.disks)
     cell = context.spec.cell
-    run_script(nas, pool.create_script(cell), deadline_s=_SCRIPT_DEADLINE_S)
+    run_script(nas, pool.make_script(cell), deadline_s=_POOL_DEADLINE_S)
     volume = context.transport.make_volume_script(context.volume_options)
     run_script(nas, volume, deadline_s=_SCRIPT_DEADLINE_S)
     plant(nas, administered.preparation_of(cell))

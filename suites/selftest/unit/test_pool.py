@@ -13,7 +13,7 @@ from torture.axes.slog_class import SlogClass
 from torture.matrix.axes import SLOG, SLOG_CLASS, SYNC, TRANSPORT
 from torture.matrix.cells import Cell
 from torture.nas.devices import data_profile_of, profile_of
-from torture.nas.pool import create_script, pool_disks, wait_for_disks_script
+from torture.nas.pool import create_script, make_script, pool_disks, wait_for_disks_script
 from torture.nas.slog import gone_at_cut, slog_layout
 from torture.nas.volume_options import volume_options_of
 from torture.recording.disks import Persistence, Profile, ShelfDisk
@@ -61,6 +61,28 @@ def test_every_disk_is_in_the_pool_once_and_data_disks_come_first(cell: Cell) ->
     )
     volume = cell[TRANSPORT].make_volume_script(volume_options_of(cell))
     assert f"-o sync={cell[SYNC]} " in volume
+
+
+@pytest.mark.parametrize(("refusals", "tries"), [(0, 1), (1, 2), (2, 3), (3, 3)])
+def test_a_pool_whose_disk_is_out_of_sight_for_a_moment_is_tried_again(
+    refusals: int, tries: int
+) -> None:
+    refusal = "cannot create 'tank': no such pool or dataset"
+    commands = f"""
+    udevadm() {{ :; }}
+    zpool() {{
+        test "$*" = "{create_script(cell_of("noslog")).removeprefix("zpool ")}" || exit 99
+        tries=$((tries + 1)) && echo try
+        test $tries -gt {refusals} || {{ echo "{refusal}" >&2; false; }}
+    }}
+    tries=0
+    """
+    done = subprocess.run(
+        ["sh", "-c", commands + make_script(cell_of("noslog"))], capture_output=True, text=True
+    )
+    assert done.stdout.count("try") == tries
+    assert (done.returncode == 0) is (refusals < 3)
+    assert done.stderr.count(refusal) == min(refusals, 3)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +188,7 @@ def test_the_scripts_are_shell(cell: Cell) -> None:
     transport = cell[TRANSPORT]
     scripts = (
         wait_for_disks_script(pool_disks(cell)),
-        create_script(cell),
+        make_script(cell),
         transport.make_volume_script(volume_options_of(cell)),
         transport.wait_for_volume_script(),
         transport.publish_script(volume_options_of(cell)),
