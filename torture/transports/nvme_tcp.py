@@ -20,22 +20,22 @@ from torture.transports.protocol import Attachment, Traits, Transport
 from torture.verdict.guarantee import Guarantee
 from torture.volumes import VolumeOptions, zvol
 
-_PORT = 4420
-_NQN = "nqn.2014-08.org.nvmexpress:torture:vm"
+PORT = 4420
+NQN = "nqn.2014-08.org.nvmexpress:torture:vm"
 _HOST_NQN = "nqn.2014-08.org.nvmexpress:uuid:7c1b6d1e-0f4b-4f0e-8f1a-000000000001"
 _HOST_ID = "7c1b6d1e-0f4b-4f0e-8f1a-000000000001"
 _NAMESPACE_UUID = "7c1b6d1e-0f4b-4f0e-8f1a-0000000000ff"
 """By default it is random, and a client removes a disk whose identity changed (`nvme_validate_ns`)."""
 _NVMET = "/sys/kernel/config/nvmet"
-_SUBSYSTEM = f"{_NVMET}/subsystems/{_NQN}"
+_SUBSYSTEM = f"{_NVMET}/subsystems/{NQN}"
 _CONNECT = (
-    f"transport=tcp,traddr={{host}},trsvcid={_PORT},nqn={_NQN},hostnqn={_HOST_NQN},hostid={_HOST_ID},"
+    f"transport=tcp,traddr={{host}},trsvcid={PORT},nqn={NQN},hostnqn={_HOST_NQN},hostid={_HOST_ID},"
     "ctrl_loss_tmo=-1,reconnect_delay=1,keep_alive_tmo=5"
 )
 """`ctrl_loss_tmo=-1`: the client waits for its NAS for ever; by default its disk is gone after 600 s."""
 
 
-_TRAITS = Traits(ports=(_PORT,), client_has_network=True)
+_TRAITS = Traits(ports=(PORT,), client_has_network=True)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,13 +65,13 @@ echo 1 > {_SUBSYSTEM}/namespaces/1/enable
 echo tcp > {_NVMET}/ports/1/addr_trtype
 echo ipv4 > {_NVMET}/ports/1/addr_adrfam
 echo 0.0.0.0 > {_NVMET}/ports/1/addr_traddr
-echo {_PORT} > {_NVMET}/ports/1/addr_trsvcid
-ln -s {_SUBSYSTEM} {_NVMET}/ports/1/subsystems/{_NQN}
+echo {PORT} > {_NVMET}/ports/1/addr_trsvcid
+ln -s {_SUBSYSTEM} {_NVMET}/ports/1/subsystems/{NQN}
 """
 
     def wait_until_idle_script(self) -> str:
         """Nothing unread: a client that is gone has not disconnected."""
-        return _tcp.wait_until_read_script(_PORT)
+        return _tcp.wait_until_read_script(PORT)
 
     def cache_scripts(self) -> Mapping[str, str]:
         """The zvol's; nvmet itself always claims a volatile cache."""

@@ -36,18 +36,20 @@ class Server:
         message += struct.pack(">I", _AUTH_SYS) + opaque(credential)
         message += struct.pack(">2I", _AUTH_NONE, 0) + body
         self._socket.sendall(struct.pack(">I", _LAST_FRAGMENT | len(message)) + message)
-        (length,) = struct.unpack(">I", self._read(4))
-        reply = self._read(length & ~_LAST_FRAGMENT)
+        (length,) = struct.unpack(">I", read_exactly(self._socket, 4))
+        reply = read_exactly(self._socket, length & ~_LAST_FRAGMENT)
         assert struct.unpack_from(">6I", reply) == (self._number, 1, 0, 0, 0, 0), reply.hex()
         return reply[_REPLY_HEADER_BYTES:]
 
-    def _read(self, length: int) -> bytes:
-        data = b""
-        while len(data) < length:
-            more = self._socket.recv(length - len(data))
-            assert more, "the server hung up"
-            data += more
-        return data
+
+def read_exactly(connection: socket.socket, length: int) -> bytes:
+    """As many bytes of what a server sends."""
+    data = b""
+    while len(data) < length:
+        more = connection.recv(length - len(data))
+        assert more, "the server hung up"
+        data += more
+    return data
 
 
 def opaque(data: bytes) -> bytes:

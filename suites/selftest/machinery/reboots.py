@@ -2,26 +2,42 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+from suites.selftest.machinery.block_sessions import IscsiSession, NvmeQueue
 from suites.selftest.machinery.nfs_client import Server, boot_time_s, root_of, write_verifier
 from torture.evidence.folder import SPEC, write_document
 from torture.lab.lab import Lab
 from torture.lab.machine import Machine
+from torture.matrix.axes import TRANSPORT
 from torture.matrix.cells import Cell
+from torture.nas.volume_options import volume_options_of
 from torture.record.specs import TrialSpec
 from torture.recording.accounting import everything
 from torture.recording.crash_state import write_crash_state
+from torture.transports import _lio, nvme_tcp
 from torture.trial.context import TrialContext
 from torture.trial.recovery import bring_nas_back
-from torture.trial.setup import set_up_nas
+from torture.trial.setup import run_script, set_up_nas
+from torture.volumes import zvol
 from torture.volumes.dataset import DIRECTORY
 
 _CELL = "nfs4-standard-noslog-files-bothdie"
 _NFS_PORT, _MOUNTD_PORT = 2049, 20048
+_BLOCK_CELLS = [
+    Cell.parse(f"{name}-standard-noslog-ext4-bothdie") for name in ("iscsi", "nvme_tcp")
+]
+_BLOCKS = "tank/blocks"
 _DEADLINE_S = 30
+_MAKE_BLOCKS = f"zfs create -s -V 64M {_BLOCKS} && zpool sync tank"
+_LINK_BLOCKS = f"""set -e
+udevadm settle --timeout=20
+ln -s $(readlink -f /dev/zvol/{_BLOCKS}) {zvol.DEVICE}
+"""
+"""The zvol stands in for the cell's own volume, which is a dataset: those who publish find it there."""
 _LEFT_FROM_BEFORE = """
 grep -E '^(nfsd|nvmet|ksmbd) ' /proc/modules
 ls -d /sys/kernel/config/target/iscsi /sys/kernel/config/target/core/*_0 /sys/kernel/config/nvmet
@@ -32,7 +48,7 @@ true
 
 
 def boots(lab: Lab, scratch: Path) -> dict[str, Any]:
-    """What two boots of the NAS of one trial say to a client of NFS, and what a boot begins with."""
+    """What two boots of the NAS of one trial say to clients, and what a boot begins with."""
     spec = TrialSpec(cell=Cell.parse(_CELL), index=0, seed=1, load_ms=1000)
     context = TrialContext(
         spec=spec,
@@ -43,9 +59,14 @@ def boots(lab: Lab, scratch: Path) -> dict[str, Any]:
     )
     context.folder.mkdir(parents=True)
     write_document(context.folder, SPEC, spec.as_json())
+    host = lab.network.nas_host
     with closing(context):
         before = set_up_nas(context)
+        run_script(before, _MAKE_BLOCKS, deadline_s=_DEADLINE_S)
         said = [_said(lab, before)]
+        _publish_blocks(before)
+        with _new_sessions(host) as opened:
+            known = [_known(host, *opened)]
         before.kill()
         last = context.shelf.control.status().seq
         context.shelf.stop()
@@ -55,13 +76,46 @@ def boots(lab: Lab, scratch: Path) -> dict[str, Any]:
         after = bring_nas_back(context, view)
         assert after is not None, "the pool did not come back"
         said.append(_said(lab, after))
+        _publish_blocks(after)
+        known.append(_known(host, *opened))
+        with _new_sessions(host):
+            pass  # or what was refused was more than the session of before
         after.kill()
         fresh = lab.start_nas(console_log=scratch / "fresh.console.log", disks=())
         try:
             left = fresh.must("sh", "-c", _LEFT_FROM_BEFORE, deadline_s=_DEADLINE_S).stdout
         finally:
             fresh.kill()
-    return {"said": said, "left": left}
+    return {"said": said, "left": left, "known": known}
+
+
+def _publish_blocks(nas: Machine) -> None:
+    run_script(nas, _LINK_BLOCKS, deadline_s=_DEADLINE_S)
+    for cell in _BLOCK_CELLS:
+        script = cell[TRANSPORT].publish_script(volume_options_of(cell))
+        run_script(nas, script, deadline_s=_DEADLINE_S)
+
+
+@contextmanager
+def _new_sessions(host: str) -> Iterator[tuple[int, int]]:
+    """The numbers of a session of iSCSI and of a controller of NVMe, both open."""
+    with (
+        closing(IscsiSession(host, _lio.PORT, target=_lio.IQN, session=0)) as session,
+        closing(NvmeQueue(host, nvme_tcp.PORT, subsystem=nvme_tcp.NQN, controller=None)) as queue,
+    ):
+        assert (session.status, queue.status) == ((0, 0), 0)
+        yield session.session, queue.controller
+
+
+def _known(host: str, session: int, controller: int) -> dict[str, Any]:
+    """What targets say to a connection that would belong to a session of before."""
+    with (
+        closing(IscsiSession(host, _lio.PORT, target=_lio.IQN, session=session)) as again,
+        closing(
+            NvmeQueue(host, nvme_tcp.PORT, subsystem=nvme_tcp.NQN, controller=controller)
+        ) as queue,
+    ):
+        return {"iscsi": again.status, "nvme": queue.status}
 
 
 def _said(lab: Lab, nas: Machine) -> dict[str, Any]:

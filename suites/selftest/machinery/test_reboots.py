@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from suites.selftest.machinery.block_sessions import NO_CONTROLLER, NO_SESSION
 from suites.selftest.machinery.sandbox import Stage
 from torture.host.network_kind import NetworkKind, choose_network
 
@@ -43,6 +44,13 @@ def test_a_file_handle_is_the_same_or_a_client_could_not_go_on(boots: Any) -> No
 def test_the_kernels_random_numbers_are_others(boots: Any) -> None:
     before, after = (said["uuid"] for said in boots["said"])
     assert before != after
+
+
+def test_a_target_knows_a_session_as_long_as_it_runs_and_no_longer(boots: Any) -> None:
+    before, after = boots["known"]
+    assert tuple(before["iscsi"]) != NO_SESSION
+    assert before["nvme"] != NO_CONTROLLER
+    assert (tuple(after["iscsi"]), after["nvme"]) == (NO_SESSION, NO_CONTROLLER)
 
 
 def test_no_boot_begins_with_a_pool_a_target_or_a_server_that_could_remember_a_client(
