@@ -13,6 +13,12 @@ from torture.volumes import POOL, VOLUME, zvol
 _PARAMETERS = "/sys/module/zfs/parameters"
 
 
+LOAD_ZFS_ANEW = "modprobe -r zfs spl && test ! -e /sys/module/spl && modprobe zfs"
+"""Shell, of a NAS without a pool: ZFS's random numbers are seeded as it is loaded (OpenZFS
+`module/os/linux/spl/spl-generic.c`, `spl_random_init`), which in a NAS that is resumed was before it was
+saved: every resumed one draws the same, and the numbers tell the intent log's chains apart."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Setting:
     """A setting, shell that prints a line, and the line that says it is in effect."""

@@ -2,8 +2,8 @@
 
 A chain's blocks are told from what else lies on the disks by two random numbers (OpenZFS
 `module/zfs/zil.c`, `zil_init_log_chain`). They come from a generator that is seeded when ZFS is loaded
-(`module/os/linux/spl/spl-generic.c`), which for a NAS that is resumed was before it was saved. Two boots
-draw from the same sequence, then, and differ by how much they drew before: a real NAS's would not.
+(`module/os/linux/spl/spl-generic.c`), which for a NAS that is resumed was before it was saved. The first
+NAS of a trial loads it anew as it is prepared; that the next one's chains are others is looked at.
 """
 
 from __future__ import annotations

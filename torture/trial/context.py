@@ -26,7 +26,7 @@ from torture.lab.lab import Lab
 from torture.lab.machine import Machine
 from torture.matrix.axes import FATE, FILESYSTEM, ROOT, TRANSPORT, WORKLOAD
 from torture.nas.pool import pool_disks
-from torture.nas.settings import parameters_script
+from torture.nas.settings import LOAD_ZFS_ANEW, parameters_script
 from torture.nas.volume_options import volume_options_of
 from torture.plan.trial_plan import TrialPlan, plan_of
 from torture.record.specs import TrialSpec
@@ -42,7 +42,7 @@ from torture.workloads.protocol import Place, Workload
 _FIRST_FREE_LETTER = 1
 """`vda` is the guest's root disk."""
 _CLIENT_DISK = "vm"
-_PARAMETERS_DEADLINE_S = 20
+_MODULE_DEADLINE_S = 60
 
 
 @dataclass(kw_only=True)
@@ -160,8 +160,13 @@ class TrialContext:
         finally:
             self.timings[name] = round((time.monotonic() - begun) * 1000)
 
-    def start_nas(self, boot: int, disks_on_shelf: tuple[ShelfDisk, ...]) -> Machine:
-        """The NAS with these disks on the shelf; `boot` counts from 1."""
+    def start_nas(
+        self, boot: int, disks_on_shelf: tuple[ShelfDisk, ...], *, draws_anew: bool = False
+    ) -> Machine:
+        """The NAS with these disks on the shelf; `boot` counts from 1.
+
+        `draws_anew`: its ZFS's random numbers are others than those of the boots that follow.
+        """
         letters = ascii_lowercase[_FIRST_FREE_LETTER:]
         if len(disks_on_shelf) > len(letters):
             raise HarnessError(
@@ -178,8 +183,10 @@ class TrialContext:
         )
         console = self.folder / f"nas-{boot}.console.log"
         nas = self.own(self.lab.start_nas(console_log=console, disks=disks))
+        if draws_anew:
+            nas.must("sh", "-c", LOAD_ZFS_ANEW, deadline_s=_MODULE_DEADLINE_S)
         if parameters := parameters_script(self.spec.cell):
-            nas.must("sh", "-c", parameters, deadline_s=_PARAMETERS_DEADLINE_S)
+            nas.must("sh", "-c", parameters, deadline_s=_MODULE_DEADLINE_S)
         return nas
 
     def start_client(self, role: str) -> Machine:

@@ -25,7 +25,7 @@ from torture.lab.prepared_folders import PreparedFolders
 from torture.lab.resume_failures import StateFault, fault_of_state
 from torture.matrix.axes import SYNC
 from torture.nas import pool
-from torture.nas.settings import parameters_script
+from torture.nas.settings import LOAD_ZFS_ANEW, parameters_script
 from torture.nas.volume_options import volume_options_of
 from torture.recording.accounting import everything
 from torture.recording.crash_state import write_crash_state
@@ -135,6 +135,7 @@ def _key(context: TrialContext) -> str:
     recipe: list[object] = [
         *context.lab.keys(),
         [[disk.serial, disk.size_mib, disk.sector_bytes] for disk in context.disks],
+        LOAD_ZFS_ANEW,
         parameters_script(cell),
         pool.create_script(cell),
         *filter(None, [preparation_of(cell)]),

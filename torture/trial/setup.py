@@ -29,7 +29,8 @@ _SECTOR_BYTES = 512
 def set_up_nas(context: TrialContext) -> Machine:
     """Disks, pool, volume, export."""
     context.shelf.start(context.disks)
-    nas = context.start_nas(1, context.disks)
+    was_saved = context.lab.can_plug_in
+    nas = context.start_nas(1, context.disks, draws_anew=was_saved)
     wait_for_disks(nas, context.disks)
     cell = context.spec.cell
     run_script(nas, pool.make_script(cell), deadline_s=_POOL_DEADLINE_S)

@@ -43,8 +43,10 @@ def _outage(lab: Lab, scratch: Path, zpool: str) -> dict[str, Any]:
     write_crash_state(view, everything(context.shelf.recording, cut=0, disks=context.disks))
     start_nas = context.start_nas
 
-    def start_with_another_zpool(boot: int, disks_on_shelf: tuple[ShelfDisk, ...]) -> Machine:
-        nas = start_nas(boot, disks_on_shelf)
+    def start_with_another_zpool(
+        boot: int, disks_on_shelf: tuple[ShelfDisk, ...], *, draws_anew: bool = False
+    ) -> Machine:
+        nas = start_nas(boot, disks_on_shelf, draws_anew=draws_anew)
         script = f"printf '#!/bin/sh\\n{zpool}\\n' > /zpool && chmod +x /zpool"
         nas.must("sh", "-c", script, deadline_s=10)
         nas.must("mount", "--bind", "/zpool", "/usr/sbin/zpool", deadline_s=10)

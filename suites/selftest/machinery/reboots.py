@@ -45,6 +45,11 @@ zpool list -H
 true
 """
 """What serves clients, or would remember them, in a NAS that has not published anything yet."""
+_GUID = "zpool get -H -o value guid tank"
+_FIRST_GUID = (
+    f"truncate -s 64M /tmp/disk && zpool create -o cachefile=none tank /tmp/disk && {_GUID}"
+)
+"""The first number that ZFS draws at random is that of the first pool it makes."""
 
 
 def boots(lab: Lab, scratch: Path) -> dict[str, Any]:
@@ -64,6 +69,7 @@ def boots(lab: Lab, scratch: Path) -> dict[str, Any]:
         before = set_up_nas(context)
         run_script(before, _MAKE_BLOCKS, deadline_s=_DEADLINE_S)
         said = [_said(lab, before)]
+        guids = [before.must("sh", "-c", _GUID, deadline_s=_DEADLINE_S).stdout]
         _publish_blocks(before)
         with _new_sessions(host) as opened:
             known = [_known(host, *opened)]
@@ -84,9 +90,10 @@ def boots(lab: Lab, scratch: Path) -> dict[str, Any]:
         fresh = lab.start_nas(console_log=scratch / "fresh.console.log", disks=())
         try:
             left = fresh.must("sh", "-c", _LEFT_FROM_BEFORE, deadline_s=_DEADLINE_S).stdout
+            guids.append(fresh.must("sh", "-c", _FIRST_GUID, deadline_s=_DEADLINE_S).stdout)
         finally:
             fresh.kill()
-    return {"said": said, "left": left, "known": known}
+    return {"said": said, "left": left, "known": known, "guids": guids}
 
 
 def _publish_blocks(nas: Machine) -> None:

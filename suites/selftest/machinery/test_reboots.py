@@ -46,6 +46,11 @@ def test_the_kernels_random_numbers_are_others(boots: Any) -> None:
     assert before != after
 
 
+def test_what_zfs_draws_at_random_is_not_what_the_boots_that_follow_draw(boots: Any) -> None:
+    before, after = boots["guids"]
+    assert int(before) != int(after)
+
+
 def test_a_target_knows_a_session_as_long_as_it_runs_and_no_longer(boots: Any) -> None:
     before, after = boots["known"]
     assert tuple(before["iscsi"]) != NO_SESSION
