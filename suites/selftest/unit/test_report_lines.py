@@ -182,6 +182,7 @@ def test_a_seed_may_have_64_bits_and_not_more() -> None:
         ({"fsck": {"said": "clean"}}, {"fsck": ""}),
         ({"reasons": "because"}, {"reasons": ()}),
         ({"reasons": ["because", 3]}, {"reasons": ()}),
+        ({"figures": {"iops": "9", "mb": 3, "runs": 2**80, "s": True}}, {"figures": {"mb": 3.0}}),
         ({"timings": {"load": -3, "cut": 2**80, "check": 7}}, {"timings": {"check": 7}}),
         ({"machinery_failed": "no"}, {"machinery_failed": False}),
     ],

@@ -94,3 +94,11 @@ def test_an_anchor_is_plain_whatever_the_name() -> None:
     assert anchor(SAFE.name) == SAFE.name
     assert re.fullmatch(r"[0-9a-f]{16}", anchor("a onclick=alert(1)"))
     assert anchor("a b") != anchor("a  b")
+
+
+def test_what_a_benchmark_measured_is_on_the_page_of_a_run_that_had_one(tmp_path: Path) -> None:
+    plain = quick(3)
+    told = replace(plain[0], verdict=Verdict.INTACT, figures={"gobonniego_iops": 812.4})
+    assert "What the loads measured" not in page_of(write_run(tmp_path / "plain", plain))
+    page = page_of(write_run(tmp_path / "told", [told, *plain[1:]]))
+    assert "<td><code>gobonniego_iops</code></td><td>812</td>" in page

@@ -25,7 +25,7 @@ from torture.record.trials import TrialRecord
 from torture.report.figures.cell_figures import cell_figures
 from torture.report.figures.summary import summarise
 from torture.report.reading.runs import find_run, find_runs
-from torture.report.reading.store import Store
+from torture.report.reading.store import LoadFigure, Store
 from torture.stats.rates import rate_of
 from torture.stats.sequential import sequential_rate_of
 from torture.verdict.guarantee import ROLLBACK_MS_MAX, Guarantee
@@ -71,6 +71,23 @@ def test_the_figures_are_those_of_the_records(run: Path) -> None:
             assert (found.least, found.median, found.most) == pytest.approx(expected)
         else:
             assert figures.rollback_ms is None
+
+
+def test_what_loads_measured_is_told_by_cell_and_name(tmp_path: Path) -> None:
+    odd = 'it\'s "named" so'
+    own = [{odd: 1.0, "iops": 10.0}, {"iops": 30.0}, {"iops": 1e300}, {"iops": 20.0}, {}]
+    told = replace(RECORDS[0], verdict=Verdict.INTACT)
+    records = [
+        replace(told, trial=f"{told.cell}.{number:04}-{number:016x}", figures=figures)
+        for number, figures in enumerate(own)
+    ]
+    failed = replace(records[0], verdict=Verdict.INCONCLUSIVE, figures={"iops": 9000.0})
+    failed = replace(failed, trial=f"{told.cell}.0009-{9:016x}")
+    with Store.open([write_run(tmp_path / "run", [*records, failed])]) as store:
+        assert store.load_figures() == (
+            LoadFigure(cell=told.cell, name="iops", median=20.0, trials=3),
+            LoadFigure(cell=told.cell, name=odd, median=1.0, trials=1),
+        )
 
 
 @pytest.mark.parametrize("bins_per_decade", [1, 6])

@@ -85,6 +85,7 @@ def render_page(store: Store) -> str:
     groups = answer(cells)
     ranked = [figures for group in reversed(groups) for figures in group.cells]
     numbers = {figures.cell: place for place, figures in enumerate(ranked, start=1)}
+    by_name = {figures.cell: figures for figures in cells}
     pairs = compared(neighbours(cells))
     script, style = _text("page.js"), _text("style.css")
     return _environment(varying, numbers).get_template("page.html.j2").render(
@@ -99,6 +100,7 @@ def render_page(store: Store) -> str:
         safe_cuts=sum(group.together.trials for group in groups if group.theory is Theory.SAFE),
         facets=facets_of(cells, varying),
         pictures=_pictures(store, ranked, varying, numbers),
+        load_figures=[(by_name[figure.cell], figure) for figure in store.load_figures()],
         pairs=_most_telling(pairs),
         pairs_compared=len(pairs),
         cases=[_shown(case) for case in store.cases(most=CASES_MAX)],

@@ -116,6 +116,7 @@ def read_line(raw: bytes) -> Reading:
         lost=_count(data, "lost", odd),
         verdicts=rest.words("verdicts"),
         found=rest.counts("found"),
+        figures=rest.numbers("figures"),
         rollback_ms=_rollback(data),
         speed=Speed.from_json(rest.mapping("speed")),
         absence=Absence.from_json(rest.mapping("absence")),
@@ -251,6 +252,17 @@ class _Rest:
             key: count
             for key, count in found.items()
             if type(count) is int and 0 <= count <= _COUNT_MAX
+        }
+        if len(good) != len(found):
+            self._wrong(field)
+        return good
+
+    def numbers(self, field: str) -> dict[str, float]:
+        found = self.mapping(field)
+        good = {
+            key: float(value)
+            for key, value in found.items()
+            if type(value) in (int, float) and abs(value) <= _COUNT_MAX
         }
         if len(good) != len(found):
             self._wrong(field)

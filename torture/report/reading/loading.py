@@ -69,6 +69,7 @@ _COLUMNS = {
     "stale": "BIGINT",
     "foreign_content": "BIGINT",
     "torn_in_flight": "BIGINT",
+    "figures": "VARCHAR",  # what loads measured, as JSON
     "fsck": "VARCHAR",
     "pool": "VARCHAR",
     "reasons": "VARCHAR",
@@ -327,6 +328,7 @@ def _row(run: RunInfo, line: Line, reading: Reading, guarantee: str) -> tuple[An
         found.get("stale", 0),
         found.get("foreign", 0),
         found.get("torn_in_flight", 0),
+        json.dumps(record.figures),
         record.fsck,
         record.pool,
         "\n".join(record.reasons),

@@ -46,6 +46,16 @@ class RollbackBin:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class LoadFigure:
+    """What a load beside the ledger measured in a cell's trials, by the name that the load gave it."""
+
+    cell: str
+    name: str
+    median: float
+    trials: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Case:
     """A trial that is worth looking at; its record has the guarantee and axes of today."""
 
@@ -202,6 +212,19 @@ class Store:
         return tuple(
             RollbackBin(cell=cell, low_ms=low, high_ms=high, trials=trials)
             for cell, low, high, trials in rows
+        )
+
+    def load_figures(self) -> tuple[LoadFigure, ...]:
+        """What loads measured, over conclusive trials; sorted by cell, then name."""
+        rows = self._rows(
+            "WITH each AS (SELECT cell, unnest(map_entries(figures::JSON::MAP(VARCHAR, DOUBLE))) "
+            "AS figure FROM live WHERE badness >= 0 AND figures <> '{}') "
+            "SELECT cell, figure.key, median(figure.value), count(*) FROM each "
+            "GROUP BY ALL ORDER BY ALL"
+        )
+        return tuple(
+            LoadFigure(cell=cell, name=name, median=median, trials=trials)
+            for cell, name, median, trials in rows
         )
 
     def cases(self, *, most: int, most_per_cell: int = 3) -> tuple[Case, ...]:
