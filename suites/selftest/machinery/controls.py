@@ -38,6 +38,9 @@ LYING_TRIALS = 2
 
 _COMING = 3
 """A run's seed whose first cuts of `PLAIN` aim at what comes at once, and without flushes, too."""
+_CUT_ONCE = 4
+"""A run's seed whose first trial of `SAFE` has no second cut: what follows one does not depend on how
+the machines came up, and each takes another boot."""
 _LOAD_MS = 4000
 _DEADLINE_S = 500
 """For the trials of a cell; those before it are waited for as well."""
@@ -66,8 +69,9 @@ class Controls:
         self._campaigns: dict[Boot, Campaign] = {}
 
     def __enter__(self) -> Self:
+        cold = [*draw(SAFE, run_seed=_CUT_ONCE), *draw(UNSAFE)]
         self._campaigns[Boot.WARM] = self.begin(_warm_specs(), boot=Boot.WARM, jobs=2)
-        self._campaigns[Boot.COLD] = self.begin([*draw(SAFE), *draw(UNSAFE)], boot=Boot.COLD)
+        self._campaigns[Boot.COLD] = self.begin(cold, boot=Boot.COLD)
         return self
 
     def __exit__(
