@@ -9,12 +9,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
+from jinja2.runtime import Context
 from markupsafe import Markup
 
 from torture.record.run_document import RunDocument
@@ -88,8 +90,10 @@ def render_page(store: Store) -> str:
     by_name = {figures.cell: figures for figures in cells}
     pairs = compared(neighbours(cells))
     script, style = _text("page.js"), _text("style.css")
-    return _environment(varying, numbers).get_template("page.html.j2").render(
+    return _environment().get_template("page.html.j2").render(
         store=store,
+        varying=varying,
+        numbers=numbers,
         cells=ranked,
         axes={axis: _choices(ranked, axis) for axis in varying},
         common=common_in_words(axes, varying),
@@ -111,7 +115,14 @@ def render_page(store: Store) -> str:
     )  # fmt: skip
 
 
-def _environment(varying: Sequence[str], numbers: dict[str, int]) -> Environment:
+@pass_context
+def _configuration(context: Context, axes: Mapping[str, str]) -> str:
+    return cell_in_words(axes, context["varying"])
+
+
+@cache
+def _environment() -> Environment:
+    """One for all pages: compiling its templates takes as long as drawing a picture."""
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,
@@ -120,7 +131,7 @@ def _environment(varying: Sequence[str], numbers: dict[str, int]) -> Environment
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "words": lambda axes: cell_in_words(axes, varying),
+        "words": _configuration,
         "choice": choice_in_words,
         "duration": duration_in_words,
         "latency": latency_in_words,
@@ -136,11 +147,7 @@ def _environment(varying: Sequence[str], numbers: dict[str, int]) -> Environment
         "anchor": anchor,
         "field": lambda axis: anchor(axis.replace("_", "-")),
     }
-    environment.globals |= {
-        "Standing": Standing,
-        "numbers": numbers,
-        "titles": AXIS_TITLES,
-    }
+    environment.globals |= {"Standing": Standing, "titles": AXIS_TITLES}
     return environment
 
 
