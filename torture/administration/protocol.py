@@ -212,6 +212,8 @@ class Administration:
     """Commands that are run before, after the import that follows the cut, and at the end."""
     activity: str = ""
     """What `zpool wait -t` calls that which goes on when the command has returned; empty for nothing."""
+    at_end: tuple[str, ...] = ()
+    """What is typed once it has come to its end, before the pool is scrubbed; empty for nothing."""
     is_durable_by_return: bool = True
     """Whether a command that has returned 0 must not be undone by a cut: the file says why."""
     prepare: str = ""

@@ -85,6 +85,7 @@ class Step(StrEnum):
     ADMINISTRATION_HISTORY = "administration-history"
     """`zpool history -il` then: what the pool itself says was begun, and in which transaction group."""
     ADMINISTRATION_WAIT = "administration-wait"
+    ADMINISTRATION_AT_END = "administration-at-end"
     """`zpool wait`, where it went on."""
     ADMINISTRATION_END = "administration-end"
     """The look before the check."""

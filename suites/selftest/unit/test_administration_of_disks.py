@@ -22,6 +22,26 @@ def test_a_disk_that_is_attached_is_done_when_it_was_resilvered_to_the_end() -> 
         assert read("attach_sequential-done", sequentially) is Outcome.GOING_ON
 
 
+def test_a_leg_that_is_back_is_done_when_it_was_resilvered_to_the_end() -> None:
+    for scan in (None, {"function": "RESILVER", "state": "SCANNING"}):
+        assert (
+            read("resilver-done", with_pool("resilver-done", scan_stats=scan)) is Outcome.GOING_ON
+        )
+
+
+@pytest.mark.parametrize("state", ["FAULTED", "UNAVAIL", "REMOVED"])
+def test_a_leg_that_is_neither_away_nor_back_is_half(state: str) -> None:
+    (output,) = outputs_of("resilver-undone")
+    spoilt = replace(output, stdout=output.stdout.replace('"OFFLINE"', f'"{state}"'))
+    assert read("resilver-undone", [spoilt]) is Outcome.HALF
+
+
+def test_a_leg_that_is_no_part_of_the_pool_any_more_is_half() -> None:
+    (output,) = outputs_of("resilver-undone")
+    gone = replace(output, stdout=output.stdout.replace("virtio-data1", "virtio-other"))
+    assert read("resilver-undone", [gone]) is Outcome.HALF
+
+
 @pytest.mark.parametrize(("layout", "name"), [("mirrored", "remove"), ("raidz1", "attach")])
 def test_what_cannot_be_done_to_this_pool_is_refused(layout: str, name: str) -> None:
     with pytest.raises(ValueError, match=f"'{name}' is not done to a pool"):

@@ -56,3 +56,6 @@ def wait_until_done(context: TrialContext, nas: Machine) -> None:
         step = Step.ADMINISTRATION_WAIT
         observe_to_end(context, nas, step, wait, deadline_s=_WAIT_DEADLINE_S)
     ask(context, nas, Step.ADMINISTRATION_END)
+    if administration.at_end:
+        step = Step.ADMINISTRATION_AT_END
+        observe_to_end(context, nas, step, administration.at_end, deadline_s=_LOOK_DEADLINE_S)
