@@ -54,7 +54,7 @@ CHOICE: Choice[Administration | None] = Choice(
         read=read,
         activity="resilver",
         at_end=("zpool", "clear", POOL),
-        prepare=f"zpool offline -t {POOL} {BY_ID}{_LEG}; {ballast_script(mib=32)}",
+        prepare=f"set -e; zpool offline -t {POOL} {BY_ID}{_LEG}; {ballast_script(mib=32)}",
         layouts=frozenset({Layout.MIRRORED}),
         waived=COPIED,
         moves_blocks=True,
