@@ -20,8 +20,8 @@ from torture.evidence.folder import Evidence
 from torture.verdict.data_findings import Findings
 from torture.verdict.unreadable import UnreadableError
 from torture.verdict.verdicts import Verdict
-from torture.workloads._beside import LoadBeside
-from torture.workloads.protocol import CLIENT_IMAGE, Command, Place, Surroundings, Workload
+from torture.workloads._beside import Beside, LoadBeside
+from torture.workloads.protocol import Command, Place, Surroundings, Workload
 
 _NAME = "churn"
 _FILES = 6000
@@ -72,15 +72,10 @@ print(json.dumps(found))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Churn:
+class Churn(Beside):
     """A disk with metadata that somebody lives on."""
 
     name: str = _NAME
-    beside: tuple[str, ...] = ("ledger",)
-    needs_files: bool = True
-    image: str = CLIENT_IMAGE
-    readback: str = f"readback-{_NAME}.json"
-    readback_after_repair: str = f"readback-{_NAME}-after-repair.json"
 
     def job(self, *, seed: int, place: Place) -> dict[str, Any]:
         """Where, how many files, and what is drawn from."""

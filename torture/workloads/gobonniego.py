@@ -25,9 +25,8 @@ from torture.verdict.applications.gobonniego_output import (
 from torture.verdict.data_findings import Findings
 from torture.verdict.unreadable import UnreadableError
 from torture.verdict.verdicts import Verdict
-from torture.workloads._beside import LoadBeside
+from torture.workloads._beside import Beside, LoadBeside
 from torture.workloads.protocol import (
-    CLIENT_IMAGE,
     Brought,
     Command,
     Place,
@@ -95,15 +94,10 @@ def _is_mismatch(exit_code: int | None, stderr: str) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Gobonniego:
+class Gobonniego(Beside):
     """A benchmark of other people's, as a load."""
 
     name: str = _NAME
-    beside: tuple[str, ...] = ("ledger",)
-    needs_files: bool = True
-    image: str = CLIENT_IMAGE
-    readback: str = f"readback-{_NAME}.json"
-    readback_after_repair: str = f"readback-{_NAME}-after-repair.json"
 
     def job(self, *, seed: int, place: Place) -> dict[str, Any]:
         """What is run where; raises `HarnessError` when the user has brought none."""
