@@ -31,6 +31,7 @@ def judged(events: list[Event], trees: list[Seen]) -> Findings:
 
 @settings(max_examples=examples(60))
 @given(seed=seeds, count=st.integers(2, 80))
+@example(seed=399, count=58)
 def test_no_crash_of_the_model_is_taken_for_corruption(seed: int, count: int) -> None:
     events = story(seed, count)
     dice = random.Random(seed)

@@ -170,8 +170,18 @@ class Model:
         for entry, thing in self.names.items():
             is_newest = dice.random() < newest
             picked[entry] = thing.versions[-1] if is_newest else dice.choice(thing.versions)
+        self._settle_renames(picked)
+        while stale := self._stale_on_circle(picked):  # no filesystem shows a tree without an end
+            for entry in stale:
+                picked[entry] = self.names[entry].versions[-1]
+            self._settle_renames(picked)
+        files = {number: self._file(number, dice, newest) for number in self.files}
+        return [self._directory(root, picked, files) for root in range(WRITERS)]
+
+    def _settle_renames(self, picked: dict[Entry, Version]) -> None:
+        """What was renamed away is where it went, or has gone on from there."""
         is_settled = False
-        while not is_settled:  # what was renamed away is where it went, or has gone on from there
+        while not is_settled:
             is_settled = True
             for entry, version in list(picked.items()):
                 if version.pair is None or version not in self.names[entry].versions:
@@ -181,8 +191,20 @@ class Model:
                 place = versions.index(new) if new in versions else 0
                 if versions.index(picked[there]) < place:
                     picked[there], is_settled = new, False
-        files = {number: self._file(number, dice, newest) for number in self.files}
-        return [self._directory(root, picked, files) for root in range(WRITERS)]
+
+    def _stale_on_circle(self, picked: dict[Entry, Version]) -> list[Entry]:
+        """Old names that lead to a directory that lies in itself; there are none once all are new."""
+        inside = {
+            entry: version.value
+            for entry, version in picked.items()
+            if self.kinds.get(version.value) == "dir"
+        }
+        while leaves := [
+            e for e, number in inside.items() if all(at != number for at, _ in inside)
+        ]:
+            for entry in leaves:
+                del inside[entry]
+        return [one for one in inside if picked[one] is not self.names[one].versions[-1]]
 
     def _directory(self, number: int, picked: dict[Entry, Version], files: dict[int, Seen]) -> Seen:
         entries: dict[str, Seen] = {}
