@@ -18,7 +18,7 @@ from torture.volumes import POOL
 _DATA_MIB = 4096
 _SPECIAL_MIB = 2048
 _BY_SERIAL = "/dev/disk/by-id/virtio-"
-_SETTLE = "udevadm settle --timeout=20 || udevadm settle --timeout=20"
+SETTLE = "udevadm settle --timeout=20 || udevadm settle --timeout=20"
 """Rarely udevd hangs up on the first one ("Broken pipe")."""
 
 _DATA_VDEVS: dict[Layout, tuple[tuple[str, ...], int]] = {
@@ -100,7 +100,7 @@ def wait_for_disks_script(disks: Sequence[ShelfDisk]) -> str:
             wait_for_path(link),
             f'test "$({write_cache_of(link)})" = "write back"',
         ]
-    return "\n".join([*lines, _SETTLE])
+    return "\n".join([*lines, SETTLE])
 
 
 def path_of(disk: ShelfDisk) -> str:
@@ -139,7 +139,7 @@ def make_script(cell: Cell) -> str:
     kernel opens it is "no such pool or dataset": 2.3.9 and 2.4.4 do not wait for it (OpenZFS #18993).
     """
     create = create_script(cell)
-    again = f"{{ {_SETTLE}; {create}; }}"
+    again = f"{{ {SETTLE}; {create}; }}"
     return f"{create} || {again} || {again}"
 
 

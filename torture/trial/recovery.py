@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from torture.evidence.completed import Completed
 from torture.evidence.folder import Step
 from torture.filesystems.protocol import MOUNT_POINT
 from torture.lab.machine import Machine
@@ -19,6 +20,9 @@ from torture.trial.spoil import spoil
 from torture.volumes import POOL
 
 _IMPORT_DEADLINE_S = 300
+_REFUSED = 1
+"""How zpool ends that was refused; it is stopped by a signal where it gave up itself."""
+_SETTLE_DEADLINE_S = 60
 _VOLUME_DEADLINE_S = 40
 _STATUS_DEADLINE_S = 120
 _SCRUB_DEADLINE_S = 300
@@ -102,8 +106,7 @@ def _imported(
         plant(nas, fault.before_import)
         import_deadline_s = fault.import_patience_s or import_deadline_s
     for step, options in _IMPORTS_AGAIN if again else _IMPORTS:
-        argv = pool.import_command(*options)
-        tried = context.observe(nas, step, argv, deadline_s=import_deadline_s)
+        tried = _try_import(context, nas, step, options, deadline_s=import_deadline_s)
         if tried.exit_code == 0:
             return nas
         if tried.exit_code is None:
@@ -112,6 +115,22 @@ def _imported(
             )
     context.observe(nas, Step.POOL_REFUSALS, pool.REFUSALS, deadline_s=_DMESG_DEADLINE_S)
     return None
+
+
+def _try_import(
+    context: TrialContext, nas: Machine, step: Step, options: tuple[str, ...], *, deadline_s: float
+) -> Completed:
+    """Import the pool; what gives nothing up is asked for once more where it is refused.
+
+    The link of a disk may be gone for a moment, and the kernel does not wait for it (`pool.make_script`):
+    nobody would give up the log for that. Both answers are evidence.
+    """
+    argv = pool.import_command(*options)
+    tried = context.observe(nas, step, argv, deadline_s=deadline_s)
+    if tried.exit_code == _REFUSED and not options:
+        nas.run("sh", "-c", pool.SETTLE, deadline_s=_SETTLE_DEADLINE_S)
+        tried = context.observe(nas, step, argv, deadline_s=deadline_s)
+    return tried
 
 
 def _storage_must(nas: Machine, otherwise: str, script: str, *, deadline_s: float) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from torture.evidence.cut_document import GONE
 from torture.evidence.folder import Evidence, Step, ToolOutput
+from torture.verdict.fsck import lines_of
 from torture.verdict.nas_log import read_nas_log
 from torture.verdict.pool_status import PoolStatus, parse_status
 from torture.verdict.unreadable import UnreadableError
@@ -98,12 +99,20 @@ def _imported(evidence: Evidence, imports: Sequence[tuple[Step, str]]) -> _Impor
             continue
         result = parse_import(output)
         if result.imported:
-            said = (*refusals, *filter(None, [result.reason]))
+            said = (*refusals, *_refused_at_first(evidence, step), *filter(None, [result.reason]))
             return _Import(needed=(needed,) if needed else (), reasons=said)
         refusals.append(f"{step}: {result.reason}")
     return PoolFinding(
         verdict=Verdict.POOL_LOST, summary="cannot be imported", reasons=tuple(refusals)
     )
+
+
+def _refused_at_first(evidence: Evidence, step: Step) -> Iterator[str]:
+    """What an import was refused with that was done when it was asked for again."""
+    *before, _ = (tool for tool in evidence.tools if tool.step == step)
+    for output in before:
+        said = " ".join(lines_of(output))
+        yield f"{step}: refused at first, and done when asked for again: {said}"
 
 
 def _judge_status(evidence: Evidence, imported: _Import) -> PoolFinding:

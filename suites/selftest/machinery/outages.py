@@ -9,7 +9,7 @@ from typing import Any
 
 from suites.selftest.machinery.trial_stages import context_in
 from torture.errors import HarnessError
-from torture.evidence.folder import SPEC, write_document
+from torture.evidence.folder import SPEC, load_evidence, write_document
 from torture.evidence.outage_document import OUTAGE
 from torture.lab.lab import Lab
 from torture.lab.machine import Machine
@@ -23,14 +23,15 @@ from torture.trial.outage import after_the_cut
 _ZPOOLS = {
     "hung": "sleep 600",
     "panic": "echo c > /proc/sysrq-trigger; sleep 600",
-    "no-volume": "exit 0",
+    "no-volume": "[ -e /asked ] && exit 0; touch /asked; exit 1",
     "silent": "kill -STOP $(pidof qemu-ga); sleep 600",
 }
-"""What stands in for `zpool` in the NAS that should come back. `silent` is no storage's fault."""
+"""What stands in for `zpool` in the NAS that should come back. `no-volume` refuses once before it does
+all it is asked; `silent` is no storage's fault."""
 
 
 def outages(lab: Lab, scratch: Path) -> dict[str, Any]:
-    """By kind: the error, if it was the machinery's; else the outage and the verdict."""
+    """By kind: the error, if it was the machinery's; else the outage, the verdict and the imports."""
     return {kind: _outage(lab, scratch / kind, zpool) for kind, zpool in _ZPOOLS.items()}
 
 
@@ -60,4 +61,11 @@ def _outage(lab: Lab, scratch: Path, zpool: str) -> dict[str, Any]:
         return {"error": str(error)}
     outage = json.loads((context.folder / OUTAGE).read_text())
     record = score(context.folder, timings={})
-    return {"error": None, "outage": outage, "verdict": record.verdict, "pool": record.verdicts}
+    tools = load_evidence(context.folder).tools
+    return {
+        "error": None,
+        "outage": outage,
+        "verdict": record.verdict,
+        "pool": record.verdicts,
+        "imports": [(tool.step, tool.exit_code) for tool in tools if "import" in tool.argv],
+    }

@@ -87,6 +87,10 @@ def test_a_nas_that_does_not_come_back_is_a_verdict(outages: Any, kind: str, wha
     assert (found["verdict"], found["pool"]["pool"]) == ("unavailable", "unavailable")
 
 
+def test_an_import_that_was_refused_once_gives_no_log_up(outages: Any) -> None:
+    assert outages["no-volume"]["imports"] == [["pool-import", 1], ["pool-import", 0]]
+
+
 def test_the_stacks_of_what_hangs_are_kept(outages: Any) -> None:
     kernel = "\n".join(outages["hung"]["outage"]["kernel"])
     assert "sysrq: Show Blocked State" in kernel

@@ -248,6 +248,14 @@ def test_an_import_that_gives_something_up_is_told_and_the_data_decides() -> Non
     assert any("Discarded approximately 5 seconds" in reason for reason in judgement.reasons)
 
 
+def test_an_import_that_is_done_at_the_second_time_of_asking_gave_nothing_up() -> None:
+    refused = tool(Step.POOL_IMPORT, "zpool/import-no-such-pool")
+    made = evidence()
+    judgement = judge(replace(made, tools=(refused, *made.tools)))
+    assert subs(judgement) == (Verdict.INTACT,) * 3
+    assert any("refused at first, and done when asked for" in said for said in judgement.reasons)
+
+
 def test_a_pool_that_no_import_brings_back_is_lost() -> None:
     tools = (
         tool(Step.POOL_IMPORT, "zpool/import-needs-rewind"),
