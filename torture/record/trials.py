@@ -175,6 +175,19 @@ class TrialRecord:
             raise ValueError(str(error)) from error
 
 
+def not_told(records: Sequence[TrialRecord]) -> list[TrialRecord]:
+    """Those inconclusive of one cell that somebody has to look at.
+
+    An empty cut is none of them where another one was conclusive: it says nothing, and was drawn again.
+    """
+    is_told = any(record.is_conclusive for record in records)
+    return [
+        record
+        for record in records
+        if not record.is_conclusive and not (is_told and record.cut.is_empty)
+    ]
+
+
 def append_record(path: Path, record: TrialRecord) -> None:
     """Add a line and make it durable; a line that a crash cut off before is closed first."""
     line = json.dumps(record.as_json(), separators=(",", ":")) + "\n"

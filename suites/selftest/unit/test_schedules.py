@@ -16,7 +16,7 @@ from suites.selftest.unit.fake_workers import ASKED, FEWEST, OTHER, UNTIL, recor
 from torture.evidence.audit_document import AuditDocument
 from torture.evidence.cut_document import CutDocument
 from torture.record.specs import TrialSpec
-from torture.record.trials import Origin, TrialRecord
+from torture.record.trials import Origin, TrialRecord, not_told
 from torture.schedules import order_of, schedule_kinds
 from torture.schedules.fixed import FixedSchedule
 from torture.schedules.protocol import Schedule
@@ -182,6 +182,14 @@ def test_a_cell_whose_cuts_are_all_empty_comes_to_an_end() -> None:
         schedule.record_ended(spec, an_empty_one(spec))
     assert len(set(seeds)) == len(seeds) == 4
     assert (schedule.is_over, schedule.total) == (True, 4)
+
+
+def test_an_empty_cut_is_to_be_looked_at_only_where_the_cell_has_nothing_else() -> None:
+    first, second = specs_of(ASKED, trials=2)
+    empty, broken_off = an_empty_one(first), record_of(first, "M")
+    assert not_told([empty, record_of(second, ".")]) == []
+    assert not_told([empty, broken_off]) == [empty, broken_off]
+    assert not_told([empty, broken_off, record_of(second, "C")]) == [broken_off]
 
 
 @pytest.mark.parametrize("outcome", [".", "L", "?"])
