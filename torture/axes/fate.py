@@ -12,6 +12,8 @@ class Fate(StrEnum):
     """What happens to the client at the cut."""
 
     BOTH_DIE = "bothdie"
+    CLIENT_LATER = "clientlater"
+    """The client loses its power some seconds after the NAS, which is not back by then."""
     NAS_ONLY = "nasonly"
     """The client lives on, waits, reconnects and goes on writing."""
 
@@ -30,6 +32,12 @@ AXIS = Axis(
             words="the VM dies too",
             explained="the client loses power too",
             joins=EVERY_SWEEP - {Sweep.ROADS_BEHIND_ALWAYS},
+        ),
+        Choice(
+            name=Fate.CLIENT_LATER.value,
+            value=Fate.CLIENT_LATER,
+            words="the VM dies seconds later",
+            explained="it loses power 2 to 12 s after the NAS, which is still away",
         ),
         Choice(
             name=Fate.NAS_ONLY.value,

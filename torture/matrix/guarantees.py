@@ -37,7 +37,7 @@ def guarantee_of(cell: Cell) -> Guarantee:
     honest = cell[TRANSPORT].guarantee(sync=acknowledged_sync_of(cell), fate=fate)
     if honest is not Guarantee.SAFE or not _is_log_forgetful(cell):
         return honest
-    return Guarantee.ROLLS_BACK if fate is Fate.BOTH_DIE else Guarantee.LOSES
+    return Guarantee.LOSES if fate is Fate.NAS_ONLY else Guarantee.ROLLS_BACK
 
 
 def _is_log_forgetful(cell: Cell) -> bool:

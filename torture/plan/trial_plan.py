@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,10 @@ from torture.plan.survivors import draw_disk_states
 from torture.record.specs import TrialSpec
 from torture.recording.crash_state import DiskState
 
+_CLIENT_OUTLIVES_MS = (2_000, 12_000)
+"""From when nothing of before the cut is on its way any more, until links are given up: the kernel's NVMe
+does so 5 to 10 s after the last answer (`NVME_DEFAULT_KATO`, `drivers/nvme/host/nvme.h`)."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrialPlan:
@@ -35,18 +40,23 @@ class TrialPlan:
     """Serials of the disks that are not there any more after the cut."""
     second: SecondCut | None = None
     """Of NAS and client together, once that one has lived on; None in most trials, and in older ones."""
+    client_outlives_ms: float | None = None
+    """How long after the NAS the client loses its power, where it neither dies with it nor lives on."""
     administration: AdministrationCut | None = None
     """What the cut waits for instead of `cut.aim`, where the pool is administered."""
 
     def as_json(self) -> dict[str, Any]:
         """As plain data, for `spec.json`."""
-        plain = {
+        plain: dict[str, Any] = {
             "cut": self.cut.as_json(),
             "survivors": {serial: state.as_json() for serial, state in self.survivors.items()},
             "gone": sorted(self.gone),
         }
         further = {"second": self.second, "administration": self.administration}
-        return plain | {name: part.as_json() for name, part in further.items() if part is not None}
+        plain |= {name: part.as_json() for name, part in further.items() if part is not None}
+        if self.client_outlives_ms is not None:
+            plain["client_outlives_ms"] = self.client_outlives_ms
+        return plain
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
@@ -59,6 +69,9 @@ class TrialPlan:
             },
             gone=frozenset(map(str, data["gone"])),
             second=SecondCut.from_json(data["second"]) if data.get("second") else None,
+            client_outlives_ms=(
+                float(data["client_outlives_ms"]) if "client_outlives_ms" in data else None
+            ),
             administration=(
                 AdministrationCut.from_json(data["administration"])
                 if data.get("administration")
@@ -104,5 +117,13 @@ def draw_plan(spec: TrialSpec) -> TrialPlan:
             if spec.cell[FATE] is Fate.NAS_ONLY
             else None
         ),
+        client_outlives_ms=(
+            _draw_client_outlives_ms(spec.seed) if spec.cell[FATE] is Fate.CLIENT_LATER else None
+        ),
         administration=draw_administration_cut(spec.cell[ADMINISTRATION], seed=spec.seed),
     )
+
+
+def _draw_client_outlives_ms(seed: int) -> float:
+    generator = random.Random(f"client outlives/{seed}")
+    return round(generator.uniform(*_CLIENT_OUTLIVES_MS), 3)

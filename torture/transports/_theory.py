@@ -3,8 +3,9 @@
 OpenZFS `module/os/linux/zfs/zvol_os.c`, `zfs_vnops.c`: a write is synchronous only with FUA, O_SYNC, a
 flush after it or sync=always. `module/zfs/zil.c`: with sync=disabled `zil_commit` returns at once.
 
-With both machines dead only the log counts: what was acknowledged was flushed. A client that lives sends
-again only what was under way. What was completed and not flushed is forgotten; it flushes after the NAS's
+With both machines dead only the log counts: what was acknowledged was flushed. A client that dies some
+seconds later was told nothing more meanwhile, as there was nobody to tell it. One that lives sends again
+only what was under way. What was completed and not flushed is forgotten; it flushes after the NAS's
 return, and never learns of it.
 """
 

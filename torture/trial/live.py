@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 import traceback
 from collections.abc import Callable
 from contextlib import closing
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from torture.errors import HarnessError
-from torture.evidence.folder import SPEC, write_document
+from torture.evidence.folder import SPEC, load_evidence, write_document
 from torture.lab.lab import Lab
 from torture.lab.machine import Machine
 from torture.record.specs import TrialSpec
@@ -135,6 +136,7 @@ def _stages(context: TrialContext) -> None:
 
 def _recover(context: TrialContext, client: Machine, state: Path) -> None:
     if not context.client_lives_on:
+        _outlive(context, client)
         client.kill()
         context.begin_checker()
     with context.stage("bring NAS back"):
@@ -148,6 +150,19 @@ def _recover(context: TrialContext, client: Machine, state: Path) -> None:
             return
         returned = checked
     inspect(context, returned)
+
+
+def _outlive(context: TrialContext, client: Machine) -> None:
+    """Leave a client without a NAS for as long as its own power lasts, where that is longer.
+
+    After a confirmed finding it is taken for dead (`confirm`).
+    """
+    for_ms = context.plan.client_outlives_ms
+    if for_ms is None or load_evidence(context.folder).cut.confirmed.is_made:
+        return
+    with context.stage("outlive"):
+        time.sleep(for_ms / 1000)
+        say_last_words(context, client=client)
 
 
 def _live_on(context: TrialContext, nas: Machine, client: Machine) -> Machine | None:
@@ -168,7 +183,7 @@ def _live_on(context: TrialContext, nas: Machine, client: Machine) -> Machine | 
             context.begin_checker()
             wait_until_idle(context, nas)
             return nas
-        say_last_words(context, nas=nas, client=client)
+        say_last_words(context, client=client, nas=nas)
     with context.stage("cut again"):
         state = cut_power_again(context, second, victims=(nas, client))
     context.begin_checker()

@@ -56,6 +56,21 @@ def test_only_a_client_that_lives_is_cut_again_and_what_survives_is_drawn_anew()
     )
 
 
+def test_a_client_that_dies_later_outlives_the_nas_by_seconds_that_its_plan_keeps() -> None:
+    later = _spec("iscsi-always-noslog-btrfs-clientlater", 1)
+    plans = [draw_plan(replace(later, seed=seed)) for seed in range(400)]
+    outlived_ms = [plan.client_outlives_ms or 0.0 for plan in plans]
+    assert 2000 <= min(outlived_ms) < 2500
+    assert 11500 < max(outlived_ms) <= 12000
+    assert all(plan.second is None for plan in plans)
+    assert TrialPlan.from_json(json.loads(json.dumps(plans[0].as_json()))) == plans[0]
+    for fate in ("bothdie", "nasonly"):
+        plan = draw_plan(_spec(f"iscsi-always-noslog-btrfs-{fate}", 1))
+        assert plan.client_outlives_ms is None
+        assert "client_outlives_ms" not in plan.as_json()
+        assert TrialPlan.from_json(plan.as_json()) == plan
+
+
 def test_a_plan_says_so_and_an_older_one_has_none(tmp_path: Path) -> None:
     spec = _spec("iscsi-always-noslog-btrfs-nasonly", next(seed for seed in _SEEDS if _drawn(seed)))
     plan = draw_plan(spec)
