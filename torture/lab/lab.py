@@ -160,15 +160,19 @@ class Lab:
         return self._booted(spec, deadline_s=deadline_s)
 
     def start_networked_client(
-        self, *, console_log: Path, ledger_socket: Path, is_checker: bool
+        self, *, console_log: Path, ledger_socket: Path, is_checker: bool, kernel_words: str = ""
     ) -> Machine:
-        """A client without a disk that has just come up and reaches the NAS by itself."""
+        """A client without a disk that has just come up and reaches the NAS by itself.
+
+        `kernel_words`: what its kernel was told as it booted (`Attachment.kernel_words`).
+        """
         address = CHECKER_ADDRESS if is_checker else CLIENT_ADDRESS
+        words = f"torture.ip={address}/{NAS_PREFIX_BITS} {kernel_words}"
         spec = self._client_spec(console_log, ledger_socket)
         spec = replace(
             spec,
             name=_CHECKER if is_checker else spec.name,
-            command_line=f"{spec.command_line} torture.ip={address}/{NAS_PREFIX_BITS}",
+            command_line=f"{spec.command_line} {words}".rstrip(),
             interface=self.network.client_interface(is_checker=is_checker),
         )
         return self._start(spec, ())

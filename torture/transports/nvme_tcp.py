@@ -33,16 +33,19 @@ _CONNECT = (
     "ctrl_loss_tmo=-1,reconnect_delay=1,keep_alive_tmo=5"
 )
 """`ctrl_loss_tmo=-1`: the client waits for its NAS for ever; by default its disk is gone after 600 s."""
-
-
+_BY_DEFAULT = "Y"
+_MULTIPATH = "/sys/module/nvme_core/parameters/multipath"
 _TRAITS = Traits(ports=(PORT,), client_has_network=True)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NvmeTcp:
-    """One namespace; `multipath` is `nvme_core`'s parameter, Y by default in Linux."""
+    """One namespace; `multipath` is `nvme_core`'s parameter, Y by default in Linux.
 
-    multipath: str = "Y"
+    It can be set as the module is loaded only, and Debian's cloud kernel has it built in.
+    """
+
+    multipath: str = _BY_DEFAULT
     traits: Traits = _TRAITS
 
     def make_volume_script(self, options: VolumeOptions) -> str:
@@ -78,13 +81,15 @@ ln -s {_SUBSYSTEM} {_NVMET}/ports/1/subsystems/{NQN}
         return {"zvol": write_cache_of(zvol.DEVICE)}
 
     def attachment(self, *, nas_host: str) -> Attachment:
-        """An NVMe disk."""
+        """An NVMe disk, of a kernel that has multipath as it should."""
+        multipath = self.multipath
         return Attachment(
             attach_script=f"""set -eu
-modprobe nvme_core multipath={self.multipath}
 modprobe nvme-tcp
+test "$(cat {_MULTIPATH})" = {multipath} || {{ echo 'multipath is not {multipath}' >&2; exit 1; }}
 echo {_CONNECT.format(host=nas_host)} > /dev/nvme-fabrics
 """,
+            kernel_words="" if multipath == _BY_DEFAULT else f"nvme_core.multipath={multipath}",
             detach_script="for c in /sys/class/nvme/nvme*; do echo 1 > $c/delete_controller; done",
             device="/dev/nvme0n1",
         )

@@ -40,6 +40,8 @@ class Attachment:
     """Shell, run in a guest that lives and is done with it: nothing of it may reach the NAS any more."""
     is_written_through: bool = False
     """Whether the client's QEMU tells its guest of no write cache and flushes after each write itself."""
+    kernel_words: str = ""
+    """What the client's kernel is told as it boots, where the client reaches the NAS by itself."""
     preload: str = ""
     """What the client's QEMU has to load before all other libraries: a source in `torture/lab/native`."""
     device: str | None = None

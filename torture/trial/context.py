@@ -228,21 +228,21 @@ class TrialContext:
     def _take_checker(self) -> Machine:
         if self._client_has_network:
             return self._start_client("checker", ())
-        console = self.folder / "checker.console.log"
-        return self.own(self.lab.checkers.take(console_log=console))
+        return self.own(self.lab.checkers.take(console_log=self.folder / "checker.console.log"))
 
     def _start_client(self, role: str, disks: tuple[Disk, ...]) -> Machine:
         console, socket = self.folder / f"{role}.console.log", self.ledger_socket(role)
+        attachment = self.attachment
         if self._client_has_network:
             machine = self.lab.start_networked_client(
-                console_log=console, ledger_socket=socket, is_checker=role == "checker"
+                console_log=console,
+                ledger_socket=socket,
+                is_checker=role == "checker",
+                kernel_words=attachment.kernel_words,
             )
         else:
             machine = self.lab.start_client(
-                console_log=console,
-                ledger_socket=socket,
-                disks=disks,
-                preload=self.attachment.preload,
+                console_log=console, ledger_socket=socket, disks=disks, preload=attachment.preload
             )
         return self.own(machine)
 
@@ -256,15 +256,15 @@ class TrialContext:
         attachment = self.attachment
         if attachment.source is None or attachment.device is None:
             return ()
-        target = Path(attachment.device).name
-        disk = Disk(
-            target=target,
-            serial=_CLIENT_DISK,
-            source=attachment.source,
-            sector_bytes=self.volume_options.sector_bytes,
-            is_written_through=attachment.is_written_through,
+        return (
+            Disk(
+                target=Path(attachment.device).name,
+                serial=_CLIENT_DISK,
+                source=attachment.source,
+                sector_bytes=self.volume_options.sector_bytes,
+                is_written_through=attachment.is_written_through,
+            ),
         )
-        return (disk,)
 
     def resume_nas(self, state: Path) -> Machine:
         """The NAS of the first boot, from where it was saved with its disks."""
