@@ -18,11 +18,12 @@ _INDEX = "index"
 def archive_recordings(record: TrialRecord, *, of: Path, into: Path) -> TrialRecord:
     """Pack the shelf's directory into the trial's folder, unless the trial was intact and nothing found.
 
+    Of a planted fault that was not seen it tells whether there was anything to see.
     Where there is no room for them the verdict stands: the record's reasons then say that the trial
     cannot be replayed.
     """
     is_sound = not record.cut.audited.is_broken and not record.absence.acknowledged_in_outage
-    if record.verdict is Verdict.INTACT and is_sound:
+    if record.verdict is Verdict.INTACT and is_sound and not record.fault:
         return record
     file = into / RECORDINGS
     try:

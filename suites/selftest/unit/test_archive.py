@@ -40,6 +40,15 @@ def test_an_intact_trial_leaves_nothing(recordings: Path, tmp_path: Path) -> Non
         unpack_recordings(tmp_path, tmp_path / "again")
 
 
+def test_a_planted_fault_that_nobody_saw_leaves_what_there_was_to_see(
+    recordings: Path, tmp_path: Path
+) -> None:
+    missed = replace(CORRUPTED, verdict=Verdict.INTACT, fault="flush-dropped")
+    archive_recordings(missed, of=recordings, into=tmp_path)
+    unpack_recordings(tmp_path, tmp_path / "again")
+    assert (tmp_path / "again" / "life-1" / "log").exists()
+
+
 def test_without_room_the_verdict_stands_and_says_so(recordings: Path, tmp_path: Path) -> None:
     (tmp_path / RECORDINGS).symlink_to("/dev/full")
     record = archive_recordings(CORRUPTED, of=recordings, into=tmp_path)
