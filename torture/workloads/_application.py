@@ -19,7 +19,8 @@ from torture.workloads._guest_load import (
     read_of,
     started,
 )
-from torture.workloads.protocol import CLIENT_IMAGE, Command, Place, Surroundings
+from torture.workloads._own_readback import OwnReadback
+from torture.workloads.protocol import Command, Place, Surroundings
 
 DATABASES_IMAGE = "client_databases"
 """The client with Debian's PostgreSQL and MariaDB."""
@@ -29,29 +30,16 @@ _OF_ONE_TRIAL = ("trial", "seed", "duration_ms", "port")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ApplicationWorkload:
+class ApplicationWorkload(OwnReadback):
     """Several writers of one application.
 
     `application` is its module in the guest, `settings` what that module is told beside the rest.
     """
 
-    name: str
     application: str
     settings: Mapping[str, str] = field(default_factory=dict, hash=False)
     writers: int = 3
     beside: tuple[str, ...] = ()
-    needs_files: bool = True
-    image: str = CLIENT_IMAGE
-
-    @property
-    def readback(self) -> str:
-        """The document of the evidence that its read-back becomes."""
-        return f"readback-{self.name}.json"
-
-    @property
-    def readback_after_repair(self) -> str:
-        """The same, after fsck's repair."""
-        return f"readback-{self.name}-after-repair.json"
 
     def job(self, *, seed: int, place: Place) -> dict[str, Any]:
         """What the guest is told; the same dictionary prepares, writes and reads back."""

@@ -8,30 +8,18 @@ from dataclasses import dataclass
 from torture.deadlines import comes_true
 from torture.errors import HarnessError
 from torture.evidence.completed import Completed
-from torture.workloads.protocol import CLIENT_IMAGE, Command, Guest, Surroundings
+from torture.workloads._own_readback import OwnReadback
+from torture.workloads.protocol import Command, Guest, Surroundings
 
 _STOP_DEADLINE_S = 20
 _POLL_S = 0.01
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Beside:
+class Beside(OwnReadback):
     """What all workloads have in common that keep a filesystem busy beside the ledger."""
 
-    name: str
     beside: tuple[str, ...] = ("ledger",)
-    needs_files: bool = True
-    image: str = CLIENT_IMAGE
-
-    @property
-    def readback(self) -> str:
-        """The file of what was found of it."""
-        return f"readback-{self.name}.json"
-
-    @property
-    def readback_after_repair(self) -> str:
-        """The same, after a repair."""
-        return f"readback-{self.name}-after-repair.json"
 
 
 class LoadBeside:

@@ -1,0 +1,26 @@
+"""What every workload but the ledger has: documents of the evidence that bear its name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torture.workloads.protocol import CLIENT_IMAGE
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OwnReadback:
+    """A workload that may run beside another: what was found of each is told apart by its name."""
+
+    name: str
+    needs_files: bool = True
+    image: str = CLIENT_IMAGE
+
+    @property
+    def readback(self) -> str:
+        """The document of the evidence that its read-back becomes."""
+        return f"readback-{self.name}.json"
+
+    @property
+    def readback_after_repair(self) -> str:
+        """The same, after fsck's repair."""
+        return f"readback-{self.name}-after-repair.json"
