@@ -155,3 +155,9 @@ def test_a_version_of_zfs_that_nobody_knows_ends_the_session_with_the_known_ones
         assert "--zfs: " in done.stderr
         assert f"known are: {', '.join(version_names())}, and folders with" in done.stderr
         assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_whoever_asks_for_help_is_told_the_options() -> None:
+    done = collect("--help")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "--zfs=VERSION|PATH" in done.stdout
