@@ -188,6 +188,19 @@ def test_a_client_has_a_ledger_and_a_nas_has_none() -> None:
     assert one(ledger, "source").attrib == {"mode": "bind", "path": "/t/ledger.sock"}
 
 
+def test_each_channel_has_a_port_and_no_more_are_waited_for() -> None:
+    domain = parsed(replace(SPEC, ledger_socket=Path("/t/ledger.sock")))
+    (controller,) = (c for c in domain.findall("devices/controller") if c.get("index") == "0")
+    kept_for_a_console = 1
+    ports = kept_for_a_console + len(domain.findall("devices/channel"))
+    assert controller.attrib == {"type": "virtio-serial", "index": "0", "ports": str(ports)}
+
+
+def test_libvirt_asks_for_the_processor_by_words_and_not_by_each_property() -> None:
+    dropped = one(parsed(SPEC), f"{QEMU}capabilities/{QEMU}del")
+    assert dropped.attrib == {"capability": "cpu-unavailable-features"}
+
+
 def test_without_an_interface_there_is_no_network() -> None:
     domain = parsed(SPEC)
     assert domain.find("devices/interface") is None
