@@ -5,26 +5,33 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from fixtures.options import Options
+from fixtures.options import Options, why_out_of_reach
 from fixtures.plugin import TERMINAL, begun_campaign
 from torture.campaign.campaign import Campaign
 from torture.campaign.progress import Progress
 from torture.campaign.run import Run
+from torture.faults import DISTURBANCES, FAULTS
 from torture.faults.protocol import Fault, Sight
 from torture.files import write_whole
+from torture.matrix.cells import Cell
+from torture.matrix.choices import parse_choices
 from torture.plan.draw import draw_planted
+from torture.plan.planting import moved
 from torture.record.run_document import RunDocument, read_run_document
 from torture.schedules.fixed import FixedSchedule
 from torture.scoring.detection import Detection
 
 _TABLE_FILE = "sensitivity.json"
 _WIDTH = 200
+_PLANTED = {"fault": FAULTS, "disturbance": DISTURBANCES}
+"""What a test that takes one by this name is run with."""
 
 _run_key = pytest.StashKey[Run]()
 _detections_key = pytest.StashKey[list[Detection]]()
@@ -59,9 +66,28 @@ def detections(request: pytest.FixtureRequest) -> list[Detection]:
     return request.config.stash.setdefault(_detections_key, [])
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Each fault, and each disturbance, where `--axis` puts it; skipped where it cannot be there."""
+    for argument, there_are in _PLANTED.items():
+        if argument in metafunc.fixturenames:
+            placed = [_placed(fault, metafunc.config) for fault in there_are.values()]
+            metafunc.parametrize(argument, placed)
+
+
+def _placed(fault: Fault, config: pytest.Config) -> Any:
+    try:
+        there = moved(fault, parse_choices(config.getoption("--axis")))
+        why = why_out_of_reach(Cell.parse(there.cell), config)
+    except ValueError as error:
+        there, why = fault, str(error)
+    marks = [pytest.mark.skip(reason=why)] if why else []
+    return pytest.param(there, id=fault.name, marks=marks)
+
+
 def _selected(session: pytest.Session) -> list[Fault]:
     items = (item for item in session.items if isinstance(item, pytest.Function))
-    chosen = (item.callspec.params["fault"] for item in items if "planted" in item.fixturenames)
+    asked_for = (item for item in items if item.get_closest_marker("skip") is None)
+    chosen = (item.callspec.params.get(name) for item in asked_for for name in _PLANTED)
     return [fault for fault in chosen if isinstance(fault, Fault)]
 
 

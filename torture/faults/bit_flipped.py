@@ -42,6 +42,7 @@ FAULT = Fault(
     cell="iscsi-always-noslog-btrfs-bothdie",
     seen_by=Sight.POOL,
     cuts=1,
+    bound_to=frozenset({"layout"}),
     in_client=f"yes '{_LINE.decode().strip()}' | head -c {_FILE_BYTES} > /mnt/still; sync -f /mnt",
     in_nas=f"zpool sync {POOL}",
     spoiler=_flipped,

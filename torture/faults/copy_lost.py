@@ -21,6 +21,7 @@ FAULT = Fault(
     cell="iscsi-always-noslog-btrfs-bothdie",
     seen_by=Sight.FILESYSTEM,
     cuts=1,
+    bound_to=frozenset({"filesystem"}),
     before_mount=f"""set -eu
 block=$(btrfs inspect-internal {_BLOCK_OF})
 copy=$(btrfs-map-logical -l $block {{device}} | {_COPY_OF})

@@ -15,6 +15,7 @@ FAULT = Fault(
     cell="iscsi-always-noslog-ext4-bothdie",
     seen_by=Sight.AUDIT,
     cuts=1,
+    bound_to=frozenset({"filesystem"}),
     in_client=(
         "mkdir /tmp/empty /mnt/work && mount -t overlay -o "
         "lowerdir=/tmp/empty,upperdir=/mnt/load,workdir=/mnt/work,volatile overlay /mnt/load"

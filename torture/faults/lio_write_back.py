@@ -17,6 +17,7 @@ FAULT = Fault(
     cell="iscsi-always-noslog-ext4-nasonly",
     seen_by=Sight.AUDIT,
     cuts=1,
+    bound_to=frozenset({"transport"}),
     in_nas=f"""set -eu
 mkdir -p {_CACHING}
 size=$(blockdev --getsize64 /dev/zvol/tank/vm)

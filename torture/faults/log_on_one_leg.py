@@ -17,6 +17,7 @@ FAULT = Fault(
     cell="iscsi-always-mirror-btrfs-bothdie",
     seen_by=None,
     cuts=0,
+    bound_to=frozenset({"slog"}),
     survivors={
         "slog0": DiskState(policy=Policy.ALL),
         "slog1": DiskState(policy=Policy.LYING, lying_ms=700),

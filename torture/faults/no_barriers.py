@@ -11,5 +11,6 @@ FAULT = Fault(
     cell="iscsi-standard-noslog-ext4-bothdie",
     seen_by=Sight.AUDIT,
     cuts=1,
+    bound_to=frozenset({"filesystem"}),
     in_client="mount -o remount,barrier=0 /mnt",
 )

@@ -51,6 +51,10 @@ class Fault:
     """Predicted; None of a disturbance, which looks bad and of which nothing may be seen."""
     cuts: int
     """Predicted: after so many cuts it is seen with 95 % confidence; 0 of a disturbance."""
+    bound_to: frozenset[str] = frozenset()
+    """Axes that its hooks know one choice of: elsewhere they would fail, or do something else."""
+    amounts_to: Mapping[str, str] = field(default_factory=dict)
+    """Choices, by axis, that it silently makes: it is a fault where theory promises less of them."""
     on_disks: DiskFault | None = None
     """What the NAS's data disks do."""
     in_nas: str = ""

@@ -23,5 +23,6 @@ FAULT = Fault(
     cell="iscsi-always-noslog-ext4-bothdie",
     seen_by=Sight.DATA,
     cuts=1,
+    bound_to=frozenset({"layout"}),
     spoiler=_stale,
 )

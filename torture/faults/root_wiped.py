@@ -15,6 +15,7 @@ FAULT = Fault(
     cell="iscsi-always-noslog-ext4-boot-bothdie",
     seen_by=Sight.FILESYSTEM,
     cuts=1,
+    bound_to=frozenset({"root"}),
     before_mount="""set -eu
 for mib in 0 128 256 384; do
     dd if=/dev/zero of={device} bs=1M seek=$mib count=1 conv=notrunc,fsync

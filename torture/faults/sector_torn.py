@@ -28,5 +28,6 @@ FAULT = Fault(
     cell="iscsi-always-noslog-ext4-bothdie",
     seen_by=Sight.POOL,
     cuts=2,
+    bound_to=frozenset({"layout"}),
     spoiler=_torn,
 )

@@ -11,5 +11,6 @@ FAULT = Fault(
     cell="iscsi-standard-noslog-ext4-bothdie",
     seen_by=Sight.AUDIT,
     cuts=1,
+    amounts_to={"sync": "disabled"},
     in_nas="zfs set sync=disabled tank/vm",
 )

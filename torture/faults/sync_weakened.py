@@ -15,5 +15,6 @@ FAULT = Fault(
     cell="iscsi-always-noslog-ext4-nasonly",
     seen_by=Sight.AUDIT,
     cuts=1,
+    amounts_to={"sync": "standard"},
     in_nas="zfs set sync=standard tank/vm",
 )

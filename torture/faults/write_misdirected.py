@@ -27,5 +27,6 @@ FAULT = Fault(
     cell="iscsi-standard-noslog-btrfs-bothdie",
     seen_by=Sight.POOL,
     cuts=1,
+    bound_to=frozenset({"layout"}),
     spoiler=_misdirected,
 )

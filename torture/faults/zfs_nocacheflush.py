@@ -11,5 +11,6 @@ FAULT = Fault(
     cell="iscsi-always-noslog-btrfs-bothdie",
     seen_by=Sight.AUDIT,
     cuts=1,
+    amounts_to={"zfs_nocacheflush": "nocacheflush"},
     in_nas="echo 1 > /sys/module/zfs/parameters/zfs_nocacheflush",
 )

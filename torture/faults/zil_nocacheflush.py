@@ -11,5 +11,6 @@ FAULT = Fault(
     cell="iscsi-always-noslog-ext4-bothdie",
     seen_by=Sight.AUDIT,
     cuts=1,
+    amounts_to={"zil_nocacheflush": "zilnocacheflush"},
     in_nas="echo 1 > /sys/module/zfs/parameters/zil_nocacheflush",
 )

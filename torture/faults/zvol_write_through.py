@@ -11,6 +11,7 @@ FAULT = Fault(
     cell="iscsi-standard-noslog-ext4-bothdie",
     seen_by=Sight.AUDIT,
     cuts=1,
+    bound_to=frozenset({"transport"}),
     in_nas=(
         "zvol=$(basename $(readlink -f /dev/zvol/tank/vm)) && "
         "echo write through > /sys/block/$zvol/queue/write_cache"

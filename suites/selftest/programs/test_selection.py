@@ -6,6 +6,7 @@ import pytest
 
 from fixtures.plugin import cell_param
 from suites.selftest.programs.collecting import cells_in, collect
+from suites.selftest.programs.launcher import LAUNCHER
 from torture.axes.sweeps import Matrix
 from torture.matrix.cells import Cell, cells_of
 from torture.zfs.versions import version_names
@@ -161,3 +162,10 @@ def test_whoever_asks_for_help_is_told_the_options() -> None:
     done = collect("--help")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "--zfs=VERSION|PATH" in done.stdout
+
+
+def test_a_fault_that_cannot_be_planted_there_is_skipped_with_the_reason() -> None:
+    chosen = ("--axis", "filesystem=xfs", "-k", "no-barriers")
+    done = LAUNCHER.run("-m", "pytest", "suites/sensitivity", *chosen)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "no-barriers knows one filesystem, that of iscsi-standard-noslog-ext4" in done.stdout
