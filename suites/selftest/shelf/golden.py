@@ -62,7 +62,8 @@ def first_life(folder: Path) -> None:
     events_before = int(server.status()["seq"])
     in_flight = [data.write(payload(23 + place, 1024), place * 512) for place in range(4)]
     control = server.line("control")
-    data.until(lambda: int(server.status()["seq"]) == events_before + len(in_flight))
+    # on a busy machine the first of them may have ended by now
+    data.until(lambda: int(server.status()["seq"]) >= events_before + len(in_flight))
     control.wait_all([control.write(b'{"freeze": {"event": "mark"}}', 0)])
     marks.write(b"never acknowledged, perhaps", 0)
     control.until(lambda: bool(server.status()["frozen"]))
