@@ -1,7 +1,8 @@
 """What the client's disk promised by completing a request, held against what the NAS's disks had by then.
 
-With `sync=always` a write that was completed is durable; with `standard` all that was completed before
-a flush began is, once the flush is completed (virtio 1.2, 5.2.6.2; zfsprops(7)). Durable is what a
+With `sync=always` a write that was completed is durable; with `standard` one that was forced (FUA), and
+all that was completed before a flush began, once the flush is completed (virtio 1.2, 5.2.6.2; NVMe
+Command Set 1.0, 3.2.1; SBC-4, 4.15; zfsprops(7)). Durable is what a
 covered block of the intent log holds, or points to where that is covered as well, or what came before a
 covered uberblock was written: a write is in the transaction group that was open when it came, and no log
 is written of what is committed already (OpenZFS `module/zfs/zil.c`, `zil_commit`).
@@ -149,6 +150,10 @@ def due_writes(requests: Sequence[BlockRequest], *, sync: Sync, cut_ns: int) -> 
         yield from (DueWrite(write=write, due_ns=write.completed_ns) for write in writes)
     if sync is not Sync.STANDARD:
         return
+    yield from (
+        DueWrite(write=write, due_ns=write.completed_ns) for write in writes if write.is_forced
+    )
+    writes = [write for write in writes if not write.is_forced]
     flushes = sorted(
         (request for request in done if request.kind is BlockKind.FLUSH),
         key=lambda flush: flush.completed_ns,

@@ -2,7 +2,7 @@
 
 QEMU tells of each request as it takes it from the guest and gives it back (its `docs/devel/tracing.rst`;
 events of `hw/block/trace-events` and `hw/virtio/trace-events`). Nothing stands between client and NAS
-for it, and it costs a line of text a request.
+for it, and it costs a line of text a request. Of a disk that is none of QEMU's `torture.wire` tells.
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ class BlockRequest:
     completed_ns: int
     offset_bytes: int = 0
     length_bytes: int = 0
+    is_forced: bool = False
+    """Of a write: that it was not to be completed before it is durable (FUA); virtio has no such."""
 
     def since(self, instant_ns: int) -> BlockRequest:
         """The same with its times counted from there."""

@@ -15,7 +15,7 @@ from torture.host.network_kind import NetworkKind, choose_network
 from torture.host.sandbox import PRIVATE
 from torture.images import IMAGES, GuestImage, find
 from torture.lab.checkers import Checkers
-from torture.lab.domains import Disk, MachineSpec
+from torture.lab.domains import Disk, MachineSpec, TapInterface
 from torture.lab.hypervisor import connect, embedded_root
 from torture.lab.machine import Machine
 from torture.lab.network import (
@@ -27,6 +27,7 @@ from torture.lab.network import (
     Network,
 )
 from torture.lab.network.bridge import BridgeNetwork
+from torture.lab.network.packets import PacketRecorder
 from torture.lab.network.usermode import UserModeNetwork
 from torture.lab.prepared_folders import PreparedFolders
 from torture.lab.saved_states import WarmStates
@@ -186,6 +187,13 @@ class Lab:
     ) -> Machine:
         """A client that goes on from where it was saved, with the disks it had then."""
         return self._resumed(self._client_spec(console_log, ledger_socket, preload), state)
+
+    def listen_to_nas(self, into: Path) -> PacketRecorder:
+        """Write down what passes the NAS's network card; raises `HarnessError` where there is no wire."""
+        card = self.network.nas_interface()
+        if not isinstance(card, TapInterface):
+            raise HarnessError("the user-mode network has no wire", hint="--network bridge")
+        return PacketRecorder(card.tap, into=into)
 
     @property
     def _command_line(self) -> str:

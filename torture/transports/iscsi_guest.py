@@ -11,6 +11,7 @@ from torture.axes.sweeps import Sweep
 from torture.transports import _lio, _tcp
 from torture.transports.iscsi import Iscsi
 from torture.transports.protocol import Attachment, Traits, Transport
+from torture.wire.iscsi_pdus import IscsiOnWire
 
 _DEVICE = "/dev/sda"
 """The client has no other SCSI disk."""
@@ -49,6 +50,7 @@ iscsid
 {node} --login
 """,
             detach_script=f"{node} --logout",
+            wire=IscsiOnWire(_lio.PORT),
             device=_DEVICE,
         )
 

@@ -12,6 +12,7 @@ from torture.axes.fate import Fate
 from torture.axes.sync import Sync
 from torture.verdict.guarantee import Guarantee
 from torture.volumes import VolumeKind, VolumeOptions
+from torture.wire.conversation import DiskProtocol
 
 
 class DiskSource(Protocol):
@@ -44,6 +45,8 @@ class Attachment:
     """What the client's kernel is told as it boots, where the client reaches the NAS by itself."""
     preload: str = ""
     """What the client's QEMU has to load before all other libraries: a source in `torture/lab/native`."""
+    wire: DiskProtocol | None = None
+    """How the client's own kernel speaks to the disk: what passes tells what the disk completed."""
     device: str | None = None
     has_write_cache: bool = True
     """Whether the client's device must say write-back: one that does not is never flushed."""

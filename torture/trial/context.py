@@ -15,7 +15,6 @@ from torture.axes.fate import Fate
 from torture.axes.root import Root
 from torture.client.ledger_server import LedgerServer
 from torture.errors import HarnessError
-from torture.evidence.block_requests import TRACED
 from torture.evidence.completed import Completed
 from torture.evidence.folder import LEDGER, Step, ToolOutput, append_tool
 from torture.faults import find
@@ -35,6 +34,7 @@ from torture.shelf.control import MarkWriter
 from torture.shelf.server import RECORDINGS_OF_SHELF, Shelf
 from torture.transports.protocol import Attachment, Transport
 from torture.trial.client_load.loads import Loads
+from torture.trial.promises.disk_trace import DiskTrace
 from torture.volumes import VolumeOptions
 from torture.workloads import with_those_beside
 from torture.workloads.protocol import Place, Workload
@@ -72,8 +72,8 @@ class TrialContext:
     """Whether the client of the load goes on after the cut."""
     published: tuple[float, float] | None = None
     """When the NAS that came back last began to publish its volume, and when it had, by `clock_ms`."""
-    traced: Path | None = None
-    """What QEMU tells of the client's disk, where the client has one of QEMU's."""
+    disk_trace: DiskTrace | None = None
+    """What tells of the disk of the client that writes."""
     _machines: list[Machine] = field(default_factory=list)
     _beside: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(max_workers=1))
     _checker: Future[Machine] | None = None
@@ -308,13 +308,6 @@ class TrialContext:
             self.ledger.start()
         return self.ledger
 
-    def trace_disk(self, client: Machine) -> None:
-        """Have told from now on what the client's disk is asked and what it completes."""
-        if self.attachment.source is None:
-            return
-        self.traced = self.scratch / "client-disk.trace"
-        client.trace(TRACED, into=self.traced)
-
     def observe(
         self, machine: Machine, step: Step, argv: tuple[str, ...], *, deadline_s: float
     ) -> Completed:
@@ -343,6 +336,8 @@ class TrialContext:
         """End everything of this trial that still runs."""
         self._beside.shutdown()  # what is starting is owned once it has
         with ExitStack() as stack:  # what comes last here is ended first
+            if self.disk_trace is not None:
+                stack.callback(self.disk_trace.close)
             if self.ledger is not None:
                 stack.callback(self.ledger.close)
             stack.callback(self.shelf.stop)

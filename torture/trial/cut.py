@@ -36,7 +36,7 @@ from torture.recording.log_chains import chains_in
 from torture.shelf.control import FreezeOn
 from torture.trial.confirm import confirm
 from torture.trial.context import TrialContext
-from torture.trial.disk_trace import completions_before
+from torture.trial.promises.of_disk import completions_before
 
 _BEGIN_DEADLINE_S = 10
 _EVENT_DEADLINE_S = 8.0

@@ -32,6 +32,7 @@ from torture.trial.inspect import inspect
 from torture.trial.outage import BrokenOff, after_the_cut
 from torture.trial.own_root.lost_root import keep_loss_of_root
 from torture.trial.prepared import ready_machines
+from torture.trial.promises.of_disk import trace_disk
 from torture.trial.proof import prove
 from torture.trial.recorded import recorded_stages
 from torture.trial.recovery import (
@@ -118,7 +119,7 @@ def _stages(context: TrialContext) -> None:
             plant(nas, context.fault.in_nas)
     dying = victims(context, nas=nas, client=client)
     with context.stage("load"):
-        context.trace_disk(client)
+        trace_disk(context, client)
         start_loads(context, client)
         if context.fault is not None and context.fault.nas_stands_still_ms:
             nas.stand_still(context.fault.nas_stands_still_ms)

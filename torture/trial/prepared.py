@@ -33,6 +33,7 @@ from torture.shelf.server import RECORDINGS_OF_SHELF
 from torture.trial.administered import preparation_of
 from torture.trial.context import TrialContext
 from torture.trial.own_root.install import install_script, moved_onto_disk, root_words
+from torture.trial.promises.of_disk import listen_on_wire
 from torture.trial.recovery import let_go, wait_until_idle
 from torture.trial.setup import (
     mount_disk,
@@ -60,6 +61,7 @@ def ready_machines(context: TrialContext) -> tuple[Machine, Machine]:
         with context.stage("set up NAS"):
             nas = set_up_nas(context)
         with context.stage("set up client"):
+            listen_on_wire(context)
             client = moved_onto_disk(context, nas, set_up_client(context))
             prepare_disk(context, client)
         return nas, client
@@ -85,6 +87,7 @@ def _resumed(context: TrialContext, folders: PreparedFolders) -> tuple[Machine, 
             if _can_client_be_saved(context):
                 client = context.resume_client("client", folder / _CLIENT)
             else:
+                listen_on_wire(context)
                 client = set_up_client(context)
                 mount_disk(context, client)
     except HarnessError as error:

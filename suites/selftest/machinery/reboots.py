@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,10 @@ from torture.trial.recovery import bring_nas_back
 from torture.trial.setup import run_script, set_up_nas
 from torture.volumes import zvol
 from torture.volumes.dataset import DIRECTORY
+from torture.wire.conversation import requests_on_wire
+from torture.wire.frames import read_frames
+from torture.wire.iscsi_pdus import IscsiOnWire
+from torture.wire.nvme_pdus import NvmeTcpOnWire
 
 _CELL = "nfs4-standard-noslog-files-bothdie"
 _NFS_PORT, _MOUNTD_PORT = 2049, 20048
@@ -73,6 +78,7 @@ def boots(lab: Lab, scratch: Path) -> dict[str, Any]:
         _publish_blocks(before)
         with _new_sessions(host) as opened:
             known = [_known(host, *opened)]
+        heard = _heard(lab, scratch)
         before.kill()
         last = context.shelf.control.status().seq
         context.shelf.stop()
@@ -93,7 +99,7 @@ def boots(lab: Lab, scratch: Path) -> dict[str, Any]:
             guids.append(fresh.must("sh", "-c", _FIRST_GUID, deadline_s=_DEADLINE_S).stdout)
         finally:
             fresh.kill()
-    return {"said": said, "left": left, "known": known, "guids": guids}
+    return {"said": said, "left": left, "known": known, "guids": guids, "heard": heard}
 
 
 def _publish_blocks(nas: Machine) -> None:
@@ -123,6 +129,29 @@ def _known(host: str, session: int, controller: int) -> dict[str, Any]:
         ) as queue,
     ):
         return {"iscsi": again.status, "nvme": queue.status}
+
+
+def _heard(lab: Lab, scratch: Path) -> dict[str, list[Any]]:
+    """What is read off the wire of the same requests to both targets."""
+    host, file = lab.network.nas_host, scratch / "wire.pcap"
+    recorder = lab.listen_to_nas(file)
+    with (
+        closing(IscsiSession(host, _lio.PORT, target=_lio.IQN, session=0)) as session,
+        closing(NvmeQueue(host, nvme_tcp.PORT, subsystem=nvme_tcp.NQN, controller=None)) as first,
+    ):
+        first.enable()
+        queue = NvmeQueue(host, nvme_tcp.PORT, subsystem=nvme_tcp.NQN, controller=first.controller)
+        with closing(queue):
+            for disk in (session, queue):
+                disk.write(8, is_forced=False)
+                disk.flush()
+                disk.write(16, is_forced=True)
+    recorder.stop()
+    heard = {}
+    for protocol in (IscsiOnWire(_lio.PORT), NvmeTcpOnWire(nvme_tcp.PORT)):
+        requests = requests_on_wire(read_frames(file), protocol, sector_bytes=512)
+        heard[type(protocol).__name__] = [asdict(request) for request in requests]
+    return heard
 
 
 def _said(lab: Lab, nas: Machine) -> dict[str, Any]:

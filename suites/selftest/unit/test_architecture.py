@@ -23,7 +23,7 @@ GROUND = frozenset({"checkout", "deadlines", "discovery", "errors", "files", "sh
 """Single modules that every room stands on, but `stats`."""
 
 FLOORS = (
-    "stats", "zfs", "axes", "evidence", "recording", "audit", "verdict", "volumes", "filesystems",
+    "stats", "zfs", "axes", "evidence", "wire", "recording", "audit", "verdict", "volumes", "filesystems",
     "workloads", "slogs", "transports", "administration", "matrix", "faults", "knownbugs", "record",
     "scoring", "nas", "plan", "schedules", "host", "images", "lab", "shelf", "client", "trial",
     "workers", "campaign", "replay",

@@ -6,6 +6,7 @@ import base64
 import json
 import struct
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -115,6 +116,21 @@ def test_a_log_that_was_written_within_the_error_of_the_clocks_counts(story: Sto
     story.flush()
     story.completes(write)
     assert story.uncovered(sync=Sync.ALWAYS, error_ns=10) == (1, [])
+
+
+def test_a_forced_write_is_durable_without_a_flush(story: Story) -> None:
+    write = replace(story.client_writes(MIB), is_forced=True)
+    story.write(log_block((MIB, 4096)))
+    story.flush()
+    story.completes(write)
+    late = replace(story.client_writes(2 * MIB), is_forced=True)
+    story.write(log_block((2 * MIB, 4096)))
+    story.completes(late)
+    story.flush()
+    flush = story.client_flushes()
+    story.completes(flush)
+    assert story.uncovered(sync=Sync.STANDARD) == (2, [2 * MIB])
+    assert story.uncovered(sync=Sync.DISABLED) == (0, [])
 
 
 def test_a_flush_promises_nothing_more_where_each_write_does(story: Story) -> None:

@@ -1,0 +1,58 @@
+"""What the client's disk had completed by the cut, laid beside the log of the NAS's disks."""
+
+from __future__ import annotations
+
+from torture.audit.completions import Completions
+from torture.evidence.block_requests import TRACED, requests_as_text
+from torture.files import write_whole
+from torture.lab.machine import Machine
+from torture.recording.clock import clock_of
+from torture.recording.events import Kind, Recording
+from torture.trial.context import TrialContext
+from torture.trial.promises.disk_trace import ToldByQemu, ToldOnWire
+
+
+def listen_on_wire(context: TrialContext) -> None:
+    """Have told what passes between NAS and client, before the client of a load attaches its disk."""
+    if (protocol := context.attachment.wire) is None:
+        return
+    context.disk_trace = ToldOnWire(
+        protocol,
+        sector_bytes=context.volume_options.sector_bytes,
+        cuts=1 if context.plan.second is None else 2,
+        folder=context.shelf.directory,
+        listen=context.lab.listen_to_nas,
+    )
+
+
+def trace_disk(context: TrialContext, client: Machine) -> None:
+    """Have told what the client's disk does from now on, where it is its QEMU's."""
+    if context.attachment.source is None:
+        return
+    trace = ToldByQemu(file=context.scratch / "client-disk.trace")
+    client.trace(TRACED, into=trace.file)
+    context.disk_trace = trace
+
+
+def completions_before(
+    context: TrialContext, recording: Recording, *, cut: int, evidence: str
+) -> Completions | None:
+    """What was completed up to the cut; None where nothing tells of it.
+
+    It is kept as `evidence`, a file's name.
+
+    Nothing does of files on an NFS or SMB server, where no load keeps a ledger, whose marks tell both
+    clocks, and where the host's clock was set during the load.
+    """
+    if context.disk_trace is None or context.marks is None:
+        return None
+    requests = context.disk_trace.requests()
+    events = recording.events[: cut + 1]
+    heard_ns = [event.time_ns for event in events if event.kind is Kind.MARK]
+    clock = clock_of(context.marks.spans_ns, heard_ns)
+    if clock is None:
+        return None
+    requests = tuple(request.since(clock.began_ns) for request in requests)
+    requests = tuple(x for x in requests if x.completed_ns <= recording.events[cut].time_ns)
+    write_whole(context.folder / evidence, requests_as_text(requests).encode())
+    return Completions(requests=requests, error_ns=clock.error_ns + context.disk_trace.error_ns)
