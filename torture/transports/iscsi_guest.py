@@ -2,6 +2,11 @@
 
 `replacement_timeout=-1`: commands wait for the session for ever, as a NAS that reboots needs; by default
 they fail after 120 s. Login is tried again every 3 s, for ever. `iscsistart` would not log in again.
+
+A NAS is taken for dead when it has not answered a ping for 20 s, which is shorter than a reboot under
+emulation. A busy one needs some seconds for zeroes in bulk, and with each connection that breaks under a
+command one of its five tries is gone: after the last its file system sees an I/O error (Linux
+`drivers/scsi/scsi_error.c`, `scsi_decide_disposition`).
 """
 
 from __future__ import annotations
@@ -18,7 +23,7 @@ _DEVICE = "/dev/sda"
 _SETTINGS = {
     "node.session.timeo.replacement_timeout": "-1",
     "node.conn[0].timeo.noop_out_interval": "1",
-    "node.conn[0].timeo.noop_out_timeout": "2",
+    "node.conn[0].timeo.noop_out_timeout": "20",
     "node.conn[0].timeo.login_timeout": "3",
 }
 
