@@ -115,7 +115,7 @@ def cut_power(context: TrialContext, *, hit: bool, victims: Sequence[Machine]) -
         disks=dict(context.plan.survivors),
     )
     marks, acknowledged = _acknowledged_before(context, recording, cut)
-    found, audit_ms = _audited(context, recording, cut)
+    found, audit_ms = _audited(context, recording, cut, acknowledged=acknowledged)
     recovered, confirmed = confirm(context, recording, found, drawn=state, t_ms=blow.t_ms)
     state_file = context.shelf.directory / CUT_STATE
     write_crash_state(state_file, recovered)
@@ -229,16 +229,26 @@ def _strike(context: TrialContext, victims: Sequence[Machine]) -> _Blow:
 
 
 def _audited(
-    context: TrialContext, recording: Recording, cut: int, *, requests: str = BLOCK_REQUESTS
+    context: TrialContext,
+    recording: Recording,
+    cut: int,
+    *,
+    acknowledged: int = 0,
+    requests: str = BLOCK_REQUESTS,
 ) -> tuple[Audit, int]:
-    """What the audit found, and its milliseconds of a processor; `requests` are kept in this file."""
+    """What the audit found, and its milliseconds of a processor; `requests` are kept in this file.
+
+    `acknowledged`: how many operations on the disk have ended, if that is known.
+    """
     begun_s = time.thread_time()
     found = audit(
         recording,
         cut=cut,
         sync=acknowledged_sync_of(context.spec.cell),
         completed_sync=completed_sync_of(context.spec.cell),
-        completions=completions_before(context, recording, cut=cut, evidence=requests),
+        completions=completions_before(
+            context, recording, cut=cut, acknowledged=acknowledged, evidence=requests
+        ),
         waived=waived_in(context.spec.cell),
         whole_on=whole_on(context.spec.cell),
         writes_once=context.filesystem.writes_once,

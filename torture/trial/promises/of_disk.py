@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from torture.audit.completions import Completions
+from torture.errors import HarnessError
 from torture.evidence.block_requests import TRACED, requests_as_text
 from torture.files import write_whole
 from torture.lab.machine import Machine
@@ -35,11 +36,12 @@ def trace_disk(context: TrialContext, client: Machine) -> None:
 
 
 def completions_before(
-    context: TrialContext, recording: Recording, *, cut: int, evidence: str
+    context: TrialContext, recording: Recording, *, cut: int, acknowledged: int, evidence: str
 ) -> Completions | None:
     """What was completed up to the cut; None where nothing tells of it.
 
-    It is kept as `evidence`, a file's name.
+    It is kept as `evidence`, a file's name. Raises `HarnessError` where nothing was told although
+    operations were acknowledged: an audit that hears nothing must not look like one that found nothing.
 
     Nothing does of files on an NFS or SMB server, where no load keeps a ledger, whose marks tell both
     clocks, and where the host's clock was set during the load.
@@ -47,6 +49,12 @@ def completions_before(
     if context.disk_trace is None or context.marks is None:
         return None
     requests = context.disk_trace.requests()
+    if acknowledged and not requests and context.fault is None:
+        raise HarnessError(
+            f"{acknowledged} operations were acknowledged, and of no request of the client's disk was "
+            f"anything told",
+            hint="tools/doctor says which QEMU this is: its trace may be worded otherwise",
+        )
     events = recording.events[: cut + 1]
     heard_ns = [event.time_ns for event in events if event.kind is Kind.MARK]
     clock = clock_of(context.marks.spans_ns, heard_ns)
