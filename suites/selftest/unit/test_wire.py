@@ -67,6 +67,12 @@ def test_bytes_come_in_order_whatever_was_sent_twice_or_late(
         assert got == content[:whole]
 
 
+def test_what_came_too_early_waits_where_the_numbers_begin_anew() -> None:
+    stream = Stream(next_sequence=2**32 - 4)
+    assert stream.feed(2, b"cd") == b""
+    assert stream.feed(2**32 - 4, b"wxyzab") == b"wxyzabcd"
+
+
 def test_a_stream_gives_up_when_what_is_missing_is_not_sent_again() -> None:
     stream = Stream(next_sequence=0)
     for number in range(1, 2000):

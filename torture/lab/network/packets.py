@@ -68,7 +68,9 @@ class PacketRecorder:
         self._failure: OSError | None = None
         self._next_block = 0
         self._is_over = threading.Event()
-        self._thread = threading.Thread(target=self._write_down, name=f"packets of {interface}")
+        self._thread = threading.Thread(
+            target=self._write_down, name=f"packets of {interface}", daemon=True
+        )
         self._thread.start()
 
     def stop(self) -> None:
