@@ -64,7 +64,7 @@ class IscsiSession:
             _LOGIN, _TO_FULL_FEATURES, 0, 0, len(text), _ISID, session, 1, 0, 0, 1, 0
         )
         self._socket.sendall(header + text + bytes(-len(text) % 4))
-        answer = read_exactly(self._socket, _HEADER_BYTES)
+        answer = self._answer()
         (self.session,) = struct.unpack_from(">H", answer, 14)
         self.status = (answer[36], answer[37])
         assert answer[0] == _LOGIN_ANSWER, answer.hex()
@@ -94,11 +94,16 @@ class IscsiSession:
                 described,
             )  # fmt: skip
             self._socket.sendall(header + data)
-            answer = read_exactly(self._socket, _HEADER_BYTES)
-            read_exactly(self._socket, -(-int.from_bytes(answer[5:8], "big") // 4) * 4)
+            answer = self._answer()
             if answer[2:4] == bytes(2):
                 return
         raise AssertionError(answer.hex())
+
+    def _answer(self) -> bytes:
+        """The header of what it says next; the data behind it are passed over."""
+        header = read_exactly(self._socket, _HEADER_BYTES)
+        read_exactly(self._socket, -(-int.from_bytes(header[5:8], "big") // 4) * 4)
+        return header
 
     def close(self) -> None:
         """Hang up, without a word."""
