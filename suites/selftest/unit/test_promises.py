@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 
+from torture.axes.axis import Choice
 from torture.errors import HarnessError
 from torture.evidence.block_requests import BlockKind, BlockRequest
 from torture.recording.events import Event, Kind, Recording
+from torture.transports import AXIS as TRANSPORTS
+from torture.transports.protocol import Transport
 from torture.trial.promises.disk_trace import ToldByQemu, ToldOnWire
 from torture.trial.promises.of_disk import completions_before
 from torture.wire.nvme_pdus import NvmeTcpOnWire
@@ -26,6 +29,13 @@ class Listener:
     def stop(self) -> None:
         self.is_stopped = True
         self.file.write_bytes(b"")
+
+
+@pytest.mark.parametrize("choice", TRANSPORTS.choices, ids=lambda choice: choice.name)
+def test_of_every_disk_somebody_tells(choice: Choice[Transport]) -> None:
+    attachment = choice.value.attachment(nas_host="nas")
+    tellers = [teller for teller in (attachment.source, attachment.wire) if teller is not None]
+    assert len(tellers) == (attachment.device is not None)
 
 
 def told(folder: Path, *, cuts: int) -> tuple[ToldOnWire, list[Listener]]:
