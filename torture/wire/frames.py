@@ -1,4 +1,7 @@
-"""Frames of a network card, in a file that Wireshark opens, and the TCP segments in them."""
+"""Frames of a network card, in a file that Wireshark opens, and the TCP segments in them.
+
+dpkt knows a hundred protocols and loads them all: only where frames are at hand.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import IO, Any
-
-import dpkt
 
 _NS = 1_000_000_000
 _LENGTH_MAX_BYTES = 1 << 18
@@ -52,6 +53,8 @@ class FrameFile:
     """A file of frames that is being written; it is whole after each `write`."""
 
     def __init__(self, file: Path) -> None:
+        import dpkt
+
         self._file: IO[bytes] = file.open("wb")
         self._writer: Any = dpkt.pcap.Writer(self._file, snaplen=_LENGTH_MAX_BYTES, nano=True)
 
@@ -68,6 +71,8 @@ class FrameFile:
 
 def read_frames(file: Path) -> Iterator[Frame]:
     """The frames of a file, up to where it is cut short or garbled; raises `OSError`."""
+    import dpkt
+
     with file.open("rb") as opened:
         try:
             for time_s, content in dpkt.pcap.Reader(opened):
@@ -78,6 +83,8 @@ def read_frames(file: Path) -> Iterator[Frame]:
 
 def segments_in(frames: Iterable[Frame]) -> Iterator[Segment]:
     """What of the frames is TCP over IPv4 and carries something, or begins a connection."""
+    import dpkt
+
     for frame in frames:
         try:
             packet = dpkt.ethernet.Ethernet(frame.content).data
