@@ -12,7 +12,7 @@ from torture.axes.fate import Fate
 from torture.axes.sync import Sync
 from torture.verdict.guarantee import Guarantee
 from torture.volumes import VolumeKind, VolumeOptions
-from torture.wire.protocol import DiskProtocol
+from torture.wire.disk_protocol import DiskProtocol
 
 
 class DiskSource(Protocol):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from torture.evidence.block_requests import BlockRequest
+from torture.wire.disk_protocol import Command, DiskProtocol
 from torture.wire.frames import Flow, Frame, Segment, segments_in
 from torture.wire.pdus import Cutter, Framing, Pdu
-from torture.wire.protocol import Command, DiskProtocol
 from torture.wire.streams import Stream
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from struct import Struct
 
 from torture.evidence.block_requests import BlockKind
+from torture.wire.disk_protocol import Answer, Command
 from torture.wire.pdus import Framing, Pdu
-from torture.wire.protocol import Answer, Command
 
 _HEAD_BYTES = 48
 _OPCODE_MASK = 0x3F

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from torture.evidence.block_requests import BlockKind, BlockRequest
 from torture.wire.conversation import requests_on_wire
+from torture.wire.disk_protocol import Answer, Command, DiskProtocol
 from torture.wire.frames import Frame, read_frames, segments_in
 from torture.wire.iscsi_pdus import IscsiOnWire
 from torture.wire.nvme_pdus import NvmeTcpOnWire
 from torture.wire.pdus import Pdu
-from torture.wire.protocol import Answer, Command, DiskProtocol
 
 RECORDED = Path(__file__).parents[1] / "recorded" / "wire"
 NVME, ISCSI = NvmeTcpOnWire(4420), IscsiOnWire(3260)

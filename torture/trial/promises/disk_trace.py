@@ -11,8 +11,8 @@ from torture.errors import HarnessError
 from torture.evidence.block_requests import BlockRequest, parse_trace
 from torture.lab.network.packets import PacketRecorder
 from torture.wire.conversation import requests_on_wire
+from torture.wire.disk_protocol import DiskProtocol
 from torture.wire.frames import read_frames
-from torture.wire.protocol import DiskProtocol
 
 
 class DiskTrace(Protocol):
