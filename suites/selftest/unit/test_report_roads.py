@@ -71,11 +71,13 @@ def test_filesystems_are_one_row_and_all_else_is_not(tmp_path: Path) -> None:
         *ended(SAFE.format("xfs"), 9, Verdict.INCONCLUSIVE, speed=Speed(durable_per_s=1.0)),
         *ended(SAFE.replace("noslog", "plp").format("ext4"), 4),
         *ended(SAFE.replace("nasonly", "bothdie").format("raw"), 1),
+        *ended(SAFE.replace("nasonly", "postgres-nasonly").format("ext4"), 5),
     ]
     (roads,) = roads_in(tmp_path, records).values()
     assert [(road.pooled, road.figures.conclusive) for road in roads] == [
-        (("raw",), 1), (("btrfs", "ext4", "xfs"), 7), (("ext4",), 4),
+        (("raw",), 1), (("btrfs", "ext4", "xfs"), 7), (("ext4",), 5), (("ext4",), 4),
     ]  # fmt: skip
+    assert roads[2].axes["workload"] == "postgres"
     together = roads[1]
     assert together.cells == tuple(SAFE.format(name) for name in ("btrfs", "ext4", "xfs"))
     assert together.figures.loss == rate_of(0, 7)

@@ -34,15 +34,15 @@ _Key = TypeVar("_Key")
 _LEFT = ("road", "on", "theory", "against theory")
 
 _LEGEND = """\
-A row is a set-up. What it was tried **on** (filesystems, workloads) theory does not tell apart:
-those cuts count together. **Theory** was written down before any cut. **Cuts** are conclusive ones.
-Rates have exact 95 % intervals. **Damaged** is worse than consistent but old. **Seen from**: a loss
-as frequent as this would have been seen in so many cuts with 95 % probability; rarer ones may be
-there. **Durable/s**: operations acknowledged before the cut in a second of the writers' own work.
-**Sync**: what each of them waited in fsync, fdatasync and writes through O_DSYNC, as the client
-timed it. **Outage**: from the cut to the return of what the client attaches. **Reconnect**: from
-there to the client's next acknowledgement. These four are medians over conclusive trials. The
-machines are emulated: of speeds and times only ratios mean anything."""
+A row is a set-up and its load. What it was tried **on** (filesystems, roots) theory does not tell
+apart: those cuts count together. **Theory** was written down before any cut. **Cuts** are
+conclusive ones. Rates have exact 95 % intervals. **Damaged** is worse than consistent but old.
+**Seen from**: a loss as frequent as this would have been seen in so many cuts with 95 %
+probability; rarer ones may be there. **Durable/s**: operations acknowledged before the cut in a
+second of the writers' own work. **Sync**: what each of them waited in fsync, fdatasync and writes
+through O_DSYNC, as the client timed it. **Outage**: from the cut to the return of what the client
+attaches. **Reconnect**: from there to the client's next acknowledgement. These four are medians
+over conclusive trials. The machines are emulated: of speeds and times only ratios mean anything."""
 _SEQUENTIAL = "Where a run stopped when it knew enough, the intervals allow for that."
 
 

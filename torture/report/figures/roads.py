@@ -1,4 +1,4 @@
-"""Every road to the disk, transport by transport: cells that theory does not tell apart, as one row."""
+"""Every road to the disk, transport by transport: cells of one load that theory does not tell apart."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from torture.matrix.axes import AXES, DEFAULTS, FILESYSTEM, ROOT, TRANSPORT, WORKLOAD
+from torture.matrix.axes import AXES, DEFAULTS, FILESYSTEM, ROOT, TRANSPORT
 from torture.report.figures.answer import Standing, standing_of
 from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.reading.store import Store
@@ -16,18 +16,18 @@ from torture.stats.rates import CONFIDENCE, Rate, rate_of
 from torture.stats.sequential import sequential_rate_of
 from torture.verdict.verdicts import Verdict
 
-_POOLED = (FILESYSTEM.field, ROOT.field, WORKLOAD.field)
-"""No guarantee depends on these (`torture.matrix.guarantees`)."""
+_POOLED = (FILESYSTEM.field, ROOT.field)
+"""No guarantee depends on these (`torture.matrix.guarantees`). Nor on the load; what is lost does."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Road:
-    """The cells of one transport that differ in what their client does only, taken together."""
+    """The cells of one transport that differ in what their client has on its disk, taken together."""
 
     axes: dict[str, str]
     """What they have in common, the transport included."""
     pooled: tuple[str, ...]
-    """The filesystems, roots and workloads taken together, by their names, but for the usual one."""
+    """The filesystems and roots taken together, by their names, but for the usual one."""
     cells: tuple[str, ...]
     figures: CellFigures
     rolled_back: Rate
