@@ -20,8 +20,8 @@ DocumentOf = Callable[[Workload], str]
 
 _MOUNT_DEADLINE_S = 300
 _UMOUNT_DEADLINE_S = 120
-_CHECK_DEADLINE_S = 300
-_READ_DEADLINE_S = 300
+CHECK_DEADLINE_S = 300
+READ_DEADLINE_S = 300
 """An operator's patience: none takes more than some seconds, under emulation too."""
 _DMESG_DEADLINE_S = 20
 _REMARKABLE = re.compile(r"error|warn|corrupt|fail|bug:|oops|call trace|blocked for", re.IGNORECASE)
@@ -69,14 +69,14 @@ def _look_first(context: TrialContext, client: Machine) -> bool:
     if argv is None:
         return True
     step = Step.FS_FIRST_CHECK
-    checked = observe_to_end(context, client, step, argv, deadline_s=_CHECK_DEADLINE_S)
+    checked = observe_to_end(context, client, step, argv, deadline_s=CHECK_DEADLINE_S)
     return checked.exit_code == 0
 
 
 def _repair(context: TrialContext, client: Machine) -> None:
     """Mend and look again, as an operator would."""
     for repair in context.filesystem.repairs(context.device):
-        tried = context.observe(client, Step.FS_REPAIR, repair, deadline_s=_CHECK_DEADLINE_S)
+        tried = context.observe(client, Step.FS_REPAIR, repair, deadline_s=CHECK_DEADLINE_S)
         if tried.exit_code != _REFUSED:
             break
     if _mount_read_umount(
@@ -105,7 +105,7 @@ def _mount_read_umount(
         plant(client, context.fault.before_read_back)
     scrub = context.filesystem.scrub(MOUNT_POINT)
     if scrub is not None and mount_step is Step.FS_MOUNT:
-        observe_to_end(context, client, Step.FS_SCRUB, scrub, deadline_s=_CHECK_DEADLINE_S)
+        observe_to_end(context, client, Step.FS_SCRUB, scrub, deadline_s=CHECK_DEADLINE_S)
     _read_back(context, client, document_of)
     umount = ("umount", MOUNT_POINT)
     observe_to_end(context, client, umount_step, umount, deadline_s=_UMOUNT_DEADLINE_S)
@@ -114,7 +114,7 @@ def _mount_read_umount(
 
 def _is_clean(context: TrialContext, client: Machine, step: Step) -> bool:
     argv = context.filesystem.check(context.device)
-    checked = observe_to_end(context, client, step, argv, deadline_s=_CHECK_DEADLINE_S)
+    checked = observe_to_end(context, client, step, argv, deadline_s=CHECK_DEADLINE_S)
     return checked.exit_code == 0
 
 
@@ -123,10 +123,10 @@ def _read_back(context: TrialContext, client: Machine, document_of: DocumentOf) 
     jobs = context.jobs
     for workload in context.workloads:
         command = workload.read_back(jobs[workload.name])
-        completed = client.run(*command, deadline_s=_READ_DEADLINE_S)
+        completed = client.run(*command, deadline_s=READ_DEADLINE_S)
         if completed.exit_code is None:
             raise StorageFailed(
-                f"the read-back of {workload.name} hung for {_READ_DEADLINE_S} s", machine=client
+                f"the read-back of {workload.name} hung for {READ_DEADLINE_S} s", machine=client
             )
         if completed.exit_code != 0:
             raise HarnessError(

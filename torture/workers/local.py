@@ -25,7 +25,9 @@ from torture.workers.protocol import WorkerOrders, WorkerSiteKind
 
 _START_DEADLINE_S = 60
 _END_DEADLINE_S = 10
-_TRIAL_DEADLINE_S = {Boot.WARM: 420, Boot.COLD: 900}
+_TRIAL_DEADLINE_S = {Boot.WARM: 900, Boot.COLD: 1500}
+"""Enough for the check of a file system whose repair does not end (`torture.trial.check` gives it up), or
+just those that are lost would be inconclusive."""
 
 
 class LocalSite:

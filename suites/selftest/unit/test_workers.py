@@ -13,6 +13,7 @@ from torture.errors import HarnessError
 from torture.host.accelerator import Accelerator
 from torture.host.network_kind import NetworkKind
 from torture.lab.lab import Boot, LabSettings
+from torture.trial.check import CHECK_DEADLINE_S, READ_DEADLINE_S
 from torture.workers import must_be_known, open_site, worker_sites
 from torture.workers.local import LocalSite
 from torture.workers.protocol import WorkerOrders
@@ -40,6 +41,12 @@ def test_a_workers_orders_come_back_from_json(tmp_path: Path, lab: LabSettings) 
 def test_a_trial_whose_machines_boot_for_real_may_take_longer(tmp_path: Path) -> None:
     warm, cold = (LocalSite(orders_of(tmp_path, lab)) for lab in (PLAIN, FORCED))
     assert 300 < warm.trial_deadline_s < cold.trial_deadline_s
+
+
+def test_a_repair_that_does_not_end_leaves_time_for_a_verdict(tmp_path: Path) -> None:
+    """And for a read-back that does not, and all that takes seconds: or what is lost is inconclusive."""
+    site = LocalSite(orders_of(tmp_path))
+    assert site.trial_deadline_s > CHECK_DEADLINE_S + READ_DEADLINE_S + 240
 
 
 def test_what_the_last_worker_of_a_number_left_is_gone(tmp_path: Path) -> None:
