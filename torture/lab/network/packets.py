@@ -48,20 +48,16 @@ class PacketRecorder:
 
     def __init__(self, interface: str, *, into: Path) -> None:
         self.file = into
-        self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+        frames = _BLOCK_BYTES * _BLOCKS // _FRAME_BYTES
+        ring = _RING.pack(_BLOCK_BYTES, _BLOCKS, _FRAME_BYTES, frames, _RETIRED_AFTER_MS, 0, 0)
         try:
+            self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
             self._socket.setsockopt(_SOL_PACKET, _PACKET_VERSION, _TPACKET_V3)
-            frames = _BLOCK_BYTES * _BLOCKS // _FRAME_BYTES
-            self._socket.setsockopt(
-                _SOL_PACKET,
-                _PACKET_RX_RING,
-                _RING.pack(_BLOCK_BYTES, _BLOCKS, _FRAME_BYTES, frames, _RETIRED_AFTER_MS, 0, 0),
-            )
+            self._socket.setsockopt(_SOL_PACKET, _PACKET_RX_RING, ring)
             self._ring = mmap.mmap(self._socket.fileno(), _BLOCK_BYTES * _BLOCKS)
             self._socket.bind((interface, _ETH_P_ALL))
             self._frames = FrameFile(into)
         except OSError as error:
-            self._socket.close()
             raise HarnessError(
                 f"{interface} cannot be listened to: {error}", hint="tools/doctor"
             ) from error
