@@ -41,7 +41,8 @@ def test_cell_keeps_its_guarantee(
     broken = [record for record in records if record.breaks(guarantee)]
     complaints = [_broken(record, guarantee, campaign) for record in broken]
     complaints += [
-        f"{record.trial} is inconclusive:\n  {record.error}" for record in not_told(records)
+        f"{record.trial} is inconclusive, in {campaign.run.folder}:\n  {record.error}"
+        for record in not_told(records)
     ]
     if complaints:
         pytest.fail("\n".join(complaints), pytrace=False)

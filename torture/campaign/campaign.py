@@ -226,6 +226,7 @@ class Campaign:
         """Write it down, then tell the schedule; what ends while the run is stopped is no result."""
         if self._is_stopping:
             return
+        record = record.told_within(self.run.layout)
         with self._changed:
             append_record(self.run.trials_file, record)
             self._drop_evidence(record)

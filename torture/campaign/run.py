@@ -39,14 +39,19 @@ class Run:
         return self.folder.name[-10:]
 
     @property
+    def layout(self) -> RunLayout:
+        """The places in it."""
+        return RunLayout(folder=self.folder)
+
+    @property
     def trials_file(self) -> Path:
         """One record a line."""
-        return RunLayout(folder=self.folder).trials_file
+        return self.layout.trials_file
 
     @property
     def evidence(self) -> Path:
         """One folder a trial."""
-        return RunLayout(folder=self.folder).evidence
+        return self.layout.evidence
 
     @classmethod
     def begin(

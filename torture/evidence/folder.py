@@ -13,6 +13,7 @@
 - `administration.json`: what was done to the pool when the cut came, and whether it had returned
 - `outage.json`: what did not come back after the cut, if something did not, see
   `torture.evidence.outage_document`
+- `shelf-N.err`: what the server of the NAS's disks printed, for each of its lives
 - `recordings.zip`: what the NAS's disks were asked, and views of what the cut left, if it was kept
 """
 

@@ -3,6 +3,7 @@
     results/latest -> RUN
     results/RUN/run.json, trials.jsonl, report.html
     results/RUN/trials/TRIAL/...
+    results/RUN/workers/wN.log
 
 What is in a trial's folder has its names in `torture.evidence.folder`; what the files mean stands in
 results/README.md.
@@ -26,6 +27,8 @@ TRIALS_FILE_BEFORE = "trials.jsonl.before"
 PAGE_FILE = "report.html"
 EVIDENCE_FOLDER = "trials"
 """One folder a trial."""
+WORKERS_FOLDER = "workers"
+"""One log a worker."""
 
 _FOLDER_NAME = re.compile(r"[^/\0]{1,250}")
 
@@ -60,6 +63,14 @@ class RunLayout:
     def evidence(self) -> Path:
         """One folder a trial."""
         return self.folder / EVIDENCE_FOLDER
+
+    def worker_log(self, number: int) -> Path:
+        """What a worker printed, over all of its trials."""
+        return self.folder / WORKERS_FOLDER / f"w{number}.log"
+
+    def told_within(self, text: str) -> str:
+        """A text whose paths below the folder are told from there: a run may be moved, or published."""
+        return text.replace(f"{self.folder}/", "")
 
     def evidence_of(self, trial: str) -> Path:
         """The folder of a trial; raises `ValueError` for a name that leads elsewhere, or nowhere."""

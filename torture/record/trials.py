@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Protocol, Self, TypeVar
 from torture.evidence.cut_document import CutDocument
 from torture.evidence.typed import object_of, text_of
 from torture.record.administered_pool import Administered
+from torture.record.run_layout import RunLayout
 from torture.record.worth import Absence, Speed
 from torture.verdict.guarantee import COMMIT_SLACK_MS, ROLLBACK_MS_MAX, Guarantee
 from torture.verdict.verdicts import Verdict
@@ -107,6 +108,14 @@ class TrialRecord:
     def is_loss(self) -> bool:
         """Whether something acknowledged is not there, whatever the verdict; no if inconclusive."""
         return self.is_conclusive and self.lost > 0
+
+    def told_within(self, run: RunLayout) -> Self:
+        """The same, where its words name files of its run by their place in it."""
+        return replace(
+            self,
+            error=None if self.error is None else run.told_within(self.error),
+            reasons=tuple(map(run.told_within, self.reasons)),
+        )
 
     def breaks(self, guarantee: Guarantee) -> bool:
         """Whether it is worse than guaranteed, by what was lost or by the audit of its log.

@@ -28,11 +28,13 @@ _OVERWRITE_DEADLINE_S = 10
 class Shelf:
     """The disks of one NAS, recorded in `directory`, served on `socket`.
 
-    Each `start` makes a recording of its own (`life-1`, `life-2`, ...), over what a view gives.
+    Each `start` makes a recording of its own (`life-1`, `life-2`, ...), over what a view gives. What the
+    servers print goes to `logs`, or to `directory`.
     """
 
-    def __init__(self, *, directory: Path, socket: Path) -> None:
+    def __init__(self, *, directory: Path, socket: Path, logs: Path | None = None) -> None:
         self.directory = directory
+        self._logs = directory if logs is None else logs
         self._socket = socket
         self._server: NbdkitProcess | None = None
         self._control: Control | None = None
@@ -46,7 +48,7 @@ class Shelf:
     @property
     def errors(self) -> Path:
         """What that server output on standard error."""
-        return self.directory / f"life-{self._life}.err"
+        return self._logs / f"shelf-{self._life}.err"
 
     @property
     def control(self) -> Control:

@@ -81,7 +81,9 @@ class TrialContext:
 
     def __post_init__(self) -> None:
         self.shelf = Shelf(
-            directory=self.scratch / RECORDINGS_OF_SHELF, socket=self.lab.sockets / "shelf.sock"
+            directory=self.scratch / RECORDINGS_OF_SHELF,
+            socket=self.lab.sockets / "shelf.sock",
+            logs=self.folder,
         )
         self.plan = plan_of(self.spec)
         self.disks = pool_disks(self.spec.cell)

@@ -47,7 +47,7 @@ def main() -> int:
         record = run_trial(
             spec,
             lab=lab,
-            folder=orders.evidence / spec.trial,
+            folder=orders.run.evidence_of(spec.trial),
             scratch=orders.scratch / f"t{number}",
             enter_stage=lambda stage: answers.send(stage=stage),
         )

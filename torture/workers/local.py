@@ -45,25 +45,25 @@ class LocalSite:
         """See `WorkerSite`; what the last one of this number left in its folder is gone."""
         scratch = self._orders.scratch / f"w{number}"
         shutil.rmtree(scratch, ignore_errors=True)
-        return LocalController(replace(self._orders, scratch=scratch), hear=hear)
+        log = self._orders.run.worker_log(number)
+        return LocalController(replace(self._orders, scratch=scratch), log=log, hear=hear)
 
     def close(self) -> None:
         """Nothing is held here: a worker's end takes along all that it had."""
 
 
 class LocalController:
-    """A sandboxed worker process; it ends with the thread that called `start`."""
+    """A sandboxed worker process; it ends with the thread that called `start`.
 
-    def __init__(self, orders: WorkerOrders, *, hear: Callable[[str], None]) -> None:
+    What it prints, tracebacks included, is added to `log`.
+    """
+
+    def __init__(self, orders: WorkerOrders, *, log: Path, hear: Callable[[str], None]) -> None:
         self._orders = orders
+        self._log = log
         self._hear = hear
         self._process: subprocess.Popen[str] | None = None
         self._answers: queue.Queue[dict[str, Any] | None] = queue.Queue()
-
-    @property
-    def log(self) -> Path:
-        """What the worker printed, tracebacks included."""
-        return self._orders.scratch.with_suffix(".log")
 
     @property
     def is_running(self) -> bool:
@@ -72,7 +72,8 @@ class LocalController:
 
     def start(self) -> None:
         """See `WorkerController`."""
-        with self.log.open("ab") as log:
+        self._log.parent.mkdir(mode=0o700, exist_ok=True)
+        with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 sandboxed((sys.executable, "-m", "torture.workers._local_worker")),
                 cwd=CHECKOUT,
@@ -124,17 +125,17 @@ class LocalController:
         try:
             message = self._answers.get(timeout=max(0.0, end_s - time.monotonic()))
         except queue.Empty:
-            raise DeadlineExceeded("the worker took too long", hint=f"read {self.log}") from None
+            raise DeadlineExceeded("the worker took too long", hint=f"read {self._log}") from None
         if message is None:
             raise self._death()
         return message
 
     def _death(self) -> HarnessError:
         self.kill()
-        last_lines = self.log.read_text(errors="replace").strip().splitlines()[-6:]
+        last_lines = self._log.read_text(errors="replace").strip().splitlines()[-6:]
         why = "\n".join(last_lines) or "it said nothing"
         refused = any(line.startswith("unshare: ") for line in last_lines)
-        hint = USER_NAMESPACES_HINT if refused else f"read {self.log}"
+        hint = USER_NAMESPACES_HINT if refused else f"read {self._log}"
         return HarnessError(f"a worker died: {why}", hint=hint)
 
     def kill(self) -> None:

@@ -14,6 +14,7 @@ from typing import Any, Protocol, Self
 from torture.host.accelerator import Accelerator
 from torture.host.network_kind import NetworkKind
 from torture.lab.lab import Boot, LabSettings
+from torture.record.run_layout import RunLayout
 from torture.record.specs import TrialSpec
 from torture.record.trials import TrialRecord
 
@@ -65,15 +66,15 @@ class WorkerOrders:
 
     scratch: Path
     """A directory that is theirs; emptied by its owner."""
-    evidence: Path
-    """Where each trial's folder goes."""
+    run: RunLayout
+    """Where each trial's evidence goes, and what a worker prints."""
     lab: LabSettings
 
     def as_json(self) -> dict[str, Any]:
         """As plain data; `from_json` takes it back."""
         return {
             "scratch": str(self.scratch),
-            "evidence": str(self.evidence),
+            "run": str(self.run.folder),
             "boot": self.lab.boot,
             "accelerator": self.lab.accelerator,
             "network": self.lab.network,
@@ -87,7 +88,7 @@ class WorkerOrders:
         """The orders of `as_json`'s data."""
         return cls(
             scratch=Path(data["scratch"]),
-            evidence=Path(data["evidence"]),
+            run=RunLayout(folder=Path(data["run"])),
             lab=LabSettings(
                 boot=Boot(data["boot"]),
                 accelerator=data["accelerator"] and Accelerator(data["accelerator"]),

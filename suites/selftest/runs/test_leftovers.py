@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
@@ -39,6 +40,8 @@ class Story:
     other_was_disturbed: bool
     """Ended, lost its scratch or all of its processes, when the first run was killed."""
     other_verdicts: tuple[Verdict, ...]
+    log_to_read: Path
+    """Named by the record of the trial that the killed worker was at."""
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +91,7 @@ def _play(start: Start, *, base: Path, folder: Path) -> Story:
         killed_records=_records(doomed),
         other_was_disturbed=not is_undisturbed,
         other_verdicts=tuple(record.verdict for record in _records(other)),
+        log_to_read=_named_in(other, _records(other)[0].error or ""),
     )
 
 
@@ -140,6 +144,13 @@ def _records(results: Path) -> tuple[TrialRecord, ...]:
     return read.records
 
 
+def _named_in(results: Path, error: str) -> Path:
+    """The file that an error says to read."""
+    told = re.search(r"next: read (\S+)", error)
+    assert told is not None, error
+    return results / "latest" / told[1]
+
+
 def _scratch(results: Path, base: Path) -> Path:
     run = Run(folder=results / (results / "latest").readlink())
     return Scratch(base).home / run.scratch_name
@@ -158,3 +169,4 @@ def test_a_killed_run_disturbs_no_one(story: Story) -> None:
 
 def test_a_killed_worker_costs_its_trial_and_no_more(story: Story) -> None:
     assert story.other_verdicts == (Verdict.INCONCLUSIVE, Verdict.INTACT)
+    assert story.log_to_read.is_file(), "a run that is over still has what it says to read"

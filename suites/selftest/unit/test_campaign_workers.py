@@ -65,7 +65,7 @@ def test_a_worker_that_dies_costs_its_trial_and_no_more(tmp_path: Path) -> None:
         Verdict.INTACT, Verdict.INCONCLUSIVE, Verdict.INTACT, Verdict.INTACT,
     ]  # fmt: skip
     assert records[1].machinery_failed
-    for words in ("a worker died", "read w0.log", specs[1].trial, str(tmp_path / "trials")):
+    for words in ("a worker died", "read w0.log", f"evidence: trials/{specs[1].trial}"):
         assert words in (records[1].error or "")
     assert [[spec.index for spec in worker.ran] for worker in site.controllers] == [[0, 1], [2, 3]]
     assert not any(worker.is_running for worker in site.controllers)

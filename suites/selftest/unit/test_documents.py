@@ -37,6 +37,7 @@ ELSEWHERE = {
     "sbin/x": "in a guest",
     "logs/": "in the images' cache",
     "trials/": "in a run",
+    "workers/": "in a run",
     "report.md": "what an export writes",
     "roads.md": "what an export writes",
     "administration.md": "what an export writes",

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from suites.selftest.unit.examples import examples
 from torture.evidence.cut_document import CutDocument, DiskAtCut
+from torture.record.run_layout import RunLayout
 from torture.record.trials import SCHEMA, TrialRecord, append_record, read_records
 from torture.verdict.verdicts import Verdict
 
@@ -174,3 +175,14 @@ def test_a_conclusive_record_beats_a_later_inconclusive_one_of_its_trial(file: P
     append_record(file, record(2, verdict=Verdict.INCONCLUSIVE, error="first"))
     append_record(file, record(2, verdict=Verdict.INCONCLUSIVE, error="second"))
     assert [own.error for own in read_records(file).records] == [None, "second"]
+
+
+def test_a_record_names_the_files_of_its_run_by_their_place_in_it(tmp_path: Path) -> None:
+    run = RunLayout(folder=tmp_path)
+    log = run.evidence_of("a-trial") / "nas-1.console.log"
+    told = replace(
+        record(1), error=f"it hung\n  next: read {log}", reasons=(f"at least that: read {log}",)
+    ).told_within(run)
+    assert told.error == "it hung\n  next: read trials/a-trial/nas-1.console.log"
+    assert told.reasons == ("at least that: read trials/a-trial/nas-1.console.log",)
+    assert record(1).told_within(run) == record(1)

@@ -13,6 +13,7 @@ from torture.errors import HarnessError
 from torture.host.accelerator import Accelerator
 from torture.host.network_kind import NetworkKind
 from torture.lab.lab import Boot, LabSettings
+from torture.record.run_layout import RunLayout
 from torture.trial.check import CHECK_DEADLINE_S, READ_DEADLINE_S
 from torture.workers import must_be_known, open_site, worker_sites
 from torture.workers.local import LocalSite
@@ -29,7 +30,7 @@ FORCED = LabSettings(
 
 
 def orders_of(folder: Path, lab: LabSettings = PLAIN) -> WorkerOrders:
-    return WorkerOrders(scratch=folder / "scratch", evidence=folder / "trials", lab=lab)
+    return WorkerOrders(scratch=folder / "scratch", run=RunLayout(folder=folder / "run"), lab=lab)
 
 
 @pytest.mark.parametrize("lab", [PLAIN, FORCED], ids=["plain", "forced"])
