@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from suites.selftest.machinery.sandbox import Stage
 
 _SCENES = "suites.selftest.machinery.trial_stages"
 _OUTAGES = "suites.selftest.machinery.outages"
+_OVERFLOW = "suites.selftest.machinery.wire_overflow"
 _DEADLINE_S = 240
 
 
@@ -64,6 +66,15 @@ def test_a_full_disk_under_the_shelf_is_told_from_a_fault_of_the_nas(
     assert found["written"] not in (0, None)
     assert "the shelf failed" in found["shelf"]["error"]
     assert "next: free some space" in found["shelf"]["error"]
+
+
+def test_what_passed_the_wire_unseen_is_not_taken_for_silence(
+    stage: Stage, vm_scratch: Path
+) -> None:
+    said = stage.play(f"{_OVERFLOW}:overflow", scratch=vm_scratch / "w", deadline_s=_DEADLINE_S)
+    assert said["few"] == ""
+    assert re.match(r"of \d+ frames that passed lo \d+ were not seen", said["many"]), said
+    assert "next: fewer --jobs" in said["many"]
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from struct import Struct
 from torture.errors import HarnessError
 from torture.wire.frames import Frame, FrameFile
 
-_SOL_PACKET, _PACKET_RX_RING, _PACKET_VERSION = 263, 5, 10
+_SOL_PACKET, _PACKET_RX_RING, _PACKET_STATISTICS, _PACKET_VERSION = 263, 5, 6, 10
 _TPACKET_V3 = 2
 _ETH_P_ALL = 3
 _BLOCK_BYTES, _BLOCKS = 1 << 20, 32
@@ -34,6 +34,8 @@ _BLOCK = Struct("=8xIII")
 _STATUS_AT = 8
 _PACKET = Struct("=IIIIIIHH")
 """`struct tpacket3_hdr`: the next one, s, ns, bytes here, bytes in all, status, where the frame is."""
+_COUNTS = Struct("=III")
+"""`struct tpacket_stats_v3`: packets, those of them for which the ring had no room, and how often."""
 _TO_KERNEL, _TO_US = 0, 1
 _NS = 1_000_000_000
 _POLL_S = 0.05
@@ -48,6 +50,7 @@ class PacketRecorder:
 
     def __init__(self, interface: str, *, into: Path) -> None:
         self.file = into
+        self._interface = interface
         frames = _BLOCK_BYTES * _BLOCKS // _FRAME_BYTES
         ring = _RING.pack(_BLOCK_BYTES, _BLOCKS, _FRAME_BYTES, frames, _RETIRED_AFTER_MS, 0, 0)
         try:
@@ -70,16 +73,27 @@ class PacketRecorder:
         self._thread.start()
 
     def stop(self) -> None:
-        """Return once all that has passed is in the file; raises `HarnessError` if it could not be."""
+        """Return once all that has passed is in the file; raises `HarnessError` if it is not.
+
+        A connection is followed to its first gap: of one that has any, less would be audited, unsaid.
+        """
         if self._is_over.is_set():
             return
         self._is_over.set()
         self._thread.join(_END_DEADLINE_S)
+        counts = self._socket.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, _COUNTS.size)
+        packets, lost, _ = _COUNTS.unpack(counts)
         self._socket.close()
         self._ring.close()
         self._frames.close()
         if self._failure is not None:
             raise HarnessError(f"{self.file} could not be written: {self._failure}")
+        if lost:
+            raise HarnessError(
+                f"of {packets} frames that passed {self._interface} {lost} were not seen: this host is "
+                f"too busy",
+                hint="fewer --jobs",
+            )
 
     def _write_down(self) -> None:
         try:
