@@ -80,6 +80,9 @@ EXPECTED = {
     "xfs/inode-look": ERRORS,
     "xfs/inode-mend": CLEAN_BUT,
     "xfs/inode-after": CLEAN,
+    "xfs/free-inodes-look": ERRORS,
+    "xfs/free-inodes-mend": CLEAN_BUT,
+    "xfs/free-inodes-after": CLEAN,
     "xfs/superblock-look": GAVE_UP,
     "xfs/superblock-mend": CLEAN_BUT,
     "xfs/superblock-after": CLEAN,
@@ -137,6 +140,26 @@ def test_every_recording_is_expected_here() -> None:
 @pytest.mark.parametrize("case", EXPECTED)
 def test_a_recording_is_understood(case: str) -> None:
     assert answer(case, RECORDINGS[case]) == EXPECTED[case]
+
+
+@pytest.mark.parametrize(
+    ("case", "line"),
+    [
+        ("e2fsck/no-filesystem-look", "DEVICE is mounted."),
+        ("e2fsck/no-filesystem-look", "DEVICE is in use."),
+        ("btrfs/fs-tree-old-look", "ERROR: DEVICE is currently mounted, use --force if you"),
+        ("xfs/inode-look", "xfs_repair: DEVICE contains a mounted filesystem"),
+        ("xfs/inode-look", "xfs_repair: cannot open DEVICE: Device or resource busy"),
+    ],
+)  # fmt: skip
+def test_a_device_that_is_in_use_is_no_damage_but_what_is_on_it_may_be(
+    case: str, line: str
+) -> None:
+    """As e2fsprogs `e2fsck/unix.c`, btrfs-progs `check/main.c` and xfsprogs `libxfs/init.c` say it."""
+    output = RECORDINGS[case]
+    for device, expected in ((output.argv[-1], UNREADABLE), ("inode 262976", EXPECTED[case])):
+        said = line.replace("DEVICE", device)
+        assert answer(case, replace(output, stderr=f"{said}\n{output.stderr}")) == expected
 
 
 @pytest.mark.parametrize("case", EXPECTED)
