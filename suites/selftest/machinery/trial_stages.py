@@ -148,7 +148,8 @@ def failures(lab: Lab, scratch: Path) -> dict[str, dict[str, Any]]:
     """What the machinery says, and after how long, of guests that hang, fall silent and panic."""
     scratch.mkdir(exist_ok=True)
     nas = lab.start_nas(console_log=scratch / "silent.log", disks=())
-    hung = nas.run("sleep", "60", deadline_s=1)
+    hung = nas.run("sh", "-c", "echo begun; yes | (sleep 61; cat)", deadline_s=1)
+    left = nas.run("pgrep", "--full", "sleep 61", deadline_s=5)
     after_hang = nas.run("echo", "alive", deadline_s=5)
     silent = _said(lambda: _silence_agent(nas))
     nas.kill()
@@ -156,7 +157,12 @@ def failures(lab: Lab, scratch: Path) -> dict[str, dict[str, Any]]:
     panic = _said(lambda: _panic(nas))
     nas.kill()
     return {
-        "hung": {"exit_code": hung.exit_code, "after": after_hang.stdout},
+        "hung": {
+            "exit_code": hung.exit_code,
+            "said": hung.stdout,
+            "left": left.stdout,
+            "after": after_hang.stdout,
+        },
         "silent": silent,
         "panic": panic,
     }
