@@ -34,8 +34,7 @@ def judge_filesystem(evidence: Evidence, read_check: ReadCheck) -> FilesystemFin
     Repaired when the checker, or the kernel while it read it all, found bad copies beside good ones,
     when the mount healed what a look before it had found, or when after a repair it mounts and the
     checker vouches for it. Unrepairable otherwise, and when it will not mount and its repair does not
-    end: of one that mounts counts what such a repair left. A checker's word counts only once the
-    filesystem was unmounted.
+    end. A checker's word counts only once the filesystem was unmounted.
     """
     mount = parse_mount(_need(evidence, Step.FS_MOUNT))
     check: FsckResult | None = None
@@ -56,15 +55,12 @@ def judge_filesystem(evidence: Evidence, read_check: ReadCheck) -> FilesystemFin
         reasons.append(f"mount: {mount.reason}")
         before = f"will not mount: {mount.reason}"
     repair_output = _need(evidence, Step.FS_REPAIR)
-    has_ended = repair_output.exit_code is not None
-    if not has_ended:
-        before += "; the repair did not end"
-        if not mount.mounted:
-            return _unrepairable(before, reasons)
-    repaired = _quote(Step.FS_REPAIR, read_check(repair_output)) if has_ended else ()
+    if not mount.mounted and repair_output.exit_code is None:
+        return _unrepairable(f"{before}; the repair did not end", reasons)
+    repair = read_check(repair_output)
     again = parse_mount(_need(evidence, Step.FS_MOUNT_AFTER_REPAIR))
     if not again.mounted:
-        reasons += repaired
+        reasons += _quote(Step.FS_REPAIR, repair)
         reasons.append(f"mount after the repair: {again.reason}")
         return _unrepairable(f"{before}; no repair makes it mount", reasons)
     _need_unmounted(evidence, Step.FS_UMOUNT_AFTER_REPAIR)

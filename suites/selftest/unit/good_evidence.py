@@ -112,7 +112,6 @@ REPAIR = (
     umount(Step.FS_UMOUNT_AFTER_REPAIR),
     tool(Step.FS_CHECK_AFTER_REPAIR, "btrfs/fs-tree-old-after"),
 )
-ERRORS_LEFT = tool(Step.FS_CHECK_AFTER_REPAIR, "btrfs/wrong-link-count-look")
 WONT_MOUNT = (
     tool(Step.FS_MOUNT, "mount/refused-bad-superblock"),
     tool(Step.FS_CHECK, "btrfs/chunk-tree-wiped-look"),

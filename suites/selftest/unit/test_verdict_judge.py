@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 from suites.selftest.unit.good_evidence import (
-    ERRORS_LEFT,
     EVERYTHING,
     MIXED,
     OLD,
@@ -24,7 +23,7 @@ from suites.selftest.unit.good_evidence import (
     umount,
     without,
 )
-from torture.evidence.folder import Evidence, Step, ToolOutput
+from torture.evidence.folder import Evidence, Step
 from torture.evidence.ledger import Hello, Ledger
 from torture.scoring.judge import Judgement, judge
 from torture.verdict.verdicts import Verdict
@@ -127,7 +126,8 @@ def test_errors_left_after_the_repair_are_unrepairable() -> None:
 def test_what_was_read_before_a_hopeless_repair_is_scored_on_its_own(
     found: str | None, data: Verdict | None, lost: int
 ) -> None:
-    made = read(evidence(*REPAIR[:-1], ERRORS_LEFT, found=found), OLD, after_repair=True)
+    left = tool(Step.FS_CHECK_AFTER_REPAIR, "btrfs/wrong-link-count-look")
+    made = read(evidence(*REPAIR[:-1], left, found=found), OLD, after_repair=True)
     judgement = judge(made)
     assert judgement.verdict is Verdict.UNREPAIRABLE
     assert subs(judgement) == (Verdict.INTACT, Verdict.UNREPAIRABLE, data)
@@ -147,32 +147,15 @@ def test_what_no_repair_mends_is_lost_whether_the_pool_was_looked_at_or_not() ->
     assert "at least" in judgement.reasons[0]
 
 
-def test_a_repair_without_an_end_condemns_what_will_not_mount() -> None:
+def test_a_repair_without_an_end_condemns_only_what_will_not_mount() -> None:
     late = replace(REPAIR[1], exit_code=None)
     judgement = judge(evidence(*WONT_MOUNT[:2], late, WONT_MOUNT[3], found=None))
     assert (judgement.verdict, judgement.lost) == (Verdict.UNREPAIRABLE, 6)
     assert "the repair did not end" in judgement.fsck
+    mounts = read(evidence(REPAIR[0], late, *REPAIR[2:]), EVERYTHING, after_repair=True)
+    assert judge(mounts).verdict is Verdict.INCONCLUSIVE
     hung = replace(WONT_MOUNT[0], exit_code=None)
     assert judge(evidence(hung, WONT_MOUNT[1], late)).verdict is Verdict.INCONCLUSIVE
-
-
-@pytest.mark.parametrize(
-    ("left", "verdict"),
-    [
-        (REPAIR[2:], Verdict.REPAIRED),
-        ((*REPAIR[2:-1], ERRORS_LEFT), Verdict.UNREPAIRABLE),
-        (WONT_MOUNT[3:4], Verdict.UNREPAIRABLE),
-        ((), Verdict.INCONCLUSIVE),
-    ],
-    ids=["sound", "errors", "no mount", "not looked at"],
-)
-def test_of_what_mounts_counts_what_a_repair_without_an_end_left(
-    left: tuple[ToolOutput, ...], verdict: Verdict
-) -> None:
-    late = replace(REPAIR[1], exit_code=None)
-    judgement = judge(read(evidence(REPAIR[0], late, *left), EVERYTHING, after_repair=True))
-    assert judgement.verdict is verdict
-    assert ("the repair did not end" in judgement.fsck) == (verdict is not Verdict.INCONCLUSIVE)
 
 
 @pytest.mark.parametrize("exit_code", [None, 1, 32])
