@@ -21,7 +21,6 @@ from torture.record.trials import TrialRecord
 from torture.schedules.fixed import FixedSchedule
 
 _POLL_S = 1.0
-_TRIAL_DEADLINE_S = 1200
 
 CutSide = Callable[[KnownBug, Side, ChosenZfs], tuple[TrialRecord, ...]]
 
@@ -45,11 +44,11 @@ def cut_side(
         lab=replace(options.lab, zfs=zfs.version),
         zfs_tree=zfs.tree,
     )
-    end = time.monotonic() + _TRIAL_DEADLINE_S * cuts
     with begun_campaign(
         config, its_own, FixedSchedule(specs), specs=specs, moves_latest=False
     ) as campaign:
         watched = Progress(campaign, Console(file=TERMINAL))
+        end = time.monotonic() + campaign.patience_s
         with watched.shown():
             while time.monotonic() < end:
                 watched.beat()

@@ -75,6 +75,11 @@ class Campaign:
             return self._schedule.total
 
     @property
+    def patience_s(self) -> float:
+        """How long the whole may take: its trials one after the other, and what is prepared first."""
+        return self._site.trial_deadline_s * (self.total + 1)
+
+    @property
     def schedule_in_words(self) -> str:
         """What the schedule has to say of the run so far; empty when that is nothing."""
         with self._changed:

@@ -26,8 +26,6 @@ from torture.workers.local import LocalSite
 from torture.workers.protocol import WorkerOrders, WorkerSite
 from torture.zfs.versions import DEFAULT
 
-_DEADLINE_S = 1200.0
-
 
 def replay(
     evidence: Path,
@@ -61,8 +59,8 @@ def replay(
         )
         campaign.start()
         try:
-            if not campaign.wait_for(spec.cell, timeout_s=_DEADLINE_S):
-                raise DeadlineExceeded(f"the trial did not end within {_DEADLINE_S:g} s")
+            if not campaign.wait_for(spec.cell, timeout_s=campaign.patience_s):
+                raise DeadlineExceeded(f"the trial did not end within {campaign.patience_s:g} s")
         finally:
             campaign.stop()
     return campaign.records[0], run.evidence / spec.trial

@@ -25,9 +25,9 @@ from torture.workers.protocol import WorkerOrders, WorkerSiteKind
 
 _START_DEADLINE_S = 60
 _END_DEADLINE_S = 10
-_TRIAL_DEADLINE_S = {Boot.WARM: 900, Boot.COLD: 1500}
-"""Enough for the check of a file system whose repair does not end (`torture.trial.check` gives it up), or
-just those that are lost would be inconclusive."""
+_TRIAL_DEADLINE_S = {Boot.WARM: 2100, Boot.COLD: 2700}
+"""Enough for the check of a file system whose repair is given up (`torture.trial.check`), or just those
+that are lost would be inconclusive."""
 
 
 class LocalSite:

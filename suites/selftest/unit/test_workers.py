@@ -14,7 +14,7 @@ from torture.host.accelerator import Accelerator
 from torture.host.network_kind import NetworkKind
 from torture.lab.lab import Boot, LabSettings
 from torture.record.run_layout import RunLayout
-from torture.trial.check import CHECK_DEADLINE_S, READ_DEADLINE_S
+from torture.trial.check import READ_DEADLINE_S, REPAIR_DEADLINE_S
 from torture.workers import must_be_known, open_site, worker_sites
 from torture.workers.local import LocalSite
 from torture.workers.protocol import WorkerOrders
@@ -47,7 +47,7 @@ def test_a_trial_whose_machines_boot_for_real_may_take_longer(tmp_path: Path) ->
 def test_a_repair_that_does_not_end_leaves_time_for_a_verdict(tmp_path: Path) -> None:
     """And for a read-back that does not, and all that takes seconds: or what is lost is inconclusive."""
     site = LocalSite(orders_of(tmp_path))
-    assert site.trial_deadline_s > CHECK_DEADLINE_S + READ_DEADLINE_S + 240
+    assert site.trial_deadline_s > REPAIR_DEADLINE_S + READ_DEADLINE_S + 240
 
 
 def test_what_the_last_worker_of_a_number_left_is_gone(tmp_path: Path) -> None:
