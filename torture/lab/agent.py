@@ -114,7 +114,7 @@ class Agent:
         while True:
             status = self.call("guest-exec-status", {"pid": pid})
             elapsed_s = time.monotonic() - begun
-            if status["exited"] or elapsed_s > deadline_s + _KILLED_DEADLINE_S:
+            if status["exited"] or (is_killed and elapsed_s > deadline_s + _KILLED_DEADLINE_S):
                 break
             if elapsed_s > deadline_s and not is_killed:
                 self.start(("sh", "-c", _END_WITH_CHILDREN, "end", str(pid)))
