@@ -24,7 +24,7 @@ CHECK_DEADLINE_S = 300
 READ_DEADLINE_S = 300
 """An operator's patience: none takes more than some seconds, under emulation too."""
 REPAIR_DEADLINE_S = 1500
-"""btrfs takes each entry whose file is gone out of its folder in a transaction of its own: 1,688 of 5,151
+"""btrfs takes each entry whose inode it misses out of its folder in a transaction of its own: 1,688 of 5,151
 after 300 s, on two processors that eleven machines had to share."""
 _DMESG_DEADLINE_S = 20
 _REMARKABLE = re.compile(r"error|warn|corrupt|fail|bug:|oops|call trace|blocked for", re.IGNORECASE)
