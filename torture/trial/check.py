@@ -20,7 +20,7 @@ DocumentOf = Callable[[Workload], str]
 
 _MOUNT_DEADLINE_S = 300
 _UMOUNT_DEADLINE_S = 120
-CHECK_DEADLINE_S = 300
+_CHECK_DEADLINE_S = 300
 READ_DEADLINE_S = 300
 """An operator's patience: none takes more than some seconds, under emulation too."""
 REPAIR_DEADLINE_S = 1500
@@ -72,7 +72,7 @@ def _look_first(context: TrialContext, client: Machine) -> bool:
     if argv is None:
         return True
     step = Step.FS_FIRST_CHECK
-    checked = observe_to_end(context, client, step, argv, deadline_s=CHECK_DEADLINE_S)
+    checked = observe_to_end(context, client, step, argv, deadline_s=_CHECK_DEADLINE_S)
     return checked.exit_code == 0
 
 
@@ -108,7 +108,7 @@ def _mount_read_umount(
         plant(client, context.fault.before_read_back)
     scrub = context.filesystem.scrub(MOUNT_POINT)
     if scrub is not None and mount_step is Step.FS_MOUNT:
-        observe_to_end(context, client, Step.FS_SCRUB, scrub, deadline_s=CHECK_DEADLINE_S)
+        observe_to_end(context, client, Step.FS_SCRUB, scrub, deadline_s=_CHECK_DEADLINE_S)
     _read_back(context, client, document_of)
     umount = ("umount", MOUNT_POINT)
     observe_to_end(context, client, umount_step, umount, deadline_s=_UMOUNT_DEADLINE_S)
@@ -117,7 +117,7 @@ def _mount_read_umount(
 
 def _is_clean(context: TrialContext, client: Machine, step: Step) -> bool:
     argv = context.filesystem.check(context.device)
-    checked = observe_to_end(context, client, step, argv, deadline_s=CHECK_DEADLINE_S)
+    checked = observe_to_end(context, client, step, argv, deadline_s=_CHECK_DEADLINE_S)
     return checked.exit_code == 0
 
 

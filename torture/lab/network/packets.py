@@ -51,15 +51,14 @@ class PacketRecorder:
     def __init__(self, interface: str, *, into: Path) -> None:
         self.file = into
         self._interface = interface
-        frames = _BLOCK_BYTES * _BLOCKS // _FRAME_BYTES
-        ring = _RING.pack(_BLOCK_BYTES, _BLOCKS, _FRAME_BYTES, frames, _RETIRED_AFTER_MS, 0, 0)
         try:
             self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
-            self._socket.setsockopt(_SOL_PACKET, _PACKET_VERSION, _TPACKET_V3)
-            self._socket.setsockopt(_SOL_PACKET, _PACKET_RX_RING, ring)
-            self._ring = mmap.mmap(self._socket.fileno(), _BLOCK_BYTES * _BLOCKS)
-            self._socket.bind((interface, _ETH_P_ALL))
-            self._frames = FrameFile(into)
+            try:
+                self._ring = self._ring_of(interface)
+                self._frames = FrameFile(into)
+            except OSError:
+                self._socket.close()
+                raise
         except OSError as error:
             raise HarnessError(
                 f"{interface} cannot be listened to: {error}", hint="tools/doctor"
@@ -71,6 +70,16 @@ class PacketRecorder:
             target=self._write_down, name=f"packets of {interface}", daemon=True
         )
         self._thread.start()
+
+    def _ring_of(self, interface: str) -> mmap.mmap:
+        """What the kernel fills from now on."""
+        frames = _BLOCK_BYTES * _BLOCKS // _FRAME_BYTES
+        ring = _RING.pack(_BLOCK_BYTES, _BLOCKS, _FRAME_BYTES, frames, _RETIRED_AFTER_MS, 0, 0)
+        self._socket.setsockopt(_SOL_PACKET, _PACKET_VERSION, _TPACKET_V3)
+        self._socket.setsockopt(_SOL_PACKET, _PACKET_RX_RING, ring)
+        mapped = mmap.mmap(self._socket.fileno(), _BLOCK_BYTES * _BLOCKS)
+        self._socket.bind((interface, _ETH_P_ALL))
+        return mapped
 
     def stop(self) -> None:
         """Return once all that has passed is in the file; raises `HarnessError` if it is not.
