@@ -269,6 +269,10 @@ class Machine:
         """Run a command in the guest; its exit code is the caller's to read."""
         return self.agent.run(argv, deadline_s=deadline_s)
 
+    def run_verbose(self, *argv: str, deadline_s: float) -> Completed:
+        """Run a command in the guest that may say a line for each thing it finds."""
+        return self.agent.run_verbose(argv, deadline_s=deadline_s)
+
     def must(self, *argv: str, deadline_s: float) -> Completed:
         """Run a command in the guest that has to succeed, else raise `HarnessError`."""
         completed = self.run(*argv, deadline_s=deadline_s)

@@ -10,7 +10,7 @@ from torture.evidence.folder import Step, write_document
 from torture.filesystems.protocol import MOUNT_POINT
 from torture.lab.machine import Machine
 from torture.trial.context import TrialContext
-from torture.trial.outage import StorageFailed, observe_to_end
+from torture.trial.outage import StorageFailed, must_have_ended, observe_to_end
 from torture.trial.own_root.boots import plug_in, unplug
 from torture.trial.setup import attach, plant
 from torture.workloads.protocol import Workload
@@ -52,7 +52,8 @@ def check(context: TrialContext, vm_boots: Callable[[Step], bool] | None = None)
             plug_in(context, client)
             attach(context, client)
         mounted = _mount_read_umount(context, client, Step.FS_MOUNT, Step.FS_UMOUNT, _before_repair)
-        clean = _is_clean(context, client, Step.FS_CHECK)
+        checker = context.filesystem.check(context.device)
+        clean = _is_clean(context, client, Step.FS_CHECK, checker)
         is_sound = is_sound and mounted and clean
         if not (mounted and clean):
             _repair(context, client)
@@ -71,15 +72,14 @@ def _look_first(context: TrialContext, client: Machine) -> bool:
     argv = context.filesystem.first_check(context.device)
     if argv is None:
         return True
-    step = Step.FS_FIRST_CHECK
-    checked = observe_to_end(context, client, step, argv, deadline_s=_CHECK_DEADLINE_S)
-    return checked.exit_code == 0
+    return _is_clean(context, client, Step.FS_FIRST_CHECK, argv)
 
 
 def _repair(context: TrialContext, client: Machine) -> None:
     """Mend and look again, as an operator would."""
     for repair in context.filesystem.repairs(context.device):
-        tried = context.observe(client, Step.FS_REPAIR, repair, deadline_s=REPAIR_DEADLINE_S)
+        tried = client.run_verbose(*repair, deadline_s=REPAIR_DEADLINE_S)
+        context.keep(Step.FS_REPAIR, tried)
         if tried.exit_code != _REFUSED:
             break
     if _mount_read_umount(
@@ -89,7 +89,8 @@ def _repair(context: TrialContext, client: Machine) -> None:
         Step.FS_UMOUNT_AFTER_REPAIR,
         _after_repair,
     ):
-        _is_clean(context, client, Step.FS_CHECK_AFTER_REPAIR)
+        checker = context.filesystem.check(context.device)
+        _is_clean(context, client, Step.FS_CHECK_AFTER_REPAIR, checker)
 
 
 def _mount_read_umount(
@@ -115,9 +116,11 @@ def _mount_read_umount(
     return True
 
 
-def _is_clean(context: TrialContext, client: Machine, step: Step) -> bool:
-    argv = context.filesystem.check(context.device)
-    checked = observe_to_end(context, client, step, argv, deadline_s=_CHECK_DEADLINE_S)
+def _is_clean(context: TrialContext, client: Machine, step: Step, checker: tuple[str, ...]) -> bool:
+    """What a checker says is kept, which may be a line for each inode."""
+    checked = client.run_verbose(*checker, deadline_s=_CHECK_DEADLINE_S)
+    context.keep(step, checked)
+    must_have_ended(client, step, checked, deadline_s=_CHECK_DEADLINE_S)
     return checked.exit_code == 0
 
 

@@ -159,7 +159,7 @@ def _count_blocks(context: TrialContext, nas: Machine) -> None:
     for _ in range(_STIRS_MAX):
         observe_to_end(context, nas, Step.POOL_SYNC, pool.SYNC, deadline_s=_SYNC_DEADLINE_S)
         before = context.shelf.control.status().seq
-        blocks = nas.run(*pool.BLOCKS, deadline_s=_BLOCKS_DEADLINE_S)
+        blocks = nas.run_verbose(*pool.BLOCKS, deadline_s=_BLOCKS_DEADLINE_S)
         stood_still = context.shelf.control.status().seq == before
         step = Step.POOL_BLOCKS if stood_still else Step.POOL_BLOCKS_ASTIR
         context.keep(step, blocks)

@@ -50,6 +50,17 @@ def test_a_command_that_hangs_ends_at_its_deadline_and_the_guest_goes_on(failure
     }  # fmt: skip
 
 
+def test_of_a_command_that_says_more_than_an_answer_holds_both_ends_are_heard(
+    failures: Any,
+) -> None:
+    said = failures["verbose"]
+    assert (said["tool"], said["exit_code"], said["stderr"]) == ("sh", 3, "few\n")
+    assert (said["begins"], said["ends"]) == ("begun\n", "end\n")
+    [between] = said["between"]
+    left_out = int(between.removeprefix("\n[").removesuffix(" bytes are left out here]\n"))
+    assert said["bytes"] - len(between) + left_out == len("begun\nend\n") + 12 * 1024**2
+
+
 def test_an_agent_that_does_not_answer_is_an_error_within_its_deadline(failures: Any) -> None:
     assert "guest agent of nas" in failures["silent"]["error"]
     assert failures["silent"]["after_s"] < 40

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -36,6 +37,8 @@ from torture.trial.setup import plant
 
 _DISK = ShelfDisk(serial="data0", size_mib=64)
 _DEVICE = "/dev/vdb"
+_MUCH = "echo begun; echo few >&2; head --bytes 12M /dev/zero; echo end; exit 3"
+"""More than libvirt hears out."""
 
 
 def power_cuts(lab: Lab, scratch: Path) -> dict[str, Any]:
@@ -150,6 +153,7 @@ def failures(lab: Lab, scratch: Path) -> dict[str, dict[str, Any]]:
     nas = lab.start_nas(console_log=scratch / "silent.log", disks=())
     hung = nas.run("sh", "-c", "echo begun; yes | (sleep 61; cat)", deadline_s=1)
     left = nas.run("pgrep", "--full", "sleep 61", deadline_s=5)
+    much = nas.run_verbose("sh", "-c", _MUCH, deadline_s=30)
     after_hang = nas.run("echo", "alive", deadline_s=5)
     silent = _said(lambda: _silence_agent(nas))
     nas.kill()
@@ -162,6 +166,15 @@ def failures(lab: Lab, scratch: Path) -> dict[str, dict[str, Any]]:
             "said": hung.stdout,
             "left": left.stdout,
             "after": after_hang.stdout,
+        },
+        "verbose": {
+            "tool": much.tool,
+            "exit_code": much.exit_code,
+            "begins": much.stdout[:6],
+            "between": re.findall(r"\n\[.*\]\n", much.stdout),
+            "ends": much.stdout[-4:],
+            "bytes": len(much.stdout),
+            "stderr": much.stderr,
         },
         "silent": silent,
         "panic": panic,
