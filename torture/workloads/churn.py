@@ -62,21 +62,25 @@ _READ = (
 found = {"missing": [], "changed": [], "unreadable": []}
 def ask_for(number):
     try:
-        with open(path(number)) as file: os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_WILLNEED)
-    except OSError: pass
-def read(number):
-    try:
-        with open(path(number), errors="replace") as file: is_same = file.read() == content(number)
-        if not is_same: found["changed"].append(number)
+        file = os.open(path(number), os.O_RDONLY | os.O_NONBLOCK)
+        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_WILLNEED)
+        return file
     except FileNotFoundError: found["missing"].append(number)
     except OSError: found["unreadable"].append(number)
+def compare(number, file):
+    try:
+        if os.read(file, 65536) != content(number).encode(): found["changed"].append(number)
+    except OSError: found["unreadable"].append(number)
+    os.close(file)
 for folder in range(64):
-    for number in range(folder, count, 64): ask_for(number)
-    for number in range(folder, count, 64): read(number)
+    files = [(number, ask_for(number)) for number in range(folder, count, 64)]
+    for number, file in files:
+        if file is not None: compare(number, file)
 print(json.dumps({what: sorted(numbers) for what, numbers in found.items()}))
 """
 )
-"""A folder's files are asked for at once: each by itself is a journey to the NAS."""
+"""A folder's files are asked for at once: each by itself is a journey to the NAS. They are opened once
+and without Python's layers, which took an emulated guest 9 s of a processor, five times what is left."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

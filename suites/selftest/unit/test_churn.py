@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import time
 from pathlib import Path
@@ -53,10 +54,14 @@ def test_what_is_missing_changed_or_cut_short_is_told(job: dict[str, Any]) -> No
     files[7].unlink()
     files[8].write_text("")
     files[9].write_bytes(b"\xff" + files[9].read_bytes()[1:])
-    assert gone(job) == {"missing": [7], "changed": [8, 9], "unreadable": []}
+    for number in (10, 11):
+        files[number].unlink()
+    files[10].mkdir()
+    os.mkfifo(files[11])
+    assert gone(job) == {"missing": [7], "changed": [8, 9], "unreadable": [10, 11]}
     found = judged(json.dumps(gone(job)))
-    assert (found.verdict, found.lost, found.acknowledged) == (Verdict.CORRUPTED, 3, 3)
-    assert (found.missing, found.foreign) == (1, 2)
+    assert (found.verdict, found.lost, found.acknowledged) == (Verdict.CORRUPTED, 5, 5)
+    assert (found.missing, found.foreign) == (1, 4)
     assert found.reasons[0].endswith("load 1 missing: 7")
     assert judged(json.dumps(gone(job)), after_repair=True) == found
 
