@@ -34,7 +34,8 @@ _PROBLEM = re.compile(
 _GAVE_UP = (
     "cannot open file system",
     "No valid Btrfs found",
-    "unable to check the file system",
+    "unable to check the file",
+    "corrupted, unable to continue",
     "could not setup",
     "attempt to start transaction over already running one",
 )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from torture.evidence.folder import Evidence, Step, ToolOutput
 from torture.verdict.fsck import FsckResult
 from torture.verdict.mount import parse_mount, read_kernel_log
-from torture.verdict.unreadable import UnreadableError
+from torture.verdict.unreadable import DidNotWork, UnreadableError
 from torture.verdict.verdicts import Verdict
 
 ReadCheck = Callable[[ToolOutput], FsckResult]
@@ -34,7 +34,8 @@ def judge_filesystem(evidence: Evidence, read_check: ReadCheck) -> FilesystemFin
     Repaired when the checker, or the kernel while it read it all, found bad copies beside good ones,
     when the mount healed what a look before it had found, or when after a repair it mounts and the
     checker vouches for it. Unrepairable otherwise, and when it will not mount and its repair does not
-    end. A checker's word counts only once the filesystem was unmounted.
+    end. A checker's word counts only once the filesystem was unmounted; a repair's counts for nothing,
+    but that it could work: what it left is told by the mount and the check after it.
     """
     mount = parse_mount(_need(evidence, Step.FS_MOUNT))
     check: FsckResult | None = None
@@ -57,7 +58,7 @@ def judge_filesystem(evidence: Evidence, read_check: ReadCheck) -> FilesystemFin
     repair_output = _need(evidence, Step.FS_REPAIR)
     if not mount.mounted and repair_output.exit_code is None:
         return _unrepairable(f"{before}; the repair did not end", reasons)
-    repair = read_check(repair_output)
+    repair = _repair_said(repair_output, read_check)
     again = parse_mount(_need(evidence, Step.FS_MOUNT_AFTER_REPAIR))
     if not again.mounted:
         reasons += _quote(Step.FS_REPAIR, repair)
@@ -76,6 +77,16 @@ def judge_filesystem(evidence: Evidence, read_check: ReadCheck) -> FilesystemFin
         repaired=True,
         reasons=tuple(reasons),
     )
+
+
+def _repair_said(output: ToolOutput, read_check: ReadCheck) -> FsckResult:
+    """What a repair says, to be quoted, be it in words that nobody knows; raises `DidNotWork`."""
+    try:
+        return read_check(output)
+    except DidNotWork:
+        raise
+    except UnreadableError as error:
+        return FsckResult(clean=False, gave_up=True, problems=(str(error),))
 
 
 def _unrepairable(summary: str, reasons: list[str]) -> FilesystemFinding:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from torture.evidence.folder import ToolOutput
-from torture.verdict.unreadable import UnreadableError
+from torture.verdict.unreadable import DidNotWork, UnreadableError
 
 _CRASH_SIGNALS = (4, 6, 7, 8, 11)
 """SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGSEGV: the tool itself gave up."""
@@ -59,9 +59,9 @@ class FsckResult:
 
 
 def exit_code_of(output: ToolOutput) -> int:
-    """The exit code; raises `UnreadableError` when the tool was ended at its deadline."""
+    """The exit code; raises `DidNotWork` when the tool was ended at its deadline."""
     if output.exit_code is None:
-        raise UnreadableError(f"{output.step}: {output.name} did not end within its deadline")
+        raise DidNotWork(f"{output.step}: {output.name} did not end within its deadline")
     return output.exit_code
 
 
@@ -71,7 +71,7 @@ def has_crashed(exit_code: int) -> bool:
 
 
 def refuse_faults_of_ours(output: ToolOutput) -> None:
-    """Raise `UnreadableError` when a failed tool says that it could not work at all.
+    """Raise `DidNotWork` when a failed tool says that it could not work at all.
 
     Its device is the last that it was given, as with all of them.
     """
@@ -79,18 +79,22 @@ def refuse_faults_of_ours(output: ToolOutput) -> None:
     for line in lines_of(output):
         phrases = _NOT_ABOUT_THE_DATA + (_ABOUT_THE_DEVICE if device in line else ())
         if any(phrase in line.lower() for phrase in phrases):
-            raise UnreadableError(f"{output.step}: {output.name} could not work: {line}")
+            raise DidNotWork(f"{output.step}: {output.name} could not work: {line}")
 
 
 def unreadable(output: ToolOutput, why: str) -> UnreadableError:
     """The error for output that proves nothing."""
-    return UnreadableError(f"{output.step}: {output.name} (exit {output.exit_code}): {why}")
+    return UnreadableError(_sentence(output, why))
+
+
+def _sentence(output: ToolOutput, why: str) -> str:
+    return f"{output.step}: {output.name} (exit {output.exit_code}): {why}"
 
 
 def refuse_codes_beyond(output: ToolOutput, known: tuple[int, ...]) -> None:
-    """Raise `UnreadableError` for an exit code the tool does not have: something ended it."""
+    """Raise `DidNotWork` for an exit code the tool does not have: something ended it."""
     if output.exit_code not in known:
-        raise unreadable(output, "no exit code of its own")
+        raise DidNotWork(_sentence(output, "no exit code of its own"))
 
 
 def first_whole_line(stream: str, start: str) -> str | None:

@@ -5,3 +5,7 @@ from __future__ import annotations
 
 class UnreadableError(Exception):
     """Output that is missing, cut off or garbled; the message says what and why."""
+
+
+class DidNotWork(UnreadableError):
+    """A tool was not let do its work, or not to its end: what was there is not what stopped it."""
