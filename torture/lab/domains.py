@@ -129,6 +129,16 @@ def _disk_element(disk: Disk) -> ET.Element:
     return element
 
 
+def overlay_xml(disk: Disk, overlay: Path) -> str:
+    """The XML of a snapshot after which a disk is written to `overlay`, a qcow2 file."""
+    snapshot = ET.Element("domainsnapshot")
+    disks = _add(snapshot, "disks")
+    written = _add(disks, "disk", name=disk.target, snapshot="external", type="file")
+    _add(written, "driver", type="qcow2")
+    _add(written, "source", file=str(overlay))
+    return ET.tostring(snapshot, encoding="unicode")
+
+
 def _root_disk_element(spec: MachineSpec) -> ET.Element:
     element = ET.Element("disk", type="file", device="disk")
     _add(element, "driver", name="qemu", type="raw", cache="writeback")

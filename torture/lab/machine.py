@@ -23,6 +23,7 @@ from torture.lab.domains import (
     disk_places,
     disk_xml,
     domain_xml,
+    overlay_xml,
     with_console,
 )
 from torture.lab.resume_failures import StartRefused
@@ -190,6 +191,22 @@ class Machine:
             raise HarnessError(f"{self.name} keeps disk {disk.serial}: {error}") from error
         if disk.target in left:
             raise HarnessError(f"{self.name} does not let go of disk {disk.serial}")
+
+    def divert_writes(self, disk: Disk, *, into: Path) -> None:
+        """Keep what is written to a disk from now on in a file of the host, and the disk as it is.
+
+        Raises `HarnessError` when QEMU refuses it.
+        """
+        import libvirt
+
+        flags = (
+            libvirt.VIR_DOMAIN_SNAPSHOT_CREATE_DISK_ONLY
+            | libvirt.VIR_DOMAIN_SNAPSHOT_CREATE_NO_METADATA
+        )
+        try:
+            self._domain.snapshotCreateXML(overlay_xml(disk, into), flags)
+        except libvirt.libvirtError as error:
+            raise HarnessError(f"{self.name} takes no overlay of {disk.serial}: {error}") from error
 
     def write_console_to(self, console_log: Path) -> None:
         """Have the console go on in another file; raises `HarnessError` when QEMU refuses it."""
