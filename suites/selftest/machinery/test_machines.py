@@ -151,8 +151,18 @@ def test_where_zfs_is_doubted_a_flush_has_to_reach_the_volume_and_is_counted(pro
     assert proofs["none"]["proof"]["flushes_of_volume"] is None, "nobody had to ask"
 
 
-def test_a_disk_of_large_sectors_is_one_for_the_guest_too(stage: Stage, vm_scratch: Path) -> None:
-    disk = stage.play(f"{_SCENES}:sectors", scratch=vm_scratch / "s", deadline_s=_DEADLINE_S)
-    assert disk["logical_block_size"] == 4096
-    assert disk["written"]["4096"] == 0
-    assert disk["written"]["512"] != 0, "a write of less than a sector"
+@pytest.fixture(scope="module")
+def large_disk(stage: Stage, vm_scratch: Path) -> Any:
+    return stage.play(f"{_SCENES}:sectors", scratch=vm_scratch / "s", deadline_s=_DEADLINE_S)
+
+
+def test_a_disk_of_large_sectors_is_one_for_the_guest_too(large_disk: Any) -> None:
+    assert large_disk["logical_block_size"] == 4096
+    assert large_disk["written"]["4096"] == 0
+    assert large_disk["written"]["512"] != 0, "a write of less than a sector"
+
+
+def test_what_is_diverted_is_there_for_the_guest_and_not_on_the_disk(large_disk: Any) -> None:
+    diverted = large_disk["diverted"]
+    assert diverted["found"] == "new"
+    assert diverted["after"]["writes"] == diverted["before"]["writes"] > 0

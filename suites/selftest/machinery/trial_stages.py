@@ -144,7 +144,19 @@ def sectors(lab: Lab, scratch: Path) -> dict[str, Any]:
             for bytes_ in (512, 4096)
         }
         shelf.must_be_well()
-    return {"logical_block_size": int(said), "written": written}
+        diverted = _diverted(nas, shelf, large, into=scratch / "overlay")
+    return {"logical_block_size": int(said), "written": written, "diverted": diverted}
+
+
+def _diverted(nas: Machine, shelf: Shelf, written: ShelfDisk, *, into: Path) -> dict[str, Any]:
+    """What the guest finds, and the shelf hears, of a write once a disk's are kept on the host."""
+    disk = Disk(target="vdb", serial=written.serial, source=shelf.source(written))
+    before = _activity(shelf)
+    nas.divert_writes(disk, into=into)
+    overwrite = f"yes new | dd of={_DEVICE} bs=4096 count=1 iflag=fullblock oflag=direct conv=fsync"
+    look = f"dd if={_DEVICE} bs=4096 count=1 iflag=direct 2>&- | head --bytes=3"
+    found = nas.must("sh", "-c", f"{overwrite} 2>&-; {look}", deadline_s=30).stdout
+    return {"found": found, "before": before, "after": _activity(shelf)}
 
 
 def failures(lab: Lab, scratch: Path) -> dict[str, dict[str, Any]]:
