@@ -225,7 +225,7 @@ class Campaign:
         except HarnessError as error:
             folder = self.run.evidence / spec.trial
             text = f"{error}\n  trial: {spec.trial}, evidence: {folder}"
-            return inconclusive(spec, error=text, timings={})
+            return inconclusive(spec, zfs=self.run.zfs, error=text, timings={})
 
     def _keep_record(self, number: int, spec: TrialSpec, record: TrialRecord) -> None:
         """Write it down, then tell the schedule; what ends while the run is stopped is no result."""

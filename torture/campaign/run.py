@@ -20,7 +20,13 @@ from torture.host.network_kind import choose_network
 from torture.images import find
 from torture.lab.domains import processor_in_words
 from torture.lab.lab import LabSettings
-from torture.record.run_document import Chosen, HostInfo, ImageInfo, RunDocument
+from torture.record.run_document import (
+    Chosen,
+    HostInfo,
+    ImageInfo,
+    RunDocument,
+    read_run_document,
+)
 from torture.record.run_layout import LATEST, RunLayout
 
 FREE_BYTES_MIN = 512 * 1024**2
@@ -42,6 +48,12 @@ class Run:
     def layout(self) -> RunLayout:
         """The places in it."""
         return RunLayout(folder=self.folder)
+
+    @property
+    def zfs(self) -> str:
+        """The version of ZFS that its NAS runs; empty where nothing says so."""
+        document = read_run_document(self.folder)
+        return "" if document is None else document.zfs
 
     @property
     def trials_file(self) -> Path:

@@ -107,9 +107,12 @@ class CutDocument:
     def is_empty(self) -> bool:
         """Whether nothing could have been lost: nothing at risk, acknowledged lately, or hit by aim.
 
-        What was not looked at is not called empty, nor is one that confirms a finding.
+        What was not looked at is not called empty, nor is one that confirms a finding. Of two cuts both
+        have to be.
         """
         if self.confirmed.is_made:
+            return False
+        if self.second and not CutDocument.from_json(self.second).is_empty:
             return False
         was_aimed = bool(self.hit) and self.aim not in ("", "anywhere")
         return self.is_at_risk is False and not self.audit.acknowledged_lately and not was_aimed

@@ -48,6 +48,8 @@ class Identity(NamedTuple):
     origin: Origin
     run: str
     """Of a replay or rerun the run it was made in, for a trial may have several; else empty."""
+    zfs: str
+    """The same seed draws the same trial for every version of ZFS, and each of them is one of its own."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -144,8 +146,8 @@ class TrialRecord:
     def identity(self, *, run: str = "") -> Identity:
         """What tells its trial apart, read from the file of this run."""
         if self.origin is Origin.LIVE:
-            return Identity(self.trial, self.origin, "")
-        return Identity(self.trial, self.origin, self.origin_run or run)
+            return Identity(self.trial, self.origin, "", self.zfs)
+        return Identity(self.trial, self.origin, self.origin_run or run, self.zfs)
 
     def as_json(self) -> dict[str, Any]:
         """As plain data; `from_json` takes it back."""

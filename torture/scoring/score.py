@@ -76,8 +76,8 @@ def _administered(spec: TrialSpec, evidence: Evidence, judgement: Judgement) -> 
     )
 
 
-def inconclusive(spec: TrialSpec, *, error: str, timings: dict[str, int]) -> TrialRecord:
-    """The record of a trial whose machinery failed."""
+def inconclusive(spec: TrialSpec, *, zfs: str, error: str, timings: dict[str, int]) -> TrialRecord:
+    """The record of a trial whose machinery failed, with this version of ZFS."""
     return TrialRecord(
         trial=spec.trial,
         cell=spec.cell.name,
@@ -90,5 +90,6 @@ def inconclusive(spec: TrialSpec, *, error: str, timings: dict[str, int]) -> Tri
         fault=spec.fault,
         timings=timings,
         error=error,
+        zfs=zfs,
         machinery_failed=True,
     )

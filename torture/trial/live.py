@@ -86,7 +86,7 @@ def run_trial(
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     error += f"\n  trial: {spec.trial}, evidence: {folder}"
-    return inconclusive(spec, error=error, timings=context.timings)
+    return inconclusive(spec, zfs=lab.zfs.name, error=error, timings=context.timings)
 
 
 def _known_at_least(context: TrialContext, error: str) -> TrialRecord | None:

@@ -33,9 +33,12 @@ _REPLAYED = re.compile(
     r"EXT4-fs \(\S+\): recovery complete|XFS \(\S+\): Ending recovery|"
     r"BTRFS.*: start tree-log replay"
 )
-_DISK_FAILED = "I/O error, dev vdb"
-"""How Linux `block/blk-mq.c` names a request that the disk itself failed; a checksum that btrfs
-finds wrong gives EIO too, but not this line. The client's disk is vdb."""
+_DISK_FAILED = re.compile(
+    r"I/O error, dev (vdb|sd[a-z]+|nvme\d+(c\d+)?n\d+),|nvme\d+n\d+: no available path - failing I/O"
+)
+"""How Linux `block/blk-mq.c` names a request that the disk itself failed, and
+`drivers/nvme/host/multipath.c` one that finds no way to it; a checksum that btrfs finds wrong gives EIO
+too, but no such line. The client's disk is vdb, or what open-iscsi or NVMe/TCP give it."""
 _COMPLAINT = re.compile(
     r"(BTRFS (error|critical|warning)|EXT4-fs (error|warning)|XFS \(\S+\): .*(corrupt|error)|"
     r"I/O error|Aborting journal|forced readonly|Remounting filesystem read-only|"
@@ -95,7 +98,7 @@ def read_kernel_log(output: ToolOutput) -> KernelLog:
     complaints = (match[0] for line in lines_of(output) if (match := _COMPLAINT.search(line)))
     return KernelLog(
         journal_replayed=bool(_REPLAYED.search(output.stdout)),
-        disk_failed=_DISK_FAILED in output.stdout,
+        disk_failed=_DISK_FAILED.search(output.stdout) is not None,
         complaints=tuple(dict.fromkeys(complaints)),
         bad_copies=tuple(dict.fromkeys(bad_copies)),
     )

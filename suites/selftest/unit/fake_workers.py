@@ -38,7 +38,7 @@ VERDICTS = {
 def record_of(spec: TrialSpec, outcome: str) -> TrialRecord:
     """The record of a trial that ended so."""
     if outcome == "M":
-        return inconclusive(spec, error="the machinery failed", timings={})
+        return inconclusive(spec, zfs="", error="the machinery failed", timings={})
     return TrialRecord(
         trial=spec.trial,
         cell=spec.cell.name,

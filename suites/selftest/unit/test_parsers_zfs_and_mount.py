@@ -186,12 +186,24 @@ def test_the_kernels_log_tells_of_replays_and_complaints() -> None:
     assert any("csum failed root 5" in complaint for complaint in failed.complaints)
     assert not replayed.disk_failed
     assert not failed.disk_failed
-    line = (
-        "[   12.3] I/O error, dev vdb, sector 8 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2\n"
-    )
-    log = replace(recording("kernel/log-replayed"), stdout=line)
-    assert read_kernel_log(log).disk_failed
-    assert not read_kernel_log(replace(log, stdout=line.replace("vdb", "vda"))).disk_failed
+
+
+@pytest.mark.parametrize(
+    ("line", "is_the_clients"),
+    [
+        *((f"I/O error, dev {name}, sector 8 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2", True)
+          for name in ("vdb", "sda", "nvme0n1", "nvme0c1n1")),
+        ("block nvme0n1: no available path - failing I/O", True),
+        ("I/O error, dev vda, sector 8 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2", False),
+        ("block nvme0n1: no usable path - requeuing I/O", False),
+        ("BTRFS error (device sda): bad tree block start, mirror 1 want 50413568 have 0", False),
+    ],
+)  # fmt: skip
+def test_a_disk_that_failed_a_request_is_told_from_what_it_holds(
+    line: str, is_the_clients: bool
+) -> None:
+    log = replace(recording("kernel/log-replayed"), stdout=f"[   12.3] {line}\n")
+    assert read_kernel_log(log).disk_failed is is_the_clients
 
 
 def test_a_pool_that_lost_its_log_device_says_so() -> None:

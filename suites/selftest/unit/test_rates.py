@@ -101,6 +101,11 @@ def test_loss_is_what_is_not_there_and_corruption_what_the_verdict_says() -> Non
     (row,) = summarise([*whole, *gone])
     assert (row.loss.events, row.loss.trials) == (2, 6)
     assert (row.corruption.events, row.corruption.trials) == (4, 6)
+    assert (row.harm.events, row.harm.trials) == (6, 6), "each trial once, be it one or the other"
+    (row,) = summarise([*trials(LOSES, INTACT=2, ROLLED_BACK=3), *whole])
+    assert (row.harm.events, row.harm.trials) == (7, 9)
+    (row,) = summarise(trials(LOSES, INTACT=2, ROLLED_BACK=3, CORRUPTED=2))
+    assert (row.harm.events, row.harm.trials) == (5, 7), "and not twice where it is both"
 
 
 def test_only_inconclusive_trials_say_nothing() -> None:

@@ -65,6 +65,7 @@ def figures(
         verdicts={verdict: count for verdict, count in verdicts.items() if count},
         loss=rate_of(rolled_back + corrupted, conclusive),
         corruption=rate_of(corrupted, conclusive),
+        harm=rate_of(rolled_back + corrupted, conclusive),
         broken=sum(count for verdict, count in verdicts.items() if guarantee.is_broken_by(verdict)),
         acknowledged_per_s=10.0,
         rollback_ms=Spread(least=40, median=50, most=700) if rolled_back else None,

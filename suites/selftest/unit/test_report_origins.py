@@ -197,26 +197,34 @@ def test_a_repeat_whose_first_trial_is_elsewhere_says_so(tmp_path: Path) -> None
 
 
 written = st.lists(
-    st.tuples(st.integers(0, 2), st.sampled_from(Origin), st.sampled_from(Verdict)), max_size=12
+    st.tuples(
+        st.integers(0, 2),
+        st.sampled_from(Origin),
+        st.sampled_from(Verdict),
+        st.sampled_from(("2.3.9", "2.4.4")),
+    ),
+    max_size=12,
 )
 
 
 @settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(drawn=written)
 def test_one_rule_says_which_record_counts_in_a_file_and_in_a_report(
-    drawn: Sequence[tuple[int, Origin, Verdict]], tmp_path: Path
+    drawn: Sequence[tuple[int, Origin, Verdict, str]], tmp_path: Path
 ) -> None:
     records = [
         replace(
-            RECORDS[trial], origin=origin, verdict=verdict,
+            RECORDS[trial], origin=origin, verdict=verdict, zfs=zfs,
             repeats="" if origin is Origin.LIVE else RECORDS[trial].trial,
         )
-        for trial, origin, verdict in drawn
+        for trial, origin, verdict, zfs in drawn
     ]  # fmt: skip
     folder = write_run(tmp_path / f"run{len(list(tmp_path.iterdir()))}", records)
     read = read_records(folder / TRIALS_FILE)
     with Store.open([folder]) as store:
-        rows = store.sql.execute("SELECT trial, origin, verdict FROM trials").fetchall()
+        rows = store.sql.execute("SELECT trial, origin, verdict, zfs FROM trials").fetchall()
         assert store.trials == len(read.live)
-    expected = [(record.trial, record.origin, record.verdict) for record in read.records]
+    expected = [
+        (record.trial, record.origin, record.verdict, record.zfs) for record in read.records
+    ]
     assert sorted(rows) == sorted(expected)

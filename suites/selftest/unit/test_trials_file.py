@@ -68,6 +68,12 @@ def record(number: int, **other: Any) -> TrialRecord:
     return replace(plain, **other)
 
 
+def test_the_same_trial_of_two_versions_of_zfs_is_two(file: Path) -> None:
+    for zfs in ("2.3.9", "2.4.4", "2.3.9"):
+        append_record(file, record(0, zfs=zfs))
+    assert [found.zfs for found in read_records(file).records] == ["2.3.9", "2.4.4"]
+
+
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     return tmp_path / "trials.jsonl"

@@ -299,6 +299,16 @@ def test_an_aim_that_was_missed_is_none() -> None:
     assert _cut(aim="zil-completed", hit=False).is_empty
 
 
+def test_of_two_cuts_one_that_could_take_something_will_do() -> None:
+    again = evidence(tool(Step.POOL_IMPORT_AGAIN, "zpool/import-ok"))
+    quiet, other = _cut(), _cut(unflushed=1)
+    for first, second in ((quiet, other), (other, quiet)):
+        cut = replace(first, second=second.as_json())
+        assert judge(replace(again, cut=cut)).verdict is Verdict.INTACT
+    both_quiet = replace(again, cut=replace(quiet, second=quiet.as_json()))
+    assert judge(both_quiet).verdict is Verdict.INCONCLUSIVE
+
+
 def test_a_client_whose_every_writer_failed_is_not_intact() -> None:
     events = ledger().events
     failed = (Begin(t_ms=200.0, seq=9, writer=0, kind=OperationKind.OVERWRITE, file=0, blocks=(0,),

@@ -69,7 +69,7 @@ class Group:
     def worst_bound(self) -> float:
         """No cell of it loses more often than this, at 95 % for all of them at once (Bonferroni)."""
         confidence = 1 - (1 - CONFIDENCE) / max(1, len(self.cells))
-        return max((_again(decisive(cell), confidence).high for cell in self.cells), default=1.0)
+        return max((_again(cell.harm, confidence).high for cell in self.cells), default=1.0)
 
     @property
     def longest_rollback_ms(self) -> float | None:
@@ -136,7 +136,7 @@ def standing_of(figures: CellFigures) -> Standing:
         return Standing.UNKNOWN
     if figures.broken:
         return Standing.WORSE
-    has_lost = decisive(figures).events > 0
+    has_lost = figures.harm.events > 0
     match theory_of(figures):
         case Theory.SAFE:
             return Standing.SAFE if figures.conclusive >= _CUTS_TO_SEE else Standing.TOO_FEW
@@ -155,11 +155,6 @@ def tone_of(figures: CellFigures) -> str:
     return "safe" if standing_of(figures) is Standing.SAFE else "unknown"
 
 
-def decisive(figures: CellFigures) -> Rate:
-    """How often acknowledged data was lost or what is left is corrupt, whichever was seen more."""
-    return max(figures.loss, figures.corruption, key=lambda rate: rate.events)
-
-
 def answer(cells: Sequence[CellFigures]) -> tuple[Group, ...]:
     """The groups that have cells, from safe to lossy; within one the highest rate comes first."""
     groups = []
@@ -167,9 +162,7 @@ def answer(cells: Sequence[CellFigures]) -> tuple[Group, ...]:
         own = [figures for figures in cells if theory_of(figures) is theory]
         if not own:
             continue
-        own.sort(
-            key=lambda figures: (-_share(decisive(figures)), -figures.conclusive, figures.cell)
-        )
+        own.sort(key=lambda figures: (-_share(figures.harm), -figures.conclusive, figures.cell))
         groups.append(Group(theory=theory, cells=tuple(own), together=_together(own)))
     return tuple(groups)
 
@@ -185,6 +178,6 @@ def _again(rate: Rate, confidence: float) -> Rate:
 
 
 def _together(cells: Sequence[CellFigures]) -> Rate:
-    rates = [decisive(figures) for figures in cells]
+    rates = [figures.harm for figures in cells]
     count = sequential_rate_of if any(rate.is_sequential for rate in rates) else rate_of
     return count(sum(rate.events for rate in rates), sum(rate.trials for rate in rates))

@@ -17,7 +17,7 @@ class CellRates:
     """How the trials of a cell ended. Rates are of conclusive trials only.
 
     `loss`: trials in which something acknowledged is not there, whatever the verdict. `corruption`:
-    trials whose verdict is worse than consistent but old.
+    trials whose verdict is worse than consistent but old. `harm`: those with one or the other.
     """
 
     cell: str
@@ -27,6 +27,7 @@ class CellRates:
     """Those that there were."""
     loss: Rate
     corruption: Rate
+    harm: Rate
     broken: int
     """Conclusive trials that are worse than guaranteed, rolled back too far included."""
 
@@ -73,15 +74,16 @@ def cell_rates(
     }
     rate = sequential_rate_of if is_sequential else rate_of
     of = sum(conclusive.values())
+    corrupt = {kind: count for kind, count in conclusive.items() if kind.verdict.is_corruption}
+    lossy = {kind: count for kind, count in conclusive.items() if kind.is_loss}
     return CellRates(
         cell=cell,
         guarantee=guarantee,
         trials=verdicts.total(),
         verdicts={verdict: verdicts[verdict] for verdict in Verdict if verdicts[verdict]},
-        loss=rate(sum(count for kind, count in conclusive.items() if kind.is_loss), of),
-        corruption=rate(
-            sum(count for kind, count in conclusive.items() if kind.verdict.is_corruption), of
-        ),
+        loss=rate(sum(lossy.values()), of),
+        corruption=rate(sum(corrupt.values()), of),
+        harm=rate(sum((lossy | corrupt).values()), of),
         broken=sum(count for kind, count in conclusive.items() if kind.broke_guarantee),
     )
 

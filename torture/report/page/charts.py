@@ -9,7 +9,7 @@ from typing import Any
 import altair
 import vl_convert
 
-from torture.report.figures.answer import decisive, tone_of
+from torture.report.figures.answer import tone_of
 from torture.report.figures.cell_figures import CellFigures
 from torture.report.figures.wording import duration_in_words
 from torture.report.reading.store import RollbackBin
@@ -128,7 +128,7 @@ def speed_against_loss(cells: Sequence[CellFigures], numbers: dict[str, int], fr
     rows = []
     is_of_work = all(cell.worth.durable_per_s for cell in cells if cell.acknowledged_per_s)
     for figures in cells:
-        rate = decisive(figures)
+        rate = figures.harm
         if figures.acknowledged_per_s and rate.trials:
             rows.append(
                 {

@@ -26,7 +26,6 @@ from torture.report.figures.answer import (
     Theory,
     answer,
     configurations,
-    decisive,
     standing_of,
     tone_of,
 )
@@ -140,7 +139,6 @@ def _environment() -> Environment:
         "percent": bound_in_words,
         "rate": in_words,
         "interval": interval_in_words,
-        "decisive": decisive,
         "standing": standing_of,
         "tone": tone_of,
         "configurations": configurations,

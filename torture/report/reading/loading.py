@@ -166,10 +166,7 @@ def load_runs(
 
 
 def drop_duplicates(sql: duckdb.DuckDBPyConnection) -> Dropped:
-    """Keep one record a trial, by the rule of `torture.record.trials`.
-
-    The same seed draws the same trial for every version of ZFS, and each of them is a trial of its own.
-    """
+    """Keep one record a trial, by the rule of `torture.record.trials`."""
     identity = "trial, origin, origin_run, zfs"
     sql.execute(
         f"SELECT {identity}, place, verdict, badness >= 0 FROM records SEMI JOIN "
