@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from fixtures.options import Options
+from fixtures.options import Options, refuse_options
 from fixtures.trees import chosen_trees
 from suites.knownbugs.runs import CutSide, cut_side
 from suites.knownbugs.table import bug_table
@@ -24,6 +24,13 @@ _WIDTH = 200
 
 _outcomes_key = pytest.StashKey[list[BugOutcome]]()
 _folders_key = pytest.StashKey[list[Path]]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Each bug has its cells and its versions of ZFS."""
+    refuse_options(
+        config, "--cell", "--matrix", "--axis", "--shard", "--until", "--schedule", "--zfs"
+    )
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from fixtures.options import Options, why_out_of_reach
+from fixtures.options import Options, refuse_options, why_out_of_reach
 from fixtures.plugin import TERMINAL, begun_campaign
 from torture.campaign.campaign import Campaign
 from torture.campaign.progress import Progress
@@ -35,6 +35,11 @@ _PLANTED = {"fault": FAULTS, "disturbance": DISTURBANCES}
 
 _run_key = pytest.StashKey[Run]()
 _detections_key = pytest.StashKey[list[Detection]]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Each fault has its cell, and as many cuts as all others."""
+    refuse_options(config, "--cell", "--matrix", "--shard", "--until", "--schedule")
 
 
 @pytest.fixture(scope="session")

@@ -169,3 +169,23 @@ def test_a_fault_that_cannot_be_planted_there_is_skipped_with_the_reason() -> No
     done = LAUNCHER.run("-m", "pytest", "suites/sensitivity", *chosen)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "no-barriers knows one filesystem, that of iscsi-standard-noslog-ext4" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (("suites/powercut", "--trials", "0"), "--trials and --jobs must be at least 1"),
+        (
+            ("suites/sensitivity", "--cell", "iscsi-always-noslog-btrfs-bothdie"),
+            "--cell: these tests",
+        ),
+        (("suites/knownbugs", "--axis=filesystem=xfs", "--shard", "1/2"), "--axis, --shard: these"),
+    ],
+)
+def test_an_option_that_makes_no_sense_there_ends_the_session_in_a_line(
+    arguments: tuple[str, ...], why: str
+) -> None:
+    done = LAUNCHER.run("-m", "pytest", "--collect-only", "-q", *arguments)
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert why in done.stderr
+    assert len((done.stdout + done.stderr).strip().splitlines()) == 1

@@ -44,6 +44,29 @@ def test_more_trials_than_fit_into_memory_are_refused(
         read_options(pytestconfig)
 
 
+@pytest.mark.parametrize(
+    ("option", "value", "why"),
+    [
+        ("trials", 0, "at least 1"),
+        ("jobs", 0, "at least 1"),
+        ("duration", 0.1, "must be 0.5 to 300 s"),
+        ("duration", 1200.0, "must be 0.5 to 300 s"),
+        ("duration", float("nan"), "must be 0.5 to 300 s"),
+        ("duration", float("inf"), "must be 0.5 to 300 s"),
+    ],
+)
+def test_numbers_that_make_no_sense_are_refused(
+    option: str,
+    value: float,
+    why: str,
+    pytestconfig: pytest.Config,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pytestconfig.option, option, value)
+    with pytest.raises(pytest.UsageError, match=why):
+        read_options(pytestconfig)
+
+
 def test_a_source_tree_is_the_version_that_its_content_is_called(
     pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
