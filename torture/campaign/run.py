@@ -82,6 +82,7 @@ class Run:
         """
         name = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
         folder = results / name
+        document = replace(describe(lab), run=name, seed=seed, options=options)
         try:
             results.mkdir(parents=True, exist_ok=True)
             if (free := shutil.disk_usage(results).free) < FREE_BYTES_MIN:
@@ -92,7 +93,7 @@ class Run:
                 )
             RunLayout(folder=folder).evidence.mkdir(mode=0o700, parents=True)
             folder.chmod(0o700)
-            replace(describe(lab), run=name, seed=seed, options=options).write(folder)
+            document.write(folder)
             if moves_latest:
                 point_link(results / LATEST, name)
         except OSError as error:
@@ -116,7 +117,10 @@ def describe(lab: LabSettings) -> RunDocument:
         ),
         accelerator=Chosen(kind=accelerator.accelerator, reason=accelerator.reason),
         processor=processor_in_words(accelerator.accelerator),
-        network=Chosen(kind=lab.network or network.kind, reason=network.reason),
+        network=Chosen(
+            kind=lab.network or network.kind,
+            reason="--network says so" if lab.network else network.reason,
+        ),
         boot=lab.boot,
         zfs=lab.zfs,
         versions={

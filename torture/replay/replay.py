@@ -85,14 +85,18 @@ def _repeated(evidence: Path, origin: Origin) -> TrialSpec:
 
 
 def _settings_of(folder: Path) -> LabSettings:
-    """How a run had its machines; a trial whose run is lost gets today's defaults."""
+    """How a run had its machines; a trial whose run is lost gets today's defaults.
+
+    What not every host has, KVM and a bridge, is there where this host has it: a probe takes it first.
+    """
     run = read_run_document(folder) or RunDocument()
     zfs = run.zfs or DEFAULT
     try:
+        accelerator, network = Accelerator(run.accelerator.kind), NetworkKind(run.network.kind)
         return LabSettings(
             boot=Boot(run.boot),
-            accelerator=Accelerator(run.accelerator.kind),
-            network=NetworkKind(run.network.kind),
+            accelerator=None if accelerator is Accelerator.KVM else accelerator,
+            network=None if network is NetworkKind.BRIDGE else network,
             zfs=zfs,
             warm_states=warm_directory(),
         )

@@ -184,6 +184,24 @@ def test_a_replay_has_its_machines_as_the_first_had_them(run: Run) -> None:
     )  # fmt: skip
 
 
+def test_a_replay_is_left_to_a_probe_where_not_every_host_has_what_the_first_had(run: Run) -> None:
+    change_run(run, boot="cold", network={"kind": "bridge"}, accelerator={"kind": "kvm"})
+    lab = settings_of_a_replay(run)
+    assert (lab.boot, lab.network, lab.accelerator) == ("cold", None, None)
+
+
+def test_a_run_that_cannot_begin_leaves_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_lab: LabSettings) -> None:
+        raise HarnessError("--accel kvm cannot work")
+
+    monkeypatch.setattr("torture.campaign.run.describe", refuse)
+    with pytest.raises(HarnessError, match="kvm"):
+        Run.begin(results=tmp_path, seed=1, lab=LabSettings(warm_states=tmp_path), options={})
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_replay_of_a_run_that_is_lost_has_todays_machines(run: Run) -> None:
     (run.folder / RUN_FILE).unlink()
     assert settings_of_a_replay(run).zfs == DEFAULT
