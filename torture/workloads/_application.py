@@ -39,6 +39,11 @@ class ApplicationWorkload(OwnReadback):
     application: str
     settings: Mapping[str, str] = field(default_factory=dict, hash=False)
     writers: int = 3
+    has_one_order: bool = True
+    """Whether a transaction that is there vouches for all that any writer had done before it began.
+
+    So it does where each is durable once it returned, or where all go into one log.
+    """
     beside: tuple[str, ...] = ()
 
     def job(self, *, seed: int, place: Place) -> dict[str, Any]:
@@ -77,4 +82,4 @@ class ApplicationWorkload(OwnReadback):
             raise UnreadableError(f"{document} is of another trial than the ledger")
         ledger = evidence.ledger
         cut_ms = evidence.cut.t_ms if ledger.cut_ms is None else ledger.cut_ms
-        return consult_transactions(ledger, found, cut_ms=cut_ms)
+        return consult_transactions(ledger, found, has_one_order=self.has_one_order, cut_ms=cut_ms)

@@ -4,6 +4,11 @@ That removal is not synced: https://sqlite.org/pragma.html#pragma_synchronous sa
 FULL with the addition that the directory containing a rollback journal is synced after that journal is
 unlinked to commit a transaction in DELETE mode". A commit may be rolled back by a journal that is there
 again, until its directory is synced.
+
+The next commit does that as well, of whichever writer: "opening and syncing the directory containing the
+rollback journal at the same time it syncs the journal file itself", before it writes
+(https://sqlite.org/atomiccommit.html, 9.5), and all databases are in one directory. So all commits have
+one order, although each writer has a database of its own.
 """
 
 from __future__ import annotations

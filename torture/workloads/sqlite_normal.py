@@ -1,7 +1,7 @@
 """SQLite with a rollback journal that is synced less often than with FULL.
 
 https://sqlite.org/pragma.html#pragma_synchronous: it "will still sync at the most critical moments".
-As with FULL a commit may be rolled back until the directory is synced.
+As with FULL a commit may be rolled back until the directory is synced, and all have one order.
 """
 
 from __future__ import annotations

@@ -13,16 +13,19 @@ from typing import Any
 import pytest
 
 from suites.selftest.unit.load_host import Host
-from torture.evidence.ledger import Ledger
-from torture.verdict.applications.transactions import consult_transactions, parse_found
+from suites.selftest.unit.test_transactions import SETTLED_APART, ledger_of
+from torture.evidence.cut_document import CutDocument
+from torture.evidence.folder import Evidence
+from torture.evidence.ledger import Begin, Hello, Ledger
 from torture.verdict.data_findings import Findings
 from torture.verdict.verdicts import Verdict
 from torture.workloads import CHOICES, with_those_beside
 from torture.workloads._application import ApplicationWorkload
 from torture.workloads.protocol import Place
 from vmimages.client.load import read, write
-from vmimages.client.load.applications import application_of, found
+from vmimages.client.load.applications import Transaction, application_of, found
 
+HELLO = Hello(t_ms=0.0, trial=7, mode="application")
 SQLITE = [choice.name for choice in CHOICES if choice.name.startswith("sqlite")]
 
 
@@ -38,6 +41,7 @@ class Written:
         stop_after: int = 90,
         pause_after: int = 50,
     ) -> None:
+        self.workload = workload
         self.job = workload.job(seed=7, place=place or Place(directory=str(base)))
         self.directory, self.earlier = Path(self.job["directory"]), base / "earlier"
         application_of(self.job).prepare()
@@ -58,14 +62,24 @@ class Written:
 
     def durable(self) -> int:
         """How many of its transactions may not be gone: of lazy ones those that were settled."""
-        nothing = parse_found(
-            json.dumps({"trial": 7, "mode": "application", **found(whole=[])} | {"complete": True})
-        )
-        return consult_transactions(self.ledger, nothing, cut_ms=None).lost
+        nothing = {"trial": 7, "mode": "application", **found(whole=[]), "complete": True}
+        return judged(self.workload, self.ledger, nothing).lost
 
     def judged(self, directory: Path) -> Findings:
         document = read.run(self.job | {"directory": str(directory)})
-        return consult_transactions(self.ledger, parse_found(json.dumps(document)), cut_ms=None)
+        return judged(self.workload, self.ledger, document)
+
+
+def judged(workload: ApplicationWorkload, ledger: Ledger, document: dict[str, Any]) -> Findings:
+    """What the workload says of a trial that left this ledger and this read-back."""
+    evidence = Evidence(
+        spec={},
+        cut=CutDocument(),
+        ledger=ledger,
+        tools=(),
+        readbacks={workload.readback: json.dumps(document)},
+    )
+    return workload.judge(evidence, after_repair=False)
 
 
 @pytest.fixture(scope="module", params=SQLITE)
@@ -145,6 +159,32 @@ def _workload(name: str) -> Any:
 def test_a_trial_of_it_has_this_load_alone(name: str) -> None:
     workload = _workload(name)
     assert with_those_beside(workload) == (workload,)
+
+
+def test_only_write_ahead_logs_that_are_not_synced_have_orders_of_their_own() -> None:
+    workloads = [choice.value for choice in CHOICES]
+    applications = [load for load in workloads if isinstance(load, ApplicationWorkload)]
+    assert [load.name for load in applications if not load.has_one_order] == ["sqlitewal_normal"]
+
+
+def test_a_write_ahead_log_may_be_gone_although_another_writers_was_settled(tmp_path: Path) -> None:
+    workload = _workload("sqlitewal_normal")
+    job = workload.job(seed=7, place=Place(directory=str(tmp_path)))
+    application = application_of(job)
+    application.prepare()
+    writers = [application.performer(writer) for writer in (0, 1)]
+    ledger = ledger_of(SETTLED_APART, writers=2)
+    for event in ledger.events:
+        if isinstance(event, Begin):
+            transaction = Transaction(kind=event.kind, what=dict(event.what))
+            writers[event.writer].perform(transaction, event.seq)
+    left = tmp_path / "left"
+    shutil.copytree(job["directory"], left)
+    (left / "0.sqlite3-wal").unlink()
+    document = read.run(job | {"directory": str(left)})
+    assert document["whole"] == [1, 2]
+    findings = judged(workload, Ledger(events=(HELLO, *ledger.events)), document)
+    assert (findings.verdict, findings.lost, findings.reasons) == (Verdict.INTACT, 0, ())
 
 
 def test_what_is_prepared_is_the_same_for_every_seed() -> None:

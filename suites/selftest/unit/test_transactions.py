@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from torture.evidence.ledger import Begin, Done, Failed, Ledger, OperationKind, parse_ledger
 from torture.verdict.applications.transactions import Found, consult_transactions, parse_found
+from torture.verdict.data_findings import Findings
 from torture.verdict.unreadable import UnreadableError
 from torture.verdict.verdicts import Verdict
 
@@ -59,6 +61,12 @@ def found(*whole: int, **changes: Any) -> Found:
     return Found(**(seen | changes))
 
 
+def judged(story: Story, seen: Found, **how: Any) -> Findings:
+    """What the oracle says, of one writer whose transactions have one order unless told otherwise."""
+    ledger = ledger_of(story, writers=how.pop("writers", 1))
+    return consult_transactions(ledger, seen, **({"has_one_order": True, "cut_ms": None} | how))
+
+
 TWO: Story = [("begin", 1), ("done", 1), ("begin", 2), ("done", 2), ("begin", 3)]
 LAZY: Story = [
     ("lazy", 1), ("done", 1), ("settle", 2), ("done", 2), ("lazy", 3), ("done", 3), ("lazy", 4),
@@ -90,14 +98,14 @@ LAZY: Story = [
 def test_each_outcome_has_its_verdict(
     story: Story, seen: Found, verdict: Verdict, lost: int
 ) -> None:
-    findings = consult_transactions(ledger_of(story), seen, cut_ms=100.0)
+    findings = judged(story, seen, cut_ms=100.0)
     assert (findings.verdict, findings.lost) == (verdict, lost)
     assert bool(findings.reasons) is (verdict is not Verdict.INTACT or ("failed", 4) in story)
 
 
 def test_what_its_checks_say_comes_first_and_leaves_room_for_what_is_gone() -> None:
     lines = tuple(f"page {number} is broken" for number in range(40))
-    told = consult_transactions(ledger_of(TWO), found(complaints=lines), cut_ms=None).reasons
+    told = judged(TWO, found(complaints=lines)).reasons
     assert told[0] == "its own check: page 0 is broken"
     assert "its own checks say 35 lines more" in told
     assert "transaction 2 is gone" in told
@@ -109,18 +117,63 @@ def test_what_is_settled_once_is_not_settled_again_later() -> None:
         ("lazy", 1), ("done", 1), ("settle", 3), ("done", 3),
         ("lazy", 4), ("done", 4), ("settle", 5), ("done", 5),
     ]  # fmt: skip
-    findings = consult_transactions(ledger_of(story, writers=2), found(1), cut_ms=None)
+    findings = judged(story, found(1), writers=2)
     assert (findings.verdict, findings.lost) == (Verdict.INTACT, 0)
 
 
+SETTLED_APART: Story = [
+    ("lazy", 2), ("done", 2), ("settle", 4), ("done", 4), ("lazy", 6), ("done", 6),
+    ("lazy", 1), ("done", 1), ("settle", 3), ("done", 3),
+]  # fmt: skip
+"""Even ones are of one writer, odd ones of another: 6 is not settled, 2 and 1 are, 1 after 6 was done."""
+NEVER_SETTLED: Story = [
+    ("lazy", 2), ("done", 2), ("lazy", 4), ("done", 4), ("lazy", 1), ("done", 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("story", "whole", "in_one_order", "in_orders_of_their_own", "lost"),
+    [
+        (SETTLED_APART, [2, 6, 1], Verdict.INTACT, Verdict.INTACT, 0),
+        (SETTLED_APART, [2, 1], Verdict.CORRUPTED, Verdict.INTACT, 0),
+        (SETTLED_APART, [2, 6], Verdict.ROLLED_BACK, Verdict.ROLLED_BACK, 1),
+        (SETTLED_APART, [2], Verdict.ROLLED_BACK, Verdict.ROLLED_BACK, 1),
+        (SETTLED_APART, [], Verdict.ROLLED_BACK, Verdict.ROLLED_BACK, 2),
+        (SETTLED_APART, [1], Verdict.CORRUPTED, Verdict.CORRUPTED, 1),
+        (SETTLED_APART, [6, 1], Verdict.CORRUPTED, Verdict.CORRUPTED, 1),
+        (NEVER_SETTLED, [1], Verdict.CORRUPTED, Verdict.INTACT, 0),
+        (NEVER_SETTLED, [4], Verdict.CORRUPTED, Verdict.CORRUPTED, 0),
+        (NEVER_SETTLED, [4, 1], Verdict.CORRUPTED, Verdict.CORRUPTED, 0),
+        ([*NEVER_SETTLED, ("begin", 3), ("done", 3)], [1, 3], Verdict.CORRUPTED, Verdict.INTACT, 0),
+    ],
+)
+def test_what_is_not_settled_goes_with_what_came_after_it_in_its_own_order(
+    story: Story,
+    whole: list[int],
+    in_one_order: Verdict,
+    in_orders_of_their_own: Verdict,
+    lost: int,
+) -> None:
+    """Durable ones, which are `lost`, have the disk's one order whatever log they are in."""
+    for has_one_order, verdict in ((True, in_one_order), (False, in_orders_of_their_own)):
+        findings = judged(story, found(*whole), writers=2, has_one_order=has_one_order)
+        assert (findings.verdict, findings.lost) == (verdict, lost)
+
+
+def test_a_rollback_of_logs_of_their_own_is_measured_from_what_was_durable() -> None:
+    """Not from 6, which could be gone without any."""
+    findings = judged(SETTLED_APART, found(2), writers=2, has_one_order=False, cut_ms=100.0)
+    assert findings.rollback_ms == 100.0 - 90.0
+
+
 def test_a_rollback_is_measured_from_the_first_that_is_gone_to_the_cut() -> None:
-    findings = consult_transactions(ledger_of(TWO), found(1), cut_ms=100.0)
+    findings = judged(TWO, found(1), cut_ms=100.0)
     assert findings.rollback_ms == 100.0 - 30.0
 
 
 def test_a_transaction_that_ends_and_never_began_is_no_ledger() -> None:
     with pytest.raises(UnreadableError, match="had not begun"):
-        consult_transactions(ledger_of([("done", 1)]), found(), cut_ms=None)
+        judged([("done", 1)], found())
 
 
 @st.composite
@@ -139,8 +192,8 @@ def stories(draw: st.DrawFn) -> Story:
     return story
 
 
-def _moments_that_explain(story: Story, whole: frozenset[int]) -> list[int]:
-    """The moments at which the writers' transactions could have left just these."""
+def _ends_that_explain(story: Story, whole: frozenset[int]) -> list[int]:
+    """The moments up to which a log of all these transactions would have left just these."""
     settles = {seq for word, seq in story if word == "settle"}
     fitting = []
     for moment in range(len(story) + 1):
@@ -168,21 +221,66 @@ def _last_durable(story: Story) -> int:
     return last
 
 
-@given(stories(), st.data())
+def _verdict_of_one_order(story: Story, whole: frozenset[int]) -> Verdict:
+    fitting = _ends_that_explain(story, whole)
+    if not fitting:
+        return Verdict.CORRUPTED
+    return Verdict.INTACT if max(fitting) > _last_durable(story) else Verdict.ROLLED_BACK
+
+
+def _own_story(story: Story, writer: int) -> Story:
+    """What a writer did, at its places in the story; what the other did is nothing to be found."""
+    return [(word, seq) if seq % 2 == writer else ("settle", -1) for word, seq in story]
+
+
+def _verdict_of_own_orders(story: Story, whole: frozenset[int]) -> Verdict:
+    """A crash leaves each log up to an end of its own: after what was durable by then, if not later."""
+    crashes = []
+    for crash in range(len(story) + 1):
+        explained = []
+        for writer in (0, 1):
+            own = _own_story(story, writer)
+            ends = _ends_that_explain(own, frozenset(seq for seq in whole if seq % 2 == writer))
+            durable = _last_durable(own[:crash])
+            explained.append(any(durable < end <= crash for end in ends))
+        if all(explained):
+            crashes.append(crash)
+    if not crashes:
+        return Verdict.CORRUPTED
+    return Verdict.INTACT if crashes[-1] == len(story) else Verdict.ROLLED_BACK
+
+
+@pytest.mark.parametrize(
+    ("has_one_order", "verdict_of"),
+    [(True, _verdict_of_one_order), (False, _verdict_of_own_orders)],
+    ids=["one order", "own orders"],
+)
+@given(story=stories(), data=st.data())
 def test_the_verdict_is_that_of_all_moments_tried_one_by_one(
-    story: Story, data: st.DataObject
+    has_one_order: bool,
+    verdict_of: Callable[[Story, frozenset[int]], Verdict],
+    story: Story,
+    data: st.DataObject,
 ) -> None:
     writing = sorted({seq for word, seq in story if word in ("begin", "lazy")})
     gone = data.draw(st.sets(st.sampled_from(writing))) if writing else set()
     whole = frozenset(writing) - gone
-    verdict = consult_transactions(ledger_of(story, writers=2), found(*whole), cut_ms=None).verdict
-    fitting = _moments_that_explain(story, whole)
-    if not fitting:
-        assert verdict is Verdict.CORRUPTED
-    elif max(fitting) > _last_durable(story):
-        assert verdict is Verdict.INTACT
-    else:
-        assert verdict is Verdict.ROLLED_BACK
+    findings = judged(story, found(*whole), writers=2, has_one_order=has_one_order)
+    assert findings.verdict is verdict_of(story, whole)
+
+
+@given(stories(), st.data())
+def test_what_a_crash_may_leave_of_logs_of_their_own_is_intact(
+    story: Story, data: st.DataObject
+) -> None:
+    """Each log ends somewhere after what it settled last."""
+    whole: set[int] = set()
+    for writer in (0, 1):
+        own = _own_story(story, writer)
+        end = data.draw(st.integers(_last_durable(own) + 1, len(story)))
+        whole |= {seq for word, seq in own[:end] if word in ("begin", "lazy")}
+    findings = judged(story, found(*whole), writers=2, has_one_order=False)
+    assert (findings.verdict, findings.lost) == (Verdict.INTACT, 0)
 
 
 GOOD = {

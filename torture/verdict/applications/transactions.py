@@ -8,7 +8,11 @@ complain: corrupted. If it does not start again all that it kept is out of reach
 
 A lazy transaction (SQLite with synchronous=NORMAL, PostgreSQL with synchronous_commit=off) is
 acknowledged for good with the next durable one of its writer. It may be gone until then, but with
-all that came after it: a log that is replayed has an end, not holes.
+all that came after it: a log that is replayed has an end, not holes. Where all writers commit in one
+order, as to a server's log, that is what any of them began after it. Where each has a log of its own,
+it is what the same writer began: no other log's end says anything of this one's. What is durable binds
+all writers in any case, as they share the disk: one that is gone was there before a later one of
+whomever.
 """
 
 from __future__ import annotations
@@ -73,8 +77,14 @@ def parse_found(text: str) -> Found:
         raise UnreadableError(f"the read-back is garbled: {error!r}") from error
 
 
-def consult_transactions(ledger: Ledger, found: Found, *, cut_ms: float | None) -> Findings:
-    """What became of what the ledger acknowledges; raises `UnreadableError` when it is inconsistent."""
+def consult_transactions(
+    ledger: Ledger, found: Found, *, has_one_order: bool, cut_ms: float | None
+) -> Findings:
+    """What became of what the ledger acknowledges; raises `UnreadableError` when it is inconsistent.
+
+    `has_one_order`: whether a transaction that is there vouches for all that any writer had done before
+    it began; if not, for what its own writer had.
+    """
     transactions = _transactions_of(ledger)
     if found.refused:
         durable = sum(one.durable is not None for one in transactions.values())
@@ -84,14 +94,18 @@ def consult_transactions(ledger: Ledger, found: Found, *, cut_ms: float | None) 
     end = len(ledger.events)
     tally = Tally(end)
     lost: list[int] = []
+    there = found.whole | found.parts.keys()
+    last_there = {one.begin.writer: one.begun for seq, one in transactions.items() if seq in there}
     for seq, one in transactions.items():
-        if seq in found.whole or seq in found.parts:
+        if seq in there:
             tally.add((Window(one.begun + 1, end),))
-        else:
-            tally.add((Window(0, end if one.done is None else one.done),))
-            if one.durable is not None:
-                lost.append(seq)
-    foreign = sorted((found.whole | found.parts.keys()) - transactions.keys())
+            continue
+        is_hole = one.done is not None and last_there.get(one.begin.writer, -1) > one.done
+        until = one.done if has_one_order or is_hole else one.durable
+        tally.add((Window(0, end if until is None else until),))
+        if one.durable is not None:
+            lost.append(seq)
+    foreign = sorted(there - transactions.keys())
     reasons = _complaints(found)
     reasons += [f"transaction {seq} is in part: {how}" for seq, how in sorted(found.parts.items())]
     reasons += [f"transaction {seq} is there, which never began" for seq in foreign]
