@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -111,59 +110,69 @@ def test_what_its_checks_say_comes_first_and_leaves_room_for_what_is_gone() -> N
     assert "transaction 2 is gone" in told
 
 
-def test_what_is_settled_once_is_not_settled_again_later() -> None:
-    """Else another writer's lazy transaction would have to be there although nobody settled it."""
-    story: Story = [
-        ("lazy", 1), ("done", 1), ("settle", 3), ("done", 3),
-        ("lazy", 4), ("done", 4), ("settle", 5), ("done", 5),
-    ]  # fmt: skip
-    findings = judged(story, found(1), writers=2)
-    assert (findings.verdict, findings.lost) == (Verdict.INTACT, 0)
-
-
 SETTLED_APART: Story = [
     ("lazy", 2), ("done", 2), ("settle", 4), ("done", 4), ("lazy", 6), ("done", 6),
     ("lazy", 1), ("done", 1), ("settle", 3), ("done", 3),
 ]  # fmt: skip
-"""Even ones are of one writer, odd ones of another: 6 is not settled, 2 and 1 are, 1 after 6 was done."""
+"""Even ones are of one writer, odd ones of another, whose 3 comes after 6."""
+BESIDE: Story = [
+    ("lazy", 2), ("done", 2), ("begin", 1), ("lazy", 4), ("done", 4), ("done", 1),
+]  # fmt: skip
+"""When 1 was durable 4 was done, and may come behind it in a log all the same."""
 NEVER_SETTLED: Story = [
     ("lazy", 2), ("done", 2), ("lazy", 4), ("done", 4), ("lazy", 1), ("done", 1),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("story", "whole", "in_one_order", "in_orders_of_their_own", "lost"),
+    ("story", "whole", "of_one_order", "of_own_orders"),
     [
-        (SETTLED_APART, [2, 6, 1], Verdict.INTACT, Verdict.INTACT, 0),
-        (SETTLED_APART, [2, 1], Verdict.CORRUPTED, Verdict.INTACT, 0),
-        (SETTLED_APART, [2, 6], Verdict.ROLLED_BACK, Verdict.ROLLED_BACK, 1),
-        (SETTLED_APART, [2], Verdict.ROLLED_BACK, Verdict.ROLLED_BACK, 1),
-        (SETTLED_APART, [], Verdict.ROLLED_BACK, Verdict.ROLLED_BACK, 2),
-        (SETTLED_APART, [1], Verdict.CORRUPTED, Verdict.CORRUPTED, 1),
-        (SETTLED_APART, [6, 1], Verdict.CORRUPTED, Verdict.CORRUPTED, 1),
-        (NEVER_SETTLED, [1], Verdict.CORRUPTED, Verdict.INTACT, 0),
-        (NEVER_SETTLED, [4], Verdict.CORRUPTED, Verdict.CORRUPTED, 0),
-        (NEVER_SETTLED, [4, 1], Verdict.CORRUPTED, Verdict.CORRUPTED, 0),
-        ([*NEVER_SETTLED, ("begin", 3), ("done", 3)], [1, 3], Verdict.CORRUPTED, Verdict.INTACT, 0),
+        (SETTLED_APART, [2, 6, 1], (Verdict.INTACT, 0), (Verdict.INTACT, 0)),
+        (SETTLED_APART, [2, 1], (Verdict.CORRUPTED, 1), (Verdict.INTACT, 0)),
+        (SETTLED_APART, [2, 6], (Verdict.ROLLED_BACK, 1), (Verdict.ROLLED_BACK, 1)),
+        (SETTLED_APART, [2], (Verdict.ROLLED_BACK, 2), (Verdict.ROLLED_BACK, 1)),
+        (SETTLED_APART, [], (Verdict.ROLLED_BACK, 3), (Verdict.ROLLED_BACK, 2)),
+        (SETTLED_APART, [1], (Verdict.CORRUPTED, 2), (Verdict.CORRUPTED, 1)),
+        (SETTLED_APART, [6, 1], (Verdict.CORRUPTED, 1), (Verdict.CORRUPTED, 1)),
+        (BESIDE, [2, 1, 4], (Verdict.INTACT, 0), (Verdict.INTACT, 0)),
+        (BESIDE, [2, 1], (Verdict.INTACT, 0), (Verdict.INTACT, 0)),
+        (BESIDE, [1], (Verdict.CORRUPTED, 1), (Verdict.INTACT, 0)),
+        (BESIDE, [2, 4], (Verdict.ROLLED_BACK, 1), (Verdict.ROLLED_BACK, 1)),
+        (BESIDE, [2], (Verdict.ROLLED_BACK, 1), (Verdict.ROLLED_BACK, 1)),
+        (BESIDE, [], (Verdict.ROLLED_BACK, 2), (Verdict.ROLLED_BACK, 1)),
+        (NEVER_SETTLED, [1], (Verdict.CORRUPTED, 0), (Verdict.INTACT, 0)),
+        (NEVER_SETTLED, [4], (Verdict.CORRUPTED, 0), (Verdict.CORRUPTED, 0)),
+        (NEVER_SETTLED, [4, 1], (Verdict.CORRUPTED, 0), (Verdict.CORRUPTED, 0)),
     ],
 )
-def test_what_is_not_settled_goes_with_what_came_after_it_in_its_own_order(
+def test_what_is_lazy_is_settled_and_goes_with_what_came_after_it_in_its_order(
     story: Story,
     whole: list[int],
-    in_one_order: Verdict,
-    in_orders_of_their_own: Verdict,
-    lost: int,
+    of_one_order: tuple[Verdict, int],
+    of_own_orders: tuple[Verdict, int],
 ) -> None:
-    """Durable ones, which are `lost`, have the disk's one order whatever log they are in."""
-    for has_one_order, verdict in ((True, in_one_order), (False, in_orders_of_their_own)):
+    """Durable ones, which are counted, have the disk's one order whatever log they are in."""
+    for has_one_order, expected in ((True, of_one_order), (False, of_own_orders)):
         findings = judged(story, found(*whole), writers=2, has_one_order=has_one_order)
-        assert (findings.verdict, findings.lost) == (verdict, lost)
+        assert (findings.verdict, findings.lost) == expected
 
 
-def test_a_rollback_of_logs_of_their_own_is_measured_from_what_was_durable() -> None:
-    """Not from 6, which could be gone without any."""
-    findings = judged(SETTLED_APART, found(2), writers=2, has_one_order=False, cut_ms=100.0)
-    assert findings.rollback_ms == 100.0 - 90.0
+def test_what_is_settled_once_is_not_settled_again_later() -> None:
+    """Else another writer's lazy transaction would have to be there although nobody settled it."""
+    story: Story = [
+        ("lazy", 1), ("done", 1), ("settle", 3), ("done", 3),
+        ("lazy", 4), ("done", 4), ("settle", 5), ("done", 5),
+    ]  # fmt: skip
+    findings = judged(story, found(1), writers=2, has_one_order=False)
+    assert (findings.verdict, findings.lost) == (Verdict.INTACT, 0)
+
+
+@pytest.mark.parametrize("has_one_order", [True, False])
+def test_a_rollback_is_measured_from_what_was_durable(has_one_order: bool) -> None:
+    """Not from 2, which is gone as well and was nobody's until then."""
+    story: Story = [("lazy", 2), ("done", 2), ("begin", 1), ("settle", 4), ("done", 4), ("done", 1)]
+    seen, orders = found(), {"writers": 2, "has_one_order": has_one_order}
+    assert judged(story, seen, cut_ms=100.0, **orders).rollback_ms == 100.0 - 40.0
 
 
 def test_a_rollback_is_measured_from_the_first_that_is_gone_to_the_cut() -> None:
@@ -192,94 +201,75 @@ def stories(draw: st.DrawFn) -> Story:
     return story
 
 
-def _ends_that_explain(story: Story, whole: frozenset[int]) -> list[int]:
-    """The moments up to which a log of all these transactions would have left just these."""
-    settles = {seq for word, seq in story if word == "settle"}
-    fitting = []
-    for moment in range(len(story) + 1):
-        begun = {seq for word, seq in story[:moment] if word != "done"}
-        done = {seq for word, seq in story[:moment] if word == "done"}
-        if done - settles <= whole <= begun:
-            fitting.append(moment)
-    return fitting
+class Model:
+    """What a story promises, by sets alone."""
+
+    def __init__(self, story: Story, *, has_one_order: bool) -> None:
+        self.story = story
+        self.words = {seq: word for word, seq in story if word != "done"}
+        self._has_one_order = has_one_order
+
+    def begun(self, moment: int) -> set[int]:
+        """What could be there by then."""
+        return {seq for word, seq in self.story[:moment] if word in ("begin", "lazy")}
+
+    def before(self, seq: int) -> set[int]:
+        """What is before it in its log, however that orders what is under way at once."""
+        past = self.story[: self.story.index((self.words[seq], seq))]
+        done = {other for word, other in past if word == "done" and self.words[other] != "settle"}
+        return {other for other in done if self._has_one_order or other % 2 == seq % 2}
+
+    def durable(self, moment: int) -> set[int]:
+        """What may not be gone by then."""
+        done = {seq for word, seq in self.story[:moment] if word == "done"}
+        durable = {seq for seq in done if self.words[seq] != "lazy"}
+        settled = {seq for one in durable for seq in self.before(one)}
+        return settled | {seq for seq in durable if self.words[seq] == "begin"}
+
+    def verdict(self, whole: set[int]) -> Verdict:
+        """That of the latest moment at which a crash leaves just these."""
+        fitting = [
+            moment
+            for moment in range(len(self.story) + 1)
+            if self.durable(moment) <= whole <= self.begun(moment)
+            and all(self.before(seq) <= whole for seq in whole)
+        ]
+        if not fitting:
+            return Verdict.CORRUPTED
+        return Verdict.INTACT if fitting[-1] == len(self.story) else Verdict.ROLLED_BACK
 
 
-def _last_durable(story: Story) -> int:
-    """Where something that is to be found was made durable last; -1 if nothing was."""
-    last = -1
-    waiting: set[int] = set()
-    word_of = {seq: word for word, seq in story if word != "done"}
-    for place, (word, seq) in enumerate(story):
-        if word != "done":
-            continue
-        if word_of[seq] == "lazy":
-            waiting.add(seq)
-            continue
-        settled = {lazy for lazy in waiting if lazy % 2 == seq % 2}
-        waiting -= settled
-        last = place if settled or word_of[seq] == "begin" else last
-    return last
-
-
-def _verdict_of_one_order(story: Story, whole: frozenset[int]) -> Verdict:
-    fitting = _ends_that_explain(story, whole)
-    if not fitting:
-        return Verdict.CORRUPTED
-    return Verdict.INTACT if max(fitting) > _last_durable(story) else Verdict.ROLLED_BACK
-
-
-def _own_story(story: Story, writer: int) -> Story:
-    """What a writer did, at its places in the story; what the other did is nothing to be found."""
-    return [(word, seq) if seq % 2 == writer else ("settle", -1) for word, seq in story]
-
-
-def _verdict_of_own_orders(story: Story, whole: frozenset[int]) -> Verdict:
-    """A crash leaves each log up to an end of its own: after what was durable by then, if not later."""
-    crashes = []
-    for crash in range(len(story) + 1):
-        explained = []
-        for writer in (0, 1):
-            own = _own_story(story, writer)
-            ends = _ends_that_explain(own, frozenset(seq for seq in whole if seq % 2 == writer))
-            durable = _last_durable(own[:crash])
-            explained.append(any(durable < end <= crash for end in ends))
-        if all(explained):
-            crashes.append(crash)
-    if not crashes:
-        return Verdict.CORRUPTED
-    return Verdict.INTACT if crashes[-1] == len(story) else Verdict.ROLLED_BACK
-
-
-@pytest.mark.parametrize(
-    ("has_one_order", "verdict_of"),
-    [(True, _verdict_of_one_order), (False, _verdict_of_own_orders)],
-    ids=["one order", "own orders"],
-)
-@given(story=stories(), data=st.data())
+@given(stories(), st.booleans(), st.data())
 def test_the_verdict_is_that_of_all_moments_tried_one_by_one(
-    has_one_order: bool,
-    verdict_of: Callable[[Story, frozenset[int]], Verdict],
-    story: Story,
-    data: st.DataObject,
+    story: Story, has_one_order: bool, data: st.DataObject
 ) -> None:
-    writing = sorted({seq for word, seq in story if word in ("begin", "lazy")})
-    gone = data.draw(st.sets(st.sampled_from(writing))) if writing else set()
-    whole = frozenset(writing) - gone
+    model = Model(story, has_one_order=has_one_order)
+    writing = model.begun(len(story))
+    whole = writing - data.draw(st.sets(st.sampled_from(sorted(writing)))) if writing else set()
     findings = judged(story, found(*whole), writers=2, has_one_order=has_one_order)
-    assert findings.verdict is verdict_of(story, whole)
+    assert findings.verdict is model.verdict(whole)
+    assert findings.lost == len(model.durable(len(story)) - whole)
 
 
-@given(stories(), st.data())
-def test_what_a_crash_may_leave_of_logs_of_their_own_is_intact(
-    story: Story, data: st.DataObject
+@given(stories(), st.booleans(), st.data())
+def test_what_a_crash_may_leave_of_a_log_is_intact(
+    story: Story, has_one_order: bool, data: st.DataObject
 ) -> None:
-    """Each log ends somewhere after what it settled last."""
+    """Each has its place in a log between its begin and its end; the log ends behind what was synced."""
+    words = {seq: word for word, seq in story if word != "done"}
+    begun = {seq: place for place, (word, seq) in enumerate(story) if word != "done"}
+    done = {seq: place for place, (word, seq) in enumerate(story) if word == "done"}
+    places = {
+        seq: data.draw(st.integers(first, done.get(seq, len(story))))
+        for seq, first in begun.items()
+    }
     whole: set[int] = set()
-    for writer in (0, 1):
-        own = _own_story(story, writer)
-        end = data.draw(st.integers(_last_durable(own) + 1, len(story)))
-        whole |= {seq for word, seq in own[:end] if word in ("begin", "lazy")}
-    findings = judged(story, found(*whole), writers=2, has_one_order=False)
+    for writers in [(0, 1)] if has_one_order else [(0,), (1,)]:
+        log = sorted((seq for seq in begun if seq % 2 in writers), key=lambda seq: places[seq])
+        synced = [n for n, seq in enumerate(log, 1) if seq in done and words[seq] != "lazy"]
+        end = data.draw(st.integers(max(synced, default=0), len(log)))
+        whole |= {seq for seq in log[:end] if words[seq] != "settle"}
+    findings = judged(story, found(*whole), writers=2, has_one_order=has_one_order)
     assert (findings.verdict, findings.lost) == (Verdict.INTACT, 0)
 
 

@@ -1,18 +1,18 @@
 """The oracle of applications: whether every transaction that was acknowledged is there, once and whole.
 
 Each transaction, there or not, is turned into the moments at which a crash could have left it
-so (`moments.py`): one that is there had begun, one that is not had not been acknowledged. If some
-moment since the last durable acknowledgement explains them all, nothing is lost. If only an earlier
-one does, all went back in time. If none does, or one is there in part, or the application's own checks
-complain: corrupted. If it does not start again all that it kept is out of reach: unrepairable.
+so (`moments.py`): one that is there had begun, one that is not was not durable yet. If the moment after
+everything explains them all, nothing is lost. If only an earlier one does, all went back in time. If none
+does, or one is there in part, or the application's own checks complain: corrupted. If it does not start
+again all that it kept is out of reach: unrepairable.
 
 A lazy transaction (SQLite with synchronous=NORMAL, PostgreSQL with synchronous_commit=off) is
-acknowledged for good with the next durable one of its writer. It may be gone until then, but with
-all that came after it: a log that is replayed has an end, not holes. Where all writers commit in one
-order, as to a server's log, that is what any of them began after it. Where each has a log of its own,
-it is what the same writer began: no other log's end says anything of this one's. What is durable binds
-all writers in any case, as they share the disk: one that is gone was there before a later one of
-whomever.
+acknowledged for good with the next durable one. It may be gone until then, but with all that came after
+it: a log that is replayed has an end, not holes. Where all writers commit in one order, as to a server's
+log, both hold for what any of them began once it was done; what was under way beside it may be before it
+in the log, or behind. Where each has a log of its own, both hold for what the same writer began: no
+other log's end says anything of this one's. What is durable binds all writers in any case, as they share
+the disk: one that is gone was there before a later one of whomever.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from torture.verdict.verdicts import Verdict
 _COMPLAINTS_MAX = 5
 _SETTLES = "settle"
 """A transaction that says so leaves nothing to be found: it makes durable what came before."""
+_THE_ONE_ORDER = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,9 +52,12 @@ class Found:
 
 @dataclass(kw_only=True, slots=True)
 class _Transaction:
-    """One of the ledger; `done` and `durable` are places in it."""
+    """One of the ledger; `begun`, `done` and `durable` are places in it.
 
-    begin: Begin
+    `order`: one number for those of which each vouches for all that were done before it began.
+    """
+
+    order: int
     begun: int
     done: int | None = None
     durable: int | None = None
@@ -85,7 +89,7 @@ def consult_transactions(
     `has_one_order`: whether a transaction that is there vouches for all that any writer had done before
     it began; if not, for what its own writer had.
     """
-    transactions = _transactions_of(ledger)
+    transactions = _transactions_of(ledger, has_one_order=has_one_order)
     if found.refused:
         durable = sum(one.durable is not None for one in transactions.values())
         refusal = f"the application cannot be used: {found.refused}"
@@ -95,13 +99,13 @@ def consult_transactions(
     tally = Tally(end)
     lost: list[int] = []
     there = found.whole | found.parts.keys()
-    last_there = {one.begin.writer: one.begun for seq, one in transactions.items() if seq in there}
+    last_there = {one.order: one.begun for seq, one in transactions.items() if seq in there}
     for seq, one in transactions.items():
         if seq in there:
             tally.add((Window(one.begun + 1, end),))
             continue
-        is_hole = one.done is not None and last_there.get(one.begin.writer, -1) > one.done
-        until = one.done if has_one_order or is_hole else one.durable
+        is_hole = one.done is not None and last_there.get(one.order, -1) > one.done
+        until = one.done if is_hole else one.durable
         tally.add((Window(0, end if until is None else until),))
         if one.durable is not None:
             lost.append(seq)
@@ -141,32 +145,32 @@ def _complaints(found: Found) -> list[str]:
     return shown + ([f"its own checks say {more} lines more"] if more > 0 else [])
 
 
-def _transactions_of(ledger: Ledger) -> dict[int, _Transaction]:
+def _transactions_of(ledger: Ledger, *, has_one_order: bool) -> dict[int, _Transaction]:
     """All that leave something to be found, by their number, with what made each durable."""
     transactions: dict[int, _Transaction] = {}
-    begun: dict[int, Begin] = {}
-    waiting: dict[int, list[_Transaction]] = {}
+    begun: dict[int, tuple[Begin, _Transaction]] = {}
+    waiting: list[_Transaction] = []
     for place, event in enumerate(ledger.events):
         if isinstance(event, Begin):
-            begun[event.seq] = event
+            order = _THE_ONE_ORDER if has_one_order else event.writer
+            begun[event.seq] = event, _Transaction(order=order, begun=place)
             if _SETTLES not in event.what:
-                transactions[event.seq] = _Transaction(begin=event, begun=place)
+                transactions[event.seq] = begun[event.seq][1]
         elif isinstance(event, Done):
             if event.seq not in begun:
                 raise UnreadableError(
                     f"the ledger ends transaction {event.seq}, which had not begun"
                 )
-            begin = begun[event.seq]
-            own = transactions.get(event.seq)
-            if own is not None:
-                own.done = place
-            of_writer = waiting.setdefault(begin.writer, [])
+            begin, own = begun[event.seq]
+            own.done = place
             if begin.kind is OperationKind.LAZY_TRANSACTION:
-                of_writer += [own] if own is not None else []
+                waiting.append(own)
                 continue
-            for one in (*of_writer, *([own] if own is not None else [])):
-                one.durable = place
-            of_writer.clear()
+            own.durable = place
+            for one in waiting:
+                if one.order == own.order and one.done is not None and one.done < own.begun:
+                    one.durable = place
+            waiting = [one for one in waiting if one.durable is None]
     return transactions
 
 

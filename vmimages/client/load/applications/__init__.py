@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 TRANSACTION = "transaction"
 """Durable once it returned."""
 LAZY_TRANSACTION = "lazy-transaction"
-"""Whole or not at all; durable once a later `TRANSACTION` of the same writer returned."""
+"""Whole or not at all; durable at the latest once a later `TRANSACTION` of the same writer returned."""
 
 
 class Transaction:
