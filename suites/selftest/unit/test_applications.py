@@ -113,6 +113,17 @@ def _another_payload(database: sqlite3.Connection) -> None:
     )
 
 
+def _another_count(database: sqlite3.Connection) -> None:
+    """Of so many rows nobody makes a list."""
+    database.execute(f"UPDATE entries SET rows = {1 << 62} WHERE rowid = 1")
+
+
+def _two_counts(database: sqlite3.Connection) -> None:
+    database.execute(
+        "UPDATE entries SET rows = 9 WHERE rowid = (SELECT max(rowid) FROM entries WHERE rows > 1)"
+    )
+
+
 def _another_total(database: sqlite3.Connection) -> None:
     database.execute("UPDATE totals SET transactions = transactions + 1")
 
@@ -123,7 +134,15 @@ def _one_transaction_less(database: sqlite3.Connection) -> None:
 
 
 @pytest.mark.parametrize(
-    "tamper", [_one_row_less, _another_payload, _another_total, _one_transaction_less]
+    "tamper",
+    [
+        _one_row_less,
+        _another_payload,
+        _another_count,
+        _two_counts,
+        _another_total,
+        _one_transaction_less,
+    ],
 )
 def test_a_transaction_in_part_is_corruption(
     written: Written, tmp_path: Path, tamper: Callable[[sqlite3.Connection], None]
@@ -134,6 +153,36 @@ def test_a_transaction_in_part_is_corruption(
         tamper(database)
     database.close()
     assert written.judged(tampered).verdict is Verdict.CORRUPTED
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("seq", "NULL"), ("row", "'text'"), ("rows", "0.5"), ("payload", "NULL"), ("payload", "7")],
+)
+def test_a_row_of_other_kinds_is_complained_of(
+    written: Written, tmp_path: Path, column: str, value: str
+) -> None:
+    """So it is in a page of which some sectors are older than others."""
+    tampered = tmp_path / "tampered"
+    shutil.copytree(written.directory, tampered)
+    with sqlite3.connect(tampered / "0.sqlite3") as database:
+        database.execute(f"UPDATE entries SET {column} = {value} WHERE rowid = 1")
+    database.close()
+    findings = written.judged(tampered)
+    assert findings.verdict is Verdict.CORRUPTED
+    assert any("database 0 has a row of" in reason for reason in findings.reasons)
+
+
+def test_a_schema_that_cannot_even_be_quoted_is_beyond_repair(
+    written: Written, tmp_path: Path
+) -> None:
+    tampered = tmp_path / "tampered"
+    shutil.copytree(written.directory, tampered)
+    with sqlite3.connect(tampered / "0.sqlite3") as database:
+        database.execute("PRAGMA writable_schema = ON")
+        database.execute("UPDATE sqlite_schema SET name = CAST(x'ff' AS TEXT), sql = 'CREATE'")
+    database.close()
+    assert written.judged(tampered).verdict is Verdict.UNREPAIRABLE
 
 
 @pytest.mark.parametrize("content", [b"", b"SQLite format 3\0 and no more", None])

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 _DURABLE = (("wal", "full"), ("wal", "extra"), ("delete", "extra"))
 """What makes every commit durable by itself: in `delete` mode the journal's removal has to be synced."""
+_KINDS = (int, int, int, bytes)
+"""Of a row as it was written; SQLite does not hold a value to its column's type."""
 _ROWS_MAX = 4
 _PAYLOAD_BYTES_MAX = 6000
 _SETTLE_IN = 4
@@ -136,7 +138,10 @@ class Sqlite(Application):
     def read(self) -> dict[str, Any]:
         """The rows of every database, and what `PRAGMA integrity_check` says of it."""
         return found_of_each(
-            self.job["writers"], self._read_one, noun="database", errors=(OSError, sqlite3.Error)
+            self.job["writers"],
+            self._read_one,
+            noun="database",
+            errors=(OSError, sqlite3.Error, UnicodeDecodeError),  # of a schema it quotes, the last
         )
 
     def _read_one(
@@ -147,8 +152,14 @@ class Sqlite(Application):
         said = [str(line[0]) for line in connection.execute("PRAGMA integrity_check")]
         complaints += [f"database {writer}: {line}" for line in said if line != "ok"]
         rows: dict[int, dict[int, tuple[int, bytes]]] = {}
-        for seq, row, count, payload in connection.execute("SELECT * FROM entries NOT INDEXED"):
-            rows.setdefault(int(seq), {})[int(row)] = (int(count), bytes(payload))
+        for entry in connection.execute("SELECT seq, row, rows, payload FROM entries NOT INDEXED"):
+            kinds = tuple(type(value) for value in entry)
+            if kinds != _KINDS:
+                names = ", ".join(kind.__name__ for kind in kinds)
+                complaints.append(f"database {writer} has a row of {names}")
+                continue
+            seq, row, count, payload = entry
+            rows.setdefault(seq, {})[row] = (count, payload)
         for seq, seen in rows.items():
             wrong = self._wrong_with(seq, seen)
             if wrong:
@@ -161,9 +172,9 @@ class Sqlite(Application):
         connection.close()
 
     def _wrong_with(self, seq: int, seen: dict[int, tuple[int, bytes]]) -> str:
-        count = next(iter(seen.values()))[0]
-        if sorted(seen) != list(range(count)):
-            return f"rows {sorted(seen)} of {count}"
+        counts = sorted({count for count, _ in seen.values()})
+        if counts != [len(seen)] or sorted(seen) != list(range(len(seen))):
+            return f"rows {sorted(seen)} of {', '.join(map(str, counts))}"
         for row, (_, payload) in seen.items():
             if payload != payload_of(self.job["trial"], seq, row, len(payload)):
                 return f"row {row} holds something else"
