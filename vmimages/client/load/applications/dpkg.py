@@ -42,7 +42,8 @@ _PACKAGES = 4
 _FILES_MAX = 3
 _BYTES_MAX = 20_000
 _FORMAT = "${Package}\\t${Version}\\t${db:Status-Status}\\t${Description}\\n"
-_PARSE_FAILED = 2
+_LOOKED = (0, 1)
+"""What dpkg exits with when it looked, and found something or not; with all else it could not."""
 
 
 class _Planner(TransactionPlanner):
@@ -164,12 +165,12 @@ class Dpkg(Application):
         versions = {}
         for line in said.splitlines():
             package, version, state, description = line.split("\t")
-            about = json.loads(description)
-            whole += about["before"]
+            before, sizes = _described(description)
+            whole += before
             versions[package] = int(version)
             if state != "installed":
                 unfinished.add(package)  # an installation was under way: the one before is no more
-            elif wrong := self._wrong_with(root, package, int(version), about["sizes"]):
+            elif wrong := self._wrong_with(root, package, int(version), sizes):
                 parts[int(version)] = f"{package}: {wrong}"
             else:
                 whole.append(int(version))
@@ -185,8 +186,11 @@ class Dpkg(Application):
                 return f"its files are {' '.join(there) or 'none'}, not {' '.join(names)}"
             for number, (name, size) in enumerate(zip(names, sizes, strict=True)):
                 with open(f"{directory}/{name}", "rb") as file:  # noqa: PTH123
-                    if file.read() != payload_of(self.job["trial"], seq, number, size):
-                        return f"{name} holds something else"
+                    content = file.read()
+                if len(content) != size or content != payload_of(
+                    self.job["trial"], seq, number, size
+                ):
+                    return f"{name} holds something else"
         except OSError as error:
             return str(error)
         return ""
@@ -201,13 +205,13 @@ class Dpkg(Application):
     ) -> None:
         """Its own two checks; a package that was being installed may be in any state."""
         audited = dpkg(root, "--audit")
-        if audited.returncode >= _PARSE_FAILED:
+        if audited.returncode not in _LOOKED:
             raise ApplicationError(f"dpkg --audit: {words_of(audited.stderr)}")
         for line in audited.stdout.decode(errors="backslashreplace").splitlines():
             if line.startswith(" ") and line.split()[0] not in unfinished:
                 complaints.append(f"dpkg --audit: {line.strip()}")
         verified = dpkg(root, "--verify")
-        if verified.returncode >= _PARSE_FAILED:
+        if verified.returncode not in _LOOKED:
             raise ApplicationError(f"dpkg --verify: {words_of(verified.stderr)}")
         for line in verified.stdout.decode(errors="backslashreplace").splitlines():
             _, _, path = line.partition("/")
@@ -216,6 +220,15 @@ class Dpkg(Application):
                 complaints.append(f"dpkg --verify: {line.strip()}")
             elif package not in unfinished:
                 parts.setdefault(versions[package], f"dpkg --verify: {line.strip()}")
+
+
+def _described(description: str) -> tuple[list[int], list[int]]:
+    """The versions before, and the sizes of the files; raises `ValueError` if a package says neither."""
+    about = json.loads(description)
+    try:
+        return [int(seq) for seq in about["before"]], [int(size) for size in about["sizes"]]
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"a package is described as {description}") from error
 
 
 APPLICATION = Dpkg
