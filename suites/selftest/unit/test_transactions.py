@@ -81,7 +81,7 @@ LAZY: Story = [
         (TWO, found(), Verdict.ROLLED_BACK, 2),
         (TWO, found(2), Verdict.CORRUPTED, 1),
         (TWO, found(1, 2, 9), Verdict.CORRUPTED, 0),
-        (TWO, found(1, parts={2: "rows [0] of 2"}), Verdict.CORRUPTED, 0),
+        (TWO, found(1, parts={2: "rows [0] of 2"}), Verdict.CORRUPTED, 1),
         (TWO, found(1, 2, parts={3: "rows [0] of 2"}), Verdict.CORRUPTED, 0),
         (TWO, found(1, 2, complaints=("row 3 missing from index",)), Verdict.CORRUPTED, 0),
         (TWO, found(refused="malformed"), Verdict.UNREPAIRABLE, 2),
@@ -91,6 +91,8 @@ LAZY: Story = [
         (LAZY, found(1, 4), Verdict.CORRUPTED, 0),
         (LAZY, found(), Verdict.ROLLED_BACK, 1),
         (LAZY, found(3), Verdict.CORRUPTED, 1),
+        (LAZY, found(3, parts={1: "rows [0] of 2"}), Verdict.CORRUPTED, 1),
+        (LAZY, found(1, parts={3: "rows [0] of 2"}), Verdict.CORRUPTED, 0),
         ([*LAZY, ("failed", 4)], found(1, 3), Verdict.INTACT, 0),
     ],
 )
@@ -100,6 +102,14 @@ def test_each_outcome_has_its_verdict(
     findings = judged(story, seen, cut_ms=100.0)
     assert (findings.verdict, findings.lost) == (verdict, lost)
     assert bool(findings.reasons) is (verdict is not Verdict.INTACT or ("failed", 4) in story)
+
+
+def test_what_is_there_in_part_is_lost_and_is_not_gone() -> None:
+    """As a torn block of the ledger's load is: what was acknowledged was all of it."""
+    findings = judged(TWO, found(parts={2: "rows [0] of 2", 3: "rows [0] of 2"}))
+    assert (findings.lost, findings.missing, findings.torn) == (2, 1, 2)
+    assert "transaction 1 is gone" in findings.reasons
+    assert "transaction 2 is gone" not in findings.reasons
 
 
 def test_what_its_checks_say_comes_first_and_leaves_room_for_what_is_gone() -> None:

@@ -18,7 +18,7 @@ the disk: one that is gone was there before a later one of whomever.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
 from torture.evidence.ledger import Begin, Done, Failed, Ledger, OperationKind
@@ -91,37 +91,24 @@ def consult_transactions(
     """
     transactions = _transactions_of(ledger, has_one_order=has_one_order)
     if found.refused:
-        durable = sum(one.durable is not None for one in transactions.values())
+        durable = len(_durable(transactions))
         refusal = f"the application cannot be used: {found.refused}"
         beyond = Conclusion(verdict=Verdict.UNREPAIRABLE)
-        return _findings(ledger, beyond, lost=durable, reasons=[refusal])
-    end = len(ledger.events)
-    tally = Tally(end)
-    lost: list[int] = []
+        return _findings(ledger, beyond, lost=durable, missing=durable, reasons=[refusal])
     there = found.whole | found.parts.keys()
-    last_there = {one.order: one.begun for seq, one in transactions.items() if seq in there}
-    for seq, one in transactions.items():
-        if seq in there:
-            tally.add((Window(one.begun + 1, end),))
-            continue
-        is_hole = one.done is not None and last_there.get(one.order, -1) > one.done
-        until = one.done if is_hole else one.durable
-        tally.add((Window(0, end if until is None else until),))
-        if one.durable is not None:
-            lost.append(seq)
-    foreign = sorted(there - transactions.keys())
-    reasons = _complaints(found)
-    reasons += [f"transaction {seq} is in part: {how}" for seq, how in sorted(found.parts.items())]
-    reasons += [f"transaction {seq} is there, which never began" for seq in foreign]
-    is_broken = bool(reasons)
-    reasons += [f"transaction {seq} is gone" for seq in lost]
-    moment = tally.last_common()
+    lost = _durable(transactions) - found.whole
+    gone = lost - there
+    foreign = there - transactions.keys()
+    wrong = _complaints(found)
+    wrong += [f"transaction {seq} is in part: {how}" for seq, how in sorted(found.parts.items())]
+    wrong += [f"transaction {seq} is there, which never began" for seq in sorted(foreign)]
     last = max(
         (one.durable for one in transactions.values() if one.durable is not None), default=-1
     )
+    moment = _latest_moment(transactions, there, end=len(ledger.events))
     conclusion = conclude(
         ledger,
-        None if is_broken else moment,
+        None if wrong else moment,
         last=last,
         cut_ms=cut_ms,
         otherwise="no single moment explains what is there and what is not"
@@ -132,10 +119,32 @@ def consult_transactions(
         ledger,
         conclusion,
         lost=len(lost),
+        missing=len(gone),
         torn=len(found.parts),
         foreign=len(foreign),
-        reasons=reasons,
+        reasons=[*wrong, *(f"transaction {seq} is gone" for seq in sorted(gone))],
     )
+
+
+def _durable(transactions: Mapping[int, _Transaction]) -> set[int]:
+    """Those that may not be gone."""
+    return {seq for seq, one in transactions.items() if one.durable is not None}
+
+
+def _latest_moment(
+    transactions: Mapping[int, _Transaction], there: Set[int], *, end: int
+) -> int | None:
+    """The latest at which a crash explains which are there, if there is one."""
+    tally = Tally(end)
+    last_there = {one.order: one.begun for seq, one in transactions.items() if seq in there}
+    for seq, one in transactions.items():
+        if seq in there:
+            tally.add((Window(one.begun + 1, end),))
+            continue
+        is_hole = one.done is not None and last_there.get(one.order, -1) > one.done
+        until = one.done if is_hole else one.durable
+        tally.add((Window(0, end if until is None else until),))
+    return tally.last_common()
 
 
 def _complaints(found: Found) -> list[str]:
@@ -179,6 +188,7 @@ def _findings(
     conclusion: Conclusion,
     *,
     lost: int,
+    missing: int,
     torn: int = 0,
     foreign: int = 0,
     reasons: list[str],
@@ -188,7 +198,7 @@ def _findings(
         verdict=conclusion.verdict,
         acknowledged=ledger.acknowledged,
         lost=lost,
-        missing=lost,
+        missing=missing,
         torn=torn,
         stale=0,
         foreign=foreign,
