@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from torture.axes.sweeps import Matrix
 from torture.checkout import CHECKOUT
 from torture.matrix.cells import Cell, cells_of
 from torture.record.run_layout import TRIALS_FILE
+from torture.stats.rates import in_words, rate_of
+from torture.verdict.verdicts import Verdict
 
 QUICK = cells_of(Matrix.QUICK)
 SAFE = Cell.parse("iscsi-always-noslog-btrfs-bothdie")
@@ -39,6 +42,26 @@ def test_the_page_lands_beside_the_run_and_the_answer_in_the_terminal(run: Path)
     assert text.startswith("<!doctype html>")
     assert "src=" not in text.replace("data-src=", "")
     assert "@import" not in text
+
+
+@pytest.mark.parametrize("tool", ["report", "judge"])
+def test_what_inconclusive_trials_could_mean_is_said_in_the_terminal(
+    tmp_path: Path, tool: str
+) -> None:
+    records = [
+        replace(record, verdict=verdict, error=None, lost=0)
+        for record, verdict in zip(
+            make_records(40, cells=[SAFE], seed=1),
+            [Verdict.INTACT] * 30 + [Verdict.INCONCLUSIVE] * 10,
+            strict=True,
+        )
+    ]
+    folder = write_run(tmp_path / "run", records)
+    done = LAUNCHER.run(CHECKOUT / "tools" / tool, folder)
+    assert done.returncode == 0, done.stderr
+    assert "10 inconclusive" in done.stdout
+    assert in_words(rate_of(0, 40)) in done.stdout
+    assert in_words(rate_of(10, 40)) in done.stdout
 
 
 def test_exports_land_where_they_are_asked_for(run: Path, tmp_path: Path) -> None:

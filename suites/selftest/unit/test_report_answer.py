@@ -78,6 +78,7 @@ def figures(
         (ALWAYS, {"intact": 29}, Standing.SAFE, "safe"),
         (ALWAYS, {"intact": 28}, Standing.TOO_FEW, "unknown"),
         (ALWAYS, {"intact": 28, "inconclusive": 9}, Standing.TOO_FEW, "unknown"),
+        (ALWAYS, {"intact": 999, "inconclusive": 1}, Standing.OPEN, "unknown"),
         (ALWAYS, {"intact": 99, "rolled_back": 1}, Standing.WORSE, "back"),
         (ALWAYS, {"inconclusive": 3}, Standing.UNKNOWN, "unknown"),
         (STANDARD, {"intact": 999}, Standing.NOT_SEEN, "unknown"),

@@ -27,9 +27,10 @@ from torture.record.trials import TrialRecord
 from torture.report.exports import EXPORTS
 from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.figures.tables import CELL_COLUMNS, EXPORT_SCHEMA, TRIAL_COLUMNS
+from torture.report.figures.wording import rate_in_words
 from torture.report.reading.store import Store
 from torture.report.reading.text import escaped
-from torture.stats.rates import Rate, in_words
+from torture.stats.rates import Rate
 from torture.verdict.verdicts import Verdict
 
 CELLS = cells_of(Matrix.DEFAULT)
@@ -206,8 +207,9 @@ def test_markdown_begins_with_the_answer_and_has_a_row_a_cell(
     for row, expected in zip(rows, figures, strict=True):
         values = dict(zip(head.split(" | "), unescape(row).split(" | "), strict=True))
         assert values["| cell"] == f"| {expected.cell}"
-        assert values["acknowledged loss"] == in_words(expected.loss)
-        assert values["corruption |"] == f"{in_words(expected.corruption)} |"
+        untold = expected.untold
+        assert values["acknowledged loss"] == rate_in_words(expected.loss, untold)
+        assert values["corruption |"] == f"{rate_in_words(expected.corruption, untold)} |"
         assert [int(values[verdict]) for verdict in Verdict if verdict in values] == [
             expected.verdicts.get(verdict, 0) for verdict in Verdict if verdict in values
         ]

@@ -49,13 +49,24 @@ def _cell(figures: CellFigures) -> dict[str, Any]:
         "trials": figures.trials,
         "conclusive": figures.conclusive,
         "verdicts": {verdict: figures.verdicts.get(verdict, 0) for verdict in Verdict},
-        "loss": _rate(figures.loss),
-        "corruption": _rate(figures.corruption),
+        "empty": figures.empty,
+        **_rates("loss", figures.loss, figures),
+        **_rates("corruption", figures.corruption, figures),
         "broken": figures.broken,
         "acknowledged_per_s": figures.acknowledged_per_s,
         **asdict(figures.worth),
         "acknowledged_in_outage": figures.acknowledged_in_outage,
         "rollback_ms": None if figures.rollback_ms is None else asdict(figures.rollback_ms),
+    }
+
+
+def _rates(name: str, rate: Rate, figures: CellFigures) -> dict[str, Any]:
+    """A rate, and with what is untold counted as safe, and as lost."""
+    safe, lost = figures.between(rate)
+    return {
+        name: _rate(rate),
+        f"{name}_counted_safe": _rate(safe),
+        f"{name}_counted_lost": _rate(lost),
     }
 
 

@@ -9,9 +9,9 @@ from torture.report.exports.protocol import ExportFormat
 from torture.report.figures.answer import answer
 from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.figures.tables import EXPORT_SCHEMA
+from torture.report.figures.wording import rate_in_words
 from torture.report.reading.store import Store
 from torture.report.reading.text import escaped, markdown_table
-from torture.stats.rates import in_words
 from torture.verdict.verdicts import Verdict
 
 
@@ -46,8 +46,8 @@ def _cells(figures: CellFigures, seen: list[Verdict]) -> list[str]:
         f"**{figures.broken}**" if figures.broken else "0",
         str(figures.trials),
         *(str(figures.verdicts.get(verdict, 0)) for verdict in seen),
-        in_words(figures.loss),
-        in_words(figures.corruption),
+        rate_in_words(figures.loss, figures.untold),
+        rate_in_words(figures.corruption, figures.untold),
     ]
 
 
@@ -57,6 +57,10 @@ def _legend(store: Store, cells: tuple[CellFigures, ...]) -> str:
         f"{store.trials:,} trials of {runs}. Rates are of conclusive trials, with their exact 95 % "
         "intervals; broken: trials that are worse than the cell's guarantee."
     )
+    if any(figures.untold for figures in cells):
+        legend += " Behind a rate: with its inconclusive trials counted as safe, and as lost."
+    if empty := sum(figures.empty for figures in cells):
+        legend += f" Of the inconclusive {empty:,} could have lost nothing (empty cuts)."
     if any(figures.loss.is_sequential for figures in cells):
         legend += " Where a run stopped when it knew enough, the intervals allow for that."
     return legend

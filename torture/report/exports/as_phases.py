@@ -16,6 +16,7 @@ from torture.matrix.durability import acknowledged_sync_of
 from torture.record.trials import Origin, TrialRecord
 from torture.report.exports.protocol import ExportFormat
 from torture.report.figures.tables import EXPORT_SCHEMA
+from torture.report.figures.wording import rate_in_words
 from torture.report.reading.store import Store
 from torture.report.reading.text import escaped, markdown_table
 from torture.stats.rates import in_words, rate_of
@@ -95,7 +96,10 @@ def _audits(records: Sequence[TrialRecord]) -> list[str]:
             (
                 escaped(guarantee),
                 str(len(conclusive)),
-                in_words(rate_of(sum(record.is_loss for record in conclusive), len(conclusive))),
+                rate_in_words(
+                    rate_of(sum(record.is_loss for record in conclusive), len(conclusive)),
+                    sum(not (record.is_conclusive or record.cut.is_empty) for record in own),
+                ),
                 _sum(audit.acknowledgements for audit in audits),
                 _sum(audit.completions for audit in audits),
                 _sum(audit.txgs for audit in audits),

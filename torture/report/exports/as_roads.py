@@ -9,6 +9,7 @@ from typing import TypeVar
 from torture.files import write_whole
 from torture.matrix.axes import CHOICES, TRANSPORT
 from torture.report.exports.protocol import ExportFormat
+from torture.report.figures.cell_figures import CellFigures
 from torture.report.figures.roads import Road, roads_of
 from torture.report.figures.tables import EXPORT_SCHEMA
 from torture.report.figures.wording import (
@@ -17,6 +18,7 @@ from torture.report.figures.wording import (
     common_in_words,
     duration_in_words,
     latency_in_words,
+    rate_in_words,
     speed_in_words,
     usual_in_words,
     varying_axes,
@@ -24,7 +26,7 @@ from torture.report.figures.wording import (
 from torture.report.reading.runs import RunInfo
 from torture.report.reading.store import Store
 from torture.report.reading.text import escaped, markdown_table
-from torture.stats.rates import bound_in_words, in_words
+from torture.stats.rates import bound_in_words
 
 _COLUMNS = (
     "road", "on", "theory", "cuts", "lost acknowledged data", "rolled back", "damaged", "seen from",
@@ -36,7 +38,9 @@ _LEFT = ("road", "on", "theory", "against theory")
 _LEGEND = """\
 A row is a set-up and its load. What it was tried **on** (filesystems, roots) theory does not tell
 apart: those cuts count together. **Theory** was written down before any cut. **Cuts** are
-conclusive ones. Rates have exact 95 % intervals. **Damaged** is worse than consistent but old.
+conclusive ones, and so are rates, with exact 95 % intervals; where inconclusive ones may have lost
+something, the rates with all of them counted as safe, and as lost, stand behind. A cut that could
+have taken nothing (empty) is none of these. **Damaged** is worse than consistent but old.
 **Seen from**: a loss as frequent as this would have been seen in so many cuts with 95 %
 probability; rarer ones may be there. **Durable/s**: operations acknowledged before the cut in a
 second of the writers' own work. **Sync**: what each of them waited in fsync, fdatasync and writes
@@ -103,12 +107,11 @@ def _values(road: Road, varying: Sequence[str]) -> list[str]:
             choice_in_words(choice) for choice in _shown(dict(enumerate(road.pooled))).values()
         ),
         escaped(figures.guarantee) or "-",
-        f"{figures.conclusive}"
-        + (f" (and {figures.inconclusive} inconclusive)" if figures.inconclusive else ""),
-        in_words(figures.loss),
-        in_words(road.rolled_back)
+        _cuts_in_words(figures),
+        rate_in_words(figures.loss, figures.untold),
+        rate_in_words(road.rolled_back, figures.untold)
         + (f", up to {duration_in_words(back.most)}" if back is not None else ""),
-        in_words(figures.corruption),
+        rate_in_words(figures.corruption, figures.untold),
         "-" if road.seen_from is None else bound_in_words(road.seen_from),
         speed_in_words(worth.durable_per_s) or "-",
         ", ".join(words for words in syncs if words) or "-",
@@ -116,6 +119,13 @@ def _values(road: Road, varying: Sequence[str]) -> list[str]:
         latency_in_words(worth.reconnect_ms) or "-",
         against,
     ]
+
+
+def _cuts_in_words(figures: CellFigures) -> str:
+    """E.g. `30 (and 10 inconclusive)`; empty cuts are named apart."""
+    others = ((figures.untold, "inconclusive"), (figures.empty, "empty"))
+    named = [f"{count} {what}" for count, what in others if count]
+    return f"{figures.conclusive}" + (f" (and {', '.join(named)})" if named else "")
 
 
 def _shown(axes: Mapping[_Key, str]) -> dict[_Key, str]:

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from torture.report.figures.cell_figures import CellFigures
-from torture.report.figures.wording import duration_in_words
+from torture.report.figures.cell_figures import CellFigures, counted_either_way
+from torture.report.figures.wording import duration_in_words, either_way_in_words
 from torture.report.reading.tally import guarantee_in
 from torture.stats.rates import (
     CONFIDENCE,
@@ -48,6 +48,8 @@ class Standing(StrEnum):
     """Theory says that something is lost, and nothing was."""
     TOO_FEW = "too few cuts to say"
     """Nothing was lost where nothing should be, in fewer cuts than would have seen much."""
+    OPEN = "left open by inconclusive cuts"
+    """Nothing was lost where nothing should be, but for what inconclusive trials may have lost."""
     WORSE = "worse than predicted"
     LOST = "lost something"
     """Where there is no theory."""
@@ -68,8 +70,22 @@ class Group:
     @property
     def worst_bound(self) -> float:
         """No cell of it loses more often than this, at 95 % for all of them at once (Bonferroni)."""
-        confidence = 1 - (1 - CONFIDENCE) / max(1, len(self.cells))
-        return max((_again(cell.harm, confidence).high for cell in self.cells), default=1.0)
+        return self._worst_of([cell.harm for cell in self.cells])
+
+    @property
+    def worst_bound_if_lost(self) -> float:
+        """The same with each cell's untold trials counted as lost."""
+        return self._worst_of([cell.between(cell.harm)[1] for cell in self.cells])
+
+    @property
+    def untold(self) -> int:
+        """How many trials of its cells may have lost something, for all that is known."""
+        return sum(cell.untold for cell in self.cells)
+
+    @property
+    def between(self) -> tuple[Rate, Rate]:
+        """Its cells together, with the untold trials counted as safe, and as lost."""
+        return counted_either_way(self.together, self.untold)
 
     @property
     def longest_rollback_ms(self) -> float | None:
@@ -86,6 +102,10 @@ class Group:
         """How many of its cells stand so."""
         return sum(standing_of(cell) is standing for cell in self.cells)
 
+    def _worst_of(self, rates: Sequence[Rate]) -> float:
+        confidence = 1 - (1 - CONFIDENCE) / max(1, len(rates))
+        return max((_again(rate, confidence).high for rate in rates), default=1.0)
+
     @property
     def sentence(self) -> str:
         """E.g. `theory says safe: 0 of 300 cuts lost acknowledged data, at most 1.23 % at 95 %`."""
@@ -98,12 +118,18 @@ class Group:
             parts[0] += f" lost acknowledged data, at most {bound_in_words(rate.high)} at 95 %"
             if len(self.cells) > 1:
                 bound = bound_in_words(self.worst_bound)
+                if self.untold:
+                    bound += (
+                        f", {bound_in_words(self.worst_bound_if_lost)} with inconclusive as lost"
+                    )
                 parts.append(f"each of {configurations(len(self.cells))} at most {bound}")
         else:
             parts[0] += f" [{interval_in_words(rate)}] lost acknowledged data"
             if self.longest_rollback_ms is not None:
                 parts[0] += f", up to {duration_in_words(self.longest_rollback_ms)} back"
-        for standing in (Standing.WORSE, Standing.NOT_SEEN, Standing.TOO_FEW):
+        if either_way := either_way_in_words(rate, self.untold):
+            parts.append(either_way)
+        for standing in (Standing.WORSE, Standing.NOT_SEEN, Standing.TOO_FEW, Standing.OPEN):
             if count := self.of_standing(standing):
                 parts.append(f"{configurations(count)} {standing}")
         return "; ".join(parts)
@@ -130,7 +156,8 @@ def theory_of(figures: CellFigures) -> Theory:
 def standing_of(figures: CellFigures) -> Standing:
     """What its cuts showed.
 
-    `SAFE` is never said of a cell that theory calls lossy, nor after few cuts.
+    `SAFE` is never said of a cell that theory calls lossy, nor after few cuts, nor where an
+    inconclusive trial may have lost something.
     """
     if figures.conclusive == 0:
         return Standing.UNKNOWN
@@ -139,7 +166,9 @@ def standing_of(figures: CellFigures) -> Standing:
     has_lost = figures.harm.events > 0
     match theory_of(figures):
         case Theory.SAFE:
-            return Standing.SAFE if figures.conclusive >= _CUTS_TO_SEE else Standing.TOO_FEW
+            if figures.conclusive < _CUTS_TO_SEE:
+                return Standing.TOO_FEW
+            return Standing.OPEN if figures.untold else Standing.SAFE
         case Theory.NONE:
             return Standing.LOST if has_lost else Standing.NOTHING_LOST
         case _:

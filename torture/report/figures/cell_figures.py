@@ -30,6 +30,8 @@ class CellRates:
     harm: Rate
     broken: int
     """Conclusive trials that are worse than guaranteed, rolled back too far included."""
+    empty: int = 0
+    """Inconclusive trials whose cut could have taken nothing."""
 
     @property
     def inconclusive(self) -> int:
@@ -37,18 +39,25 @@ class CellRates:
         return self.verdicts.get(Verdict.INCONCLUSIVE, 0)
 
     @property
-    def loss_between(self) -> tuple[Rate, Rate]:
-        """The rate of loss if its inconclusive trials lost nothing, and if all of them did."""
-        rate = sequential_rate_of if self.loss.is_sequential else rate_of
-        return (
-            rate(self.loss.events, self.trials),
-            rate(self.loss.events + self.inconclusive, self.trials),
-        )
+    def untold(self) -> int:
+        """Inconclusive trials that may have lost something, for all that is known."""
+        return self.inconclusive - self.empty
+
+    def between(self, rate: Rate) -> tuple[Rate, Rate]:
+        """A rate of its own with the untold trials counted as safe, and as lost."""
+        return counted_either_way(rate, self.untold)
 
     @property
     def conclusive(self) -> int:
         """Trials that the rates are of."""
         return self.trials - self.inconclusive
+
+
+def counted_either_way(rate: Rate, untold: int) -> tuple[Rate, Rate]:
+    """The rate with so many trials more: none of them an event, and all of them."""
+    of = sequential_rate_of if rate.is_sequential else rate_of
+    trials = rate.trials + untold
+    return of(rate.events, trials), of(rate.events + untold, trials)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,6 +94,7 @@ def cell_rates(
         corruption=rate(sum(corrupt.values()), of),
         harm=rate(sum((lossy | corrupt).values()), of),
         broken=sum(count for kind, count in conclusive.items() if kind.broke_guarantee),
+        empty=sum(count for kind, count in counts.items() if kind.is_empty),
     )
 
 

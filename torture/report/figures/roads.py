@@ -45,6 +45,9 @@ class Road:
         standing = standing_of(self.figures)
         if standing is Standing.WORSE:
             return f"{standing} ({self.figures.broken} of {self.figures.conclusive})"
+        if standing is Standing.OPEN:
+            told_or_not = self.figures.conclusive + self.figures.untold
+            return f"{standing} ({self.figures.untold} of {told_or_not})"
         return f"better: {standing}" if standing is Standing.NOT_SEEN else str(standing)
 
 

@@ -35,14 +35,21 @@ TRIAL_COLUMNS = (
     "machinery_failed", "schema",
 )  # fmt: skip
 
+_RATES = tuple(
+    f"{rate}{counted}"
+    for rate in ("loss", "corruption")
+    for counted in ("", "_counted_safe", "_counted_lost")
+)
+"""The last two with inconclusive trials, but for empty cuts."""
+
 CELL_COLUMNS = {
     "cell": "VARCHAR",
     **dict.fromkeys([*AXES, "axes", "guarantee"], "VARCHAR"),
-    **dict.fromkeys(["trials", "conclusive"], "BIGINT"),
+    **dict.fromkeys(["trials", "conclusive", "empty"], "BIGINT"),
     **{verdict.replace("-", "_"): "BIGINT" for verdict in Verdict},
     **{
         f"{rate}_{name}": kind
-        for rate in ("loss", "corruption")
+        for rate in _RATES
         for name, kind in {
             "events": "BIGINT", "share": "DOUBLE", "low": "DOUBLE", "high": "DOUBLE",
         }.items()
@@ -94,9 +101,14 @@ def _cell_row(figures: CellFigures) -> tuple[Any, ...]:
         figures.guarantee,
         figures.trials,
         figures.conclusive,
+        figures.empty,
         *(figures.verdicts.get(verdict, 0) for verdict in Verdict),
-        *_rate(figures.loss),
-        *_rate(figures.corruption),
+        *(
+            value
+            for rate in (figures.loss, figures.corruption)
+            for counted in (rate, *figures.between(rate))
+            for value in _rate(counted)
+        ),
         figures.loss.is_sequential,
         figures.broken,
         figures.acknowledged_per_s,

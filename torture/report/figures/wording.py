@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from torture.matrix.axes import AXES, CHOICES, DEFAULTS
-from torture.report.figures.cell_figures import CellRates
+from torture.report.figures.cell_figures import CellRates, counted_either_way
 from torture.report.reading.tally import Audited
 from torture.stats.comparison import Comparison
-from torture.stats.rates import in_words
+from torture.stats.rates import Rate, in_words
 
 AXIS_TITLES = {field: axis.title for field, axis in AXES.items()}
 """Axis to its name, in the order in which people ask; other axes come after, by their own name."""
@@ -110,16 +110,32 @@ def _signed(points: int) -> str:
 
 
 def unknown_in_words(cells: Sequence[CellRates]) -> list[str]:
-    """A sentence a cell that has inconclusive trials: its rate of loss with these counted either way."""
+    """A sentence a cell that has untold trials: its rate of loss with these counted either way."""
     sentences = []
     for cell in cells:
-        if cell.inconclusive:
-            least, most = (in_words(rate) for rate in cell.loss_between)
+        if cell.untold:
+            least, most = (in_words(rate) for rate in cell.between(cell.loss))
             sentences.append(
-                f"{cell.cell}: {cell.inconclusive} inconclusive; loss {least} if these lost nothing, "
+                f"{cell.cell}: {cell.untold} inconclusive; loss {least} if these lost nothing, "
                 f"{most} if they did"
             )
     return sentences
+
+
+def either_way_in_words(rate: Rate, untold: int) -> str:
+    """E.g. `10 inconclusive: as safe 0/40 0 % [0-8.81 %], as lost 10/40 25 % [12-42 %]`.
+
+    Empty where nothing is untold, and where there is no rate.
+    """
+    if not untold or not rate.trials:
+        return ""
+    safe, lost = (in_words(counted) for counted in counted_either_way(rate, untold))
+    return f"{untold} inconclusive: as safe {safe}, as lost {lost}"
+
+
+def rate_in_words(rate: Rate, untold: int) -> str:
+    """As `in_words`, and what untold trials would make of it."""
+    return "; ".join(filter(None, (in_words(rate), either_way_in_words(rate, untold))))
 
 
 def audit_in_words(audited: Audited) -> str:

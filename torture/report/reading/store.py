@@ -138,10 +138,10 @@ class Store:
     def tallies(self) -> tuple[CellTally, ...]:
         """How the live trials of every cell ended, sorted by name."""
         counts: dict[str, dict[TrialKind, int]] = {}
-        for cell, verdict, is_loss, broke_guarantee, count in self._rows(
-            "SELECT cell, verdict, is_loss, broke_guarantee, count(*) FROM live GROUP BY ALL"
+        for cell, verdict, *truths, count in self._rows(
+            "SELECT cell, verdict, is_loss, broke_guarantee, is_empty, count(*) FROM live GROUP BY ALL"
         ):
-            kind = TrialKind(Verdict(verdict), is_loss, broke_guarantee)
+            kind = TrialKind(Verdict(verdict), *truths)
             counts.setdefault(cell, {})[kind] = count
         worth = ", ".join(f"median({name}) FILTER (badness >= 0)" for name in WORTH)
         rows = self._rows(

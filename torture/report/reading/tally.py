@@ -20,6 +20,8 @@ class TrialKind(NamedTuple):
     is_loss: bool
     """Whether something acknowledged is not there, whatever the verdict."""
     broke_guarantee: bool
+    is_empty: bool = False
+    """Whether it is inconclusive for its cut, which could have taken nothing."""
 
 
 class Audited(NamedTuple):
@@ -92,6 +94,7 @@ def kind_of(record: TrialRecord, guarantee: str) -> TrialKind:
         verdict=record.verdict,
         is_loss=record.is_loss,
         broke_guarantee=known is not None and record.breaks(known),
+        is_empty=not record.is_conclusive and record.cut.is_empty,
     )
 
 
