@@ -24,6 +24,8 @@ class Detection:
     layer: str
     words: str
     cell: str
+    bound_to: tuple[str, ...]
+    """The axes without whose choices it is another fault, or none."""
     cuts: int
     detected: int
     by: dict[Sight, int]
@@ -78,6 +80,7 @@ def detect(fault: Fault, records: Sequence[TrialRecord]) -> Detection:
         layer=fault.layer,
         words=fault.words,
         cell=fault.cell,
+        bound_to=tuple(sorted(fault.bound_to)),
         cuts=len(records),
         detected=sum(record.breaks(Guarantee(record.guarantee)) for record in records),
         by={sight: sum(sight in seen for seen in sights) for sight in Sight},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,12 @@ from suites.selftest.unit.report_records import make_records, write_run
 from torture.axes.sweeps import Matrix
 from torture.faults import FAULTS
 from torture.matrix.cells import Cell, cells_of
+from torture.report.figures.cell_figures import cell_figures
 from torture.report.figures.sensitivity import MeasuredFault, measured_sensitivity
 from torture.report.page.render import render_page
 from torture.report.reading.store import Store
 from torture.stats.rates import rate_of
+from torture.verdict.verdicts import Verdict
 
 HEADING = "What would have been seen"
 
@@ -27,6 +30,8 @@ def test_the_kept_table_is_of_the_faults_that_there_are() -> None:
     assert {measured.words for measured in kept.faults} == {each.words for each in FAULTS.values()}
     assert {measured.cell for measured in kept.faults} == {each.cell for each in FAULTS.values()}
     assert all(0 <= measured.detected <= measured.cuts for measured in kept.faults)
+    bound = {each.words: tuple(sorted(each.bound_to)) for each in FAULTS.values()}
+    assert {measured.words: measured.bound_to for measured in kept.faults} == bound
     assert kept.versions["OpenZFS"]
 
 
@@ -45,6 +50,48 @@ def test_what_is_printed_promises_no_more() -> None:
         words = fault(2, 4).in_words(cuts)
         percent = float(words.removesuffix(" %").split()[-1])
         assert percent / 100 <= fault(2, 4).share_of_runs(cuts)
+
+
+def cuts_alike(tmp_path: Path, *names: str) -> dict[str, int]:
+    """By fault, how many of ten cuts of each cell it was measured on the like of."""
+    for number, name in enumerate(names):
+        made = make_records(10, cells=[Cell.parse(name)], seed=number)
+        told = (replace(record, verdict=Verdict.INTACT, error=None, lost=0) for record in made)
+        write_run(tmp_path / name, told)
+    with Store.open([tmp_path / name for name in names]) as store:
+        cells = cell_figures(store.tallies())
+    return {each.words: each.cuts_like(cells) for each in measured_sensitivity().faults}
+
+
+def test_a_rate_that_was_measured_over_iscsi_says_nothing_of_another_road(tmp_path: Path) -> None:
+    alike = cuts_alike(tmp_path, "nfs4-standard-noslog-files-bothdie")
+    assert set(alike.values()) == {0}
+    assert {each.in_words(0) for each in measured_sensitivity().faults} == {
+        "not measured on this road"
+    }
+
+
+def test_a_filesystem_s_fault_is_looked_for_in_its_own_cuts(tmp_path: Path) -> None:
+    alike = cuts_alike(
+        tmp_path,
+        "iscsi-always-noslog-btrfs-bothdie",
+        "iscsi-always-noslog-ext4-bothdie",
+        "iscsi-always-noslog-xfs-bothdie",
+        "nfs4-standard-noslog-files-bothdie",
+    )
+    assert alike["LIO's backstore is write back"] == 30
+    assert alike["ext4 without barriers"] == 10
+    assert alike["the second copy of btrfs's metadata is lost"] == 10
+    assert alike["the root's superblocks are wiped"] == 0
+
+
+def test_the_page_counts_only_what_is_alike(tmp_path: Path) -> None:
+    made = make_records(40, cells=[Cell.parse("nfs4-standard-noslog-files-nasonly")], seed=3)
+    with Store.open([write_run(tmp_path / "run", made)]) as store:
+        page = render_page(store)
+    assert HEADING in page
+    assert page.count("<td>not measured on this road</td>") == len(measured_sensitivity().faults)
+    assert "99.99 %" not in page
 
 
 def test_the_page_says_it_where_something_is_called_safe(tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ def render_page(store: Store) -> str:
         groups=groups,
         audited=audit_in_words(store.audited()),
         sensitivity=measured_sensitivity(),
-        safe_cuts=sum(group.together.trials for group in groups if group.theory is Theory.SAFE),
+        safe=[figures for group in groups if group.theory is Theory.SAFE for figures in group.cells],
         facets=facets_of(cells, varying),
         pictures=_pictures(store, ranked, varying, numbers),
         load_figures=[(by_name[figure.cell], figure) for figure in store.load_figures()],
