@@ -84,6 +84,21 @@ def test_a_broken_line_is_said_and_nothing_else_is_lost(run: Path, tmp_path: Pat
     assert f"{120} power cuts" in (tmp_path / "out" / "report.html").read_text()
 
 
+def test_a_page_of_several_runs_takes_the_place_of_none_of_theirs(tmp_path: Path) -> None:
+    runs = [
+        write_run(tmp_path / "results" / name, make_records(4, cells=[SAFE], seed=seed))
+        for seed, name in enumerate(("one", "other"))
+    ]
+    (runs[0] / "report.html").write_text("its own")
+    refused = report(*runs)
+    assert refused.returncode == 2
+    assert "--output DIR" in refused.stderr
+    done = report(tmp_path / "results")
+    assert done.stdout.splitlines()[-1] == str(tmp_path / "results" / "report.html"), done.stderr
+    assert (runs[0] / "report.html").read_text() == "its own"
+    assert not (runs[1] / "report.html").exists()
+
+
 @pytest.fixture(scope="module")
 def nights(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """One that is safe, and one of the same cell that loses."""

@@ -18,7 +18,7 @@ from torture.report.reading.runs import find_runs
 from torture.report.reading.store import Store
 
 PUBLISHED = CHECKOUT / "results" / "published"
-RUNS = sorted(PUBLISHED.iterdir())
+RUNS = sorted(path for path in PUBLISHED.iterdir() if path.is_dir())
 OF_A_MACHINE = re.compile(r"(?<![\w.])/(tmp|root|home|work|var)/")
 
 
