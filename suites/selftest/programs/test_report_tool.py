@@ -125,6 +125,17 @@ def test_a_worsening_fails_and_an_improvement_does_not(nights: tuple[Path, Path]
     assert (same.returncode, "2 rates are the same" in same.stdout) == (0, True)
 
 
+@pytest.mark.parametrize("content", [b"", b"no record\n"])
+def test_a_night_that_says_nothing_is_none_that_passed(
+    nights: tuple[Path, Path], tmp_path: Path, content: bytes
+) -> None:
+    (tmp_path / TRIALS_FILE).write_bytes(content)
+    silent = report("--compare", nights[0], tmp_path)
+    assert silent.returncode == 3
+    assert "Nothing can be compared" in silent.stdout
+    assert "next: tools/report" in silent.stderr
+
+
 def test_two_configurations_are_compared(run: Path) -> None:
     done = report(run, "--cells", SAFE.name, LOSES.name)
     assert done.returncode == 0, done.stderr
