@@ -150,6 +150,7 @@ class Evidence:
 
     spec: dict[str, Any]
     cut: CutDocument
+    """Empty where it is missing or garbled."""
     ledger: Ledger
     """Up to the cut that was recovered, where a finding of the audit was confirmed by an earlier one."""
     tools: tuple[ToolOutput, ...]
@@ -160,6 +161,8 @@ class Evidence:
     """What did not come back, where something did not."""
     administration: AdministrationDocument | None = None
     """What was done to the pool when the cut came, where something was."""
+    is_cut_read: bool = True
+    """Whether `cut.json` is there and says something."""
 
     def output(self, step: Step) -> ToolOutput | None:
         """The last output of a step, or None if it was never run."""
@@ -175,7 +178,8 @@ def load_evidence(folder: Path) -> Evidence:
     if not spec:
         raise HarnessError(f"no readable {SPEC} in {folder}", hint=f"ls -l {folder}")
     tools, garbled = _read_tools(folder / TOOLS)
-    cut = CutDocument.from_json(_read_object(folder / CUT))
+    told_of_cut = _read_object(folder / CUT)
+    cut = CutDocument.from_json(told_of_cut)
     return Evidence(
         spec=spec,
         cut=cut,
@@ -188,6 +192,7 @@ def load_evidence(folder: Path) -> Evidence:
         garbled_tools=garbled,
         outage=Outage.from_json(_read_object(folder / OUTAGE)),
         administration=AdministrationDocument.from_json(_read_object(folder / ADMINISTRATION)),
+        is_cut_read=bool(told_of_cut),
     )
 
 

@@ -125,12 +125,24 @@ Event = Hello | Begin | Done | Failed | End | Cut
 class Ledger:
     """The events in order; `garbled` counts lines that could not be read, but for a cut-off end.
 
-    `truncated`: the last line was cut off. Nobody answered it, so the client did not go on.
+    `truncated`: the last line was cut off. Nobody answered it, so the client did not go on. `heard`: how
+    many whole lines of the guest the file has; None of a ledger that comes from no file.
     """
 
     events: tuple[Event, ...]
     garbled: int = 0
     truncated: bool = False
+    heard: int | None = field(default=None, compare=False)
+
+    @property
+    def cuts(self) -> int:
+        """How often the host marked that the NAS lost power."""
+        return sum(isinstance(event, Cut) for event in self.events)
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether the load said that it is over."""
+        return any(isinstance(event, End) for event in self.events)
 
     @property
     def acknowledged(self) -> int:
@@ -211,7 +223,12 @@ def parse_ledger(data: bytes) -> Ledger:
             events.extend(parse_line(line, number))
         except ValueError:
             garbled += 1
-    return Ledger(events=tuple(events), garbled=garbled, truncated=bool(rest.strip()))
+    return Ledger(
+        events=tuple(events),
+        garbled=garbled,
+        truncated=bool(rest.strip()),
+        heard=sum(not line.startswith(_CUT_MARK) for line in lines),
+    )
 
 
 def _events(raw: dict[str, Any], number: int) -> Iterator[Event]:

@@ -47,7 +47,7 @@ def judge_administration(evidence: Evidence) -> AdministrationFinding | None:
     if Outcome.HALF in outcomes:
         return _found(first, Verdict.CORRUPTED, f"{document.name} is half done after the cut")
     # of an earlier cut, that confirms a finding, nobody knows whether the command had returned by then
-    is_known = not evidence.cut.confirmed.is_made
+    is_known = evidence.is_cut_read and not evidence.cut.confirmed.is_made
     is_acknowledged = is_known and document.returned == 0 and administration.is_durable_by_return
     for outcome in outcomes:
         if is_acknowledged and outcome in _NOT_DONE:

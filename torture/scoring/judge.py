@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from torture.axes.root import Root
-from torture.evidence.folder import Evidence, Step
+from torture.evidence.folder import CUT, Evidence, Step
 from torture.evidence.ledger import Cut, Done, Failed
 from torture.evidence.outage_document import Outage
 from torture.matrix.axes import FILESYSTEM, ROOT, WORKLOAD
@@ -101,6 +101,8 @@ def _with_administration(evidence: Evidence, judgement: Judgement) -> Judgement:
 def _judge_to_the_end(evidence: Evidence) -> Judgement:
     """The verdict of whichever cut was recovered, with what never came back and what is known."""
     judgement = _judge_seen(evidence)
+    if not evidence.is_cut_read:
+        judgement = _inconclusive_after(judgement, [f"{CUT} is missing or garbled"])
     if evidence.outage is not None:
         return _with_outage(evidence, judgement, evidence.outage)
     if judgement.verdict is Verdict.INCONCLUSIVE and not evidence.garbled_tools:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torture.errors import HarnessError
+from torture.evidence.cut_document import CutDocument
 from torture.evidence.folder import SPEC
 from torture.record.run_layout import RunLayout
 from torture.record.trials import TrialRecord, read_records
 from torture.scoring.score import score
+from torture.verdict.guarantee import Guarantee
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rejudged:
-    """Today's records; `changes` are sentences; `kept` counts records whose evidence is gone."""
+    """Today's records; `changes` are sentences; `kept` counts records whose evidence is gone.
+
+    What changes is the verdict, whether the guarantee is broken, or what the audit came to.
+    """
 
     records: tuple[TrialRecord, ...]
     changes: tuple[str, ...]
@@ -24,7 +30,8 @@ class Rejudged:
 def rejudge(run: Path) -> Rejudged:
     """Judge every trial of a run whose evidence is there; the others keep their record.
 
-    A trial whose machinery failed stays inconclusive: its evidence is of a trial that never ended.
+    A trial whose machinery failed stays inconclusive: its evidence is of a trial that never ended. One
+    whose `cut.json` cannot be read keeps what its record has of the cut.
     Raises `HarnessError` when the folder holds no run.
     """
     layout = RunLayout(folder=run)
@@ -41,7 +48,32 @@ def rejudge(run: Path) -> Rejudged:
             records.append(record)
             continue
         now = score(folder, timings=record.timings)
+        if now.cut == CutDocument():
+            # nothing of the cut can be read any more: what is known of it stays known
+            now = replace(now, cut=record.cut, absence=record.absence)
         records.append(now)
-        if now.verdict is not record.verdict:
-            changes.append(f"{record.trial}: {record.verdict} is {now.verdict} now")
+        if changed := "; ".join(_changes(record, now)):
+            changes.append(f"{record.trial}: {changed}")
     return Rejudged(records=tuple(records), changes=tuple(changes), kept=kept)
+
+
+def _changes(was: TrialRecord, now: TrialRecord) -> Iterator[str]:
+    if now.verdict is not was.verdict:
+        yield f"{was.verdict} is {now.verdict} now"
+    if (is_broken := _is_broken(now)) is not _is_broken(was):
+        before, after = ("kept", "broken") if is_broken else ("broken", "kept")
+        yield f"the guarantee that was {before} is {after} now"
+    before, after = (_audit_in_words(record) for record in (was, now))
+    if before != after:
+        yield f"the audit, which had {before}, has {after} now"
+
+
+def _is_broken(record: TrialRecord) -> bool:
+    """Whether it breaks its guarantee; by a word of another version nothing can be broken."""
+    is_known = record.guarantee in frozenset(Guarantee)
+    return is_known and record.breaks(Guarantee(record.guarantee))
+
+
+def _audit_in_words(record: TrialRecord) -> str:
+    broken = record.cut.audited.broken
+    return "no result" if broken is None else f"{broken} broken"

@@ -142,6 +142,8 @@ def _with_blocks(evidence: Evidence, finding: PoolFinding) -> PoolFinding:
     blocks = parse_zdb(output)
     if blocks.is_sound or (blocks.counts_what_is_missing and _disks_gone(evidence)):
         return finding
+    if blocks.counts_what_is_missing and not evidence.is_cut_read:
+        raise UnreadableError(f"{Step.POOL_BLOCKS}: whether a disk was taken away nobody knows")
     quoted = [f"{Step.POOL_BLOCKS}: {line}" for line in blocks.problems[:_LINES_MAX]]
     gave_up = [f"{Step.POOL_BLOCKS}: zdb gave up"] if blocks.gave_up else []
     return replace(

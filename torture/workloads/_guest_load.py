@@ -7,8 +7,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from torture.axes.fate import Fate
 from torture.errors import DeadlineExceeded, HarnessError
-from torture.evidence.folder import Evidence
+from torture.evidence.folder import CUT, Evidence, Step
 from torture.evidence.ledger import PORT_NAME, Hello
 from torture.verdict.unreadable import UnreadableError
 from torture.workloads.protocol import Command, Guest, LedgerChannel, Surroundings
@@ -104,6 +105,39 @@ def read_of(evidence: Evidence, document: str) -> tuple[Hello, str]:
         raise UnreadableError(f"{ledger.garbled} lines of the ledger are garbled")
     if ledger.acknowledged == 0:
         raise UnreadableError("nothing was acknowledged, so nothing could be lost")
+    if lack := _lack_of(evidence):
+        raise UnreadableError(lack)
     if document not in evidence.readbacks:
         raise UnreadableError(f"there is no read-back: {document} is missing")
     return hello, evidence.readbacks[document]
+
+
+def _lack_of(evidence: Evidence) -> str:
+    """What the ledger lacks of what the client did, by what else is known; empty where it has all.
+
+    What it does not have looks in a read-back as if nobody had written it. Trials without a shelf
+    counted no lines, and theirs is believed.
+    """
+    ledger, cut = evidence.ledger, evidence.cut
+    if not evidence.is_cut_read:
+        return f"{CUT} cannot be read: how much of the ledger was before the cut nobody knows"
+    due = cut.marks if cut.confirmed.marks is None else cut.confirmed.marks
+    if due is None:
+        return ""
+    if ledger.heard is not None and ledger.heard < due:
+        return (
+            f"the ledger is cut off: {ledger.heard} of {due} lines are left of those before the cut"
+        )
+    if ledger.cuts < (2 if cut.second else 1):
+        return "the ledger is cut off: it does not have the cut"
+    if _has_been_ended(evidence) and not ledger.is_ended:
+        return "the ledger is cut off: it does not have the load's end"
+    return ""
+
+
+def _has_been_ended(evidence: Evidence) -> bool:
+    """Whether the host ended the load of a client that lived, and it answered afterwards."""
+    lived = str(evidence.spec.get("cell")).endswith(f"-{Fate.NAS_ONLY}")
+    has_answered = evidence.output(Step.CLIENT_DMESG) is not None
+    lost_root = evidence.output(Step.CLIENT_LOST_ROOT) is not None
+    return lived and has_answered and not lost_root and evidence.ledger.cuts == 1

@@ -69,6 +69,8 @@ def test_an_earlier_cut_that_confirms_a_finding_may_have_come_before_the_return(
     confirmed = replace(drawn, cut=replace(drawn.cut, confirmed=earlier))
     judgement = judge(confirmed)
     assert (judgement.verdict, judgement.administration) == (Verdict.INTACT, "undone")
+    unknown = judge(replace(drawn, is_cut_read=False))
+    assert unknown.verdict is Verdict.INCONCLUSIVE, "which cut was recovered nobody knows"
 
 
 @pytest.mark.parametrize(("state", "end"), [(GOING_ON, UNDONE), (UNDONE, DONE), (DONE, UNDONE)])
