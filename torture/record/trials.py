@@ -5,9 +5,10 @@ Also what tells the records of several trials apart, and which of several of one
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -15,8 +16,9 @@ from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 from torture.evidence.cut_document import CutDocument
 from torture.evidence.typed import object_of, text_of
+from torture.files import write_whole
 from torture.record.administered_pool import Administered
-from torture.record.run_layout import RunLayout
+from torture.record.run_layout import TRIALS_FILE_BEFORE, RunLayout
 from torture.record.worth import Absence, Speed
 from torture.verdict.guarantee import COMMIT_SLACK_MS, ROLLBACK_MS_MAX, Guarantee
 from torture.verdict.verdicts import Verdict
@@ -199,9 +201,13 @@ def not_told(records: Sequence[TrialRecord]) -> list[TrialRecord]:
     ]
 
 
+def _line_of(record: TrialRecord) -> str:
+    return json.dumps(record.as_json(), separators=(",", ":")) + "\n"
+
+
 def append_record(path: Path, record: TrialRecord) -> None:
     """Add a line and make it durable; a line that a crash cut off before is closed first."""
-    line = json.dumps(record.as_json(), separators=(",", ":")) + "\n"
+    line = _line_of(record)
     with path.open("ab+") as file:
         if file.tell() > 0:
             file.seek(-1, os.SEEK_END)
@@ -246,17 +252,66 @@ def read_records(path: Path) -> Records:
     """Every trial's record that counts, in the order of their first ones; a missing file has none."""
     found: dict[Identity, list[TrialRecord]] = {}
     unreadable = 0
-    lines = path.read_bytes().splitlines() if path.exists() else []
-    for line in lines:
-        if not line.strip():
-            continue
-        try:
-            record = TrialRecord.from_json(json.loads(line))
-        except (ValueError, KeyError, TypeError):
-            unreadable += 1
-            continue
-        found.setdefault(record.identity(), []).append(record)
+    for line, record in _lines_of(path):
+        if record is None:
+            unreadable += bool(line.strip())
+        else:
+            found.setdefault(record.identity(), []).append(record)
     return Records(
         records=tuple(the_one_that_counts(records) for records in found.values()),
         unreadable_lines=unreadable,
     )
+
+
+def _lines_of(path: Path) -> Iterator[tuple[bytes, TrialRecord | None]]:
+    """Every line with its end, and its record; None where it has none. A missing file has no line."""
+    for line in path.read_bytes().splitlines(keepends=True) if path.exists() else []:
+        try:
+            yield line, TrialRecord.from_json(json.loads(line))
+        except (ValueError, KeyError, TypeError):
+            yield line, None
+
+
+def rewrite_records(path: Path, records: Sequence[TrialRecord]) -> Path | None:
+    """Put these records in the places of those that `read_records` gives, in their order.
+
+    What is no record stays as it is, byte for byte, and so does the line of a record that is the same.
+    The old file is kept beside it, under a name that nothing had, which is returned; None where nothing
+    changed. Raises `OSError`.
+    """
+    places: list[bytes | Identity] = []
+    found: dict[Identity, list[tuple[bytes, TrialRecord]]] = {}
+    for line, record in _lines_of(path):
+        if record is None:
+            places.append(line)
+            continue
+        identity = record.identity()
+        if identity not in found:
+            places.append(identity)
+        found.setdefault(identity, []).append((line, record))
+    now = dict(zip(found, records, strict=True))
+    content = b"".join(
+        place if isinstance(place, bytes) else _rewritten(found[place], now[place])
+        for place in places
+    )
+    old = path.read_bytes()
+    if content == old:
+        return None
+    kept = write_whole(_free_name(path.with_name(TRIALS_FILE_BEFORE)), old)
+    write_whole(path, content)
+    return kept
+
+
+def _rewritten(lines: Sequence[tuple[bytes, TrialRecord]], now: TrialRecord) -> bytes:
+    counts = the_one_that_counts([record for _, record in lines])
+    if now != counts:
+        return _line_of(now).encode()
+    line = next(line for line, record in lines if record is counts)
+    return line if line.endswith((b"\n", b"\r")) else line + b"\n"
+
+
+def _free_name(path: Path) -> Path:
+    names = itertools.chain(
+        [path], (path.with_name(f"{path.name}-{n}") for n in itertools.count(2))
+    )
+    return next(name for name in names if not name.exists())

@@ -25,6 +25,8 @@ class Rejudged:
     records: tuple[TrialRecord, ...]
     changes: tuple[str, ...]
     kept: int
+    unreadable_lines: int = 0
+    """Of `trials.jsonl`: they are no records, and stay there."""
 
 
 def rejudge(run: Path) -> Rejudged:
@@ -35,7 +37,8 @@ def rejudge(run: Path) -> Rejudged:
     Raises `HarnessError` when the folder holds no run.
     """
     layout = RunLayout(folder=run)
-    old = read_records(layout.trials_file).records
+    read = read_records(layout.trials_file)
+    old = read.records
     if not old:
         raise HarnessError(f"no trials in {layout.trials_file}", hint="ls results/")
     records: list[TrialRecord] = []
@@ -54,7 +57,12 @@ def rejudge(run: Path) -> Rejudged:
         records.append(now)
         if changed := "; ".join(_changes(record, now)):
             changes.append(f"{record.trial}: {changed}")
-    return Rejudged(records=tuple(records), changes=tuple(changes), kept=kept)
+    return Rejudged(
+        records=tuple(records),
+        changes=tuple(changes),
+        kept=kept,
+        unreadable_lines=read.unreadable_lines,
+    )
 
 
 def _changes(was: TrialRecord, now: TrialRecord) -> Iterator[str]:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from suites.selftest.unit.examples import examples
 from torture.evidence.cut_document import CutDocument, DiskAtCut
 from torture.record.run_layout import RunLayout
-from torture.record.trials import SCHEMA, TrialRecord, append_record, read_records
+from torture.record.trials import SCHEMA, TrialRecord, append_record, read_records, rewrite_records
 from torture.verdict.verdicts import Verdict
 
 text = st.text(max_size=20)
@@ -192,3 +192,33 @@ def test_a_record_names_the_files_of_its_run_by_their_place_in_it(tmp_path: Path
     assert told.error == "it hung\n  next: read trials/a-trial/nas-1.console.log"
     assert told.reasons == ("at least that: read trials/a-trial/nas-1.console.log",)
     assert record(1).told_within(run) == record(1)
+
+
+def test_records_are_rewritten_in_their_places_and_all_else_stays_as_it_was(file: Path) -> None:
+    later = json.dumps(record(3).as_json() | {"weather": "windy"}).encode() + b"\n"
+    append_record(file, record(1, verdict=Verdict.INCONCLUSIVE))
+    first = b'{"trial": \xff}\n\n'
+    with file.open("ab") as stream:
+        stream.write(first + later)
+    append_record(file, record(1))
+    with file.open("ab") as stream:
+        stream.write(b'{"trial": "cut o')
+    old = file.read_bytes()
+    before = file.with_name("trials.jsonl.before")
+    assert rewrite_records(file, [record(1, lost=2), record(3)]) == before
+    assert before.read_bytes() == old
+    now, *rest = file.read_bytes().splitlines(keepends=True)
+    assert json.loads(now)["lost"] == 2
+    assert b"".join(rest) == first + later + b'{"trial": "cut o'
+
+
+def test_no_file_that_was_kept_is_ever_replaced(file: Path) -> None:
+    append_record(file, record(1))
+    contents = [file.read_bytes()]
+    for lost, name in ((2, ""), (3, "-2"), (4, "-3")):
+        kept = rewrite_records(file, [record(1, lost=lost)])
+        assert kept == file.with_name(f"trials.jsonl.before{name}")
+        contents.append(file.read_bytes())
+    kept_files = [file.with_name(f"trials.jsonl.before{name}") for name in ("", "-2", "-3")]
+    assert [kept.read_bytes() for kept in kept_files] == contents[:3]
+    assert rewrite_records(file, [record(1, lost=4)]) is None
