@@ -32,6 +32,7 @@ from torture.evidence.administration_document import ADMINISTRATION, Administrat
 from torture.evidence.cut_document import CutDocument
 from torture.evidence.ledger import Ledger
 from torture.evidence.outage_document import OUTAGE, Outage
+from torture.evidence.strict_json import strict_json
 from torture.files import write_whole
 
 SPEC = "spec.json"
@@ -222,7 +223,7 @@ def _read_tools(path: Path) -> tuple[tuple[ToolOutput, ...], int]:
         if not line.strip():
             continue
         try:
-            raw = json.loads(line)
+            raw = strict_json(line)
             known = {field.name: raw[field.name] for field in fields(ToolOutput)}
             tools.append(ToolOutput(**(known | {"argv": tuple(known["argv"])})))
         except (ValueError, KeyError, TypeError):
@@ -232,7 +233,7 @@ def _read_tools(path: Path) -> tuple[tuple[ToolOutput, ...], int]:
 
 def _read_object(path: Path) -> dict[str, Any]:
     try:
-        parsed = json.loads(_read_bytes(path) or b"")
+        parsed = strict_json(_read_bytes(path) or b"")
     except ValueError:
         return {}
     return parsed if isinstance(parsed, dict) else {}

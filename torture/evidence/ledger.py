@@ -284,7 +284,7 @@ def _begin(raw: dict[str, Any], t_ms: float) -> Begin:
 def _as_object(line: bytes) -> dict[str, Any] | None:
     try:
         parsed = json.loads(line)
-    except ValueError:  # covers bad JSON and bad UTF-8
+    except (ValueError, RecursionError):  # covers bad JSON and bad UTF-8
         return None
     return parsed if isinstance(parsed, dict) else None
 

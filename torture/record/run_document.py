@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
 
+from torture.evidence.strict_json import strict_json
 from torture.evidence.typed import (
     list_of_texts,
     object_of,
@@ -18,7 +19,6 @@ from torture.evidence.typed import (
 )
 from torture.files import write_whole
 from torture.record.run_layout import RUN_FILE
-from torture.record.strict_json import strict_json
 
 _BYTES_MAX = 64 * 1024**2
 _ALWAYS = ("run", "seed", "options")

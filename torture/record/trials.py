@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 from torture.evidence.cut_document import CutDocument
-from torture.evidence.typed import object_of, text_of
+from torture.evidence.strict_json import strict_json
+from torture.evidence.typed import list_of_texts, number_of, object_of, text_of, whole_of
 from torture.files import write_whole
 from torture.record.administered_pool import Administered
 from torture.record.run_layout import TRIALS_FILE_BEFORE, RunLayout
@@ -24,6 +25,9 @@ from torture.verdict.guarantee import COMMIT_SLACK_MS, ROLLBACK_MS_MAX, Guarante
 from torture.verdict.verdicts import Verdict
 
 _VERDICTS = frozenset(Verdict) - {Verdict.INCONCLUSIVE}
+_COUNTS = ("seed", "acknowledged", "lost", "schema")
+_TEXTS = ("fsck", "pool", "zfs")
+_OBJECTS = ("axes", "verdicts", "found", "figures", "timings")
 SCHEMA = 2
 SCHEMAS_READ = (1, 2)
 """Schema 1 called the guarantee `promise`; all else is the same."""
@@ -169,8 +173,13 @@ class TrialRecord:
 
         Raises `ValueError` or `KeyError` when it is no record.
         """
-        if not isinstance(data["trial"], str):
-            raise ValueError("trial is no name")
+        for name in ("trial", "cell"):
+            if not isinstance(data[name], str):
+                raise ValueError(f"{name} is no name")
+        if any(name in data and whole_of(data, name) is None for name in _COUNTS):
+            raise ValueError("a count is none")
+        if data.get("rollback_ms") is not None and number_of(data, "rollback_ms") is None:
+            raise ValueError("rollback_ms is no time")
         known = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
         if "promise" in data:
             known.setdefault("guarantee", data["promise"])
@@ -181,7 +190,11 @@ class TrialRecord:
         known["administration"] = Administered.from_json(object_of(data, "administration"))
         known["cut"] = CutDocument.from_json(object_of(data, "cut"))
         known["verdict"] = Verdict(data["verdict"])
-        known["reasons"] = tuple(data.get("reasons", ()))
+        known |= {name: text_of(data, name) for name in _TEXTS if name in data}
+        known |= {name: object_of(data, name) for name in _OBJECTS if name in data}
+        known["reasons"] = list_of_texts(data, "reasons")
+        if len(known["reasons"]) != len(data.get("reasons", ())):
+            raise ValueError("reasons are no texts")
         try:
             return cls(**known)
         except TypeError as error:
@@ -267,7 +280,7 @@ def _lines_of(path: Path) -> Iterator[tuple[bytes, TrialRecord | None]]:
     """Every line with its end, and its record; None where it has none. A missing file has no line."""
     for line in path.read_bytes().splitlines(keepends=True) if path.exists() else []:
         try:
-            yield line, TrialRecord.from_json(json.loads(line))
+            yield line, TrialRecord.from_json(strict_json(line))
         except (ValueError, KeyError, TypeError):
             yield line, None
 

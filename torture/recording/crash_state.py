@@ -205,7 +205,7 @@ def read_crash_state(path: Path) -> CrashState:
     """The view in a file, its recording resolved; raises `HarnessError` when it cannot be read."""
     try:
         view = CrashState.from_json(json.loads(path.read_bytes()))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise HarnessError(
             f"no view that can be read in {path}: {error}",
             hint="what it has to say is in torture/shelf/native/README.md",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from torture.campaign.campaign import Campaign, EvidencePolicy
 from torture.campaign.run import Run
 from torture.errors import DeadlineExceeded, HarnessError
 from torture.evidence.folder import SPEC
+from torture.evidence.strict_json import strict_json
 from torture.host.accelerator import Accelerator
 from torture.host.network_kind import NetworkKind
 from torture.host.scratch import Scratch
@@ -68,9 +68,11 @@ def replay(
 
 def _repeated(evidence: Path, origin: Origin) -> TrialSpec:
     try:
-        spec = TrialSpec.from_json(json.loads((evidence / SPEC).read_text()))
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise HarnessError(f"{evidence} holds no trial: {error}") from error
+        spec = TrialSpec.from_json(strict_json((evidence / SPEC).read_bytes()))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise HarnessError(
+            f"{evidence} holds no trial: {error}", hint=f"read {evidence / SPEC}"
+        ) from error
     if origin is Origin.REPLAY and spec.replay_of and spec.origin is not Origin.RERUN:
         raise HarnessError(
             f"{evidence} is a replay itself: the recording is with the trial that it replayed",

@@ -86,12 +86,15 @@ def _wanted_state(state: CrashState, wanted: Wanted) -> CrashState:
         raise HarnessError(f"{wanted.policy} needs more than a name", hint="write a view file")
     if wanted.policy is not None:
         disks = {serial: DiskState(policy=wanted.policy) for serial in state.disks}
-    return replace(
-        state,
-        cut=state.cut if wanted.cut is None else wanted.cut,
-        seed=state.seed if wanted.seed is None else wanted.seed,
-        disks=disks,
-    )
+    try:
+        return replace(
+            state,
+            cut=state.cut if wanted.cut is None else wanted.cut,
+            seed=state.seed if wanted.seed is None else wanted.seed,
+            disks=disks,
+        )
+    except ValueError as error:
+        raise HarnessError(str(error), hint="tools/view --help") from error
 
 
 def _disks_of(recording: Recording, state: CrashState) -> tuple[ShelfDisk, ...]:

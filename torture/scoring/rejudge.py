@@ -25,6 +25,8 @@ class Rejudged:
     records: tuple[TrialRecord, ...]
     changes: tuple[str, ...]
     kept: int
+    unjudged: tuple[str, ...] = ()
+    """Why records stay as they are whose evidence is there and cannot be judged, one each."""
     unreadable_lines: int = 0
     """Of `trials.jsonl`: they are no records, and stay there."""
 
@@ -40,17 +42,29 @@ def rejudge(run: Path) -> Rejudged:
     read = read_records(layout.trials_file)
     old = read.records
     if not old:
-        raise HarnessError(f"no trials in {layout.trials_file}", hint="ls results/")
+        lines = f": {read.unreadable_lines} lines, no record" if read.unreadable_lines else ""
+        raise HarnessError(f"no trials in {layout.trials_file}{lines}", hint="ls results/")
     records: list[TrialRecord] = []
     changes: list[str] = []
+    unjudged: list[str] = []
     kept = 0
     for record in old:
-        folder = layout.evidence / record.trial
+        try:
+            folder = layout.evidence_of(record.trial)
+        except ValueError as error:
+            unjudged.append(str(error))
+            records.append(record)
+            continue
         if record.machinery_failed or not (folder / SPEC).exists():
             kept += not (folder / SPEC).exists()
             records.append(record)
             continue
-        now = score(folder, timings=record.timings)
+        try:
+            now = score(folder, timings=record.timings)
+        except HarnessError as error:
+            unjudged.append(f"{record.trial}: {error}")
+            records.append(record)
+            continue
         if now.cut == CutDocument():
             # nothing of the cut can be read any more: what is known of it stays known
             now = replace(now, cut=record.cut, absence=record.absence)
@@ -61,6 +75,7 @@ def rejudge(run: Path) -> Rejudged:
         records=tuple(records),
         changes=tuple(changes),
         kept=kept,
+        unjudged=tuple(unjudged),
         unreadable_lines=read.unreadable_lines,
     )
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from torture.evidence.folder import Evidence, load_evidence
+from torture.errors import HarnessError
+from torture.evidence.folder import SPEC, Evidence, load_evidence
 from torture.matrix.axes import ADMINISTRATION
 from torture.matrix.durability import completed_sync_of
 from torture.matrix.guarantees import guarantee_of
@@ -19,10 +20,10 @@ from torture.verdict.verdicts import Verdict
 def score(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
     """The record that the evidence in `folder` gives.
 
-    Raises `HarnessError` when the folder holds no trial.
+    Raises `HarnessError` when the folder holds no trial, or one that this version does not know.
     """
     evidence = load_evidence(folder)
-    spec = TrialSpec.from_json(evidence.spec)
+    spec = _spec_in(evidence, folder)
     judgement = judge(evidence)
     absence = absence_of(evidence, sync=completed_sync_of(spec.cell))
     return TrialRecord(
@@ -62,6 +63,16 @@ def score(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
         timings=timings,
         error="; ".join(judgement.reasons) if judgement.verdict is Verdict.INCONCLUSIVE else None,
     )
+
+
+def _spec_in(evidence: Evidence, folder: Path) -> TrialSpec:
+    file = folder / SPEC
+    try:
+        return TrialSpec.from_json(evidence.spec)
+    except KeyError as error:
+        raise HarnessError(f"{file} does not say {error}", hint=f"read {file}") from error
+    except (ValueError, TypeError, AttributeError) as error:
+        raise HarnessError(f"{file} tells of no trial: {error}", hint=f"read {file}") from error
 
 
 def _administered(spec: TrialSpec, evidence: Evidence, judgement: Judgement) -> Administered | None:

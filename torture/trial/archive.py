@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import lzma
 import zipfile
+import zlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +15,11 @@ from torture.verdict.verdicts import Verdict
 
 _INDEX = "index"
 """Made again from the log when a view is opened."""
+_HARMED = (
+    OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error, lzma.LZMAError,
+)  # fmt: skip
+"""What `zipfile` raises of a damaged archive: a byte of it may name a method or an encoding that it does
+not know, say that it is encrypted, or not belong to the compressed data."""
 
 
 def archive_recordings(record: TrialRecord, *, of: Path, into: Path) -> TrialRecord:
@@ -47,5 +54,8 @@ def unpack_recordings(evidence: Path, into: Path) -> None:
             f"{evidence} has no {RECORDINGS}: those of intact trials are not kept",
             hint=f"tools/replay --live {evidence}",
         ) from error
-    except (OSError, zipfile.BadZipFile) as error:
-        raise HarnessError(f"{evidence / RECORDINGS} cannot be unpacked: {error}") from error
+    except _HARMED as error:
+        raise HarnessError(
+            f"{evidence / RECORDINGS} cannot be unpacked: {error}",
+            hint=f"tools/replay --live {evidence}",
+        ) from error

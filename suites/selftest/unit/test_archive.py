@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from torture.errors import HarnessError
-from torture.evidence.folder import RECORDINGS
+from torture.evidence.folder import CUT_STATE, RECORDINGS
 from torture.record.trials import TrialRecord
+from torture.recording.crash_state import CrashState, write_crash_state
+from torture.replay.serve import Wanted, served
 from torture.trial.archive import archive_recordings, unpack_recordings
 from torture.verdict.verdicts import Verdict
 
@@ -56,3 +58,33 @@ def test_without_room_the_verdict_stands_and_says_so(recordings: Path, tmp_path:
     assert record.reasons[0] == "torn"
     assert "No space left" in record.reasons[1]
     assert not (tmp_path / RECORDINGS).is_symlink()
+
+
+def test_whatever_byte_of_the_recordings_is_wrong_is_told_with_the_next_step(
+    recordings: Path, tmp_path: Path
+) -> None:
+    """A byte may name a method or an encoding, or say that it is encrypted."""
+    (recordings / "life-1" / "log").write_bytes(b"events that are some" * 20)
+    archive_recordings(CORRUPTED, of=recordings, into=tmp_path)
+    whole = (tmp_path / RECORDINGS).read_bytes()
+    hints = []
+    for place in range(len(whole)):
+        damaged = whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :]
+        (tmp_path / RECORDINGS).write_bytes(damaged)
+        try:
+            unpack_recordings(tmp_path, tmp_path / "again")
+        except HarnessError as error:
+            hints.append(error.hint)
+    assert len(hints) > len(whole) / 4
+    assert all("tools/replay --live" in hint for hint in hints)
+
+
+@pytest.mark.parametrize("wanted", [Wanted(cut=-1), Wanted(seed=-1), Wanted(seed=2**64)])
+def test_a_state_that_no_number_names_is_refused(
+    wanted: Wanted, recordings: Path, tmp_path: Path
+) -> None:
+    state = CrashState(recording=recordings / "life-1", cut=3, seed=1, disks={})
+    write_crash_state(recordings / CUT_STATE, state)
+    archive_recordings(CORRUPTED, of=recordings, into=tmp_path)
+    with pytest.raises(HarnessError, match="number from 0"), served(tmp_path, wanted):
+        pass

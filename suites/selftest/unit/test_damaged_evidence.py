@@ -220,3 +220,38 @@ def test_what_only_a_disk_that_was_taken_away_explains_is_no_corruption_without_
     short = evidence(tool(Step.POOL_BLOCKS, "zdb/gives-up-without-log"))
     assert judge(short).verdict is Verdict.CORRUPTED
     assert judge(replace(short, is_cut_read=False)).verdict is Verdict.INCONCLUSIVE
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b'{"cell": "punchcard-standard-noslog-btrfs-nasonly"}', "punchcard"),
+        (b'{"cell": "iscsi-standard-noslog-btrfs-nasonly"}', "does not say 'index'"),
+        (b'{"cell": 7}', "tells of no trial"),
+        (b"[" * 100_000, "no readable spec.json"),
+        (b'{"cell": "isc', "no readable spec.json"),
+    ],
+)
+def test_a_trial_that_cannot_be_judged_is_told_and_the_others_are_judged(
+    run: RunLayout, record: TrialRecord, content: bytes, why: str
+) -> None:
+    other = store(run.evidence, WHOLE[:-1], cell=DIES)
+    append_record(run.trials_file, record)
+    append_record(run.trials_file, replace(score(other, timings={}), verdict=Verdict.CORRUPTED))
+    (run.evidence / record.trial / SPEC).write_bytes(content)
+    now = rejudge(run.folder)
+    assert now.records[0] == record
+    (sentence,) = now.unjudged
+    assert sentence.startswith(record.trial)
+    assert why in sentence
+    assert "next: " in sentence
+    assert now.changes[0].startswith(f"{other.name}: corrupted is intact now")
+
+
+def test_a_record_whose_name_leads_elsewhere_stays_as_it_is(
+    run: RunLayout, record: TrialRecord
+) -> None:
+    append_record(run.trials_file, replace(record, trial="../../elsewhere"))
+    now = rejudge(run.folder)
+    assert now.records[0].trial == "../../elsewhere"
+    assert "no name of a folder" in now.unjudged[0]

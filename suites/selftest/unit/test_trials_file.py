@@ -145,6 +145,10 @@ def test_appending_after_a_line_cut_off_anywhere_does_not_glue(file: Path) -> No
         b"{}", b"null", b"3", b'"verdict"', b"[]", b'["verdict"]', b"{", b"\x00\x00\x00\x00",
         b"\xff\xfe", b'{"verdict": "fine"}', b'{"verdict": "intact"}', b'{"verdict": []}',
         b'{"trial": "x", "verdict": "intact", "reasons": null}',
+        b'{"trial": "x", "cell": 7, "axes": {}, "seed": 1, "guarantee": "", "verdict": "intact"}',
+        b'{"trial": "x", "cell": "x", "axes": {}, "seed": 1, "guarantee": "", "verdict": "intact", '
+        b'"rollback_ms": "long"}',
+        b"[" * 100_000,
         b'{"trial": ["x"], "cell": "x", "axes": {}, "seed": 1, "guarantee": "", "verdict": "intact"}',
     ],
 )  # fmt: skip

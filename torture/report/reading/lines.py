@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from torture.evidence.cut_document import CutDocument
+from torture.evidence.strict_json import strict_json
 from torture.record.administered_pool import Administered
-from torture.record.strict_json import strict_json
 from torture.record.trials import SCHEMA, SCHEMAS_READ, Origin, TrialRecord
 from torture.record.worth import Absence, Speed
 from torture.verdict.verdicts import Verdict
