@@ -85,6 +85,8 @@ LAZY: Story = [
         (TWO, found(1, 2, parts={3: "rows [0] of 2"}), Verdict.CORRUPTED, 0),
         (TWO, found(1, 2, complaints=("row 3 missing from index",)), Verdict.CORRUPTED, 0),
         (TWO, found(refused="malformed"), Verdict.UNREPAIRABLE, 2),
+        (TWO, found(1, refused="repository 1"), Verdict.UNREPAIRABLE, 1),
+        (TWO, found(parts={1: "half"}, refused="repository 1"), Verdict.UNREPAIRABLE, 2),
         (LAZY, found(1, 3), Verdict.INTACT, 0),
         (LAZY, found(1), Verdict.INTACT, 0),
         (LAZY, found(1, 3, 4), Verdict.INTACT, 0),
@@ -110,6 +112,18 @@ def test_what_is_there_in_part_is_lost_and_is_not_gone() -> None:
     assert (findings.lost, findings.missing, findings.torn) == (2, 1, 2)
     assert "transaction 1 is gone" in findings.reasons
     assert "transaction 2 is gone" not in findings.reasons
+
+
+def test_of_several_one_that_is_refused_says_nothing_of_the_others() -> None:
+    """Nor are its own gone: nobody can tell."""
+    seen = found(1, parts={3: "half"}, complaints=("row 2",), refused="repository 1: bad object")
+    findings = judged(TWO, seen)
+    assert (findings.lost, findings.missing, findings.torn) == (1, 1, 1)
+    assert findings.reasons == (
+        "the application cannot be used: repository 1: bad object",
+        "its own check: row 2",
+        "transaction 3 is in part: half",
+    )
 
 
 def test_what_its_checks_say_comes_first_and_leaves_room_for_what_is_gone() -> None:

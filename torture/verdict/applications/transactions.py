@@ -4,7 +4,7 @@ Each transaction, there or not, is turned into the moments at which a crash coul
 so (`moments.py`): one that is there had begun, one that is not was not durable yet. If the moment after
 everything explains them all, nothing is lost. If only an earlier one does, all went back in time. If none
 does, or one is there in part, or the application's own checks complain: corrupted. If it does not start
-again all that it kept is out of reach: unrepairable.
+again what it kept is out of reach: unrepairable. What was read whole of another beside it is not lost.
 
 A lazy transaction (SQLite with synchronous=NORMAL, PostgreSQL with synchronous_commit=off) is
 acknowledged for good with the next durable one. It may be gone until then, but with all that came after
@@ -12,7 +12,7 @@ it: a log that is replayed has an end, not holes. Where all writers commit in on
 log, both hold for what any of them began once it was done; what was under way beside it may be before it
 in the log, or behind. Where each has a log of its own, both hold for what the same writer began: no
 other log's end says anything of this one's. What is durable binds all writers in any case, as they share
-the disk: one that is gone was there before a later one of whomever.
+the disk: no past of it lacks that and has what any of them began later.
 """
 
 from __future__ import annotations
@@ -90,45 +90,42 @@ def consult_transactions(
     it began; if not, for what its own writer had.
     """
     transactions = _transactions_of(ledger, has_one_order=has_one_order)
-    if found.refused:
-        durable = len(_durable(transactions))
-        refusal = f"the application cannot be used: {found.refused}"
-        beyond = Conclusion(verdict=Verdict.UNREPAIRABLE)
-        return _findings(ledger, beyond, lost=durable, missing=durable, reasons=[refusal])
+    durable = {seq: one.durable for seq, one in transactions.items() if one.durable is not None}
     there = found.whole | found.parts.keys()
-    lost = _durable(transactions) - found.whole
+    lost = durable.keys() - found.whole
     gone = lost - there
     foreign = there - transactions.keys()
-    wrong = _complaints(found)
-    wrong += [f"transaction {seq} is in part: {how}" for seq, how in sorted(found.parts.items())]
-    wrong += [f"transaction {seq} is there, which never began" for seq in sorted(foreign)]
-    last = max(
-        (one.durable for one in transactions.values() if one.durable is not None), default=-1
-    )
-    moment = _latest_moment(transactions, there, end=len(ledger.events))
-    conclusion = conclude(
-        ledger,
-        None if wrong else moment,
-        last=last,
-        cut_ms=cut_ms,
-        otherwise="no single moment explains what is there and what is not"
-        if moment is None
-        else "",
-    )
-    return _findings(
-        ledger,
-        conclusion,
+    reasons = _complaints(found)
+    reasons += [f"transaction {seq} is in part: {how}" for seq, how in sorted(found.parts.items())]
+    reasons += [f"transaction {seq} is there, which never began" for seq in sorted(foreign)]
+    if found.refused:  # the others are out of reach, which is not to say that they are gone
+        refusal = f"the application cannot be used: {found.refused}"
+        conclusion = Conclusion(verdict=Verdict.UNREPAIRABLE, first_of_all=(refusal,))
+    else:
+        moment = _latest_moment(transactions, there, end=len(ledger.events))
+        conclusion = conclude(
+            ledger,
+            None if reasons else moment,
+            last=max(durable.values(), default=-1),
+            cut_ms=cut_ms,
+            otherwise="no single moment explains what is there and what is not"
+            if moment is None
+            else "",
+        )
+        reasons += [f"transaction {seq} is gone" for seq in sorted(gone)]
+    failures = [event for event in ledger.events if isinstance(event, Failed)]
+    return Findings(
+        verdict=conclusion.verdict,
+        acknowledged=ledger.acknowledged,
         lost=len(lost),
         missing=len(gone),
         torn=len(found.parts),
+        stale=0,
         foreign=len(foreign),
-        reasons=[*wrong, *(f"transaction {seq} is gone" for seq in sorted(gone))],
+        torn_in_flight=0,
+        rollback_ms=conclusion.rollback_ms,
+        reasons=reasons_in_words(conclusion, reasons, failures, noun="transaction"),
     )
-
-
-def _durable(transactions: Mapping[int, _Transaction]) -> set[int]:
-    """Those that may not be gone."""
-    return {seq for seq, one in transactions.items() if one.durable is not None}
 
 
 def _latest_moment(
@@ -181,28 +178,3 @@ def _transactions_of(ledger: Ledger, *, has_one_order: bool) -> dict[int, _Trans
                     one.durable = place
             waiting = [one for one in waiting if one.durable is None]
     return transactions
-
-
-def _findings(
-    ledger: Ledger,
-    conclusion: Conclusion,
-    *,
-    lost: int,
-    missing: int,
-    torn: int = 0,
-    foreign: int = 0,
-    reasons: list[str],
-) -> Findings:
-    failures = [event for event in ledger.events if isinstance(event, Failed)]
-    return Findings(
-        verdict=conclusion.verdict,
-        acknowledged=ledger.acknowledged,
-        lost=lost,
-        missing=missing,
-        torn=torn,
-        stale=0,
-        foreign=foreign,
-        torn_in_flight=0,
-        rollback_ms=conclusion.rollback_ms,
-        reasons=reasons_in_words(conclusion, reasons, failures, noun="transaction"),
-    )
