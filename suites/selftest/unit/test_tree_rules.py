@@ -83,13 +83,21 @@ RULES: tuple[tuple[What, list[str | int], bool], ...] = (
 
 
 def told(*doings: What) -> list[Event]:
-    """One writer's ledger of these."""
+    """The ledger of these: what has an odd number is the second writer's."""
     events: list[Event] = []
     for seq, what in enumerate(doings, start=1):
         whole = {"syncs": [], **what}
         kind = OperationKind.TRANSACTION if whole["syncs"] else OperationKind.LAZY_TRANSACTION
+        writer = what.get("whom", 0) % 2
         begin = Begin(
-            t_ms=seq, seq=seq, writer=0, kind=kind, file=0, blocks=(), size_blocks=0, what=whole
+            t_ms=seq,
+            seq=seq,
+            writer=writer,
+            kind=kind,
+            file=0,
+            blocks=(),
+            size_blocks=0,
+            what=whole,
         )
         events += [begin, Done(t_ms=seq + 0.5, seq=seq)]
     return events
@@ -233,7 +241,18 @@ def test_what_cannot_be_used_is_lost(found: Seen) -> None:
     findings = judged(events, trees)
     assert findings.verdict is Verdict.CORRUPTED
     assert findings.lost == 1
-    assert judged(events, [found, trees[1]]).verdict is Verdict.CORRUPTED
+
+
+@pytest.mark.parametrize("found", [{"errno": 5}, {"type": "other", "mode": 0o10644}])
+def test_with_a_writers_own_directory_all_is_lost_that_was_acknowledged_of_it(found: Seen) -> None:
+    others = {"do": "mkdir", "whom": 3, "at": [1, "d3"], "syncs": [["fsync", 1]]}
+    events = told(*_START, _CHMOD, others)
+    first, second = left_by(events)
+    for trees, lost in (([found, second], len(_START)), ([first, found], 1)):
+        findings = judged(events, trees)
+        assert (findings.verdict, findings.lost) == (Verdict.CORRUPTED, lost)
+        assert (findings.missing, findings.foreign) == (1, 0)
+    assert judged(events, [found, found]).lost == findings.acknowledged
 
 
 def test_a_symbolic_link_to_somewhere_else_is_told() -> None:

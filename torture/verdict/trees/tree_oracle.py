@@ -12,9 +12,10 @@ not looked for: if it should be there, its own name says so.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from torture.evidence.ledger import Ledger
+from torture.evidence.ledger import Begin, Ledger
 from torture.verdict.conclusion import conclude, reasons_in_words
 from torture.verdict.data_findings import Findings
 from torture.verdict.moments import Tally, Window, union
@@ -92,6 +93,16 @@ class _Account:
         self._add(())
         self.foreign += 1
         self.reasons.append(why)
+
+    def out_of_reach(self, root: int, tree: FoundEntry, own: Iterable[int]) -> None:
+        """A writer's own directory, and with it all that was acknowledged of its `own` transactions.
+
+        It was there for good before the load began: no crash since takes it away.
+        """
+        self._add(())
+        self.missing += 1
+        self.lost.update(self.trees.acknowledged.keys() & own)
+        self.reasons.append(f"the directory of writer {root} cannot be read: {tree}")
 
     def _add(self, windows: Windows) -> bool:
         self.tally.add(windows)
@@ -192,14 +203,16 @@ def consult_trees(ledger: Ledger, seen: FoundTrees, *, cut_ms: float | None) -> 
     """What became of what the ledger acknowledges; raises `UnreadableError` when it is inconsistent."""
     trees = build_trees(ledger, writers=len(seen.trees))
     account = _Account(trees=trees, tally=Tally(trees.end))
+    begun = [event for event in ledger.events if isinstance(event, Begin)]
     for root, tree in zip(trees.roots, seen.trees, strict=True):
         if isinstance(tree, FoundDirectory):
             account.gather(root, tree)
     for root, tree in zip(trees.roots, seen.trees, strict=True):
         if isinstance(tree, FoundDirectory):
             account.account_for(root, tree, str(root))
-        else:  # it was there for good before the load began: no crash since takes it away
-            account.impossible(f"the directory of writer {root} cannot be read: {tree}")
+        else:
+            own = (event.seq for event in begun if event.writer == root)
+            account.out_of_reach(root, tree, own)
     for number, names in account.inodes.items():
         if len(names) > 1:
             account.impossible(f"file {number} is several: {', '.join(sorted(names.values()))}")
