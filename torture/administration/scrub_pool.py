@@ -2,6 +2,10 @@
 
 zpool-scrub(8). Durable by return: `dsl_scan` waits for its group in `dsl_sync_task` (OpenZFS
 `module/zfs/dsl_scan.c`); how far it came is written down every so often, and an import goes on there.
+
+A pool remembers one scan. An import that finds a disk that has missed something begins a resilver in the
+place of a scrub (`spa_load_impl` in `module/zfs/spa.c`, `dsl_scan_restart_resilver`), of which nothing is
+told any more.
 """
 
 from __future__ import annotations
@@ -30,6 +34,8 @@ def read(printed: Printed) -> Outcome:
         return Outcome.UNDONE
     if not isinstance(scan, dict) or not isinstance(scan.get("state"), str):
         raise UnreadableError("zpool status -j: a scan without a state")
+    if scan.get("function") == "RESILVER":
+        raise UnreadableError("zpool status -j: a resilver in the place of a scrub")
     if scan.get("function") != "SCRUB":
         return Outcome.UNDONE
     states = {"SCANNING": Outcome.GOING_ON, "FINISHED": Outcome.DONE, "NONE": Outcome.UNDONE}

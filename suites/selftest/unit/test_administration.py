@@ -68,6 +68,14 @@ def test_a_raidz_with_a_disk_more_of_which_nobody_says_why_is_half_expanded() ->
     assert read("expand-undone", begun) is Outcome.HALF
 
 
+def test_a_resilver_that_took_the_place_of_a_scrub_tells_nothing_of_it() -> None:
+    resilver = {"function": "RESILVER", "state": "SCANNING"}
+    with pytest.raises(UnreadableError):
+        read("scrub-done", with_pool("scrub-done", scan_stats=resilver))
+    another = with_pool("scrub-done", scan_stats={"function": "NONE", "state": "NONE"})
+    assert read("scrub-done", another) is Outcome.UNDONE
+
+
 def test_the_matrix_has_each_operation_once_on_a_pool_that_it_can_be_done_to() -> None:
     cells = cells_of(Matrix.ADMINISTRATION)
     assert sorted(cell.axes["administration"] for cell in cells) == sorted(OPERATIONS)
