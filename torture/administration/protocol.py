@@ -1,8 +1,9 @@
 """What an administration is: a command of zpool(8) or zfs(8) that the power is cut under.
 
 After recovery it must be done, or not done, or go on: never half. And done, or going on, where the
-command had returned before the cut and returns only once its transaction group is on the disks. Which of
-these it is, is read from what ZFS's own tools print, and from nothing else.
+command had returned before the cut and returns only once its transaction group is on the disks, or where
+a pool that was cut again had been imported with it. Which of these it is, is read from what ZFS's own
+tools print, and from nothing else.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from torture.administration.protocol import Administration, Outcome, Printed
 from torture.evidence.folder import Evidence, Step
@@ -14,6 +15,8 @@ from torture.verdict.verdicts import Verdict
 
 _NOT_DONE = frozenset({Outcome.UNDONE, Outcome.IN_PART})
 """And nothing goes on: what is not begun stays so."""
+_REACHED = (Outcome.UNDONE, Outcome.IN_PART, Outcome.GOING_ON, Outcome.DONE)
+"""From nothing of it to all of it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -21,7 +24,8 @@ class AdministrationFinding:
     """`verdict` is one of the pool's: intact, unless `reasons` say what is wrong.
 
     Corrupted when it is half done, or does not come to its end as a whole. Rolled back when the command
-    had returned, and so its transaction groups were on the disks, and they are not all there.
+    had returned, or a pool had been imported with it before another cut, and so its transaction groups
+    were on the disks, and they are not all there.
     """
 
     outcome: Outcome
@@ -52,6 +56,11 @@ def judge_administration(evidence: Evidence) -> AdministrationFinding | None:
     for outcome in outcomes:
         if is_acknowledged and outcome in _NOT_DONE:
             why = f"{document.name} is {outcome}, and had returned before the cut"
+            return _found(first, Verdict.ROLLED_BACK, why)
+    for before, after in pairwise(outcomes):
+        # what goes on is seen to be done as soon as it is, and on the disks with the next group only
+        if after in _NOT_DONE and _REACHED.index(after) < _REACHED.index(before):
+            why = f"{document.name} was {before} after the cut, and is {after} after the next one"
             return _found(first, Verdict.ROLLED_BACK, why)
     ends = rounds_of(evidence, Step.ADMINISTRATION_END, administration)
     expected = outcomes[-1] if outcomes[-1] in _NOT_DONE else Outcome.DONE

@@ -99,6 +99,14 @@ def test_what_is_done_in_part_stays_so_and_is_none_of_what_had_returned() -> Non
     assert judge(cut(part, end=part, cell=cell, returned=0)).verdict is Verdict.ROLLED_BACK
 
 
+def test_what_was_done_in_part_or_wholly_is_not_less_after_a_second_cut() -> None:
+    cell = "iscsi-standard-noslog-upgrade-btrfs-nasonly"
+    undone, part, done = (outputs_of(f"upgrade-{state}") for state in ("undone", "in-part", "done"))
+    for before, after in ((done, part), (done, undone), (part, undone)):
+        assert judge(cut(before, after, end=after, cell=cell)).verdict is Verdict.ROLLED_BACK
+    assert judge(cut(part, part, end=part, cell=cell)).verdict is Verdict.INTACT
+
+
 def test_a_scrub_may_say_that_it_leaves_a_checkpoint_out_and_nothing_else() -> None:
     said = "warning: will not scrub state that belongs to the checkpoint of pool 'tank'\n"
     assert judge(evidence(replace(SCRUB, stdout=said))).verdict is Verdict.INTACT

@@ -63,6 +63,32 @@ def test_what_had_returned_must_not_be_undone() -> None:
         assert kept.verdict is Verdict.INTACT
 
 
+@pytest.mark.parametrize(("before", "outcome"), [(GOING_ON, "going on"), (DONE, "done")])
+def test_what_an_import_had_found_must_not_be_undone_by_a_second_cut(
+    before: str, outcome: str
+) -> None:
+    judgement = judge(cut(outputs_of(before), outputs_of(UNDONE), end=outputs_of(UNDONE)))
+    assert (judgement.verdict, judgement.pool) == (Verdict.ROLLED_BACK, Verdict.ROLLED_BACK)
+    assert judgement.administration == outcome
+    why = f"expand was {outcome} after the cut, and is undone after the next one"
+    assert why in judgement.reasons
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [(UNDONE, UNDONE), (GOING_ON, GOING_ON), (GOING_ON, DONE), (DONE, DONE)]
+)
+def test_what_stays_or_goes_on_over_a_second_cut_is_no_finding(before: str, after: str) -> None:
+    end = outputs_of(UNDONE if after == UNDONE else DONE)
+    judgement = judge(cut(outputs_of(before), outputs_of(after), end=end))
+    assert judgement.verdict is Verdict.INTACT
+
+
+def test_what_was_seen_to_be_done_before_a_second_cut_may_go_on_after_it() -> None:
+    """That its last group was synced nobody had said."""
+    judgement = judge(cut(outputs_of(DONE), outputs_of(GOING_ON), end=outputs_of(DONE)))
+    assert judgement.verdict is Verdict.INTACT
+
+
 def test_an_earlier_cut_that_confirms_a_finding_may_have_come_before_the_return() -> None:
     drawn = cut(outputs_of(UNDONE), end=outputs_of(UNDONE), returned=0)
     earlier = Confirmation(finding="completed-is-durable at event 70", event=70, marks=5, t_ms=1.0)
