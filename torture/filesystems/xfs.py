@@ -31,7 +31,7 @@ _MENDED = "done"
 _DIRTY_LOG_CODE = 2
 _DIRTY_LOG = "The filesystem has valuable metadata changes in a log"
 _GAVE_UP = (
-    "fatal error -- ",
+    "fatal error -- couldn't map inode",
     "Cannot proceed further in no_modify mode",
     "could not find valid secondary superblock",
     "Sorry, could not",
