@@ -237,7 +237,7 @@ def _peek(evidence: Evidence, loads: Loads) -> Findings | None:
     """What the read-back before any repair shows, if it can be told."""
     try:
         return _judge_loads(evidence, loads, after_repair=False)
-    except UnreadableError:
+    except (UnreadableError, RecursionError):
         return None
 
 
@@ -307,6 +307,9 @@ def _try(question: Callable[[], _Answer], reasons: list[str]) -> _Answer | None:
         return question()
     except UnreadableError as error:
         reasons.append(str(error))
+        return None
+    except RecursionError:
+        reasons.append("what was printed or read back is nested too deeply")
         return None
 
 
