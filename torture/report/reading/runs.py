@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -67,6 +67,22 @@ def find_runs(path: Path) -> tuple[RunInfo, ...]:
             hint="name a run's folder, e.g. results/latest; tools/run makes one",
         )
     return found
+
+
+def folder_of(named: Sequence[Path]) -> Path:
+    """Where a page belongs: beside the one run, or in the one folder that holds its runs.
+
+    Raises `HarnessError` where several were named: a run's own page is of that run alone.
+    """
+    folders = {run.folder for path in named for run in find_runs(path)}
+    if len(folders) == 1:
+        return folders.pop()
+    if len(named) > 1:
+        raise HarnessError(
+            f"a page of {len(folders)} runs belongs beside none of them",
+            hint="say where it lands: --output DIR",
+        )
+    return named[0]
 
 
 def _run_of_file(named: Path, real: Path) -> RunInfo:
