@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -10,11 +11,13 @@ from pathlib import Path
 import pytest
 
 from suites.selftest.unit.test_applications import Written
+from torture.evidence.ledger import Begin, OperationKind
 from torture.verdict.verdicts import Verdict
 from torture.workloads import AXIS
 from torture.workloads._application import ApplicationWorkload
 from torture.workloads.protocol import Brought, Place
 from vmimages.client.load.applications import application_of
+from vmimages.client.load.applications.dpkg import dpkg, package_file
 
 PROGRAMS = {"git": "git", "dpkg": "dpkg", "fio_append": "fio", "fio_random": "fio"}
 ACKNOWLEDGED = {"git": 12, "dpkg": 12, "fio": 6}
@@ -276,3 +279,37 @@ def test_a_package_in_the_middle_of_its_installation_is_not_there_yet(
     findings = installed.judged(tampered)
     assert findings.lost == 1
     assert findings.torn == 0
+
+
+@pytest.mark.parametrize("is_new", [False, True])
+def test_a_package_in_the_middle_of_its_upgrade_is_as_far_as_dpkg_came(
+    installed: Written, tampered: Path, is_new: bool
+) -> None:
+    """It is the older one, half installed, for as long as the newer one is unpacked."""
+    shutil.copytree(installed.directory, tampered)
+    root, package = tampered / "0", a_package(tampered / "0").name
+    upgrade = Begin(
+        t_ms=1e9, seq=9999, writer=0, kind=OperationKind.TRANSACTION, file=0, blocks=(),
+        size_blocks=0, what={"package": package, "sizes": [9]},
+    )  # fmt: skip
+    if is_new:
+        archive = tampered / "new.deb"
+        archive.write_bytes(package_file(7, package, 9999, [9], versions_of(root, package)))
+        assert dpkg(str(root), "--unpack", str(archive)).returncode == 0
+    else:
+        status = root / "var/lib/dpkg/status"
+        head = f"Package: {package}\nStatus: install"
+        amid = f"{head} reinstreq half-installed"
+        status.write_text(status.read_text().replace(f"{head} ok installed", amid))
+    findings = installed.judged(tampered, began=(upgrade,))
+    assert (findings.verdict, findings.lost, findings.reasons) == (Verdict.INTACT, 0, ())
+    assert installed.judged(tampered).verdict is Verdict.CORRUPTED
+
+
+def versions_of(root: Path, package: str) -> list[int]:
+    """All that were installed, to the one that is."""
+    query = ["dpkg-query", f"--admindir={root}/var/lib/dpkg", "--show"]
+    shown = ["--showformat=${Version}\\t${Description}", package]
+    said = subprocess.run([*query, *shown], capture_output=True, text=True, check=True).stdout
+    version, about = said.split("\t")
+    return [*json.loads(about)["before"], int(version)]

@@ -7,6 +7,7 @@ import shutil
 import socket
 import sqlite3
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -67,9 +68,11 @@ class Written:
         document = {"trial": 7, "mode": "application", **others, "complete": True}
         return judged(self.workload, self.ledger, document).lost
 
-    def judged(self, directory: Path) -> Findings:
+    def judged(self, directory: Path, *, began: tuple[Begin, ...] = ()) -> Findings:
+        """What is there; `began` is under way beside what the ledger tells."""
         document = read.run(self.job | {"directory": str(directory)})
-        return judged(self.workload, self.ledger, document)
+        ledger = replace(self.ledger, events=(*self.ledger.events, *began))
+        return judged(self.workload, ledger, document)
 
 
 def judged(workload: ApplicationWorkload, ledger: Ledger, document: dict[str, Any]) -> Findings:

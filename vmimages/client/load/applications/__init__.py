@@ -113,12 +113,13 @@ def found(
     complaints: list[str] | None = None,
     refused: str = "",
     log: list[str] | None = None,
+    unfinished: list[dict[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """A read-back, as plain data.
 
     Transactions that are there as they were written, and those that are otherwise, with what is wrong;
     what the application's own checks complain of; why it does not start, if it does not; what it logged
-    meanwhile, which is for people.
+    meanwhile, which is for people; what it was in the midst of, as `amid` has it.
     """
     return {
         "whole": whole,
@@ -126,7 +127,19 @@ def found(
         "complaints": complaints or [],
         "refused": refused,
         "log": log or [],
+        "unfinished": unfinished or [],
     }
+
+
+def amid(
+    seq: int, *, what: dict[str, object], state: str, is_new: bool, is_old: bool
+) -> dict[str, Any]:
+    """What an application was in the midst of, as plain data.
+
+    `is_new`: it may be the transaction `seq` itself that was under way. `is_old`: it may be the next one
+    that says the same `what` of itself, and `seq` is what is there until that has ended.
+    """
+    return {"seq": seq, "what": what, "state": state, "is_new": is_new, "is_old": is_old}
 
 
 def found_of_each(
@@ -135,10 +148,12 @@ def found_of_each(
     *,
     noun: str,
     errors: tuple[type[Exception], ...],
+    unfinished: list[dict[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """A read-back of what writers keep each for itself: a `noun` that cannot be read is refused.
 
-    `read_one` adds what a writer's shows to `whole`, `parts` and `complaints`; see `found`.
+    `read_one` adds what a writer's shows to `whole`, `parts` and `complaints`, and to a list of its own
+    what was `unfinished`; see `found`.
     """
     whole: list[int] = []
     parts: dict[int, str] = {}
@@ -150,7 +165,11 @@ def found_of_each(
         except errors as error:
             refused.append(f"{noun} {writer}: {type(error).__name__}: {error}")
     return found(
-        whole=sorted(whole), parts=parts, complaints=complaints, refused="; ".join(refused)
+        whole=sorted(whole),
+        parts=parts,
+        complaints=complaints,
+        refused="; ".join(refused),
+        unfinished=unfinished,
     )
 
 

@@ -6,6 +6,11 @@ sync, so the writer does, and only then is an installation acknowledged.
 
 A package's number of version is the transaction's, its description holds those before: whoever has the
 last one has had all.
+
+While it unpacks an upgrade dpkg says of the package that it is `half-configured`, `unpacked` and
+`half-installed`, still with the old version and description; of one that was not installed, that it is
+`half-installed`, without a description. From `unpacked` on it has the new ones (`process_archive` in its
+`src/main/unpack.c`).
 """
 
 from __future__ import annotations
@@ -17,6 +22,7 @@ import os
 import tarfile
 import tempfile
 import time
+from functools import partial
 
 from . import (
     TRANSACTION,
@@ -25,6 +31,7 @@ from . import (
     Performer,
     Transaction,
     TransactionPlanner,
+    amid,
     found_of_each,
 )
 from ._programs import must_succeed, run_program, sync_names, words_of, write_file
@@ -44,6 +51,9 @@ _BYTES_MAX = 20_000
 _FORMAT = "${Package}\\t${Version}\\t${db:Status-Status}\\t${Description}\\n"
 _LOOKED = (0, 1)
 """What dpkg exits with when it looked, and found something or not; with all else it could not."""
+_INSTALLED, _HALF_INSTALLED = "installed", "half-installed"
+_OF_OLD_OR_NEW = ("half-configured", "unpacked")
+"""What dpkg says of a package both before it unpacks a newer version and after that."""
 
 
 class _Planner(TransactionPlanner):
@@ -109,6 +119,17 @@ def package_file(trial: int, package: str, seq: int, sizes: list[int], before: l
     return archive
 
 
+def _amid(package: str, seq: int, state: str, *, is_first: bool = False) -> dict[str, Any]:
+    """What says which version is being installed, or which one is being replaced."""
+    return amid(
+        seq,
+        what={"package": package},
+        state=state,
+        is_new=is_first or state in _OF_OLD_OR_NEW,
+        is_old=not is_first and state in (_HALF_INSTALLED, *_OF_OLD_OR_NEW),
+    )
+
+
 def _tar(files: dict[str, bytes]) -> bytes:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as tar:
@@ -150,31 +171,46 @@ class Dpkg(Application):
 
     def read(self) -> dict[str, Any]:
         """What dpkg says is installed, with its files; what `--audit` and `--verify` say of that."""
+        unfinished: list[dict[str, Any]] = []
         return found_of_each(
-            self.job["writers"], self._read_one, noun="root", errors=(OSError, ValueError)
+            self.job["writers"],
+            partial(self._read_one, unfinished),
+            noun="root",
+            errors=(OSError, ValueError),
+            unfinished=unfinished,
         )
 
     def _read_one(
-        self, writer: int, whole: list[int], parts: dict[int, str], complaints: list[str]
+        self,
+        unfinished: list[dict[str, Any]],
+        writer: int,
+        whole: list[int],
+        parts: dict[int, str],
+        complaints: list[str],
     ) -> None:
         root = self.root(writer)
         os.stat(f"{root}/{_ADMIN}/status")  # noqa: PTH116 - without one nothing would be installed
         query = ["dpkg-query", f"--admindir={root}/{_ADMIN}", "--show", f"--showformat={_FORMAT}"]
         said = must_succeed(run_program(query)).decode()
-        unfinished = set()
         versions = {}
+        installed = set()
         for line in said.splitlines():
             package, version, state, description = line.split("\t")
+            seq = versions[package] = int(version)
+            if state == _HALF_INSTALLED and not description:
+                unfinished.append(_amid(package, seq, state, is_first=True))
+                continue
             before, sizes = _described(description)
             whole += before
-            versions[package] = int(version)
-            if state != "installed":
-                unfinished.add(package)  # an installation was under way: the one before is no more
-            elif wrong := self._wrong_with(root, package, int(version), sizes):
-                parts[int(version)] = f"{package}: {wrong}"
+            if state != _INSTALLED:
+                unfinished.append(_amid(package, seq, state))
+                continue
+            installed.add(package)
+            if wrong := self._wrong_with(root, package, seq, sizes):
+                parts[seq] = f"{package}: {wrong}"
             else:
-                whole.append(int(version))
-        self._check(root, unfinished, versions, parts, complaints)
+                whole.append(seq)
+        self._check(root, versions.keys() - installed, versions, parts, complaints)
 
     def _wrong_with(self, root: str, package: str, seq: int, sizes: list[int]) -> str:
         """How the files of an installed package differ from those that it brought, if they do."""
@@ -203,7 +239,7 @@ class Dpkg(Application):
         parts: dict[int, str],
         complaints: list[str],
     ) -> None:
-        """Its own two checks; a package that was being installed may be in any state."""
+        """Its own two checks; the files of a package that is not installed may be of two versions."""
         audited = dpkg(root, "--audit")
         if audited.returncode not in _LOOKED:
             raise ApplicationError(f"dpkg --audit: {words_of(audited.stderr)}")
