@@ -77,7 +77,7 @@ class _Guest:
             return "all of it"
         return "write back\n" * argv[-1].count("cache")
 
-    must = run
+    must = run_verbose = run
 
     def start(self, argv: tuple[str, ...]) -> int:
         self.ran.append(" ".join(argv))
