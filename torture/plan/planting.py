@@ -8,7 +8,7 @@ from dataclasses import replace
 from torture.faults.protocol import Fault
 from torture.matrix.cells import Cell
 from torture.matrix.choices import with_choices
-from torture.matrix.guarantees import guarantee_of
+from torture.matrix.same_fault import why_not_there
 
 
 def moved(fault: Fault, choices: Mapping[str, str]) -> Fault:
@@ -19,13 +19,6 @@ def moved(fault: Fault, choices: Mapping[str, str]) -> Fault:
     """
     here = Cell.parse(fault.cell)
     [there] = with_choices([here], choices)
-    anew = {axis for axis, name in there.axes.items() if name != here.axes[axis]}
-    if bound := sorted(anew & fault.bound_to):
-        raise ValueError(f"{fault.name} knows one {' and one '.join(bound)}, that of {here.name}")
-    promised = guarantee_of(there)
-    if promised is not guarantee_of(here):
-        raise ValueError(f"{fault.name} is planted where theory says '{guarantee_of(here)}', "
-                         f"and of {there.name} it says '{promised}'")  # fmt: skip
-    if fault.amounts_to and guarantee_of(there.but(**fault.amounts_to)) is promised:
-        raise ValueError(f"{fault.name} takes nothing from {there.name}: '{promised}' all the same")
+    if why := why_not_there(here, there, bound_to=fault.bound_to, amounts_to=fault.amounts_to):
+        raise ValueError(f"{fault.name} {why}")
     return replace(fault, cell=there.name)

@@ -25,7 +25,8 @@ class Detection:
     words: str
     cell: str
     bound_to: tuple[str, ...]
-    """The axes without whose choices it is another fault, or none."""
+    amounts_to: dict[str, str]
+    """In which cells it is the same fault, as `torture.faults.protocol.Fault` has both."""
     cuts: int
     detected: int
     by: dict[Sight, int]
@@ -81,6 +82,7 @@ def detect(fault: Fault, records: Sequence[TrialRecord]) -> Detection:
         words=fault.words,
         cell=fault.cell,
         bound_to=tuple(sorted(fault.bound_to)),
+        amounts_to=dict(fault.amounts_to),
         cuts=len(records),
         detected=sum(record.breaks(Guarantee(record.guarantee)) for record in records),
         by={sight: sum(sight in seen for seen in sights) for sight in Sight},

@@ -30,8 +30,11 @@ def test_the_kept_table_is_of_the_faults_that_there_are() -> None:
     assert {measured.words for measured in kept.faults} == {each.words for each in FAULTS.values()}
     assert {measured.cell for measured in kept.faults} == {each.cell for each in FAULTS.values()}
     assert all(0 <= measured.detected <= measured.cuts for measured in kept.faults)
-    bound = {each.words: tuple(sorted(each.bound_to)) for each in FAULTS.values()}
-    assert {measured.words: measured.bound_to for measured in kept.faults} == bound
+    of_faults = {each.words: (each.bound_to, dict(each.amounts_to)) for each in FAULTS.values()}
+    assert of_faults == {
+        measured.words: (frozenset(measured.bound_to), measured.amounts_to)
+        for measured in kept.faults
+    }
     assert kept.versions["OpenZFS"]
 
 
@@ -67,7 +70,7 @@ def test_a_rate_that_was_measured_over_iscsi_says_nothing_of_another_road(tmp_pa
     alike = cuts_alike(tmp_path, "nfs4-standard-noslog-files-bothdie")
     assert set(alike.values()) == {0}
     assert {each.in_words(0) for each in measured_sensitivity().faults} == {
-        "not measured on this road"
+        "not measured in such cells"
     }
 
 
@@ -85,12 +88,24 @@ def test_a_filesystem_s_fault_is_looked_for_in_its_own_cuts(tmp_path: Path) -> N
     assert alike["the root's superblocks are wiped"] == 0
 
 
+def test_a_fault_is_looked_for_where_it_is_one(tmp_path: Path) -> None:
+    """That sync=always is silently standard harms a VM that lives on, and none that dies, too."""
+    alike = cuts_alike(
+        tmp_path, "iscsi-always-noslog-ext4-bothdie", "iscsi-always-noslog-ext4-nasonly"
+    )
+    assert alike["sync=always is silently standard"] == 10
+    assert alike["no transaction group is committed"] == 0, (
+        "where theory promises more than it takes"
+    )
+    assert alike["a disk drops one flush in 20"] == 20
+
+
 def test_the_page_counts_only_what_is_alike(tmp_path: Path) -> None:
     made = make_records(40, cells=[Cell.parse("nfs4-standard-noslog-files-nasonly")], seed=3)
     with Store.open([write_run(tmp_path / "run", made)]) as store:
         page = render_page(store)
     assert HEADING in page
-    assert page.count("<td>not measured on this road</td>") == len(measured_sensitivity().faults)
+    assert page.count("<td>not measured in such cells</td>") == len(measured_sensitivity().faults)
     assert "99.99 %" not in page
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from torture.matrix.axes import TRANSPORT
 from torture.matrix.cells import Cell
+from torture.matrix.same_fault import why_not_there
 from torture.report.figures.cell_figures import CellFigures
 from torture.stats.rates import rate_of
 
@@ -27,17 +28,22 @@ class MeasuredFault:
     detected: int
     cuts: int
     bound_to: tuple[str, ...] = ()
-    """The axes, beside the transport, without whose choices it is another fault, or none."""
+    amounts_to: Mapping[str, str] = field(default_factory=dict)
+    """In which cells it is the same fault (`torture.matrix.same_fault`)."""
 
     def cuts_like(self, cells: Iterable[CellFigures]) -> int:
         """The conclusive cuts of the cells that its measured rate says something of."""
-        measured = Cell.parse(self.cell).axes
-        axes = (TRANSPORT.field, *self.bound_to)
-        return sum(
-            cell.conclusive
-            for cell in cells
-            if all(cell.axes.get(axis) == measured[axis] for axis in axes)
-        )
+        return sum(figures.conclusive for figures in cells if self._is_alike(figures.cell))
+
+    def _is_alike(self, name: str) -> bool:
+        """Whether it is the same fault in that cell, on the road it was measured on."""
+        here = Cell.parse(self.cell)
+        try:
+            there = Cell.parse(name)
+        except ValueError:  # of another version of the suite
+            return False
+        bound_to, amounts_to = (TRANSPORT.field, *self.bound_to), self.amounts_to
+        return not why_not_there(here, there, bound_to=bound_to, amounts_to=amounts_to)
 
     def share_of_runs(self, cuts: int) -> float:
         """In which part of runs of so many cuts it is seen, at least: by the lower bound of its rate."""
@@ -47,7 +53,7 @@ class MeasuredFault:
     def in_words(self, cuts: int) -> str:
         """E.g. `at least 99 %`, rounded down; of no cuts that there is nothing to say it by."""
         if cuts == 0:
-            return "not measured on this road"
+            return "not measured in such cells"
         share = self.share_of_runs(cuts)
         if share > _NEARLY_ALWAYS:
             return f"more than {_NEARLY_ALWAYS * 100:g} %"
@@ -76,6 +82,7 @@ def _faults(rows: Sequence[dict[str, Any]]) -> tuple[MeasuredFault, ...]:
             detected=row["detected"],
             cuts=row["cuts"],
             bound_to=tuple(row["bound_to"]),
+            amounts_to=row["amounts_to"],
         )
         for row in rows
     )
