@@ -89,22 +89,21 @@ def _repair(context: TrialContext, client: Machine) -> None:
             client.divert_writes(disk, into=context.scratch / f"{disk.target}.repaired")
     end = time.monotonic() + REPAIR_DEADLINE_S
     for _ in range(_REPAIRS_MAX):
-        has_ended = _run_repair(context, client, end=end)
-        is_mended = _looks_mended(context, client)
-        if is_mended or not has_ended or time.monotonic() > end:
+        begun = time.monotonic()
+        _run_repair(context, client, end=end)
+        took_s = time.monotonic() - begun
+        # one that is given up would take what the one before left out of the evidence
+        if _looks_mended(context, client) or end - time.monotonic() < took_s:
             return
 
 
-def _run_repair(context: TrialContext, client: Machine, *, end: float) -> bool:
-    """Whether it came to its end by then."""
-    has_ended = True
+def _run_repair(context: TrialContext, client: Machine, *, end: float) -> None:
+    """Run it, until then at the most."""
     for repair in context.filesystem.repairs(context.device):
         tried = client.run_verbose(*repair, deadline_s=end - time.monotonic())
         context.keep(Step.FS_REPAIR, tried)
-        has_ended = tried.exit_code is not None
         if tried.exit_code != _REFUSED:
             break
-    return has_ended
 
 
 def _looks_mended(context: TrialContext, client: Machine) -> bool:
