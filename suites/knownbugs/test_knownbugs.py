@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pytest
 
-from fixtures.options import why_out_of_reach
+from fixtures.cells import why_out_of_reach
 from fixtures.trees import zfs_of_side
 from suites.knownbugs.runs import CutSide
 from torture.images.source_trees import ChosenZfs

@@ -12,7 +12,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from fixtures.options import Options, refuse_options, why_out_of_reach
+from fixtures.cells import why_out_of_reach
+from fixtures.options import Options, refuse_options
 from fixtures.plugin import TERMINAL, begun_campaign
 from torture.campaign.campaign import Campaign
 from torture.campaign.progress import Progress

@@ -13,14 +13,18 @@ _EXPLAINED_MAX = 7
 
 
 def axes_table() -> str:
-    """Markdown: a row an axis, its choices in order, those that a name leaves out in italics."""
-    return "\n".join(["| axis | choices |", "| --- | --- |", *_rows()])
+    """Markdown: a row an axis, its choices in order, those that a name leaves out in italics.
+
+    Where `--axis` knows the axis by another word than its title, that is there, too.
+    """
+    return "\n".join(["| axis (FIELD) | choices |", "| --- | --- |", *_rows()])
 
 
 def _rows() -> Iterator[str]:
     for axis in AXES.values():
         choices = ", ".join(_in_words(axis, choice) for choice in axis.choices)
-        yield f"| {axis.title} | {choices} |"
+        field = "" if axis.field == axis.title.lower() else f" (`{axis.field}`)"
+        yield f"| {axis.title}{field} | {choices} |"
 
 
 def _in_words(axis: Axis[Any], choice: Choice[Any]) -> str:

@@ -34,16 +34,23 @@ def with_choices(cells: Sequence[Cell], chosen: Mapping[str, str]) -> tuple[Cell
 
     Raises `ValueError` when none does: why not, and what could be chosen instead.
     """
-    made: dict[Cell, None] = {}
-    why = ""
-    for cell in cells:
-        try:
-            made[cell.but(**chosen)] = None
-        except ValueError as error:
-            why = why or f"{cell.name}: {error}"
+    left_out = without_sense(cells, chosen)
+    made = {cell.but(**chosen): None for cell in cells if cell not in left_out}
     if cells and not made:
+        why = f"{cells[0].name}: {left_out[cells[0]]}"
         raise ValueError(f"{why}; {_alternatives(cells[0], chosen)}")
     return tuple(made)
+
+
+def without_sense(cells: Sequence[Cell], chosen: Mapping[str, str]) -> dict[Cell, str]:
+    """Which of these cells make no sense with these choices, and why."""
+    why: dict[Cell, str] = {}
+    for cell in cells:
+        try:
+            cell.but(**chosen)
+        except ValueError as error:
+            why[cell] = str(error)
+    return why
 
 
 def unknown_to(version: ZfsVersion, cell: Cell) -> str:
@@ -57,17 +64,9 @@ def unknown_to(version: ZfsVersion, cell: Cell) -> str:
 def _alternatives(cell: Cell, chosen: Mapping[str, str]) -> str:
     """What each of these axes has that makes sense with this cell."""
     possible = {
-        field: [name for name in AXES[field].names if _makes_sense(cell, field, name)]
+        field: [name for name in AXES[field].names if not without_sense([cell], {field: name})]
         for field in chosen
     }
     return "possible there: " + "; ".join(
         f"{field} ({', '.join(names)})" for field, names in possible.items()
     )
-
-
-def _makes_sense(cell: Cell, field: str, name: str) -> bool:
-    try:
-        cell.but(**{field: name})
-    except ValueError:
-        return False
-    return True

@@ -52,6 +52,9 @@ def test_a_choice_on_an_axis_is_every_cells() -> None:
         "nfs_image-standard-noslog-throughput-btrfs-nasonly",
         "nfs4-standard-noslog-throughput-files-nasonly",
     ]
+    assert (
+        "--axis logbias=throughput: 2 of 10 cells make no sense so, e.g. iscsi-disab" in done.stdout
+    )
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from suites.selftest.unit.every_cell import any_cell
 from torture.axes.sweeps import Matrix
 from torture.matrix.axes import AXES
 from torture.matrix.cells import Cell, cells_of
-from torture.matrix.choices import parse_choices, unknown_to, with_choices
+from torture.matrix.choices import parse_choices, unknown_to, with_choices, without_sense
 from torture.zfs.versions import name_of_source, version_names, zfs_version
 
 ALWAYS = Cell.parse("iscsi-always-noslog-btrfs-bothdie")
@@ -53,6 +53,14 @@ def test_several_axes_are_chosen_on_at_once_and_nothing_is_no_choice() -> None:
     (made,) = with_choices([ALWAYS], chosen)
     assert made.name == "iscsi-always-noslog-lz4-dedup-btrfs-bothdie"
     assert with_choices([ALWAYS, DISABLED], parse_choices([])) == (ALWAYS, DISABLED)
+
+
+def test_what_is_left_out_makes_no_sense_and_says_why() -> None:
+    cells = cells_of(Matrix.QUICK)
+    left_out = without_sense(cells, {"logbias": "throughput"})
+    assert set(left_out) == {cell for cell in cells if cell.axes["sync"] == "disabled"}
+    assert all("logbias" in why or "throughput" in why for why in left_out.values())
+    assert without_sense(cells, {"compression": "lz4"}) == {}
 
 
 def test_cells_that_become_one_are_one() -> None:
