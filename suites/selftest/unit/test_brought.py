@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import random
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,38 @@ def test_options_and_path_say_where_they_are(
     monkeypatch.setattr(pytestconfig.option, "gobonniego", program.with_name("another"))
     with pytest.raises(pytest.UsageError, match="cannot be read"):
         brought_by(pytestconfig)
+
+
+_ANOTHER_MACHINE = b"\x7fELF\x01\x02\x01" + b"\0" * 11 + b"\0\x08" + b"\0" * 44
+"""Of a 32-bit MIPS, with the larger byte first."""
+
+
+@pytest.mark.parametrize(
+    ("data", "refused"),
+    [
+        (b"", "is no program"),
+        (b"package main\n", "is no program"),
+        (_ANOTHER_MACHINE, "is a program of another machine"),
+    ],
+)
+def test_what_no_client_could_run_is_refused_before_anything_begins(
+    pytestconfig: pytest.Config,
+    monkeypatch: pytest.MonkeyPatch,
+    program: Path,
+    data: bytes,
+    refused: str,
+) -> None:
+    program.write_bytes(data)
+    monkeypatch.setattr(pytestconfig.option, "gobonniego", program)
+    with pytest.raises(pytest.UsageError, match=rf"{refused}(?s:.*)next: file "):
+        brought_by(pytestconfig)
+    monkeypatch.setattr(pytestconfig.option, "gobonniego", None)
+    monkeypatch.setenv("PATH", str(program.parent))
+    assert brought_by(pytestconfig) == ()  # a session without that load does not mind
+
+
+def test_a_program_of_this_machine_is_taken() -> None:
+    assert brought_program("gobonniego", Path(sys.executable)).path == sys.executable
 
 
 def test_trials_know_what_is_for_their_load_alone(program: Path, job_file: Path) -> None:

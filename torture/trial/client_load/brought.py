@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from pathlib import Path
 
 from torture.errors import HarnessError
 from torture.workloads.protocol import Brought
 
 _TEXT_BYTES_MAX = 100_000
+_ELF, _SCRIPT = b"\x7fELF", b"#!"
 
 
 def brought_program(load: str, path: Path) -> Brought:
-    """A program, which stays where it is; raises `HarnessError` when there is none."""
-    return Brought(load=load, path=str(path.absolute()), sha256=_sha256(_read(path)))
+    """A program, which stays where it is; raises `HarnessError` for what no client could run."""
+    data = _read(path)
+    if not data.startswith((_ELF, _SCRIPT)):
+        raise HarnessError(f"{path} is no program of Linux", hint=f"file {path}")
+    if data.startswith(_ELF) and _machine(data) != _machine(_read(Path(sys.executable))):
+        raise HarnessError(f"{path} is a program of another machine than this", hint=f"file {path}")
+    return Brought(load=load, path=str(path.absolute()), sha256=_sha256(data))
 
 
 def brought_text(load: str, path: Path) -> Brought:
@@ -46,6 +53,11 @@ def _read(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise HarnessError(f"{path} cannot be read: {error}", hint=f"ls -l {path}") from error
+
+
+def _machine(elf: bytes) -> tuple[bytes, bytes]:
+    """What it takes to run a program (elf(5)): `EI_CLASS` and `EI_DATA`, and `e_machine`."""
+    return elf[4:6], elf[18:20]
 
 
 def _sha256(data: bytes) -> str:
