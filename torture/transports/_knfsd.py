@@ -30,6 +30,7 @@ def traits(*, gives_files: bool) -> Traits:
         completed=CompletedWrite.IN_CLIENT if gives_files else CompletedWrite.IN_ZFS,
         gives_files=gives_files,
         is_nfs=True,
+        names_are_stable=gives_files,
         client_has_network=gives_files,
         network_comes_last=not gives_files,
     )

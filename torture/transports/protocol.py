@@ -83,6 +83,8 @@ class Traits:
     is_metadata_volatile: bool = False
     """Whether a client's fsync of a directory returns before what was made, renamed or removed in it is
     durable."""
+    names_are_stable: bool = False
+    """Whether a name that was made, renamed or removed is durable once the call that did it returns."""
     client_has_network: bool = False
     """Whether the client itself speaks to the NAS, rather than its QEMU."""
     network_comes_last: bool = False

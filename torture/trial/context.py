@@ -138,10 +138,11 @@ class TrialContext:
     @property
     def jobs(self) -> dict[str, dict[str, Any]]:
         """What each workload's half in the guest is told, by the workload's name."""
-        place = (
-            Place(directory=MOUNT_POINT, brought=self.spec.brought)
-            if self.is_mounted
-            else Place(device=self.attachment.device, brought=self.spec.brought)
+        place = Place(
+            directory=MOUNT_POINT if self.is_mounted else None,
+            device=None if self.is_mounted else self.attachment.device,
+            names_are_stable=self.transport.traits.names_are_stable,
+            brought=self.spec.brought,
         )
         return {
             workload.name: workload.job(seed=self.spec.seed, place=place)

@@ -7,6 +7,7 @@ source says so, is `torture/verdict/trees/tree_syncs.py`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from torture.axes.axis import Choice
 from torture.evidence.folder import Evidence
@@ -16,12 +17,18 @@ from torture.verdict.trees.tree_seen import parse_trees
 from torture.verdict.unreadable import UnreadableError
 from torture.workloads._application import ApplicationWorkload
 from torture.workloads._guest_load import read_of
-from torture.workloads.protocol import Workload
+from torture.workloads.protocol import Place, Workload
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Posix(ApplicationWorkload):
     """Its transactions overwrite each other, so that it takes an oracle of its own."""
+
+    def job(self, *, seed: int, place: Place) -> dict[str, Any]:
+        """As of any application; and where names need no sync its ledger is to say so."""
+        # super() knows no class that slots have made anew
+        told = ApplicationWorkload.job(self, seed=seed, place=place)
+        return told | ({"names_are_stable": True} if place.names_are_stable else {})
 
     def judge(self, evidence: Evidence, *, after_repair: bool) -> Findings:
         """The oracle's answer; raises `UnreadableError` when ledger or read-back are no evidence."""

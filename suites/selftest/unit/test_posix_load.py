@@ -8,12 +8,15 @@ import socket
 import subprocess
 import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from suites.selftest.unit.load_host import Host
 from torture.evidence.ledger import Begin, Failed, Ledger
+from torture.matrix.axes import TRANSPORT
 from torture.verdict.data_findings import Findings
 from torture.verdict.trees.tree_oracle import consult_trees
 from torture.verdict.trees.tree_seen import parse_trees
@@ -58,6 +61,20 @@ class Written:
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
     return Written(tmp_path_factory.mktemp("posix"))
+
+
+def test_the_load_is_told_where_names_are_stable() -> None:
+    """Files of NFS, and of nothing else; elsewhere it is told what it always was."""
+    traits = {choice.name: choice.value.traits for choice in TRANSPORT.choices}
+    assert {name for name, has in traits.items() if has.names_are_stable} == {"nfs3", "nfs4"}
+    place = Place(directory="/mnt")
+    usual = CHOICE.value.job(seed=11, place=place)
+    assert "names_are_stable" not in usual
+    stable = CHOICE.value.job(seed=11, place=replace(place, names_are_stable=True))
+    assert stable == usual | {"names_are_stable": True}
+    application: Any = application_of(stable)
+    application._supported = frozenset()
+    assert application.planner(0).draw().what["names_are_stable"] is True
 
 
 def test_what_was_done_reads_back_intact(written: Written) -> None:

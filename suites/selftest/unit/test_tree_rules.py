@@ -128,6 +128,30 @@ def test_a_later_sync_makes_durable_what_its_manual_says_and_no_more(
     assert (findings.lost > 0) is is_durable
 
 
+_CREATE = {"do": "create", "whom": 12, "at": [BELOW, "f12"], "runs": [[0, 8]]}
+
+
+@pytest.mark.parametrize("what", [_CREATE, _MKDIR, _RMDIR, _SYMLINK, _LINK, _UNLINK, _RENAME])
+def test_where_names_are_stable_one_is_there_without_a_sync(what: What) -> None:
+    """As over NFS, whose server answers once it is (`torture.transports.protocol.Traits`)."""
+    for is_stable in (True, False):
+        told_of = what | ({"names_are_stable": True} if is_stable else {})
+        events = told(*_START, told_of, _CHMOD)
+        forgotten = [one for one in events if not (isinstance(one, (Begin, Done)) and one.seq == 7)]
+        findings = judged(events, left_by(forgotten))
+        assert (findings.verdict is not Verdict.INTACT) is is_stable
+        assert (findings.lost > 0) is is_stable
+        assert judged(events, left_by(events)).verdict is Verdict.INTACT
+
+
+def test_what_is_in_a_file_waits_for_a_sync_where_its_name_does_not() -> None:
+    events = told(*_START, _CREATE | {"names_are_stable": True})
+    trees = left_by(events)
+    made = trees[0]["entries"]["d6"]["entries"]["d8"]["entries"]["f12"]
+    made |= {"size": 0, "runs": []}
+    assert judged(events, trees).verdict is Verdict.INTACT
+
+
 @pytest.mark.parametrize("how", ["dsync", "osync", "mmap"])
 def test_what_syncs_itself_makes_its_own_range_durable_and_no_other(how: str) -> None:
     late = {"do": "write", "how": how, "whom": FILE, "runs": [[0, 1]]}

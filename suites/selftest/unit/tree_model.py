@@ -151,6 +151,8 @@ class Model:
         synced: list[tuple[Any, Version]] = []
         if what.get("how") in ("dsync", "osync", "mmap"):
             synced += [one for one in own if one[0][2] == "size" or "sector" in str(one[0][2])]
+        if what.get("names_are_stable"):
+            synced += [one for one in own if one[0][0] == "name"]
         for call, whom in what["syncs"]:
             for key, version in waiting:
                 is_data = key[2] == "size" or "sector" in str(key[2])
@@ -323,10 +325,10 @@ class Model:
         )
 
 
-def story(seed: int, count: int) -> list[Event]:
+def story(seed: int, count: int, *, names_are_stable: bool = False) -> list[Event]:
     """What two writers do, each one thing at a time; some are never done."""
     dice = random.Random(seed)
-    job = {"seed": seed, "writers": WRITERS}
+    job = {"seed": seed, "writers": WRITERS, "names_are_stable": names_are_stable}
     drawings = [Drawing(job, writer, OPTIONAL) for writer in range(WRITERS)]
     busy: dict[int, int] = {}
     events: list[Event] = []

@@ -19,7 +19,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from torture.evidence.ledger import Begin, Done, Failed, Ledger
-from torture.verdict.trees.tree_syncs import Key, Thing, is_covered, sectors_of, syncs_itself
+from torture.verdict.trees.tree_syncs import (
+    Key,
+    Thing,
+    is_covered,
+    is_durable_by_itself,
+    sectors_of,
+)
 from torture.verdict.unreadable import UnreadableError
 
 SECTOR_BYTES = 512
@@ -134,9 +140,7 @@ class _Builder:
         what: dict[str, Any] = dict(event.what)
         if event.kind.is_durable:
             self.trees.acknowledged[seq] = place
-        durable: list[Change] = []
-        if syncs_itself(what):
-            durable += [change for key, change in own if key[0] in (Thing.SIZE, Thing.SECTOR)]
+        durable = [change for key, change in own if is_durable_by_itself(key, what)]
         waiting = self._unsynced.setdefault(event.writer, []) + own
         for call, whom in what["syncs"]:
             durable += [change for key, change in waiting if is_covered(key, call, whom)]

@@ -21,6 +21,10 @@ been changed before it was called:
   also needed." So no file's sync makes its name durable, nor a directory's sync its own name, although
   ext4, xfs and btrfs go further than that.
 - **syncfs**: everything. syncfs(2), sync(2).
+- **Names over NFS**: with the call that makes, moves or removes them, and nobody has to ask. CREATE,
+  REMOVE, RENAME and their kin may not be answered before what they did is stable (RFC 1813, section 1.1:
+  "modified data to stable storage before returning"; Linux fs/nfsd/vfs.c, `commit_metadata`). The ledger
+  says where it is so; what is written into a new file still waits for the file's sync.
 - **The number of links** is the inode's, and of a name: durable once the file and the name's directory
   were both synced (generic/065).
 
@@ -60,9 +64,11 @@ _OF_FDATASYNC = frozenset({Thing.SIZE, Thing.SECTOR})
 _SYNCS_ITSELF = frozenset({"dsync", "osync", "mmap"})
 
 
-def syncs_itself(what: dict[str, Any]) -> bool:
-    """Whether the call that writes is durable when it returns."""
-    return what["do"] == "write" and what["how"] in _SYNCS_ITSELF
+def is_durable_by_itself(key: Key, what: dict[str, Any]) -> bool:
+    """Whether the call that makes such a change is durable when it returns."""
+    if key[0] is Thing.NAME:
+        return what.get("names_are_stable", False) is True
+    return key[0] in _OF_FDATASYNC and what["do"] == "write" and what["how"] in _SYNCS_ITSELF
 
 
 def is_covered(key: Key, call: str, whom: int) -> bool:

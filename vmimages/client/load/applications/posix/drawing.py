@@ -32,6 +32,7 @@ class Drawing(TransactionPlanner):
         super().__init__(job, writer)
         self._writers: int = job["writers"]
         self._edits = Edits(self.dice)
+        self._names_are_stable: bool = job.get("names_are_stable", False)
         self._made = 0
         self._weights = [
             (verb, weight) for verb, weight in _WEIGHTS if verb not in OPTIONAL - supported
@@ -65,6 +66,8 @@ class Drawing(TransactionPlanner):
                 return self._said(what)
 
     def _said(self, what: dict[str, Any]) -> Transaction:
+        if self._names_are_stable and what["do"] in _NAMING:
+            what["names_are_stable"] = True  # whatever else of it waits for a sync
         is_synced_itself = what.get("how") in ("dsync", "osync")
         if self._below(_LAZY_IN) or is_synced_itself:
             if self._unsynced and self._below(_SETTLE_IN) == 0:
@@ -75,7 +78,8 @@ class Drawing(TransactionPlanner):
             what["syncs"] = [["fsync", what["whom"]]]
         self._unsynced += [sync for sync in what["syncs"] if sync not in self._unsynced]
         what["syncs"] = what["syncs"][:-1] if self._below(3) == 0 else []
-        return Transaction(kind=TRANSACTION if what["syncs"] else LAZY_TRANSACTION, what=what)
+        is_durable = what["syncs"] or "names_are_stable" in what
+        return Transaction(kind=TRANSACTION if is_durable else LAZY_TRANSACTION, what=what)
 
     def _settling(self, syncs: list[list[object]]) -> list[list[object]]:
         """These, and what makes earlier lazy ones durable.
@@ -246,4 +250,5 @@ class Drawing(TransactionPlanner):
         return {"do": "unlink", "whom": file.number, "at": at, "syncs": syncs}
 
 
+_NAMING = frozenset({"create", "mkdir", "rmdir", "symlink", "link", "rename", "unlink"})
 _NEEDS_NO_FILE = frozenset({"create", "mkdir", "rmdir", "symlink", "rename"})
