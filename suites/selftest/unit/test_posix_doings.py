@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import mmap
 import os
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from vmimages.client.load import read
 from vmimages.client.load.applications import TRANSACTION, Transaction
 from vmimages.client.load.applications.posix import performing
-from vmimages.client.load.applications.posix.drawing import OPTIONAL, Drawing
+from vmimages.client.load.applications.posix.drawing import _WEIGHTS, OPTIONAL, Drawing
 
 
 def test_every_sync_that_is_announced_is_called_and_no_other(
@@ -134,6 +135,35 @@ def test_where_o_direct_is_refused_the_page_cache_is_used(
     assert tree["trees"] == []
     assert len(performer.take_times()[0]) == 2
     assert (tmp_path / "f3").stat().st_size == 4096
+
+
+def test_where_names_are_stable_they_are_acknowledged_without_a_sync() -> None:
+    """The same is drawn; only what the ledger is told of it is otherwise."""
+    job = {"seed": 5, "writers": 3}
+    drawing, stable = (
+        Drawing(job | more, 1, OPTIONAL) for more in ({}, {"names_are_stable": True})
+    )
+    naming = {"create", "mkdir", "rmdir", "symlink", "link", "rename", "unlink"}
+    seen = set()
+    for _ in range(20_000):
+        drawn, told = drawing.draw(), stable.draw()
+        does_name = told.what["do"] in naming
+        assert told.what == drawn.what | ({"names_are_stable": True} if does_name else {})
+        assert told.is_durable is (drawn.is_durable or does_name)
+        seen.add((told.what["do"], drawn.is_durable))
+    assert {(verb, is_durable) for verb in naming for is_durable in (True, False)} <= seen
+
+
+def test_every_verb_goes_on_being_drawn() -> None:
+    """Directories fill, and what is full is never removed: some have to stay empty."""
+    drawing = Drawing({"seed": 5, "writers": 3}, 1, OPTIONAL)
+    drawn = [drawing.draw().what for _ in range(3000)][1000:]
+    times = Counter(what["do"] for what in drawn)
+    said_otherwise = {"direct", "dsync", "osync", "mmap", "sparse", "replace"}
+    assert times.keys() == {verb for verb, _ in _WEIGHTS} - said_otherwise
+    assert min(times.values()) > 20
+    moved = (what for what in drawn if what["do"] == "rename" and "instead_of" not in what)
+    assert {what["at"][1][0] for what in moved} == {"r", "d", "s"}  # files, directories, links
 
 
 def test_what_is_acknowledged_always_has_something_to_sync() -> None:

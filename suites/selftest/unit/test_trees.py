@@ -31,7 +31,7 @@ def judged(events: list[Event], trees: list[Seen]) -> Findings:
 
 @settings(max_examples=examples(60))
 @given(seed=seeds, count=st.integers(2, 80), names_are_stable=st.booleans())
-@example(seed=399, count=58, names_are_stable=False)
+@example(seed=15_675, count=72, names_are_stable=False)
 def test_no_crash_of_the_model_is_taken_for_corruption(
     seed: int, count: int, names_are_stable: bool
 ) -> None:
@@ -91,9 +91,9 @@ def _with_damage(trees: list[Seen], others: list[Seen], dice: random.Random) -> 
 @settings(max_examples=examples(80))
 @given(seed=seeds, count=st.integers(2, 40), names_are_stable=st.booleans())
 # a damaged directory is there twice, and not alike
-@example(seed=3_951_876_236, count=31, names_are_stable=False)
+@example(seed=34_691, count=42, names_are_stable=False)
 # it is there twice, and only one of them can be explained
-@example(seed=1357, count=31, names_are_stable=False)
+@example(seed=36_984, count=53, names_are_stable=False)
 def test_the_verdict_is_that_of_all_moments_tried_one_by_one(
     seed: int, count: int, names_are_stable: bool
 ) -> None:

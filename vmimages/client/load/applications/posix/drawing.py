@@ -9,7 +9,7 @@ TYPE_CHECKING = False  # `typing` is slow to import in the guest
 if TYPE_CHECKING:
     from typing import Any
 
-_FILES_MAX, _DIRECTORIES_MAX, _DEPTH_MAX = 5, 4, 3
+_FILES_MAX, _DIRECTORIES_MAX, _EMPTY_MAX, _DEPTH_MAX = 5, 4, 2, 3
 _RETIRE_IN, _LAZY_IN, _SETTLE_IN = 9, 3, 3
 _TARGETS = (12, 90)
 """Symbolic links are kept in the inode where they are short, and ext4's in a block where they are not."""
@@ -42,6 +42,8 @@ class Drawing(TransactionPlanner):
         self._directories: dict[int, Entry | None] = {writer: None}
         self._entries: dict[int, int] = {writer: 0}
         """How many names are in each directory."""
+        self._kept_empty: set[int] = set()
+        """Directories that nothing is put into: once all others are full, only these can be removed."""
         self._unsynced: list[list[object]] = []
         """What would settle earlier lazy transactions."""
         self._closing: list[int] = []
@@ -117,7 +119,8 @@ class Drawing(TransactionPlanner):
         return self._files[self._below(len(self._files))]
 
     def _directory(self) -> int:
-        return list(self._directories)[self._below(len(self._directories))]
+        open_ones = [one for one in self._directories if one not in self._kept_empty]
+        return open_ones[self._below(len(open_ones))]
 
     def _new_entry(self, number: int, letter: str) -> Entry:
         directory = self._directory()
@@ -139,7 +142,8 @@ class Drawing(TransactionPlanner):
         }  # fmt: skip
 
     def _mkdir(self) -> dict[str, Any] | None:
-        if len(self._directories) > _DIRECTORIES_MAX:
+        is_kept_empty = len(self._directories) - len(self._kept_empty) > _DIRECTORIES_MAX
+        if is_kept_empty and len(self._kept_empty) == _EMPTY_MAX:
             return None
         number = self._number()
         at = self._new_entry(number, "d")
@@ -147,6 +151,8 @@ class Drawing(TransactionPlanner):
             self._entries[at[0]] -= 1
             return None
         self._directories[number], self._entries[number] = at, 0
+        if is_kept_empty:
+            self._kept_empty.add(number)
         return {"do": "mkdir", "whom": number, "at": at, "syncs": [["fsync", at[0]]]}
 
     def _rmdir(self) -> dict[str, Any] | None:
@@ -157,6 +163,7 @@ class Drawing(TransactionPlanner):
         at = self._directories.pop(number)
         assert at is not None
         del self._entries[number]
+        self._kept_empty.discard(number)
         self._entries[at[0]] -= 1
         return {"do": "rmdir", "whom": number, "at": at, "syncs": [["fsync", at[0]]]}
 
