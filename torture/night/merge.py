@@ -36,7 +36,7 @@ class MergedNight:
     summary: str
     """Markdown, for the CI's page of the job."""
     is_worse: bool
-    """Significantly, than last night."""
+    """Significantly, than last night; or it tells significantly less."""
     complaints: tuple[str, ...]
     """What was not there: planned trials, or a last night that can be read."""
 
@@ -76,7 +76,7 @@ def merge_night(
     if last.is_dir() and any(last.iterdir()):
         try:
             versus = compare_runs([last], [merged])
-            is_worse, comparison = bool(versus.worse), versus.as_markdown()
+            is_worse, comparison = versus.has_failed, versus.as_markdown()
         except (HarnessError, OSError) as error:
             # once: with `remember` the next night has one that can be read
             comparison = "There is no comparison."

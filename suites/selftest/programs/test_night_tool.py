@@ -166,6 +166,16 @@ def test_a_night_that_got_worse_fails_and_has_its_page(tmp_path: Path) -> None:
     assert "page" in outputs_in((tmp_path / "outputs").read_text())
 
 
+def test_a_night_of_which_nothing_is_known_fails(tmp_path: Path) -> None:
+    """Whatever lost data in it may have hidden so."""
+    leave(tmp_path / "last", plan_of(1), Shard(number=1, of=1), well)
+    plan = plan_of(3, seed=SEED + 1)
+    artifacts = play(tmp_path / "artifacts", plan, verdicts=lambda _spec: Verdict.INCONCLUSIVE)
+    done = merge(tmp_path, plan, artifacts)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "More trials are inconclusive, and not by chance" in (tmp_path / "summary").read_text()
+
+
 def test_a_missing_shard_is_told_and_fails(tmp_path: Path) -> None:
     plan = plan_of(3)
     done = merge(tmp_path, plan, play(tmp_path / "artifacts", plan, without=2))

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torture.errors import HarnessError
-from torture.report.figures.cell_figures import cell_figures
+from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.figures.pairs import Pair, compared, same_cells
 from torture.report.figures.wording import difference_in_words
 from torture.report.reading.store import Store
 from torture.report.reading.text import escaped
-from torture.stats.rates import in_words
+from torture.stats.comparison import compare
+from torture.stats.rates import Rate, in_words, rate_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,6 +27,11 @@ class Versus:
     silent: tuple[str, ...]
     """Cells of both in which one side has no conclusive trial: nothing can be said of them."""
     notes: tuple[str, ...]
+    old_untold: Rate
+    new_untold: Rate
+    """Trials of the cells of both that are inconclusive, but for empty cuts."""
+    least_told: str = ""
+    """The cell of the new runs with the most of them."""
     old_zfs: tuple[str, ...] = ()
     """The versions of OpenZFS that the old runs' trials are of; most have one."""
     new_zfs: tuple[str, ...] = ()
@@ -41,8 +47,29 @@ class Versus:
         return tuple(pair for pair in self.pairs if pair.is_better)
 
     @property
+    def tells_less(self) -> bool:
+        """Whether more of the new trials say nothing, and not by chance: losses may be among them."""
+        untold = compare(self.old_untold, self.new_untold)
+        return untold.is_worse(untold.p)
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether somebody should look at the new runs."""
+        return bool(self.worse) or self.tells_less
+
+    @property
     def sentence(self) -> str:
         """The answer in one line."""
+        if not self.tells_less:
+            return self._sentence_of_rates
+        counts = f"{in_words(self.new_untold)}, before {in_words(self.old_untold)}"
+        return (
+            f"{self._sentence_of_rates} More trials are inconclusive, and not by chance: {counts}; "
+            f"most in {self.least_told}. What was lost in them nobody knows."
+        )
+
+    @property
+    def _sentence_of_rates(self) -> str:
         if not self.pairs:
             return "Nothing can be compared: no configuration has conclusive trials on both sides."
         cells = len({pair.first.cell for pair in self.pairs})
@@ -121,13 +148,20 @@ def compare_runs(old: Sequence[Path], new: Sequence[Path]) -> Versus:
         )
     pairs = compared(same_cells(old_cells, new_cells))
     spoken = {pair.first.cell for pair in pairs}
-    both = old_cells.keys() & new_cells.keys()
+    both = sorted(old_cells.keys() & new_cells.keys())
     return Versus(
+        old_untold=_untold_of([old_cells[name] for name in both]),
+        new_untold=_untold_of([new_cells[name] for name in both]),
+        least_told=max(both, key=lambda name: new_cells[name].untold, default=""),
         pairs=tuple(sorted(pairs, key=lambda pair: (pair.corrected_p, pair.comparison.p))),
-        only_old=tuple(sorted(old_cells.keys() - both)),
-        only_new=tuple(sorted(new_cells.keys() - both)),
-        silent=tuple(sorted(both - spoken)),
+        only_old=tuple(sorted(old_cells.keys() - new_cells.keys())),
+        only_new=tuple(sorted(new_cells.keys() - old_cells.keys())),
+        silent=tuple(name for name in both if name not in spoken),
         notes=notes,
         old_zfs=versions[0],
         new_zfs=versions[1],
     )
+
+
+def _untold_of(cells: Sequence[CellFigures]) -> Rate:
+    return rate_of(sum(cell.untold for cell in cells), sum(cell.trials for cell in cells))

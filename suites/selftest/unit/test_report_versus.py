@@ -1,0 +1,76 @@
+"""Two nights compared: one that tells less than the last has lost something, for all that is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from suites.selftest.unit.report_records import make_records, write_run
+from torture.evidence.audit_document import AuditDocument
+from torture.matrix.cells import Cell
+from torture.record.trials import TrialRecord
+from torture.report.figures.versus import Versus, compare_runs
+from torture.verdict.verdicts import Verdict
+
+CELLS = [Cell.parse(f"iscsi-always-noslog-{filesystem}-bothdie") for filesystem in ("ext4", "xfs")]
+TRIALS = 40
+"""Of both cells together."""
+
+Untold = Callable[[int, TrialRecord], bool]
+
+
+def night(folder: Path, untold: Untold, *, is_empty: bool = False) -> Path:
+    """A night of safe cells; of which trials nothing is known, by number."""
+
+    def told(number: int, record: TrialRecord) -> TrialRecord:
+        record = replace(record, verdict=Verdict.INTACT, lost=0, error=None)
+        if not untold(number, record):
+            return record
+        audit = AuditDocument(under_way=0 if is_empty else 1, acknowledged_lately=0)
+        cut = replace(record.cut, disks={}, hit=False, audit=audit)
+        return replace(record, verdict=Verdict.INCONCLUSIVE, cut=cut)
+
+    records = make_records(TRIALS, cells=CELLS, seed=1)
+    return write_run(folder, [told(number, record) for number, record in enumerate(records)])
+
+
+@pytest.fixture
+def against(tmp_path: Path) -> Callable[..., Versus]:
+    """A night in which all was told, and this one."""
+    old = night(tmp_path / "old", lambda _number, _record: False)
+
+    def compare(untold: Untold, **more: bool) -> Versus:
+        return compare_runs([old], [night(tmp_path / "new", untold, **more)])
+
+    return compare
+
+
+def test_a_night_that_tells_less_of_a_cell_is_worse(against: Callable[..., Versus]) -> None:
+    versus = against(lambda number, record: record.cell == CELLS[1].name and number < 16)
+    assert versus.worse == ()
+    assert versus.tells_less
+    assert versus.has_failed
+    assert "No configuration of 2 got significantly worse. More trials are incon" in versus.sentence
+    assert "8/40 20 % [9.05-36 %], before 0/40" in versus.sentence
+    assert f"most in {CELLS[1].name}" in versus.sentence
+
+
+def test_a_night_that_tells_nothing_is_none_that_passed(against: Callable[..., Versus]) -> None:
+    versus = against(lambda _number, _record: True)
+    assert versus.pairs == ()
+    assert versus.has_failed
+    assert versus.sentence.startswith("Nothing can be compared: ")
+
+
+def test_some_trial_is_always_inconclusive(against: Callable[..., Versus]) -> None:
+    versus = against(lambda number, _record: number < 4)
+    assert (versus.new_untold.events, versus.has_failed) == (4, False)
+    assert "inconclusive" not in versus.sentence
+
+
+def test_empty_cuts_are_known_to_have_taken_nothing(against: Callable[..., Versus]) -> None:
+    versus = against(lambda number, _record: number < 20, is_empty=True)
+    assert (versus.new_untold.events, versus.has_failed) == (0, False)
