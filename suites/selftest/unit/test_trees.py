@@ -13,20 +13,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from suites.selftest.unit.examples import examples
-from suites.selftest.unit.tree_model import Model, Seen, story
-from torture.evidence.ledger import Begin, Done, Event, Ledger, OperationKind
-from torture.verdict.data_findings import Findings
-from torture.verdict.trees.tree_oracle import consult_trees
-from torture.verdict.trees.tree_seen import parse_trees
+from suites.selftest.unit.tree_ledgers import judged, story
+from suites.selftest.unit.tree_model import Model, Seen
+from torture.evidence.ledger import Begin, Done, Event, OperationKind
 from torture.verdict.verdicts import Verdict
 
 seeds = st.integers(0, 1 << 40)
-
-
-def judged(events: list[Event], trees: list[Seen]) -> Findings:
-    document = {"trial": 1, "mode": "application", "trees": trees, "complete": True}
-    seen = parse_trees(json.dumps(document))
-    return consult_trees(Ledger(events=tuple(events)), seen, cut_ms=None)
 
 
 @settings(max_examples=examples(60))

@@ -24,6 +24,7 @@ from torture.verdict.trees.tree_syncs import (
     Thing,
     is_covered,
     is_durable_by_itself,
+    names_are_stable,
     sectors_of,
 )
 from torture.verdict.unreadable import UnreadableError
@@ -32,7 +33,7 @@ SECTOR_BYTES = 512
 ANY = "any"
 """A value that nobody can know."""
 ZERO = "zero"
-_MODE_NEW = 0o644
+_MODE_NEW, _MODE_UNSET = 0o644, 0
 Value = int | str | None
 Entry = tuple[int, str]
 
@@ -200,7 +201,11 @@ class _Builder:
         return number
 
     def _create(self, what: dict[str, Any]) -> None:
-        self._born(what, "file")
+        number = self._born(what, "file")
+        if names_are_stable(what):
+            mode: Key = (Thing.MODE, number, 0)
+            self.trees.changes[mode] = [Change(seq=0, begin=-1, value=_MODE_UNSET)]
+            self._change(mode, _MODE_NEW)
         self._write(what)
 
     def _write(self, what: dict[str, Any]) -> None:

@@ -23,8 +23,11 @@ been changed before it was called:
 - **syncfs**: everything. syncfs(2), sync(2).
 - **Names over NFS**: with the call that makes, moves or removes them, and nobody has to ask. CREATE,
   REMOVE, RENAME and their kin may not be answered before what they did is stable (RFC 1813, section 1.1:
-  "modified data to stable storage before returning"; Linux fs/nfsd/vfs.c, `commit_metadata`). The ledger
-  says where it is so; what is written into a new file still waits for the file's sync.
+  "modified data to stable storage before returning"; Linux fs/nfsd/vfs.c, `commit_metadata`). OpenZFS
+  lacked that once (issue 969: a file was gone whose CREATE had been answered). The ledger says where it
+  is so; what is written into a new file still waits for the file's sync. A file that has to be new comes
+  without a mode there, and a SETATTR sets it (RFC 1813, section 3.3.8, EXCLUSIVE; Linux
+  fs/nfs/nfs3proc.c, `nfs3_proc_create`).
 - **The number of links** is the inode's, and of a name: durable once the file and the name's directory
   were both synced (generic/065).
 
@@ -64,10 +67,15 @@ _OF_FDATASYNC = frozenset({Thing.SIZE, Thing.SECTOR})
 _SYNCS_ITSELF = frozenset({"dsync", "osync", "mmap"})
 
 
+def names_are_stable(what: dict[str, Any]) -> bool:
+    """Whether a transaction's names are durable when their calls return."""
+    return what.get("names_are_stable", False) is True
+
+
 def is_durable_by_itself(key: Key, what: dict[str, Any]) -> bool:
     """Whether the call that makes such a change is durable when it returns."""
-    if key[0] is Thing.NAME:
-        return what.get("names_are_stable", False) is True
+    if key[0] is Thing.NAME or (key[0] is Thing.MODE and what["do"] == "create"):
+        return names_are_stable(what)
     return key[0] in _OF_FDATASYNC and what["do"] == "write" and what["how"] in _SYNCS_ITSELF
 
 
