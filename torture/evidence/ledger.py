@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from torture.evidence.strict_json import strict_json
+
 PORT_NAME = "torture.ledger"
 """Name of the virtio-serial port over which a client's acknowledgements leave it."""
 
@@ -209,7 +211,7 @@ def parse_line(line: bytes, number: int = 0) -> tuple[Event, ...]:
         raise ValueError("no JSON object")
     try:
         return tuple(_events(raw, number))
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, OverflowError) as error:
         raise ValueError(f"an event lacks something: {error!r}") from error
 
 
@@ -283,8 +285,8 @@ def _begin(raw: dict[str, Any], t_ms: float) -> Begin:
 
 def _as_object(line: bytes) -> dict[str, Any] | None:
     try:
-        parsed = json.loads(line)
-    except (ValueError, RecursionError):  # covers bad JSON and bad UTF-8
+        parsed = strict_json(line)
+    except ValueError:
         return None
     return parsed if isinstance(parsed, dict) else None
 

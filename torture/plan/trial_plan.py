@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from torture.axes.fate import Fate
 from torture.axes.sync import Sync
 from torture.errors import HarnessError
 from torture.evidence.folder import SPEC
+from torture.evidence.strict_json import strict_json
 from torture.faults import find
 from torture.matrix.axes import ADMINISTRATION, FATE, SYNC
 from torture.nas.pool import pool_disks
@@ -90,7 +90,7 @@ def plan_of(spec: TrialSpec) -> TrialPlan:
     if not spec.replay_of or not file.exists():
         return draw_plan(spec)
     try:
-        stored = json.loads(file.read_text()).get("plan")
+        stored = strict_json(file.read_bytes()).get("plan")
         return draw_plan(spec) if stored is None else TrialPlan.from_json(stored)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise HarnessError(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from torture.errors import HarnessError
+from torture.evidence.strict_json import strict_json
 from torture.files import write_whole
 
 SCHEMA = 1
@@ -204,8 +205,8 @@ def write_crash_state(path: Path, view: CrashState) -> None:
 def read_crash_state(path: Path) -> CrashState:
     """The view in a file, its recording resolved; raises `HarnessError` when it cannot be read."""
     try:
-        view = CrashState.from_json(json.loads(path.read_bytes()))
-    except (OSError, ValueError, RecursionError) as error:
+        view = CrashState.from_json(strict_json(path.read_bytes()))
+    except (OSError, ValueError) as error:
         raise HarnessError(
             f"no view that can be read in {path}: {error}",
             hint="what it has to say is in torture/shelf/native/README.md",

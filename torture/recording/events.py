@@ -5,7 +5,6 @@ The format is native/README.md's, and so are the names of the events.
 
 from __future__ import annotations
 
-import json
 import struct
 import zlib
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from torture.errors import HarnessError
+from torture.evidence.strict_json import strict_json
 
 CONFIGURATION = "shelf.json"
 LOG = "log"
@@ -234,7 +234,7 @@ def load_recording(folder: Path) -> Recording:
     The paths of its sources count from the folder on.
     """
     try:
-        disks = _disks(json.loads((folder / CONFIGURATION).read_bytes()), folder)
+        disks = _disks(strict_json((folder / CONFIGURATION).read_bytes()), folder)
         events = read_events((folder / LOG).read_bytes())
         if not events:
             raise ValueError(f"{LOG} has no whole record")

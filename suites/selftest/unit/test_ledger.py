@@ -110,6 +110,10 @@ def test_garbage_between_the_lines_is_counted_and_hides_nothing(junk: bytes, at:
         b'{"event":"done","seq":"x","t_ms":1}',
         BEGIN.replace(b"append", b"explode")[:-1] + b',"t_ms":1}',
         b"[]",
+        b'{"event":"cut","t_ms":NaN}',
+        b'{"event":"cut","t_ms":1e999}',
+        b'{"event":"cut","t_ms":1' + b"0" * 400 + b"}",
+        b'{"event":"done","seq":1,"t_ms":1,"sync_ms":[-Infinity]}',
     ],
 )
 def test_an_event_that_lacks_something_is_garbled(line: bytes) -> None:

@@ -117,6 +117,28 @@ def test_without_a_clock_of_the_guest_its_kernel_is_not_dated(evidence: Path) ->
     assert not [one for one in told if one.who == "client's kernel"]
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"t_ms": NaN, "guest_ms": 1}',
+        b'{"t_ms": 1' + b"0" * 400 + b', "guest_ms": 1}',
+        b'{"t_ms": 1e999, "guest_ms": 1e999}',
+        b"[" * 100_000,
+    ],
+)
+def test_a_line_that_is_none_costs_no_story(evidence: Path, line: bytes) -> None:
+    before = story_of(record(), evidence)
+    (evidence / LEDGER).write_bytes(line + b"\n" + b"".join(LEDGER_LINES))
+    assert story_of(record(), evidence) == before
+
+
+def test_an_error_there_is_none_of_is_told_by_its_number(evidence: Path) -> None:
+    lines = b"".join(LEDGER_LINES).replace(b'"errno": 5', b'"errno": 5' + b"0" * 30)
+    (evidence / LEDGER).write_bytes(lines)
+    words = [one.text for one in story_of(record(), evidence)]
+    assert f"fsync fails: errno 5{'0' * 30} (operation 2)" in words
+
+
 @pytest.mark.parametrize("name", [SPEC, LEDGER, CUT])
 def test_a_folder_that_tells_no_cut_has_no_story(evidence: Path, name: str) -> None:
     (evidence / name).unlink()

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from torture.evidence.ledger import Begin, Done, Event, OperationKind
-from vmimages.client.load.applications.posix.drawing import OPTIONAL, Drawing
+from torture.evidence.ledger import Begin, Done, Event
 
 WRITERS = 2
 SECTOR_BYTES = 512
@@ -118,6 +117,9 @@ class Model:
                 if what["do"] == "create":
                     self.kinds[number] = "file"
                     change(named, number)
+                    if what.get("names_are_stable"):  # as NFSv3 makes a file: without a mode
+                        self.thing(("file", number, "mode")).versions = [Version(0)]
+                        change(("file", number, "mode"), 0o644)
                 written = [
                     place for first, size in what["runs"] for place in range(first, first + size)
                 ]
@@ -152,7 +154,7 @@ class Model:
         if what.get("how") in ("dsync", "osync", "mmap"):
             synced += [one for one in own if one[0][2] == "size" or "sector" in str(one[0][2])]
         if what.get("names_are_stable"):
-            synced += [one for one in own if one[0][0] == "name"]
+            synced += [one for one in own if one[0][0] == "name" or one[0][2] == "mode"]
         for call, whom in what["syncs"]:
             for key, version in waiting:
                 is_data = key[2] == "size" or "sector" in str(key[2])
@@ -323,28 +325,3 @@ class Model:
                 for place in range(first, first + size)
             )
         )
-
-
-def story(seed: int, count: int, *, names_are_stable: bool = False) -> list[Event]:
-    """What two writers do, each one thing at a time; some are never done."""
-    dice = random.Random(seed)
-    job = {"seed": seed, "writers": WRITERS, "names_are_stable": names_are_stable}
-    drawings = [Drawing(job, writer, OPTIONAL) for writer in range(WRITERS)]
-    busy: dict[int, int] = {}
-    events: list[Event] = []
-    seq = 0
-    for place in range(count):
-        writer = dice.randrange(WRITERS)
-        if writer in busy:
-            events.append(Done(t_ms=10.0 * place, seq=busy.pop(writer)))
-            continue
-        seq += 1
-        busy[writer] = seq
-        drawn = drawings[writer].draw()
-        events.append(
-            Begin(
-                t_ms=10.0 * place, seq=seq, writer=writer, kind=OperationKind(drawn.kind), file=0,
-                blocks=(), size_blocks=0, what=drawn.what,
-            )
-        )  # fmt: skip
-    return events

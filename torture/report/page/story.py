@@ -5,7 +5,6 @@ The kernel's messages, the application's errors, what was gone, and what mended 
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -15,6 +14,7 @@ from pathlib import Path
 from torture.errors import HarnessError
 from torture.evidence.folder import LEDGER, Evidence, Step, ToolOutput, load_evidence
 from torture.evidence.ledger import Begin, Done, Failed
+from torture.evidence.strict_json import strict_json
 from torture.record.trials import TrialRecord
 
 _LEDGER_BYTES_MAX = 8 * 1024**2
@@ -128,9 +128,9 @@ def _clock_of(heard: bytes) -> tuple[float, float] | None:
     times = []
     for line in heard.splitlines():
         try:
-            event = json.loads(line)
+            event = strict_json(line)
             times.append((float(event["t_ms"]), float(event["guest_ms"])))
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, OverflowError):
             continue
     if not times:
         return None
@@ -146,12 +146,19 @@ def _of_the_load(evidence: Evidence) -> Iterator[Incident]:
                 evidence,
                 failure.t_ms,
                 "application",
-                f"{failure.call} fails: {os.strerror(failure.errno)} (operation {failure.seq})",
+                f"{failure.call} fails: {_error_in_words(failure.errno)} (operation {failure.seq})",
             )
             for failure in failures
         ],
         "failures",
     )
+
+
+def _error_in_words(errno: int) -> str:
+    try:
+        return os.strerror(errno)
+    except (OverflowError, ValueError):  # no number of an error
+        return f"errno {errno}"
 
 
 def _return(evidence: Evidence) -> Iterator[Incident]:
