@@ -118,12 +118,15 @@ class Lab:
             return None
         return PreparedFolders(self._settings.warm_states.with_name("prepared"))
 
-    def keys(self) -> tuple[str, ...]:
-        """Names for everything that a NAS and a client that have talked to the host depend on."""
+    def keys(self, *, preload: str = "") -> tuple[str, ...]:
+        """Names for everything that a NAS and a client that have talked to the host depend on.
+
+        Of what the client's QEMU preloads the content, too: the path of what is built says it.
+        """
         nowhere = Path("console.log")
         return (
             self._warm.key(self._nas_spec(nowhere)),
-            self._warm.key(self._client_spec(nowhere, Path("ledger.sock"))),
+            self._warm.key(self._client_spec(nowhere, Path("ledger.sock"), preload)),
             HOST_MAC,
         )
 

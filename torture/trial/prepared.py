@@ -27,6 +27,8 @@ from torture.matrix.axes import SYNC
 from torture.nas import pool
 from torture.nas.settings import LOAD_ZFS_ANEW, parameters_script
 from torture.nas.volume_options import volume_options_of
+from torture.record.specs import TrialSpec
+from torture.record.trials import Origin
 from torture.recording.accounting import everything
 from torture.recording.crash_state import write_crash_state
 from torture.shelf.server import RECORDINGS_OF_SHELF
@@ -48,6 +50,8 @@ from torture.volumes import set_sync_script
 _NAS, _CLIENT = "nas.state", "client.state"
 _PREPARED = "prepared"
 _STATE = "prepared.view.json"
+_KIND = "without faults"
+"""Of what is prepared: folders that were made otherwise are not used."""
 _SCRIPT_DEADLINE_S = 60
 
 
@@ -97,11 +101,16 @@ def _resumed(context: TrialContext, folders: PreparedFolders) -> tuple[Machine, 
     return nas, client
 
 
+def prepared_for(spec: TrialSpec) -> TrialSpec:
+    """What is set up for a trial and all that are like it: without what was planted in this one."""
+    cell = spec.cell.but(sync=Sync.STANDARD)
+    return replace(spec, cell=cell, fault="", origin=Origin.LIVE, repeats="", replay_of="")
+
+
 def _prepare(context: TrialContext, folder: Path) -> None:
     """Set up in `folder` what trials like this one begin with, and save it."""
-    cell = context.spec.cell.but(sync=Sync.STANDARD)
     preparing = TrialContext(
-        spec=replace(context.spec, cell=cell),
+        spec=prepared_for(context.spec),
         lab=context.lab,
         folder=folder,
         scratch=folder,
@@ -136,7 +145,8 @@ def _key(context: TrialContext) -> str:
     attachment, filesystem = context.attachment, context.filesystem
     options = volume_options_of(cell.but(sync=Sync.STANDARD))
     recipe: list[object] = [
-        *context.lab.keys(),
+        _KIND,
+        *context.lab.keys(preload=attachment.preload),
         [[disk.serial, disk.size_mib, disk.sector_bytes] for disk in context.disks],
         LOAD_ZFS_ANEW,
         parameters_script(cell),
@@ -147,7 +157,6 @@ def _key(context: TrialContext) -> str:
         "" if attachment.source is None else ET.tostring(attachment.source.element()).decode(),
         attachment.attach_script,
         attachment.device,
-        attachment.preload,
         attachment.is_written_through,
         [workload.prepare(context.jobs[workload.name]) for workload in context.workloads],
     ]

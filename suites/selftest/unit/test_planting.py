@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from torture.faults import DISTURBANCES, FAULTS
@@ -10,6 +12,9 @@ from torture.matrix.axes import AXES
 from torture.matrix.cells import Cell
 from torture.matrix.guarantees import guarantee_of
 from torture.plan.planting import moved
+from torture.record.specs import TrialSpec
+from torture.record.trials import Origin
+from torture.trial.prepared import prepared_for
 
 ALL = (*FAULTS.values(), *DISTURBANCES.values())
 FILES = {"transport": "nfs4", "filesystem": "files"}
@@ -23,6 +28,23 @@ def test_without_a_choice_a_fault_stays_where_it_is(fault: Fault) -> None:
 @pytest.mark.parametrize("fault", ALL, ids=lambda fault: fault.name)
 def test_what_a_fault_is_about_is_an_axis(fault: Fault) -> None:
     assert {*fault.bound_to, *fault.amounts_to} <= set(AXES)
+
+
+@pytest.mark.parametrize("fault", ALL, ids=lambda fault: fault.name)
+def test_nothing_that_is_planted_is_in_what_other_trials_begin_with(fault: Fault) -> None:
+    """A NAS and its disks are prepared once for all trials alike, by whichever comes first."""
+    spec = TrialSpec(
+        cell=Cell.parse(fault.cell),
+        index=0,
+        seed=1,
+        load_ms=500,
+        fault=fault.name,
+        origin=Origin.PLANTED,
+    )
+    prepared = prepared_for(spec)
+    assert prepared.fault == ""
+    assert replace(prepared, cell=spec.cell, fault=fault.name, origin=spec.origin) == spec
+    assert prepared.cell == spec.cell.but(sync="standard")
 
 
 def test_a_disk_drops_flushes_behind_nfs_as_well() -> None:
