@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import signal
 import time
 from collections.abc import Callable, Sequence
@@ -27,9 +26,9 @@ from torture.lab.domains import (
     with_console,
 )
 from torture.lab.resume_failures import StartRefused
+from torture.verdict.kernel_death import KERNEL_DEATH
 
 _GONE_DEADLINE_S = 30
-_KERNEL_IS_DEAD = re.compile(r"Kernel panic|Oops:|BUG: |Attempted to kill init")
 _LINES = 12
 _CONSOLE = "charserial0"
 """libvirt's name for a domain's first serial port in QEMU (src/qemu/qemu_alias.c)."""
@@ -262,10 +261,20 @@ class Machine:
         """Whether its QEMU runs."""
         return self._qemu_pid is not None and not _is_gone(self._qemu_pid)
 
+    @property
+    def has_vanished(self) -> bool:
+        """Whether its QEMU is gone although nobody ended it."""
+        return self._qemu_pid is not None and _is_gone(self._qemu_pid)
+
+    @property
+    def has_said_it_crashed(self) -> bool:
+        """Whether its kernel said on the console that it is dead."""
+        return KERNEL_DEATH.search(self._console()) is not None
+
     def raise_if_dead(self) -> None:
         """Raise `GuestDied`, with the end of the console, when QEMU or the guest's kernel died."""
         console = self._console()
-        crash = _KERNEL_IS_DEAD.search(console)
+        crash = KERNEL_DEATH.search(console)
         if self.is_alive() and crash is None:
             return
         how = "its QEMU is gone" if crash is None else "its kernel crashed"

@@ -33,7 +33,7 @@ from torture.trial.outage import BrokenOff, after_the_cut
 from torture.trial.own_root.lost_root import keep_loss_of_root
 from torture.trial.prepared import ready_machines
 from torture.trial.promises.of_disk import trace_disk
-from torture.trial.proof import prove
+from torture.trial.promises.proof import prove
 from torture.trial.recorded import recorded_stages
 from torture.trial.recovery import (
     bring_nas_back,

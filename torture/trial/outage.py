@@ -16,6 +16,8 @@ from torture.evidence.outage_document import OUTAGE, Outage
 from torture.lab.machine import GuestDied, Machine
 from torture.trial.context import TrialContext
 
+PATIENCE_S = 180
+"""An operator's: all that is waited for takes 1 to 15 s, under emulation on a loaded host too."""
 _SOUND_DEADLINE_S = 30
 _LOG_DEADLINE_S = 30
 _LOG_LINES = 200
@@ -33,6 +35,30 @@ class StorageFailed(HarnessError):
 
 class BrokenOff(HarnessError):
     """The machinery failed after the cut, the disks being well: what was seen by then still holds."""
+
+
+def storage_must(machine: Machine, otherwise: str, script: str, *, deadline_s: float) -> None:
+    """Run a script in a machine; raises `StorageFailed` when it fails or does not end."""
+    completed = machine.run("sh", "-c", script, deadline_s=deadline_s)
+    if completed.exit_code != 0:
+        words = (completed.stderr or completed.stdout).strip().splitlines()
+        raise StorageFailed(f"{otherwise}: {' '.join(words[-1:])}", machine=machine)
+
+
+def must_not_hang(machine: Machine, otherwise: str, script: str, *, deadline_s: float) -> None:
+    """Run a script in a machine, which has to succeed; that it does not end is the storage's failure.
+
+    Raises `StorageFailed` then, and `HarnessError` when it fails.
+    """
+    completed = machine.run("sh", "-c", script, deadline_s=deadline_s)
+    if completed.exit_code is None:
+        raise StorageFailed(f"{otherwise} for {deadline_s:g} s", machine=machine)
+    if completed.exit_code != 0:
+        said = f"{completed.stdout[-2000:]}{completed.stderr[-2000:]}"
+        raise HarnessError(
+            f"in {machine.name}, {script[:300]} returned {completed.exit_code}\n{said}",
+            hint=f"read {machine.spec.console_log}",
+        )
 
 
 def observe_to_end(
@@ -84,11 +110,16 @@ def _role_of(machine: Machine) -> str:
 def _is_sound(context: TrialContext, failure: HarnessError, failed: Machine) -> bool:
     """Whether the machinery does what it should: every machine answers and runs another command.
 
-    A guest whose kernel has died cannot, and says itself what it died of.
+    A guest whose kernel has died cannot, and says itself what it died of; one that is gone without a word
+    was ended by its host.
     """
     for machine in context.machines:
         if isinstance(failure, GuestDied) and machine is failed:
             if not failure.kernel_crashed:
+                return False
+            continue
+        if machine.has_vanished:
+            if not machine.has_said_it_crashed:
                 return False
             continue
         if machine is failed and context.boots_from_disk and _role_of(failed) == "client":

@@ -14,8 +14,14 @@ from torture.lab.machine import Machine
 from torture.nas import pool
 from torture.trial.administered.questions import ask
 from torture.trial.context import TrialContext
-from torture.trial.outage import StorageFailed, must_have_ended, observe_to_end
-from torture.trial.setup import plant, run_script, wait_for_disks
+from torture.trial.outage import (
+    PATIENCE_S,
+    StorageFailed,
+    must_have_ended,
+    observe_to_end,
+    storage_must,
+)
+from torture.trial.setup import plant, wait_for_disks
 from torture.trial.spoil import spoil
 from torture.volumes import POOL
 
@@ -27,14 +33,12 @@ _VOLUME_DEADLINE_S = 40
 _STATUS_DEADLINE_S = 120
 _SCRUB_DEADLINE_S = 300
 _BLOCKS_DEADLINE_S = 300
-_RECONNECT_DEADLINE_S = 180
-"""An operator's patience: they take 1 to 15 s, under emulation on a loaded host too."""
 _END_DEADLINE_S = 90
 _UMOUNT_DEADLINE_S = 60
 _DETACH_DEADLINE_S = 30
 """Whether it succeeds or not: what matters is that nothing more comes, which is waited for."""
 _DMESG_DEADLINE_S = 20
-_IDLE_DEADLINE_S = 40
+_IDLE_DEADLINE_S, _IDLE_TRIES = 40, 6
 _SYNC_DEADLINE_S = 120
 _STIRS_MAX = 3
 
@@ -71,10 +75,10 @@ def bring_nas_back(
         _observe_status(context, nas)
         ask(context, nas, Step.ADMINISTRATION_STATE)
         script = context.transport.wait_for_volume_script()
-        _storage_must(nas, "the volume did not come back", script, deadline_s=volume_deadline_s)
+        storage_must(nas, "the volume did not come back", script, deadline_s=volume_deadline_s)
         publishing_ms = context.clock_ms()
         script = context.transport.publish_script(context.volume_options)
-        _storage_must(nas, "the volume cannot be published", script, deadline_s=volume_deadline_s)
+        storage_must(nas, "the volume cannot be published", script, deadline_s=volume_deadline_s)
     context.published = (publishing_ms, context.clock_ms())
     return nas
 
@@ -133,14 +137,6 @@ def _try_import(
     return tried
 
 
-def _storage_must(nas: Machine, otherwise: str, script: str, *, deadline_s: float) -> None:
-    """Run a script in the NAS; raises `StorageFailed` when it fails or does not end."""
-    completed = nas.run("sh", "-c", script, deadline_s=deadline_s)
-    if completed.exit_code != 0:
-        words = (completed.stderr or completed.stdout).strip().splitlines()
-        raise StorageFailed(f"{otherwise}: {' '.join(words[-1:])}", machine=nas)
-
-
 def scrub(context: TrialContext, nas: Machine) -> None:
     """Have ZFS read and verify everything, account for every block, and say what it found."""
     observe_to_end(context, nas, Step.POOL_SCRUB, pool.SCRUB, deadline_s=_SCRUB_DEADLINE_S)
@@ -174,8 +170,16 @@ def _observe_status(context: TrialContext, nas: Machine) -> None:
 
 
 def wait_until_idle(context: TrialContext, nas: Machine) -> None:
-    """Let what a killed client had sent arrive before another one looks."""
-    run_script(nas, context.transport.wait_until_idle_script(), deadline_s=_IDLE_DEADLINE_S)
+    """Let what a killed client had sent arrive before another one looks.
+
+    Raises `StorageFailed` when the NAS is not done with it within some minutes.
+    """
+    script = context.transport.wait_until_idle_script()
+    for _ in range(_IDLE_TRIES - 1):
+        if nas.run("sh", "-c", script, deadline_s=_IDLE_DEADLINE_S).exit_code == 0:
+            return
+    otherwise = "the NAS is not done with what a killed client had sent"
+    storage_must(nas, otherwise, script, deadline_s=_IDLE_DEADLINE_S)
 
 
 def go_on(context: TrialContext, *, client: Machine, for_ms: float) -> bool:
@@ -188,12 +192,12 @@ def go_on(context: TrialContext, *, client: Machine, for_ms: float) -> bool:
     acknowledged = loads.acknowledged
     resumed = loads.wait_until(
         lambda: loads.acknowledged > acknowledged or loads.are_over,
-        deadline_s=_RECONNECT_DEADLINE_S,
+        deadline_s=PATIENCE_S,
     )
     client.raise_if_dead()
     if not resumed:
         raise StorageFailed(
-            f"the client did not go on within {_RECONNECT_DEADLINE_S} s of the NAS's return",
+            f"the client did not go on within {PATIENCE_S} s of the NAS's return",
             machine=client,
         )
     time.sleep(for_ms / 1000)
@@ -222,7 +226,7 @@ def let_go(context: TrialContext, client: Machine) -> None:
             umount = ("sh", "-c", f"sync; umount {MOUNT_POINT}; mount -o remount,ro /")
         context.observe(client, Step.CLIENT_UMOUNT, umount, deadline_s=_UMOUNT_DEADLINE_S)
     else:
-        run_script(client, "sync", deadline_s=_UMOUNT_DEADLINE_S)
+        context.observe(client, Step.CLIENT_UMOUNT, ("sync",), deadline_s=_UMOUNT_DEADLINE_S)
     if script := context.attachment.detach_script:
         context.observe(
             client, Step.CLIENT_DETACH, ("sh", "-c", script), deadline_s=_DETACH_DEADLINE_S

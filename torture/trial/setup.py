@@ -13,6 +13,7 @@ from torture.shell import discards_of, sector_bytes_of, wait_for_path, write_cac
 from torture.trial import administered
 from torture.trial.client_load.brought import content_of
 from torture.trial.context import TrialContext
+from torture.trial.outage import must_not_hang
 from torture.workloads.protocol import Surroundings
 
 _DISKS_DEADLINE_S = 40
@@ -60,11 +61,17 @@ def set_up_client(context: TrialContext) -> Machine:
     return client
 
 
-def attach(context: TrialContext, client: Machine) -> None:
-    """Return once the client sees what it attaches; a device must have the cache it should have."""
+def attach(
+    context: TrialContext, client: Machine, *, deadline_s: float = _DISKS_DEADLINE_S
+) -> None:
+    """Return once the client sees what it attaches; a device must have the cache it should have.
+
+    Raises `StorageFailed` when it hangs on what it attaches, `HarnessError` when it is refused that.
+    """
     attachment = context.attachment
     if attachment.attach_script:
-        run_script(client, attachment.attach_script, deadline_s=_DISKS_DEADLINE_S)
+        hung = "the client hung on what it attaches"
+        must_not_hang(client, hung, attachment.attach_script, deadline_s=deadline_s)
     if attachment.device is None:
         return
     script = wait_for_path(attachment.device)

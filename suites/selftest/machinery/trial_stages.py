@@ -32,7 +32,7 @@ from torture.shelf.server import Shelf
 from torture.shell import wait_for_path
 from torture.trial.context import TrialContext
 from torture.trial.prepared import ready_machines
-from torture.trial.proof import prove
+from torture.trial.promises.proof import prove
 from torture.trial.setup import plant
 
 _DISK = ShelfDisk(serial="data0", size_mib=64)

@@ -37,6 +37,8 @@ class FakeMachine:
         self.killed = False
         self.ran: list[str] = []
 
+    has_vanished = False
+
     def is_alive(self) -> bool:
         return not self.killed
 

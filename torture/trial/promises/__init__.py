@@ -1,1 +1,1 @@
-"""What the client's disk promised: who tells it, and how it is laid beside a recording."""
+"""What disks and transports promise: proven before use, told while they work, laid beside a recording."""

@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from torture.verdict.kernel_death import KERNEL_DEATH
+
 _FSCK = re.compile(
     r"torture: fsck of (?P<device>/dev/\w+)\s*?\n(?P<said>.*?)\n"
     r"[^\n]*torture: fsck ended with (?P<code>\d+)\s",
     re.DOTALL,
 )
 _IS_UP = re.compile(r"torture: ready\b")
-_DEATH = re.compile(r"Kernel panic - not syncing|Oops: |BUG: ")
 _KERNELS_CLOCK = re.compile(r"^\[ *\d+\.\d+\] ")
 
 
@@ -45,7 +46,7 @@ def says_it_is_up(console: str) -> bool:
 
 def last_words(console: str) -> str:
     """The last line before the kernel gave up, else of all; empty where nothing was said."""
-    death = _DEATH.search(console)
+    death = KERNEL_DEATH.search(console)
     before = console[: death.start()].rpartition("\n")[0] if death else console
     lines = [_KERNELS_CLOCK.sub("", line).strip() for line in before.splitlines()]
     return next((line for line in reversed(lines) if line), "")
