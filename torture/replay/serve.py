@@ -59,9 +59,10 @@ def served(evidence: Path, wanted: Wanted) -> Iterator[Served]:
     scratch.remove_abandoned()
     with scratch.directory(f"view-{secrets.token_hex(2)}") as folder:
         unpack_recordings(evidence, folder)
-        state = _wanted_state(
-            read_crash_state(folder / (CHECK_STATE if wanted.after_check else CUT_STATE)), wanted
-        )
+        file = folder / (CHECK_STATE if wanted.after_check else CUT_STATE)
+        if not file.exists():
+            raise HarnessError(f"{evidence} has no {file.name}: its trial ended before that")
+        state = _wanted_state(read_crash_state(file), wanted)
         recording = load_recording(state.recording)
         if not 0 <= state.cut < len(recording.events):
             raise HarnessError(f"the log has events 0 to {len(recording.events) - 1}")

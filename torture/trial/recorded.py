@@ -6,7 +6,15 @@ import shutil
 from pathlib import Path
 
 from torture.evidence.administration_document import ADMINISTRATION
-from torture.evidence.folder import CHECK_STATE, CUT, CUT_STATE, LEDGER, PROOF, load_evidence
+from torture.evidence.folder import (
+    CHECK_STATE,
+    CUT,
+    CUT_STATE,
+    LEDGER,
+    PROOF,
+    SECOND_CUT_STATE,
+    load_evidence,
+)
 from torture.trial.archive import unpack_recordings
 from torture.trial.context import TrialContext
 from torture.trial.inspect import inspect
@@ -18,8 +26,9 @@ def recorded_stages(context: TrialContext) -> None:
     """Bring a NAS up on a crash state of the recording, and inspect.
 
     When both machines died, or a finding was confirmed, it is the one that the cut left. A client that
-    lived wrote on: then it is the one that the check found. Raises `HarnessError` when no recording was
-    kept.
+    lived wrote on: then it is the last one that its trial came to.
+
+    Raises `HarnessError` when no recording was kept.
     """
     evidence = Path(context.spec.replay_of)
     recordings = context.scratch / "replayed"
@@ -38,6 +47,16 @@ def _recover(context: TrialContext, recordings: Path) -> None:
     confirmed = load_evidence(context.folder).cut.confirmed
     lived = context.client_lives_on and not confirmed.is_made
     with context.stage("bring NAS back"):
-        nas = bring_nas_back(context, recordings / (CHECK_STATE if lived else CUT_STATE))
+        nas = bring_nas_back(context, recovered_state(recordings, lived=lived))
     if nas is not None:
         inspect(context, nas)
+
+
+def recovered_state(recordings: Path, *, lived: bool) -> Path:
+    """The crash state that is recovered: what the check found, or what was to be recovered before it.
+
+    A trial whose pool was lost, say, never came to its check.
+    """
+    last_first = (CHECK_STATE, SECOND_CUT_STATE) if lived else ()
+    states = (recordings / name for name in last_first)
+    return next((state for state in states if state.exists()), recordings / CUT_STATE)

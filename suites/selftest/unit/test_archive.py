@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from torture.errors import HarnessError
-from torture.evidence.folder import CUT_STATE, RECORDINGS
+from torture.evidence.folder import CHECK_STATE, CUT_STATE, RECORDINGS, SECOND_CUT_STATE
 from torture.record.trials import TrialRecord
 from torture.recording.crash_state import CrashState, write_crash_state
 from torture.replay.serve import Wanted, served
 from torture.trial.archive import archive_recordings, unpack_recordings
+from torture.trial.recorded import recovered_state
 from torture.verdict.verdicts import Verdict
 
 CORRUPTED = TrialRecord(
@@ -87,4 +88,37 @@ def test_a_state_that_no_number_names_is_refused(
     write_crash_state(recordings / CUT_STATE, state)
     archive_recordings(CORRUPTED, of=recordings, into=tmp_path)
     with pytest.raises(HarnessError, match="number from 0"), served(tmp_path, wanted):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("kept", "lived", "recovered"),
+    [
+        ((CUT_STATE,), False, CUT_STATE),
+        ((CUT_STATE, CHECK_STATE), False, CUT_STATE),
+        ((CUT_STATE, CHECK_STATE), True, CHECK_STATE),
+        ((CUT_STATE, SECOND_CUT_STATE, CHECK_STATE), True, CHECK_STATE),
+        ((CUT_STATE, SECOND_CUT_STATE), True, SECOND_CUT_STATE),
+        ((CUT_STATE,), True, CUT_STATE),
+    ],
+)
+def test_a_trial_that_ended_before_its_check_is_replayed_from_where_it_had_come(
+    recordings: Path, kept: tuple[str, ...], lived: bool, recovered: str
+) -> None:
+    """A pool that no import brought back is never checked, and is what one wants to see again."""
+    for name in kept:
+        (recordings / name).touch()
+    assert recovered_state(recordings, lived=lived) == recordings / recovered
+
+
+def test_what_a_check_found_is_not_served_of_a_trial_without_one(
+    recordings: Path, tmp_path: Path
+) -> None:
+    state = CrashState(recording=recordings / "life-1", cut=3, seed=1, disks={})
+    write_crash_state(recordings / CUT_STATE, state)
+    archive_recordings(CORRUPTED, of=recordings, into=tmp_path)
+    with (
+        pytest.raises(HarnessError, match=f"has no {CHECK_STATE}: its trial ended before that"),
+        served(tmp_path, Wanted(after_check=True)),
+    ):
         pass
