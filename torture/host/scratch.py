@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from torture.errors import HarnessError
@@ -19,7 +19,7 @@ _LOCK = "owner.lock"
 _ENOUGH_MEMORY_BYTES = 6 * 1024**3
 _LOCK_DEADLINE_S = 60
 _FREE_BYTES_MIN = 512 * 1024**2
-_SHARED_MEMORY = Path("/dev/shm")
+_SHARED_MEMORY, _DISK = Path("/dev/shm"), Path("/var/tmp")
 
 
 def default_base() -> Path:
@@ -29,14 +29,19 @@ def default_base() -> Path:
         available = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         if min(free, available) >= _ENOUGH_MEMORY_BYTES:
             return _SHARED_MEMORY
-    return Path("/var/tmp")
+    return _DISK
 
 
 class Scratch:
-    """The scratch directories of this user under one base, private to the user."""
+    """The scratch directories of this user under one base, private to the user.
+
+    Without a base, under the one that is best now: another start may have found another one best.
+    """
 
     def __init__(self, base: Path | None = None) -> None:
-        self.home = (base or default_base()) / f"torture-{os.getuid()}"
+        self.home = _home_in(base or default_base())
+        homes = () if base else (_home_in(_SHARED_MEMORY), _home_in(_DISK))
+        self._elsewhere = tuple(home for home in homes if home != self.home)
 
     @contextmanager
     def directory(self, name: str) -> Iterator[Path]:
@@ -65,8 +70,15 @@ class Scratch:
             lock.close()
 
     def remove_abandoned(self) -> list[Path]:
-        """Remove the directories whose owner is gone, no others; says which."""
+        """Remove the directories whose owner is gone, no others; says which.
+
+        What was left in memory takes it from the next start, which then puts its scratch elsewhere.
+        """
         removed = []
+        for home in self._elsewhere:
+            if home.is_dir():
+                with suppress(HarnessError):  # not this user's, and nothing that is needed here
+                    removed += Scratch(home.parent).remove_abandoned()
         with self._exclusively():
             for path in sorted(self.home.iterdir()):
                 if path.is_dir() and not is_locked(path / _LOCK):
@@ -88,3 +100,7 @@ class Scratch:
                     f"no scratch in {self.home}: {error}", hint="set --scratch"
                 ) from error
             yield
+
+
+def _home_in(base: Path) -> Path:
+    return base / f"torture-{os.getuid()}"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
@@ -39,6 +40,11 @@ class GuestImage:
     """squashfs; give it to the guest as a read-only virtio disk."""
     manifest: Mapping[str, str]
     """Package to version, and `kernel` (its release) and `zfs` (the module's version)."""
+
+    def mark_used(self) -> None:
+        """Keep it from being removed as one that nobody has used for long: a run may last for days."""
+        with suppress(OSError):  # a cache built by another user is good to read
+            os.utime(self.root.parent)
 
 
 def find(name: str, *, zfs: str = DEFAULT) -> GuestImage | None:

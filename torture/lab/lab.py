@@ -105,6 +105,8 @@ class Lab:
         if image not in self._images:
             self._images[image] = _image(image, zfs=self._settings.zfs)
         self._client_image = image
+        for used in self._images.values():
+            used.mark_used()
 
     @property
     def can_plug_in(self) -> bool:

@@ -20,6 +20,7 @@ from torture.checkout import CHECKOUT
 from torture.errors import DeadlineExceeded, HarnessError
 from torture.host.cache_root import CACHE_VARIABLE
 from torture.images import bases, cache, mirrors
+from torture.images.build import GuestImage
 from torture.images.cache import Cache
 from torture.images.recipes import Recipe
 
@@ -27,6 +28,7 @@ from torture.images.recipes import Recipe
 UNDER_WAY = """
 import sys, time
 from pathlib import Path
+from torture.images.build import GuestImage
 from torture.images.cache import Cache
 store = Cache(Path(sys.argv[1]))
 with store.locked("one-1", deadline_s=1, progress=print), store.workspace("one-1") as (work, _):
@@ -102,6 +104,24 @@ class TestCache:
         store.prepare()
         assert store.find("images", "one-1") is None
         assert store.find("images", "one-2")
+
+    def test_what_a_run_of_days_has_marked_as_used_stays(self, store: Cache) -> None:
+        """Another start's build tidies up, and finds the run's images as old as the run."""
+        place = store.place("images", "one-1")
+        place.mkdir()
+        long_ago = time.time() - 86400 * 100
+        os.utime(place, (long_ago, long_ago))
+        image = GuestImage(
+            name="one",
+            key="1",
+            kernel=place / "k",
+            initrd=place / "i",
+            root=place / "r",
+            manifest={},
+        )
+        image.mark_used()
+        store.prepare()
+        assert store.find("images", "one-1")
 
     def test_too_little_room_is_said_before_the_build(
         self, store: Cache, monkeypatch: pytest.MonkeyPatch

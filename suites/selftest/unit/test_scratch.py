@@ -59,6 +59,25 @@ def test_only_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
         assert (used / "disk").read_bytes() == b"data"
 
 
+def test_what_was_left_where_scratch_was_best_before_is_removed_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a killed run left in memory leaves too little of it for the next one."""
+    memory, disk = tmp_path / "memory", tmp_path / "disk"
+    monkeypatch.setattr("torture.host.scratch._SHARED_MEMORY", memory)
+    monkeypatch.setattr("torture.host.scratch._DISK", disk)
+    monkeypatch.setattr("torture.host.scratch.default_base", lambda: disk)
+    with ExitStack() as stack:
+        killed, abandoned = stack.enter_context(owner(memory, "killed"))
+        _, used = stack.enter_context(owner(memory, "living"))
+        killed.kill()
+        killed.wait(timeout=10)
+        assert Scratch(tmp_path / "own").remove_abandoned() == []
+        assert Scratch().remove_abandoned() == [abandoned]
+        assert (used / "disk").read_bytes() == b"data"
+        assert Scratch().home.parent == disk
+
+
 def test_a_directory_goes_with_its_owner(tmp_path: Path) -> None:
     with owner(tmp_path, "orderly") as (process, path):
         assert path.is_dir()
