@@ -126,10 +126,10 @@ def test_the_answer_says_how_sure_it_is() -> None:
         )
     ]
     assert sentences == [
-        "theory says safe: 0 of 300 cuts lost acknowledged data, at most 1.23 % at 95 %",
-        "theory says it goes back in time: 20 of 20 cuts [83-100 %] lost acknowledged data, "
+        "theory says safe: 0 of 300 cuts lost or damaged data, at most 1.23 % at 95 %",
+        "theory says it goes back in time: 20 of 20 cuts [83-100 %] lost or damaged data, "
         "up to 0.7 s back",
-        "theory says it may lose data: 37 of 100 cuts [27-48 %] lost acknowledged data",
+        "theory says it may lose data: 37 of 100 cuts [27-48 %] lost or damaged data",
     ]
 
 
@@ -147,7 +147,7 @@ def test_what_was_seen_never_moves_a_cell_to_another_group() -> None:
     assert [group.theory for group in groups] == [Theory.SAFE, Theory.LOSES]
     assert "1 configuration worse than predicted" in groups[0].sentence
     assert "1 of 72 cuts" in groups[0].sentence
-    assert "0 of 72 cuts lost acknowledged data, at most" in groups[1].sentence
+    assert "0 of 72 cuts lost or damaged data, at most" in groups[1].sentence
     assert "1 configuration not seen yet" in groups[1].sentence
 
 

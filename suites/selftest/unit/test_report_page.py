@@ -36,7 +36,7 @@ def test_no_trials_make_a_page_without_an_answer(tmp_path: Path) -> None:
 
 def test_one_trial_makes_a_page(tmp_path: Path) -> None:
     page = page_of(write_run(tmp_path / "run", make_records(1, cells=[SAFE], seed=1)))
-    assert "<b>0 of 1</b> cuts lost acknowledged data" in page
+    assert "<b>0 of 1</b> cuts lost or damaged data" in page
     assert "at most <b>98 %</b>" in page
 
 

@@ -62,7 +62,7 @@ def groups_of(tmp_path: Path, records: Sequence[TrialRecord]) -> tuple[Group, ..
 def test_the_answer_says_both_bounds_and_does_not_say_safe(tmp_path: Path) -> None:
     [group] = groups_of(tmp_path, ended(intact=30, untold=10, empty=5))
     assert group.sentence == (
-        "theory says safe: 0 of 30 cuts lost acknowledged data, at most 12 % at 95 %; "
+        "theory says safe: 0 of 30 cuts lost or damaged data, at most 12 % at 95 %; "
         f"{EITHER_WAY}; 1 configuration left open by inconclusive cuts"
     )
 
@@ -70,9 +70,34 @@ def test_the_answer_says_both_bounds_and_does_not_say_safe(tmp_path: Path) -> No
 def test_an_empty_cut_could_have_lost_nothing(tmp_path: Path) -> None:
     [group] = groups_of(tmp_path, ended(intact=30, empty=50))
     assert group.sentence == (
-        "theory says safe: 0 of 30 cuts lost acknowledged data, at most 12 % at 95 %"
+        "theory says safe: 0 of 30 cuts lost or damaged data, at most 12 % at 95 %"
     )
     assert [standing_of(figures) for figures in group.cells] == [Standing.SAFE]
+
+
+@pytest.mark.parametrize("intact", [30, 0])
+def test_what_the_audit_found_of_an_inconclusive_trial_is_not_lost(
+    tmp_path: Path, intact: int
+) -> None:
+    """It must hold in every cell, whatever became of the check."""
+    accused = replace(TOLD, audit=AuditDocument(broken=2, under_way=1))
+    records = [
+        replace(record, cut=accused) if record.verdict is Verdict.INCONCLUSIVE else record
+        for record in ended(intact=intact, untold=3)
+    ]
+    [group] = groups_of(tmp_path, records)
+    assert [(figures.broken, standing_of(figures)) for figures in group.cells] == [
+        (3, Standing.WORSE)
+    ]
+    assert group.sentence.endswith("1 configuration worse than predicted")
+    with Store.open([tmp_path / "run"]) as store:
+        page = unescape(render_page(store))
+        (junit,) = EXPORTS["junit"].write(store, tmp_path)
+    assert "<b>3 trials were worse than theory guarantees</b>" in page
+    text = junit.read_text("utf-8")
+    assert 'failures="1" errors="0"' in text
+    assert f"3 of {intact + 3} trials are worse than the guarantee" in text
+    assert text.count(": inconclusive") == 3
 
 
 def test_a_run_of_empty_cuts_alone_alarms_nobody(tmp_path: Path) -> None:

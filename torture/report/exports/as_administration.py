@@ -77,12 +77,12 @@ def _values(key: tuple[str, str], seen: Counter[str]) -> list[str]:
 
 
 def _findings(records: Sequence[TrialRecord]) -> list[str]:
-    """The conclusive trials that broke their cell's guarantee, and why."""
+    """The trials that broke their cell's guarantee, and why."""
     return [
         f"- {escaped(record.trial)}: {record.verdict}; "
         + escaped("; ".join((*record.reasons, *record.cut.audited.findings)))
         for record in records
-        if record.is_conclusive and record.breaks(guarantee_of(Cell.parse(record.cell)))
+        if record.breaks(guarantee_of(Cell.parse(record.cell)))
     ]
 
 

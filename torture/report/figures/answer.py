@@ -108,14 +108,14 @@ class Group:
 
     @property
     def sentence(self) -> str:
-        """E.g. `theory says safe: 0 of 300 cuts lost acknowledged data, at most 1.23 % at 95 %`."""
+        """E.g. `theory says safe: 0 of 300 cuts lost or damaged data, at most 1.23 % at 95 %`."""
         rate = self.together
-        if rate.trials == 0:
-            count = len(self.cells)
-            return f"{self.theory}: no trial of {configurations(count)} was conclusive"
         parts = [f"{self.theory}: {rate.events} of {rate.trials} cuts"]
-        if rate.events == 0:
-            parts[0] += f" lost acknowledged data, at most {bound_in_words(rate.high)} at 95 %"
+        if rate.trials == 0:
+            of_all = configurations(len(self.cells))
+            parts = [f"{self.theory}: no trial of {of_all} was conclusive"]
+        elif rate.events == 0:
+            parts[0] += f" lost or damaged data, at most {bound_in_words(rate.high)} at 95 %"
             if len(self.cells) > 1:
                 bound = bound_in_words(self.worst_bound)
                 if self.untold:
@@ -124,10 +124,10 @@ class Group:
                     )
                 parts.append(f"each of {configurations(len(self.cells))} at most {bound}")
         else:
-            parts[0] += f" [{interval_in_words(rate)}] lost acknowledged data"
+            parts[0] += f" [{interval_in_words(rate)}] lost or damaged data"
             if self.longest_rollback_ms is not None:
                 parts[0] += f", up to {duration_in_words(self.longest_rollback_ms)} back"
-        if either_way := either_way_in_words(rate, self.untold):
+        if rate.trials and (either_way := either_way_in_words(rate, self.untold)):
             parts.append(either_way)
         for standing in (Standing.WORSE, Standing.NOT_SEEN, Standing.TOO_FEW, Standing.OPEN):
             if count := self.of_standing(standing):
@@ -159,10 +159,10 @@ def standing_of(figures: CellFigures) -> Standing:
     `SAFE` is never said of a cell that theory calls lossy, nor after few cuts, nor where an
     inconclusive trial may have lost something.
     """
-    if figures.conclusive == 0:
-        return Standing.UNKNOWN
     if figures.broken:
         return Standing.WORSE
+    if figures.conclusive == 0:
+        return Standing.UNKNOWN
     has_lost = figures.harm.events > 0
     match theory_of(figures):
         case Theory.SAFE:

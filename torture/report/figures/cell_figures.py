@@ -29,7 +29,8 @@ class CellRates:
     corruption: Rate
     harm: Rate
     broken: int
-    """Conclusive trials that are worse than guaranteed, rolled back too far included."""
+    """Trials that are worse than guaranteed, rolled back too far included; an inconclusive one by the
+    audit of its log, or by an acknowledgement that nobody can have stored."""
     empty: int = 0
     """Inconclusive trials whose cut could have taken nothing."""
 
@@ -93,7 +94,7 @@ def cell_rates(
         loss=rate(sum(lossy.values()), of),
         corruption=rate(sum(corrupt.values()), of),
         harm=rate(sum((lossy | corrupt).values()), of),
-        broken=sum(count for kind, count in conclusive.items() if kind.broke_guarantee),
+        broken=sum(count for kind, count in counts.items() if kind.broke_guarantee),
         empty=sum(count for kind, count in counts.items() if kind.is_empty),
     )
 

@@ -44,7 +44,7 @@ class Road:
         """What was seen beside what theory says."""
         standing = standing_of(self.figures)
         if standing is Standing.WORSE:
-            return f"{standing} ({self.figures.broken} of {self.figures.conclusive})"
+            return f"{standing} ({self.figures.broken} of {self.figures.trials})"
         if standing is Standing.OPEN:
             told_or_not = self.figures.conclusive + self.figures.untold
             return f"{standing} ({self.figures.untold} of {told_or_not})"
