@@ -10,6 +10,7 @@ from pathlib import Path
 from torture.errors import HarnessError
 from torture.night.plan import Plan
 from torture.record.trials import read_records
+from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.figures.versus import compare_runs
 from torture.report.reading.merged import write_merged
 from torture.report.reading.runs import find_runs
@@ -38,7 +39,8 @@ class MergedNight:
     is_worse: bool
     """Significantly, than last night; or it tells significantly less."""
     complaints: tuple[str, ...]
-    """What was not there: planned trials, or a last night that can be read."""
+    """Trials worse than guaranteed, cells of which nothing is known, and what was not there: planned
+    trials, or a last night that can be read."""
 
     @property
     def has_failed(self) -> bool:
@@ -63,13 +65,15 @@ def merge_night(
     complaints = [] if plan is None else [str(gap) for gap in plan.gaps(found)]
     notes = []
     if plan is not None and (strangers := plan.strangers(found)):
-        notes.append(f"{strangers} trials are none of this plan's: was the seed the same?")
+        are = "trial is" if strangers == 1 else "trials are"
+        notes.append(f"{strangers} {are} none of this plan's: was the seed the same?")
     merged = site / RUN
     try:
         built = build_report(runs, output=site, formats=_FORMATS)
         shutil.copyfile(built.page, site / INDEX)
         with Store.open(runs) as store:
             write_merged(store, merged)
+            alarms = _alarms(cell_figures(store.tallies()))
     except OSError as error:
         raise HarnessError(f"no page in {site}: {error}", hint="df -h") from error
     is_worse, comparison = False, "This is the first night: there is nothing to compare it with."
@@ -85,18 +89,38 @@ def merge_night(
         _put_in_place(merged, last)
     return MergedNight(
         page=built.page,
-        summary=_summary(built, complaints=complaints, notes=notes, comparison=comparison),
+        summary=_summary(
+            built, alarms=alarms, complaints=complaints, notes=notes, comparison=comparison
+        ),
         is_worse=is_worse,
-        complaints=tuple(complaints),
+        complaints=(*alarms, *complaints),
     )
 
 
+def _alarms(cells: Sequence[CellFigures]) -> list[str]:
+    """What is wrong with a night by itself, whatever the last one was."""
+    alarms = []
+    if broken := sum(cell.broken for cell in cells):
+        names = ", ".join(cell.cell for cell in cells if cell.broken)
+        were = "trial was" if broken == 1 else "trials were"
+        alarms.append(f"{broken} {were} worse than theory guarantees ({names})")
+    if silent := [cell.cell for cell in cells if not cell.conclusive]:
+        alarms.append(f"No trial was conclusive of {', '.join(silent)}")
+    return alarms
+
+
 def _summary(
-    built: Built, *, complaints: Sequence[str], notes: Sequence[str], comparison: str
+    built: Built,
+    *,
+    alarms: Sequence[str],
+    complaints: Sequence[str],
+    notes: Sequence[str],
+    comparison: str,
 ) -> str:
     reports = [path.read_text("utf-8") for path in built.exports if path.suffix == ".md"]
     return "\n\n".join(
         [
+            *(f"**{escaped(alarm)}**" for alarm in alarms),
             *(f"**Not as planned: {escaped(complaint)}**" for complaint in complaints),
             *(escaped(note) for note in notes),
             *(text for text in reports if len(text) <= _REPORT_CHARACTERS_MAX),

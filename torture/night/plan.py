@@ -10,7 +10,7 @@ from itertools import cycle
 
 from torture.matrix.cells import Cell
 from torture.matrix.shards import Shard
-from torture.record.specs import TrialSpec, draw_seed
+from torture.record.specs import DRAWN_AGAIN_MAX, TrialSpec, draw_seed, drawn_again
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,8 +72,8 @@ class Plan:
         return tuple(gap for shard in self.all_shards if (gap := self._gap(shard, there)))
 
     def strangers(self, found: Iterable[str]) -> int:
-        """How many of the trials that were found are none of this plan's."""
-        return len(frozenset(found) - {name for cell in self.cells for name in self._names(cell)})
+        """How many of the trials that were found are neither this plan's nor drawn after an empty cut."""
+        return len(frozenset(found).difference(*map(self._could_be, self.cells)))
 
     def _gap(self, shard: Shard, found: frozenset[str]) -> Gap | None:
         owed = {cell: set(self._names(cell)) - found for cell in shard.share_of(self.cells)}
@@ -88,9 +88,19 @@ class Plan:
         )
 
     def _names(self, planned: Cell) -> Iterator[str]:
+        return (spec.trial for spec in self._specs(planned))
+
+    def _could_be(self, planned: Cell) -> Iterator[str]:
+        for spec in self._specs(planned):
+            yield spec.trial
+            for _ in range(DRAWN_AGAIN_MAX):
+                spec = drawn_again(spec)
+                yield spec.trial
+
+    def _specs(self, planned: Cell) -> Iterator[TrialSpec]:
         for index in range(self.trials):
             seed = draw_seed(run_seed=self.seed, cell=planned, index=index)
-            yield TrialSpec(cell=planned, index=index, seed=seed, load_ms=0).trial
+            yield TrialSpec(cell=planned, index=index, seed=seed, load_ms=0)
 
 
 def seed_of_night(day: date) -> int:

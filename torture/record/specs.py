@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Self
 
 from torture.matrix.cells import Cell
@@ -86,3 +86,12 @@ def draw_seed(*, run_seed: int, cell: Cell, index: int, fault: str = "") -> int:
     """The seed of one trial: the same whichever other cells are selected, and in any order."""
     text = f"{run_seed}/{cell.name}/{index}" + (f"/{fault}" if fault else "")
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
+
+
+DRAWN_AGAIN_MAX = 3
+"""So often a trial is drawn again: a cell whose cuts are all empty must come to an end."""
+
+
+def drawn_again(spec: TrialSpec) -> TrialSpec:
+    """What follows a trial whose cut could have taken nothing, with a seed drawn from its own."""
+    return replace(spec, seed=draw_seed(run_seed=spec.seed, cell=spec.cell, index=spec.index))

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Sequence
-from dataclasses import replace
 
 from torture.matrix.cells import Cell
-from torture.record.specs import TrialSpec, draw_seed
+from torture.record.specs import DRAWN_AGAIN_MAX, TrialSpec, drawn_again
 from torture.record.trials import Origin, TrialRecord
 from torture.schedules.protocol import ScheduleKind, ScheduleOrder
-
-_DRAWN_AGAIN_MAX = 3
-"""A cell whose cuts are all empty must come to an end."""
 
 
 class FixedSchedule:
@@ -60,10 +56,9 @@ class FixedSchedule:
 
     def _draw_again(self, spec: TrialSpec) -> None:
         times = self._drawn_again[spec.trial] + 1
-        if times > _DRAWN_AGAIN_MAX:
+        if times > DRAWN_AGAIN_MAX:
             return
-        seed = draw_seed(run_seed=spec.seed, cell=spec.cell, index=spec.index)
-        successor = replace(spec, seed=seed)
+        successor = drawn_again(spec)
         self._drawn_again[successor.trial] = times
         self._waiting.append(successor)
         self._total += 1

@@ -173,7 +173,9 @@ def test_a_night_of_which_nothing_is_known_fails(tmp_path: Path) -> None:
     artifacts = play(tmp_path / "artifacts", plan, verdicts=lambda _spec: Verdict.INCONCLUSIVE)
     done = merge(tmp_path, plan, artifacts)
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "More trials are inconclusive, and not by chance" in (tmp_path / "summary").read_text()
+    summary = (tmp_path / "summary").read_text()
+    assert "More trials are inconclusive, and not by chance" in summary
+    assert f"**No trial was conclusive of {min(cell.name for cell in CELLS)}" in summary
 
 
 def test_a_missing_shard_is_told_and_fails(tmp_path: Path) -> None:

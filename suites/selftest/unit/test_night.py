@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 
 from hypothesis import given
@@ -9,8 +10,16 @@ from hypothesis import strategies as st
 
 from suites.selftest.unit.every_cell import usual_cell
 from suites.selftest.unit.night_plans import CELLS, SEED, TRIALS, names_of, plan_of
+from suites.selftest.unit.report_records import make_records
+from torture.evidence.audit_document import AuditDocument
+from torture.evidence.cut_document import CutDocument
 from torture.matrix.cells import Cell
 from torture.night.plan import Plan, seed_of_night
+from torture.plan.draw import draw_trials
+from torture.record.specs import TrialSpec, drawn_again
+from torture.record.trials import TrialRecord
+from torture.schedules.fixed import FixedSchedule
+from torture.verdict.verdicts import Verdict
 
 
 def test_a_plan_has_the_very_trials_that_a_run_draws() -> None:
@@ -18,6 +27,27 @@ def test_a_plan_has_the_very_trials_that_a_run_draws() -> None:
     assert plan_of(4).gaps(found) == ()
     assert plan_of(4).strangers(found) == 0
     assert plan_of(4).strangers(names_of(CELLS, trials=TRIALS, seed=SEED + 1)) == len(found)
+
+
+def test_a_trial_that_follows_an_empty_cut_is_no_stranger() -> None:
+    """As the schedule draws it, three times at most."""
+    plan = plan_of(4)
+    specs = draw_trials(CELLS, trials=TRIALS, run_seed=SEED, load_ms=4000)
+    schedule = FixedSchedule(specs)
+    ran = []
+    while (spec := schedule.next_spec()) is not None:
+        ran.append(spec.trial)
+        schedule.record_ended(spec, empty_cut_of(spec))
+    assert len(ran) == 4 * len(specs)
+    assert plan.strangers(ran) == 0
+    fourth = drawn_again(drawn_again(drawn_again(drawn_again(specs[0]))))
+    assert plan.strangers([fourth.trial]) == 1
+
+
+def empty_cut_of(spec: TrialSpec) -> TrialRecord:
+    cut = CutDocument(audit=AuditDocument(under_way=0, acknowledged_lately=0))
+    [record] = make_records(1, cells=[spec.cell], seed=1)
+    return replace(record, verdict=Verdict.INCONCLUSIVE, cut=cut)
 
 
 @given(

@@ -51,7 +51,6 @@ def against(tmp_path: Path) -> Callable[..., Versus]:
 def test_a_night_that_tells_less_of_a_cell_is_worse(against: Callable[..., Versus]) -> None:
     versus = against(lambda number, record: record.cell == CELLS[1].name and number < 16)
     assert versus.worse == ()
-    assert versus.tells_less
     assert versus.has_failed
     assert "No configuration of 2 got significantly worse. More trials are incon" in versus.sentence
     assert "8/40 20 % [9.05-36 %], before 0/40" in versus.sentence
@@ -65,12 +64,39 @@ def test_a_night_that_tells_nothing_is_none_that_passed(against: Callable[..., V
     assert versus.sentence.startswith("Nothing can be compared: ")
 
 
+def test_more_trials_that_break_their_guarantee_and_lose_nothing_are_worse(
+    tmp_path: Path,
+) -> None:
+    """The audit finds a flush that is missing where a cut need not have met it."""
+
+    def of(broken: int) -> list[TrialRecord]:
+        audit = AuditDocument(broken=1, under_way=1)
+        return [
+            replace(record, verdict=Verdict.INTACT, lost=0, error=None)
+            if number >= broken
+            else replace(
+                record, verdict=Verdict.INTACT, lost=0, cut=replace(record.cut, audit=audit)
+            )
+            for number, record in enumerate(make_records(TRIALS, cells=CELLS, seed=1))
+        ]
+
+    old, new = (write_run(tmp_path / name, of(count)) for name, count in (("old", 1), ("new", 9)))
+    versus = compare_runs([old], [new])
+    assert versus.worse == ()
+    assert versus.has_failed
+    assert (
+        "More trials are worse than theory guarantees, and not by chance: 9/40" in versus.sentence
+    )
+    assert not compare_runs([old], [old]).has_failed
+    assert not compare_runs([new], [old]).has_failed
+
+
 def test_some_trial_is_always_inconclusive(against: Callable[..., Versus]) -> None:
     versus = against(lambda number, _record: number < 4)
-    assert (versus.new_untold.events, versus.has_failed) == (4, False)
+    assert (versus.pooled[1].new.events, versus.has_failed) == (4, False)
     assert "inconclusive" not in versus.sentence
 
 
 def test_empty_cuts_are_known_to_have_taken_nothing(against: Callable[..., Versus]) -> None:
     versus = against(lambda number, _record: number < 20, is_empty=True)
-    assert (versus.new_untold.events, versus.has_failed) == (0, False)
+    assert (versus.pooled[1].new.events, versus.has_failed) == (0, False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,8 +12,31 @@ from torture.report.figures.pairs import Pair, compared, same_cells
 from torture.report.figures.wording import difference_in_words
 from torture.report.reading.store import Store
 from torture.report.reading.text import escaped
-from torture.stats.comparison import compare
+from torture.stats.comparison import SIGNIFICANT, compare, holm
 from torture.stats.rates import Rate, in_words, rate_of
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pooled:
+    """Trials of one kind among all trials of the cells that both have, the cells taken together."""
+
+    says: str
+    """What it means that there are more of them."""
+    old: Rate
+    new: Rate
+    most_in: str
+    """The cell of the new runs with the most of them."""
+
+    @property
+    def p(self) -> float:
+        """Of Fisher's test, for this kind alone."""
+        return compare(self.old, self.new).p
+
+    @property
+    def sentence(self) -> str:
+        """That there are more, how many, and where."""
+        counts = f"{in_words(self.new)}, before {in_words(self.old)}"
+        return f"{self.says}, and not by chance: {counts}; most in {self.most_in}."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,11 +50,8 @@ class Versus:
     silent: tuple[str, ...]
     """Cells of both in which one side has no conclusive trial: nothing can be said of them."""
     notes: tuple[str, ...]
-    old_untold: Rate
-    new_untold: Rate
-    """Trials of the cells of both that are inconclusive, but for empty cuts."""
-    least_told: str = ""
-    """The cell of the new runs with the most of them."""
+    pooled: tuple[Pooled, ...]
+    """Trials worse than guaranteed, though nothing need be lost; and those that say nothing."""
     old_zfs: tuple[str, ...] = ()
     """The versions of OpenZFS that the old runs' trials are of; most have one."""
     new_zfs: tuple[str, ...] = ()
@@ -47,26 +67,24 @@ class Versus:
         return tuple(pair for pair in self.pairs if pair.is_better)
 
     @property
-    def tells_less(self) -> bool:
-        """Whether more of the new trials say nothing, and not by chance: losses may be among them."""
-        untold = compare(self.old_untold, self.new_untold)
-        return untold.is_worse(untold.p)
+    def more(self) -> tuple[Pooled, ...]:
+        """Kinds of which the new runs have significantly more."""
+        corrected = holm([one.p for one in self.pooled])
+        return tuple(
+            one
+            for one, p in zip(self.pooled, corrected, strict=True)
+            if p < SIGNIFICANT and one.new.share > one.old.share
+        )
 
     @property
     def has_failed(self) -> bool:
         """Whether somebody should look at the new runs."""
-        return bool(self.worse) or self.tells_less
+        return bool(self.worse or self.more)
 
     @property
     def sentence(self) -> str:
         """The answer in one line."""
-        if not self.tells_less:
-            return self._sentence_of_rates
-        counts = f"{in_words(self.new_untold)}, before {in_words(self.old_untold)}"
-        return (
-            f"{self._sentence_of_rates} More trials are inconclusive, and not by chance: {counts}; "
-            f"most in {self.least_told}. What was lost in them nobody knows."
-        )
+        return " ".join([self._sentence_of_rates, *(one.sentence for one in self.more)])
 
     @property
     def _sentence_of_rates(self) -> str:
@@ -150,9 +168,15 @@ def compare_runs(old: Sequence[Path], new: Sequence[Path]) -> Versus:
     spoken = {pair.first.cell for pair in pairs}
     both = sorted(old_cells.keys() & new_cells.keys())
     return Versus(
-        old_untold=_untold_of([old_cells[name] for name in both]),
-        new_untold=_untold_of([new_cells[name] for name in both]),
-        least_told=max(both, key=lambda name: new_cells[name].untold, default=""),
+        pooled=tuple(
+            Pooled(
+                says=says,
+                old=_pooled(count, [old_cells[name] for name in both]),
+                new=_pooled(count, [new_cells[name] for name in both]),
+                most_in=max(both, key=lambda name: count(new_cells[name]), default=""),
+            )
+            for says, count in _POOLED.items()
+        ),
         pairs=tuple(sorted(pairs, key=lambda pair: (pair.corrected_p, pair.comparison.p))),
         only_old=tuple(sorted(old_cells.keys() - new_cells.keys())),
         only_new=tuple(sorted(new_cells.keys() - old_cells.keys())),
@@ -163,5 +187,12 @@ def compare_runs(old: Sequence[Path], new: Sequence[Path]) -> Versus:
     )
 
 
-def _untold_of(cells: Sequence[CellFigures]) -> Rate:
-    return rate_of(sum(cell.untold for cell in cells), sum(cell.trials for cell in cells))
+def _pooled(count: Callable[[CellFigures], int], cells: Sequence[CellFigures]) -> Rate:
+    return rate_of(sum(map(count, cells)), sum(cell.trials for cell in cells))
+
+
+_POOLED: dict[str, Callable[[CellFigures], int]] = {
+    "More trials are worse than theory guarantees": lambda figures: figures.broken,
+    "More trials are inconclusive": lambda figures: figures.untold,
+}
+"""Comparing rates of conclusive trials tells neither of these."""
