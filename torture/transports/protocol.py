@@ -83,6 +83,8 @@ class Traits:
     is_metadata_volatile: bool = False
     """Whether a client's fsync of a directory returns before what was made, renamed or removed in it is
     durable."""
+    keeps_inodes: bool = True
+    """Whether its client sees modes and the numbers of inodes as the NAS's files have them."""
     names_are_stable: bool = False
     """Whether a name that was made, renamed or removed is durable once the call that did it returns."""
     client_has_network: bool = False

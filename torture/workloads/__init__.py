@@ -14,11 +14,13 @@ CHOICES: tuple[Choice[Workload], ...] = (*offered(__name__, "CHOICE"), *choices_
 
 
 def _pointless(chosen: Chosen) -> str | None:
-    """Applications keep files."""
-    filesystem = chosen["filesystem"]
-    is_bare = not (filesystem.value.has_files or chosen["transport"].value.traits.gives_files)
+    """Applications keep files, and one looks closely at them."""
+    filesystem, transport = chosen["filesystem"], chosen["transport"]
+    is_bare = not (filesystem.value.has_files or transport.value.traits.gives_files)
     if is_bare and chosen["workload"].value.needs_files:
         return f"keeps files, and {filesystem.name} has none"
+    if chosen["workload"].value.needs_inodes and not transport.value.traits.keeps_inodes:
+        return f"looks at modes and inodes, and {transport.name} shows none of the NAS's"
     return None
 
 

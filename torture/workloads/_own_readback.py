@@ -13,6 +13,7 @@ class OwnReadback:
 
     name: str
     needs_files: bool = True
+    needs_inodes: bool = False
     image: str = CLIENT_IMAGE
 
     @property

@@ -36,6 +36,7 @@ class Ledger:
     name: str = "ledger"
     beside: tuple[str, ...] = ()
     needs_files: bool = False
+    needs_inodes: bool = False
     image: str = CLIENT_IMAGE
     readback: str = READBACK
     readback_after_repair: str = READBACK_AFTER_REPAIR

@@ -24,6 +24,8 @@ from torture.workloads.protocol import Place, Workload
 class Posix(ApplicationWorkload):
     """Its transactions overwrite each other, so that it takes an oracle of its own."""
 
+    needs_inodes: bool = True
+
     def job(self, *, seed: int, place: Place) -> dict[str, Any]:
         """As of any application; and where names need no sync its ledger is to say so."""
         # super() knows no class that slots have made anew

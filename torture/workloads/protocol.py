@@ -137,6 +137,10 @@ class Workload(Protocol):
         """Whether it cannot work on a bare device."""
 
     @property
+    def needs_inodes(self) -> bool:
+        """Whether it looks at modes, and at the numbers of inodes to tell two names of one file."""
+
+    @property
     def image(self) -> str:
         """The guest image that its client boots; `CLIENT_IMAGE` unless that lacks what it runs."""
 

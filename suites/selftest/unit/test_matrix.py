@@ -68,6 +68,14 @@ def test_every_name_is_its_cell_and_no_two_share_one() -> None:
     assert all(Cell.parse(cell.name) == cell for cell in every)
 
 
+def test_a_load_that_looks_at_inodes_is_not_where_there_are_none() -> None:
+    """Over SMB every file has the mount's mode, and two names of one are two inodes."""
+    with pytest.raises(ValueError, match="looks at modes and inodes, and smb shows none"):
+        Cell.parse("smb-standard-noslog-files-posix-bothdie")
+    assert Cell.parse("nfs3-standard-noslog-files-posix-bothdie")
+    assert Cell.parse("smb-standard-noslog-files-sqlite_full-bothdie")
+
+
 @pytest.mark.parametrize("axis", AXES.values(), ids=AXES)
 def test_each_choice_of_each_axis_has_a_name_that_is_its_cell(axis: Axis[Any]) -> None:
     usual = {

@@ -42,6 +42,7 @@ class Dummy:
     name: str = "dummyload"
     beside: tuple[str, ...] = ()
     needs_files: bool = False
+    needs_inodes: bool = False
     image: str = CLIENT_IMAGE
     readback: str = "readback-dummyload.json"
     readback_after_repair: str = "readback-dummyload-after-repair.json"
