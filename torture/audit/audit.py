@@ -153,6 +153,8 @@ class _Auditor:
     _txg_by_disk: dict[int | None, int] = field(default_factory=dict)
     _begun: dict[int, int] = field(default_factory=dict)
     """Durable operations under way: the number of the mark that announced each."""
+    _owed: set[int] = field(default_factory=set)
+    """Those whose acknowledgement is of what they write."""
 
     def __post_init__(self) -> None:
         self.phases = PhaseTracker(writes=self._writes, pointed=self._pointed_writes)
@@ -257,6 +259,8 @@ class _Auditor:
         for heard in parse_ledger(self.recording.payload(event)).events:
             if isinstance(heard, Begin) and heard.kind.is_durable:
                 self._begun[heard.seq] = event.seq
+                if heard.promises_what_it_writes:
+                    self._owed.add(heard.seq)
             elif isinstance(heard, Done) and heard.seq in self._begun:
                 begun = self._begun.pop(heard.seq)
                 self._hear_acknowledged(event, operation=heard.seq, begun=begun)
@@ -269,7 +273,7 @@ class _Auditor:
         uncovered = self._writes[Role.ZIL].uncovered
         own = set(self.logged.blocks_of(operation)).intersection(uncovered)
         own.update(self._of_it_not_on_disk(operation, event))
-        if own and self.writes_once:
+        if own and self.writes_once and operation in self._owed:
             self._find(Invariant.ACKNOWLEDGED_IS_DURABLE, event, sorted(own))
             return
         durable = max(self._writes[role].latest for role in (Role.ZIL, Role.UBERBLOCK))

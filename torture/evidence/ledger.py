@@ -78,6 +78,19 @@ class Begin:
     sectors: range = range(BLOCK_SECTORS)
     what: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
+    @property
+    def promises_what_it_writes(self) -> bool:
+        """Whether its acknowledgement is of its data.
+
+        A name that needs no sync is durable by itself; what was written under it waits for a sync of its
+        file, or of all.
+        """
+        if not self.what.get("names_are_stable"):
+            return self.kind.is_durable
+        return any(
+            call == "syncfs" or whom == self.what["whom"] for call, whom in self.what["syncs"]
+        )
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Done:

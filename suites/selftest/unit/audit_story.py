@@ -117,8 +117,9 @@ class Story:
     def flush(self, *, disk: int = 0, error: int = 0) -> None:
         self.complete(self.begin_flush(disk=disk), error=error)
 
-    def begins(self, seq: int, kind: str = "append") -> int:
-        return self._mark(event="begin", seq=seq, writer=0, op=kind, file=0, blocks=[0], size=1)
+    def begins(self, seq: int, kind: str = "append", **what: object) -> int:
+        line = {"seq": seq, "writer": 0, "op": kind, "file": 0, "blocks": [0], "size": 1}
+        return self._mark(event="begin", what=what, **line)
 
     def is_done(self, seq: int, *, later_ms: int = 0) -> int:
         self.now_ns += later_ms * 1_000_000
