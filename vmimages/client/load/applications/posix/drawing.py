@@ -89,9 +89,14 @@ class Drawing(TransactionPlanner):
         Never that alone: it may find nothing left to do, and the NAS is expected to have stored something
         between the beginning of what is acknowledged and its end. And syncfs comes first: XFS's has the
         log forced, which flushes no disk if there is nothing in it (`xfs_fs_sync_fs`); an fsync does.
+        Over NFS it is not called at all: Linux's client sends COMMITs for it and waits for none
+        (fs/fs-writeback.c, `__writeback_single_inode`; fs/nfs/write.c, `nfs_io_completion_commit`).
         """
         sync: list[object] = self._unsynced.pop(self._below(len(self._unsynced)))
-        if self._below(3) == 0 or not self._is_there(sync[1]):
+        is_there = self._is_there(sync[1])
+        if self._names_are_stable:
+            return [*syncs, sync] if is_there else syncs
+        if self._below(3) == 0 or not is_there:
             self._unsynced.clear()
             return [["syncfs", self.writer], *syncs]
         return [*syncs, sync]
