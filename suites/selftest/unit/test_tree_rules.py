@@ -270,3 +270,31 @@ def test_a_read_back_is_what_it_says() -> None:
 def test_one_that_is_cut_off_or_garbled_is_no_evidence(text: str) -> None:
     with pytest.raises(UnreadableError):
         parse_trees(text)
+
+
+@pytest.mark.parametrize("how", ["dsync", "osync", "mmap"])
+def test_what_is_durable_is_within_the_file_whatever_its_size_should_be(how: str) -> None:
+    """The size that its data is read by is synced with them, though an older call had set it."""
+    late = {"do": "write", "how": how, "whom": FILE, "runs": [[12, 2]]}
+    events = told(*START, LONGER, late)
+    short = [one for one in events if not (isinstance(one, (Begin, Done)) and one.seq > 6)]
+    findings = judged(events, left_by(short))
+    assert (findings.verdict, findings.lost) == (Verdict.ROLLED_BACK, 1)
+    assert judged(events, left_by(events)).verdict is Verdict.INTACT
+    lazily = told(*START, LONGER, late | {"how": "buffered"})
+    assert judged(lazily, left_by(short)).verdict is Verdict.INTACT
+
+
+def test_a_number_of_links_is_exact_once_its_names_are_durable() -> None:
+    gone, again = (
+        {"do": "unlink", "whom": FILE, "at": [BELOW, "l"]},
+        {"do": "link", "whom": FILE, "at": [BELOW, "l2"]},
+    )
+    linked = LINK | {"syncs": [["fsync", FILE], ["fsync", BELOW]]}
+    for syncs, is_settled in (([["fsync", FILE], ["fsync", BELOW]], True), ([], False)):
+        events = told(*START, linked, gone, again, CHMOD | {"syncs": syncs})
+        trees = left_by(events)
+        assert judged(events, trees).verdict is Verdict.INTACT
+        _entries(trees)["f2"]["links"] = 3
+        trees[0]["entries"]["d6"]["entries"]["d8"]["entries"]["l2"]["links"] = 3
+        assert (judged(events, trees).verdict is Verdict.INTACT) is not is_settled

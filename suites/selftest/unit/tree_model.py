@@ -28,7 +28,8 @@ class Version:
 
     value: Any
     pair: tuple[Entry, Version] | None = None
-    slack: int = 0
+    slack_of: tuple[Version, ...] = ()
+    is_settled: bool = False
     name: Version | None = None
 
 
@@ -86,9 +87,11 @@ class Model:
 
         def count(number: int, more: int, name: Version) -> None:
             waiting = self.unsynced.get(event.writer, [])
-            slack = sum(key[0] == "name" and number in key[3] for key, _ in waiting)
+            slack_of = tuple(
+                version for key, version in waiting if key[0] == "name" and number in key[3]
+            )
             links = ("file", number, "links")
-            change(links, last(links) + more, slack=slack, name=name)
+            change(links, last(links) + more, slack_of=slack_of, name=name)
 
         number = what.get("whom", -1)
         at = tuple(what.get("at", ()))
@@ -165,6 +168,7 @@ class Model:
         done = [version for version in done if version.name not in names]  # links wait for names
         for key, version in waiting:
             if version in done:
+                version.is_settled = True
                 self.thing(key[:3]).settle(version)
         self.unsynced[event.writer] = [one for one in waiting if one[1] not in done]
 
@@ -230,11 +234,13 @@ class Model:
             version = thing.versions[-1]
             if dice.random() >= newest:
                 version = dice.choice(thing.versions)
-            if version.slack:
-                return version.value + dice.choice((-version.slack, 0, version.slack))
+            if slack := self._slack(version):
+                return version.value + dice.choice((-slack, 0, slack))
             return version.value
 
         size = pick("size")
+        while not self._may_be_short(number, size):
+            size = pick("size")
         sectors = [pick(f"sector {place}") for place in range(size // SECTOR_BYTES)]
         mtime = pick("mtime")
         xattrs = {
@@ -252,6 +258,19 @@ class Model:
             "xattrs": xattrs,
             "runs": [[place, 1, holder] for place, holder in enumerate(sectors)],
         }
+
+    def _slack(self, version: Version) -> int:
+        """By how much a number of links may be off: not at all once all the names are settled."""
+        return 0 if all(name.is_settled for name in version.slack_of) else len(version.slack_of)
+
+    def _may_be_short(self, number: int, size: int) -> bool:
+        """Whether nothing beyond a size is settled; a sector there reads as nothing."""
+        beyond = -(-size // SECTOR_BYTES)
+        return all(
+            "zero" in [version.value for version in thing.versions]
+            for word, thing in self.files[number].items()
+            if word.startswith("sector") and int(word.split()[1]) >= beyond
+        )
 
     def explains(self, trees: list[Seen]) -> bool:
         """Whether a crash now may leave just this; a directory that is there twice, in both places."""
@@ -309,10 +328,11 @@ class Model:
         words = {word.split()[1] for word in list(self.files[number]) if word.startswith("xattr")}
         return (
             (seen["size"] in sizes or between)
+            and self._may_be_short(number, seen["size"])
             and (seen["mtime_ns"] in times or ANY_TIME in times)
             and seen["mode"] in values("mode")
             and any(
-                abs(seen["links"] - version.value) <= version.slack
+                abs(seen["links"] - version.value) <= self._slack(version)
                 for version in self.thing(("file", number, "links")).versions
             )
             and all(

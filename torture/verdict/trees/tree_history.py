@@ -45,7 +45,7 @@ class Change:
     """One change of one thing. `durable`: the place of the `done` that made it so.
 
     `leans_on`: of a name that was renamed away, the new name's change: not without it.
-    `slack`: of a number of links, how many names were on their way when it was changed.
+    `slack_of`: of a number of links, the names' changes that were on their way when it was changed.
     """
 
     seq: int
@@ -54,7 +54,7 @@ class Change:
     durable: int | None = None
     acknowledgement: int | None = None
     leans_on: tuple[Key, int] | None = None
-    slack: int = 0
+    slack_of: tuple[Change, ...] = ()
 
 
 @dataclass(kw_only=True, slots=True)
@@ -161,10 +161,15 @@ class _Builder:
                     change.durable = change.acknowledgement = None
 
     def _change(
-        self, key: Key, value: Value, *, leans_on: tuple[Key, int] | None = None, slack: int = 0
+        self,
+        key: Key,
+        value: Value,
+        *,
+        leans_on: tuple[Key, int] | None = None,
+        slack_of: tuple[Change, ...] = (),
     ) -> tuple[Key, int]:
         change = Change(
-            seq=self._seq, begin=self._place, value=value, leans_on=leans_on, slack=slack
+            seq=self._seq, begin=self._place, value=value, leans_on=leans_on, slack_of=slack_of
         )
         changes = self.trees.changes.setdefault(key, self.trees.changes_of(key))
         changes.append(change)
@@ -182,11 +187,12 @@ class _Builder:
         key: Key = (Thing.LINKS, number, 0)
         links = self.trees.current(key)
         assert isinstance(links, int)
-        on_their_way = sum(
-            of[0] is Thing.NAME and self._concerns(of, change, number)
+        on_their_way = tuple(
+            change
             for of, change in self._unsynced.get(self._writer, [])
+            if of[0] is Thing.NAME and self._concerns(of, change, number)
         )
-        self._change(key, links + more, leans_on=name, slack=on_their_way)
+        self._change(key, links + more, leans_on=name, slack_of=on_their_way)
 
     def _concerns(self, key: Key, change: Change, number: int) -> bool:
         """Whether a name's change gives one to this file, or takes one from it."""

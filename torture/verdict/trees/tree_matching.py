@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torture.verdict.moments import Window, union
-from torture.verdict.trees.tree_history import ANY, ZERO, Change, Trees
+from torture.verdict.moments import NEVER, Window, union
+from torture.verdict.trees.tree_history import ANY, SECTOR_BYTES, ZERO, Change, Trees
 from torture.verdict.trees.tree_seen import FoundFile
 from torture.verdict.trees.tree_syncs import Key, Thing
 
@@ -42,15 +42,18 @@ def things_in(trees: Trees, number: int, found: FoundFile) -> Iterator[tuple[Key
         run = range(first, first + count)
         for sector in (one for one in run if holder != ZERO or one in written):
             yield _thing(trees, (Thing.SECTOR, number, sector), holder)
+    beyond = -(-found.size_bytes // SECTOR_BYTES)
+    for sector in sorted(one for one in written if one >= beyond):
+        # what is durable is within the file, whatever its size should be: O_DSYNC, open(2)
+        yield _thing(trees, (Thing.SECTOR, number, sector), ZERO)
 
 
 def _thing(trees: Trees, key: Key, seen: int | str | None) -> tuple[Key, Windows]:
     changes = trees.changes_of(key)
     windows = windows_of_changes(changes, trees.end)
     fitting = [
-        window
+        window & _while_it_fits(change, key[0], seen, trees.end)
         for change, window in zip(changes, windows, strict=True)
-        if _fits(change, key[0], seen)
     ]
     if key[0] is Thing.SIZE:
         # on its way from one size to the next, and never once that is durable
@@ -62,14 +65,21 @@ def _thing(trees: Trees, key: Key, seen: int | str | None) -> tuple[Key, Windows
     return key, union(fitting)
 
 
-def _fits(change: Change, thing: Thing, seen: int | str | None) -> bool:
-    if change.value == ANY:
-        return True
-    if thing is Thing.LINKS:
-        assert isinstance(change.value, int)
-        assert isinstance(seen, int)
-        return abs(seen - change.value) <= change.slack
-    return change.value == seen
+def _while_it_fits(change: Change, thing: Thing, seen: int | str | None, end: int) -> Window:
+    """When what is seen may be this change: at all moments or never, but for a number of links.
+
+    That may be off by the names on their way until the last of these is durable.
+    """
+    if change.value in (ANY, seen):
+        return Window(0, end)
+    if thing is not Thing.LINKS:
+        return NEVER
+    assert isinstance(change.value, int)
+    assert isinstance(seen, int)
+    if abs(seen - change.value) > len(change.slack_of):
+        return NEVER
+    durables = (end if name.durable is None else name.durable for name in change.slack_of)
+    return Window(0, max(durables))
 
 
 def _is_between(before: Change, after: Change, seen: int | str | None) -> bool:

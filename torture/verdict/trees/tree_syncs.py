@@ -20,7 +20,7 @@ been changed before it was called:
   file has also reached disk. For that an explicit fsync() on a file descriptor for the directory is
   also needed." So no file's sync makes its name durable, nor a directory's sync its own name, although
   ext4, xfs and btrfs go further than that.
-- **syncfs**: everything. syncfs(2), sync(2).
+- **syncfs**: everything. syncfs(2), sync(2). Over NFS it is not, and is not called (`posix/drawing.py`).
 - **Names over NFS**: with the call that makes, moves or removes them, and nobody has to ask. CREATE,
   REMOVE, RENAME and their kin may not be answered before what they did is stable (RFC 1813, section 1.1:
   "modified data to stable storage before returning"; Linux fs/nfsd/vfs.c, `commit_metadata`). OpenZFS
