@@ -14,7 +14,8 @@ from torture.axes.sweeps import Matrix
 from torture.checkout import CHECKOUT
 from torture.matrix.cells import Cell, cells_of
 from torture.record.run_layout import TRIALS_FILE
-from torture.stats.rates import in_words, rate_of
+from torture.stats.rates import in_words, interval_in_words, rate_of
+from torture.stats.sequential import sequential_rate_of
 from torture.verdict.verdicts import Verdict
 
 QUICK = cells_of(Matrix.QUICK)
@@ -148,6 +149,35 @@ def test_two_configurations_are_compared(run: Path) -> None:
     assert "no trial of iscsi-never is there" in missing.stderr
 
 
+def test_a_run_that_stopped_by_itself_is_judged_with_intervals_of_its_kind(tmp_path: Path) -> None:
+    """The end of such a run names this command; both have to say the same."""
+    sound = [
+        replace(record, verdict=Verdict.INTACT, lost=0)
+        for record in make_records(30, cells=[SAFE], seed=1)
+    ]
+    run = write_run(tmp_path / "run", sound, options={"until": "upper<0.1"})
+    judged = LAUNCHER.run(CHECKOUT / "tools" / "judge", run)
+    assert judged.returncode == 0, judged.stderr
+    assert interval_in_words(sequential_rate_of(0, 30)) in judged.stdout
+
+
+def test_two_that_are_the_same_are_shown_with_how_little_that_says(tmp_path: Path) -> None:
+    """One cut without a loss is no more than a coin that fell once."""
+    other = Cell.parse("iscsi-always-noslog-xfs-bothdie")
+    [one] = make_records(1, cells=[SAFE], seed=1)
+    others = make_records(40, cells=[other], seed=1)
+    sound = [replace(record, verdict=Verdict.INTACT, lost=0) for record in (one, *others)]
+    untold = replace(sound[-1], verdict=Verdict.INCONCLUSIVE)
+    run = write_run(tmp_path / "run", [*sound[:-1], untold])
+    done = report(run, "--cells", SAFE.name, other.name)
+    assert done.returncode == 0, done.stderr
+    assert "0/1 0 % [0-98 %]" in done.stdout
+    assert "0/39 0 % [0-9.03 %]" in done.stdout
+    assert f"note: of {other.name} 1 trials are inconclusive" in done.stdout
+    nothing = write_run(tmp_path / "nothing", [sound[0], replace(untold, cell=other.name)])
+    assert report(nothing, "--cells", SAFE.name, other.name).returncode == 3
+
+
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
@@ -156,6 +186,8 @@ def test_two_configurations_are_compared(run: Path) -> None:
         (("a", "--compare", "b", "c"), "name runs to report on"),
         (("--compare", "/nonexistent", "/nonexistent"), "no run at"),
         (("a", "--export", "pdf"), "pdf"),
+        (("a", "--cells", "b", "c", "--export", "csv"), "a comparison writes nothing"),
+        (("--compare", "b", "c", "--output", "d"), "a comparison writes nothing"),
     ],
 )
 def test_a_wrong_call_says_why(arguments: tuple[str, ...], why: str) -> None:

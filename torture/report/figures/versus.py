@@ -131,17 +131,30 @@ class Versus:
         return "\n".join(lines) + "\n"
 
 
-def compare_cells(runs: Sequence[Path], first: str, second: str) -> tuple[Pair, ...]:
-    """Both rates of two cells of the same runs, from `first` to `second`; empty without trials.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Beside:
+    """Two cells of the same runs, from the first to the second; no pairs without conclusive trials."""
 
-    Raises `HarnessError` when there is no such cell or run.
-    """
+    pairs: tuple[Pair, ...]
+    remarks: tuple[str, ...]
+    """What is to be said of the records."""
+
+
+def compare_cells(runs: Sequence[Path], first: str, second: str) -> Beside:
+    """Both rates of two cells; raises `HarnessError` when there is no such cell or run."""
     with Store.open(runs) as store:
         cells = {figures.cell: figures for figures in cell_figures(store.tallies())}
+        notes = store.notes
     for name in (first, second):
         if name not in cells:
             raise HarnessError(f"no trial of {name} is there", hint=f"one of: {', '.join(cells)}")
-    return compared([("", cells[first], cells[second])])
+    untold = (
+        f"of {name} {cells[name].untold} trials are inconclusive, which nothing here counts"
+        for name in (first, second)
+        if cells[name].untold
+    )
+    pairs = compared([("", cells[first], cells[second])])
+    return Beside(pairs=pairs, remarks=(*untold, *notes))
 
 
 def in_a_sentence(pair: Pair) -> str:

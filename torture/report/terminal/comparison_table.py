@@ -15,16 +15,19 @@ from torture.stats.rates import in_words
 _ROWS_MAX = 60
 
 
-def comparison_table(pairs: Sequence[Pair]) -> Table:
-    """Every rate that differs, the least likely to be chance first; the caption says of the rest."""
-    differing = [pair for pair in pairs if pair.comparison.difference]
+def comparison_table(pairs: Sequence[Pair], *, has_same: bool = False) -> Table:
+    """Every rate that differs, the least likely to be chance first; the caption says of the rest.
+
+    `has_same`: also those that are the same, of which a comparison of two cells has few.
+    """
+    differing = [pair for pair in pairs if has_same or pair.comparison.difference]
     shown = differing[:_ROWS_MAX]
     left_out = len(differing) - len(shown)
     same = len(pairs) - len(differing)
     table = Table(
         box=box.SIMPLE_HEAD,
         pad_edge=False,
-        caption=f"{same} rates are the same" + (f", {left_out} more differ" if left_out else ""),
+        caption=_caption(same=same, left_out=left_out),
         caption_justify="left",
     )
     table.add_column("rate", overflow="fold")
@@ -40,6 +43,12 @@ def comparison_table(pairs: Sequence[Pair]) -> Table:
             style=style,
         )
     return table
+
+
+def _caption(*, same: int, left_out: int) -> str | None:
+    told = [f"{same} rates are the same"] if same else []
+    told += [f"{left_out} more differ"] if left_out else []
+    return ", ".join(told) or None
 
 
 def _named(pair: Pair) -> str:
