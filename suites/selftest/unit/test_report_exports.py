@@ -306,4 +306,9 @@ def test_every_column_is_documented() -> None:
     exports = documented[documented.index("## Exports") :]
     for name in {*TRIAL_COLUMNS, *CELL_COLUMNS}:
         assert re.search(rf"`{name}`", exports), name
+    of_trials = exports[exports.index("| column |") : exports.index("`cells`, sorted by name")]
+    names = re.findall(
+        r"`(\w+)`", " ".join(row.split("|")[1] for row in of_trials.splitlines() if row)
+    )
+    assert set(names) == {*TRIAL_COLUMNS, "export_schema"}, "what is documented is there"
     assert f"export schema {EXPORT_SCHEMA}" in exports

@@ -196,6 +196,20 @@ def test_a_repeat_whose_first_trial_is_elsewhere_says_so(tmp_path: Path) -> None
         )
 
 
+def test_a_replay_is_one_though_its_trial_is_live_on_two_versions(tmp_path: Path) -> None:
+    """It is held against the trial that it repeated."""
+    older = replace(LOST, zfs="2.1.11", verdict=Verdict.INTACT)
+    newer = replace(LOST, zfs="2.3.9")
+    first = write_run(tmp_path / "first", [older, newer], begun="2026-11-20T00:00:00+0000")
+    repeat = replace(again(Origin.REPLAY), zfs="2.3.9", verdict=newer.verdict)
+    with Store.open([first, replay_run(tmp_path, "later", repeat)]) as store:
+        assert store.trials == 2
+        [note] = [note for note in store.notes if "left out" in note]
+    assert note == (
+        "1 replay left out of all rates and cases: 1 ended as the trial that was repeated"
+    )
+
+
 written = st.lists(
     st.tuples(
         st.integers(0, 2),

@@ -18,6 +18,9 @@ from torture.record.trials import Origin, TrialRecord
 from torture.report.exports.as_phases import export_phases
 from torture.report.page.render import render_page
 from torture.report.reading.store import Store
+from torture.stats.rates import in_words
+from torture.stats.sequential import sequential_rate_of
+from torture.verdict.guarantee import Guarantee
 from torture.verdict.verdicts import Verdict
 
 PHASES = (Phase.ZIL_WRITTEN, Phase.ZIL_WRITTEN, Phase.METADATA_WRITTEN, Phase.IDLE)
@@ -95,3 +98,32 @@ def test_a_phase_of_the_log_is_counted_among_the_cells_that_write_one(tmp_path: 
 def test_a_table_of_records_that_tell_no_phase_says_so(tmp_path: Path) -> None:
     old = [replace(record, cut=CutDocument()) for record in records(2)]
     assert "No record tells it." in table_of(old, tmp_path)
+
+
+def test_what_was_lost_is_of_all_trials_whatever_is_known_of_their_phase(tmp_path: Path) -> None:
+    """A trial whose machinery failed has no cut, and may have lost something all the same."""
+    safe = "iscsi-always-noslog-btrfs-bothdie"
+    sound = cut_of(safe, Phase.IDLE)
+    other = replace(sound, trial="other", cut=CutDocument())
+    failed = replace(other, trial="failed", verdict=Verdict.INCONCLUSIVE)
+    told = table_of([sound, other, failed], tmp_path)
+    assert "| safe | 2 | 0/2 0 % [0-85 %]; 1 inconclusive: as safe 0/3" in told
+    assert "| idle | 1 | 1/1 100 % [" in told
+
+
+def test_what_theory_says_is_what_it_says_today(tmp_path: Path) -> None:
+    before = replace(
+        cut_of("iscsi-always-noslog-btrfs-bothdie", Phase.IDLE), guarantee=Guarantee.LOSES
+    )
+    told = table_of([before], tmp_path)
+    assert "| safe | 1 | 0/1" in told
+    assert f"| {Guarantee.LOSES} |" not in told
+    assert "\n- " in told, "the note that says so"
+
+
+def test_a_run_that_stopped_by_itself_has_intervals_of_its_kind(tmp_path: Path) -> None:
+    sound = cut_of("iscsi-always-noslog-btrfs-bothdie", Phase.IDLE)
+    run = write_run(tmp_path / "run", [sound], options={"until": "upper<0.01"})
+    with Store.open([run]) as store:
+        (made,) = export_phases(store, tmp_path)
+    assert f"| safe | 1 | {in_words(sequential_rate_of(0, 1))} |" in made.read_text()

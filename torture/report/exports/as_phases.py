@@ -15,11 +15,13 @@ from torture.matrix.cells import Cell
 from torture.matrix.durability import acknowledged_sync_of
 from torture.record.trials import Origin, TrialRecord
 from torture.report.exports.protocol import ExportFormat
+from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.figures.tables import EXPORT_SCHEMA
 from torture.report.figures.wording import rate_in_words
 from torture.report.reading.store import Store
 from torture.report.reading.text import escaped, markdown_table
-from torture.stats.rates import in_words, rate_of
+from torture.stats.rates import Rate, in_words, rate_of
+from torture.stats.sequential import sequential_rate_of
 
 _LEGEND = """\
 A cut's **phase** is told from the log of the NAS's disks up to it, and not from what it took aim at;
@@ -35,16 +37,15 @@ _RISKS: dict[str, Callable[[CutDocument], bool]] = {
 
 def export_phases(store: Store, folder: Path) -> tuple[Path, ...]:
     """Write `phases.md`."""
-    records = [
-        record
-        for _, record in store.lines()
-        if record.origin is Origin.LIVE and record.cut.phase in set(Phase)
-    ]
+    records = [record for _, record in store.lines() if record.origin is Origin.LIVE]
+    told = [record for record in records if record.cut.phase in set(Phase)]
     parts = [
         [f"<!-- export schema {EXPORT_SCHEMA}: made by tools/report, not by hand -->"],
         ["# Where the cuts fell"],
-        [_LEGEND] if records else ["No record tells it."],
-        *([_phases(records), _risks(records), _audits(records)] if records else []),
+        [_LEGEND] if told else ["No record tells it."],
+        *([_phases(told), _risks(told)] if told else []),
+        *([_audits(records, cell_figures(store.tallies()))] if records else []),
+        *([[f"- {escaped(note)}" for note in store.notes]] if store.notes else []),
     ]
     text = "\n\n".join("\n".join(part) for part in parts) + "\n"
     return (write_whole(folder / "phases.md", text.encode()),)
@@ -82,24 +83,23 @@ def _risks(records: Sequence[TrialRecord]) -> list[str]:
     )
 
 
-def _audits(records: Sequence[TrialRecord]) -> list[str]:
-    """A row a guarantee: what was audited of its cells' cuts, and what these lost."""
+def _audits(records: Sequence[TrialRecord], cells: Sequence[CellFigures]) -> list[str]:
+    """A row a guarantee, which is today's: what was audited of its cells' cuts, and what these lost."""
     columns = ("theory", "cuts", "lost acknowledged data", "acknowledgements audited", "writes",
                "transaction groups", "uncovered", "audit took, half of them, longest")  # fmt: skip
     rows = []
-    for guarantee in dict.fromkeys(sorted(record.guarantee for record in records)):
-        own = [record for record in records if record.guarantee == guarantee]
-        conclusive = [record for record in own if record.is_conclusive]
+    for guarantee in sorted({figures.guarantee for figures in cells}):
+        alike = [figures for figures in cells if figures.guarantee == guarantee]
+        names = {figures.cell for figures in alike}
+        own = [record for record in records if record.cell in names]
+        loss = _together([figures.loss for figures in alike])
         audits = [record.cut.audited for record in own]
         took_ms = [ms for record in own if (ms := record.cut.audit.took_ms) is not None]
         rows.append(
             (
                 escaped(guarantee),
-                str(len(conclusive)),
-                rate_in_words(
-                    rate_of(sum(record.is_loss for record in conclusive), len(conclusive)),
-                    sum(not (record.is_conclusive or record.cut.is_empty) for record in own),
-                ),
+                str(loss.trials),
+                rate_in_words(loss, sum(figures.untold for figures in alike)),
                 _sum(audit.acknowledgements for audit in audits),
                 _sum(audit.completions for audit in audits),
                 _sum(audit.txgs for audit in audits),
@@ -108,6 +108,11 @@ def _audits(records: Sequence[TrialRecord]) -> list[str]:
             )
         )
     return markdown_table(columns, rows)
+
+
+def _together(rates: Sequence[Rate]) -> Rate:
+    of = sequential_rate_of if any(rate.is_sequential for rate in rates) else rate_of
+    return of(sum(rate.events for rate in rates), sum(rate.trials for rate in rates))
 
 
 def _sum(counts: Iterable[int | None]) -> str:

@@ -25,7 +25,7 @@ TRIALS = "trials"
 CELLS = "cells"
 
 TRIAL_COLUMNS = (
-    "run", "trial", "origin", "repeats", "origin_run", "cell", "index", "seed", *AXES, "axes",
+    "run", "trial", "origin", "repeats", "origin_run", "cell", "index", "seed", "zfs", *AXES, "axes",
     "guarantee", "broke_guarantee", "verdict",
     "pool_verdict", "filesystem_verdict", "data_verdict", "acknowledged",
     "acknowledged_before_cut", "lost", "rollback_ms", "missing", "torn", "stale", "foreign_content",

@@ -17,7 +17,10 @@ def notes_on_repeats(sql: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
     rows = sql.execute(
         "SELECT again.trial, again.origin, again.verdict, first.verdict FROM records AS again "
         "LEFT JOIN live AS first ON first.trial = again.repeats WHERE again.origin <> ? "
-        "AND again.origin <> ? ORDER BY again.trial, again.origin_run",
+        "AND again.origin <> ? "
+        # a trial may be live on several versions of ZFS: the one that was repeated, if it is told
+        "QUALIFY row_number() OVER (PARTITION BY again.place ORDER BY first.zfs = again.zfs DESC) = 1 "
+        "ORDER BY again.trial, again.origin_run",
         [Origin.LIVE.value, Origin.PLANTED.value],
     ).fetchall()
     if not rows:
