@@ -87,9 +87,8 @@ class Begin:
         """
         if not self.what.get("names_are_stable"):
             return self.kind.is_durable
-        return any(
-            call == "syncfs" or whom == self.what["whom"] for call, whom in self.what["syncs"]
-        )
+        own = self.what.get("whom")
+        return any(call == "syncfs" or whom == own for call, whom in self.what.get("syncs", ()))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
