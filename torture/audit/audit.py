@@ -6,7 +6,7 @@ A cut meets one moment of thousands. A flush that is missing once in twenty is s
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from torture.audit.commits import Commits
@@ -15,7 +15,7 @@ from torture.audit.coverage import Coverage
 from torture.audit.disk_writes import DiskWrite, disk_writes_in
 from torture.audit.extents import Extents
 from torture.audit.invariants import Finding, Invariant
-from torture.audit.labels import Labels, is_probe
+from torture.audit.labels import Labels, is_partition_table, is_probe
 from torture.audit.logged import Logged
 from torture.audit.phases import PhaseTracker
 from torture.audit.pointed import Pointed, find_pointed
@@ -195,7 +195,7 @@ class _Auditor:
         self.phases.hear(event, role=role)
 
     def _hear_write(self, event: Event) -> Role | None:
-        """Its role; None of data that the log points to."""
+        """Its role; None of data that the log points to, and of what is none of ZFS's."""
         written = self.disk_writes[event.seq]
         role = written.role
         if role is Role.UBERBLOCK:
@@ -203,8 +203,10 @@ class _Auditor:
         elif role is Role.LABEL:
             if early := self.labels.hear_label(event):
                 self._find(Invariant.LABELS_TAKE_TURNS, event, early)
-        elif self._is_probe(event):
+        elif self._is_of(event, is_probe):
             return role
+        elif self._is_of(event, is_partition_table):
+            return None
         elif (txg := self.pointed.born_in.get(event.seq)) is not None:
             if self.extents.hear_pointed(event, txg):
                 self._find(Invariant.EXTENT_IS_KEPT, event)
@@ -229,9 +231,9 @@ class _Auditor:
             parts = (self.recording.events[number] for number in data.submissions or ())
             self.logged.hear_pointed(event, data, map(self.recording.payload, parts))
 
-    def _is_probe(self, event: Event) -> bool:
+    def _is_of(self, event: Event, what: Callable[..., bool]) -> bool:
         disk = event.disk
-        return disk is not None and is_probe(event, disk_bytes=self.recording.disks[disk].size)
+        return disk is not None and what(event, disk_bytes=self.recording.disks[disk].size)
 
     def _hear_uberblock(self, event: Event, txg: int) -> None:
         if not txg:

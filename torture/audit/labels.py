@@ -20,6 +20,8 @@ _PAD_BYTES = 8 * 1024
 _FRONT_BYTES, _END_BYTES = 5 << 20, 16 << 20
 """Where the labels are: a partition's first MiB, room for booting behind it, and its end, behind which
 `zpool create` makes another one of 8 MiB."""
+_SECTOR_BYTES, _ENTRIES_BYTES = 512, 16 * 1024
+"""Of a partition table (UEFI Specification, 5.3): a header, and 128 entries."""
 
 
 def is_probe(event: Event, *, disk_bytes: int) -> bool:
@@ -29,6 +31,21 @@ def is_probe(event: Event, *, disk_bytes: int) -> bool:
     """
     is_pad = event.length == _PAD_BYTES and event.offset % _LABEL_AREA_BYTES == _PAD_BYTES
     return is_pad and not _FRONT_BYTES <= event.offset < disk_bytes - _END_BYTES
+
+
+def is_partition_table(event: Event, *, disk_bytes: int) -> bool:
+    """Whether a write is a part of the GUID partition table of a whole disk: nothing of ZFS's.
+
+    zpool(8) writes it to a disk that is added, past the page cache and whatever the pool is doing then
+    (`lib/libefi/rdwr_efi.c`, `efi_write`): header and entries, the copy at the end, and a protective MBR.
+    """
+    copy = disk_bytes - _SECTOR_BYTES
+    return (event.offset, event.length) in (
+        (0, _SECTOR_BYTES),
+        (_SECTOR_BYTES, _SECTOR_BYTES + _ENTRIES_BYTES),
+        (copy - _ENTRIES_BYTES, _ENTRIES_BYTES),
+        (copy, _SECTOR_BYTES),
+    )
 
 
 @dataclass(kw_only=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from suites.selftest.unit.audit_story import Story, label, uberblock
-from torture.audit.invariants import Invariant
+from torture.audit.invariants import Finding, Invariant
 from torture.audit.labels import is_probe
 
 AREA = 256 * 1024
@@ -112,6 +112,30 @@ def test_a_probe_is_told_by_its_place_and_length(
 ) -> None:
     event = story.events[story.write(bytes(length), offset=offset)]
     assert is_probe(event, disk_bytes=AREAS[3] + AREA) is expected
+
+
+@pytest.mark.parametrize(
+    ("from_end", "place", "length", "is_found"),
+    [
+        (True, 33 * 512, 16 * 1024, False),
+        (True, 512, 512, False),
+        (False, 512, 33 * 512, False),
+        (False, 0, 512, False),
+        (True, 34 * 512, 16 * 1024, True),
+        (True, 33 * 512, 4096, True),
+        (False, 512, 512, True),
+        (False, 34 * 512, 512, True),
+    ],
+)
+def test_no_transaction_group_waits_for_a_partition_table(
+    story: Story, from_end: bool, place: int, length: int, is_found: bool
+) -> None:
+    """zpool(8) writes it to a disk that is added, while the pool goes on."""
+    [disk, *_] = story.recorded().disks
+    written = story.write(bytes(length), offset=disk.size - place if from_end else place)
+    last = story.write(uberblock(5), offset=AREAS[0] + UBERBLOCK_AT)
+    wanted = [Finding(invariant=Invariant.TXG_IS_DURABLE, event=last, uncovered=(written,))]
+    assert story.findings() == (wanted if is_found else [])
 
 
 def test_the_uberblocks_of_a_disk_that_is_not_in_the_pool_yet_end_no_group(story: Story) -> None:
