@@ -1,0 +1,54 @@
+#!/bin/sh
+# An extended attribute over NFSv4.2 is not on the server's disk although it was fsynced.
+#
+#   nfsd-xattr.sh     as root, on a machine that nobody else needs; with nfs-kernel-server, e2fsprogs and attr
+#
+# An ext4 on a loop device is exported and mounted on the same machine. A file's mode is changed, then an
+# attribute of it is set, each followed by an fsync of the file. Between the call and the fsync's return the
+# device is written for the mode, and not for the attribute: exits with 1, and with 0 where it is for both.
+# A server that loses its power then has forgotten what its client's application was promised.
+set -eu
+
+place=$(mktemp -d)
+
+# shellcheck disable=SC2329  # the trap calls it
+end() {
+    umount "$place/client" || true
+    exportfs -u "127.0.0.1:$place/server" || true
+    umount "$place/server" || true
+    losetup --detach "$device"
+    rm -r "$place"
+}
+
+writes() {
+    awk '{ print $5 }' "/sys/block/${device#/dev/}/stat" # completed: Documentation/block/stat.rst
+}
+
+mkdir "$place/server" "$place/client"
+modprobe -a loop nfsd
+truncate -s 256M "$place/disk"
+device=$(losetup --find --show "$place/disk")
+trap end EXIT
+mkfs.ext4 -q -E lazy_itable_init=0,lazy_journal_init=0 "$device"
+mount "$device" "$place/server"
+mountpoint -q /proc/fs/nfsd || mount -t nfsd nfsd /proc/fs/nfsd
+exportfs -o rw,sync,no_root_squash,no_subtree_check,insecure,fsid=0 "127.0.0.1:$place/server"
+[ "$(cat /proc/fs/nfsd/threads)" -gt 0 ] || { rpc.mountd -N 3 && rpc.nfsd -N 3 -G 10 -L 10 4; }
+mount -t nfs -o vers=4.2 127.0.0.1:/ "$place/client"
+echo 1 > "$place/client/file"
+sync
+sleep 6 # the journal's own commits are behind us
+
+before=$(writes)
+chmod 600 "$place/client/file"
+sync "$place/client/file"
+mode=$(($(writes) - before))
+sleep 6
+before=$(writes)
+setfattr -n user.test -v 1 "$place/client/file"
+sync "$place/client/file"
+attribute=$(($(writes) - before))
+
+echo "$(uname -r): chmod and fsync: $mode writes; setfattr and fsync: $attribute writes"
+[ "$mode" -gt 0 ] || { echo "the mode was not written either: this shows nothing" >&2; exit 2; }
+[ "$attribute" -gt 0 ]
