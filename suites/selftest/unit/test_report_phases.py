@@ -104,10 +104,12 @@ def test_what_was_lost_is_of_all_trials_whatever_is_known_of_their_phase(tmp_pat
     """A trial whose machinery failed has no cut, and may have lost something all the same."""
     safe = "iscsi-always-noslog-btrfs-bothdie"
     sound = cut_of(safe, Phase.IDLE)
-    other = replace(sound, trial="other", cut=CutDocument())
-    failed = replace(other, trial="failed", verdict=Verdict.INCONCLUSIVE)
+    audited = CutDocument(audit=AuditDocument(acknowledgements=1_000))
+    other = replace(sound, trial="other", cut=audited)
+    failed = replace(sound, trial="failed", cut=CutDocument(), verdict=Verdict.INCONCLUSIVE)
     told = table_of([sound, other, failed], tmp_path)
     assert "| safe | 2 | 0/2 0 % [0-85 %]; 1 inconclusive: as safe 0/3" in told
+    assert "| 1,007 |" in told, "what was audited of it is told, too"
     assert "| idle | 1 | 1/1 100 % [" in told
 
 
