@@ -302,6 +302,11 @@ class Machine:
     def must(self, *argv: str, deadline_s: float) -> Completed:
         """Run a command in the guest that has to succeed, else raise `HarnessError`."""
         completed = self.run(*argv, deadline_s=deadline_s)
+        self.must_have_succeeded(completed, deadline_s=deadline_s)
+        return completed
+
+    def must_have_succeeded(self, completed: Completed, *, deadline_s: float) -> None:
+        """Raise `HarnessError` for a command that did not, with what it said."""
         if completed.exit_code != 0:
             how = (
                 f"did not end within {deadline_s:g} s"
@@ -309,11 +314,10 @@ class Machine:
                 else f"returned {completed.exit_code}"
             )
             raise HarnessError(
-                f"in {self.name}, {' '.join(argv)[:300]} {how}\n"
+                f"in {self.name}, {' '.join(completed.argv)[:300]} {how}\n"
                 f"{completed.stdout[-2000:]}{completed.stderr[-2000:]}",
                 hint=f"read {self.spec.console_log}",
             )
-        return completed
 
 
 def _is_gone(pid: int) -> bool:

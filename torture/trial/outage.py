@@ -53,12 +53,7 @@ def must_not_hang(machine: Machine, otherwise: str, script: str, *, deadline_s: 
     completed = machine.run("sh", "-c", script, deadline_s=deadline_s)
     if completed.exit_code is None:
         raise StorageFailed(f"{otherwise} for {deadline_s:g} s", machine=machine)
-    if completed.exit_code != 0:
-        said = f"{completed.stdout[-2000:]}{completed.stderr[-2000:]}"
-        raise HarnessError(
-            f"in {machine.name}, {script[:300]} returned {completed.exit_code}\n{said}",
-            hint=f"read {machine.spec.console_log}",
-        )
+    machine.must_have_succeeded(completed, deadline_s=deadline_s)
 
 
 def observe_to_end(
