@@ -30,7 +30,7 @@ _MEANINGS = {
     Tier.MACHINES: "boots virtual machines",
     Tier.SHELF: "runs the real nbdkit plugin, right and wrong builds of it",
     Tier.BROWSER: "looks at the report's page in a Chromium",
-    Tier.PROGRAMS: "runs whole programs: linters, type checker, pytest itself, tools",
+    Tier.PROGRAMS: "runs whole programs: linters, type checker, pytest itself, tools, the guests' loads",
     Tier.PURE: "none of these: quick, what a bare `pytest` runs",
 }
 _FOLDERS = {
@@ -39,6 +39,7 @@ _FOLDERS = {
     "browser": Tier.BROWSER,
     "runs": Tier.MACHINES,
     "programs": Tier.PROGRAMS,
+    "loads": Tier.PROGRAMS,
     "unit": Tier.PURE,
 }
 """In the order in which several processes begin them: those that take longest first, but whole runs

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from suites.selftest.unit.load_host import WAIT_S, Host
+from suites.selftest.loads.load_host import WAIT_S, Host
 from torture.checkout import CHECKOUT
 from torture.evidence import ledger
 from torture.verdict.data_findings import Findings

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from suites.selftest.unit.load_host import Host
+from suites.selftest.loads.load_host import Host
 from suites.selftest.unit.test_transactions import SETTLED_APART, ledger_of
 from torture.evidence.cut_document import CutDocument
 from torture.evidence.folder import Evidence

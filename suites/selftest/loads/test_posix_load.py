@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from suites.selftest.unit.load_host import Host
+from suites.selftest.loads.load_host import Host
 from torture.evidence.ledger import Begin, Failed, Ledger
 from torture.matrix.axes import TRANSPORT
 from torture.verdict.data_findings import Findings

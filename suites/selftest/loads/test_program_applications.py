@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from suites.selftest.unit.test_applications import Written
+from suites.selftest.loads.test_applications import Written
 from torture.evidence.ledger import Begin, OperationKind
 from torture.verdict.verdicts import Verdict
 from torture.workloads import AXIS
