@@ -234,6 +234,7 @@ def test_a_write_ahead_log_may_be_gone_although_another_writers_was_settled(tmp_
             writers[event.writer].perform(transaction, event.seq)
     left = tmp_path / "left"
     shutil.copytree(job["directory"], left)
+    application.end()
     (left / "0.sqlite3-wal").unlink()
     document = read.run(job | {"directory": str(left)})
     assert document["whole"] == [1, 2]

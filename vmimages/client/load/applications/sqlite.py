@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
+from contextlib import closing, suppress
 
 from . import (
     LAZY_TRANSACTION,
@@ -26,6 +27,7 @@ from .rows import payload_of
 
 TYPE_CHECKING = False  # `typing` is slow to import in the guest
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
 _DURABLE = (("wal", "full"), ("wal", "extra"), ("delete", "extra"))
@@ -72,8 +74,8 @@ class _Performer(Performer):
     def perform(self, transaction: Transaction, seq: int) -> None:
         begun_ns = time.monotonic_ns()
         try:
-            if self._connection is None:  # a connection stays in the thread that made it
-                self._connection = self._application.connect(self._writer)
+            if self._connection is None:
+                self._connection = self._application.connect_for_load(self._writer)
             if "settle" in transaction.what:
                 self._settle(self._connection)
             else:
@@ -110,18 +112,36 @@ class _Performer(Performer):
 class Sqlite(Application):
     """Its databases are files of one directory."""
 
+    def __init__(self, job: dict[str, Any]) -> None:
+        super().__init__(job)
+        self._of_load: list[sqlite3.Connection] = []
+
     def prepare(self) -> None:
         """An empty database for each writer."""
         os.mkdir(self.directory)  # noqa: PTH102 - pathlib is slow to import
         for writer in range(self.job["writers"]):
-            connection = self.connect(writer)
-            connection.executescript(_SCHEMA)
-            connection.close()
+            with closing(self._connect(writer)) as connection:
+                connection.executescript(_SCHEMA)
 
-    def connect(self, writer: int) -> sqlite3.Connection:
-        """A connection to a writer's database, as the job says; transactions are begun by hand."""
+    def connect_for_load(self, writer: int) -> sqlite3.Connection:
+        """A connection to a writer's database, which lasts until the load ends."""
+        connection = self._connect(writer)
+        self._of_load.append(connection)
+        return connection
+
+    def end(self) -> None:
+        """Close what the writers had open."""
+        while self._of_load:
+            with suppress(sqlite3.Error):  # its disk may be gone, and whoever wrote has said so
+                self._of_load.pop().close()
+
+    def _connect(self, writer: int) -> sqlite3.Connection:
+        """As the job says; transactions are begun by hand, and another thread may close it."""
         connection = sqlite3.connect(
-            f"{self.directory}/{writer}.sqlite3", timeout=_BUSY_S, isolation_level=None
+            f"{self.directory}/{writer}.sqlite3",
+            timeout=_BUSY_S,
+            isolation_level=None,
+            check_same_thread=False,
         )
         connection.execute(f"PRAGMA journal_mode={self.job['journal']}")
         connection.execute(f"PRAGMA synchronous={self.job['synchronous']}")
@@ -148,11 +168,27 @@ class Sqlite(Application):
         self, writer: int, whole: list[int], parts: dict[int, str], complaints: list[str]
     ) -> None:
         os.stat(f"{self.directory}/{writer}.sqlite3")  # noqa: PTH116 - sqlite3 would make a new one
-        connection = self.connect(writer)
-        said = [str(line[0]) for line in connection.execute("PRAGMA integrity_check")]
-        complaints += [f"database {writer}: {line}" for line in said if line != "ok"]
+        with closing(self._connect(writer)) as connection:
+            said = [str(line[0]) for line in connection.execute("PRAGMA integrity_check")]
+            complaints += [f"database {writer}: {line}" for line in said if line != "ok"]
+            entries = connection.execute("SELECT seq, row, rows, payload FROM entries NOT INDEXED")
+            rows = self._rows_of(writer, entries, complaints)
+            (total,) = connection.execute("SELECT sum(transactions) FROM totals").fetchone()
+        for seq, seen in rows.items():
+            wrong = self._wrong_with(seq, seen)
+            if wrong:
+                parts[seq] = wrong
+            else:
+                whole.append(seq)
+        if total != len(rows):
+            complaints.append(f"database {writer} counts {total} transactions and has {len(rows)}")
+
+    @staticmethod
+    def _rows_of(
+        writer: int, entries: Iterable[tuple[Any, ...]], complaints: list[str]
+    ) -> dict[int, dict[int, tuple[int, bytes]]]:
         rows: dict[int, dict[int, tuple[int, bytes]]] = {}
-        for entry in connection.execute("SELECT seq, row, rows, payload FROM entries NOT INDEXED"):
+        for entry in entries:
             kinds = tuple(type(value) for value in entry)
             if kinds != _KINDS:
                 names = ", ".join(kind.__name__ for kind in kinds)
@@ -160,16 +196,7 @@ class Sqlite(Application):
                 continue
             seq, row, count, payload = entry
             rows.setdefault(seq, {})[row] = (count, payload)
-        for seq, seen in rows.items():
-            wrong = self._wrong_with(seq, seen)
-            if wrong:
-                parts[seq] = wrong
-            else:
-                whole.append(seq)
-        (total,) = connection.execute("SELECT sum(transactions) FROM totals").fetchone()
-        if total != len(rows):
-            complaints.append(f"database {writer} counts {total} transactions and has {len(rows)}")
-        connection.close()
+        return rows
 
     def _wrong_with(self, seq: int, seen: dict[int, tuple[int, bytes]]) -> str:
         counts = sorted({count for count, _ in seen.values()})
