@@ -81,6 +81,29 @@ def test_files_of_two_times_are_half_a_rollback() -> None:
     assert read("rollback-done", mixed) is Outcome.HALF
 
 
+@pytest.mark.parametrize(
+    ("state", "change", "outcome"),
+    [
+        ("done", ("old", "new"), Outcome.HALF),
+        ("undone", ("new", "old"), Outcome.HALF),
+        ("done", ("checkpoint -", "checkpoint 4096"), Outcome.HALF),
+        ("undone", ("old", "new"), Outcome.UNDONE),
+    ],
+)
+def test_a_pool_is_rewound_with_all_its_files_and_without_its_checkpoint_or_not_at_all(
+    state: str, change: tuple[str, str], outcome: Outcome
+) -> None:
+    (output,) = outputs_of(f"rewind-{state}")
+    changed = replace(output, stdout=output.stdout.replace(*change, 1))
+    assert read(f"rewind-{state}", [changed]) is outcome
+
+
+def test_a_rewound_pool_that_cannot_be_imported_is_half_rewound() -> None:
+    (output,) = outputs_of("rewind-done")
+    said = "cannot import 'rewound': I/O error\n\tDestroy and re-create the pool.\nrefused\n"
+    assert read("rewind-done", [replace(output, stdout=said)]) is Outcome.HALF
+
+
 def test_a_received_copy_is_whole_or_not_there() -> None:
     listed, compared = outputs_of("receive-done")
     without = json.loads(listed.stdout)
