@@ -143,8 +143,12 @@ class Sqlite(Application):
             isolation_level=None,
             check_same_thread=False,
         )
-        connection.execute(f"PRAGMA journal_mode={self.job['journal']}")
-        connection.execute(f"PRAGMA synchronous={self.job['synchronous']}")
+        try:
+            connection.execute(f"PRAGMA journal_mode={self.job['journal']}")
+            connection.execute(f"PRAGMA synchronous={self.job['synchronous']}")
+        except Exception:  # whatever a garbled file makes of it
+            connection.close()
+            raise
         return connection
 
     def planner(self, writer: int) -> TransactionPlanner:
