@@ -4,8 +4,9 @@ A client that reconnects sends again what was under way and opens its files anew
 not flushed is forgotten, and nothing tells (Linux fs/smb/client/smb2pdu.c, `smb2_reconnect`). A flush is
 an fsync of the file (fs/smb/server/vfs.c, `ksmbd_vfs_fsync`), but that of a directory does nothing
 (fs/smb/client/cifsfs.c, `cifs_dir_fsync`), and the server syncs no rename: it is lost although the client
-did all it could. Modes are the mount's, and with `noserverino` each name has an inode number of its own.
-mount.cifs(8), ksmbd.conf(5). `nobrl`: no byte-range locks, which nobody here takes.
+did all it could. Around a small O_DSYNC write Linux 6.12's client sends bytes of its own memory
+(docs/findings.md). Modes are the mount's, and with `noserverino` each name has an inode number of its
+own. mount.cifs(8), ksmbd.conf(5). `nobrl`: no byte-range locks, which nobody here takes.
 """
 
 from __future__ import annotations
