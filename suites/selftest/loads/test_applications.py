@@ -17,14 +17,14 @@ from suites.selftest.loads.load_host import Host
 from suites.selftest.unit.test_transactions import SETTLED_APART, ledger_of
 from torture.evidence.cut_document import CutDocument
 from torture.evidence.folder import Evidence
-from torture.evidence.ledger import Begin, Hello, Ledger
+from torture.evidence.ledger import Begin, Hello, Ledger, OperationKind
 from torture.verdict.data_findings import Findings
 from torture.verdict.verdicts import Verdict
 from torture.workloads import CHOICES, with_those_beside
 from torture.workloads._application import ApplicationWorkload
 from torture.workloads.protocol import Place
 from vmimages.client.load import read, write
-from vmimages.client.load.applications import Transaction, application_of, found
+from vmimages.client.load.applications import ApplicationError, Transaction, application_of, found
 
 HELLO = Hello(t_ms=0.0, trial=7, mode="application")
 SQLITE = [choice.name for choice in CHOICES if choice.name.startswith("sqlite")]
@@ -240,6 +240,22 @@ def test_a_write_ahead_log_may_be_gone_although_another_writers_was_settled(tmp_
     assert document["whole"] == [1, 2]
     findings = judged(workload, Ledger(events=(HELLO, *ledger.events)), document)
     assert (findings.verdict, findings.lost, findings.reasons) == (Verdict.INTACT, 0, ())
+
+
+def test_what_writers_have_open_is_closed_with_the_load(tmp_path: Path) -> None:
+    workload = _workload("sqlitewal_full")
+    job = workload.job(seed=7, place=Place(directory=str(tmp_path)))
+    application = application_of(job)
+    application.prepare()
+    performer = application.performer(0)
+    transaction = Transaction(kind=OperationKind.TRANSACTION, what={"sizes": [10]})
+    performer.perform(transaction, 1)
+    log = Path(job["directory"], "0.sqlite3-wal")
+    assert log.exists()
+    application.end()
+    assert not log.exists(), "who closes the database last removes its log"
+    with pytest.raises(ApplicationError, match="closed"):
+        performer.perform(transaction, 2)
 
 
 def test_what_is_prepared_is_the_same_for_every_seed() -> None:

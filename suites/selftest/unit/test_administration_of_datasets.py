@@ -13,6 +13,7 @@ from torture.administration.protocol import Outcome
 from torture.evidence.folder import ToolOutput
 from torture.matrix.cells import Cell
 from torture.scoring.judge import judge
+from torture.verdict.unreadable import UnreadableError
 from torture.verdict.verdicts import Verdict
 
 NEW_FEATURES = {
@@ -87,7 +88,7 @@ def test_files_of_two_times_are_half_a_rollback() -> None:
         ("done", ("old", "new"), Outcome.HALF),
         ("undone", ("new", "old"), Outcome.HALF),
         ("done", ("checkpoint -", "checkpoint 4096"), Outcome.HALF),
-        ("undone", ("old", "new"), Outcome.UNDONE),
+        ("undone", ("checkpoint 71168", "checkpoint -"), Outcome.HALF),
     ],
 )
 def test_a_pool_is_rewound_with_all_its_files_and_without_its_checkpoint_or_not_at_all(
@@ -96,6 +97,12 @@ def test_a_pool_is_rewound_with_all_its_files_and_without_its_checkpoint_or_not_
     (output,) = outputs_of(f"rewind-{state}")
     changed = replace(output, stdout=output.stdout.replace(*change, 1))
     assert read(f"rewind-{state}", [changed]) is outcome
+
+
+def test_what_is_said_before_a_rewound_pool_is_read_is_no_answer() -> None:
+    (output,) = outputs_of("rewind-done")
+    with pytest.raises(UnreadableError):
+        read("rewind-done", [replace(output, stdout=f"warning: - {output.stdout}")])
 
 
 def test_a_rewound_pool_that_cannot_be_imported_is_half_rewound() -> None:
