@@ -51,13 +51,18 @@ class OperationKind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Hello:
-    """The load phase has begun."""
+    """The load phase has begun.
+
+    `tears_sectors`: of what was under way a crash may leave a part of a sector, as the transport's trait
+    has it.
+    """
 
     t_ms: float
     trial: int
     mode: str
     writers: int = 0
     """How many work at once; 0 where a ledger of before does not say it."""
+    tears_sectors: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -147,6 +152,11 @@ class Ledger:
     garbled: int = 0
     truncated: bool = False
     heard: int | None = field(default=None, compare=False)
+
+    @property
+    def tears_sectors(self) -> bool:
+        """Whether a crash may leave a part of a sector: as the load was told, and said in its `Hello`."""
+        return any(isinstance(event, Hello) and event.tears_sectors for event in self.events)
 
     @property
     def cuts(self) -> int:
@@ -254,6 +264,7 @@ def _events(raw: dict[str, Any], number: int) -> Iterator[Event]:
                 trial=int(raw["trial"]),
                 mode=str(raw["mode"]),
                 writers=int(raw.get("writers", 0)),
+                tears_sectors=raw.get("tears_sectors") is True,
             )
         case "begin":
             yield _begin(raw, t_ms)

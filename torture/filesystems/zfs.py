@@ -25,8 +25,8 @@ from torture.verdict.fsck import (
     refuse_codes_beyond,
     unreadable,
 )
-from torture.verdict.pool_status import parse_status
-from torture.verdict.zpool import REASONS_OF_POOLS
+from torture.verdict.pool_tools import parse_status
+from torture.verdict.pool_tools.zpool import REASONS_OF_POOLS
 
 _POOL = "vm"
 _IMPORT = 'zpool import -f -N -o cachefile=none -d "$(dirname "$1")"'

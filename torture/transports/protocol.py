@@ -94,6 +94,15 @@ class Traits:
     gives up."""
 
     @property
+    def tears_sectors(self) -> bool:
+        """Whether of a write that was under way a crash may leave a part of a sector.
+
+        A disk keeps its sectors whole. Files have none: ZFS's intent log splits a write at any eight
+        bytes where a block of it is full (OpenZFS, zil.c, `zil_lwb_assign`).
+        """
+        return self.gives_files
+
+    @property
     def needs_bridge(self) -> bool:
         """Whether the user-mode network will not do: it has no wire to a client, and always answers."""
         return self.client_has_network or self.network_comes_last

@@ -142,6 +142,7 @@ class TrialContext:
             directory=MOUNT_POINT if self.is_mounted else None,
             device=None if self.is_mounted else self.attachment.device,
             names_are_stable=self.transport.traits.names_are_stable,
+            tears_sectors=self.transport.traits.tears_sectors,
             brought=self.spec.brought,
         )
         return {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import chain
 
 from torture.verdict.history import (
     WHOLE,
@@ -15,13 +16,16 @@ from torture.verdict.history import (
     acknowledgements_of,
     window_before,
     window_of,
+    window_under_way,
     windows_of,
 )
-from torture.verdict.moments import NEVER, Window, union
+from torture.verdict.moments import NEVER, Window, Windows, both, union
 from torture.verdict.readback import FileSeen, Sector
 
 _ENOENT = 2
 _BLOCK_BYTES = 4096
+_HALF_DONE = "garbage"
+"""What the read-back says of a sector that holds a part of a write, or anything else."""
 
 
 class Damage(StrEnum):
@@ -45,7 +49,7 @@ class BlockFinding:
     """
 
     index: int
-    window: Window
+    windows: Windows
     holds: str
     is_mixed: bool
     damage: Damage | None
@@ -57,7 +61,7 @@ class FileFinding:
     """One name; `damage` is the name's or the size's own, blocks have theirs."""
 
     what: str
-    windows: tuple[Window, ...]
+    windows: Windows
     damage: Damage | None
     lost: frozenset[int]
     blocks: tuple[BlockFinding, ...] = ()
@@ -88,21 +92,24 @@ def examine_file(history: History, name: Name, seen: FileSeen) -> FileFinding:
         )
     candidates = _candidates(name, seen)
     bound = windows_of(name.bindings, history.end)
-    windows = {place: bound[place] & _inside(history, name, place, seen) for place in candidates}
-    best = max(candidates, key=lambda at: -1 if windows[at].is_empty else windows[at].last)
-    return _examine_as(history, name, best, seen, bound[best], union(windows.values()))
+    windows = {
+        place: both((bound[place],), _inside(history, name, place, seen)) for place in candidates
+    }
+    best = max(candidates, key=lambda at: windows[at][-1].last if windows[at] else -1)
+    together = union(chain.from_iterable(windows.values()))
+    return _examine_as(history, name, best, seen, bound[best], together)
 
 
-def _inside(history: History, name: Name, place: int, seen: FileSeen) -> Window:
+def _inside(history: History, name: Name, place: int, seen: FileSeen) -> Windows:
     """When a crash leaves this size and content in the incarnation of one binding."""
     incarnation = name.bindings[place].incarnation
     if incarnation is None:
-        return NEVER
-    window = _size_window(incarnation, seen.size_bytes, history.end)
+        return ()
+    windows: Windows = (_size_window(incarnation, seen.size_bytes, history.end),)
     for index, sectors in enumerate(seen.blocks):
         for steps, sector in _readings(incarnation.blocks.get(index, []), sectors):
-            window &= _sector_window(history, incarnation, steps, sector)
-    return window
+            windows = both(windows, _sector_windows(history, incarnation, steps, sector))
+    return windows
 
 
 def examine_temporary(history: History, name: Name | None, seen: FileSeen) -> FileFinding:
@@ -110,12 +117,13 @@ def examine_temporary(history: History, name: Name | None, seen: FileSeen) -> Fi
     windows: list[Window] = []
     lost: set[int] = set()
     held = {sector for block in seen.blocks for sector in block}
+    unfinished = {"zero", "partial"} | ({_HALF_DONE} if history.tears_sectors else set())
     for binding in name.bindings if name is not None else []:
         made = binding.incarnation
         if made is None or not made.is_atomic or seen.errno is not None:
             continue
         longest = made.sizes[0].size_blocks * _BLOCK_BYTES
-        if seen.size_bytes <= longest and held <= {"zero", "partial", made.seq}:
+        if seen.size_bytes <= longest and held <= {made.seq, *unfinished}:
             last = history.end if binding.durable is None else binding.durable
             windows.append(Window(binding.begin + 1, last))
             if binding.acknowledgement is not None:
@@ -170,7 +178,7 @@ def _examine_as(
     place: int,
     seen: FileSeen,
     bound: Window,
-    windows: tuple[Window, ...],
+    windows: Windows,
 ) -> FileFinding:
     """What is wrong with the file, taken for the incarnation of one binding."""
     end = history.end
@@ -233,12 +241,12 @@ def _examine_block(
 ) -> BlockFinding:
     steps = incarnation.blocks.get(index, [])
     kinds = tuple(dict.fromkeys(sectors))
-    window = Window(0, history.end)
+    windows: Windows = (Window(0, history.end),)
     wrong: list[_Reading] = []
     for reading in _readings(steps, sectors):
-        allowed = _sector_window(history, incarnation, *reading)
-        window &= allowed
-        if history.end not in allowed:
+        allowed = _sector_windows(history, incarnation, *reading)
+        windows = both(windows, allowed)
+        if not any(history.end in window for window in allowed):
             wrong.append(reading)
     damage: Damage | None = None
     lost: set[int] = set()
@@ -254,7 +262,7 @@ def _examine_block(
             lost.update(_acknowledgements_not_kept(own, (sector,)))
     return BlockFinding(
         index=index,
-        window=window,
+        windows=windows,
         holds=" and ".join(
             kind if isinstance(kind, str) else f"operation {kind}" for kind in kinds
         ),
@@ -281,8 +289,19 @@ def _readings(steps: list[Step], sectors: tuple[Sector, ...]) -> list[_Reading]:
     ]
 
 
-def _sector_window(
+def _sector_windows(
     history: History, incarnation: Incarnation, steps: list[Step], sector: Sector
+) -> Windows:
+    """When a crash leaves this in a place of which these are the changes."""
+    came_whole = incarnation.is_atomic and bool(steps) and steps[0].seq == incarnation.seq
+    if sector == _HALF_DONE and history.tears_sectors and not history.is_raw:
+        places = range(1 if came_whole else 0, len(steps))
+        return union(window_under_way(steps, place, history.end) for place in places)
+    return (_whole_sector_window(history, steps, sector, came_whole=came_whole),)
+
+
+def _whole_sector_window(
+    history: History, steps: list[Step], sector: Sector, *, came_whole: bool
 ) -> Window:
     if isinstance(sector, int):
         place = next((i for i, step in enumerate(steps) if step.seq == sector), None)
@@ -294,7 +313,6 @@ def _sector_window(
         return NEVER if own else window_before(steps, history.end)
     if sector == "partial":  # the end of the file lies in it: the size's matter
         return Window(0, history.end)
-    came_whole = incarnation.is_atomic and bool(steps) and steps[0].seq == incarnation.seq
     if sector != "zero" or not steps or came_whole:
         return NEVER
     return window_before(steps, history.end)  # not sooner than the size grew over it
@@ -318,6 +336,6 @@ def _damage(kinds: tuple[Sector, ...], *, known: set[int]) -> Damage:
         return Damage.FOREIGN
     if any(isinstance(kind, int) and kind not in known for kind in kinds):
         return Damage.FOREIGN
-    if len(kinds) > 1 or kinds == ("garbage",):
+    if len(kinds) > 1 or kinds == (_HALF_DONE,):
         return Damage.TORN
     return Damage.STALE if isinstance(kinds[0], int) else Damage.MISSING

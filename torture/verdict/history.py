@@ -10,6 +10,10 @@ The rules, and why they hold:
   than its sector), a name old or new.
 - **fsync covers the file.** Blocks written before it and not synced (`scribble`) become durable
   with it; a raw device is one file for this. O_DSYNC covers only its own range, as in open(2).
+- **Parts of sectors.** Files have no sectors, and what keeps them on the NAS may leave a part of one:
+  ZFS's intent log splits a write at any eight bytes where a block of it is full (OpenZFS, zil.c,
+  `zil_lwb_assign`). Where the ledger's `Hello` says so, a sector may be half old and half new, but
+  only between b and d.
 - **Parts of blocks.** A sector is only changed by the operations that write it: the others of its
   block stay what they were (a disk guarantees no more than its sector, and no less).
 - **Directories.** A new name, a rename or a removal counts from the fsync of its directory, as in
@@ -116,6 +120,7 @@ class History:
 
     end: int
     is_raw: bool
+    tears_sectors: bool
     trial: int
     names: dict[int, Name]
     acknowledged: dict[int, int]
@@ -134,6 +139,11 @@ def window_of(steps: list[Step] | list[SizeStep], index: int, end: int) -> Windo
     """When a crash leaves exactly this step: begun, and nothing later durable."""
     durables = (step.durable for step in steps[index + 1 :] if step.durable is not None)
     return Window(steps[index].begin + 1, min(durables, default=end))
+
+
+def window_under_way(steps: list[Step], index: int, end: int) -> Window:
+    """When a crash may leave this step half done: begun, and neither it nor anything later durable."""
+    return Window(steps[index].begin + 1, window_before(steps[index:], end).last)
 
 
 def windows_of(steps: list[Binding], end: int) -> list[Window]:
@@ -169,6 +179,7 @@ def build_history(ledger: Ledger, *, mode: str, trial: int) -> History:
     return History(
         end=len(ledger.events),
         is_raw=mode == "raw",
+        tears_sectors=ledger.tears_sectors,
         trial=trial,
         names=builder.names,
         acknowledged=builder.acknowledged,

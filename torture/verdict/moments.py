@@ -29,11 +29,14 @@ class Window:
         return self.last < self.first
 
 
+Windows = tuple[Window, ...]
+"""Disjoint, in order."""
+
 NEVER = Window(0, -1)
 """No crash explains it."""
 
 
-def union(windows: Iterable[Window]) -> tuple[Window, ...]:
+def union(windows: Iterable[Window]) -> Windows:
     """The same moments as disjoint windows in order."""
     merged: list[Window] = []
     for window in sorted((w for w in windows if not w.is_empty), key=lambda w: w.first):
@@ -44,6 +47,11 @@ def union(windows: Iterable[Window]) -> tuple[Window, ...]:
     return tuple(merged)
 
 
+def both(some: Iterable[Window], others: Windows) -> Windows:
+    """The moments that are in both."""
+    return union(one & other for one in some for other in others)
+
+
 class Tally:
     """Counts, for every moment, how many observations it explains: a difference array, linear."""
 
@@ -51,7 +59,7 @@ class Tally:
         self._changes = [0] * (end + 2)
         self._observations = 0
 
-    def add(self, windows: tuple[Window, ...]) -> None:
+    def add(self, windows: Windows) -> None:
         """Add one observation that these disjoint windows explain."""
         self._observations += 1
         for window in windows:

@@ -147,7 +147,7 @@ def _account_blocks(
     account: _Account, history: History, seen: FileSeen, findings: tuple[BlockFinding, ...]
 ) -> None:
     for finding in findings:
-        account.add(f"{seen.name} block {finding.index}", (finding.window,), history.end)
+        account.add(f"{seen.name} block {finding.index}", finding.windows, history.end)
     _blame_blocks(account, history, seen, findings)
 
 
@@ -155,7 +155,7 @@ def _blame_blocks(
     account: _Account, history: History, seen: FileSeen, findings: tuple[BlockFinding, ...]
 ) -> None:
     for finding in findings:
-        if history.end in finding.window:
+        if any(history.end in window for window in finding.windows):
             account.torn_in_flight += finding.is_mixed
         elif finding.damage is not None:
             what = f"{seen.name} block {finding.index} holds {finding.holds}"

@@ -10,15 +10,15 @@ from torture.evidence.cut_document import GONE
 from torture.evidence.folder import Evidence, Step, ToolOutput
 from torture.verdict.fsck import lines_of
 from torture.verdict.nas_log import read_nas_log
-from torture.verdict.pool_status import PoolStatus, parse_status
-from torture.verdict.unreadable import UnreadableError
-from torture.verdict.verdicts import Verdict, worst
-from torture.verdict.zdb import parse_zdb
-from torture.verdict.zpool import (
+from torture.verdict.pool_tools import PoolStatus, parse_status
+from torture.verdict.pool_tools.zdb import parse_zdb
+from torture.verdict.pool_tools.zpool import (
     finds_no_pool,
     parse_import,
     refuse_unfinished_scrub,
 )
+from torture.verdict.unreadable import UnreadableError
+from torture.verdict.verdicts import Verdict, worst
 
 _MISSING = ("CANT_OPEN", "UNAVAIL", "REMOVED")
 _NEEDED_REWIND = "needed -F (gave up its last transactions)"

@@ -57,6 +57,7 @@ class Ledger:
             "blocks_per_file_max": 12 if place.directory is None else _FILE_BLOCKS_MAX,
             "duration_ms": LOAD_LIFE_MS,
             "port": PORT,
+            **({"tears_sectors": True} if place.tears_sectors else {}),
             **where,
         }
 

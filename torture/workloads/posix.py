@@ -27,10 +27,11 @@ class Posix(ApplicationWorkload):
     needs_inodes: bool = True
 
     def job(self, *, seed: int, place: Place) -> dict[str, Any]:
-        """As of any application; and where names need no sync its ledger is to say so."""
+        """As of any application; and of the transport what its ledger is to say."""
         # super() knows no class that slots have made anew
         told = ApplicationWorkload.job(self, seed=seed, place=place)
-        return told | ({"names_are_stable": True} if place.names_are_stable else {})
+        told |= {"names_are_stable": True} if place.names_are_stable else {}
+        return told | ({"tears_sectors": True} if place.tears_sectors else {})
 
     def judge(self, evidence: Evidence, *, after_repair: bool) -> Findings:
         """The oracle's answer; raises `UnreadableError` when ledger or read-back are no evidence."""

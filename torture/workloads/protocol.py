@@ -36,12 +36,14 @@ class Brought:
 class Place:
     """Where a workload works in the client: in a directory, or on a bare device; one of the two.
 
-    And what the user brought for it. `names_are_stable`: as the transport's trait has it.
+    And what the user brought for it. `names_are_stable`, `tears_sectors`: as the transport's traits have
+    them.
     """
 
     directory: str | None = None
     device: str | None = None
     names_are_stable: bool = False
+    tears_sectors: bool = False
     brought: tuple[Brought, ...] = ()
 
     def brought_for(self, load: str, *, option: str) -> Brought:

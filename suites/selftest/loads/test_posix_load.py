@@ -15,14 +15,16 @@ from typing import Any
 import pytest
 
 from suites.selftest.loads.load_host import Host
+from torture.axes.axis import Choice
 from torture.evidence.ledger import Begin, Failed, Ledger
 from torture.matrix.axes import TRANSPORT
 from torture.verdict.data_findings import Findings
 from torture.verdict.trees.tree_oracle import consult_trees
 from torture.verdict.trees.tree_seen import parse_trees
 from torture.verdict.verdicts import Verdict
+from torture.workloads.ledger import CHOICE as LEDGER
 from torture.workloads.posix import CHOICE
-from torture.workloads.protocol import Place
+from torture.workloads.protocol import Place, Workload
 from vmimages.client.load import read, write
 from vmimages.client.load.applications import application_of
 
@@ -75,6 +77,19 @@ def test_the_load_is_told_where_names_are_stable() -> None:
     application: Any = application_of(stable)
     application._supported = frozenset()
     assert application.planner(0).draw().what["names_are_stable"] is True
+
+
+@pytest.mark.parametrize("load", [CHOICE, LEDGER], ids=lambda load: load.name)
+def test_a_load_on_files_is_told_that_sectors_tear(load: Choice[Workload]) -> None:
+    """A disk keeps its sectors whole, whatever is behind it."""
+    traits = {choice.name: choice.value.traits for choice in TRANSPORT.choices}
+    tearing = {name for name, has in traits.items() if has.tears_sectors}
+    assert tearing == {"nfs3", "nfs4", "smb"}
+    place = Place(directory="/mnt")
+    usual = load.value.job(seed=11, place=place)
+    assert "tears_sectors" not in usual
+    told = load.value.job(seed=11, place=replace(place, tears_sectors=True))
+    assert told == usual | {"tears_sectors": True}
 
 
 def test_what_was_done_reads_back_intact(written: Written) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from torture.evidence.ledger import Begin, Cut, Done, Event, Ledger, OperationKind
+from torture.evidence.ledger import Begin, Cut, Done, Event, Hello, Ledger, OperationKind
 from torture.verdict.data_findings import Findings
 from torture.verdict.oracle import consult
 from torture.verdict.readback import parse_readback
@@ -14,11 +14,16 @@ BLOCK_BYTES = 4096
 
 
 class Story:
-    """A ledger, told step by step; every event is 10 ms after the last. `mode` is the load's."""
+    """A ledger, told step by step; every event is 10 ms after the last. `mode` is the load's.
 
-    def __init__(self, mode: str = "files") -> None:
+    Where sectors may tear its `Hello` says so; else it has none.
+    """
+
+    def __init__(self, mode: str = "files", *, tears_sectors: bool = False) -> None:
         self.mode = mode
         self.events: list[Event] = []
+        if tears_sectors:
+            self.events.append(Hello(t_ms=0.0, trial=7, mode=mode, tears_sectors=True))
 
     def begin(
         self,

@@ -38,6 +38,12 @@ LINES = (HELLO, BEGIN, DONE_WITH_NEXT, FAILED, END)
 STORED = b"".join(stamp(line, 10.0 * at) for at, line in enumerate(LINES)) + cut_mark(77.1234)
 
 
+@pytest.mark.parametrize("said", [b"", b',"tears_sectors":false', b',"tears_sectors":true'])
+def test_a_ledger_says_whether_sectors_tear(said: bytes) -> None:
+    hello = stamp(HELLO[:-1] + said + b"}", 0.0)
+    assert parse_ledger(hello).tears_sectors is said.endswith(b"true")
+
+
 def test_every_event_is_read_back_in_order_with_the_hosts_clock() -> None:
     ledger = parse_ledger(STORED)
     append = Begin(

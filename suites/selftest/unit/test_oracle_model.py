@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from suites.selftest.unit.examples import examples
-from torture.evidence.ledger import Begin, Done, Event, Failed, Ledger, OperationKind
+from torture.evidence.ledger import Begin, Done, Event, Failed, Hello, Ledger, OperationKind
 from torture.verdict.oracle import consult
 from torture.verdict.readback import parse_readback
 from torture.verdict.verdicts import Verdict
@@ -65,6 +65,8 @@ class Reference:
     """Everything a crash may leave after the events replayed so far."""
 
     raw: bool
+    tears: bool = False
+    """Whether what is under way may leave a part of a sector."""
     names: dict[int, list[Inode | None]] = field(default_factory=dict)
     temporaries: dict[int, Begin] = field(default_factory=dict)
     begun: dict[int, Begin] = field(default_factory=dict)
@@ -133,41 +135,47 @@ class Reference:
     def explains(self, document: dict[str, Any]) -> bool:
         for seen in document["files"]:
             found = self.names.get(seen["file"], self.alternatives(seen["file"]))
-            if not any(_matches(alternative, seen) for alternative in found):
+            if not any(_matches(one, seen, tears=self.tears) for one in found):
                 return False
         for seen in document["temporaries"]:
             op = self.temporaries.get(seen["file"])
             if op is None or len(seen["blocks"]) > op.size_blocks:
                 return False
-            if not all(set(sectors) <= {"zero", op.seq} for sectors in seen["blocks"]):
+            unfinished = {"zero", op.seq} | ({"garbage"} if self.tears else set())
+            if not all(set(sectors) <= unfinished for sectors in seen["blocks"]):
                 return False
         return True
 
     def crash(self, dice: random.Random) -> dict[str, Any]:
         """What the read-back finds after a crash at this moment."""
         files = [
-            _observe(file, dice.choice(self.alternatives(file)), dice) for file in range(FILES)
+            _observe(file, dice.choice(self.alternatives(file)), dice, tears=self.tears)
+            for file in range(FILES)
         ]
         temporaries = []
         for file, op in self.temporaries.items():
             if dice.random() < 0.5:
                 inode = Inode(list(range(op.size_blocks + 1)), {})
                 inode.versions = {p: ["zero", op.seq] for p in places_of(op.blocks)}
-                temporaries.append(_observe(file, inode, dice))
+                temporaries.append(_observe(file, inode, dice, tears=self.tears))
         return _document(files, temporaries, raw=self.raw)
 
 
-def _matches(alternative: Inode | None, seen: dict[str, Any]) -> bool:
+def _matches(alternative: Inode | None, seen: dict[str, Any], *, tears: bool) -> bool:
     if alternative is None or "errno" in seen:
         return alternative is None and "errno" in seen
     return seen["size"] in [size * BLOCK_BYTES for size in alternative.sizes] and all(
-        content in alternative.versions.get((index, sector), [])
+        _may_hold(alternative.versions.get((index, sector), []), content, tears=tears)
         for index, sectors in enumerate(seen["blocks"])
         for sector, content in enumerate(sectors)
     )
 
 
-def _observe(file: int, inode: Inode | None, dice: random.Random) -> dict[str, Any]:
+def _may_hold(versions: list[Content], content: Content, *, tears: bool) -> bool:
+    return content in versions or (tears and content == "garbage" and len(versions) > 1)
+
+
+def _observe(file: int, inode: Inode | None, dice: random.Random, *, tears: bool) -> dict[str, Any]:
     seen: dict[str, Any] = {"file": file, "name": f"f{file}", "listed": inode is not None}
     if inode is None:
         return seen | {"errno": 2}
@@ -178,7 +186,9 @@ def _observe(file: int, inode: Inode | None, dice: random.Random) -> dict[str, A
         age = dice.random()
         blocks.append(
             [
-                versions[int(len(versions) * (dice.random() if torn else age))]
+                "garbage"
+                if tears and len(versions) > 1 and dice.random() < 0.05
+                else versions[int(len(versions) * (dice.random() if torn else age))]
                 for versions in (inode.versions[block, sector] for sector in range(SECTORS))
             ]
         )
@@ -205,7 +215,7 @@ def _events(dice: random.Random, count: int, *, raw: bool) -> tuple[Event, ...]:
     events: list[Event] = []
     for seq in range(1, count):
         writer = dice.randrange(WRITERS)
-        t_ms = float(10 * len(events))
+        t_ms = float(10 * (1 + len(events)))  # the hello is the first
         if writer in dead:
             continue
         if writer in in_flight:
@@ -290,21 +300,29 @@ def _damage(document: dict[str, Any], dice: random.Random, seqs: int) -> None:
     sectors[at : at + width] = [content] * width
 
 
-@pytest.mark.parametrize("raw", [False, True], ids=["files", "raw"])
+@pytest.mark.parametrize(
+    ("raw", "tears"),
+    [(False, False), (False, True), (True, False)],
+    ids=["files", "files-that-tear", "raw"],
+)
 @given(seed=st.integers(0, 2**63), count=st.integers(4, 60), damages=st.integers(0, 2))
 @settings(max_examples=examples(400), deadline=None)
-def test_oracle_agrees_with_the_reference(raw: bool, seed: int, count: int, damages: int) -> None:
+def test_oracle_agrees_with_the_reference(
+    raw: bool, tears: bool, seed: int, count: int, damages: int
+) -> None:
     dice = random.Random(seed)
-    events = _events(dice, count, raw=raw)
+    mode = "raw" if raw else "files"
+    hello = Hello(t_ms=0.0, trial=1, mode=mode, writers=WRITERS, tears_sectors=tears)
+    events = (hello, *_events(dice, count, raw=raw))
     crash_at = dice.choice([len(events), dice.randint(0, len(events))])
-    reference = Reference(raw=raw)
+    reference = Reference(raw=raw, tears=tears)
     for event in events[:crash_at]:
         reference.replay(event)
     document = reference.crash(dice)
     for _ in range(damages):
         _damage(document, dice, count)
     explained = []
-    replayed = Reference(raw=raw)
+    replayed = Reference(raw=raw, tears=tears)
     for moment in range(len(events) + 1):
         if replayed.explains(document):
             explained.append(moment)

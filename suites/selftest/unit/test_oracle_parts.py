@@ -1,4 +1,4 @@
-"""The oracle's rules for operations that write a part of a block."""
+"""The oracle's rules for operations that write a part of a block, and for half a sector."""
 
 from __future__ import annotations
 
@@ -47,3 +47,56 @@ def test_a_part_that_is_gone_blames_nobody_who_wrote_elsewhere_in_the_block() ->
     story.acked("overwrite", 3, 0, size=1, sectors=range(5, 6))
     findings = story.finds([[1, 1, 1, 1, 1, 3, 1, 1]])
     assert (findings.verdict, findings.lost) == (Verdict.CORRUPTED, 1)
+
+
+HALF = [1, 1, "garbage", 2, 1, 1, 1, 1]
+"""Of a block of operation 1 and of a part of it that operation 2 writes."""
+
+
+@pytest.mark.parametrize("kind", ["overwrite", "dsync", "scribble"])
+def test_half_a_sector_is_allowed_of_what_is_under_way_where_sectors_tear(kind: str) -> None:
+    for tears, verdict in ((True, Verdict.INTACT), (False, Verdict.CORRUPTED)):
+        story = Story(tears_sectors=tears).acked("create", 1, 0)
+        findings = story.begin(kind, 2, 0, size=1, sectors=PART).finds([HALF])
+        assert findings.verdict is verdict, findings.reasons
+
+
+def test_half_a_sector_of_a_write_that_returned_unsynced_is_allowed_until_the_next_sync() -> None:
+    story = Story(tears_sectors=True).acked("create", 1, 0)
+    story.acked("scribble", 2, 0, size=1, sectors=PART)
+    assert story.finds([HALF]).verdict is Verdict.INTACT
+    story.acked("overwrite", 3, 0, size=1, sectors=range(7, 8)).acked(
+        "create", 4, 0, file=1, writer=1
+    )
+    findings = story.finds([[*HALF[:7], 3]], [4])
+    assert (findings.verdict, findings.torn) == (Verdict.CORRUPTED, 1)
+
+
+@pytest.mark.parametrize("place", range(8))
+def test_half_a_sector_of_what_is_durable_is_corruption_where_sectors_tear(place: int) -> None:
+    story = Story(tears_sectors=True).acked("create", 1, 0)
+    story.acked("overwrite", 2, 0, size=1, sectors=PART).acked("create", 3, 0, file=1, writer=1)
+    story.begin("overwrite", 4, 0, file=1, size=1, writer=1)  # elsewhere something is under way
+    block: list[Any] = [1, 1, 2, 2, 1, 1, 1, 1]
+    block[place] = "garbage"
+    findings = story.finds([block], [3])
+    assert (findings.verdict, findings.torn) == (Verdict.CORRUPTED, 1)
+    assert findings.lost == 1
+
+
+def test_a_file_that_came_by_rename_is_not_half_written_but_its_temporary_may_be() -> None:
+    story = Story(tears_sectors=True).begin("replace", 1, 0)
+    half = [["garbage", *[1] * 7]]
+    assert story.finds(None, temporaries=(half,)).verdict is Verdict.INTACT
+    assert story.finds(half).verdict is Verdict.CORRUPTED
+    assert story.done(1).finds([1], temporaries=(half,)).verdict is Verdict.ROLLED_BACK
+    assert (
+        Story().begin("replace", 1, 0).finds(None, temporaries=(half,)).verdict is Verdict.CORRUPTED
+    )
+
+
+def test_a_bare_device_keeps_its_sectors_whole_whatever_the_ledger_says() -> None:
+    story = Story("raw", tears_sectors=True).acked("create", 1, 0)
+    story.begin("overwrite", 2, 0, size=1, sectors=PART)
+    assert story.finds([[1, 1, 2, 1, 1, 1, 1, 1]]).verdict is Verdict.INTACT
+    assert story.finds([HALF]).verdict is Verdict.CORRUPTED

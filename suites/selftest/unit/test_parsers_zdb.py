@@ -12,10 +12,10 @@ from suites.selftest.unit.good_evidence import evidence, tool
 from torture.evidence.cut_document import GONE, DiskAtCut
 from torture.evidence.folder import Step, ToolOutput
 from torture.scoring.judge import judge
+from torture.verdict.pool_tools.zdb import BlockCheck, parse_zdb
 from torture.verdict.pool_verdict import judge_pool
 from torture.verdict.unreadable import UnreadableError
 from torture.verdict.verdicts import Verdict
-from torture.verdict.zdb import BlockCheck, parse_zdb
 
 SOUND = tool(Step.POOL_BLOCKS, "zdb/sound")
 _VOUCHED = "\tNo leaks (block sum matches space maps exactly)\n"

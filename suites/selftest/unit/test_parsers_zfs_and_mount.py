@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from torture.evidence.folder import ToolOutput
 from torture.verdict.mount import MountResult, parse_mount, read_kernel_log
-from torture.verdict.pool_status import PoolStatus, parse_status
+from torture.verdict.pool_tools import PoolStatus, parse_status
+from torture.verdict.pool_tools.zpool import ImportResult, parse_import
 from torture.verdict.unreadable import UnreadableError
-from torture.verdict.zpool import ImportResult, parse_import
 
 RECORDED = Path(__file__).resolve().parents[1] / "recorded"
 IMPORTS = {

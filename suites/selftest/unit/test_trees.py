@@ -13,21 +13,32 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from suites.selftest.unit.examples import examples
-from suites.selftest.unit.tree_ledgers import judged, story
+from suites.selftest.unit.tree_ledgers import (
+    CHMOD,
+    FILE,
+    PUNCH,
+    START,
+    WRITE,
+    judged,
+    left_by,
+    story,
+    told,
+)
 from suites.selftest.unit.tree_model import Model, Seen
-from torture.evidence.ledger import Begin, Done, Event, OperationKind
+from torture.evidence.ledger import Begin, Done, Event, Hello, OperationKind
 from torture.verdict.verdicts import Verdict
 
 seeds = st.integers(0, 1 << 40)
 
 
 @settings(max_examples=examples(60))
-@given(seed=seeds, count=st.integers(2, 80), names_are_stable=st.booleans())
-@example(seed=15_675, count=72, names_are_stable=False)
+@given(seed=seeds, count=st.integers(2, 80), names_are_stable=st.booleans(), tears=st.booleans())
+@example(seed=15_675, count=72, names_are_stable=False, tears=False)
 def test_no_crash_of_the_model_is_taken_for_corruption(
-    seed: int, count: int, names_are_stable: bool
+    seed: int, count: int, names_are_stable: bool, tears: bool
 ) -> None:
-    events = story(seed, count, names_are_stable=names_are_stable)
+    events = story(seed, count, names_are_stable=names_are_stable, tears_sectors=tears)
+    count = len(events)
     dice = random.Random(seed)
     newest = dice.choice((0.0, 0.5, 0.95))
     last = judged(events, Model.after(tuple(events)).crash(dice, newest=newest))
@@ -81,15 +92,16 @@ def _with_damage(trees: list[Seen], others: list[Seen], dice: random.Random) -> 
 
 
 @settings(max_examples=examples(80))
-@given(seed=seeds, count=st.integers(2, 40), names_are_stable=st.booleans())
+@given(seed=seeds, count=st.integers(2, 40), names_are_stable=st.booleans(), tears=st.booleans())
 # a damaged directory is there twice, and not alike
-@example(seed=34_691, count=42, names_are_stable=False)
+@example(seed=34_691, count=42, names_are_stable=False, tears=False)
 # it is there twice, and only one of them can be explained
-@example(seed=36_984, count=53, names_are_stable=False)
+@example(seed=36_984, count=53, names_are_stable=False, tears=False)
 def test_the_verdict_is_that_of_all_moments_tried_one_by_one(
-    seed: int, count: int, names_are_stable: bool
+    seed: int, count: int, names_are_stable: bool, tears: bool
 ) -> None:
-    events = story(seed, count, names_are_stable=names_are_stable)
+    events = story(seed, count, names_are_stable=names_are_stable, tears_sectors=tears)
+    count = len(events)
     dice = random.Random(seed)
     models = [Model.after(tuple(events[:moment])) for moment in range(count + 1)]
     trees, others = (
@@ -176,3 +188,21 @@ def test_whatever_is_forgotten_although_it_was_synced_is_told(doing: str) -> Non
         assert judged(lazily, forgotten).verdict is Verdict.INTACT
         if tried == 2:
             return
+
+
+@pytest.mark.parametrize("tears", [False, True])
+def test_half_a_sector_is_allowed_only_of_a_write_under_way_and_where_sectors_tear(
+    tears: bool,
+) -> None:
+    hello = Hello(t_ms=0.0, trial=1, mode="application", tears_sectors=tears)
+    for do, is_allowed in ((WRITE, tears), (PUNCH, False), (CHMOD, False)):
+        events = [hello, *told(*START, do)]
+        trees = left_by(events)
+        file = trees[0]["entries"]["f2"]
+        file["runs"][4] = [4, 1, "garbage"]  # which both change
+        findings = judged(events, trees)
+        assert (findings.verdict is Verdict.INTACT) is is_allowed, (do, findings.reasons)
+    durable = [hello, *told(*START, WRITE | {"syncs": [["fsync", FILE]]})]
+    trees = left_by(durable)
+    trees[0]["entries"]["f2"]["runs"][4] = [4, 1, "garbage"]
+    assert judged(durable, trees).verdict is not Verdict.INTACT

@@ -7,7 +7,7 @@ import random
 from typing import Any
 
 from suites.selftest.unit.tree_model import WRITERS, Model, Seen
-from torture.evidence.ledger import Begin, Done, Event, Ledger, OperationKind
+from torture.evidence.ledger import Begin, Done, Event, Hello, Ledger, OperationKind
 from torture.verdict.data_findings import Findings
 from torture.verdict.trees.tree_oracle import consult_trees
 from torture.verdict.trees.tree_seen import parse_trees
@@ -53,13 +53,17 @@ REPLACE = {
 CREATE = {"do": "create", "whom": 12, "at": [BELOW, "f12"], "runs": [[0, 8]]}
 
 
-def story(seed: int, count: int, *, names_are_stable: bool = False) -> list[Event]:
-    """What two writers do, each one thing at a time; some are never done."""
+def story(
+    seed: int, count: int, *, names_are_stable: bool = False, tears_sectors: bool = False
+) -> list[Event]:
+    """What two writers do, each one thing at a time; some are never done. First the `Hello`, if any."""
     dice = random.Random(seed)
     job = {"seed": seed, "writers": WRITERS, "names_are_stable": names_are_stable}
     drawings = [Drawing(job, writer, OPTIONAL) for writer in range(WRITERS)]
     busy: dict[int, int] = {}
     events: list[Event] = []
+    if tears_sectors:
+        events.append(Hello(t_ms=0.0, trial=seed, mode="application", tears_sectors=True))
     seq = 0
     for place in range(count):
         writer = dice.randrange(WRITERS)

@@ -12,40 +12,23 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from torture.evidence.ledger import Begin, Done, Event
+from suites.selftest.unit.tree_versions import Entry, Thing, Version
+from torture.evidence.ledger import Begin, Done, Event, Hello
 
 WRITERS = 2
 SECTOR_BYTES = 512
 ANY_TIME = -1
 """When that was nobody can know; it is found to be 1 then, which is never set."""
+HALF, _HALVES = "garbage", 0.2
+"""What the read-back says of half a sector, and how often one is left where it may be."""
 Seen = dict[str, Any]
-Entry = tuple[int, str]
-
-
-@dataclass(eq=False)
-class Version:
-    """`pair`: of a name that was renamed away, the new name's entry and version."""
-
-    value: Any
-    pair: tuple[Entry, Version] | None = None
-    slack_of: tuple[Version, ...] = ()
-    is_settled: bool = False
-    name: Version | None = None
-
-
-@dataclass
-class Thing:
-    versions: list[Version]
-
-    def settle(self, version: Version) -> None:
-        if version in self.versions:
-            del self.versions[: self.versions.index(version)]
 
 
 @dataclass
 class Model:
     """Everything a crash may leave after the events replayed so far."""
 
+    tears_sectors: bool = False
     names: dict[Entry, Thing] = field(default_factory=dict)
     kinds: dict[int, str] = field(default_factory=lambda: dict.fromkeys(range(WRITERS), "dir"))
     targets: dict[int, str] = field(default_factory=dict)
@@ -57,7 +40,9 @@ class Model:
     def after(cls, events: tuple[Event, ...]) -> Model:
         model = cls()
         for event in events:
-            if isinstance(event, Begin):
+            if isinstance(event, Hello):
+                model.tears_sectors = event.tears_sectors
+            elif isinstance(event, Begin):
                 model.begin(event)
             elif isinstance(event, Done):
                 model.done(event.seq)
@@ -234,6 +219,8 @@ class Model:
             version = thing.versions[-1]
             if dice.random() >= newest:
                 version = dice.choice(thing.versions)
+            if "sector" in word and self._is_half(thing, HALF) and dice.random() < _HALVES:
+                return HALF
             if slack := self._slack(version):
                 return version.value + dice.choice((-slack, 0, slack))
             return version.value
@@ -271,6 +258,10 @@ class Model:
             for word, thing in self.files[number].items()
             if word.startswith("sector") and int(word.split()[1]) >= beyond
         )
+
+    def _is_half(self, sector: Thing, holder: Any) -> bool:
+        """Whether a sector that holds this may be half old and half new."""
+        return self.tears_sectors and holder == HALF and sector.may_be_half_written
 
     def explains(self, trees: list[Seen]) -> bool:
         """Whether a crash now may leave just this; a directory that is there twice, in both places."""
@@ -341,6 +332,7 @@ class Model:
             )
             and all(
                 holder in values(f"sector {place}")
+                or self._is_half(self.thing(("file", number, f"sector {place}")), holder)
                 for first, size, holder in seen["runs"]
                 for place in range(first, first + size)
             )

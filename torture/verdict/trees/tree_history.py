@@ -7,6 +7,8 @@
   before and is not durable itself.
 - **Sizes** on their way may be anything between the old one and the new: writing back extends a file bit
   by bit, and large files are truncated so. What is not written yet is zero.
+- **Sectors.** Of a write that is under way a sector is old or new, or, where the ledger's `Hello` says
+  that they tear, half of each.
 - **Truncation.** What was cut off is zero when the file is long again, truncate(2); so are holes,
   fallocate(2).
 - **Times.** Whatever changes a file's content sets its time of modification to an unknown one.
@@ -33,6 +35,8 @@ SECTOR_BYTES = 512
 ANY = "any"
 """A value that nobody can know."""
 ZERO = "zero"
+HALF_DONE = "garbage"
+"""What the read-back says of a sector that holds a part of a write, or anything else."""
 _MODE_NEW, _MODE_UNSET = 0o644, 0
 Value = int | str | None
 Entry = tuple[int, str]
@@ -66,6 +70,7 @@ class Trees:
 
     end: int
     roots: tuple[int, ...]
+    tears_sectors: bool = False
     kinds: dict[int, str] = field(default_factory=dict)
     targets: dict[int, str] = field(default_factory=dict)
     changes: dict[Key, list[Change]] = field(default_factory=dict)
@@ -100,7 +105,10 @@ class Trees:
 
 def build_trees(ledger: Ledger, *, writers: int) -> Trees:
     """The history a ledger tells; raises `UnreadableError` when it contradicts itself."""
-    builder = _Builder(Trees(end=len(ledger.events), roots=tuple(range(writers))))
+    trees = Trees(
+        end=len(ledger.events), roots=tuple(range(writers)), tears_sectors=ledger.tears_sectors
+    )
+    builder = _Builder(trees)
     try:
         for place, event in enumerate(ledger.events):
             match event:

@@ -4,18 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torture.verdict.moments import NEVER, Window, union
-from torture.verdict.trees.tree_history import ANY, SECTOR_BYTES, ZERO, Change, Trees
+from torture.verdict.moments import NEVER, Window, Windows, union
+from torture.verdict.trees.tree_history import ANY, HALF_DONE, SECTOR_BYTES, ZERO, Change, Trees
 from torture.verdict.trees.tree_seen import FoundFile
 from torture.verdict.trees.tree_syncs import Key, Thing
-
-Windows = tuple[Window, ...]
-"""Disjoint, in order."""
-
-
-def both(some: Windows, others: Windows) -> Windows:
-    """The moments that are in both."""
-    return union(one & other for one in some for other in others)
 
 
 def windows_of_changes(changes: list[Change], end: int) -> list[Window]:
@@ -55,13 +47,12 @@ def _thing(trees: Trees, key: Key, seen: int | str | None) -> tuple[Key, Windows
         window & _while_it_fits(change, key[0], seen, trees.end)
         for change, window in zip(changes, windows, strict=True)
     ]
-    if key[0] is Thing.SIZE:
-        # on its way from one size to the next, and never once that is durable
-        fitting += [
-            window if after.durable is None else window & Window(0, after.durable)
-            for before, after, window in zip(changes, changes[1:], windows[1:], strict=False)
-            if _is_between(before, after, seen)
-        ]
+    # on its way from one value to the next, and never once that is durable
+    fitting += [
+        window if after.durable is None else window & Window(0, after.durable)
+        for before, after, window in zip(changes, changes[1:], windows[1:], strict=False)
+        if _is_between(trees, key[0], before, after, seen)
+    ]
     return key, union(fitting)
 
 
@@ -82,7 +73,14 @@ def _while_it_fits(change: Change, thing: Thing, seen: int | str | None, end: in
     return Window(0, max(durables))
 
 
-def _is_between(before: Change, after: Change, seen: int | str | None) -> bool:
+def _is_between(
+    trees: Trees, thing: Thing, before: Change, after: Change, seen: int | str | None
+) -> bool:
+    """Whether what is seen may be half a change; what is zeroed is zeroed whole."""
+    if thing is Thing.SECTOR:
+        return trees.tears_sectors and seen == HALF_DONE and after.value != ZERO
+    if thing is not Thing.SIZE:
+        return False
     assert isinstance(before.value, int)
     assert isinstance(after.value, int)
     assert isinstance(seen, int)

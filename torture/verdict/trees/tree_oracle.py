@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from torture.evidence.ledger import Begin, Ledger
 from torture.verdict.conclusion import conclude, reasons_in_words
 from torture.verdict.data_findings import Findings
-from torture.verdict.moments import Tally, Window, union
+from torture.verdict.moments import Tally, Window, Windows, both, union
 from torture.verdict.trees.tree_history import Change, Trees, build_trees
-from torture.verdict.trees.tree_matching import Windows, both, things_in, windows_of_changes
+from torture.verdict.trees.tree_matching import things_in, windows_of_changes
 from torture.verdict.trees.tree_seen import (
     FoundDirectory,
     FoundEntry,

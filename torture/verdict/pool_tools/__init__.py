@@ -1,12 +1,12 @@
-"""`zpool status`: whether the pool is whole. JSON since OpenZFS 2.3, text before."""
+"""What ZFS's own tools say of a pool; here `zpool status`: JSON since OpenZFS 2.3, text before."""
 
 from __future__ import annotations
 
 from torture.evidence.folder import ToolOutput
 from torture.verdict.fsck import exit_code_of, unreadable
-from torture.verdict.pool_status.states import PoolStatus
-from torture.verdict.pool_status.status_json import read_json
-from torture.verdict.pool_status.status_text import read_text
+from torture.verdict.pool_tools.states import PoolStatus
+from torture.verdict.pool_tools.status_json import read_json
+from torture.verdict.pool_tools.status_text import read_text
 
 __all__ = ["PoolStatus", "parse_status"]
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from torture.evidence.folder import ToolOutput
 from torture.verdict.fsck import unreadable
-from torture.verdict.pool_status.states import HEALTHY, PoolStatus
+from torture.verdict.pool_tools.states import HEALTHY, PoolStatus
 
 _SECTION = re.compile(r"^(?=.{6}:) *(pool|state|status|action|see|scan|config|errors):(?: (.*))?$")
 """The colons stand below each other."""

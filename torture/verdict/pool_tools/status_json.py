@@ -8,7 +8,7 @@ from typing import Any
 
 from torture.evidence.folder import ToolOutput
 from torture.verdict.fsck import unreadable
-from torture.verdict.pool_status.states import HEALTHY, PoolStatus
+from torture.verdict.pool_tools.states import HEALTHY, PoolStatus
 
 
 def read_json(output: ToolOutput) -> PoolStatus:
