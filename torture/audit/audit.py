@@ -82,6 +82,7 @@ def audit(
     waived: Collection[Invariant] = frozenset(),
     whole_on: Collection[str] | None = None,
     writes_once: bool = True,
+    names_are_volatile: bool = False,
 ) -> Audit:
     """Audit the events up to and with `cut`, and what the client's disk completed by then.
 
@@ -92,6 +93,7 @@ def audit(
     split over disks, and by default all.
     `writes_once`: whether the client's filesystem has no second copy under way of what it wrote
     (`torture.filesystems.protocol`): only then must every block that holds it be covered.
+    `names_are_volatile`: an acknowledgement is of the data that it is about, if any, and of no name.
     Raises what `Recording.payload` raises.
     """
     if whole_on is None:
@@ -102,6 +104,7 @@ def audit(
         recording=recording,
         sync=sync,
         writes_once=writes_once,
+        names_are_volatile=names_are_volatile,
         disk_writes=disk_writes,
         pointed=pointed,
     )
@@ -134,6 +137,7 @@ class _Auditor:
     recording: Recording
     sync: Sync
     writes_once: bool
+    names_are_volatile: bool
     disk_writes: dict[int, DiskWrite]
     pointed: Pointed
     has_ledger: bool = False
@@ -155,6 +159,8 @@ class _Auditor:
     """Durable operations under way: the number of the mark that announced each."""
     _owed: set[int] = field(default_factory=set)
     """Those whose acknowledgement is of what they write."""
+    _owed_nothing: set[int] = field(default_factory=set)
+    """Those whose acknowledgement is of names alone, where these are volatile."""
 
     def __post_init__(self) -> None:
         self.phases = PhaseTracker(writes=self._writes, pointed=self._pointed_writes)
@@ -263,6 +269,8 @@ class _Auditor:
                 self._begun[heard.seq] = event.seq
                 if heard.promises_what_it_writes:
                     self._owed.add(heard.seq)
+                if self.names_are_volatile and not heard.blocks:
+                    self._owed_nothing.add(heard.seq)
             elif isinstance(heard, Done) and heard.seq in self._begun:
                 begun = self._begun.pop(heard.seq)
                 self._hear_acknowledged(event, operation=heard.seq, begun=begun)
@@ -270,7 +278,7 @@ class _Auditor:
     def _hear_acknowledged(self, event: Event, *, operation: int, begun: int) -> None:
         self.acknowledged_at.append(event.seq)
         self.commits.hear_acknowledgement()
-        if self.sync is Sync.DISABLED:
+        if self.sync is Sync.DISABLED or operation in self._owed_nothing:
             return
         uncovered = self._writes[Role.ZIL].uncovered
         own = set(self.logged.blocks_of(operation)).intersection(uncovered)

@@ -15,8 +15,17 @@ def acknowledged_sync_of(cell: Cell) -> Sync:
     A server that answers before anything is stable, or a client that never asks, makes of standard what
     disabled is, and nothing of always, which ZFS heeds before it answers the server.
     """
-    is_early = cell[NFS_EXPORT] is NfsExport.ASYNC or cell[TRANSPORT].traits.is_metadata_volatile
-    if is_early and cell[SYNC] is Sync.STANDARD:
+    return Sync.DISABLED if names_are_volatile_in(cell) else flushed_data_sync_of(cell)
+
+
+def names_are_volatile_in(cell: Cell) -> bool:
+    """Whether a client is told that names are durable which are not; with always ZFS sees to them."""
+    return cell[TRANSPORT].traits.is_metadata_volatile and cell[SYNC] is Sync.STANDARD
+
+
+def flushed_data_sync_of(cell: Cell) -> Sync:
+    """Of data alone, whatever becomes of names that were made, moved or removed."""
+    if cell[NFS_EXPORT] is NfsExport.ASYNC and cell[SYNC] is Sync.STANDARD:
         return Sync.DISABLED
     return cell[SYNC]
 

@@ -19,7 +19,7 @@ from torture.evidence.completed import Completed
 from torture.evidence.folder import LEDGER, Step, ToolOutput, append_tool
 from torture.faults import find
 from torture.faults.protocol import Fault
-from torture.filesystems.protocol import MOUNT_POINT, Filesystem
+from torture.filesystems.protocol import Filesystem
 from torture.lab.domains import Disk
 from torture.lab.lab import Lab
 from torture.lab.machine import Machine
@@ -34,10 +34,11 @@ from torture.shelf.control import MarkWriter
 from torture.shelf.server import RECORDINGS_OF_SHELF, Shelf
 from torture.transports.protocol import Attachment, Transport
 from torture.trial.client_load.loads import Loads
+from torture.trial.client_load.place import place_of
 from torture.trial.promises.disk_trace import DiskTrace
 from torture.volumes import VolumeOptions
 from torture.workloads import with_those_beside
-from torture.workloads.protocol import Place, Workload
+from torture.workloads.protocol import Workload
 
 _FIRST_FREE_LETTER = 1
 """`vda` is the guest's root disk."""
@@ -138,13 +139,8 @@ class TrialContext:
     @property
     def jobs(self) -> dict[str, dict[str, Any]]:
         """What each workload's half in the guest is told, by the workload's name."""
-        place = Place(
-            directory=MOUNT_POINT if self.is_mounted else None,
-            device=None if self.is_mounted else self.attachment.device,
-            names_are_stable=self.transport.traits.names_are_stable,
-            tears_sectors=self.transport.traits.tears_sectors,
-            brought=self.spec.brought,
-        )
+        device = self.attachment.device
+        place = place_of(self.spec.cell, device=device, brought=self.spec.brought)
         return {
             workload.name: workload.job(seed=self.spec.seed, place=place)
             for workload in self.workloads

@@ -24,7 +24,7 @@ from torture.evidence.folder import (
 from torture.evidence.ledger import heard_in, parse_ledger
 from torture.lab.machine import Machine
 from torture.matrix.axes import FATE
-from torture.matrix.durability import acknowledged_sync_of, completed_sync_of
+from torture.matrix.durability import completed_sync_of, flushed_data_sync_of, names_are_volatile_in
 from torture.matrix.waived import waived_in
 from torture.nas.pool import whole_on
 from torture.plan.cut_plan import TARGETS, Aim, Target
@@ -244,7 +244,7 @@ def _audited(
     found = audit(
         recording,
         cut=cut,
-        sync=acknowledged_sync_of(context.spec.cell),
+        sync=flushed_data_sync_of(context.spec.cell),
         completed_sync=completed_sync_of(context.spec.cell),
         completions=completions_before(
             context, recording, cut=cut, acknowledged=acknowledged, evidence=requests
@@ -252,6 +252,7 @@ def _audited(
         waived=waived_in(context.spec.cell),
         whole_on=whole_on(context.spec.cell),
         writes_once=context.filesystem.writes_once,
+        names_are_volatile=names_are_volatile_in(context.spec.cell),
     )
     if context.filesystem.looks_like_zfs:
         found = marks_only(found)

@@ -24,6 +24,7 @@ from torture.recording.roles import (
 
 BLOCK = bytes(16384)
 METADATA = bytes(4096)
+_OF_NAMES_ALONE = ("unlink",)
 _COMPLETION_OF = {
     Kind.WRITE_SUBMIT: Kind.WRITE_COMPLETE,
     Kind.TRIM_SUBMIT: Kind.TRIM_COMPLETE,
@@ -118,7 +119,8 @@ class Story:
         self.complete(self.begin_flush(disk=disk), error=error)
 
     def begins(self, seq: int, kind: str = "append", **what: object) -> int:
-        line = {"seq": seq, "writer": 0, "op": kind, "file": 0, "blocks": [0], "size": 1}
+        blocks = [] if kind in _OF_NAMES_ALONE else [0]
+        line = {"seq": seq, "writer": 0, "op": kind, "file": 0, "blocks": blocks, "size": 1}
         return self._mark(event="begin", what=what, **line)
 
     def is_done(self, seq: int, *, later_ms: int = 0) -> int:
@@ -182,6 +184,10 @@ class Story:
     def findings(self, *, cut: int | None = None, sync: Sync = Sync.STANDARD) -> list[Finding]:
         return list(self.audited(cut=cut, sync=sync)[0])
 
+    def findings_of_data(self) -> list[Finding]:
+        """Where acknowledgements are of no names."""
+        return list(self._audit(cut=None, sync=Sync.STANDARD, names_are_volatile=True).findings)
+
     def phase(self) -> Phase | None:
         return self._audit(cut=None, sync=Sync.DISABLED).phase
 
@@ -227,7 +233,12 @@ class Story:
         return found.completions, places
 
     def _audit(
-        self, *, cut: int | None, sync: Sync, completions: Completions | None = None
+        self,
+        *,
+        cut: int | None,
+        sync: Sync,
+        completions: Completions | None = None,
+        names_are_volatile: bool = False,
     ) -> Audit:
         last = len(self.events) - 1 if cut is None else cut
         return audit(
@@ -236,6 +247,7 @@ class Story:
             sync=sync,
             completions=completions,
             whole_on=self.whole_on,
+            names_are_volatile=names_are_volatile,
         )
 
     def recorded(self) -> Recording:

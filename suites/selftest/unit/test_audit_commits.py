@@ -115,6 +115,32 @@ def test_a_name_that_needs_no_sync_is_acknowledged_without_what_is_in_its_file(
     assert unlogged in [finding.event for finding in story.findings()]
 
 
+@pytest.mark.parametrize("kind", ["create", "replace", "append", "overwrite", "dsync"])
+def test_where_names_are_volatile_data_are_owed_all_the_same(story: Story, kind: str) -> None:
+    """As over SMB: what is in a file is flushed, its name is not."""
+    story.begins(1, kind)
+    own = story.write(logged(1))
+    done = story.is_done(1)
+    story.begins(2, kind)
+    story.write(logged(2))
+    story.flush()
+    story.is_done(2)
+    story.begins(3, kind)
+    unlogged = story.is_done(3)
+    assert story.findings_of_data() == story.findings()
+    assert [(found.event, found.uncovered) for found in story.findings_of_data()] == [
+        (done, (own,)),
+        (unlogged, ()),
+    ]
+
+
+def test_where_names_are_volatile_a_name_alone_is_not_owed(story: Story) -> None:
+    story.begins(1, "unlink")
+    removed = story.is_done(1)
+    assert [found.event for found in story.findings()] == [removed]
+    assert story.findings_of_data() == []
+
+
 def test_what_is_logged_again_after_its_acknowledgement_says_nothing_of_it(story: Story) -> None:
     story.begins(1)
     story.write(logged(1))

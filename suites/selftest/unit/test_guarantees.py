@@ -11,7 +11,12 @@ from torture.axes.fate import Fate
 from torture.axes.sync import Sync
 from torture.matrix.axes import AXES, DISKS, FATE, NFS_EXPORT, SLOG, SYNC, TRANSPORT
 from torture.matrix.cells import Cell
-from torture.matrix.durability import acknowledged_sync_of, completed_sync_of
+from torture.matrix.durability import (
+    acknowledged_sync_of,
+    completed_sync_of,
+    flushed_data_sync_of,
+    names_are_volatile_in,
+)
 from torture.matrix.guarantees import guarantee_of
 from torture.verdict.guarantee import ROLLBACK_MS_MAX, Guarantee
 from torture.verdict.verdicts import Verdict
@@ -116,6 +121,24 @@ def test_the_audit_asks_of_a_cell_what_its_transport_says(
 ) -> None:
     cell = Cell.parse(name)
     assert (acknowledged_sync_of(cell), completed_sync_of(cell)) == (acknowledged, completed)
+
+
+@pytest.mark.parametrize(
+    ("name", "volatile", "acknowledged", "of_data"),
+    [
+        ("smb-standard-noslog-files-bothdie", True, Sync.DISABLED, Sync.STANDARD),
+        ("smb-always-noslog-files-bothdie", False, Sync.ALWAYS, Sync.ALWAYS),
+        ("smb-disabled-noslog-files-bothdie", False, Sync.DISABLED, Sync.DISABLED),
+        ("nfs4-standard-noslog-files-bothdie", False, Sync.STANDARD, Sync.STANDARD),
+        ("nfs4-export_async-standard-noslog-files-bothdie", False, Sync.DISABLED, Sync.DISABLED),
+    ],
+)
+def test_where_names_are_volatile_flushed_data_are_not(
+    name: str, volatile: bool, acknowledged: Sync, of_data: Sync
+) -> None:
+    cell = Cell.parse(name)
+    assert names_are_volatile_in(cell) is volatile
+    assert (acknowledged_sync_of(cell), flushed_data_sync_of(cell)) == (acknowledged, of_data)
 
 
 @pytest.mark.parametrize(

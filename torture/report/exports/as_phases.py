@@ -12,7 +12,7 @@ from torture.evidence.cut_document import CutDocument
 from torture.evidence.phase import Phase
 from torture.files import write_whole
 from torture.matrix.cells import Cell
-from torture.matrix.durability import acknowledged_sync_of
+from torture.matrix.durability import flushed_data_sync_of
 from torture.record.trials import Origin, TrialRecord
 from torture.report.exports.protocol import ExportFormat
 from torture.report.figures.cell_figures import CellFigures, cell_figures
@@ -67,7 +67,7 @@ def _can_come_to(phase: Phase, record: TrialRecord) -> bool:
     if not phase.is_of_the_log or record.cut.phase == phase:
         return True
     try:
-        return acknowledged_sync_of(Cell.parse(record.cell)) is not Sync.DISABLED
+        return flushed_data_sync_of(Cell.parse(record.cell)) is not Sync.DISABLED
     except ValueError:
         return False
 
