@@ -84,6 +84,12 @@ def test_half_a_sector_of_what_is_durable_is_corruption_where_sectors_tear(place
     assert findings.lost == 1
 
 
+def test_half_a_sector_beside_older_ones_is_torn_in_flight() -> None:
+    story = Story(tears_sectors=True).acked("create", 1, 0).acked("overwrite", 2, 0, size=1)
+    findings = story.begin("overwrite", 3, 0, size=1).finds([[2, 2, 2, "garbage", 2, 2, 2, 2]])
+    assert (findings.verdict, findings.torn_in_flight) == (Verdict.INTACT, 1)
+
+
 def test_a_file_that_came_by_rename_is_not_half_written_but_its_temporary_may_be() -> None:
     story = Story(tears_sectors=True).begin("replace", 1, 0)
     half = [["garbage", *[1] * 7]]
