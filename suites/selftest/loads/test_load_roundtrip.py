@@ -212,6 +212,20 @@ def test_raw_regions_read_back_and_show_a_swap(tmp_path: Path) -> None:
     assert (judged().verdict, judged().foreign) == (Verdict.CORRUPTED, 2)
 
 
+def test_of_a_raw_device_nothing_is_read_ahead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk may refuse what was never asked for, and would be taken for one that failed."""
+    device = tmp_path / "device"
+    with device.open("wb") as file:
+        file.truncate(200 * 8 * BLOCK_BYTES)
+    advised: list[tuple[int, int, int]] = []
+    monkeypatch.setattr(os, "posix_fadvise", lambda _file, *advice: advised.append(advice))
+    job = job_for(tmp_path, mode="raw", device=str(device))
+    assert read.run(job)["files"] == []
+    assert advised == [(0, 0, os.POSIX_FADV_RANDOM)]
+
+
 def test_a_failing_disk_is_evidence_and_no_crash(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
