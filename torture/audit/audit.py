@@ -93,7 +93,7 @@ def audit(
     split over disks, and by default all.
     `writes_once`: whether the client's filesystem has no second copy under way of what it wrote
     (`torture.filesystems.protocol`): only then must every block that holds it be covered.
-    `names_are_volatile`: an acknowledgement is of the data that it is about, if any, and of no name.
+    `names_are_volatile`: an acknowledgement is of the blocks that it names, and of nothing else.
     Raises what `Recording.payload` raises.
     """
     if whole_on is None:
@@ -160,7 +160,7 @@ class _Auditor:
     _owed: set[int] = field(default_factory=set)
     """Those whose acknowledgement is of what they write."""
     _owed_nothing: set[int] = field(default_factory=set)
-    """Those whose acknowledgement is of names alone, where these are volatile."""
+    """Those that name no block, where names are volatile: of these nobody knows what was data."""
 
     def __post_init__(self) -> None:
         self.phases = PhaseTracker(writes=self._writes, pointed=self._pointed_writes)

@@ -16,16 +16,14 @@ from torture.verdict.history import (
     acknowledgements_of,
     window_before,
     window_of,
-    window_under_way,
     windows_of,
+    windows_under_way,
 )
 from torture.verdict.moments import NEVER, Window, Windows, both, union
-from torture.verdict.readback import FileSeen, Sector
+from torture.verdict.readback import HALF_DONE, FileSeen, Sector
 
 _ENOENT = 2
 _BLOCK_BYTES = 4096
-_HALF_DONE = "garbage"
-"""What the read-back says of a sector that holds a part of a write, or anything else."""
 
 
 class Damage(StrEnum):
@@ -107,8 +105,10 @@ def _inside(history: History, name: Name, place: int, seen: FileSeen) -> Windows
         return ()
     windows: Windows = (_size_window(incarnation, seen.size_bytes, history.end),)
     for index, sectors in enumerate(seen.blocks):
+        is_torn = _may_be_torn(history, sectors)
         for steps, sector in _readings(incarnation.blocks.get(index, []), sectors):
-            windows = both(windows, _sector_windows(history, incarnation, steps, sector))
+            allowed = _sector_windows(history, incarnation, steps, sector, is_torn=is_torn)
+            windows = both(windows, allowed)
     return windows
 
 
@@ -117,7 +117,9 @@ def examine_temporary(history: History, name: Name | None, seen: FileSeen) -> Fi
     windows: list[Window] = []
     lost: set[int] = set()
     held = {sector for block in seen.blocks for sector in block}
-    unfinished = {"zero", "partial"} | ({_HALF_DONE} if history.tears_sectors else set())
+    unfinished = {"zero", "partial"}
+    if all(_may_be_torn(history, block) for block in seen.blocks if HALF_DONE in block):
+        unfinished.add(HALF_DONE)
     for binding in name.bindings if name is not None else []:
         made = binding.incarnation
         if made is None or not made.is_atomic or seen.errno is not None:
@@ -173,12 +175,7 @@ def _candidates(name: Name, seen: FileSeen) -> list[int]:
 
 
 def _examine_as(
-    history: History,
-    name: Name,
-    place: int,
-    seen: FileSeen,
-    bound: Window,
-    windows: Windows,
+    history: History, name: Name, place: int, seen: FileSeen, bound: Window, windows: Windows
 ) -> FileFinding:
     """What is wrong with the file, taken for the incarnation of one binding."""
     end = history.end
@@ -243,8 +240,9 @@ def _examine_block(
     kinds = tuple(dict.fromkeys(sectors))
     windows: Windows = (Window(0, history.end),)
     wrong: list[_Reading] = []
+    is_torn = _may_be_torn(history, sectors)
     for reading in _readings(steps, sectors):
-        allowed = _sector_windows(history, incarnation, *reading)
+        allowed = _sector_windows(history, incarnation, *reading, is_torn=is_torn)
         windows = both(windows, allowed)
         if not any(history.end in window for window in allowed):
             wrong.append(reading)
@@ -289,14 +287,18 @@ def _readings(steps: list[Step], sectors: tuple[Sector, ...]) -> list[_Reading]:
     ]
 
 
+def _may_be_torn(history: History, sectors: tuple[Sector, ...]) -> bool:
+    """Whether what is no sector in a block may be half of one: one split leaves one such."""
+    return history.tears_sectors and not history.is_raw and sectors.count(HALF_DONE) == 1
+
+
 def _sector_windows(
-    history: History, incarnation: Incarnation, steps: list[Step], sector: Sector
+    history: History, incarnation: Incarnation, steps: list[Step], sector: Sector, *, is_torn: bool
 ) -> Windows:
     """When a crash leaves this in a place of which these are the changes."""
     came_whole = incarnation.is_atomic and bool(steps) and steps[0].seq == incarnation.seq
-    if sector == _HALF_DONE and history.tears_sectors and not history.is_raw:
-        places = range(1 if came_whole else 0, len(steps))
-        return union(window_under_way(steps, place, history.end) for place in places)
+    if sector == HALF_DONE and is_torn:
+        return windows_under_way(steps[1:] if came_whole else steps, history.end)
     return (_whole_sector_window(history, steps, sector, came_whole=came_whole),)
 
 
@@ -336,6 +338,6 @@ def _damage(kinds: tuple[Sector, ...], *, known: set[int]) -> Damage:
         return Damage.FOREIGN
     if any(isinstance(kind, int) and kind not in known for kind in kinds):
         return Damage.FOREIGN
-    if len(kinds) > 1 or kinds == (_HALF_DONE,):
+    if len(kinds) > 1 or kinds == (HALF_DONE,):
         return Damage.TORN
     return Damage.STALE if isinstance(kinds[0], int) else Damage.MISSING

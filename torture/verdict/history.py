@@ -12,8 +12,8 @@ The rules, and why they hold:
   with it; a raw device is one file for this. O_DSYNC covers only its own range, as in open(2).
 - **Parts of sectors.** Files have no sectors, and what keeps them on the NAS may leave a part of one:
   ZFS's intent log splits a write at any eight bytes where a block of it is full (OpenZFS, zil.c,
-  `zil_lwb_assign`). Where the ledger's `Hello` says so, a sector may be half old and half new, but
-  only between b and d.
+  `zil_lwb_assign`). Where the ledger's `Hello` says so, one sector of a block may be half old and half
+  new, but only between b and d: a split has one place, and two sectors were not left by one.
 - **Parts of blocks.** A sector is only changed by the operations that write it: the others of its
   block stay what they were (a disk guarantees no more than its sector, and no less).
 - **Directories.** A new name, a rename or a removal counts from the fsync of its directory, as in
@@ -41,7 +41,7 @@ from torture.evidence.ledger import (
     Ledger,
     OperationKind,
 )
-from torture.verdict.moments import Window
+from torture.verdict.moments import Window, Windows, union
 from torture.verdict.unreadable import UnreadableError
 
 WHOLE = range(BLOCK_SECTORS)
@@ -141,9 +141,15 @@ def window_of(steps: list[Step] | list[SizeStep], index: int, end: int) -> Windo
     return Window(steps[index].begin + 1, min(durables, default=end))
 
 
-def window_under_way(steps: list[Step], index: int, end: int) -> Window:
-    """When a crash may leave this step half done: begun, and neither it nor anything later durable."""
-    return Window(steps[index].begin + 1, window_before(steps[index:], end).last)
+def windows_under_way(steps: list[Step], end: int) -> Windows:
+    """When a crash may leave one of these half done: begun, and neither it nor anything later durable."""
+    found: list[Window] = []
+    last = end
+    for step in reversed(steps):
+        if step.durable is not None:
+            last = min(last, step.durable)
+        found.append(Window(step.begin + 1, last))
+    return union(found)
 
 
 def windows_of(steps: list[Binding], end: int) -> list[Window]:

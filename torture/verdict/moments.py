@@ -47,9 +47,18 @@ def union(windows: Iterable[Window]) -> Windows:
     return tuple(merged)
 
 
-def both(some: Iterable[Window], others: Windows) -> Windows:
-    """The moments that are in both."""
-    return union(one & other for one in some for other in others)
+def both(some: Windows, others: Windows) -> Windows:
+    """The moments that are in both: one pass over the two, as over two sorted lists."""
+    found: list[Window] = []
+    place = 0
+    for one in some:
+        while place < len(others):
+            if not (common := one & others[place]).is_empty:
+                found.append(common)
+            if others[place].last > one.last:
+                break
+            place += 1
+    return tuple(found)
 
 
 class Tally:

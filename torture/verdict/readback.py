@@ -15,6 +15,10 @@ Sector = int | str
 """A valid sector's operation, or `zero`, `garbage`, `partial`, `foreign:...`, `errno:<n>`."""
 
 
+HALF_DONE = "garbage"
+"""What is said of a sector that holds a part of a write, or anything else."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FileSeen:
     """One name or region as found. With `errno` it could not be opened (2: there is no such file).

@@ -116,7 +116,7 @@ def test_a_transport_guarantees_what_theory_says(transport: str, sync: Sync, fat
         ("nfs4-export_async-always-noslog-files-bothdie", Sync.ALWAYS, Sync.ALWAYS),
     ],
 )
-def test_the_audit_asks_of_a_cell_what_its_transport_says(
+def test_what_is_promised_in_a_cell_is_what_its_transport_says(
     name: str, acknowledged: Sync, completed: Sync
 ) -> None:
     cell = Cell.parse(name)

@@ -18,19 +18,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from suites.selftest.unit.examples import examples
-from torture.evidence.ledger import Begin, Done, Event, Failed, Hello, Ledger, OperationKind
+from suites.selftest.unit.oracle_ledgers import (
+    BLOCK_BYTES,
+    BLOCKS,
+    FILES,
+    SECTORS,
+    WRITERS,
+    drawn_events,
+)
+from torture.evidence.ledger import Begin, Done, Event, Hello, Ledger, OperationKind
 from torture.verdict.oracle import consult
 from torture.verdict.readback import parse_readback
 from torture.verdict.verdicts import Verdict
 
-WRITERS, FILES, BLOCKS, SECTORS, BLOCK_BYTES = 2, 4, 3, 8, 4096
 SYNCED = (
     OperationKind.OVERWRITE,
     OperationKind.APPEND,
     OperationKind.CREATE,
     OperationKind.REPLACE,
 )
-IN_PLACE = (OperationKind.OVERWRITE, OperationKind.DSYNC, OperationKind.SCRIBBLE)
 Content = int | str
 Place = tuple[int, int]
 """A block and a sector in it."""
@@ -141,8 +147,12 @@ class Reference:
             op = self.temporaries.get(seen["file"])
             if op is None or len(seen["blocks"]) > op.size_blocks:
                 return False
-            unfinished = {"zero", op.seq} | ({"garbage"} if self.tears else set())
-            if not all(set(sectors) <= unfinished for sectors in seen["blocks"]):
+            versions: list[Content] = ["zero", op.seq]
+            if not all(
+                _may_hold(versions, content, is_torn=_is_torn(sectors, tears=self.tears))
+                for sectors in seen["blocks"]
+                for content in sectors
+            ):
                 return False
         return True
 
@@ -165,14 +175,23 @@ def _matches(alternative: Inode | None, seen: dict[str, Any], *, tears: bool) ->
     if alternative is None or "errno" in seen:
         return alternative is None and "errno" in seen
     return seen["size"] in [size * BLOCK_BYTES for size in alternative.sizes] and all(
-        _may_hold(alternative.versions.get((index, sector), []), content, tears=tears)
+        _may_hold(
+            alternative.versions.get((index, sector), []),
+            content,
+            is_torn=_is_torn(sectors, tears=tears),
+        )
         for index, sectors in enumerate(seen["blocks"])
         for sector, content in enumerate(sectors)
     )
 
 
-def _may_hold(versions: list[Content], content: Content, *, tears: bool) -> bool:
-    return content in versions or (tears and content == "garbage" and len(versions) > 1)
+def _is_torn(sectors: list[Content], *, tears: bool) -> bool:
+    """Whether half a sector may be in a block: a split leaves one, and two are no split's."""
+    return tears and sectors.count("garbage") == 1
+
+
+def _may_hold(versions: list[Content], content: Content, *, is_torn: bool) -> bool:
+    return content in versions or (is_torn and content == "garbage" and len(versions) > 1)
 
 
 def _observe(file: int, inode: Inode | None, dice: random.Random, *, tears: bool) -> dict[str, Any]:
@@ -184,14 +203,14 @@ def _observe(file: int, inode: Inode | None, dice: random.Random, *, tears: bool
     for block in range(size):
         torn = dice.random() < 0.3
         age = dice.random()
-        blocks.append(
-            [
-                "garbage"
-                if tears and len(versions) > 1 and dice.random() < 0.05
-                else versions[int(len(versions) * (dice.random() if torn else age))]
-                for versions in (inode.versions[block, sector] for sector in range(SECTORS))
-            ]
-        )
+        sectors = [
+            versions[int(len(versions) * (dice.random() if torn else age))]
+            for versions in (inode.versions[block, sector] for sector in range(SECTORS))
+        ]
+        split = dice.randrange(SECTORS)
+        if tears and torn and len(inode.versions[block, split]) > 1:
+            sectors[split] = "garbage"
+        blocks.append(sectors)
     return seen | {"size": size * BLOCK_BYTES, "blocks": blocks}
 
 
@@ -205,72 +224,6 @@ def _document(files: list[Any], temporaries: list[Any], *, raw: bool) -> dict[st
         "unexpected": [],
         "complete": True,
     }
-
-
-def _events(dice: random.Random, count: int, *, raw: bool) -> tuple[Event, ...]:
-    """A ledger: writers that begin and end operations in any interleaving; rarely one fails."""
-    sizes: dict[int, int | None] = dict.fromkeys(range(FILES))
-    in_flight: dict[int, int] = {}
-    dead: set[int] = set()
-    events: list[Event] = []
-    for seq in range(1, count):
-        writer = dice.randrange(WRITERS)
-        t_ms = float(10 * (1 + len(events)))  # the hello is the first
-        if writer in dead:
-            continue
-        if writer in in_flight:
-            ended = in_flight.pop(writer)
-            if dice.random() < 0.03:
-                dead.add(writer)
-                events.append(Failed(t_ms=t_ms, seq=ended, errno=5, call="fsync"))
-            else:
-                events.append(Done(t_ms=t_ms, seq=ended))
-            continue
-        file = writer * (FILES // WRITERS) + dice.randrange(FILES // WRITERS)
-        kind, blocks, sizes[file] = _operation(dice, sizes[file], raw=raw)
-        in_flight[writer] = seq
-        size = sizes[file] or 0
-        begin = Begin(
-            t_ms=t_ms,
-            seq=seq,
-            writer=writer,
-            kind=kind,
-            file=file,
-            blocks=blocks,
-            size_blocks=size,
-            sectors=_sectors(dice, kind),
-        )
-        events.append(begin)
-    return tuple(events)
-
-
-def _sectors(dice: random.Random, kind: OperationKind) -> range:
-    if kind not in IN_PLACE or dice.random() < 0.6:
-        return range(SECTORS)
-    first = dice.randrange(SECTORS)
-    return range(first, dice.randint(first, SECTORS - 1) + 1)
-
-
-def _operation(
-    dice: random.Random, size: int | None, *, raw: bool
-) -> tuple[OperationKind, tuple[int, ...], int | None]:
-    fresh = BLOCKS if raw else dice.randint(1, BLOCKS)
-    if size is None:
-        return OperationKind.CREATE, tuple(range(fresh)), fresh
-    kinds = [OperationKind.OVERWRITE, OperationKind.DSYNC, *[OperationKind.SCRIBBLE] * 2]
-    if not raw:
-        kinds += [OperationKind.REPLACE, OperationKind.UNLINK, *[OperationKind.APPEND] * 2]
-    kind = dice.choice(kinds)
-    if kind is OperationKind.REPLACE:
-        return kind, tuple(range(fresh)), fresh
-    if kind is OperationKind.UNLINK:
-        return kind, (), None
-    if kind is OperationKind.APPEND and size < BLOCKS:
-        more = dice.randint(size + 1, BLOCKS)
-        return kind, tuple(range(size, more)), more
-    if kind is OperationKind.APPEND:
-        kind = OperationKind.OVERWRITE
-    return kind, tuple(sorted(dice.sample(range(size), dice.randint(1, size)))), size
 
 
 def _damage(document: dict[str, Any], dice: random.Random, seqs: int) -> None:
@@ -313,7 +266,7 @@ def test_oracle_agrees_with_the_reference(
     dice = random.Random(seed)
     mode = "raw" if raw else "files"
     hello = Hello(t_ms=0.0, trial=1, mode=mode, writers=WRITERS, tears_sectors=tears)
-    events = (hello, *_events(dice, count, raw=raw))
+    events = (hello, *drawn_events(dice, count, raw=raw))
     crash_at = dice.choice([len(events), dice.randint(0, len(events))])
     reference = Reference(raw=raw, tears=tears)
     for event in events[:crash_at]:

@@ -84,6 +84,23 @@ def test_half_a_sector_of_what_is_durable_is_corruption_where_sectors_tear(place
     assert findings.lost == 1
 
 
+@pytest.mark.parametrize("halves", [2, 5, 8])
+def test_several_sectors_that_are_none_are_no_split(halves: int) -> None:
+    """Of a real cut over SMB: a client sent what was in its memory, and then wrote the page again."""
+    story = Story(tears_sectors=True).acked("create", 1, 0).acked("dsync", 2, 0, size=1)
+    story.acked("dsync", 3, 0, size=1, sectors=range(8 - halves)) if halves < 8 else None
+    block: list[Any] = [3] * (8 - halves) + ["garbage"] * halves
+    findings = story.begin("overwrite", 4, 0, size=1).finds([block])
+    assert findings.verdict is Verdict.CORRUPTED
+    assert (findings.torn, findings.lost) == (1, 1)
+
+
+def test_several_blocks_of_a_write_may_have_half_a_sector_each() -> None:
+    story = Story(tears_sectors=True).acked("create", 1, 0, 1).begin("overwrite", 2, 0, 1, size=2)
+    half: list[Any] = [2, 2, "garbage", 1, 1, 1, 1, 1]
+    assert story.finds([half, half]).verdict is Verdict.INTACT
+
+
 def test_half_a_sector_beside_older_ones_is_torn_in_flight() -> None:
     story = Story(tears_sectors=True).acked("create", 1, 0).acked("overwrite", 2, 0, size=1)
     findings = story.begin("overwrite", 3, 0, size=1).finds([[2, 2, 2, "garbage", 2, 2, 2, 2]])

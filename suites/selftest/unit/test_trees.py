@@ -202,6 +202,12 @@ def test_half_a_sector_is_allowed_only_of_a_write_under_way_and_where_sectors_te
         file["runs"][4] = [4, 1, "garbage"]  # which both change
         findings = judged(events, trees)
         assert (findings.verdict is Verdict.INTACT) is is_allowed, (do, findings.reasons)
+    events = [hello, *told(*START, WRITE)]
+    trees = left_by(events)
+    trees[0]["entries"]["f2"]["runs"][4:6] = [[4, 2, "garbage"]]
+    assert judged(events, trees).verdict is Verdict.CORRUPTED, (
+        "a split leaves one, and these are two"
+    )
     durable = [hello, *told(*START, WRITE | {"syncs": [["fsync", FILE]]})]
     trees = left_by(durable)
     trees[0]["entries"]["f2"]["runs"][4] = [4, 1, "garbage"]

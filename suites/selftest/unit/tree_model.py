@@ -16,7 +16,7 @@ from suites.selftest.unit.tree_versions import Entry, Thing, Version
 from torture.evidence.ledger import Begin, Done, Event, Hello
 
 WRITERS = 2
-SECTOR_BYTES = 512
+SECTOR_BYTES, _BLOCK_SECTORS = 512, 8
 ANY_TIME = -1
 """When that was nobody can know; it is found to be 1 then, which is never set."""
 HALF, _HALVES = "garbage", 0.2
@@ -219,8 +219,6 @@ class Model:
             version = thing.versions[-1]
             if dice.random() >= newest:
                 version = dice.choice(thing.versions)
-            if "sector" in word and self._is_half(thing, HALF) and dice.random() < _HALVES:
-                return HALF
             if slack := self._slack(version):
                 return version.value + dice.choice((-slack, 0, slack))
             return version.value
@@ -229,6 +227,11 @@ class Model:
         while not self._may_be_short(number, size):
             size = pick("size")
         sectors = [pick(f"sector {place}") for place in range(size // SECTOR_BYTES)]
+        for first in range(0, len(sectors), _BLOCK_SECTORS):
+            place = dice.randrange(first, min(first + _BLOCK_SECTORS, len(sectors)))
+            sector = self.thing(("file", number, f"sector {place}"))
+            if self.tears_sectors and sector.may_be_half_written and dice.random() < _HALVES:
+                sectors[place] = HALF
         mtime = pick("mtime")
         xattrs = {
             word.split()[1]: value
@@ -259,9 +262,13 @@ class Model:
             if word.startswith("sector") and int(word.split()[1]) >= beyond
         )
 
-    def _is_half(self, sector: Thing, holder: Any) -> bool:
-        """Whether a sector that holds this may be half old and half new."""
-        return self.tears_sectors and holder == HALF and sector.may_be_half_written
+    def _may_be_half(self, number: int, place: int, held: dict[int, Any]) -> bool:
+        """Whether a sector may be half old and half new: no other is in its block."""
+        first = place - place % _BLOCK_SECTORS
+        block = [held.get(near) for near in range(first, first + _BLOCK_SECTORS)]
+        sector = self.thing(("file", number, f"sector {place}"))
+        is_alone = held[place] == HALF and block.count(HALF) == 1
+        return self.tears_sectors and is_alone and sector.may_be_half_written
 
     def explains(self, trees: list[Seen]) -> bool:
         """Whether a crash now may leave just this; a directory that is there twice, in both places."""
@@ -315,6 +322,11 @@ class Model:
             return [version.value for version in self.thing(("file", number, word)).versions]
 
         sizes, times = values("size"), values("mtime")
+        held = {
+            place: holder
+            for first, size, holder in seen["runs"]
+            for place in range(first, first + size)
+        }
         between = any(min(pair) < seen["size"] < max(pair) for pair in pairwise(sizes))
         words = {word.split()[1] for word in list(self.files[number]) if word.startswith("xattr")}
         return (
@@ -331,9 +343,7 @@ class Model:
                 for name in words | seen["xattrs"].keys()
             )
             and all(
-                holder in values(f"sector {place}")
-                or self._is_half(self.thing(("file", number, f"sector {place}")), holder)
-                for first, size, holder in seen["runs"]
-                for place in range(first, first + size)
+                holder in values(f"sector {place}") or self._may_be_half(number, place, held)
+                for place, holder in held.items()
             )
         )

@@ -8,7 +8,7 @@
 - **Sizes** on their way may be anything between the old one and the new: writing back extends a file bit
   by bit, and large files are truncated so. What is not written yet is zero.
 - **Sectors.** Of a write that is under way a sector is old or new, or, where the ledger's `Hello` says
-  that they tear, half of each.
+  that they tear, half of each: one of a block, as one split leaves it.
 - **Truncation.** What was cut off is zero when the file is long again, truncate(2); so are holes,
   fallocate(2).
 - **Times.** Whatever changes a file's content sets its time of modification to an unknown one.
@@ -35,8 +35,6 @@ SECTOR_BYTES = 512
 ANY = "any"
 """A value that nobody can know."""
 ZERO = "zero"
-HALF_DONE = "garbage"
-"""What the read-back says of a sector that holds a part of a write, or anything else."""
 _MODE_NEW, _MODE_UNSET = 0o644, 0
 Value = int | str | None
 Entry = tuple[int, str]

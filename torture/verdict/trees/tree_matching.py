@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from torture.verdict.moments import NEVER, Window, Windows, union
-from torture.verdict.trees.tree_history import ANY, HALF_DONE, SECTOR_BYTES, ZERO, Change, Trees
+from torture.verdict.readback import HALF_DONE, SECTORS
+from torture.verdict.trees.tree_history import ANY, SECTOR_BYTES, ZERO, Change, Trees
 from torture.verdict.trees.tree_seen import FoundFile
 from torture.verdict.trees.tree_syncs import Key, Thing
 
@@ -30,17 +32,33 @@ def things_in(trees: Trees, number: int, found: FoundFile) -> Iterator[tuple[Key
     for name in sorted(trees.xattrs.get(number, set()) | found.xattrs.keys()):
         yield _thing(trees, (Thing.XATTR, number, name), found.xattrs.get(name))
     written = trees.sectors.get(number, set())
+    torn = _torn_alone(found) if trees.tears_sectors else frozenset()
     for first, count, holder in found.runs:
         run = range(first, first + count)
         for sector in (one for one in run if holder != ZERO or one in written):
-            yield _thing(trees, (Thing.SECTOR, number, sector), holder)
+            may_be_half = sector in torn
+            yield _thing(trees, (Thing.SECTOR, number, sector), holder, may_be_half=may_be_half)
     beyond = -(-found.size_bytes // SECTOR_BYTES)
     for sector in sorted(one for one in written if one >= beyond):
         # what is durable is within the file, whatever its size should be: O_DSYNC, open(2)
         yield _thing(trees, (Thing.SECTOR, number, sector), ZERO)
 
 
-def _thing(trees: Trees, key: Key, seen: int | str | None) -> tuple[Key, Windows]:
+def _torn_alone(found: FoundFile) -> frozenset[int]:
+    """The sectors that are none, where their block has no other such."""
+    broken = [
+        first + more
+        for first, count, holder in found.runs
+        if holder == HALF_DONE
+        for more in range(count)
+    ]
+    blocks = Counter(sector // SECTORS for sector in broken)
+    return frozenset(sector for sector in broken if blocks[sector // SECTORS] == 1)
+
+
+def _thing(
+    trees: Trees, key: Key, seen: int | str | None, *, may_be_half: bool = False
+) -> tuple[Key, Windows]:
     changes = trees.changes_of(key)
     windows = windows_of_changes(changes, trees.end)
     fitting = [
@@ -51,7 +69,7 @@ def _thing(trees: Trees, key: Key, seen: int | str | None) -> tuple[Key, Windows
     fitting += [
         window if after.durable is None else window & Window(0, after.durable)
         for before, after, window in zip(changes, changes[1:], windows[1:], strict=False)
-        if _is_between(trees, key[0], before, after, seen)
+        if _is_between(key[0], before, after, seen, may_be_half=may_be_half)
     ]
     return key, union(fitting)
 
@@ -74,11 +92,11 @@ def _while_it_fits(change: Change, thing: Thing, seen: int | str | None, end: in
 
 
 def _is_between(
-    trees: Trees, thing: Thing, before: Change, after: Change, seen: int | str | None
+    thing: Thing, before: Change, after: Change, seen: int | str | None, *, may_be_half: bool
 ) -> bool:
     """Whether what is seen may be half a change; what is zeroed is zeroed whole."""
     if thing is Thing.SECTOR:
-        return trees.tears_sectors and seen == HALF_DONE and after.value != ZERO
+        return may_be_half and after.value != ZERO
     if thing is not Thing.SIZE:
         return False
     assert isinstance(before.value, int)
