@@ -10,9 +10,11 @@ import pytest
 from suites.selftest.unit.report_records import make_records, write_run
 from torture.axes.sweeps import Matrix
 from torture.faults import FAULTS
+from torture.matrix.axes import TRANSPORT
 from torture.matrix.cells import Cell, cells_of
-from torture.report.figures.cell_figures import cell_figures
-from torture.report.figures.sensitivity import MeasuredFault, measured_sensitivity
+from torture.plan.planting import moved
+from torture.report.figures.cell_figures import CellFigures, cell_figures
+from torture.report.figures.sensitivity import MeasuredFault, Sensitivity, measured_sensitivity
 from torture.report.page.render import render_page
 from torture.report.reading.store import Store
 from torture.stats.rates import rate_of
@@ -38,6 +40,42 @@ def test_the_kept_table_is_of_the_faults_that_there_are() -> None:
     assert kept.versions["OpenZFS"]
 
 
+def test_what_was_planted_on_other_roads_is_of_faults_that_could_be_there() -> None:
+    kept = measured_sensitivity()
+    by_words = {each.words: each for each in FAULTS.values()}
+    assert kept.on_roads
+    for measured in kept.on_roads:
+        fault, there = by_words[measured.words], Cell.parse(measured.cell)
+        here = Cell.parse(fault.cell).axes
+        assert measured.transport != here[TRANSPORT.field]
+        other = {axis: name for axis, name in there.axes.items() if name and name != here[axis]}
+        assert moved(fault, other).cell == measured.cell
+        assert 0 <= measured.detected <= measured.cuts
+
+
+def figures_of(tmp_path: Path, *names: str) -> tuple[CellFigures, ...]:
+    """Of ten sound cuts of each of these cells."""
+    for number, name in enumerate(names):
+        made = make_records(10, cells=[Cell.parse(name)], seed=number)
+        told = (replace(record, verdict=Verdict.INTACT, error=None, lost=0) for record in made)
+        write_run(tmp_path / name, told)
+    with Store.open([tmp_path / name for name in names]) as store:
+        return cell_figures(store.tallies())
+
+
+def test_of_a_run_what_was_measured_on_its_own_roads_is_said_too(tmp_path: Path) -> None:
+    own = MeasuredFault(words="w", cell="iscsi-always-noslog-ext4-bothdie", detected=4, cuts=4)
+    rare = MeasuredFault(words="x", cell="iscsi-always-noslog-ext4-bothdie", detected=4, cuts=4)
+    there = replace(own, cell="nfs4-always-noslog-files-bothdie", detected=1)
+    elsewhere = replace(own, cell="nfs3-always-noslog-files-bothdie", detected=2)
+    kept = Sensitivity(versions={}, faults=(own, rare), on_roads=(elsewhere, there))
+    cells = figures_of(tmp_path, "nfs4-standard-noslog-files-bothdie")
+    assert kept.of(cells) == (own, there, rare)
+    assert kept.of_road("iscsi") == (own,)
+    assert kept.of_road("nfs3") == (elsewhere,)
+    assert kept.of_road("smb") == ()
+
+
 def test_a_run_sees_a_fault_as_often_as_its_lower_bound_says() -> None:
     low = rate_of(3, 4).low
     assert fault(3, 4).share_of_runs(1) == pytest.approx(low)
@@ -57,12 +95,7 @@ def test_what_is_printed_promises_no_more() -> None:
 
 def cuts_alike(tmp_path: Path, *names: str) -> dict[str, int]:
     """By fault, how many of ten cuts of each cell it was measured on the like of."""
-    for number, name in enumerate(names):
-        made = make_records(10, cells=[Cell.parse(name)], seed=number)
-        told = (replace(record, verdict=Verdict.INTACT, error=None, lost=0) for record in made)
-        write_run(tmp_path / name, told)
-    with Store.open([tmp_path / name for name in names]) as store:
-        cells = cell_figures(store.tallies())
+    cells = figures_of(tmp_path, *names)
     return {each.words: each.cuts_like(cells) for each in measured_sensitivity().faults}
 
 
@@ -106,7 +139,8 @@ def test_the_page_counts_only_what_is_alike(tmp_path: Path) -> None:
         page = render_page(store)
     assert HEADING in page
     assert page.count("<td>not measured in such cells</td>") == len(measured_sensitivity().faults)
-    assert "99.99 %" not in page
+    [here] = measured_sensitivity().of_road("nfs4")
+    assert page.count("99.99 %") == page.count(f"<code>{here.cell}</code>") == 1
 
 
 def test_the_page_says_it_where_something_is_called_safe(tmp_path: Path) -> None:

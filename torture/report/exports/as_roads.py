@@ -11,6 +11,7 @@ from torture.matrix.axes import CHOICES, TRANSPORT
 from torture.report.exports.protocol import ExportFormat
 from torture.report.figures.cell_figures import CellFigures
 from torture.report.figures.roads import Road, roads_of
+from torture.report.figures.sensitivity import measured_sensitivity
 from torture.report.figures.tables import EXPORT_SCHEMA
 from torture.report.figures.wording import (
     cell_in_words,
@@ -26,7 +27,7 @@ from torture.report.figures.wording import (
 from torture.report.reading.runs import RunInfo
 from torture.report.reading.store import Store
 from torture.report.reading.text import escaped, markdown_table
-from torture.stats.rates import bound_in_words
+from torture.stats.rates import bound_in_words, in_words
 
 _COLUMNS = (
     "road", "on", "theory", "cuts", "lost acknowledged data", "rolled back", "damaged", "seen from",
@@ -46,7 +47,11 @@ probability; rarer ones may be there. **Durable/s**: operations acknowledged bef
 second of the writers' own work. **Sync**: what each of them waited in fsync, fdatasync and writes
 through O_DSYNC, as the client timed it. **Outage**: from the cut to the return of what the client
 attaches. **Reconnect**: from there to the client's next acknowledgement. These four are medians
-over conclusive trials. The machines are emulated: of speeds and times only ratios mean anything."""
+over conclusive trials. The machines are emulated: of speeds and times only ratios mean anything.
+
+**Planted**: faults in a cell that is sound without them. Where the client's disk tells what it
+completed the audit sees each flush that is dropped; of files over NFS and SMB only what the load
+was acknowledged tells, and fewer cuts see it."""
 _SEQUENTIAL = "Where a run stopped when it knew enough, the intervals allow for that."
 
 
@@ -90,7 +95,15 @@ def _section(name: str, roads: Sequence[Road], varying: Sequence[str]) -> list[l
         [f"## {title or 'No transport that is known'}"],
         [f"{explained}."] if explained else [],
         markdown_table(_COLUMNS, [_values(road, varying) for road in roads], left=_LEFT),
+        _planted_in_words(name),
     ]
+
+
+def _planted_in_words(transport: str) -> list[str]:
+    """In how many cuts faults were seen that were planted on this road."""
+    faults = measured_sensitivity().of_road(transport)
+    seen = [f"{fault.words}, {in_words(fault.rate)}" for fault in faults]
+    return [f"Planted here, and seen by the cuts: {'; '.join(seen)}."] if seen else []
 
 
 def _values(road: Road, varying: Sequence[str]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from torture.matrix.axes import TRANSPORT
 from torture.matrix.cells import Cell
 from torture.matrix.same_fault import why_not_there
 from torture.report.figures.cell_figures import CellFigures
-from torture.stats.rates import rate_of
+from torture.stats.rates import Rate, rate_of
 
 MEASURED = Path(__file__).with_name("sensitivity.json")
 """Kept from a run of `suites/sensitivity`, with the versions it was measured with (CONTRIBUTING.md)."""
@@ -31,6 +31,16 @@ class MeasuredFault:
     amounts_to: Mapping[str, str] = field(default_factory=dict)
     """In which cells it is the same fault (`torture.matrix.same_fault`)."""
 
+    @property
+    def transport(self) -> str:
+        """The road that it was measured on, by its name."""
+        return Cell.parse(self.cell).axes[TRANSPORT.field]
+
+    @property
+    def rate(self) -> Rate:
+        """Of cuts in which it was seen."""
+        return rate_of(self.detected, self.cuts)
+
     def cuts_like(self, cells: Iterable[CellFigures]) -> int:
         """The conclusive cuts of the cells that its measured rate says something of."""
         return sum(figures.conclusive for figures in cells if self._is_alike(figures.cell))
@@ -47,8 +57,7 @@ class MeasuredFault:
 
     def share_of_runs(self, cuts: int) -> float:
         """In which part of runs of so many cuts it is seen, at least: by the lower bound of its rate."""
-        low = rate_of(self.detected, self.cuts).low
-        return float(1 - (1 - low) ** cuts)
+        return float(1 - (1 - self.rate.low) ** cuts)
 
     def in_words(self, cuts: int) -> str:
         """E.g. `at least 99 %`, rounded down; of no cuts that there is nothing to say it by."""
@@ -62,16 +71,42 @@ class MeasuredFault:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sensitivity:
-    """The faults, and what they were measured with: a name of each version to it."""
+    """The faults, and what they were measured with: a name of each version to it.
+
+    `on_roads`: some of them once more, on other roads than that of their cell.
+    """
 
     versions: dict[str, str]
     faults: tuple[MeasuredFault, ...]
+    on_roads: tuple[MeasuredFault, ...] = ()
+
+    def of(self, cells: Sequence[CellFigures]) -> tuple[MeasuredFault, ...]:
+        """All of them, each followed by what was measured of it on these cells' other roads."""
+        return tuple(
+            measured
+            for fault in self.faults
+            for measured in (fault, *self._again(fault))
+            if measured is fault or measured.cuts_like(cells)
+        )
+
+    def of_road(self, transport: str) -> tuple[MeasuredFault, ...]:
+        """Those of a road that were planted on several."""
+        several = {fault.words for fault in self.on_roads}
+        every = (*self.faults, *self.on_roads)
+        return tuple(one for one in every if one.transport == transport and one.words in several)
+
+    def _again(self, fault: MeasuredFault) -> Iterator[MeasuredFault]:
+        return (other for other in self.on_roads if other.words == fault.words)
 
 
 def measured_sensitivity(file: Path = MEASURED) -> Sensitivity:
     """The table that is kept; raises `ValueError` or `KeyError` when it is garbled, `OSError`."""
     content: dict[str, Any] = json.loads(file.read_text())
-    return Sensitivity(versions=content["versions"], faults=_faults(content["faults"]))
+    return Sensitivity(
+        versions=content["versions"],
+        faults=_faults(content["faults"]),
+        on_roads=_faults(content.get("on_roads", ())),
+    )
 
 
 def _faults(rows: Sequence[dict[str, Any]]) -> tuple[MeasuredFault, ...]:
