@@ -112,6 +112,10 @@ def test_a_file_that_came_by_rename_is_not_half_written_but_its_temporary_may_be
     half = [["garbage", *[1] * 7]]
     assert story.finds(None, temporaries=(half,)).verdict is Verdict.INTACT
     assert story.finds(half).verdict is Verdict.CORRUPTED
+    two: list[Any] = [half[0], ["garbage", "garbage", *[1] * 6]]
+    longer = Story(tears_sectors=True).begin("replace", 1, 0, 1)
+    assert longer.finds(None, temporaries=([half[0], half[0]],)).verdict is Verdict.INTACT
+    assert longer.finds(None, temporaries=(two,)).verdict is Verdict.CORRUPTED
     assert story.done(1).finds([1], temporaries=(half,)).verdict is Verdict.ROLLED_BACK
     assert (
         Story().begin("replace", 1, 0).finds(None, temporaries=(half,)).verdict is Verdict.CORRUPTED
