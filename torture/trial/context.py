@@ -38,7 +38,7 @@ from torture.trial.client_load.place import place_of
 from torture.trial.promises.disk_trace import DiskTrace
 from torture.volumes import VolumeOptions
 from torture.workloads import with_those_beside
-from torture.workloads.protocol import Workload
+from torture.workloads.protocol import Place, Workload
 
 _FIRST_FREE_LETTER = 1
 """`vda` is the guest's root disk."""
@@ -120,9 +120,15 @@ class TrialContext:
         return self.transport.attachment(nas_host=self.lab.network.nas_host)
 
     @property
+    def place(self) -> Place:
+        """Where the loads work in the client."""
+        device = self.attachment.device
+        return place_of(self.spec.cell, device=device, brought=self.spec.brought)
+
+    @property
     def is_mounted(self) -> bool:
         """Whether the client works on files below `MOUNT_POINT`."""
-        return self.attachment.device is None or self.filesystem.has_files
+        return self.place.directory is not None
 
     @property
     def boots_from_disk(self) -> bool:
@@ -139,10 +145,8 @@ class TrialContext:
     @property
     def jobs(self) -> dict[str, dict[str, Any]]:
         """What each workload's half in the guest is told, by the workload's name."""
-        device = self.attachment.device
-        place = place_of(self.spec.cell, device=device, brought=self.spec.brought)
         return {
-            workload.name: workload.job(seed=self.spec.seed, place=place)
+            workload.name: workload.job(seed=self.spec.seed, place=self.place)
             for workload in self.workloads
         }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -85,8 +85,8 @@ class Sensitivity:
         return tuple(
             measured
             for fault in self.faults
-            for measured in (fault, *self._again(fault))
-            if measured is fault or measured.cuts_like(cells)
+            for measured in (fault, *self.on_roads)
+            if measured is fault or (measured.words == fault.words and measured.cuts_like(cells))
         )
 
     def of_road(self, transport: str) -> tuple[MeasuredFault, ...]:
@@ -95,9 +95,6 @@ class Sensitivity:
         every = (*self.faults, *self.on_roads)
         return tuple(one for one in every if one.transport == transport and one.words in several)
 
-    def _again(self, fault: MeasuredFault) -> Iterator[MeasuredFault]:
-        return (other for other in self.on_roads if other.words == fault.words)
-
 
 def measured_sensitivity(file: Path = MEASURED) -> Sensitivity:
     """The table that is kept; raises `ValueError` or `KeyError` when it is garbled, `OSError`."""
@@ -105,7 +102,7 @@ def measured_sensitivity(file: Path = MEASURED) -> Sensitivity:
     return Sensitivity(
         versions=content["versions"],
         faults=_faults(content["faults"]),
-        on_roads=_faults(content.get("on_roads", ())),
+        on_roads=_faults(content["on_roads"]),
     )
 
 
