@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -14,25 +14,30 @@ from rich.table import Table
 
 from fixtures.cells import why_out_of_reach
 from fixtures.options import Options, refuse_options
+from fixtures.own_run import run_alone
 from fixtures.plugin import TERMINAL, begun_campaign
 from torture.campaign.campaign import Campaign
 from torture.campaign.progress import Progress
 from torture.campaign.run import Run
-from torture.faults import DISTURBANCES, FAULTS
+from torture.faults import DISTURBANCES, FAULTS, ZFS_BUGS
 from torture.faults.protocol import Fault, Sight
 from torture.files import write_whole
+from torture.images.source_trees import choose_zfs
 from torture.matrix.cells import Cell
 from torture.matrix.choices import parse_choices
 from torture.plan.draw import draw_planted
 from torture.plan.planting import moved
 from torture.record.run_document import RunDocument, read_run_document
+from torture.record.trials import TrialRecord
 from torture.schedules.fixed import FixedSchedule
 from torture.scoring.detection import Detection
 
 _TABLE_FILE = "sensitivity.json"
 _WIDTH = 200
-_PLANTED = {"fault": FAULTS, "disturbance": DISTURBANCES}
-"""What a test that takes one by this name is run with."""
+_IN_ONE_RUN = {"fault": FAULTS, "disturbance": DISTURBANCES}
+_PLANTED = _IN_ONE_RUN | {"zfs_bug": ZFS_BUGS}
+"""The argument of a test to the faults that it is run with."""
+RunAlone = Callable[[Fault], tuple[TrialRecord, ...]]
 
 _run_key = pytest.StashKey[Run]()
 _detections_key = pytest.StashKey[list[Detection]]()
@@ -58,6 +63,21 @@ def planted(request: pytest.FixtureRequest, options: Options) -> Iterator[Campai
     ) as campaign:
         request.config.stash[_run_key] = campaign.run
         yield campaign
+
+
+@pytest.fixture(scope="session")
+def planted_alone(request: pytest.FixtureRequest, options: Options) -> RunAlone:
+    """Runs the trials of a bug that is planted in ZFS."""
+
+    def run(bug: Fault) -> tuple[TrialRecord, ...]:
+        specs = draw_planted(
+            [bug], trials=options.trials, run_seed=options.seed, load_ms=options.load_ms
+        )
+        its_own, records = run_alone(request.config, options, specs, choose_zfs(bug.zfs))
+        request.config.stash[_run_key] = its_own
+        return records
+
+    return run
 
 
 @pytest.fixture(scope="session")
@@ -93,7 +113,7 @@ def _placed(fault: Fault, config: pytest.Config) -> Any:
 def _selected(session: pytest.Session) -> list[Fault]:
     items = (item for item in session.items if isinstance(item, pytest.Function))
     asked_for = (item for item in items if item.get_closest_marker("skip") is None)
-    chosen = (item.callspec.params.get(name) for item in asked_for for name in _PLANTED)
+    chosen = (item.callspec.params.get(name) for item in asked_for for name in _IN_ONE_RUN)
     return [fault for fault in chosen if isinstance(fault, Fault)]
 
 

@@ -2,16 +2,19 @@
 
 Each is planted where all is sound without it, or there with the choices of `--axis`: on another road,
 say. `--trials` says how many cuts each gets. A fault fails its test when no cut of it is seen, or when it
-is not seen as was predicted before it was first run (`torture/faults/`).
+is not seen as was predicted before it was first run (`torture/faults/`). A bug planted in ZFS itself is a
+version of ZFS, built when it is first needed, and its trials are a run of their own.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 import pytest
 
 from fixtures.options import Options
+from suites.sensitivity.conftest import RunAlone
 from torture.campaign.campaign import Campaign
 from torture.campaign.progress import Progress
 from torture.errors import HarnessError
@@ -33,6 +36,18 @@ def test_a_planted_fault_is_seen(
 ) -> None:
     with watched.shown():
         records = _records_of(fault, planted, watched, trials=options.trials)
+    _must_be_as_predicted(fault, records, detections)
+
+
+def test_a_bug_planted_in_zfs_is_seen(
+    zfs_bug: Fault, planted_alone: RunAlone, detections: list[Detection]
+) -> None:
+    _must_be_as_predicted(zfs_bug, planted_alone(zfs_bug), detections)
+
+
+def _must_be_as_predicted(
+    fault: Fault, records: Sequence[TrialRecord], detections: list[Detection]
+) -> None:
     detection = detect(fault, records)
     detections.append(detection)
     assert detection.detected, f"{fault.words}: not seen in {detection.cuts} cuts"

@@ -6,7 +6,9 @@ from torture.discovery import offered
 from torture.faults.protocol import Fault
 
 _ALL: dict[str, Fault] = {fault.name: fault for fault in offered(__name__, "FAULT")}
-FAULTS = {name: fault for name, fault in _ALL.items() if not fault.is_harmless}
+ZFS_BUGS = {name: fault for name, fault in _ALL.items() if fault.zfs}
+"""Faults that are a version of ZFS; a run has one version, so each of them is a run of its own."""
+FAULTS = {name: fault for name, fault in _ALL.items() if not fault.is_harmless and not fault.zfs}
 DISTURBANCES = {name: fault for name, fault in _ALL.items() if fault.is_harmless}
 
 

@@ -55,6 +55,8 @@ class Fault:
     """Axes that its hooks know one choice of: elsewhere they would fail, or do something else."""
     amounts_to: Mapping[str, str] = field(default_factory=dict)
     """Choices, by axis, that it silently makes: it is a fault where theory promises less of them."""
+    zfs: str = ""
+    """The version of the NAS, with a bug planted in it (`vmimages/zfs/planted`); empty: the run's."""
     on_disks: DiskFault | None = None
     """What the NAS's data disks do."""
     in_nas: str = ""

@@ -25,6 +25,7 @@ _POLL_S = 0.1
 # How apt, dpkg and tar say it.
 _FULL_DISK = ("No space left on device", "enough free space")
 _SOURCE = "source.tar"
+_DKMS = "/etc/dkms"
 _PREFERENCES = "/etc/apt/preferences.d/backports"
 _SUBUID = Path("/etc/subuid")
 
@@ -133,6 +134,12 @@ def _command(recipe: Recipe, work: Path) -> list[str]:
         command += [f'--setup-hook=printf %s {pins} > "$1{_PREFERENCES}"']
     if recipe.source:
         command += [f"--customize-hook=upload {work / _SOURCE} /source.tar"]
+    if recipe.patch is not None:
+        # dkms's postinst would build the modules before they are patched, and for minutes
+        command += [
+            f'--setup-hook=mkdir -p "$1{_DKMS}" && touch "$1{_DKMS}/no-autoinstall"',
+            f"--customize-hook=upload {recipe.patch} /planted.patch",
+        ]
     for stage in recipe.stages:
         command += [
             f"--customize-hook=upload {stage} /stage.sh",

@@ -12,7 +12,7 @@ from typing import Any
 
 from torture.checkout import CHECKOUT
 from torture.errors import HarnessError
-from torture.zfs.versions import DEFAULT, ZfsVersion, zfs_version
+from torture.zfs.versions import DEFAULT, PLANTED, ZfsVersion, zfs_version
 
 RECIPES = CHECKOUT / "vmimages"
 
@@ -42,6 +42,8 @@ class Recipe:
     """Scripts run in the root of the packages; the last leaves `/stage.tar`, which becomes the base."""
     source: str = ""
     """The version of the source tree that its stages build; empty where they need none."""
+    patch: Path | None = None
+    """The bug that its first stage plants in the sources of ZFS's modules."""
     files: tuple[Path, ...] = ()
     """Folders copied over the root, in this order."""
     python: tuple[tuple[Path, str], ...] = ()
@@ -75,6 +77,8 @@ class Recipe:
             content["source"] = self.source
         parts = [json.dumps(content, sort_keys=True).encode()]
         parts += [stage.read_bytes() for stage in self.stages]
+        if self.patch is not None:
+            parts.append(self.patch.read_bytes())
         return _digest(parts)
 
     @property
@@ -99,6 +103,9 @@ class Recipe:
 def read_kernel_recipe(zfs: ZfsVersion) -> Recipe:
     """The stage with this version's kernel and modules; raises `HarnessError` for a garbled recipe."""
     recipe = _read(KERNEL, zfs.recipe, zfs)
+    if zfs.planted is not None:
+        stages = (PLANTED / _STAGE, *recipe.stages)
+        return replace(recipe, patch=zfs.planted, stages=stages)
     return replace(recipe, source=zfs.name) if zfs.is_built else recipe
 
 

@@ -3,6 +3,8 @@
 Each is a file `vmimages/zfs/VERSION.toml`, read by `torture/images/recipes.py` as the stage that the
 guests take their kernel from; its table `[zfs]` has what differs between versions. What is built from
 a source tree is a version, too: its name has a hash of all that is in the tree, and names its images.
+So is one of Debian's with a bug planted in its modules: `2.3.9+uberblock_not_flushed` is 2.3.9 with the
+patch of that name, from `vmimages/zfs/planted/`.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ from torture.errors import HarnessError
 
 DEFAULT = "2.3.9"
 FOLDER = CHECKOUT / "vmimages" / "zfs"
+PLANTED = FOLDER / "planted"
+"""Patches of one line each, on the sources of the modules in Debian's package."""
 
 VERSION_PATTERN = r"\d{1,4}(?:\.\d{1,4}){1,3}"
 _HASH_CHARS = 12
@@ -45,6 +49,8 @@ class ZfsVersion:
     """Axes on which it knows nothing but the default."""
     has_json_status: bool
     """Whether `zpool status -j` is known: since 2.3 (zpool-status(8))."""
+    planted: Path | None = None
+    """The patch that plants a bug in its modules."""
 
     def status_command(self, pool: str) -> tuple[str, ...]:
         """What prints the state of a pool, in the form that is read best: else counts are rounded."""
@@ -70,9 +76,11 @@ def name_of_source(version: str, digest: str) -> str:
 def zfs_version(name: str) -> ZfsVersion:
     """The version of this name; raises `HarnessError` when there is no recipe, or a garbled one."""
     built = _OF_SOURCE.fullmatch(name)
-    if "/" in name:
+    sound, plus, bug = name.partition("+")
+    planted = PLANTED / f"{bug}.patch" if plus else None
+    if "/" in name or (planted is not None and not planted.is_file()):
         raise HarnessError(f"no recipe for ZFS {name}", hint=choices_in_words())
-    recipe = FOLDER / "source" / "recipe.toml" if built else FOLDER / f"{name}.toml"
+    recipe = FOLDER / "source" / "recipe.toml" if built else FOLDER / f"{sound}.toml"
     try:
         content = tomllib.loads(recipe.read_text())
         facts = content["zfs"]
@@ -88,6 +96,7 @@ def zfs_version(name: str) -> ZfsVersion:
             has_json_status=_numbers(built[1]) >= _JSON_STATUS_SINCE
             if built
             else bool(facts["has_json_status"]),
+            planted=planted,
         )
     except FileNotFoundError:
         raise HarnessError(f"no recipe for ZFS {name}", hint=choices_in_words()) from None

@@ -27,6 +27,8 @@ SOURCED = "vmimages/*/files/etc/torture/start"
 """Shell without a first line that says so."""
 BYTES = frozenset({"vmimages/nas/files/etc/hostid"})
 """What looks like text and is read byte for byte."""
+NOT_OURS = frozenset({".png", ".patch"})
+"""A patch has the style of the lines that it changes."""
 SUFFIXES = frozenset({"", ".ini", ".md", ".toml", ".txt", ".yaml", ".yml"})
 """Of what people write at the top."""
 
@@ -61,7 +63,7 @@ def written() -> Iterator[str]:
     yield from tops()
     for path in sorted(path for folder in FOLDERS for path in (CHECKOUT / folder).rglob("*")):
         name = str(path.relative_to(CHECKOUT))
-        is_text = "__pycache__" not in path.parts and path.suffix != ".png"
+        is_text = "__pycache__" not in path.parts and path.suffix not in NOT_OURS
         if path.is_file() and is_text and "/recorded/" not in name:
             yield name
 
