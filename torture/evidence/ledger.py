@@ -63,6 +63,8 @@ class Hello:
     writers: int = 0
     """How many work at once; 0 where a ledger of before does not say it."""
     tears_sectors: bool = False
+    device_bytes: int | None = None
+    """The size of the bare device that the load is on; None of files, and of older ledgers."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -157,6 +159,17 @@ class Ledger:
     def tears_sectors(self) -> bool:
         """Whether a crash may leave a part of a sector: as the load was told, and said in its `Hello`."""
         return any(isinstance(event, Hello) and event.tears_sectors for event in self.events)
+
+    @property
+    def device_bytes(self) -> int | None:
+        """The size of the bare device before the load, where the ledger says it."""
+        sizes = (event.device_bytes for event in self.events if isinstance(event, Hello))
+        return next((size for size in sizes if size is not None), None)
+
+    @property
+    def writers(self) -> int:
+        """How many writers there are, as the load said; 0 where an older ledger does not say it."""
+        return max((event.writers for event in self.events if isinstance(event, Hello)), default=0)
 
     @property
     def cuts(self) -> int:
@@ -265,6 +278,9 @@ def _events(raw: dict[str, Any], number: int) -> Iterator[Event]:
                 mode=str(raw["mode"]),
                 writers=int(raw.get("writers", 0)),
                 tears_sectors=raw.get("tears_sectors") is True,
+                device_bytes=(
+                    None if raw.get("device_bytes") is None else int(raw["device_bytes"])
+                ),
             )
         case "begin":
             yield _begin(raw, t_ms)

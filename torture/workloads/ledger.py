@@ -1,6 +1,6 @@
 """The ledger load: every durable operation is announced, done and acknowledged, one at a time.
 
-The guest's half is `vmimages/client/load`; what a crash may leave of it is `torture/verdict/oracle.py`.
+The guest's half is `vmimages/client/load`; its oracle is `torture/verdict/blocks/oracle.py`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Any
 from torture.axes.axis import Choice
 from torture.axes.sweeps import EVERY_SWEEP
 from torture.evidence.folder import READBACK, READBACK_AFTER_REPAIR, Evidence
+from torture.verdict.blocks.oracle import consult
+from torture.verdict.blocks.readback import parse_readback
 from torture.verdict.data_findings import Findings
-from torture.verdict.oracle import consult
-from torture.verdict.readback import parse_readback
 from torture.verdict.unreadable import UnreadableError
 from torture.workloads._guest_load import (
     LOAD_LIFE_MS,

@@ -20,9 +20,9 @@ import pytest
 from suites.selftest.loads.load_host import WAIT_S, Host
 from torture.checkout import CHECKOUT
 from torture.evidence import ledger
+from torture.verdict.blocks.oracle import consult
+from torture.verdict.blocks.readback import parse_readback
 from torture.verdict.data_findings import Findings
-from torture.verdict.oracle import consult
-from torture.verdict.readback import parse_readback
 from torture.verdict.verdicts import Verdict
 from vmimages.client.load import channel, read, storage, write
 from vmimages.client.load.blocks import BLOCK_BYTES

@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 from torture.evidence.ledger import Begin, Cut, Done, Event, Hello, Ledger, OperationKind
+from torture.verdict.blocks.oracle import consult
+from torture.verdict.blocks.readback import parse_readback
 from torture.verdict.data_findings import Findings
-from torture.verdict.oracle import consult
-from torture.verdict.readback import parse_readback
 
 BLOCK_BYTES = 4096
 

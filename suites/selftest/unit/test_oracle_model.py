@@ -27,8 +27,8 @@ from suites.selftest.unit.oracle_ledgers import (
     drawn_events,
 )
 from torture.evidence.ledger import Begin, Done, Event, Hello, Ledger, OperationKind
-from torture.verdict.oracle import consult
-from torture.verdict.readback import parse_readback
+from torture.verdict.blocks.oracle import consult
+from torture.verdict.blocks.readback import parse_readback
 from torture.verdict.verdicts import Verdict
 
 SYNCED = (
@@ -73,6 +73,8 @@ class Reference:
     raw: bool
     tears: bool = False
     """Whether what is under way may leave a part of a sector."""
+    halves: bool = False
+    """Whether the read-back names both writes of such a sector."""
     names: dict[int, list[Inode | None]] = field(default_factory=dict)
     temporaries: dict[int, Begin] = field(default_factory=dict)
     begun: dict[int, Begin] = field(default_factory=dict)
@@ -139,9 +141,12 @@ class Reference:
                 other.settle_all(written)
 
     def explains(self, document: dict[str, Any]) -> bool:
+        seen_all = [*document["files"], *document["temporaries"]]
+        sectors = [one for seen in seen_all for block in seen.get("blocks", ()) for one in block]
+        tears = self.tears and sum(map(_is_half, sectors)) <= 1  # one cut leaves one at most
         for seen in document["files"]:
             found = self.names.get(seen["file"], self.alternatives(seen["file"]))
-            if not any(_matches(one, seen, tears=self.tears) for one in found):
+            if not any(_matches(one, seen, tears=tears) for one in found):
                 return False
         for seen in document["temporaries"]:
             op = self.temporaries.get(seen["file"])
@@ -149,7 +154,7 @@ class Reference:
                 return False
             versions: list[Content] = ["zero", op.seq]
             if not all(
-                _may_hold(versions, content, is_torn=_is_torn(sectors, tears=self.tears))
+                _may_hold(versions, content, is_torn=tears)
                 for sectors in seen["blocks"]
                 for content in sectors
             ):
@@ -159,16 +164,35 @@ class Reference:
     def crash(self, dice: random.Random) -> dict[str, Any]:
         """What the read-back finds after a crash at this moment."""
         files = [
-            _observe(file, dice.choice(self.alternatives(file)), dice, tears=self.tears)
-            for file in range(FILES)
+            _observe(file, dice.choice(self.alternatives(file)), dice) for file in range(FILES)
         ]
         temporaries = []
         for file, op in self.temporaries.items():
             if dice.random() < 0.5:
                 inode = Inode(list(range(op.size_blocks + 1)), {})
                 inode.versions = {p: ["zero", op.seq] for p in places_of(op.blocks)}
-                temporaries.append(_observe(file, inode, dice, tears=self.tears))
-        return _document(files, temporaries, raw=self.raw)
+                temporaries.append(_observe(file, inode, dice))
+        document = _document(files, temporaries, raw=self.raw, halves=self.halves)
+        if self.tears:
+            self._tear_one(document, dice)
+        return document
+
+    def _tear_one(self, document: dict[str, Any], dice: random.Random) -> None:
+        """One sector of one file is left by two of the writes that it may hold."""
+        places = [
+            (sectors, sector, versions)
+            for seen in document["files"]
+            for inode in self.alternatives(seen["file"])
+            if inode is not None and seen.get("size") in [one * BLOCK_BYTES for one in inode.sizes]
+            for block, sectors in enumerate(seen["blocks"])
+            for sector in range(SECTORS)
+            if len(versions := inode.versions.get((block, sector), [])) > 1
+            and all(content in inode.versions[block, at] for at, content in enumerate(sectors))
+        ]
+        if places and dice.random() < 0.5:
+            sectors, sector, versions = dice.choice(places)
+            two = [0 if version == "zero" else version for version in dice.sample(versions, 2)]
+            sectors[sector] = f"half:{two[0]}:{two[1]}" if self.halves else "garbage"
 
 
 def _matches(alternative: Inode | None, seen: dict[str, Any], *, tears: bool) -> bool:
@@ -178,23 +202,26 @@ def _matches(alternative: Inode | None, seen: dict[str, Any], *, tears: bool) ->
         _may_hold(
             alternative.versions.get((index, sector), []),
             content,
-            is_torn=_is_torn(sectors, tears=tears),
+            is_torn=tears,
         )
         for index, sectors in enumerate(seen["blocks"])
         for sector, content in enumerate(sectors)
     )
 
 
-def _is_torn(sectors: list[Content], *, tears: bool) -> bool:
-    """Whether half a sector may be in a block: a split leaves one, and two are no split's."""
-    return tears and sectors.count("garbage") == 1
+def _is_half(content: Content) -> bool:
+    return content == "garbage" or str(content).startswith("half:")
 
 
 def _may_hold(versions: list[Content], content: Content, *, is_torn: bool) -> bool:
-    return content in versions or (is_torn and content == "garbage" and len(versions) > 1)
+    if content in versions or not (is_torn and _is_half(content)) or len(versions) < 2:
+        return content in versions
+    named = [0 if version == "zero" else version for version in versions]
+    pairs = [f"half:{one}:{other}" for one in named for other in named if one != other]
+    return content == "garbage" or content in pairs
 
 
-def _observe(file: int, inode: Inode | None, dice: random.Random, *, tears: bool) -> dict[str, Any]:
+def _observe(file: int, inode: Inode | None, dice: random.Random) -> dict[str, Any]:
     seen: dict[str, Any] = {"file": file, "name": f"f{file}", "listed": inode is not None}
     if inode is None:
         return seen | {"errno": 2}
@@ -207,14 +234,13 @@ def _observe(file: int, inode: Inode | None, dice: random.Random, *, tears: bool
             versions[int(len(versions) * (dice.random() if torn else age))]
             for versions in (inode.versions[block, sector] for sector in range(SECTORS))
         ]
-        split = dice.randrange(SECTORS)
-        if tears and torn and len(inode.versions[block, split]) > 1:
-            sectors[split] = "garbage"
         blocks.append(sectors)
     return seen | {"size": size * BLOCK_BYTES, "blocks": blocks}
 
 
-def _document(files: list[Any], temporaries: list[Any], *, raw: bool) -> dict[str, Any]:
+def _document(
+    files: list[Any], temporaries: list[Any], *, raw: bool, halves: bool
+) -> dict[str, Any]:
     return {
         "mode": "raw" if raw else "files",
         "trial": 1,
@@ -222,6 +248,7 @@ def _document(files: list[Any], temporaries: list[Any], *, raw: bool) -> dict[st
         "files": files,
         "temporaries": temporaries,
         "unexpected": [],
+        "finds_halves": halves,
         "complete": True,
     }
 
@@ -247,35 +274,36 @@ def _damage(document: dict[str, Any], dice: random.Random, seqs: int) -> None:
     if dice.random() < 0.1:
         content = "foreign:1:9:0:0:1"
     if dice.random() < 0.1 and not raw:
-        content = "garbage"
+        one, other = dice.randrange(seqs), dice.randrange(seqs)
+        content = f"half:{one}:{other}" if document["finds_halves"] else "garbage"
     width = dice.choice([1, SECTORS])
     at = dice.randrange(SECTORS - width + 1)
     sectors[at : at + width] = [content] * width
 
 
 @pytest.mark.parametrize(
-    ("raw", "tears"),
-    [(False, False), (False, True), (True, False)],
-    ids=["files", "files-that-tear", "raw"],
+    ("raw", "tears", "halves"),
+    [(False, False, False), (False, True, False), (False, True, True), (True, False, False)],
+    ids=["files", "files-that-tear", "files-whose-halves-are-found", "raw"],
 )
 @given(seed=st.integers(0, 2**63), count=st.integers(4, 60), damages=st.integers(0, 2))
 @settings(max_examples=examples(400), deadline=None)
 def test_oracle_agrees_with_the_reference(
-    raw: bool, tears: bool, seed: int, count: int, damages: int
+    raw: bool, tears: bool, halves: bool, seed: int, count: int, damages: int
 ) -> None:
     dice = random.Random(seed)
     mode = "raw" if raw else "files"
     hello = Hello(t_ms=0.0, trial=1, mode=mode, writers=WRITERS, tears_sectors=tears)
     events = (hello, *drawn_events(dice, count, raw=raw))
     crash_at = dice.choice([len(events), dice.randint(0, len(events))])
-    reference = Reference(raw=raw, tears=tears)
+    reference = Reference(raw=raw, tears=tears, halves=halves)
     for event in events[:crash_at]:
         reference.replay(event)
     document = reference.crash(dice)
     for _ in range(damages):
         _damage(document, dice, count)
     explained = []
-    replayed = Reference(raw=raw, tears=tears)
+    replayed = Reference(raw=raw, tears=tears, halves=halves)
     for moment in range(len(events) + 1):
         if replayed.explains(document):
             explained.append(moment)

@@ -95,10 +95,36 @@ def test_several_sectors_that_are_none_are_no_split(halves: int) -> None:
     assert (findings.torn, findings.lost) == (1, 1)
 
 
-def test_several_blocks_of_a_write_may_have_half_a_sector_each() -> None:
+def test_each_cut_leaves_one_half_sector_and_no_more() -> None:
+    """A log chain ends in one place: of 32 blocks with a broken sector each, 31 are no split's."""
     story = Story(tears_sectors=True).acked("create", 1, 0, 1).begin("overwrite", 2, 0, 1, size=2)
     half: list[Any] = [2, 2, "garbage", 1, 1, 1, 1, 1]
-    assert story.finds([half, half]).verdict is Verdict.INTACT
+    assert story.finds([half, 1]).verdict is Verdict.INTACT
+    assert story.finds([half, half]).verdict is Verdict.CORRUPTED
+    assert story.cut().finds([half, half]).verdict is Verdict.CORRUPTED
+    assert story.cut().finds([half, half]).verdict is Verdict.INTACT, "there were two cuts"
+    assert story.finds([half] * 32).verdict is Verdict.CORRUPTED
+
+
+@pytest.mark.parametrize(
+    ("half", "verdict"),
+    [
+        ("half:3:2", Verdict.INTACT),
+        ("half:2:3", Verdict.INTACT),
+        ("half:3:1", Verdict.CORRUPTED),
+        ("half:2:1", Verdict.CORRUPTED),
+        ("half:3:0", Verdict.CORRUPTED),
+        ("half:9:2", Verdict.CORRUPTED),
+        ("garbage", Verdict.CORRUPTED),
+    ],
+)
+def test_a_half_sector_begins_or_ends_as_a_write_under_way_and_else_as_what_was_there(
+    half: str, verdict: Verdict
+) -> None:
+    story = Story(tears_sectors=True).acked("create", 1, 0).acked("overwrite", 2, 0, size=1)
+    story.begin("overwrite", 3, 0, size=1)
+    findings = story.finds([[3, 3, half, 2, 2, 2, 2, 2]], finds_halves=True)
+    assert findings.verdict is verdict, findings.reasons
 
 
 def test_half_a_sector_beside_older_ones_is_torn_in_flight() -> None:
@@ -114,7 +140,8 @@ def test_a_file_that_came_by_rename_is_not_half_written_but_its_temporary_may_be
     assert story.finds(half).verdict is Verdict.CORRUPTED
     two: list[Any] = [half[0], ["garbage", "garbage", *[1] * 6]]
     longer = Story(tears_sectors=True).begin("replace", 1, 0, 1)
-    assert longer.finds(None, temporaries=([half[0], half[0]],)).verdict is Verdict.INTACT
+    assert longer.finds(None, temporaries=([half[0], 1],)).verdict is Verdict.INTACT
+    assert longer.finds(None, temporaries=([half[0], half[0]],)).verdict is Verdict.CORRUPTED
     assert longer.finds(None, temporaries=(two,)).verdict is Verdict.CORRUPTED
     assert story.done(1).finds([1], temporaries=(half,)).verdict is Verdict.ROLLED_BACK
     assert (

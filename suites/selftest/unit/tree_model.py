@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from suites.selftest.unit.tree_versions import Entry, Thing, Version
+from suites.selftest.unit.tree_versions import HALF, Entry, Thing, Version, halves_in, sectors_below
 from torture.evidence.ledger import Begin, Done, Event, Hello
 
 WRITERS = 2
-SECTOR_BYTES, _BLOCK_SECTORS = 512, 8
+SECTOR_BYTES = 512
 ANY_TIME = -1
 """When that was nobody can know; it is found to be 1 then, which is never set."""
-HALF, _HALVES = "garbage", 0.2
+_HALVES = 0.2
 """What the read-back says of half a sector, and how often one is left where it may be."""
 Seen = dict[str, Any]
 
@@ -29,6 +29,7 @@ class Model:
     """Everything a crash may leave after the events replayed so far."""
 
     tears_sectors: bool = False
+    is_whole: bool = True  # until the crash that is drawn leaves a half sector
     names: dict[Entry, Thing] = field(default_factory=dict)
     kinds: dict[int, str] = field(default_factory=lambda: dict.fromkeys(range(WRITERS), "dir"))
     targets: dict[int, str] = field(default_factory=dict)
@@ -159,6 +160,7 @@ class Model:
 
     def crash(self, dice: random.Random, *, newest: float = 0.5) -> list[Seen]:
         """What is found after a crash now; each thing is at its newest with this probability."""
+        self.is_whole = True
         picked: dict[Entry, Version] = {}
         for entry, thing in self.names.items():
             is_newest = dice.random() < newest
@@ -219,7 +221,7 @@ class Model:
             version = thing.versions[-1]
             if dice.random() >= newest:
                 version = dice.choice(thing.versions)
-            if slack := self._slack(version):
+            if slack := version.slack:
                 return version.value + dice.choice((-slack, 0, slack))
             return version.value
 
@@ -227,11 +229,11 @@ class Model:
         while not self._may_be_short(number, size):
             size = pick("size")
         sectors = [pick(f"sector {place}") for place in range(size // SECTOR_BYTES)]
-        for first in range(0, len(sectors), _BLOCK_SECTORS):
-            place = dice.randrange(first, min(first + _BLOCK_SECTORS, len(sectors)))
+        for place in dice.sample(range(len(sectors)), len(sectors)) if self.tears_sectors else ():
             sector = self.thing(("file", number, f"sector {place}"))
-            if self.tears_sectors and sector.may_be_half_written and dice.random() < _HALVES:
+            if self.is_whole and sector.may_be_half_written and dice.random() < _HALVES:
                 sectors[place] = HALF
+                self.is_whole = False  # a cut leaves one half sector, of all files
         mtime = pick("mtime")
         xattrs = {
             word.split()[1]: value
@@ -249,10 +251,6 @@ class Model:
             "runs": [[place, 1, holder] for place, holder in enumerate(sectors)],
         }
 
-    def _slack(self, version: Version) -> int:
-        """By how much a number of links may be off: not at all once all the names are settled."""
-        return 0 if all(name.is_settled for name in version.slack_of) else len(version.slack_of)
-
     def _may_be_short(self, number: int, size: int) -> bool:
         """Whether nothing beyond a size is settled; a sector there reads as nothing."""
         beyond = -(-size // SECTOR_BYTES)
@@ -263,15 +261,14 @@ class Model:
         )
 
     def _may_be_half(self, number: int, place: int, held: dict[int, Any]) -> bool:
-        """Whether a sector may be half old and half new: no other is in its block."""
-        first = place - place % _BLOCK_SECTORS
-        block = [held.get(near) for near in range(first, first + _BLOCK_SECTORS)]
+        """Whether a sector may be half old and half new: no other is, in any file."""
         sector = self.thing(("file", number, f"sector {place}"))
-        is_alone = held[place] == HALF and block.count(HALF) == 1
-        return self.tears_sectors and is_alone and sector.may_be_half_written
+        return self.tears_sectors and held[place] == HALF and sector.may_be_half_written
 
     def explains(self, trees: list[Seen]) -> bool:
         """Whether a crash now may leave just this; a directory that is there twice, in both places."""
+        if len(halves_in(trees)) > 1:
+            return False
         found: dict[int, Seen] = {}
         places: list[tuple[int, Seen]] = []
 
@@ -327,6 +324,7 @@ class Model:
             for first, size, holder in seen["runs"]
             for place in range(first, first + size)
         }
+        written = sectors_below(seen["size"] // SECTOR_BYTES, self.files[number])
         between = any(min(pair) < seen["size"] < max(pair) for pair in pairwise(sizes))
         words = {word.split()[1] for word in list(self.files[number]) if word.startswith("xattr")}
         return (
@@ -335,13 +333,14 @@ class Model:
             and (seen["mtime_ns"] in times or ANY_TIME in times)
             and seen["mode"] in values("mode")
             and any(
-                abs(seen["links"] - version.value) <= self._slack(version)
+                abs(seen["links"] - version.value) <= version.slack
                 for version in self.thing(("file", number, "links")).versions
             )
             and all(
                 seen["xattrs"].get(name) in values(f"xattr {name}")
                 for name in words | seen["xattrs"].keys()
             )
+            and written <= held.keys()
             and all(
                 holder in values(f"sector {place}") or self._may_be_half(number, place, held)
                 for place, holder in held.items()

@@ -101,10 +101,16 @@ class Trees:
         return self.changes_of(key)[-1].value
 
 
-def build_trees(ledger: Ledger, *, writers: int) -> Trees:
-    """The history a ledger tells; raises `UnreadableError` when it contradicts itself."""
+def build_trees(ledger: Ledger, *, writers: int, garbage: int = 0) -> Trees:
+    """The history a ledger tells; raises `UnreadableError` when it contradicts itself.
+
+    `garbage`: how many sectors of the trees are of no single write. A cut leaves one at most
+    (`torture.verdict.blocks.halves`): where there are more, none is excused.
+    """
     trees = Trees(
-        end=len(ledger.events), roots=tuple(range(writers)), tears_sectors=ledger.tears_sectors
+        end=len(ledger.events),
+        roots=tuple(range(writers)),
+        tears_sectors=ledger.tears_sectors and garbage <= max(1, ledger.cuts),
     )
     builder = _Builder(trees)
     try:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
+from torture.verdict.blocks.readback import ABSENT, GARBAGE
 from torture.verdict.moments import NEVER, Window, Windows, union
-from torture.verdict.readback import HALF_DONE, SECTORS
 from torture.verdict.trees.tree_history import ANY, SECTOR_BYTES, ZERO, Change, Trees
 from torture.verdict.trees.tree_seen import FoundFile
 from torture.verdict.trees.tree_syncs import Key, Thing
@@ -32,28 +31,20 @@ def things_in(trees: Trees, number: int, found: FoundFile) -> Iterator[tuple[Key
     for name in sorted(trees.xattrs.get(number, set()) | found.xattrs.keys()):
         yield _thing(trees, (Thing.XATTR, number, name), found.xattrs.get(name))
     written = trees.sectors.get(number, set())
-    torn = _torn_alone(found) if trees.tears_sectors else frozenset()
+    read: set[int] = set()
     for first, count, holder in found.runs:
         run = range(first, first + count)
+        read.update(written.intersection(run))
+        may_be_half = trees.tears_sectors and holder == GARBAGE
         for sector in (one for one in run if holder != ZERO or one in written):
-            may_be_half = sector in torn
             yield _thing(trees, (Thing.SECTOR, number, sector), holder, may_be_half=may_be_half)
+    whole = found.size_bytes // SECTOR_BYTES
+    for sector in sorted(one for one in written - read if one < whole):
+        yield _thing(trees, (Thing.SECTOR, number, sector), ABSENT)
     beyond = -(-found.size_bytes // SECTOR_BYTES)
     for sector in sorted(one for one in written if one >= beyond):
         # what is durable is within the file, whatever its size should be: O_DSYNC, open(2)
         yield _thing(trees, (Thing.SECTOR, number, sector), ZERO)
-
-
-def _torn_alone(found: FoundFile) -> frozenset[int]:
-    """The sectors that are none, where their block has no other such."""
-    broken = [
-        first + more
-        for first, count, holder in found.runs
-        if holder == HALF_DONE
-        for more in range(count)
-    ]
-    blocks = Counter(sector // SECTORS for sector in broken)
-    return frozenset(sector for sector in broken if blocks[sector // SECTORS] == 1)
 
 
 def _thing(

@@ -1,7 +1,7 @@
 """The oracle of the writers' trees: whether all that was synced is there, is old but consistent, or not.
 
-As with the ledger's files (`torture/verdict/oracle.py`) each thing that is seen, or that is not there, is
-turned into the moments at which a crash could have left it so; what may be when is in `tree_history.py`.
+As with the ledger's files (`torture/verdict/blocks/oracle.py`) each thing that is seen, or that is not
+there, is turned into the moments at which a crash could have left it so (`tree_history.py`).
 If the moment after everything is in all of them, nothing is lost; if only another one is, all went back
 in time; if none is, or there is something that nobody made, it is corrupted.
 
@@ -30,6 +30,7 @@ from torture.verdict.trees.tree_seen import (
     Unusable,
 )
 from torture.verdict.trees.tree_syncs import Key, Thing
+from torture.verdict.unreadable import UnreadableError
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -201,13 +202,18 @@ class _Account:
 
 def consult_trees(ledger: Ledger, seen: FoundTrees, *, cut_ms: float | None) -> Findings:
     """What became of what the ledger acknowledges; raises `UnreadableError` when it is inconsistent."""
-    trees = build_trees(ledger, writers=len(seen.trees))
+    writers = ledger.writers or len(seen.trees)
+    if len(seen.trees) > writers:
+        raise UnreadableError(f"{len(seen.trees)} trees were read back of {writers} writers")
+    trees = build_trees(ledger, writers=writers, garbage=seen.garbage)
+    found = dict(zip(trees.roots, seen.trees, strict=False))
     account = _Account(trees=trees, tally=Tally(trees.end))
     begun = [event for event in ledger.events if isinstance(event, Begin)]
-    for root, tree in zip(trees.roots, seen.trees, strict=True):
+    for root, tree in found.items():
         if isinstance(tree, FoundDirectory):
             account.gather(root, tree)
-    for root, tree in zip(trees.roots, seen.trees, strict=True):
+    for root in trees.roots:
+        tree = found.get(root, Unusable(why="it was not read back"))
         if isinstance(tree, FoundDirectory):
             account.account_for(root, tree, str(root))
         else:

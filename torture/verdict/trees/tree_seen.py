@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from torture.verdict.blocks.readback import GARBAGE
 from torture.verdict.unreadable import UnreadableError
 
 Holder = int | str
@@ -58,6 +59,14 @@ class FoundTrees:
     mode: str
     trees: tuple[FoundEntry, ...]
 
+    @property
+    def garbage(self) -> int:
+        """How many sectors of all files are of no single write; a file may have several names."""
+        of_inode: dict[int, int] = {}
+        for tree in self.trees:
+            _count_garbage(tree, of_inode)
+        return sum(of_inode.values())
+
 
 def parse_trees(text: str) -> FoundTrees:
     """A read-back; raises `UnreadableError` if it is cut off or garbled."""
@@ -95,6 +104,17 @@ def _entry(raw: dict[str, Any]) -> FoundEntry:
             )
         case other:
             return Unusable(why=f"of type {str(other)!r}, mode {int(raw['mode']):o}")
+
+
+def _count_garbage(entry: FoundEntry, of_inode: dict[int, int]) -> None:
+    match entry:
+        case FoundDirectory(entries=entries):
+            for below in entries.values():
+                _count_garbage(below, of_inode)
+        case FoundFile(inode=inode, runs=runs):
+            of_inode[inode] = sum(count for _, count, holder in runs if holder == GARBAGE)
+        case _:
+            pass
 
 
 def _run(first: int, count: int, holder: Holder) -> tuple[int, int, Holder]:

@@ -7,9 +7,9 @@ wrote it, place (block, sector) and a checksum over all of that and the filler.
 
 from __future__ import annotations
 
-import os
 import struct
 import zlib
+from hashlib import shake_256
 
 BLOCK_BYTES = 4096
 SECTOR_BYTES = 512
@@ -22,6 +22,10 @@ _FILLER_BYTES = SECTOR_BYTES - _HEADER.size - _CHECKSUM.size
 _ZERO_SECTOR = bytes(SECTOR_BYTES)
 _ZERO_BLOCK = bytes(BLOCK_BYTES)
 _POOL_BYTES = 1 << 18
+_WORD_BYTES = 8
+"""OpenZFS splits a write between two blocks of its intent log at a multiple of these (zil.c, `dnow`)."""
+_SEQS_MAX = 1 << 13
+"""More operations than a load ever begins."""
 
 TYPE_CHECKING = False  # `typing` itself is one of the slow imports
 if TYPE_CHECKING:
@@ -32,27 +36,54 @@ if TYPE_CHECKING:
 
 
 class Encoder:
-    """Makes blocks of one trial; filler is cut from one random pool, as randomness is slow."""
+    """Makes blocks of one trial; filler is cut from one pool, which is the same for the same trial."""
 
     __slots__ = ("_pool", "_trial")
 
     def __init__(self, trial: int) -> None:
         self._trial = trial
-        self._pool = os.urandom(_POOL_BYTES)
+        self._pool = shake_256(b"%d" % trial).digest(_POOL_BYTES)
 
     def block(self, *, file: int, seq: int, index: int) -> bytes:
         """The 4096 bytes that operation `seq` writes at block `index` of `file`."""
-        parts = []
+        return b"".join(
+            self.sector(file=file, seq=seq, index=index, sector=sector) for sector in range(SECTORS)
+        )
+
+    def sector(self, *, file: int, seq: int, index: int, sector: int) -> bytes:
+        """The 512 bytes of one of its sectors."""
         place = (seq * 0x9E3779B1 + index * 0x85EBCA6B) % (_POOL_BYTES - SECTORS * _FILLER_BYTES)
-        for sector in range(SECTORS):
-            start = place + sector * _FILLER_BYTES
-            body = (
-                _HEADER.pack(_MAGIC, self._trial, file, seq, index, sector)
-                + self._pool[start : start + _FILLER_BYTES]
-            )
-            parts.append(body)
-            parts.append(_CHECKSUM.pack(zlib.crc32(body)))
-        return b"".join(parts)
+        start = place + sector * _FILLER_BYTES
+        body = (
+            _HEADER.pack(_MAGIC, self._trial, file, seq, index, sector)
+            + self._pool[start : start + _FILLER_BYTES]
+        )
+        return body + _CHECKSUM.pack(zlib.crc32(body))
+
+
+def halves_of(data: bytes, *, trial: int, file: int, index: int, sector: int) -> Sector:
+    """Which two writes a sector that is no valid one begins and ends with.
+
+    `half:<seq>:<seq>` where a multiple of 8 bytes parts the two, with 0 for zeros; else `garbage`.
+    """
+    encoder = Encoder(trial)
+
+    def written_by(seq: int) -> bytes:
+        if seq == 0:
+            return _ZERO_SECTOR
+        return encoder.sector(file=file, seq=seq, index=index, sector=sector)
+
+    _, _, _, head, _, _ = _HEADER.unpack_from(data)
+    heads = [seq for seq in (0, head) if seq < _SEQS_MAX]
+    end = data[-_WORD_BYTES:]
+    tails = [seq for seq in range(_SEQS_MAX) if written_by(seq)[-_WORD_BYTES:] == end]
+    for head in heads:
+        for tail in tails:
+            begins, ends = written_by(head), written_by(tail)
+            for split in range(_WORD_BYTES, SECTOR_BYTES, _WORD_BYTES):
+                if data == begins[:split] + ends[split:]:
+                    return f"half:{head}:{tail}"
+    return "garbage"
 
 
 def decode_sector(data: bytes, *, trial: int, file: int, index: int, sector: int) -> Sector:
@@ -80,7 +111,8 @@ def decode_sector(data: bytes, *, trial: int, file: int, index: int, sector: int
 def decode_block(data: bytes, *, trial: int, file: int, index: int) -> Block:
     """What a block turned out to be: one sector's answer if all agree, else a list of them.
 
-    `data` is up to 4096 bytes; sectors wholly behind the end of the file are left out of the list.
+    `data` is up to 4096 bytes; sectors wholly behind the end of the file are left out of the list. A
+    sector that is the only garbage of its block is looked at more closely: `halves_of`.
     """
     if data == _ZERO_BLOCK:
         return "zero"
@@ -96,4 +128,8 @@ def decode_block(data: bytes, *, trial: int, file: int, index: int) -> Block:
     ]
     if len(sectors) == SECTORS and len(set(sectors)) == 1:
         return sectors[0]
+    if sectors.count("garbage") == 1:
+        sector = sectors.index("garbage")
+        half = data[sector * SECTOR_BYTES : (sector + 1) * SECTOR_BYTES]
+        sectors[sector] = halves_of(half, trial=trial, file=file, index=index, sector=sector)
     return sectors

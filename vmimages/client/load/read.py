@@ -25,7 +25,9 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
     The answer holds `files` and `temporaries` (each: file, name, listed, and errno or size in bytes
     and blocks; a block is as `decode_block` says, or `errno:<number>`), `unexpected` names, `looked`
     (how many files or regions were looked for; what is not in `files` is not there, or all zeros),
-    and `complete`, which is true and last. An application's answer is that of its own `read`.
+    `device_bytes` of a bare device, `finds_halves`, which is true where `decode_block` names both
+    halves of a sector, and `complete`, which is true and last. An application's answer is that of its
+    own `read`.
     """
     if job["mode"] == "application":
         from .applications import application_of
@@ -34,12 +36,26 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
         return {"trial": job["trial"], "mode": job["mode"], **answer, "complete": True}
     looked = keepsakes(job).stop
     answer = {"mode": job["mode"], "trial": job["trial"], "looked": looked}
+    answer["finds_halves"] = True
     if job["mode"] == "raw":
-        answer |= {"files": _read_regions(job), "temporaries": [], "unexpected": []}
+        regions = {"files": _read_regions(job), "temporaries": [], "unexpected": []}
+        answer |= regions | {"device_bytes": device_bytes(job["device"])}
     else:
         answer |= _read_directory(job)
     answer["complete"] = True
     return answer
+
+
+def device_bytes(device: str) -> int | None:
+    """The size of a bare device; None where it cannot be opened."""
+    try:
+        descriptor = os.open(device, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        return os.lseek(descriptor, 0, os.SEEK_END)
+    finally:
+        os.close(descriptor)
 
 
 def _read_directory(job: dict[str, Any]) -> dict[str, Any]:
@@ -124,11 +140,15 @@ def _read_blocks(descriptor: int, trial: int, file: int, start: int, length: int
     for index in range((length + BLOCK_BYTES - 1) // BLOCK_BYTES):
         offset = index * BLOCK_BYTES
         block = data[offset : offset + BLOCK_BYTES]
-        if len(block) < min(BLOCK_BYTES, length - offset):  # somewhere it fails: find out where
+        wanted = min(BLOCK_BYTES, length - offset)
+        if len(block) < wanted:  # somewhere it fails: find out where
             try:
-                block = os.pread(descriptor, min(BLOCK_BYTES, length - offset), start + offset)
+                block = os.pread(descriptor, wanted, start + offset)
             except OSError as error:
                 blocks.append(f"errno:{error.errno or errno.EIO}")
+                continue
+            if len(block) < wanted:  # the device ends here, or the file is shorter than it says
+                blocks.append(f"errno:{errno.ENODATA}")
                 continue
         blocks.append(decode_block(block, trial=trial, file=file, index=index))
     return blocks

@@ -9,6 +9,7 @@ import time
 from .blocks import Encoder
 from .channel import Channel, HostGoneError
 from .plan import Planner
+from .read import device_bytes
 from .storage import FileStorage, RawStorage, ms_since
 
 EXIT_OK = 0
@@ -152,6 +153,7 @@ def run(job: dict[str, Any], descriptor: int) -> int:
             mode=job["mode"],
             writers=job["writers"],
             tears_sectors=job.get("tears_sectors", False),
+            device_bytes=device_bytes(job["device"]) if job["mode"] == "raw" else None,
         )
     except HostGoneError:
         return EXIT_HOST_GONE

@@ -10,10 +10,9 @@ The rules, and why they hold:
   than its sector), a name old or new.
 - **fsync covers the file.** Blocks written before it and not synced (`scribble`) become durable
   with it; a raw device is one file for this. O_DSYNC covers only its own range, as in open(2).
-- **Parts of sectors.** Files have no sectors, and what keeps them on the NAS may leave a part of one:
-  ZFS's intent log splits a write at any eight bytes where a block of it is full (OpenZFS, zil.c,
-  `zil_lwb_assign`). Where the ledger's `Hello` says so, one sector of a block may be half old and half
-  new, but only between b and d: a split has one place, and two sectors were not left by one.
+- **Parts of sectors.** Files have no sectors, and what keeps them on the NAS may leave a part of one.
+  Where the ledger's `Hello` says so, each cut may leave one sector of all half old and half new, but
+  only between b and d (`halves.py`).
 - **Parts of blocks.** A sector is only changed by the operations that write it: the others of its
   block stay what they were (a disk guarantees no more than its sector, and no less).
 - **Directories.** A new name, a rename or a removal counts from the fsync of its directory, as in
@@ -121,6 +120,9 @@ class History:
     end: int
     is_raw: bool
     tears_sectors: bool
+    """Whether a sector may be left by two writes: `torture.verdict.blocks.halves`."""
+    takes_garbage: bool
+    """Whether the read-back calls such a sector garbage."""
     trial: int
     names: dict[int, Name]
     acknowledged: dict[int, int]
@@ -169,8 +171,14 @@ def window_before(steps: list[Step], end: int) -> Window:
     return Window(0, min(durables, default=end))
 
 
-def build_history(ledger: Ledger, *, mode: str, trial: int) -> History:
-    """The history a ledger tells; raises `UnreadableError` when it contradicts itself."""
+def build_history(
+    ledger: Ledger, *, mode: str, trial: int, halves: int = 0, takes_garbage: bool = True
+) -> History:
+    """The history a ledger tells; raises `UnreadableError` when it contradicts itself.
+
+    `halves`: how many sectors two writes may have left. A cut leaves one at most: where there are more,
+    none is excused.
+    """
     builder = _Builder(is_raw=mode == "raw")
     for place, event in enumerate(ledger.events):
         match event:
@@ -185,7 +193,8 @@ def build_history(ledger: Ledger, *, mode: str, trial: int) -> History:
     return History(
         end=len(ledger.events),
         is_raw=mode == "raw",
-        tears_sectors=ledger.tears_sectors,
+        tears_sectors=ledger.tears_sectors and halves <= max(1, ledger.cuts),
+        takes_garbage=takes_garbage,
         trial=trial,
         names=builder.names,
         acknowledged=builder.acknowledged,

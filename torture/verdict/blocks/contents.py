@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain
 
-from torture.verdict.history import (
+from torture.verdict.blocks.halves import is_half, may_be_torn, parts_of, windows_of_half
+from torture.verdict.blocks.history import (
     WHOLE,
     History,
     Incarnation,
@@ -17,10 +19,9 @@ from torture.verdict.history import (
     window_before,
     window_of,
     windows_of,
-    windows_under_way,
 )
+from torture.verdict.blocks.readback import ABSENT, FileSeen, Sector
 from torture.verdict.moments import NEVER, Window, Windows, both, union
-from torture.verdict.readback import HALF_DONE, FileSeen, Sector
 
 _ENOENT = 2
 _BLOCK_BYTES = 4096
@@ -68,9 +69,13 @@ class FileFinding:
 def examine_region(
     history: History, region: Incarnation, seen: FileSeen
 ) -> tuple[BlockFinding, ...]:
-    """A region of a bare device, block by block."""
+    """A region of a bare device, block by block: those that were read, and those that were written."""
+    blocks = max((len(seen.blocks), *(index + 1 for index in region.blocks)))
     return tuple(
-        _examine_block(history, region, index, sectors) for index, sectors in enumerate(seen.blocks)
+        _examine_block(
+            history, region, index, seen.sectors_of(index, end_bytes=blocks * _BLOCK_BYTES)
+        )
+        for index in range(blocks)
     )
 
 
@@ -104,8 +109,8 @@ def _inside(history: History, name: Name, place: int, seen: FileSeen) -> Windows
     if incarnation is None:
         return ()
     windows: Windows = (_size_window(incarnation, seen.size_bytes, history.end),)
-    for index, sectors in enumerate(seen.blocks):
-        is_torn = _may_be_torn(history, sectors)
+    for index, sectors in _blocks_within(incarnation, seen):
+        is_torn = may_be_torn(history, sectors)
         for steps, sector in _readings(incarnation.blocks.get(index, []), sectors):
             allowed = _sector_windows(history, incarnation, steps, sector, is_torn=is_torn)
             windows = both(windows, allowed)
@@ -117,15 +122,13 @@ def examine_temporary(history: History, name: Name | None, seen: FileSeen) -> Fi
     windows: list[Window] = []
     lost: set[int] = set()
     held = {sector for block in seen.blocks for sector in block}
-    unfinished = {"zero", "partial"}
-    if all(_may_be_torn(history, block) for block in seen.blocks if HALF_DONE in block):
-        unfinished.add(HALF_DONE)
     for binding in name.bindings if name is not None else []:
         made = binding.incarnation
         if made is None or not made.is_atomic or seen.errno is not None:
             continue
         longest = made.sizes[0].size_blocks * _BLOCK_BYTES
-        if seen.size_bytes <= longest and held <= {made.seq, *unfinished}:
+        unfinished = {made.seq, "zero", "partial", *parts_of(history, seen, made.seq)}
+        if seen.size_bytes <= longest and held <= unfinished:
             last = history.end if binding.durable is None else binding.durable
             windows.append(Window(binding.begin + 1, last))
             if binding.acknowledgement is not None:
@@ -202,9 +205,18 @@ def _examine_as(
         lost=frozenset(lost),
         blocks=tuple(
             _examine_block(history, incarnation, index, sectors)
-            for index, sectors in enumerate(seen.blocks)
+            for index, sectors in _blocks_within(incarnation, seen)
         ),
     )
+
+
+def _blocks_within(
+    incarnation: Incarnation, seen: FileSeen
+) -> Iterator[tuple[int, tuple[Sector, ...]]]:
+    """Each block that was read, or was written and lies within the file's size, with its sectors."""
+    written = (index + 1 for index in incarnation.blocks if index * _BLOCK_BYTES < seen.size_bytes)
+    for index in range(max((len(seen.blocks), *written))):
+        yield index, seen.sectors_of(index)
 
 
 def _size_window(incarnation: Incarnation, size_bytes: int, end: int) -> Window:
@@ -240,7 +252,7 @@ def _examine_block(
     kinds = tuple(dict.fromkeys(sectors))
     windows: Windows = (Window(0, history.end),)
     wrong: list[_Reading] = []
-    is_torn = _may_be_torn(history, sectors)
+    is_torn = may_be_torn(history, sectors)
     for reading in _readings(steps, sectors):
         allowed = _sector_windows(history, incarnation, *reading, is_torn=is_torn)
         windows = both(windows, allowed)
@@ -287,18 +299,13 @@ def _readings(steps: list[Step], sectors: tuple[Sector, ...]) -> list[_Reading]:
     ]
 
 
-def _may_be_torn(history: History, sectors: tuple[Sector, ...]) -> bool:
-    """Whether what is no sector in a block may be half of one: one split leaves one such."""
-    return history.tears_sectors and not history.is_raw and sectors.count(HALF_DONE) == 1
-
-
 def _sector_windows(
     history: History, incarnation: Incarnation, steps: list[Step], sector: Sector, *, is_torn: bool
 ) -> Windows:
     """When a crash leaves this in a place of which these are the changes."""
     came_whole = incarnation.is_atomic and bool(steps) and steps[0].seq == incarnation.seq
-    if sector == HALF_DONE and is_torn:
-        return windows_under_way(steps[1:] if came_whole else steps, history.end)
+    if is_torn and is_half(sector, takes_garbage=history.takes_garbage):
+        return windows_of_half(str(sector), steps, history.end, came_whole=came_whole)
     return (_whole_sector_window(history, steps, sector, came_whole=came_whole),)
 
 
@@ -308,7 +315,7 @@ def _whole_sector_window(
     if isinstance(sector, int):
         place = next((i for i, step in enumerate(steps) if step.seq == sector), None)
         return NEVER if place is None else window_of(steps, place, history.end)
-    if sector.startswith("errno"):
+    if sector == ABSENT or sector.startswith("errno"):
         return NEVER
     if history.is_raw:
         own = sector.startswith(f"foreign:{history.trial}:")
@@ -338,6 +345,6 @@ def _damage(kinds: tuple[Sector, ...], *, known: set[int]) -> Damage:
         return Damage.FOREIGN
     if any(isinstance(kind, int) and kind not in known for kind in kinds):
         return Damage.FOREIGN
-    if len(kinds) > 1 or kinds == (HALF_DONE,):
+    if len(kinds) > 1 or is_half(kinds[0], takes_garbage=True):
         return Damage.TORN
     return Damage.STALE if isinstance(kinds[0], int) else Damage.MISSING

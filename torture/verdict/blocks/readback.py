@@ -12,11 +12,16 @@ SECTORS = 8
 """Sectors of a block; the guest's `blocks.py` has the same."""
 
 Sector = int | str
-"""A valid sector's operation, or `zero`, `garbage`, `partial`, `foreign:...`, `errno:<n>`."""
+"""A valid sector's operation, or `zero`, `garbage`, `partial`, `foreign:...`, `errno:<n>`.
 
+Or `half:<n>:<m>`: it begins as operation n left it and ends as m did, 0 standing for zeros.
+"""
 
-HALF_DONE = "garbage"
-"""What is said of a sector that holds a part of a write, or anything else."""
+GARBAGE = "garbage"
+"""A sector that no single write left. Older read-backs say it of two halves, too."""
+ABSENT = "nothing"
+"""A sector inside the file, or the device, that the read-back does not have."""
+_SECTOR_BYTES = 512
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,6 +38,17 @@ class FileSeen:
     size_bytes: int
     blocks: tuple[tuple[Sector, ...], ...]
 
+    def sectors_of(self, block: int, *, end_bytes: int | None = None) -> tuple[Sector, ...]:
+        """The sectors of a block; `ABSENT` are those below `end_bytes` that were not read.
+
+        The end is that of the file unless said.
+        """
+        end = self.size_bytes if end_bytes is None else end_bytes
+        whole = min(SECTORS, max(0, end // _SECTOR_BYTES - block * SECTORS))
+        read = self.blocks[block] if block < len(self.blocks) else ()
+        inside = [ABSENT if sector == "partial" else sector for sector in read[:whole]]
+        return (*inside, *(ABSENT,) * (whole - len(inside)), *read[whole:])
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Readback:
@@ -48,6 +64,10 @@ class Readback:
     temporaries: tuple[FileSeen, ...]
     unexpected: tuple[str, ...]
     directory_errno: int | None
+    device_bytes: int | None = None
+    """The size of the bare device, where the read-back says it."""
+    finds_halves: bool = False
+    """Whether it says `half` where two writes met in a sector; older ones say `garbage`."""
 
 
 def parse_readback(text: str) -> Readback:
@@ -65,6 +85,8 @@ def parse_readback(text: str) -> Readback:
             temporaries=tuple(_file(entry) for entry in raw["temporaries"]),
             unexpected=tuple(str(name) for name in raw["unexpected"]),
             directory_errno=None if errno is None else int(errno),
+            device_bytes=None if raw.get("device_bytes") is None else int(raw["device_bytes"]),
+            finds_halves=raw.get("finds_halves") is True,
         )
     except (ValueError, KeyError, TypeError) as error:
         raise UnreadableError(f"the read-back cannot be read: {error!r}") from error
@@ -96,4 +118,4 @@ def _sector(raw: Any) -> Sector:
     return raw
 
 
-_REASONS = ("zero", "garbage", "partial", "foreign", "errno")
+_REASONS = ("zero", GARBAGE, "partial", "foreign", "errno", "half")

@@ -13,8 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from torture.evidence.ledger import Ledger
-from torture.verdict.conclusion import conclude, reasons_in_words
-from torture.verdict.contents import (
+from torture.verdict.blocks.contents import (
     BlockFinding,
     Damage,
     FileFinding,
@@ -22,10 +21,18 @@ from torture.verdict.contents import (
     examine_region,
     examine_temporary,
 )
+from torture.verdict.blocks.halves import halves_in
+from torture.verdict.blocks.history import (
+    History,
+    Incarnation,
+    Name,
+    acknowledgements_of,
+    build_history,
+)
+from torture.verdict.blocks.readback import SECTORS, FileSeen, Readback
+from torture.verdict.conclusion import conclude, reasons_in_words
 from torture.verdict.data_findings import Findings
-from torture.verdict.history import History, Incarnation, Name, acknowledgements_of, build_history
 from torture.verdict.moments import Tally, Window, union
-from torture.verdict.readback import SECTORS, FileSeen, Readback
 from torture.verdict.unreadable import UnreadableError
 
 _ENOENT = 2
@@ -64,8 +71,15 @@ class _Account:
 
 def consult(ledger: Ledger, readback: Readback, *, cut_ms: float | None) -> Findings:
     """What became of what the ledger acknowledges; raises `UnreadableError` when the two do not fit."""
-    history = build_history(ledger, mode=readback.mode, trial=readback.trial)
+    history = build_history(
+        ledger,
+        mode=readback.mode,
+        trial=readback.trial,
+        halves=halves_in(readback),
+        takes_garbage=not readback.finds_halves,
+    )
     account = _Account(tally=Tally(history.end))
+    _account_size(account, history, ledger, readback)
     readback = _completed(history, readback)
     for seen in readback.files:
         name = history.names.get(seen.file)
@@ -86,6 +100,16 @@ def consult(ledger: Ledger, readback: Readback, *, cut_ms: float | None) -> Find
         what = f"the load's directory cannot be listed: errno {readback.directory_errno}"
         account.blame(Damage.MISSING, what, history.acknowledged)
     return _conclude(history, ledger, account, cut_ms)
+
+
+def _account_size(account: _Account, history: History, ledger: Ledger, readback: Readback) -> None:
+    """A device may have grown since the load began, on purpose; it never becomes shorter."""
+    before, after = ledger.device_bytes, readback.device_bytes
+    if before is None or after is None or after >= before:
+        return
+    account.add("the device", (), history.end)
+    what = f"the device has {after} bytes, and had {before} before the load"
+    account.blame(Damage.MISSING, what, ())
 
 
 def _completed(history: History, readback: Readback) -> Readback:
