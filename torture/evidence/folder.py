@@ -162,6 +162,8 @@ class Evidence:
     """What did not come back, where something did not."""
     administration: AdministrationDocument | None = None
     """What was done to the pool when the cut came, where something was."""
+    ignores_read_errors: bool = False
+    """Whether an error in a read-back says nothing about the data: the disk failed, not the storage."""
     is_cut_read: bool = True
     """Whether `cut.json` is there and says something."""
 

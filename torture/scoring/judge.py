@@ -1,21 +1,22 @@
 """The judge: evidence -> verdict, with pool, filesystem and data each scored on its own.
 
-Nothing is judged that was not seen: evidence that is missing, cut off or garbled makes the trial
-`inconclusive`, unless what is already known leaves nothing to look at (a pool that no import brings
-back has no filesystem). What is already known to be lost stays lost: it is a lower bound. And what did
-not come back at all makes a trial `unavailable` at least.
+Each layer is judged on its own, and so is each load. One rule merges them: a loss that any of them shows
+is a lower bound of the trial's verdict, whatever else cannot be read; without one, a layer or a load that
+cannot be read makes the trial `inconclusive`. What did not come back at all makes a trial `unavailable`
+at least. A pool that no import brings back has no filesystem.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TypeVar
 
 from torture.axes.root import Root
 from torture.evidence.folder import CUT, Evidence, Step
-from torture.evidence.ledger import Cut, Done, Failed
 from torture.evidence.outage_document import Outage
+from torture.evidence.writers import failed_writers
 from torture.matrix.axes import FILESYSTEM, ROOT, WORKLOAD
 from torture.matrix.cells import Cell
 from torture.scoring.administered import judge_administration
@@ -105,7 +106,7 @@ def _judge_to_the_end(evidence: Evidence) -> Judgement:
         judgement = _inconclusive_after(judgement, [f"{CUT} is missing or garbled"])
     if evidence.outage is not None:
         return _with_outage(evidence, judgement, evidence.outage)
-    if judgement.verdict is Verdict.INCONCLUSIVE and not evidence.garbled_tools:
+    if judgement.verdict is Verdict.INCONCLUSIVE:
         return _at_least(judgement)
     if judgement.verdict is Verdict.INTACT and evidence.cut.is_empty:
         return _inconclusive_after(judgement, ["an empty cut: nothing could have been lost"])
@@ -145,13 +146,14 @@ def _judge_seen(evidence: Evidence) -> Judgement:
     """The verdict by what was seen alone."""
     reasons: list[str] = []
     acknowledged = evidence.ledger.acknowledged
+    unscored = Judgement(verdict=Verdict.INCONCLUSIVE, acknowledged=acknowledged)
     if evidence.garbled_tools:
-        return _inconclusive(acknowledged, [f"{evidence.garbled_tools} lines of tools are garbled"])
+        why = f"{evidence.garbled_tools} lines of tools are garbled"
+        return _judge_without_errors(evidence, unscored, [why])
     pool = _try(lambda: judge_pool(evidence), reasons)
     if pool is None:
-        unscored = Judgement(verdict=Verdict.INCONCLUSIVE, acknowledged=acknowledged)
         if _has_failed_disk(evidence):
-            return _inconclusive_after(unscored, reasons)
+            return _judge_without_errors(evidence, unscored, reasons)
         return _inconclusive_after(_judge_disk(evidence, unscored), reasons)
     so_far = Judgement(
         verdict=pool.verdict,
@@ -164,8 +166,22 @@ def _judge_seen(evidence: Evidence) -> Judgement:
         return _with_all_lost(evidence, so_far)
     if pool.verdict is Verdict.INTACT and _has_failed_disk(evidence):
         why = "the checker's disk failed although the pool is whole"
-        return _inconclusive_after(so_far, [why])
+        return _judge_without_errors(evidence, so_far, [why])
     return _judge_disk(evidence, so_far)
+
+
+def _judge_without_errors(
+    evidence: Evidence, so_far: Judgement, unknown: Sequence[str]
+) -> Judgement:
+    """Inconclusive, unless what could be read without an error shows a loss by itself.
+
+    An error of reading proves nothing here: the disk may have failed beside the storage. A filesystem on
+    it may be damaged by that, so that it is not scored.
+    """
+    loads = [load for load in _loads_of(evidence) if load.can_ignore_read_errors]
+    ignoring = replace(evidence, ignores_read_errors=True)
+    data, _ = _judge_loads(ignoring, loads, after_repair=False)
+    return _inconclusive_after(_with_data(so_far, data), unknown)
 
 
 def _judge_disk(evidence: Evidence, so_far: Judgement) -> Judgement:
@@ -176,7 +192,7 @@ def _judge_disk(evidence: Evidence, so_far: Judgement) -> Judgement:
         cell = Cell.parse(str(evidence.spec.get("cell")))
     except ValueError as error:
         return _inconclusive_after(so_far, [str(error)])
-    loads = with_those_beside(cell[WORKLOAD])
+    loads = _loads_of(evidence)
     if cell[FILESYSTEM].has_files:
         read_check = cell[FILESYSTEM].read_check
         filesystem = _try(lambda: judge_filesystem(evidence, read_check), reasons)
@@ -199,64 +215,71 @@ def _judge_disk(evidence: Evidence, so_far: Judgement) -> Judgement:
             ]
             so_far = replace(so_far, verdict=worst(known))
             return _with_all_lost(evidence, so_far)
-    data = _try(lambda: _judge_data(evidence, loads, filesystem), reasons)
+    data, unknown = _judge_data(evidence, loads, filesystem)
     if data is None:
-        return _inconclusive_after(so_far, reasons)
+        return _inconclusive_after(so_far, unknown)
     so_far = _with_data(so_far, data)
-    if (why := _stranded(evidence)) and so_far.data is Verdict.INTACT:
+    if (why := _lost_writers(evidence)) and so_far.data is Verdict.INTACT:
         so_far = replace(so_far, data=Verdict.REPAIRED, reasons=(*so_far.reasons, why))
     verdicts = (so_far.pool, so_far.filesystem, so_far.data)
     overall = worst(verdict for verdict in verdicts if verdict is not None)
     reasons_all = so_far.reasons + (_complaints(evidence) if overall.is_loss else ())
-    return replace(so_far, verdict=overall, reasons=reasons_all)
+    so_far = replace(so_far, verdict=overall, reasons=reasons_all)
+    return _inconclusive_after(so_far, unknown) if unknown else so_far
 
 
-def _judge_data(evidence: Evidence, loads: Loads, filesystem: FilesystemFinding | None) -> Findings:
+_Data = tuple[Findings | None, tuple[str, ...]]
+"""What became of the loads that can be judged, if any can; and why others cannot."""
+
+
+def _loads_of(evidence: Evidence) -> Loads:
+    try:
+        return with_those_beside(Cell.parse(str(evidence.spec.get("cell")))[WORKLOAD])
+    except ValueError:
+        return ()
+
+
+def _judge_data(evidence: Evidence, loads: Loads, filesystem: FilesystemFinding | None) -> _Data:
     """What became of what was acknowledged: after the repair if one worked, else as read before."""
     if filesystem is None or filesystem.verdict is not Verdict.REPAIRED or not filesystem.repaired:
         return _judge_loads(evidence, loads, after_repair=False)
-    after = _judge_loads(evidence, loads, after_repair=True)
-    if after.verdict is not Verdict.ROLLED_BACK:
-        return after
+    after, unknown = _judge_loads(evidence, loads, after_repair=True)
+    if after is None or after.verdict is not Verdict.ROLLED_BACK:
+        return after, unknown
     before = _peek(evidence, loads)
     if before is not None and before.verdict is Verdict.ROLLED_BACK and before.lost >= after.lost:
-        return after
+        return after, unknown
     # A state that had to be repaired is no past state: what is gone was lost, not rolled back.
     why = "acknowledged data is gone after a repair"
-    return replace(
+    corrupted = replace(
         after, verdict=Verdict.CORRUPTED, rollback_ms=None, reasons=(why, *after.reasons)
     )
+    return corrupted, unknown
 
 
-def _judge_loads(evidence: Evidence, loads: Loads, *, after_repair: bool) -> Findings:
-    """What became of all loads together; raises `UnreadableError` where one cannot tell."""
-    return together([load.judge(evidence, after_repair=after_repair) for load in loads])
+def _judge_loads(evidence: Evidence, loads: Loads, *, after_repair: bool) -> _Data:
+    """Each load on its own: what one cannot say hides nothing that another one lost."""
+    unknown: list[str] = []
+    judged = [
+        _try(partial(load.judge, evidence, after_repair=after_repair), unknown) for load in loads
+    ]
+    found = [findings for findings in judged if findings is not None]
+    return together(found) if found else None, tuple(unknown)
 
 
 def _peek(evidence: Evidence, loads: Loads) -> Findings | None:
-    """What the read-back before any repair shows, if it can be told."""
-    try:
-        return _judge_loads(evidence, loads, after_repair=False)
-    except (UnreadableError, RecursionError):
-        return None
+    """What the read-back before any repair shows, as far as it can be told."""
+    return _judge_loads(evidence, loads, after_repair=False)[0]
 
 
-def _stranded(evidence: Evidence) -> str:
-    """Why the client that lived had nothing to go on with, although the NAS was back; else empty.
+def _lost_writers(evidence: Evidence) -> str:
+    """Why some of the client that lived had nothing to go on with, although the NAS was back; else empty.
 
     All is there once it is started again: that is more than a journal replay.
     """
-    events = evidence.ledger.events
-    cut = next((place for place, event in enumerate(events) if isinstance(event, Cut)), len(events))
-    after = events[cut:]
     if (lost := evidence.output(Step.CLIENT_LOST_ROOT)) is not None:
         return f"the client lost its root: {lost.stderr}"
-    failures = [event for event in after if isinstance(event, Failed)]
-    if not failures or any(isinstance(event, Done) for event in after):
-        return ""
-    first = failures[0]
-    how = f"errno {first.errno} in {first.call}, {len(failures)} in all"
-    return f"every writer of the client failed: {how}"
+    return failed_writers(evidence.ledger).in_words
 
 
 def _with_data(judgement: Judgement, data: Findings | None) -> Judgement:
@@ -313,12 +336,6 @@ def _try(question: Callable[[], _Answer], reasons: list[str]) -> _Answer | None:
         return None
 
 
-def _inconclusive(acknowledged: int, reasons: list[str]) -> Judgement:
-    return Judgement(
-        verdict=Verdict.INCONCLUSIVE, acknowledged=acknowledged, reasons=tuple(reasons)
-    )
-
-
-def _inconclusive_after(judgement: Judgement, reasons: list[str]) -> Judgement:
+def _inconclusive_after(judgement: Judgement, reasons: Sequence[str]) -> Judgement:
     """Inconclusive as a whole; what was scored stays, so that nothing is hidden."""
     return replace(judgement, verdict=Verdict.INCONCLUSIVE, reasons=(*reasons, *judgement.reasons))

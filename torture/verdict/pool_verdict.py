@@ -71,8 +71,20 @@ def judge_pool(evidence: Evidence) -> PoolFinding:
     away. Repaired when the import had to go without its log (what that cost is for the data's verdict
     to say) or a device erred and ZFS healed it. Rolled back when it had to give up transactions.
     Corrupted when ZFS itself counts data it cannot give back, could not replay its log, or has blocks
-    that are leaked or used twice. Unavailable when its kernel module gave up. Lost when no import works.
+    that are leaked or used twice. Unavailable when its kernel module gave up, be the scrub refused or
+    not. Lost when no import works.
     """
+    try:
+        return _judge_imported(evidence)
+    except UnreadableError as error:
+        nothing_else = PoolFinding(verdict=Verdict.INTACT, summary=str(error))
+        finding = _with_log(evidence, nothing_else)
+        if finding.verdict is Verdict.INTACT:
+            raise
+        return finding
+
+
+def _judge_imported(evidence: Evidence) -> PoolFinding:
     first = _imported(evidence, _IMPORTS)
     if isinstance(first, PoolFinding) or not _was_cut_again(evidence):
         last = first

@@ -14,6 +14,7 @@ class OwnReadback:
     name: str
     needs_files: bool = True
     needs_inodes: bool = False
+    can_ignore_read_errors: bool = False
     image: str = CLIENT_IMAGE
 
     @property

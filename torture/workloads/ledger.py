@@ -35,6 +35,7 @@ class Ledger:
 
     name: str = "ledger"
     beside: tuple[str, ...] = ()
+    can_ignore_read_errors: bool = True
     needs_files: bool = False
     needs_inodes: bool = False
     image: str = CLIENT_IMAGE
@@ -82,7 +83,7 @@ class Ledger:
         if (readback.trial, readback.mode) != (hello.trial, hello.mode):
             raise UnreadableError(f"{document} is of another trial than the ledger")
         cut_ms = evidence.cut.t_ms if ledger.cut_ms is None else ledger.cut_ms
-        return consult(ledger, readback, cut_ms=cut_ms)
+        return consult(ledger, readback, cut_ms=cut_ms, ignores_errors=evidence.ignores_read_errors)
 
 
 CHOICE: Choice[Workload] = Choice(

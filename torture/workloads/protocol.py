@@ -143,6 +143,10 @@ class Workload(Protocol):
         """Whether it looks at modes, and at the numbers of inodes to tell two names of one file."""
 
     @property
+    def can_ignore_read_errors(self) -> bool:
+        """Whether `judge` heeds `Evidence.ignores_read_errors`."""
+
+    @property
     def image(self) -> str:
         """The guest image that its client boots; `CLIENT_IMAGE` unless that lacks what it runs."""
 

@@ -97,8 +97,11 @@ def test_what_a_failed_disk_of_the_checker_did_is_no_lower_bound() -> None:
     line = "[    9.1] I/O error, dev vdb, sector 2048 op 0x0:(READ) flags 0x0 phys_seg 1 prio 0\n"
     log = tool(Step.CHECK_DMESG, "kernel/log-replayed")
     failed = replace(log, stdout=log.stdout + line)
-    unscored = without(evidence(failed, found=MIXED), Step.POOL_SCRUB)
+    unread = EVERYTHING.replace('"blocks": [4]', '"blocks": ["errno:5"]')
+    unscored = without(evidence(failed, found=unread), Step.POOL_SCRUB)
     assert judge(unscored).verdict is Verdict.INCONCLUSIVE
+    stale = without(evidence(failed, found=MIXED), Step.POOL_SCRUB)
+    assert judge(stale).verdict is Verdict.CORRUPTED
 
 
 @pytest.mark.parametrize("outage", [HUNG, STUCK])
@@ -309,7 +312,7 @@ def test_of_two_cuts_one_that_could_take_something_will_do() -> None:
     assert judge(both_quiet).verdict is Verdict.INCONCLUSIVE
 
 
-def test_a_client_whose_every_writer_failed_is_not_intact() -> None:
+def test_a_client_of_which_a_writer_failed_for_good_is_not_intact() -> None:
     events = ledger().events
     failed = (Begin(t_ms=200.0, seq=9, writer=0, kind=OperationKind.OVERWRITE, file=0, blocks=(0,),
                     size_blocks=1), Failed(t_ms=210.0, seq=9, errno=5, call="fsync"))  # fmt: skip
@@ -319,7 +322,10 @@ def test_a_client_whose_every_writer_failed_is_not_intact() -> None:
     went_on = (*failed, Begin(t_ms=300.0, seq=10, writer=1, kind=OperationKind.SCRIBBLE, file=1,
                               blocks=(0,), size_blocks=1), Done(t_ms=310.0, seq=10))  # fmt: skip
     alive = judge(evidence(ledger=Ledger(events=events + went_on)))
-    assert alive.verdict is Verdict.INTACT
+    assert alive.verdict is Verdict.REPAIRED, "that another one went on excuses nothing"
+    assert "1 of 2 writers failed for good: errno 5 in fsync" in alive.reasons
+    before = (events[0], *failed, *events[1:])
+    assert judge(evidence(ledger=Ledger(events=before))).verdict is not Verdict.REPAIRED
 
 
 def test_a_bad_copy_that_the_kernel_tells_of_is_no_intact_filesystem() -> None:

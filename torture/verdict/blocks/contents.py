@@ -20,7 +20,7 @@ from torture.verdict.blocks.history import (
     window_of,
     windows_of,
 )
-from torture.verdict.blocks.readback import ABSENT, FileSeen, Sector
+from torture.verdict.blocks.readback import ABSENT, ENDED, FileSeen, Sector
 from torture.verdict.moments import NEVER, Window, Windows, both, union
 
 _ENOENT = 2
@@ -70,13 +70,10 @@ def examine_region(
     history: History, region: Incarnation, seen: FileSeen
 ) -> tuple[BlockFinding, ...]:
     """A region of a bare device, block by block: those that were read, and those that were written."""
-    blocks = max((len(seen.blocks), *(index + 1 for index in region.blocks)))
-    return tuple(
-        _examine_block(
-            history, region, index, seen.sectors_of(index, end_bytes=blocks * _BLOCK_BYTES)
-        )
-        for index in range(blocks)
-    )
+    count = max((len(seen.blocks), *(index + 1 for index in region.blocks)))
+    end_bytes = count * _BLOCK_BYTES
+    blocks = (seen.sectors_of(index, end_bytes=end_bytes) for index in range(count))
+    return tuple(_examine_block(history, region, *block) for block in enumerate(blocks))
 
 
 def examine_file(history: History, name: Name, seen: FileSeen) -> FileFinding:
@@ -121,14 +118,14 @@ def examine_temporary(history: History, name: Name | None, seen: FileSeen) -> Fi
     """A temporary file: allowed while its rename is in flight, with anything its writer wrote."""
     windows: list[Window] = []
     lost: set[int] = set()
-    held = {sector for block in seen.blocks for sector in block}
+    held = set(chain.from_iterable(seen.blocks))
     for binding in name.bindings if name is not None else []:
         made = binding.incarnation
         if made is None or not made.is_atomic or seen.errno is not None:
             continue
         longest = made.sizes[0].size_blocks * _BLOCK_BYTES
-        unfinished = {made.seq, "zero", "partial", *parts_of(history, seen, made.seq)}
-        if seen.size_bytes <= longest and held <= unfinished:
+        written = {made.seq, "zero", "partial"} | parts_of(history, seen, made.seq)
+        if seen.size_bytes <= longest and held <= written:
             last = history.end if binding.durable is None else binding.durable
             windows.append(Window(binding.begin + 1, last))
             if binding.acknowledgement is not None:
@@ -316,7 +313,8 @@ def _whole_sector_window(
         place = next((i for i, step in enumerate(steps) if step.seq == sector), None)
         return NEVER if place is None else window_of(steps, place, history.end)
     if sector == ABSENT or sector.startswith("errno"):
-        return NEVER
+        may_be_anything = history.ignores_errors and sector not in (ABSENT, ENDED)
+        return Window(0, history.end) if may_be_anything else NEVER
     if history.is_raw:
         own = sector.startswith(f"foreign:{history.trial}:")
         return NEVER if own else window_before(steps, history.end)

@@ -123,6 +123,8 @@ class History:
     """Whether a sector may be left by two writes: `torture.verdict.blocks.halves`."""
     takes_garbage: bool
     """Whether the read-back calls such a sector garbage."""
+    ignores_errors: bool
+    """Whether a sector that could not be read may hold anything."""
     trial: int
     names: dict[int, Name]
     acknowledged: dict[int, int]
@@ -172,7 +174,13 @@ def window_before(steps: list[Step], end: int) -> Window:
 
 
 def build_history(
-    ledger: Ledger, *, mode: str, trial: int, halves: int = 0, takes_garbage: bool = True
+    ledger: Ledger,
+    *,
+    mode: str,
+    trial: int,
+    halves: int = 0,
+    takes_garbage: bool = True,
+    ignores_errors: bool = False,
 ) -> History:
     """The history a ledger tells; raises `UnreadableError` when it contradicts itself.
 
@@ -195,6 +203,7 @@ def build_history(
         is_raw=mode == "raw",
         tears_sectors=ledger.tears_sectors and halves <= max(1, ledger.cuts),
         takes_garbage=takes_garbage,
+        ignores_errors=ignores_errors,
         trial=trial,
         names=builder.names,
         acknowledged=builder.acknowledged,

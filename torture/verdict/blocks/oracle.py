@@ -69,14 +69,22 @@ class _Account:
         self.reasons.append(f"{what} ({damage})")
 
 
-def consult(ledger: Ledger, readback: Readback, *, cut_ms: float | None) -> Findings:
-    """What became of what the ledger acknowledges; raises `UnreadableError` when the two do not fit."""
+def consult(
+    ledger: Ledger, readback: Readback, *, cut_ms: float | None, ignores_errors: bool = False
+) -> Findings:
+    """What became of what the ledger acknowledges; raises `UnreadableError` when the two do not fit.
+
+    `ignores_errors`: what could not be read may be there or not.
+    """
+    if ignores_errors and readback.directory_errno is not None:
+        raise UnreadableError(f"nothing could be read: errno {readback.directory_errno}")
     history = build_history(
         ledger,
         mode=readback.mode,
         trial=readback.trial,
         halves=halves_in(readback),
         takes_garbage=not readback.finds_halves,
+        ignores_errors=ignores_errors,
     )
     account = _Account(tally=Tally(history.end))
     _account_size(account, history, ledger, readback)
@@ -85,11 +93,13 @@ def consult(ledger: Ledger, readback: Readback, *, cut_ms: float | None) -> Find
         name = history.names.get(seen.file)
         if readback.directory_errno is not None:
             break
+        if ignores_errors and seen.errno not in (None, _ENOENT):
+            continue
         if history.is_raw:
             _account_region(account, history, name, seen)
         else:
             _account_file(account, history, name, seen)
-    for seen in readback.temporaries:
+    for seen in readback.temporaries if not ignores_errors else ():
         _account_temporary(account, history, history.names.get(seen.file), seen)
     for unexpected in sorted(set(readback.unexpected) - _NOT_OURS):
         account.add(f"{unexpected!r}, which the load never made", (), history.end)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,8 @@ GARBAGE = "garbage"
 """A sector that no single write left. Older read-backs say it of two halves, too."""
 ABSENT = "nothing"
 """A sector inside the file, or the device, that the read-back does not have."""
+ENDED = f"errno:{errno.ENODATA}"
+"""The same, where the reader met the end of the device: no disk that failed."""
 _SECTOR_BYTES = 512
 
 
@@ -76,7 +79,7 @@ def parse_readback(text: str) -> Readback:
         raw = json.loads(text)
         if raw["complete"] is not True:
             raise UnreadableError("the read-back does not say that it is complete")
-        errno = raw.get("directory_errno")
+        listing = raw.get("directory_errno")
         return Readback(
             mode=str(raw["mode"]),
             trial=int(raw["trial"]),
@@ -84,7 +87,7 @@ def parse_readback(text: str) -> Readback:
             files=tuple(_file(entry) for entry in raw["files"]),
             temporaries=tuple(_file(entry) for entry in raw["temporaries"]),
             unexpected=tuple(str(name) for name in raw["unexpected"]),
-            directory_errno=None if errno is None else int(errno),
+            directory_errno=None if listing is None else int(listing),
             device_bytes=None if raw.get("device_bytes") is None else int(raw["device_bytes"]),
             finds_halves=raw.get("finds_halves") is True,
         )
@@ -93,14 +96,14 @@ def parse_readback(text: str) -> Readback:
 
 
 def _file(raw: dict[str, Any]) -> FileSeen:
-    errno = raw.get("errno")
+    failure = raw.get("errno")
     return FileSeen(
         file=int(raw["file"]),
         name=str(raw["name"]),
         listed=bool(raw["listed"]),
-        errno=None if errno is None else int(errno),
-        size_bytes=0 if errno is not None else int(raw["size"]),
-        blocks=() if errno is not None else tuple(_block(block) for block in raw["blocks"]),
+        errno=None if failure is None else int(failure),
+        size_bytes=0 if failure is not None else int(raw["size"]),
+        blocks=() if failure is not None else tuple(_block(block) for block in raw["blocks"]),
     )
 
 

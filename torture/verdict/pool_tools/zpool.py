@@ -21,6 +21,26 @@ from torture.verdict.fsck import (
 )
 
 _CANNOT = "cannot import '"
+_REASONS_OF_OURS = (
+    "a pool with that name",
+    "a pool with that guid",
+    "already exists",
+    "devices are in use",
+    "is currently imported",
+    "no such pool",
+    "out of memory",
+    "out of space",
+    "Cannot allocate memory",
+    "permission denied",
+    "Operation not permitted",
+    "pool is busy",
+    "pool may be in use",
+    "pool was previously in use",
+    "The ZFS modules",
+)
+"""Refusals that say nothing about what a cut left (`zpool_standard_error_fmt` and `zpool_import_props` in
+libzfs). `no such pool available` is among them, because a cut does not wipe all four labels of a disk,
+so its disks were not there. Every other refusal is the pool's own, be it in words not known here."""
 REASONS_OF_POOLS = (
     "one or more devices is currently unavailable",
     "I/O error",
@@ -31,8 +51,7 @@ REASONS_OF_POOLS = (
     "pool is unavailable",
     "pool I/O is currently suspended",
 )
-"""Reasons that are the pool's. Others are ours: `no such pool available` among them, because a cut
-does not wipe all four labels of a disk, so its disks were not there."""
+"""Reasons that are the pool's, as far as they were seen."""
 _NO_POOL = ("no such pool available", "no such pool or dataset")
 _REWOUND = "returned to its state as of"
 _OF_A_CHECKPOINT = re.compile(
@@ -63,7 +82,7 @@ def parse_import(output: ToolOutput) -> ImportResult:
     refuse_codes_beyond(output, (1,))
     refusal = first_whole_line(output.stderr, _CANNOT)
     reason = refusal.split("': ", 1)[-1] if refusal else ""
-    if not reason.startswith(REASONS_OF_POOLS):
+    if not reason or any(words in reason for words in _REASONS_OF_OURS):
         raise unreadable(output, f"no reason that is the pool's: {lines[:1]}")
     return ImportResult(imported=False, reason=reason)
 
