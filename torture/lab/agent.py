@@ -16,8 +16,8 @@ from torture.evidence.completed import Completed
 _AGENT_ANSWER_S = 15
 """An agent that works answers in well under a second, even under emulation."""
 
-_CHUNK_BYTES = 384 * 1024
-"""Of a file, in one call to the agent."""
+_CHUNK_BYTES = 96 * 1024
+"""Of a file, in one call to the agent: an emulated one took more than `_AGENT_ANSWER_S` for 384 KiB."""
 _FIRST_BYTES, _LAST_BYTES = 1024 * 1024, 256 * 1024
 """Of what a verbose command says on a stream."""
 _INTO_FILES = 'exec "$@" > "$0.stdout" 2> "$0.stderr"'

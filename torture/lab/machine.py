@@ -43,6 +43,14 @@ class GuestDied(HarnessError):
         self.kernel_crashed = kernel_crashed
 
 
+class DiskRefused(HarnessError):
+    """QEMU cannot open a disk of a machine: after a cut that is the storage's doing."""
+
+    def __init__(self, message: str, *, machine: Machine) -> None:
+        super().__init__(message, hint=f"read {machine.spec.console_log}")
+        self.machine = machine
+
+
 class Machine:
     """A domain and its QEMU process. `libvirt_root` is where the driver keeps its files."""
 
@@ -171,13 +179,14 @@ class Machine:
         self._qemu_pid = None
 
     def attach(self, disk: Disk) -> None:
-        """Hot-plug a disk; raises `HarnessError` when QEMU refuses it."""
+        """Hot-plug a disk; raises `DiskRefused` when QEMU cannot open it."""
         import libvirt
 
         try:
             self._domain.attachDeviceFlags(disk_xml(disk), 0)
         except libvirt.libvirtError as error:
-            raise HarnessError(f"{self.name} refuses disk {disk.serial}: {error}") from error
+            refusal = f"{self.name} refuses disk {disk.serial}: {error}"
+            raise DiskRefused(refusal, machine=self) from error
 
     def detach(self, disk: Disk) -> None:
         """Unplug a disk that nothing in the guest uses; raises `HarnessError` when it stays."""

@@ -13,7 +13,7 @@ from torture.lab.machine import Machine
 from torture.trial.context import TrialContext
 from torture.trial.outage import PATIENCE_S, StorageFailed, must_have_ended, observe_to_end
 from torture.trial.own_root.boots import plug_in, unplug
-from torture.trial.setup import attach, plant
+from torture.trial.setup import attach_again, plant
 from torture.workloads.protocol import Workload
 
 DocumentOf = Callable[[Workload], str]
@@ -43,7 +43,7 @@ def check(context: TrialContext, vm_boots: Callable[[Step], bool] | None = None)
     the first look, and once more after all else when something was wrong.
     """
     client = context.checker()
-    attach(context, client, deadline_s=PATIENCE_S)
+    attach_again(context, client, deadline_s=PATIENCE_S)
     is_sound = True
     if context.attachment.device is not None and context.filesystem.has_files:
         if context.fault is not None:
@@ -53,7 +53,7 @@ def check(context: TrialContext, vm_boots: Callable[[Step], bool] | None = None)
             unplug(context, client)
             is_sound = vm_boots(Step.BOOT) and is_sound
             plug_in(context, client)
-            attach(context, client, deadline_s=PATIENCE_S)
+            attach_again(context, client, deadline_s=PATIENCE_S)
         mounted = _mount_read_umount(context, client, Step.FS_MOUNT, Step.FS_UMOUNT, _before_repair)
         checker = context.filesystem.check(context.device)
         clean = _is_clean(context, client, Step.FS_CHECK, checker)

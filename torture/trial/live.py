@@ -187,6 +187,7 @@ def _live_on(context: TrialContext, nas: Machine, client: Machine) -> Machine | 
             context.begin_checker()
             wait_until_idle(context, nas)
             return nas
+        context.loads.take_endings()
         say_last_words(context, client=client, nas=nas)
     with context.stage("cut again"):
         state = cut_power_again(context, second, victims=(nas, client))

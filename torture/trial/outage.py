@@ -13,7 +13,7 @@ from torture.errors import HarnessError
 from torture.evidence.completed import Completed
 from torture.evidence.folder import Step, write_document
 from torture.evidence.outage_document import OUTAGE, Outage
-from torture.lab.machine import GuestDied, Machine
+from torture.lab.machine import DiskRefused, GuestDied, Machine
 from torture.trial.context import TrialContext
 
 PATIENCE_S = 180
@@ -85,7 +85,9 @@ def after_the_cut(context: TrialContext) -> Iterator[None]:
     except HarnessError as failure:
         if context.shelf.is_started:  # else it was stopped for a cut, and is not what failed
             context.shelf.must_be_well()
-        failed = failure.machine if isinstance(failure, StorageFailed | GuestDied) else None
+        failed = None
+        if isinstance(failure, StorageFailed | GuestDied | DiskRefused):
+            failed = failure.machine
         if failed is None or not _is_sound(context, failure, failed):
             raise BrokenOff(failure.message, hint=failure.hint) from failure
         outage = Outage(

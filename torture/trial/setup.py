@@ -13,7 +13,7 @@ from torture.shell import discards_of, sector_bytes_of, wait_for_path, write_cac
 from torture.trial import administered
 from torture.trial.client_load.brought import content_of
 from torture.trial.context import TrialContext
-from torture.trial.outage import must_not_hang
+from torture.trial.outage import must_not_hang, storage_must
 from torture.workloads.protocol import Surroundings
 
 _DISKS_DEADLINE_S = 40
@@ -68,12 +68,30 @@ def attach(
 
     Raises `StorageFailed` when it hangs on what it attaches, `HarnessError` when it is refused that.
     """
+    if script := context.attachment.attach_script:
+        must_not_hang(client, "the client hung on what it attaches", script, deadline_s=deadline_s)
+    if script := _device_script(context):
+        run_script(client, script, deadline_s=_DISKS_DEADLINE_S)
+
+
+def attach_again(context: TrialContext, client: Machine, *, deadline_s: float) -> None:
+    """The same after the cut, where it succeeded before: a refusal is the storage's, too.
+
+    Raises `StorageFailed`.
+    """
+    if script := context.attachment.attach_script:
+        refused = "the client is refused what it attached before the cut"
+        storage_must(client, refused, script, deadline_s=deadline_s)
+    if script := _device_script(context):
+        gone = "the device is not as it was before the cut"
+        storage_must(client, gone, script, deadline_s=_DISKS_DEADLINE_S)
+
+
+def _device_script(context: TrialContext) -> str:
+    """Waits for the client's device and looks at it; empty where it has none."""
     attachment = context.attachment
-    if attachment.attach_script:
-        hung = "the client hung on what it attaches"
-        must_not_hang(client, hung, attachment.attach_script, deadline_s=deadline_s)
     if attachment.device is None:
-        return
+        return ""
     script = wait_for_path(attachment.device)
     if attachment.has_write_cache:
         script += f'; test "$({write_cache_of(attachment.device)})" = "write back"'
@@ -81,7 +99,7 @@ def attach(
         script += f'; test "$({sector_bytes_of(attachment.device)})" = {sector_bytes}'
     if context.volume_options.takes_discards:
         script += f'; test "$({discards_of(attachment.device)})" -gt 0'
-    run_script(client, script, deadline_s=_DISKS_DEADLINE_S)
+    return script
 
 
 def prepare_disk(context: TrialContext, client: Machine) -> None:

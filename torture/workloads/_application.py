@@ -82,4 +82,9 @@ class ApplicationWorkload(OwnReadback):
             raise UnreadableError(f"{document} is of another trial than the ledger")
         ledger = evidence.ledger
         cut_ms = evidence.cut.t_ms if ledger.cut_ms is None else ledger.cut_ms
-        return consult_transactions(ledger, found, has_one_order=self.has_one_order, cut_ms=cut_ms)
+        findings = consult_transactions(
+            ledger, found, has_one_order=self.has_one_order, cut_ms=cut_ms
+        )
+        if found.unchecked and not findings.verdict.is_loss:
+            raise UnreadableError(f"{document}: {'; '.join(found.unchecked)}")
+        return findings

@@ -55,6 +55,11 @@ class LoadBeside:
         """Wait until something becomes true; False when the deadline passed first."""
         return comes_true(reached, deadline_s=deadline_s, poll_s=_POLL_S)
 
+    def take_ending(self) -> None:
+        """Keep what it printed, if it ended by itself."""
+        if self._ended is None and (done := self._guest.poll(self._pid, self._argv)) is not None:
+            self._take(done)
+
     def finish(self, *, deadline_s: float) -> None:
         """Have it end with what is under way."""
         if self._ended is not None:

@@ -72,6 +72,9 @@ class GuestLoad:
         """Wait for the ledger to reach a state; False when the deadline passed first."""
         return self._ledger.wait_until(reached, deadline_s=deadline_s)
 
+    def take_ending(self) -> None:
+        """Nothing: all that it says is in the ledger."""
+
     def finish(self, *, deadline_s: float) -> None:
         """Stop the writers; one that hangs in the kernel is left there at the deadline."""
         self._ledger.stop_load()

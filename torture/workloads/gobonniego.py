@@ -46,10 +46,19 @@ while [ ! -e "$1" ]; do
 done
 """ % " ".join(_ARGUMENTS)  # noqa: UP031 - the shell's braces stay
 _READ = """
-cd "$1" 2>/dev/null || { echo complete; exit 0; }
-find . -type f | while read -r file; do
+if ! cd "$1" 2>/dev/null; then
+    # it makes the folder and removes it: only what is there has to be entered
+    above=$(ls -a "$(dirname "$1")") || exit
+    if echo "$above" | grep -Fxq "$(basename "$1")"; then echo "failed $1: it cannot be entered"; fi
+    echo complete
+    exit 0
+fi
+files=$(mktemp) && said=$(mktemp) || exit
+find . -type f > "$files" 2> "$said"
+sed 's/^/failed /' "$said"
+while read -r file; do
     if said=$(cat "$file" 2>&1 >/dev/null); then echo "read $file"; else echo "failed $said"; fi
-done
+done < "$files"
 echo complete
 """
 """What it left, read to the end: checksums of a filesystem are of what nobody synced, too."""

@@ -119,6 +119,9 @@ class RunningLoad(Protocol):
     def wait_until(self, reached: Callable[[], bool], *, deadline_s: float) -> bool:
         """Wait until something becomes true of this load; False when the deadline passed first."""
 
+    def take_ending(self) -> None:
+        """Keep as evidence how it ended, if it ended by itself: its client is about to die."""
+
     def finish(self, *, deadline_s: float) -> None:
         """Have it end; what hangs in the client's kernel is left there at the deadline."""
 

@@ -50,6 +50,10 @@ def test_a_command_that_hangs_ends_at_its_deadline_and_the_guest_goes_on(failure
     }  # fmt: skip
 
 
+def test_a_program_as_large_as_users_have_arrives_whole(failures: Any) -> None:
+    assert failures["program"]["arrived"] == failures["program"]["put"]
+
+
 def test_of_a_command_that_says_more_than_an_answer_holds_both_ends_are_heard(
     failures: Any,
 ) -> None:

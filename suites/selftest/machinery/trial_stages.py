@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import random
 import re
 import signal
 import time
@@ -159,6 +161,10 @@ def _diverted(nas: Machine, shelf: Shelf, written: ShelfDisk, *, into: Path) -> 
     return {"found": found, "before": before, "after": _activity(shelf)}
 
 
+_PROGRAM_BYTES = 8 << 20
+"""More than twice a real gobonniego, which does not compress well either."""
+
+
 def failures(lab: Lab, scratch: Path) -> dict[str, dict[str, Any]]:
     """What the machinery says, and after how long, of guests that hang, fall silent and panic."""
     scratch.mkdir(exist_ok=True)
@@ -167,6 +173,9 @@ def failures(lab: Lab, scratch: Path) -> dict[str, dict[str, Any]]:
     left = nas.run("pgrep", "--full", "sleep 61", deadline_s=5)
     much = nas.run_verbose("sh", "-c", _MUCH, deadline_s=30)
     after_hang = nas.run("echo", "alive", deadline_s=5)
+    program = random.Random(8).randbytes(_PROGRAM_BYTES)
+    nas.agent.put_program("/run/program", program)
+    arrived = nas.run("sha256sum", "/run/program", deadline_s=30).stdout.split()
     silent = _said(lambda: _silence_agent(nas))
     nas.kill()
     nas = lab.start_nas(console_log=scratch / "panic.log", disks=())
@@ -188,6 +197,7 @@ def failures(lab: Lab, scratch: Path) -> dict[str, dict[str, Any]]:
             "bytes": len(much.stdout),
             "stderr": much.stderr,
         },
+        "program": {"put": hashlib.sha256(program).hexdigest(), "arrived": arrived[0]},
         "silent": silent,
         "panic": panic,
     }

@@ -122,6 +122,39 @@ def test_what_cannot_be_read_is_said(scene: Scene, monkeypatch: pytest.MonkeyPat
     assert scene.read() == "failed cat: ./bonnie.0: Input/output error\ncomplete\n"
 
 
+def test_a_folder_that_cannot_be_entered_is_said(scene: Scene) -> None:
+    """A link to itself stands for one: the tests may run as root, who enters every folder."""
+    left = scene.directory / "gobonniego"
+    left.symlink_to(left)
+    assert scene.read() == f"failed {left}: it cannot be entered\ncomplete\n"
+
+
+def test_what_find_cannot_list_is_said(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    left = scene.directory / "gobonniego"
+    left.mkdir()
+    failing = scene.run / "find"
+    failing.write_text('#!/bin/sh\necho "find: ./below: Input/output error" >&2\nexit 1\n')
+    failing.chmod(0o755)
+    monkeypatch.setenv("PATH", str(scene.run), prepend=os.pathsep)
+    assert scene.read() == "failed find: ./below: Input/output error\ncomplete\n"
+
+
+def test_what_it_found_before_its_client_dies_is_kept(scene: Scene) -> None:
+    load = scene.started()
+    load.take_ending()
+    assert len(scene.kept) == 1, "it still runs"
+    panicking = scene.run / "another"
+    panicking.write_text("#!/bin/sh\necho 'panic: it is another' >&2\nexit 2\n")
+    panicking.chmod(0o755)
+    panicking.rename(scene.run / "gobonniego")
+    end = time.monotonic() + RUNS_DEADLINE_S
+    while len(scene.kept) == 1:
+        assert time.monotonic() < end, "it never ended"
+        load.take_ending()
+    load.take_ending()
+    assert [done.exit_code for done in scene.kept] == [0, 2]
+
+
 def test_one_that_panics_ends_with_its_own_words(scene: Scene) -> None:
     load = scene.started()
     panicking = scene.run / "another"

@@ -205,7 +205,7 @@ def test_a_program_arrives_in_the_guest_in_pieces(monkeypatch: pytest.MonkeyPatc
     assert calls[0] == ("guest-file-open", {"path": "/run/program.gz", "mode": "w"})
     assert calls[-1] == ("guest-file-close", {"handle": 7})
     pieces = [arguments["buf-b64"] for command, arguments in calls if "write" in command]
-    assert len(pieces) == 3
+    assert max(map(len, pieces)) <= 128 * 1024, "an emulated agent takes no more within 15 s"
     assert gzip.decompress(b"".join(base64.b64decode(piece) for piece in pieces)) == content
     assert ran[0][-1] == "/run/program"
     with pytest.raises(HarnessError, match="client has no /run/program now: 1: full"):

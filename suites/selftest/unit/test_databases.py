@@ -5,7 +5,6 @@ from __future__ import annotations
 import getpass
 import json
 import signal
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +26,7 @@ from torture.workloads._application import DATABASES_IMAGE, ApplicationWorkload
 from torture.workloads.protocol import CLIENT_IMAGE, Brought, Place
 from torture.zfs.versions import DEFAULT
 from vmimages.client.load.applications import application_of, server
+from vmimages.client.load.applications.database import _ask
 from vmimages.client.load.applications.rows import (
     TABLES,
     Rows,
@@ -34,7 +34,12 @@ from vmimages.client.load.applications.rows import (
     md5_of,
     payload_of,
 )
-from vmimages.client.load.applications.server import Server, ServerRefusedError, complaints_of
+from vmimages.client.load.applications.server import (
+    CheckHungError,
+    Server,
+    ServerRefusedError,
+    complaints_of,
+)
 
 APPLICATIONS = [choice.value for choice in CHOICES if isinstance(choice.value, ApplicationWorkload)]
 DATABASES = [workload for workload in APPLICATIONS if workload.image == DATABASES_IMAGE]
@@ -174,8 +179,32 @@ def test_what_a_checker_says_is_a_complaint_unless_all_is_fine(
 
 def test_a_checker_that_does_not_end_has_found_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "_CHECK_DEADLINE_S", 0.1)
-    with pytest.raises(subprocess.TimeoutExpired):
+    with pytest.raises(CheckHungError, match=r"sleep did not end within 0\.1 s"):
         complaints_of(["sleep", "60"], user=ME)
+
+
+def test_rows_are_read_although_a_checker_does_not_end() -> None:
+    def hangs() -> list[str]:
+        raise CheckHungError("pg_amcheck did not end")
+
+    rows = Rows(TRIAL)
+    assert _ask(hangs, rows) == ["pg_amcheck did not end"]
+    assert _ask(lambda: ["heap is broken"], rows) == []
+    assert rows.complaints == ["heap is broken"]
+
+
+@pytest.mark.parametrize("column", range(6))
+def test_a_null_from_a_damaged_page_is_a_complaint(column: int) -> None:
+    """Its row is gone, and the rows beside it are read."""
+    rows, whole = transaction(5), transaction(6)
+    damaged = list(rows["entries"][0])
+    damaged[column] = None
+    rows["entries"][0] = tuple(damaged)
+    found = seen(rows, whole)
+    found.compare([(0, 2), (1, None)])
+    assert found.sorted_out()[0] == [6]
+    assert "has a NULL" in found.complaints[0]
+    assert "a row of totals has a NULL: (1, None)" in found.complaints
 
 
 @pytest.mark.parametrize(

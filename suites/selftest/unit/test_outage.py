@@ -15,10 +15,10 @@ import pytest
 from torture.errors import HarnessError
 from torture.evidence.completed import Completed
 from torture.evidence.outage_document import OUTAGE
-from torture.lab.machine import Machine
+from torture.lab.machine import DiskRefused, Machine
 from torture.trial.outage import BrokenOff, StorageFailed, after_the_cut, storage_must
 from torture.trial.recovery import wait_until_idle
-from torture.trial.setup import attach
+from torture.trial.setup import attach, attach_again
 from torture.verdict.kernel_death import KERNEL_DEATH
 
 PANIC = "[   97.1] Kernel panic - not syncing: Fatal exception\n"
@@ -101,6 +101,31 @@ def test_a_nas_that_its_host_ended_is_no_storage_that_failed(
     ):
         raise StorageFailed("the client did not go on", machine=client)
     assert (tmp_path / OUTAGE).exists() is is_outage
+
+
+def test_a_disk_that_cannot_be_opened_after_the_cut_is_the_storages_failure(
+    tmp_path: Path,
+) -> None:
+    nas, client = Guest(tmp_path), Guest(tmp_path, name="client")
+    with after_the_cut(trial_of(tmp_path, nas, client)):
+        raise DiskRefused("client refuses disk vm: Invalid argument", machine=client)
+    outage = json.loads((tmp_path / OUTAGE).read_text())
+    assert (outage["machine"], outage["of_nas"]) == ("client", False)
+
+
+@pytest.mark.parametrize("code", [1, None])
+@pytest.mark.parametrize("device", [None, "/dev/vdb"])
+def test_what_is_refused_after_the_cut_and_was_not_before_is_the_storages_failure(
+    tmp_path: Path, code: int | None, device: str | None
+) -> None:
+    script = "" if device else "mount -t nfs nas:/ /mnt"
+    context = SimpleNamespace(
+        attachment=SimpleNamespace(attach_script=script, device=device, has_write_cache=False),
+        volume_options=SimpleNamespace(sector_bytes=512, takes_discards=False),
+    )
+    attach_again(cast("Any", context), Guest(tmp_path, 0), deadline_s=1)
+    with pytest.raises(StorageFailed, match="before the cut"):
+        attach_again(cast("Any", context), Guest(tmp_path, code), deadline_s=1)
 
 
 def test_a_machine_that_the_trial_ended_is_not_asked(tmp_path: Path) -> None:

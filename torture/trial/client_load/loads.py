@@ -43,6 +43,11 @@ class Loads:
             return self.running[0].wait_until(reached, deadline_s=deadline_s)
         return comes_true(reached, deadline_s=deadline_s, poll_s=_POLL_S)
 
+    def take_endings(self) -> None:
+        """Keep how those ended that did so by themselves: their client is about to die."""
+        for load in self.running:
+            load.take_ending()
+
     def finish(self, *, deadline_s: float) -> None:
         """Have them end, one after another, each within its deadline."""
         for load in self.running:

@@ -64,7 +64,8 @@ class Found:
     """What an application showed after the cut.
 
     `whole`: transactions that are as they were written. `parts`: those that are there otherwise, and how.
-    `unfinished`: what it was in the midst of. `complaints`: of its own checks. `refused`: why it does not
+    `unfinished`: what it was in the midst of. `complaints`: of its own checks. `unchecked`: why some of
+    these said nothing. `refused`: why it does not
     start or cannot be read, empty if it does.
     """
 
@@ -75,6 +76,7 @@ class Found:
     complaints: tuple[str, ...]
     refused: str
     unfinished: tuple[Unfinished, ...] = ()
+    unchecked: tuple[str, ...] = ()
 
 
 @dataclass(kw_only=True, slots=True)
@@ -105,6 +107,7 @@ def parse_found(text: str) -> Found:
             parts={int(seq): str(how) for seq, how in raw["parts"].items()},
             complaints=tuple(str(line) for line in raw["complaints"]),
             refused=str(raw["refused"]),
+            unchecked=tuple(str(line) for line in raw.get("unchecked", ())),
             unfinished=tuple(_unfinished_in(one) for one in raw.get("unfinished", ())),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:

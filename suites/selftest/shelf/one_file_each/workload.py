@@ -30,6 +30,9 @@ class DummyLoad:
         self.acknowledged += 1
         return reached()
 
+    def take_ending(self) -> None:
+        pass
+
     def finish(self, *, deadline_s: float) -> None:
         """End."""
         self.is_over = True

@@ -114,12 +114,14 @@ def found(
     refused: str = "",
     log: list[str] | None = None,
     unfinished: list[dict[str, Any]] | None = None,
+    unchecked: list[str] | None = None,
 ) -> dict[str, Any]:
     """A read-back, as plain data.
 
     Transactions that are there as they were written, and those that are otherwise, with what is wrong;
     what the application's own checks complain of; why it does not start, if it does not; what it logged
-    meanwhile, which is for people; what it was in the midst of, as `amid` has it.
+    meanwhile, which is for people; what it was in the midst of, as `amid` has it; which of the checks
+    did not end.
     """
     return {
         "whole": whole,
@@ -128,6 +130,7 @@ def found(
         "refused": refused,
         "log": log or [],
         "unfinished": unfinished or [],
+        "unchecked": unchecked or [],
     }
 
 

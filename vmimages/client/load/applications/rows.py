@@ -72,18 +72,31 @@ class Rows:
         self._writers: dict[int, int] = {}
         self.complaints: list[str] = []
 
-    def add(self, table: str, rows: Iterable[tuple[int, int, int, int, int, str]]) -> None:
-        """Rows of a table: transaction, row, how many it had, writer, bytes, md5 of the payload."""
-        for seq, row, count, writer, size, digest in rows:
+    def add(self, table: str, rows: Iterable[tuple[int | str | None, ...]]) -> None:
+        """Rows of a table: transaction, row, how many it had, writer, bytes, md5 of the payload.
+
+        The load writes no NULL: one is of a page that is damaged.
+        """
+        for found in rows:
+            if None in found:
+                self.complaints.append(f"a row of {table} has a NULL: {found}")
+                continue
+            seq, row, count, writer, size = (int(value or 0) for value in found[:5])
+            digest = str(found[5])
             of_transaction = self._rows.setdefault(seq, {})
             if row in of_transaction:
                 self.complaints.append(f"row {row} of transaction {seq} is there twice")
             of_transaction[row] = (table, count, size, digest)
             self._writers[seq] = writer
 
-    def compare(self, totals: Iterable[tuple[int, int]]) -> None:
+    def compare(self, totals: Iterable[tuple[int | None, int | None]]) -> None:
         """Complain where the counters say something else than the rows."""
-        counted = dict(totals)
+        counted: dict[int, int] = {}
+        for writer, count in totals:
+            if writer is None or count is None:
+                self.complaints.append(f"a row of {TOTALS} has a NULL: {(writer, count)}")
+            else:
+                counted[writer] = count
         seen: dict[int, int] = {}
         for writer in self._writers.values():
             seen[writer] = seen.get(writer, 0) + 1

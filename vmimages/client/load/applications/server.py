@@ -101,12 +101,29 @@ class Server:
         return " | ".join(self.log()[-_LAST_WORDS_MAX:])
 
 
+class CheckHungError(Exception):
+    """A checker did not end: it has found nothing, and vouches for nothing."""
+
+
 def complaints_of(argv: list[str], *, user: str, fine: str = "") -> list[str]:
     """What a checker says that does not end in `fine`, if anything is wrong by its exit code or words.
 
-    Raises `subprocess.TimeoutExpired`: one that does not end has found nothing.
+    Raises `CheckHungError`.
     """
-    done = subprocess.run(
+    name = os.path.basename(argv[0])  # noqa: PTH119 - pathlib is slow to import
+    try:
+        done = _checked(argv, user)
+    except subprocess.TimeoutExpired:
+        raise CheckHungError(f"{name} did not end within {_CHECK_DEADLINE_S:g} s") from None
+    lines = [line.strip() for line in done.stdout.decode(errors="replace").splitlines()]
+    wrong = [line for line in lines if line and not (fine and line.endswith(fine))]
+    if done.returncode == 0 and not (fine and wrong):
+        return []
+    return [f"{name}: {line}" for line in wrong] or [f"{name} returned {done.returncode}"]
+
+
+def _checked(argv: list[str], user: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
         argv,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -116,9 +133,3 @@ def complaints_of(argv: list[str], *, user: str, fine: str = "") -> list[str]:
         timeout=_CHECK_DEADLINE_S,
         check=False,
     )
-    lines = [line.strip() for line in done.stdout.decode(errors="replace").splitlines()]
-    wrong = [line for line in lines if line and not (fine and line.endswith(fine))]
-    if done.returncode == 0 and not (fine and wrong):
-        return []
-    name = os.path.basename(argv[0])  # noqa: PTH119 - pathlib is slow to import
-    return [f"{name}: {line}" for line in wrong] or [f"{name} returned {done.returncode}"]
