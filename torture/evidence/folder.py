@@ -13,6 +13,7 @@
 - `administration.json`: what was done to the pool when the cut came, and whether it had returned
 - `outage.json`: what did not come back after the cut, if something did not, see
   `torture.evidence.outage_document`
+- `manifest.json`: what of all that there was when the trial ended, see `torture.evidence.manifest`
 - `shelf-N.err`: what the server of the NAS's disks printed, for each of its lives
 - `recordings.zip`: what the NAS's disks were asked, and views of what the cut left, if it was kept
 """
@@ -22,7 +23,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from torture.errors import HarnessError
 from torture.evidence.administration_document import ADMINISTRATION, AdministrationDocument
 from torture.evidence.cut_document import CutDocument
 from torture.evidence.ledger import Ledger
+from torture.evidence.manifest import ManifestFinding, check_manifest
 from torture.evidence.outage_document import OUTAGE, Outage
 from torture.evidence.strict_json import strict_json
 from torture.files import write_whole
@@ -164,6 +166,9 @@ class Evidence:
     """What was done to the pool when the cut came, where something was."""
     ignores_read_errors: bool = False
     """Whether an error in a read-back says nothing about the data: the disk failed, not the storage."""
+    documents: frozenset[str] = frozenset()
+    """The names of all JSON documents that are there."""
+    manifest: ManifestFinding = field(default_factory=ManifestFinding)
     is_cut_read: bool = True
     """Whether `cut.json` is there and says something."""
 
@@ -196,6 +201,8 @@ def load_evidence(folder: Path) -> Evidence:
         outage=Outage.from_json(_read_object(folder / OUTAGE)),
         administration=AdministrationDocument.from_json(_read_object(folder / ADMINISTRATION)),
         is_cut_read=bool(told_of_cut),
+        documents=frozenset(path.name for path in folder.glob("*.json*")),
+        manifest=check_manifest(folder, spec),
     )
 
 

@@ -83,7 +83,10 @@ class TrialRecord:
     verdicts: dict[str, str | None] = field(default_factory=dict)
     """`pool`, `filesystem`, `data`, each on its own; None where there was nothing to score."""
     found: dict[str, int] = field(default_factory=dict)
-    """Blocks and names `missing`, `torn`, `stale`, `foreign`; and `torn_in_flight`, which is allowed."""
+    """Blocks and names `missing`, `torn`, `stale`, `foreign`; and `torn_in_flight`, which is allowed.
+
+    Of the load's `writers` those that `writers_failed` for good after the cut.
+    """
     rollback_ms: float | None = None
     """How much acknowledged time is gone; None when nothing is, or when what is left is no past."""
     speed: Speed = field(default_factory=Speed)

@@ -8,8 +8,8 @@ at least. A pool that no import brings back has no filesystem.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -20,6 +20,8 @@ from torture.evidence.writers import failed_writers
 from torture.matrix.axes import FILESYSTEM, ROOT, WORKLOAD
 from torture.matrix.cells import Cell
 from torture.scoring.administered import judge_administration
+from torture.scoring.judgement import Judgement
+from torture.scoring.required import missing_evidence
 from torture.verdict.booted.boot_verdict import with_boot
 from torture.verdict.data_findings import Findings, together
 from torture.verdict.filesystem_verdict import FilesystemFinding, judge_filesystem
@@ -32,43 +34,15 @@ from torture.workloads import with_those_beside
 from torture.workloads.protocol import Workload
 
 _COMPLAINTS_MAX = 3
+_AT_LEAST = "at least that: the evidence does not tell all"
 Loads = Sequence[Workload]
 _Answer = TypeVar("_Answer")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Judgement:
-    """How a trial ended and why.
-
-    The sub-verdicts are None where there was nothing to score (a raw disk has no filesystem).
-    `lost` counts acknowledged operations; `missing`, `torn`, `stale`, `foreign` and
-    `torn_in_flight` are as in `torture.verdict.data_findings.Findings`.
-    """
-
-    verdict: Verdict
-    pool: Verdict | None = None
-    filesystem: Verdict | None = None
-    data: Verdict | None = None
-    acknowledged: int = 0
-    lost: int = 0
-    missing: int = 0
-    torn: int = 0
-    stale: int = 0
-    foreign: int = 0
-    torn_in_flight: int = 0
-    rollback_ms: float | None = None
-    fsck: str = ""
-    pool_summary: str = ""
-    administration: str = ""
-    """What became of what was done to the pool; empty where nobody can tell, or nothing was."""
-    reasons: tuple[str, ...] = ()
-    figures: Mapping[str, float] = field(default_factory=dict)
-    """What loads measured themselves."""
 
 
 def judge(evidence: Evidence) -> Judgement:
     """The verdict of one trial; never raises for what the evidence lacks."""
     judgement = _with_administration(evidence, _judge_to_the_end(evidence))
+    judgement = _with_what_is_missing(evidence, judgement)
     confirmed = evidence.cut.confirmed
     if not confirmed.is_made:
         return judgement
@@ -76,6 +50,26 @@ def judge(evidence: Evidence) -> Judgement:
         f"cut at event {confirmed.event}, before the drawn cut, for the audit: {confirmed.finding}"
     )
     return replace(judgement, reasons=(what, *judgement.reasons))
+
+
+def _with_what_is_missing(evidence: Evidence, judgement: Judgement) -> Judgement:
+    """Less evidence gives no better verdict: a loss stays one, all else is inconclusive."""
+    missing = (*evidence.manifest.complaints, *missing_evidence(evidence))
+    is_whole = judgement.verdict is not Verdict.INCONCLUSIVE and _AT_LEAST not in judgement.reasons
+    if is_whole and not missing:
+        return judgement
+    known = [one for one in (judgement.verdict, _written_down(evidence)) if one.is_loss]
+    if not known:
+        return _inconclusive_after(judgement, missing) if missing else judgement
+    return replace(judgement, verdict=worst(known), reasons=(*missing, *judgement.reasons))
+
+
+def _written_down(evidence: Evidence) -> Verdict:
+    """The verdict of the trial's manifest."""
+    try:
+        return Verdict(evidence.manifest.verdict)
+    except ValueError:
+        return Verdict.INCONCLUSIVE
 
 
 def _with_administration(evidence: Evidence, judgement: Judgement) -> Judgement:
@@ -109,7 +103,9 @@ def _judge_to_the_end(evidence: Evidence) -> Judgement:
     if judgement.verdict is Verdict.INCONCLUSIVE:
         return _at_least(judgement)
     if judgement.verdict is Verdict.INTACT and evidence.cut.is_empty:
-        return _inconclusive_after(judgement, ["an empty cut: nothing could have been lost"])
+        stalled = ": the load had stalled" if evidence.cut.is_stalled else ""
+        why = f"an empty cut: nothing could have been lost{stalled}"
+        return _inconclusive_after(judgement, [why])
     return judgement
 
 
@@ -138,7 +134,7 @@ def _at_least(judgement: Judgement) -> Judgement:
     known = [verdict for verdict in parts if verdict is not None]
     if not known or not worst(known).is_loss:
         return judgement
-    reasons = ("at least that: the evidence does not tell all", *judgement.reasons)
+    reasons = (_AT_LEAST, *judgement.reasons)
     return replace(judgement, verdict=worst(known), reasons=reasons)
 
 

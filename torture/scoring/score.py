@@ -6,13 +6,16 @@ from pathlib import Path
 
 from torture.errors import HarnessError
 from torture.evidence.folder import SPEC, Evidence, load_evidence
+from torture.evidence.manifest import write_manifest
+from torture.evidence.writers import failed_writers
 from torture.matrix.axes import ADMINISTRATION
 from torture.matrix.durability import completed_sync_of
 from torture.matrix.guarantees import guarantee_of
 from torture.record.administered_pool import Administered
 from torture.record.specs import TrialSpec
 from torture.record.trials import TrialRecord
-from torture.scoring.judge import Judgement, judge
+from torture.scoring.judge import judge
+from torture.scoring.judgement import Judgement
 from torture.scoring.service import absence_in_words, absence_of, speed_of
 from torture.verdict.verdicts import Verdict
 
@@ -25,6 +28,7 @@ def score(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
     evidence = load_evidence(folder)
     spec = _spec_in(evidence, folder)
     judgement = judge(evidence)
+    writers = failed_writers(evidence.ledger)
     absence = absence_of(evidence, sync=completed_sync_of(spec.cell))
     return TrialRecord(
         trial=spec.trial,
@@ -50,6 +54,8 @@ def score(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
             "stale": judgement.stale,
             "foreign": judgement.foreign,
             "torn_in_flight": judgement.torn_in_flight,
+            "writers": writers.of,
+            "writers_failed": writers.count,
         },
         rollback_ms=judgement.rollback_ms,
         speed=speed_of(evidence),
@@ -63,6 +69,17 @@ def score(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
         timings=timings,
         error="; ".join(judgement.reasons) if judgement.verdict is Verdict.INCONCLUSIVE else None,
     )
+
+
+def score_with_manifest(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
+    """The record of a trial that has just ended; its manifest says from now on what there was.
+
+    Raises `HarnessError` as `score` does, and `OSError`.
+    """
+    write_manifest(folder)
+    record = score(folder, timings=timings)
+    write_manifest(folder, verdict=record.verdict)
+    return record
 
 
 def _spec_in(evidence: Evidence, folder: Path) -> TrialSpec:

@@ -13,11 +13,12 @@ from typing import Any
 
 from torture.errors import HarnessError
 from torture.evidence.folder import SPEC, load_evidence, write_document
+from torture.evidence.manifest import MANIFEST_DUE
 from torture.lab.lab import Lab
 from torture.lab.machine import Machine
 from torture.record.specs import TrialSpec
 from torture.record.trials import Origin, TrialRecord
-from torture.scoring.score import inconclusive, score
+from torture.scoring.score import inconclusive, score_with_manifest
 from torture.trial.administered.issue import administer
 from torture.trial.archive import archive_recordings
 from torture.trial.context import TrialContext
@@ -70,7 +71,7 @@ def run_trial(
             stages = recorded_stages if spec.origin is Origin.REPLAY else _stages
             stages(context)
             context.shelf.must_be_well()
-        record = score(folder, timings=context.timings)
+        record = score_with_manifest(folder, timings=context.timings)
         if spec.origin is Origin.REPLAY:
             return record
         return archive_recordings(record, of=context.shelf.directory, into=folder)
@@ -92,7 +93,7 @@ def run_trial(
 def _known_at_least(context: TrialContext, error: str) -> TrialRecord | None:
     """The record of a trial that was broken off after something acknowledged was found to be lost."""
     try:
-        record = score(context.folder, timings=context.timings)
+        record = score_with_manifest(context.folder, timings=context.timings)
     except HarnessError:
         return None
     if not record.is_conclusive or not record.verdict.is_loss:
@@ -103,6 +104,7 @@ def _known_at_least(context: TrialContext, error: str) -> TrialRecord | None:
 def _decided(context: TrialContext) -> dict[str, Any]:
     """What `spec.json` says beside the spec: all that was decided before anything was started."""
     return {
+        MANIFEST_DUE: True,
         "zfs": context.lab.zfs.name,
         "plan": context.plan.as_json(),
         "loads": context.jobs,

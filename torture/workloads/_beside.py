@@ -20,6 +20,7 @@ class Beside(OwnReadback):
     """What all workloads have in common that keep a filesystem busy beside the ledger."""
 
     beside: tuple[str, ...] = ("ledger",)
+    prints_at_end: int = 1
 
 
 class LoadBeside:

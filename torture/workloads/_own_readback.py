@@ -15,6 +15,9 @@ class OwnReadback:
     needs_files: bool = True
     needs_inodes: bool = False
     can_ignore_read_errors: bool = False
+    prints_before: int = 0
+    """How many outputs it leaves before it begins."""
+    prints_at_end: int = 0
     image: str = CLIENT_IMAGE
 
     @property
@@ -26,3 +29,7 @@ class OwnReadback:
     def readback_after_repair(self) -> str:
         """The same, after fsck's repair."""
         return f"readback-{self.name}-after-repair.json"
+
+    def prints_due(self, *, ended: bool) -> int:
+        """Those before it began, and those at its end."""
+        return self.prints_before + (self.prints_at_end if ended else 0)

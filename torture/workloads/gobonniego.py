@@ -107,6 +107,7 @@ class Gobonniego(Beside):
     """A benchmark of other people's, as a load."""
 
     name: str = _NAME
+    prints_before: int = 1
 
     def job(self, *, seed: int, place: Place) -> dict[str, Any]:
         """What is run where; raises `HarnessError` when the user has brought none."""

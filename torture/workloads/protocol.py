@@ -173,5 +173,11 @@ class Workload(Protocol):
     def read_back(self, job: dict[str, Any]) -> Command:
         """The command that reads everything back in a guest and prints it as one document."""
 
+    def prints_due(self, *, ended: bool) -> int:
+        """How many outputs it has left as evidence (`Step.CLIENT_LOAD`).
+
+        `ended`: its client let it end.
+        """
+
     def judge(self, evidence: Evidence, *, after_repair: bool) -> Findings:
         """What became of what was acknowledged; raises `UnreadableError` where it cannot be told."""

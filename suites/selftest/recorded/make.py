@@ -3,6 +3,7 @@
 `make.py images` makes filesystems in image files, damages them and runs the checkers on the files:
 nothing is mounted and nobody has to be root; it needs e2fsprogs, btrfs-progs and xfsprogs.
 `make.py trial FOLDER STEP TOOL/CASE` copies one output from a real trial's evidence.
+`make.py evidence FOLDER...` packs all that is judged of real trials, a file each below `evidence/`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import zipfile
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -21,8 +23,10 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[2]))
 
 from torture.evidence.folder import Step, ToolOutput, load_evidence  # noqa: E402 - path set above
+from torture.evidence.manifest import MANIFEST  # noqa: E402
 
 DISK = "disk.img"
+PACKED_BYTES_MAX = 300_000
 NODE_BYTES = 16384
 _TOOL_DEADLINE_S = 120
 
@@ -35,6 +39,10 @@ def main(arguments: list[str]) -> int:
             for make in (_ext4, _btrfs, _xfs):
                 make(Path(scratch))
         return 0
+    if len(arguments) > 1 and arguments[0] == "evidence":
+        for folder in map(Path, arguments[1:]):
+            _pack(folder)
+        return 0
     if len(arguments) == 4 and arguments[0] == "trial":
         output = load_evidence(Path(arguments[1])).output(Step(arguments[2]))
         if output is None:
@@ -44,6 +52,18 @@ def main(arguments: list[str]) -> int:
         return 0
     print(__doc__, file=sys.stderr)
     return 2
+
+
+def _pack(folder: Path) -> None:
+    """The documents of a trial, by its verdict; recordings and consoles are not judged."""
+    verdict = json.loads((folder / MANIFEST).read_bytes())["verdict"]
+    target = HERE / "evidence" / f"{verdict}.{folder.name}.zip"
+    target.parent.mkdir(exist_ok=True)
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_LZMA) as archive:
+        for path in sorted(folder.glob("*.json*")):
+            archive.write(path, path.name)
+    if target.stat().st_size > PACKED_BYTES_MAX:
+        raise SystemExit(f"{target} has {target.stat().st_size} bytes")
 
 
 def _store(case: str, output: ToolOutput, where: str) -> None:

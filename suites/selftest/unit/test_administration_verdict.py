@@ -24,7 +24,8 @@ from torture.record.specs import TrialSpec
 from torture.record.trials import TrialRecord, append_record
 from torture.report.exports.as_administration import export_administration
 from torture.report.reading.store import Store
-from torture.scoring.judge import Judgement, judge
+from torture.scoring.judge import judge
+from torture.scoring.judgement import Judgement
 from torture.verdict.verdicts import Verdict
 
 UNDONE, GOING_ON, DONE = (f"expand-{outcome}" for outcome in ("undone", "going-on", "done"))

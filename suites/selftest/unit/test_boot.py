@@ -27,7 +27,8 @@ from torture.evidence.folder import Evidence, Step, ToolOutput
 from torture.matrix.axes import FATE, FILESYSTEM, ROOT, SYNC
 from torture.matrix.cells import Cell, cells_of
 from torture.matrix.guarantees import guarantee_of
-from torture.scoring.judge import Judgement, judge
+from torture.scoring.judge import judge
+from torture.scoring.judgement import Judgement
 from torture.verdict.booted.boot_verdict import BootResult, parse_boot
 from torture.verdict.booted.console import fsck_at_boot, last_words
 from torture.verdict.guarantee import Guarantee

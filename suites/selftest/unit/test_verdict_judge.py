@@ -25,7 +25,8 @@ from suites.selftest.unit.good_evidence import (
 )
 from torture.evidence.folder import Evidence, Step
 from torture.evidence.ledger import Hello, Ledger
-from torture.scoring.judge import Judgement, judge
+from torture.scoring.judge import judge
+from torture.scoring.judgement import Judgement
 from torture.verdict.verdicts import Verdict
 
 

@@ -68,6 +68,9 @@ class Dummy:
         """Read it back."""
         return ("dummy-read", str(job["seed"]))
 
+    def prints_due(self, *, ended: bool) -> int:
+        return 0
+
     def judge(self, evidence: Evidence, *, after_repair: bool) -> Findings:
         """Everything is there when it was read."""
         is_there = bool(evidence.readbacks[self.readback])
