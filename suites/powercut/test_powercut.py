@@ -11,6 +11,7 @@ from torture.campaign.progress import Progress
 from torture.errors import HarnessError
 from torture.matrix.cells import Cell
 from torture.matrix.guarantees import guarantee_of
+from torture.record.breaches import breaches_in_words
 from torture.record.trials import TrialRecord, not_told
 from torture.verdict.guarantee import Guarantee
 from torture.verdict.verdicts import Verdict
@@ -50,8 +51,10 @@ def test_cell_keeps_its_guarantee(
 
 def _broken(record: TrialRecord, guarantee: Guarantee, campaign: Campaign) -> str:
     evidence = campaign.run.evidence / record.trial
+    breaches = "\n  ".join(breaches_in_words(record, guarantee))
     return (
-        f"{record.cell} guarantees to be {guarantee}, but a trial was {record.verdict}\n"
+        f"{record.cell} breaks its guarantee, {guarantee}:\n"
+        f"  {breaches}\n"
         f"  seed: {record.seed}\n"
         f"  why: {'; '.join((*record.reasons, *record.cut.audit.findings))}\n"
         f"  evidence: {evidence}\n"

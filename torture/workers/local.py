@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import queue
+import re
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -24,6 +26,12 @@ from torture.record.trials import TrialRecord
 from torture.workers.protocol import WorkerOrders, WorkerSiteKind
 
 _START_DEADLINE_S = 60
+_LAST_BREATH_S = 2
+"""Its answers end a moment before the process does."""
+_LINES_MAX = 6
+_SHELL_SIGNAL_BASE = 128
+_LIBVIRTS = re.compile(r"\d{4}-\d\d-\d\d [\d:.+]+: \d+: (debug|info|warning) : ")
+"""How libvirt begins a line of its log (src/util/virlog.c, `virLogFormatString`)."""
 _END_DEADLINE_S = 10
 _TRIAL_DEADLINE_S = {Boot.WARM: 2100, Boot.COLD: 2700}
 """Enough for the check of a file system whose repair is given up (`torture.trial.check`), or just those
@@ -81,6 +89,7 @@ class LocalController:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
+                start_new_session=True,  # Ctrl-C is the controller's to hear: it ends its workers
             )
         self._answers = queue.Queue()
         threading.Thread(
@@ -131,12 +140,16 @@ class LocalController:
         return message
 
     def _death(self) -> HarnessError:
+        assert self._process is not None
+        with contextlib.suppress(subprocess.TimeoutExpired):  # one that only fell silent is ended
+            self._process.wait(_LAST_BREATH_S)
+        how = ending_in_words(self._process.returncode)
         self.kill()
-        last_lines = self._log.read_text(errors="replace").strip().splitlines()[-6:]
-        why = "\n".join(last_lines) or "it said nothing"
-        refused = any(line.startswith("unshare: ") for line in last_lines)
+        said = last_words(self._log.read_text(errors="replace"))
+        why = "\n".join((f"a worker {how}", *said)) if said else f"a worker {how}, and said nothing"
+        refused = any(line.startswith("unshare: ") for line in said)
         hint = USER_NAMESPACES_HINT if refused else f"read {self._log}"
-        return HarnessError(f"a worker died: {why}", hint=hint)
+        return HarnessError(why, hint=hint)
 
     def kill(self) -> None:
         """See `WorkerController`; the end of its namespaces is that of everything in them."""
@@ -147,6 +160,27 @@ class LocalController:
         if self._process.stdin is not None:
             with contextlib.suppress(OSError):  # what it had not read cannot be written any more
                 self._process.stdin.close()
+
+
+def ending_in_words(code: int | None) -> str:
+    """How a process ended, by its return code; None: it did not.
+
+    A negative code is a signal's (subprocess); one above 128 is of a signal in the sandbox, as tini(1)
+    passes it on.
+    """
+    if code is None:
+        return "does not answer"
+    number = -code if code < 0 else code - _SHELL_SIGNAL_BASE
+    try:
+        return f"died of {signal.Signals(number).name}"
+    except ValueError:
+        return f"ended with exit code {code}"
+
+
+def last_words(log: str) -> list[str]:
+    """The last lines of a worker's log, without what libvirt merely warns of."""
+    lines = (line for line in log.strip().splitlines() if not _LIBVIRTS.match(line))
+    return list(lines)[-_LINES_MAX:]
 
 
 def _pass_on(process: subprocess.Popen[str], answers: queue.Queue[dict[str, Any] | None]) -> None:
