@@ -8,7 +8,13 @@ from torture.audit.invariants import Invariant
 from torture.verdict.unreadable import UnreadableError
 
 COPIED = frozenset(
-    {Invariant.TXG_IS_DURABLE, Invariant.ACKNOWLEDGED_IS_DURABLE, Invariant.EXTENT_IS_KEPT}
+    {
+        Invariant.TXG_IS_DURABLE,
+        Invariant.UBERBLOCK_IS_DURABLE,
+        Invariant.ACKNOWLEDGED_IS_DURABLE,
+        Invariant.LOG_CHAIN_IS_WHOLE,
+        Invariant.EXTENT_IS_KEPT,
+    }
 )
 """What is copied to a new disk is no part of the group under way: until a later one says that the disk
 lacks nothing (its DTL, OpenZFS `module/zfs/vdev.c`, `vdev_dtl_reassess`) nobody reads it from there. And
@@ -16,7 +22,9 @@ the copy of a block of the intent log, not covered yet, looks like the block tha
 that of a block that a group has just written to the new disk as well takes its very place there."""
 
 
-UNLABELLED = frozenset({Invariant.TXG_IS_DURABLE, Invariant.LABELS_TAKE_TURNS})
+UNLABELLED = frozenset(
+    {Invariant.TXG_IS_DURABLE, Invariant.LABELS_TAKE_TURNS, Invariant.UBERBLOCK_IS_DURABLE}
+)
 """The labels of a disk that has left the pool, with all that lies about them, are overwritten once its
 group is synced, beside the next one, and nothing flushes them (`vdev_label_init` with
 `VDEV_LABEL_REMOVE`): they belong to no group."""

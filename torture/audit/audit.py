@@ -16,6 +16,7 @@ from torture.audit.disk_writes import DiskWrite, disk_writes_in
 from torture.audit.extents import Extents
 from torture.audit.invariants import Finding, Invariant
 from torture.audit.labels import Labels, is_partition_table, is_probe
+from torture.audit.links import missing_links
 from torture.audit.logged import Logged
 from torture.audit.phases import PhaseTracker
 from torture.audit.pointed import Pointed, find_pointed
@@ -154,6 +155,8 @@ class _Auditor:
     logged: Logged = field(default_factory=Logged)
     extents: Extents = field(default_factory=Extents)
     labels: Labels = field(init=False)
+    _is_group_begun: bool = True
+    """Whether something of the transaction group under way was written; nothing is known at first."""
     _txg_by_disk: dict[int | None, int] = field(default_factory=dict)
     _begun: dict[int, int] = field(default_factory=dict)
     """Durable operations under way: the number of the mark that announced each."""
@@ -219,6 +222,12 @@ class _Auditor:
             self._pointed_writes.submit(event)
             return None
         elif role in OF_A_TXG:
+            if event.seq not in self.pointed.undecided and not self._is_group_begun:
+                self._is_group_begun = True
+                uberblocks = self._writes[Role.UBERBLOCK].uncovered
+                # a disk that is added has uberblocks of no group
+                if late := [one for one in uberblocks if self.disk_writes[one].txg]:
+                    self._find(Invariant.UBERBLOCK_IS_DURABLE, event, late)
             self.commits.hear_write_of_txg(event)
             if event.seq not in self.pointed.undecided:
                 self.extents.hear_write(event)
@@ -253,6 +262,7 @@ class _Auditor:
         if txg in self.txgs:
             return  # its copies in the other labels
         self.txgs.add(txg)
+        self._is_group_begun = False
         for taking in self.extents.hear_uberblock(txg):
             self._find(Invariant.EXTENT_IS_KEPT, taking)
         uncovered = {write for of in OF_A_TXG for write in self._writes[of].uncovered}
@@ -286,9 +296,22 @@ class _Auditor:
         if own and self.writes_once and operation in self._owed:
             self._find(Invariant.ACKNOWLEDGED_IS_DURABLE, event, sorted(own))
             return
+        if operation in self._owed and (missing := self._missing_before(operation)):
+            self._find(Invariant.LOG_CHAIN_IS_WHOLE, event, missing)
         durable = max(self._writes[role].latest for role in (Role.ZIL, Role.UBERBLOCK))
         if durable < begun:
             self._find(Invariant.ACKNOWLEDGED_IS_DURABLE, event, uncovered)
+
+    def _missing_before(self, operation: int) -> tuple[int, ...]:
+        """The blocks that replay has to pass before this operation's, and that are not covered."""
+        committed = self.disk_writes.get(self._writes[Role.UBERBLOCK].latest)
+        return missing_links(
+            self.disk_writes,
+            holding=self.logged.blocks_of(operation),
+            uncovered=self._writes[Role.ZIL].uncovered,
+            covered=self._writes[Role.ZIL].covered_at,
+            committed_txg=(committed.txg or 0) if committed else 0,
+        )
 
     def _of_it_not_on_disk(self, operation: int, now: Event) -> tuple[int, ...]:
         """What of an operation the log points to and is not on the disks by now."""

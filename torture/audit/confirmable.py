@@ -25,6 +25,7 @@ _KEPT = {
 
 _NOT_TO_BE_SEEN = frozenset(Invariant) - {
     Invariant.ACKNOWLEDGED_IS_DURABLE,
+    Invariant.LOG_CHAIN_IS_WHOLE,
     Invariant.TXG_IS_DURABLE,
     Invariant.COMPLETED_IS_DURABLE,
 }
@@ -88,7 +89,7 @@ def _event(finding: Finding, found: Audit) -> int:
 def _preference(finding: Finding, found: Audit) -> tuple[int, int]:
     event = _event(finding, found)
     match finding.invariant:
-        case Invariant.ACKNOWLEDGED_IS_DURABLE:
+        case Invariant.ACKNOWLEDGED_IS_DURABLE | Invariant.LOG_CHAIN_IS_WHOLE:
             return 3, event
         case Invariant.TXG_IS_DURABLE:
             return 2, event

@@ -16,6 +16,11 @@ class Invariant(StrEnum):
     """
     UBERBLOCKS_ASCEND = "uberblocks-ascend"
     """A disk's uberblocks are written in the order of their transaction groups."""
+    UBERBLOCK_IS_DURABLE = "uberblock-is-durable"
+    """When a transaction group's first write is submitted, every earlier uberblock is covered (OpenZFS
+    `module/zfs/vdev_label.c`, `vdev_uberblock_sync_list`: "flush the uberblocks to disk"): what the
+    group before freed may be given out from then on.
+    """
     LABELS_TAKE_TURNS = "labels-take-turns"
     """Labels are covered before the uberblock behind them is written, and uberblocks before the labels
     behind them (`torture.audit.labels`)."""
@@ -23,6 +28,11 @@ class Invariant(StrEnum):
     """Between an operation's beginning and its acknowledgement a block of the ZIL was written and
     covered, or a transaction group committed; and all blocks of the ZIL that hold what it wrote are
     covered (`module/zfs/zil.c`, `zil_commit`: on stable storage when it returns).
+    """
+    LOG_CHAIN_IS_WHOLE = "log-chain-is-whole"
+    """When an operation is acknowledged, every block of the ZIL before the ones that hold it in their
+    chain is covered, or its records are in a committed transaction group: replay ends at the first block
+    that is missing (`module/zfs/zil.c`, `zil_parse`).
     """
     EXTENT_IS_KEPT = "extent-is-kept"
     """What a transaction group wrote is not overwritten or trimmed by the next two

@@ -7,8 +7,18 @@ from torture.axes.module_parameters import ZFS_NOCACHEFLUSH, ZIL_NOCACHEFLUSH
 from torture.matrix.axes import ADMINISTRATION
 from torture.matrix.cells import Cell
 
-_ABOUT_THE_LOG = frozenset({Invariant.ACKNOWLEDGED_IS_DURABLE, Invariant.COMPLETED_IS_DURABLE})
-_ABOUT_FLUSHES = _ABOUT_THE_LOG | {Invariant.TXG_IS_DURABLE, Invariant.LABELS_TAKE_TURNS}
+_ABOUT_THE_LOG = frozenset(
+    {
+        Invariant.ACKNOWLEDGED_IS_DURABLE,
+        Invariant.LOG_CHAIN_IS_WHOLE,
+        Invariant.COMPLETED_IS_DURABLE,
+    }
+)
+_ABOUT_FLUSHES = _ABOUT_THE_LOG | {
+    Invariant.TXG_IS_DURABLE,
+    Invariant.UBERBLOCK_IS_DURABLE,
+    Invariant.LABELS_TAKE_TURNS,
+}
 
 
 def waived_in(cell: Cell) -> frozenset[Invariant]:

@@ -23,6 +23,11 @@ _TX_WRITE = 9
 _LENGTH_MAX = 1 << 24
 """No block of ZFS is larger, and no record tells of more than one (`SPA_MAXBLOCKSHIFT`)."""
 _USED = struct.Struct("<Q")
+_NEXT_KEY = struct.Struct("<QQQQ")
+_NEXT_KEY_AT = 104
+"""In a block, the checksum of its pointer to the next one: `zil_chain_t`, `blkptr_t`, `blk_cksum`."""
+_FIRST_NUMBER = 2
+"""The first block of a chain is number 1, and points to number 2."""
 _POINTER_AT = 64
 """`lr_blkptr` in a record of a write, behind `lr_t` and four numbers; only data come behind it."""
 _POINTER_WORDS = struct.Struct("<16Q")
@@ -61,6 +66,19 @@ class PointedWrite:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ChainPlace:
+    """Where a block stands in its chain.
+
+    The pointer to the next block has its number in the words of its checksum, which are that block's key
+    (OpenZFS `module/zfs/zil.c`, `zil_init_log_chain`; `include/sys/zil.h`, `ZIL_ZC_SEQ`).
+    """
+
+    chain: tuple[int, int, int]
+    """Two random numbers, and the dataset."""
+    number: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class LogBlock:
     """Some writes to a volume, by place, and whether these are all that the block holds."""
 
@@ -70,6 +88,10 @@ class LogBlock:
     """Else a part of it lies elsewhere: the block was split over disks."""
     pointed: tuple[PointedWrite, ...] = ()
     """Those whose data are elsewhere in the pool (`WR_INDIRECT`)."""
+    place: ChainPlace | None = None
+    """None of a block that points to no next one, and of a part that does not say it."""
+    txg: int = 0
+    """The highest transaction group of its records; 0 without any."""
 
 
 def log_blocks_in(payload: bytes) -> Iterator[LogBlock]:
@@ -97,10 +119,12 @@ def _block(block: bytes) -> LogBlock:
     writes: list[tuple[int, int]] = []
     pointed: list[PointedWrite] = []
     place = _RECORDS_AT
+    last_txg = 0
     while place + _RECORD.size <= end:
-        kind, length, _txg, _number = _RECORD.unpack_from(block, place)
+        kind, length, txg, _number = _RECORD.unpack_from(block, place)
         if length < _RECORD.size:
             break
+        last_txg = max(last_txg, txg)
         if kind == _TX_WRITE and place + _RECORD.size + _WRITE.size <= end:
             _object, offset, count = _WRITE.unpack_from(block, place + _RECORD.size)
             if count > _LENGTH_MAX:
@@ -115,7 +139,16 @@ def _block(block: bytes) -> LogBlock:
         writes=tuple(writes),
         is_whole=len(block) >= used and place >= used,
         pointed=tuple(pointed),
+        place=_chain_place(block),
+        txg=last_txg,
     )
+
+
+def _chain_place(block: bytes) -> ChainPlace | None:
+    first, second, dataset, next_number = _NEXT_KEY.unpack_from(block, _NEXT_KEY_AT)
+    if next_number < _FIRST_NUMBER:
+        return None
+    return ChainPlace(chain=(first, second, dataset), number=next_number - 1)
 
 
 def _pointed_write(record: bytes, length: int, offset: int) -> PointedWrite | None:

@@ -8,15 +8,10 @@ NAS of a trial loads it anew as it is prepared; that the next one's chains are o
 
 from __future__ import annotations
 
-import struct
-
 from torture.recording.events import Kind, Recording
-from torture.recording.intent_log import log_block_starts
+from torture.recording.intent_log import log_blocks_in
 
 Chain = tuple[int, int]
-_GUIDS = struct.Struct("<QQ")
-_GUIDS_AT = 104
-"""In a block, in the checksum of its pointer to the next one: `zil_chain_t`, `blkptr_t`, `blk_cksum`."""
 
 
 def chains_in(recording: Recording) -> frozenset[Chain]:
@@ -24,7 +19,7 @@ def chains_in(recording: Recording) -> frozenset[Chain]:
     found = set()
     for event in recording.events:
         if event.kind is Kind.WRITE_SUBMIT:
-            payload = recording.payload(event)
-            for start in log_block_starts(payload):
-                found.add(_GUIDS.unpack_from(payload, start + _GUIDS_AT))
+            for block in log_blocks_in(recording.payload(event)):
+                if block.place is not None:
+                    found.add(block.place.chain[:2])
     return frozenset(found)

@@ -18,7 +18,7 @@ from torture.audit.completions import due_writes
 from torture.axes.sync import Sync
 from torture.evidence.block_requests import BlockKind, BlockRequest
 from torture.recording.events import Kind
-from torture.recording.intent_log import LogBlock, log_blocks_in
+from torture.recording.intent_log import ChainPlace, log_blocks_in
 
 RECORDED = Path(__file__).parents[1] / "recorded" / "audit" / "zil-block.json"
 MIB = 1 << 20
@@ -35,7 +35,11 @@ def real_block() -> bytes:
 
 def test_a_real_block_of_the_log_says_what_was_written_where() -> None:
     writes = ((39157760, 32768), (72712192, 32768))
-    assert list(log_blocks_in(real_block())) == [LogBlock(writes=writes, is_whole=True)]
+    [block] = log_blocks_in(real_block())
+    assert (block.writes, block.is_whole) == (writes, True)
+    chain = (1410935861823040948, 11638278967229178825, 81)
+    assert block.place == ChainPlace(chain=chain, number=42)
+    assert block.txg == 25
 
 
 def test_blocks_of_the_log_are_found_behind_others() -> None:
@@ -75,13 +79,15 @@ def test_a_record_that_is_another_columns_data_ends_what_is_known_of_a_block() -
     block = bytearray(log_block((0, 512), (MIB, 512)))
     second = 184 + 192 + 512
     struct.pack_into("<Q", block, second + 48, 1 << 60)  # its length
-    assert list(log_blocks_in(bytes(block))) == [LogBlock(writes=((0, 512),), is_whole=False)]
+    [found] = log_blocks_in(bytes(block))
+    assert (found.writes, found.is_whole) == (((0, 512),), False)
 
 
 def test_other_records_and_chance_are_no_writes() -> None:
     block = bytearray(log_block((0, 512)))
     block[184] = 10  # TX_TRUNCATE
-    assert list(log_blocks_in(bytes(block))) == [LogBlock(writes=(), is_whole=True)]
+    [found] = log_blocks_in(bytes(block))
+    assert (found.writes, found.is_whole, found.place) == ((), True, None)
     assert list(log_blocks_in(bytes(7) + log_block((0, 512)))) == []
 
 

@@ -11,7 +11,7 @@ from torture.recording.log_chains import chains_in
 
 def of_chain(first: int, second: int) -> bytes:
     block = bytearray(log_block((0, 512)))
-    struct.pack_into("<QQ", block, 104, first, second)
+    struct.pack_into("<QQQQ", block, 104, first, second, 81, 2)
     return bytes(block)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,10 +62,7 @@ class FoundTrees:
     @property
     def garbage(self) -> int:
         """How many sectors of all files are of no single write; a file may have several names."""
-        of_inode: dict[int, int] = {}
-        for tree in self.trees:
-            _count_garbage(tree, of_inode)
-        return sum(of_inode.values())
+        return len({sector for tree in self.trees for sector in _garbage_in(tree)})
 
 
 def parse_trees(text: str) -> FoundTrees:
@@ -106,13 +103,16 @@ def _entry(raw: dict[str, Any]) -> FoundEntry:
             return Unusable(why=f"of type {str(other)!r}, mode {int(raw['mode']):o}")
 
 
-def _count_garbage(entry: FoundEntry, of_inode: dict[int, int]) -> None:
+def _garbage_in(entry: FoundEntry) -> Iterator[tuple[int, int]]:
+    """The inode and place of each."""
     match entry:
         case FoundDirectory(entries=entries):
             for below in entries.values():
-                _count_garbage(below, of_inode)
+                yield from _garbage_in(below)
         case FoundFile(inode=inode, runs=runs):
-            of_inode[inode] = sum(count for _, count, holder in runs if holder == GARBAGE)
+            for first, count, holder in runs:
+                if holder == GARBAGE:
+                    yield from ((inode, place) for place in range(first, first + count))
         case _:
             pass
 

@@ -1,0 +1,51 @@
+"""Chains of the intent log: what replay has to pass before it comes to a block.
+
+Each block points to the next one of its chain, and replay ends where one is missing. A block whose
+records are all in a committed transaction group need not be there: replay begins behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from torture.audit.disk_writes import DiskWrite
+from torture.recording.intent_log import LogBlock
+
+
+def missing_links(
+    writes: Mapping[int, DiskWrite],
+    *,
+    holding: Iterable[int],
+    uncovered: Iterable[int],
+    covered: Iterable[int],
+    committed_txg: int,
+) -> tuple[int, ...]:
+    """Of the `uncovered` submissions those that stand before `holding` in a chain, and are needed.
+
+    `committed_txg`: the transaction group of the last uberblock that a flush covers. A block that lies on
+    several disks is there as soon as one of them has it.
+    """
+    ends: dict[tuple[int, int, int], int] = {}
+    for block in _blocks_of(writes, holding):
+        if block.place is not None and block.txg > committed_txg:
+            ends[block.place.chain] = max(ends.get(block.place.chain, 0), block.place.number)
+    if not ends:
+        return ()
+    lacking = {
+        number: block.place
+        for number in uncovered
+        for block in _blocks_of(writes, (number,))
+        if block.place is not None
+        and block.place.number < ends.get(block.place.chain, 0)
+        and not 0 < block.txg <= committed_txg
+    }
+    if not lacking:
+        return ()
+    there = {block.place for block in _blocks_of(writes, covered)}
+    return tuple(sorted(number for number, place in lacking.items() if place not in there))
+
+
+def _blocks_of(writes: Mapping[int, DiskWrite], numbers: Iterable[int]) -> Iterator[LogBlock]:
+    for number in numbers:
+        if (write := writes.get(number)) is not None:
+            yield from write.log_blocks
