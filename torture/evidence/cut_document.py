@@ -95,17 +95,27 @@ class CutDocument:
         return text_of(self.plan, "aim")
 
     @property
+    def is_stalled(self) -> bool:
+        """Whether nothing was acknowledged in the last second, and no disk had anything to lose.
+
+        A load that works always has something under way, and so has one that hangs.
+        """
+        at_risk = any(disk.unflushed or disk.in_flight for disk in self.disks.values())
+        return self.audit.acknowledged_lately == 0 and not at_risk
+
+    @property
     def is_at_risk(self) -> bool | None:
         """Whether something was unflushed, in flight or being acknowledged; None if nobody looked."""
         if self.audit.under_way is None:
             return None
-        return self.audit.under_way > 0 or any(
-            disk.unflushed or disk.in_flight for disk in self.disks.values()
-        )
+        at_risk = any(disk.unflushed or disk.in_flight for disk in self.disks.values())
+        return at_risk or (self.audit.under_way > 0 and not self.is_stalled)
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing could have been lost: nothing at risk, acknowledged lately, or hit by aim.
+
+        An aim at the disks of a load that stalled amid an operation hits nothing of that load.
 
         What was not looked at is not called empty, nor is one that confirms a finding. Of two cuts both
         have to be.
@@ -115,7 +125,12 @@ class CutDocument:
         if self.second and not CutDocument.from_json(self.second).is_empty:
             return False
         was_aimed = bool(self.hit) and self.aim not in ("", "anywhere")
-        return self.is_at_risk is False and not self.audit.acknowledged_lately and not was_aimed
+        is_idle = self.audit.under_way == 0
+        return (
+            self.is_at_risk is False
+            and not self.audit.acknowledged_lately
+            and not (was_aimed and is_idle)
+        )
 
     def as_json(self) -> dict[str, Any]:
         """As plain data; `from_json` takes it back. What is not known is left out."""

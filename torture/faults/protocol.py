@@ -36,6 +36,8 @@ class Sight(StrEnum):
     POOL = "pool"
     FILESYSTEM = "filesystem"
     DATA = "data"
+    EMPTY = "empty"
+    """The cut is reported as one that could have lost nothing."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,6 +65,8 @@ class Fault:
     """From the end of the set-up on, before the load."""
     in_client: str = ""
     """The same in the client."""
+    load_ms: int | None = None
+    """How long its load lasts; None: as long as any trial's."""
     nas_stands_still_ms: int = 0
     """How long the NAS's emulator is stopped once the load runs, before the cut is waited for."""
     survivors: Mapping[str, DiskState] = field(default_factory=dict)

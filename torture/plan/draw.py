@@ -58,7 +58,7 @@ def draw_planted(
             seed=draw_seed(
                 run_seed=run_seed, cell=cells[fault.name], index=index, fault=fault.name
             ),
-            load_ms=load_ms,
+            load_ms=fault.load_ms or load_ms,
             fault=fault.name,
             origin=Origin.PLANTED,
         )

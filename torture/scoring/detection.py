@@ -66,7 +66,7 @@ class Detection:
 
 
 def detect(fault: Fault, records: Sequence[TrialRecord]) -> Detection:
-    """Count a fault's trials. One counts as seen when it breaks its cell's guarantee.
+    """Count a fault's trials. One counts as seen when it breaks its cell's guarantee, or is empty.
 
     Raises `ValueError` for a disturbance, of which nothing is to be seen.
     """
@@ -84,7 +84,10 @@ def detect(fault: Fault, records: Sequence[TrialRecord]) -> Detection:
         bound_to=tuple(sorted(fault.bound_to)),
         amounts_to=dict(fault.amounts_to),
         cuts=len(records),
-        detected=sum(record.breaks(Guarantee(record.guarantee)) for record in records),
+        detected=sum(
+            record.breaks(Guarantee(record.guarantee)) or Sight.EMPTY in seen
+            for seen, record in zip(sights, records, strict=True)
+        ),
         by={sight: sum(sight in seen for seen in sights) for sight in Sight},
         inconclusive=sum(not record.is_conclusive for record in records),
         confirmed=len(confirmed),
@@ -102,6 +105,8 @@ def seen_by(record: TrialRecord) -> frozenset[Sight]:
         for sight in (Sight.POOL, Sight.FILESYSTEM, Sight.DATA)
         if record.verdicts.get(sight) not in (None, Verdict.INTACT)
     }
+    if record.cut.is_empty and not record.is_conclusive:
+        said.add(Sight.EMPTY)
     return frozenset(said)
 
 

@@ -29,7 +29,8 @@ def night(folder: Path, untold: Untold, *, is_empty: bool = False) -> Path:
         record = replace(record, verdict=Verdict.INTACT, lost=0, error=None)
         if not untold(number, record):
             return record
-        audit = AuditDocument(under_way=0 if is_empty else 1, acknowledged_lately=0)
+        at_work = 0 if is_empty else 1
+        audit = AuditDocument(under_way=at_work, acknowledged_lately=at_work)
         cut = replace(record.cut, disks={}, hit=False, audit=audit)
         return replace(record, verdict=Verdict.INCONCLUSIVE, cut=cut)
 

@@ -286,7 +286,8 @@ def test_a_cut_that_could_take_nothing_is_empty_and_in_no_rate() -> None:
     [
         _cut(unflushed=1),
         _cut(in_flight=1),
-        _cut(under_way=1),
+        _cut(under_way=1, lately=1),
+        _cut(under_way=1, unflushed=1),
         _cut(lately=1),
         _cut(aim="zil-completed"),
         CutDocument(plan={"aim": "anywhere"}, hit=True),
