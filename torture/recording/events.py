@@ -248,6 +248,13 @@ def load_recording(folder: Path) -> Recording:
     return Recording(folder=folder, disks=disks, events=events)
 
 
+def verify_payloads(recording: Recording) -> None:
+    """Read every payload once; raises `HarnessError` for the first that `data` does not hold unharmed."""
+    for event in recording.events:
+        if event.kind in WITH_PAYLOAD:
+            recording.payload(event)
+
+
 def marks_until(recording: Recording, *, cut: int) -> list[bytes]:
     """What the marks up to and with event `cut` say, in order; raises what `Recording.payload` raises."""
     events = recording.events[: cut + 1]

@@ -54,7 +54,9 @@ class _Missing:
 
     def all(self) -> Iterator[str]:
         """Everything that is missing."""
-        for name in (PROOF, LEDGER):
+        loads = with_those_beside(self._cell[WORKLOAD])
+        ledger = [LEDGER] if any(load.keeps_ledger for load in loads) else []
+        for name in (PROOF, *ledger):
             if name not in self._evidence.documents:
                 yield f"{name} is missing"
         yield from self._of_administration()

@@ -15,6 +15,7 @@ from torture.evidence.folder import (
     SECOND_CUT_STATE,
     load_evidence,
 )
+from torture.recording.events import LOG, load_recording, verify_payloads
 from torture.trial.archive import unpack_recordings
 from torture.trial.context import TrialContext
 from torture.trial.inspect import inspect
@@ -28,11 +29,13 @@ def recorded_stages(context: TrialContext) -> None:
     When both machines died, or a finding was confirmed, it is the one that the cut left. A client that
     lived wrote on: then it is the last one that its trial came to.
 
-    Raises `HarnessError` when no recording was kept.
+    Raises `HarnessError` when no recording was kept, or its payloads are not what was written.
     """
     evidence = Path(context.spec.replay_of)
     recordings = context.scratch / "replayed"
     unpack_recordings(evidence, recordings)
+    for folder in sorted(path.parent for path in recordings.rglob(LOG)):
+        verify_payloads(load_recording(folder))
     for name in (LEDGER, CUT, PROOF, ADMINISTRATION):
         if (
             evidence / name

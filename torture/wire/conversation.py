@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from torture.errors import HarnessError
 from torture.evidence.block_requests import BlockRequest
 from torture.wire.disk_protocol import Command, DiskProtocol
 from torture.wire.frames import Flow, Frame, Segment, segments_in
@@ -19,7 +20,8 @@ def requests_on_wire(
     A request is submitted as the first byte of its command passes, and completed as its answer does: so
     nothing is due earlier than it was promised, or for longer than it was asked. Of a connection whose
     beginning did not pass nothing is told, and of one of which something did not pass, nothing from
-    there on.
+    there on. Raises `HarnessError` where a unit begins like none of the protocol: what follows cannot
+    be read, and silence looks like a disk that completed nothing.
     """
     return tuple(_requests(segments_in(frames), protocol, sector_bytes=sector_bytes))
 
@@ -62,6 +64,11 @@ class _Direction:
     def feed(self, segment: Segment) -> Iterator[Pdu]:
         in_order = self._stream.feed(segment.sequence, segment.content)
         yield from self._cutter.feed(in_order, time_ns=segment.time_ns)
+        if self._cutter.is_lost:
+            raise HarnessError(
+                f"what passed on the wire at {segment.time_ns} ns begins like no unit of its protocol",
+                hint="tshark -r wire-1.pcap, beside the recordings of the trial",
+            )
 
 
 def _request(

@@ -45,6 +45,7 @@ class ApplicationWorkload(OwnReadback):
     So it does where each is durable once it returned, or where all go into one log.
     """
     beside: tuple[str, ...] = ()
+    keeps_ledger: bool = True
 
     def job(self, *, seed: int, place: Place) -> dict[str, Any]:
         """What the guest is told; the same dictionary prepares, writes and reads back."""

@@ -14,6 +14,7 @@ class OwnReadback:
     name: str
     needs_files: bool = True
     needs_inodes: bool = False
+    keeps_ledger: bool = False
     can_ignore_read_errors: bool = False
     prints_before: int = 0
     """How many outputs it leaves before it begins."""

@@ -35,6 +35,7 @@ class Ledger:
 
     name: str = "ledger"
     beside: tuple[str, ...] = ()
+    keeps_ledger: bool = True
     can_ignore_read_errors: bool = True
     needs_files: bool = False
     needs_inodes: bool = False

@@ -146,6 +146,10 @@ class Workload(Protocol):
         """Whether it looks at modes, and at the numbers of inodes to tell two names of one file."""
 
     @property
+    def keeps_ledger(self) -> bool:
+        """Whether its acknowledgements are in the client's ledger."""
+
+    @property
     def can_ignore_read_errors(self) -> bool:
         """Whether `judge` heeds `Evidence.ignores_read_errors`."""
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import dpkt
 import pytest
 
+from torture.errors import HarnessError
 from torture.evidence.block_requests import BlockKind, BlockRequest
 from torture.wire.conversation import requests_on_wire
 from torture.wire.frames import Frame
@@ -124,3 +125,13 @@ def test_after_an_answer_that_was_not_heard_none_is_known(wire: Wire) -> None:
     wire.ask(WRITE, tag=3)
     wire.answer(3)
     assert len(wire.told) == 1
+
+
+def test_a_stream_that_begins_like_no_unit_is_an_error(wire: Wire) -> None:
+    """A length of 4 bytes is shorter than what says it. What follows would be silence."""
+    wire.ask(WRITE, tag=1)
+    wire.answer(1)
+    assert len(wire.told) == 1
+    wire._send(NAS, CLIENT, struct.pack("<BBBBI", 5, 0, 24, 0, 4), 1)
+    with pytest.raises(HarnessError, match="begins like no unit of its protocol"):
+        assert wire.told

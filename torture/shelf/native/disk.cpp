@@ -34,7 +34,12 @@ void Disk::read(char *out, uint64_t offset, uint64_t length) {
   recorder_.wait_if_frozen();
   thread_local std::vector<Place> places;
   map_.look_up(offset, length, places);
-  gather(out, offset, places, recorder_.data(), *source_);
+  try {
+    gather(out, offset, places, recorder_.data(), *source_);
+  } catch (const Error &error) {
+    recorder_.fail(number_, error);  // else the guest takes the host's failure for its disk's
+    throw;
+  }
   pace_.wait(arrival, config_.profile.read_us, length);
   recorder_.wait_if_frozen();
 }

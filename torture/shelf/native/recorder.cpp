@@ -173,6 +173,11 @@ void Recorder::fail_locked(uint16_t disk, const Error &error) {
   append(record);
 }
 
+void Recorder::fail(uint16_t disk, const Error &error) {
+  const Lock lock = running();
+  fail_locked(disk, error);
+}
+
 void Recorder::freeze() {
   const Lock lock(mutex_);
   freeze_locked();

@@ -53,6 +53,8 @@ class Recorder {
   /// Return at once, or never once frozen.
   void wait_if_frozen();
 
+  /// Count a request that the host failed; parks when the shelf is frozen.
+  void fail(uint16_t disk, const Error &error);
   void freeze();
   void freeze_after(std::chrono::duration<double, std::milli> delay);
   void freeze_on(const Trigger &trigger);

@@ -10,6 +10,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int kDepthMax = 64;
+constexpr unsigned kWritesAtOnceMax = 256;
 /// The completion of a write that has none.
 constexpr uint64_t kInFlight = UINT64_MAX;
 
@@ -31,6 +32,20 @@ uint64_t honest_events(const Index &index, uint64_t cut, double lying_ms) {
   return static_cast<uint64_t>(end - first);
 }
 
+/// How long `data` has to be. Places in it are given out in order, and so few writes are under way at once
+/// that the last of them tell.
+uint64_t bytes_needed(const Index &index) {
+  uint64_t needed = 0;
+  unsigned left = kWritesAtOnceMax;
+  for (uint64_t seq = index.events(); left > 0 && seq-- > 0;) {
+    const Record &event = index.event(seq);
+    if (event.kind != Kind::write_submit) continue;
+    needed = std::max(needed, event.reference + event.length);
+    left -= 1;
+  }
+  return needed;
+}
+
 }  // namespace
 
 bool coin(uint64_t seed, uint64_t submission, uint64_t sector) {
@@ -48,6 +63,10 @@ OpenRecording::OpenRecording(const fs::path &folder)
   if (index.events() == 0 || index.event(0).kind != Kind::begin ||
       index.event(0).reference != kFormatVersion) {
     throw Error(EINVAL, (folder / "log").string() + " is no log of this version");
+  }
+  if (const uint64_t needed = bytes_needed(index); data.size() < needed) {
+    throw Error(EINVAL, (folder / "data").string() + " has " + std::to_string(data.size()) +
+                            " bytes, and its log needs " + std::to_string(needed));
   }
 }
 

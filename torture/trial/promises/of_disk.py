@@ -59,7 +59,12 @@ def completions_before(
     heard_ns = [event.time_ns for event in events if event.kind is Kind.MARK]
     clock = clock_of(context.marks.spans_ns, heard_ns)
     if clock is None:
-        return None
+        if not heard_ns:
+            return None
+        raise HarnessError(
+            "the host's clock was set during the load: the client's disk cannot be audited",
+            hint="run the trial again, with a clock that only goes on",
+        )
     requests = tuple(request.since(clock.began_ns) for request in requests)
     requests = tuple(x for x in requests if x.completed_ns <= recording.events[cut].time_ns)
     write_whole(context.folder / evidence, requests_as_text(requests).encode())

@@ -46,6 +46,7 @@ class Dummy:
     beside: tuple[str, ...] = ()
     needs_files: bool = False
     needs_inodes: bool = False
+    keeps_ledger: bool = False
     can_ignore_read_errors: bool = False
     image: str = CLIENT_IMAGE
     readback: str = "readback-dummyload.json"
