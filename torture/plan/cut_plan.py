@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any, Self
 
@@ -17,7 +17,6 @@ from torture.recording.events import Kind
 from torture.recording.roles import Role
 
 _EARLIEST_SHARE_OF_LOAD = 0.25
-_AFTER_BEGIN_MS_MAX = 40.0
 
 
 class Aim(StrEnum):
@@ -27,6 +26,9 @@ class Aim(StrEnum):
     """Nothing."""
     OPERATION = "operation"
     """The client begins an operation; the cut strikes a little later, amid its writes."""
+    ACKNOWLEDGED = "acknowledged"
+    """A durable operation was acknowledged; the cut strikes 1 to 2 ms later. What a disk or a flush lied
+    about is taken before the next flush makes up for it. Since draw 2."""
     ZIL_SUBMITTED = "zil-submitted"
     ZIL_COMPLETED = "zil-completed"
     ZIL_FLUSHING = "zil-flushing"
@@ -48,6 +50,10 @@ class Aim(StrEnum):
     LABEL_FLUSHING = "label-flushing"
     TRIM_SUBMITTED = "trim-submitted"
     TRIM_COMPLETED = "trim-completed"
+
+
+_DELAYS_MS = {Aim.OPERATION: (0.0, 40.0), Aim.ACKNOWLEDGED: (1.0, 2.0)}
+"""How long after what they aim at these strike."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -117,11 +123,18 @@ told as the phase nearer to the uberblock: 1 of 6 aims at reused blocks, 1 of 3 
 """
 
 
+_WEIGHTS_SINCE_DRAW_2 = _WEIGHTS | {
+    Aim.ACKNOWLEDGED: 9, Aim.ANYWHERE: 5, Aim.OPERATION: 6, Aim.ZIL_SUBMITTED: 7,
+    Aim.DATA_SUBMITTED: 4, Aim.METADATA_SUBMITTED: 3, Aim.TXG_FLUSHING: 4,
+}  # fmt: skip
+"""The last acknowledgement was a median of 92 ms old at the cuts of draw 1."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CutPlan:
     """Take aim `after_ms` into the load, and strike when what is aimed at comes.
 
-    That is with the `count`-th event of its target, or `delay_ms` after an operation's begin.
+    That is with the `count`-th event of its target, or `delay_ms` after an operation's begin or end.
     """
 
     after_ms: float
@@ -144,23 +157,36 @@ class CutPlan:
         )
 
 
-def draw_cut(*, seed: int, load_ms: int, has_intent_log: bool) -> CutPlan:
+def aimed_at(cut: CutPlan, aim: Aim, *, seed: int) -> CutPlan:
+    """The cut of this seed with another aim, which is no event of a disk."""
+    if aim in TARGETS:
+        raise ValueError(f"a fault cannot choose {aim}")
+    share = random.Random(f"aim/{seed}").random()
+    return replace(cut, aim=aim, delay_ms=_delay_ms(aim, share), count=0)
+
+
+def _delay_ms(aim: Aim, share: float) -> float:
+    first, last = _DELAYS_MS.get(aim, (0.0, 0.0))
+    return first + share * (last - first)
+
+
+def draw_cut(*, seed: int, load_ms: int, has_intent_log: bool, draw: int) -> CutPlan:
     """The plan of this seed for a load phase of `load_ms`; it takes aim before the phase is over.
 
-    Without an intent log (sync=disabled) nothing is aimed at it.
+    Without an intent log (sync=disabled) nothing is aimed at it. `draw`: as `TrialSpec` has it.
     """
     generator = random.Random(f"cut/{seed}")
     after_ms = generator.uniform(_EARLIEST_SHARE_OF_LOAD, 1.0) * load_ms
     weights = {
         aim: weight
-        for aim, weight in _WEIGHTS.items()
+        for aim, weight in (_WEIGHTS if draw == 1 else _WEIGHTS_SINCE_DRAW_2).items()
         if has_intent_log or aim not in TARGETS or TARGETS[aim].role is not Role.ZIL
     }
     [aim] = generator.choices(list(weights), list(weights.values()))
-    delay_ms = generator.uniform(0.0, _AFTER_BEGIN_MS_MAX)
+    share = generator.random()
     return CutPlan(
         after_ms=after_ms,
         aim=aim,
-        delay_ms=delay_ms if aim is Aim.OPERATION else 0.0,
+        delay_ms=_delay_ms(aim, share),
         count=generator.randint(1, TARGETS[aim].count_max) if aim in TARGETS else 0,
     )

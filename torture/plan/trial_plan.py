@@ -18,7 +18,7 @@ from torture.matrix.axes import ADMINISTRATION, FATE, SYNC
 from torture.nas.pool import pool_disks
 from torture.nas.slog import gone_at_cut
 from torture.plan.administration_cut import AdministrationCut, draw_administration_cut
-from torture.plan.cut_plan import CutPlan, draw_cut
+from torture.plan.cut_plan import Aim, CutPlan, aimed_at, draw_cut
 from torture.plan.second_cut import SecondCut, draw_second_cut
 from torture.plan.survivors import draw_disk_states
 from torture.record.specs import TrialSpec
@@ -104,12 +104,16 @@ def draw_plan(spec: TrialSpec) -> TrialPlan:
     planted = {} if fault is None else dict(fault.survivors)
     gone = gone_at_cut(spec.cell, spec.seed) - planted.keys()
     disks = [disk for disk in pool_disks(spec.cell) if disk.serial not in gone]
+    cut = draw_cut(
+        seed=spec.seed,
+        load_ms=spec.load_ms,
+        has_intent_log=spec.cell[SYNC] is not Sync.DISABLED,
+        draw=spec.draw,
+    )
+    if fault is not None and fault.aim:
+        cut = aimed_at(cut, Aim(fault.aim), seed=spec.seed)
     return TrialPlan(
-        cut=draw_cut(
-            seed=spec.seed,
-            load_ms=spec.load_ms,
-            has_intent_log=spec.cell[SYNC] is not Sync.DISABLED,
-        ),
+        cut=cut,
         survivors=draw_disk_states(disks, seed=spec.seed) | planted,
         gone=gone,
         second=(

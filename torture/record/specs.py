@@ -10,6 +10,9 @@ from torture.matrix.cells import Cell
 from torture.record.trials import Origin
 from torture.workloads.protocol import Brought
 
+DRAW = 2
+"""What seeds draw now. It grows when they draw other cuts or survivors; old specs keep their own."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrialSpec:
@@ -36,6 +39,8 @@ class TrialSpec:
     """The name of the trial that this one repeats; empty for a live one."""
     replay_of: str = ""
     """The evidence folder of that trial. `Origin.REPLAY` opens the recording that is in it."""
+    draw: int = DRAW
+    """The version of what a seed draws: specs without one are of the first."""
     flush_is_doubted: bool = False
     """Whether ZFS itself may lose a client's flush: the proof asks only that it reaches the volume."""
 
@@ -78,6 +83,7 @@ class TrialSpec:
             origin=Origin(data.get("origin", Origin.LIVE)),
             repeats=data.get("repeats", ""),
             replay_of=data.get("replay_of", ""),
+            draw=int(data.get("draw", 1)),
             flush_is_doubted=data.get("flush_is_doubted", False) is True,
         )
 

@@ -72,6 +72,14 @@ def wait_for_moment(context: TrialContext, nas: Machine) -> bool:
                 raise HarnessError(f"the load began nothing for {_BEGIN_DEADLINE_S} s")
             time.sleep(plan.delay_ms / 1000)
             return True
+        case Aim.ACKNOWLEDGED:
+            heard = loads.acknowledged
+            if not loads.wait_until(
+                lambda: loads.acknowledged > heard, deadline_s=_BEGIN_DEADLINE_S
+            ):
+                return False  # a load that stalled: the cut is empty, and says so
+            time.sleep(plan.delay_ms / 1000)
+            return True
         case aim:
             return _wait_for_event(context, nas, TARGETS[aim])
 

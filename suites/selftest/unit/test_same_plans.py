@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,14 @@ from torture.axes.sweeps import GROWING, Matrix
 from torture.matrix.cells import Cell, cells_of
 from torture.matrix.guarantees import guarantee_of
 from torture.nas.pool import pool_disks
+from torture.plan.cut_plan import Aim, CutPlan, draw_cut
 from torture.plan.draw import draw_trials
 from torture.plan.trial_plan import draw_plan
+from torture.record.specs import DRAW, TrialSpec
+from torture.record.trials import Origin
+from torture.schedules.replay import repeat
 
+CELL = "iscsi-always-noslog-ext4-bothdie"
 RECORDED = Path(__file__).resolve().parents[1] / "recorded" / "plans"
 """Of every fifth trial of the full matrix: by the commit that it is called after; and the cuts that its
 seeds draw since cuts aim at all steps of ZFS's write path, labels and trims among them."""
@@ -52,6 +58,29 @@ def test_the_same_seeds_draw_the_same_cuts_and_survivors(before: dict[str, Any])
     assert json.loads(json.dumps(now)) == recorded
 
 
+def test_a_spec_of_before_is_of_the_first_draw_and_a_new_one_says_its_own() -> None:
+    [spec] = draw_trials([Cell.parse(CELL)], trials=1, run_seed=1, load_ms=4000)
+    said = spec.as_json()
+    assert TrialSpec.from_json(said) == spec
+    assert spec.draw == said.pop("draw") == DRAW
+    assert TrialSpec.from_json(said).draw == 1
+    assert repeat(replace(spec, draw=1), evidence=Path("e"), origin=Origin.RERUN).draw == 1
+
+
+def test_only_a_later_draw_takes_aim_at_an_acknowledgement() -> None:
+    def cuts(draw: int) -> list[CutPlan]:
+        return [
+            draw_cut(seed=seed, load_ms=4000, has_intent_log=True, draw=draw)
+            for seed in range(2000)
+        ]
+
+    assert not any(cut.aim is Aim.ACKNOWLEDGED for cut in cuts(1))
+    aimed = [cut for cut in cuts(2) if cut.aim is Aim.ACKNOWLEDGED]
+    assert 0.07 < len(aimed) / 2000 < 0.11
+    assert all(1.0 <= cut.delay_ms <= 2.0 for cut in aimed)
+    assert [cut.after_ms for cut in cuts(1)] == [cut.after_ms for cut in cuts(2)]
+
+
 def _drawn_now(before: dict[str, Any]) -> list[dict[str, Any]]:
     drawn = draw_trials(
         [Cell.parse(name) for name in before["matrices"][Matrix.FULL]],
@@ -61,7 +90,7 @@ def _drawn_now(before: dict[str, Any]) -> list[dict[str, Any]]:
     )
     now: list[dict[str, Any]] = []
     for spec in drawn[::5]:
-        plan = draw_plan(spec)
+        plan = draw_plan(replace(spec, draw=1))
         now.append(
             {
                 "trial": spec.trial,
