@@ -65,6 +65,8 @@ class Fault:
     """From the end of the set-up on, before the load."""
     in_client: str = ""
     """The same in the client."""
+    aim: str = ""
+    """What its cuts take aim at (`torture.plan.cut_plan.Aim`), where few others would meet it."""
     load_ms: int | None = None
     """How long its load lasts; None: as long as any trial's."""
     nas_stands_still_ms: int = 0
