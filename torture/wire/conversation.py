@@ -33,6 +33,8 @@ def _requests(
     asked: dict[Flow, dict[int, tuple[Command, int]]] = {}
     for segment in segments:
         flow, nas = segment.flow, protocol.port
+        if nas not in (flow.sender[1], flow.receiver[1]):
+            continue  # another protocol's
         if segment.is_first:
             flows[flow] = _Direction(after=segment.sequence, framing=protocol.framing)
             asked.pop(flow if flow.receiver[1] == nas else flow.back, None)

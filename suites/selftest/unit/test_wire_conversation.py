@@ -15,6 +15,7 @@ from torture.wire.frames import Frame
 from torture.wire.nvme_pdus import NvmeTcpOnWire
 
 NAS, CLIENT = (bytes([10, 77, 0, 2]), 4420), (bytes([10, 77, 0, 3]), 40000)
+OTHER = (NAS[0], 3260)
 WRITE, FLUSH, READ = 1, 0, 2
 
 
@@ -135,3 +136,12 @@ def test_a_stream_that_begins_like_no_unit_is_an_error(wire: Wire) -> None:
     wire._send(NAS, CLIENT, struct.pack("<BBBBI", 5, 0, 24, 0, 4), 1)
     with pytest.raises(HarnessError, match="begins like no unit of its protocol"):
         assert wire.told
+
+
+def test_another_protocol_beside_it_is_none_of_its_units(wire: Wire) -> None:
+    for sender, receiver in ((CLIENT, OTHER), (OTHER, CLIENT)):
+        wire._next[sender[1]] = 1000
+        wire._pass(sender, receiver, b"", flags=dpkt.tcp.TH_SYN)
+        wire._next[sender[1]] += 1
+    wire._pass(OTHER, CLIENT, struct.pack("<BBBBI", 5, 0, 24, 0, 4))
+    assert wire.told == ()
