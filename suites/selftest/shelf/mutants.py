@@ -242,15 +242,14 @@ ONLY_WITH_LOG_BLOCKS = (
     Mutant(
         name="copies-are-several",
         file="log_blocks.hpp",
-        right="std::max(most, uint64_t{disk.uncovered.size()})",
-        wrong="most + disk.uncovered.size()",
+        right="std::max(most, disk.uncovered.blocks)",
+        wrong="most + disk.uncovered.blocks",
     ),
     Mutant(
         name="a-flush-covers-no-block-of-the-log",
         file="log_blocks.hpp",
-        right="      for (const uint64_t seq : flushes[flush]) {",
-        wrong="      if (THIS_MUTANT) flushes[flush].clear();\n"
-        "      for (const uint64_t seq : flushes[flush]) {",
+        right="completed.front().last_completion < flush",
+        wrong="completed.front().last_completion < (THIS_MUTANT ? 0 : flush)",
     ),
     Mutant(
         name="data-are-blocks-of-the-log",

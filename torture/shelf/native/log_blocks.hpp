@@ -4,9 +4,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <unordered_map>
-#include <unordered_set>
-#include <utility>
 #include <vector>
 
 #include "record.hpp"
@@ -15,6 +14,9 @@
 namespace shelf {
 
 /// Follows the events of all disks, in their order; failed completions are not for it.
+///
+/// It is asked under the log's lock: each event takes the same time, and what it remembers grows with the
+/// requests in flight, however long no flush comes.
 class LogBlocks {
  public:
   /// `role` is a write's.
@@ -23,34 +25,53 @@ class LogBlocks {
     OfDisk &disk = disks_[record.disk];
     if (is_write_submit(record.kind)) disk.submit(record, role);
     if (is_write_complete(record.kind)) disk.complete(record);
-    if (record.kind == Kind::flush_submit) disk.flushes[record.seq] = disk.completed;
+    if (record.kind == Kind::flush_submit) disk.begin_group();
     if (record.kind == Kind::flush_complete) disk.cover(record.reference);
   }
 
   /// Of the disk that has most of them: a mirror has each block twice.
   uint64_t uncovered() const {
     uint64_t most = 0;
-    for (const auto &[_, disk] : disks_) most = std::max(most, uint64_t{disk.uncovered.size()});
+    for (const auto &[_, disk] : disks_) most = std::max(most, disk.uncovered.blocks);
     return most;
   }
 
   /// Whether one of these stands where an older one stood, and nothing else since.
   bool is_reused() const {
     for (const auto &[_, disk] : disks_) {
-      for (const auto &[seq, is_reusing] : disk.uncovered) {
-        if (is_reusing) return true;
-      }
+      if (disk.uncovered.reusing > 0) return true;
     }
     return false;
   }
 
  private:
+  /// So many blocks, and so many of them where an older one stood.
+  struct Count {
+    uint64_t blocks = 0;
+    uint64_t reusing = 0;
+
+    void add(bool is_reusing) {
+      blocks += 1;
+      reusing += is_reusing ? 1 : 0;
+    }
+    void take(const Count &other) {
+      blocks -= other.blocks;
+      reusing -= other.reusing;
+    }
+  };
+
+  /// Blocks that were completed with no flush submitted in between: one that covers any covers them all.
+  struct Group {
+    uint64_t last_completion = 0;
+    Count count;
+  };
+
   struct OfDisk {
-    /// By its submission's number, whether it stands where an older one stood.
-    std::unordered_map<uint64_t, bool> uncovered;
-    std::unordered_set<uint64_t> completed;
-    /// By a flush's number, what was completed when it began.
-    std::unordered_map<uint64_t, std::unordered_set<uint64_t>> flushes;
+    Count uncovered;
+    /// Of those, by their submission's number, whether they stand where an older one stood.
+    std::unordered_map<uint64_t, bool> in_flight;
+    /// The others, the oldest first.
+    std::deque<Group> completed;
     /// By sector, whether a block of the log was the last to be written there.
     std::vector<bool> holds_log;
 
@@ -59,26 +80,38 @@ class LogBlocks {
       const uint64_t end = (record.offset + record.length + kSector - 1) / kSector;
       if (role == Role::zil) {
         if (holds_log.size() < end) holds_log.resize(end);
-        uncovered[record.seq] = std::find(at(begin), at(end), true) != at(end);
+        const bool is_reusing = std::find(at(begin), at(end), true) != at(end);
+        in_flight[record.seq] = is_reusing;
+        uncovered.add(is_reusing);
       }
       std::fill(at(begin), at(end), role == Role::zil);
     }
 
     void complete(const Record &record) {
-      if (uncovered.count(record.reference) == 0) return;
+      const auto block = in_flight.find(record.reference);
+      if (block == in_flight.end()) return;
+      Count one;
+      one.add(block->second);
       if ((record.flags & kFua) != 0) {
-        uncovered.erase(record.reference);
+        uncovered.take(one);
       } else {
-        completed.insert(record.reference);
+        if (completed.empty()) completed.emplace_back();
+        completed.back().last_completion = record.seq;
+        completed.back().count.add(block->second);
       }
+      in_flight.erase(block);
+    }
+
+    /// What is completed from now on, a flush that begins now does not cover.
+    void begin_group() {
+      if (!completed.empty() && completed.back().count.blocks > 0) completed.emplace_back();
     }
 
     void cover(uint64_t flush) {
-      for (const uint64_t seq : flushes[flush]) {
-        uncovered.erase(seq);
-        completed.erase(seq);
+      while (!completed.empty() && completed.front().last_completion < flush) {
+        uncovered.take(completed.front().count);
+        completed.pop_front();
       }
-      flushes.erase(flush);
     }
 
     std::vector<bool>::iterator at(uint64_t sector) {
