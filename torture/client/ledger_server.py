@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,14 +20,17 @@ from torture.evidence import ledger
 _RECEIVE_BYTES = 65536
 _POLL_S = 0.2
 _CONNECT_DEADLINE_S = 10
+_LOOK_S = 0.5
+"""How often whoever waits asks whether the trial can go on."""
 
 
 class LedgerServer:
     """Writes every event of the guest into the trial's ledger, and only then answers it.
 
     `clock_ms` is the trial's clock. `mark` puts a line into the shelf's log first, if the shelf
-    still takes it: what was acknowledged before a cut is then told by numbers of one log. A thread of
-    its own listens from `start` until `close`.
+    still takes it: what was acknowledged before a cut is then told by numbers of one log. `must_go_on` is
+    asked while waiting, and raises `HarnessError`. A thread of its own listens from `start` until
+    `close`.
     """
 
     def __init__(
@@ -36,11 +40,13 @@ class LedgerServer:
         file: Path,
         clock_ms: Callable[[], float],
         mark: Callable[[bytes], bool] = lambda _line: True,
+        must_go_on: Callable[[], None] = lambda: None,
     ) -> None:
         self._socket_path = client_socket
         self._file = file.open("ab")
         self._clock_ms = clock_ms
         self._mark = mark
+        self._must_go_on = must_go_on
         self._socket: socket.socket | None = None
         self._thread: threading.Thread | None = None
         self._write_lock = threading.Lock()
@@ -95,8 +101,11 @@ class LedgerServer:
 
         Raises `HarnessError` when the ledger cannot be kept any more.
         """
+        end = time.monotonic() + deadline_s
         with self._changed:
-            self._changed.wait_for(lambda: reached() or self.failure is not None, deadline_s)
+            while not reached() and self.failure is None and time.monotonic() < end:
+                self._must_go_on()
+                self._changed.wait(max(0.0, min(_LOOK_S, end - time.monotonic())))
             if self.failure is not None:
                 raise HarnessError(self.failure)
             return reached()

@@ -41,7 +41,8 @@ _KILLED_DEADLINE_S = 5
 class Agent:
     """The guest agent of one running domain.
 
-    `raise_if_dead` is asked while waiting, so that a guest that panicked is reported at once.
+    `raise_if_dead` is asked while waiting, so that a guest that panicked is reported at once;
+    `must_go_on` before each call, so that a trial which cannot go on waits for none.
     """
 
     def __init__(self, *, domain: Any, vm: str, raise_if_dead: Callable[[], None]) -> None:
@@ -49,6 +50,7 @@ class Agent:
         self._vm = vm
         self._raise_if_dead = raise_if_dead
         self._verbose_commands = 0
+        self.must_go_on: Callable[[], None] = lambda: None
 
     def call(
         self,
@@ -61,6 +63,7 @@ class Agent:
 
         Raises `DeadlineExceeded` when it does not answer, `HarnessError` when it refuses.
         """
+        self.must_go_on()
         import libvirt
         import libvirt_qemu
 

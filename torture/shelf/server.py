@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,6 +23,8 @@ RECORDINGS_OF_SHELF = "recordings"
 """The folder of a shelf within its trial's."""
 _MIB = 1024 * 1024
 _FREE_BYTES_MIN = 16 * _MIB
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+_ROOM_HINT = "free some space, or set --scratch"
 _START_DEADLINE_S = 20
 _OVERWRITE_DEADLINE_S = 10
 
@@ -137,19 +141,27 @@ class Shelf:
             raise HarnessError("the shelf died under the NAS", hint=f"read {self.errors}")
         status = self.control.status()
         if status.errors:
+            failed = f"the shelf failed {status.errors} requests, last: {status.last_error}"
+            if not any(os.strerror(code) in status.last_error for code in _NO_ROOM):
+                raise HarnessError(failed, hint=f"read {self.errors}")
             raise HarnessError(
-                f"the shelf failed {status.errors} requests, last: {status.last_error}; "
-                f"{self._free_mib()} MiB are free below {self.directory}",
-                hint="free some space, or set --scratch",
+                f"{self.directory} had no room for what the NAS wrote: {failed}", hint=_ROOM_HINT
             )
-        if self._free_mib() * _MIB < _FREE_BYTES_MIN:
-            raise HarnessError(
-                f"only {self._free_mib()} MiB are free below {self.directory}",
-                hint="free some space, or set --scratch",
-            )
+        self.must_have_room()
 
-    def _free_mib(self) -> int:
-        return shutil.disk_usage(self.directory).free // _MIB
+    def must_have_room(self) -> None:
+        """Raise `HarnessError` when what it records soon has no room any more.
+
+        Asks the filesystem alone: whoever waits for a machine asks it often, and from any thread.
+        """
+        if not self.is_started:
+            return
+        free = shutil.disk_usage(self.directory).free
+        if free < _FREE_BYTES_MIN:
+            raise HarnessError(
+                f"{self.directory} has no room for what the NAS writes: {free // _MIB} MiB are free",
+                hint=_ROOM_HINT,
+            )
 
     def stop(self) -> None:
         """End the server by SIGKILL, if it runs. What it logged stays."""

@@ -173,9 +173,8 @@ class TrialContext:
         """
         letters = ascii_lowercase[_FIRST_FREE_LETTER:]
         if len(disks_on_shelf) > len(letters):
-            raise HarnessError(
-                f"a NAS has room for {len(letters)} disks, not {len(disks_on_shelf)}"
-            )
+            count = len(disks_on_shelf)
+            raise HarnessError(f"a NAS has room for {len(letters)} disks, not {count}")
         disks = tuple(
             Disk(
                 target=f"vd{letter}",
@@ -295,8 +294,9 @@ class TrialContext:
         return self.lab.sockets / f"{role}.sock"
 
     def own(self, machine: Machine) -> Machine:
-        """Have a machine end with this trial."""
+        """Have a machine end with this trial, and no wait for it outlast the room for its disks."""
         self._machines.append(machine)
+        machine.agent.must_go_on = self.shelf.must_have_room
         return machine
 
     def open_ledger(self) -> LedgerServer:
@@ -308,6 +308,7 @@ class TrialContext:
                 file=self.folder / LEDGER,
                 clock_ms=self.clock_ms,
                 mark=self.marks.write,
+                must_go_on=self.shelf.must_have_room,
             )
             self.ledger.start()
         return self.ledger

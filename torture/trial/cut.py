@@ -62,6 +62,7 @@ def wait_for_moment(context: TrialContext, nas: Machine) -> bool:
     end = time.monotonic() + plan.after_ms / 1000
     while (left_s := end - time.monotonic()) > 0:
         time.sleep(min(left_s, _LOAD_POLL_S))
+        context.shelf.must_have_room()
         loads.raise_if_over()
     match plan.aim:
         case Aim.ANYWHERE:
