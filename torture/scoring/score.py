@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 from torture.errors import HarnessError
@@ -74,11 +75,14 @@ def score(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
 def score_with_manifest(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
     """The record of a trial that has just ended; its manifest says from now on what there was.
 
-    Raises `HarnessError` as `score` does, and `OSError`.
+    One that there is no room for is missing evidence, and takes no loss away. Raises `HarnessError` as
+    `score` does.
     """
-    write_manifest(folder)
+    with suppress(OSError):
+        write_manifest(folder)
     record = score(folder, timings=timings)
-    write_manifest(folder, verdict=record.verdict)
+    with suppress(OSError):
+        write_manifest(folder, verdict=record.verdict)
     return record
 
 
