@@ -25,6 +25,11 @@ def discards_of(device: str) -> str:
     return f"cat /sys/block/$(basename $(readlink -f {device}))/queue/discard_max_bytes"
 
 
+def physical_sector_of(device: str) -> str:
+    """Shell: print the size of a block device's physical sectors (queue-sysfs), links followed."""
+    return f"cat /sys/block/$(basename $(readlink -f {device}))/queue/physical_block_size"
+
+
 def sector_bytes_of(device: str) -> str:
     """Shell: print the size of a block device's logical sectors (queue-sysfs), links followed."""
     return f"cat /sys/block/$(basename $(readlink -f {device}))/queue/logical_block_size"

@@ -24,7 +24,7 @@ from torture.axes.sync import Sync
 from torture.evidence.audit_document import AuditDocument
 from torture.evidence.ledger import Begin, Done, parse_ledger
 from torture.evidence.phase import Phase
-from torture.recording.events import Event, Kind, Recording
+from torture.recording.events import Event, Kind, RecordedDisk, Recording
 from torture.recording.roles import OF_A_TXG, Role
 
 _FINDINGS_TOLD_MAX = 5
@@ -246,9 +246,9 @@ class _Auditor:
             parts = (self.recording.events[number] for number in data.submissions or ())
             self.logged.hear_pointed(event, data, map(self.recording.payload, parts))
 
-    def _is_of(self, event: Event, what: Callable[..., bool]) -> bool:
+    def _is_of(self, event: Event, what: Callable[[Event, RecordedDisk], bool]) -> bool:
         disk = event.disk
-        return disk is not None and what(event, disk_bytes=self.recording.disks[disk].size)
+        return disk is not None and what(event, self.recording.disks[disk])
 
     def _hear_uberblock(self, event: Event, txg: int) -> None:
         if not txg:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from torture.audit.coverage import Coverage
-from torture.recording.events import Event
+from torture.recording.events import Event, RecordedDisk
 
 _LABEL_AREA_BYTES = 256 * 1024
 """Of a label with its ring of uberblocks, at a multiple of it: a partition of ZFS begins at 1 MiB
@@ -20,31 +20,31 @@ _PAD_BYTES = 8 * 1024
 _FRONT_BYTES, _END_BYTES = 5 << 20, 16 << 20
 """Where the labels are: a partition's first MiB, room for booting behind it, and its end, behind which
 `zpool create` makes another one of 8 MiB."""
-_SECTOR_BYTES, _ENTRIES_BYTES = 512, 16 * 1024
-"""Of a partition table (UEFI Specification, 5.3): a header, and 128 entries."""
+_ENTRIES_BYTES = 16 * 1024
+"""Of a partition table (UEFI Specification, 5.3): a header of one logical sector, and 128 entries."""
 
 
-def is_probe(event: Event, *, disk_bytes: int) -> bool:
+def is_probe(event: Event, disk: RecordedDisk) -> bool:
     """Whether a write only tries whether the disk can be written: to a label's second pad.
 
     Nobody reads it, so no flush has to cover it (`module/zfs/vdev.c`, `vdev_probe`).
     """
     is_pad = event.length == _PAD_BYTES and event.offset % _LABEL_AREA_BYTES == _PAD_BYTES
-    return is_pad and not _FRONT_BYTES <= event.offset < disk_bytes - _END_BYTES
+    return is_pad and not _FRONT_BYTES <= event.offset < disk.size - _END_BYTES
 
 
-def is_partition_table(event: Event, *, disk_bytes: int) -> bool:
+def is_partition_table(event: Event, disk: RecordedDisk) -> bool:
     """Whether a write is a part of the GUID partition table of a whole disk: nothing of ZFS's.
 
     zpool(8) writes it to a disk that is added, past the page cache and whatever the pool is doing then
     (`lib/libefi/rdwr_efi.c`, `efi_write`): header and entries, the copy at the end, and a protective MBR.
     """
-    copy = disk_bytes - _SECTOR_BYTES
+    copy = disk.size - disk.sector
     return (event.offset, event.length) in (
-        (0, _SECTOR_BYTES),
-        (_SECTOR_BYTES, _SECTOR_BYTES + _ENTRIES_BYTES),
+        (0, disk.sector),
+        (disk.sector, disk.sector + _ENTRIES_BYTES),
         (copy - _ENTRIES_BYTES, _ENTRIES_BYTES),
-        (copy, _SECTOR_BYTES),
+        (copy, disk.sector),
     )
 
 

@@ -58,6 +58,8 @@ class Disk:
     serial: str
     source: DiskSource
     sector_bytes: int = 512
+    physical_sector_bytes: int = 512
+    """At least the logical sector."""
     is_written_through: bool = False
     """Whether QEMU flushes after each write, and tells the guest of no write cache."""
 
@@ -123,9 +125,11 @@ def _disk_element(disk: Disk) -> ET.Element:
     element.append(disk.source.element())
     _add(element, "target", dev=disk.target, bus="virtio")
     _add(element, "serial", disk.serial)
-    if disk.sector_bytes != _SECTOR_BYTES_DEFAULT:
-        size = str(disk.sector_bytes)
-        _add(element, "blockio", logical_block_size=size, physical_block_size=size)
+    physical_bytes = max(disk.sector_bytes, disk.physical_sector_bytes)
+    if physical_bytes != _SECTOR_BYTES_DEFAULT:
+        sizes = {"logical": disk.sector_bytes, "physical": physical_bytes}
+        blockio = {f"{kind}_block_size": str(bytes_) for kind, bytes_ in sizes.items()}
+        _add(element, "blockio", **blockio)
     return element
 
 

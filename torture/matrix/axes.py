@@ -13,6 +13,7 @@ from torture import administration, filesystems, slogs, transports, workloads
 from torture.axes import (
     data_disks,
     discard,
+    disk_sector,
     fate,
     layout,
     lun_sector,
@@ -35,6 +36,7 @@ LAYOUT = layout.AXIS
 SPECIAL_VDEV = special_vdev.AXIS
 ADMINISTRATION = administration.AXIS
 DISKS = data_disks.AXIS
+DISK_SECTOR = disk_sector.AXIS
 LUN_SECTOR = lun_sector.AXIS
 DISCARD = discard.AXIS
 FILESYSTEM = filesystems.AXIS
@@ -43,8 +45,8 @@ WORKLOAD = workloads.AXIS
 FATE = fate.AXIS
 
 _ALL: tuple[Axis[Any], ...] = (
-    TRANSPORT, NFS_EXPORT, SYNC, SLOG, SLOG_CLASS, LAYOUT, SPECIAL_VDEV, ADMINISTRATION, DISKS,
-    *PROPERTIES, *PARAMETERS, LUN_SECTOR, DISCARD, FILESYSTEM, ROOT, WORKLOAD, FATE,
+    TRANSPORT, NFS_EXPORT, SYNC, SLOG, SLOG_CLASS, LAYOUT, SPECIAL_VDEV, ADMINISTRATION, DISK_SECTOR,
+    DISKS, *PROPERTIES, *PARAMETERS, LUN_SECTOR, DISCARD, FILESYSTEM, ROOT, WORKLOAD, FATE,
 )  # fmt: skip
 
 AXES: dict[str, Axis[Any]] = {

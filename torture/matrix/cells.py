@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, NoReturn, Self, TypeVar
 
 from torture.axes.axis import Axis, Choice
+from torture.axes.disk_sector import SECTOR_BEFORE
 from torture.axes.sweeps import SWEEPS, Matrix, Sweep
-from torture.matrix.axes import AXES, DEFAULTS
+from torture.matrix.axes import AXES, DEFAULTS, DISK_SECTOR
 
 T = TypeVar("T")
 
@@ -105,6 +107,19 @@ class Cell:
             last = list(AXES.values())[-1].noun
             raise ValueError(f"{parts[0]!r} in {name!r} comes after the {last}, where a name ends")
         return cls.of(**chosen)
+
+
+def with_axes_since(name: str, axes: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    """A cell's name and choices from before its disks' sectors were an axis, as they are said now.
+
+    What this version knows no cell of keeps its name.
+    """
+    field = DISK_SECTOR.field
+    if not axes or field in axes:
+        return name, dict(axes)
+    with suppress(ValueError):
+        name = Cell.parse(name).but(disk_sector=SECTOR_BEFORE).name
+    return name, {**axes, field: SECTOR_BEFORE}
 
 
 def _refuse(name: str, part: str | None, axes: list[Axis[Any]]) -> NoReturn:

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from torture.axes.data_disks import Disks
 from torture.axes.layout import Layout
-from torture.matrix.axes import ADMINISTRATION, DISKS, LAYOUT, SPECIAL_VDEV
+from torture.matrix.axes import ADMINISTRATION, DISK_SECTOR, DISKS, LAYOUT, SPECIAL_VDEV
 from torture.matrix.cells import Cell
 from torture.nas.devices import data_profile_of
 from torture.nas.slog import slog_layout
 from torture.recording.disks import Persistence, ShelfDisk
-from torture.shell import wait_for_path, write_cache_of
+from torture.shell import physical_sector_of, wait_for_path, write_cache_of
 from torture.volumes import POOL
 
 _DATA_MIB = 4096
@@ -39,11 +39,16 @@ _PERSISTENCE = {
 
 def pool_disks(cell: Cell) -> tuple[ShelfDisk, ...]:
     """Every disk the NAS of this cell needs, data disks first; spare ones join its pool later."""
-    return (
+    sector = cell[DISK_SECTOR]
+    disks = (
         *_data_disks(cell),
         *slog_layout(cell).disks,
         *_spare_disks(cell),
         *_special_disks(cell),
+    )
+    return tuple(
+        replace(disk, sector_bytes=sector.logical, physical_sector_bytes=sector.physical)
+        for disk in disks
     )
 
 
@@ -89,9 +94,10 @@ def whole_on(cell: Cell) -> tuple[str, ...]:
 
 
 def wait_for_disks_script(disks: Sequence[ShelfDisk]) -> str:
-    """Shell: return once udev knows each of these disks, fail when one says it has no write cache.
+    """Shell: return once udev knows each of these disks; fail when one is not as it was ordered.
 
-    From 2.3 on ZFS skips flushes for a disk without a write cache: nothing would be tested.
+    From 2.3 on ZFS skips flushes for a disk without a write cache: nothing would be tested. By the
+    physical sector it chooses its `ashift`.
     """
     lines = ["set -eu"]
     for disk in disks:
@@ -99,6 +105,7 @@ def wait_for_disks_script(disks: Sequence[ShelfDisk]) -> str:
         lines += [
             wait_for_path(link),
             f'test "$({write_cache_of(link)})" = "write back"',
+            f'test "$({physical_sector_of(link)})" = {disk.physical_sector_bytes}',
         ]
     return "\n".join([*lines, SETTLE])
 

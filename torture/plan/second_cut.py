@@ -45,7 +45,9 @@ class SecondCut:
         )
 
 
-def draw_second_cut(disks: Sequence[ShelfDisk], *, seed: int, survive_ms: int) -> SecondCut | None:
+def draw_second_cut(
+    disks: Sequence[ShelfDisk], *, seed: int, survive_ms: int, draw: int
+) -> SecondCut | None:
     """The second cut of one trial in four, within the time for which its client lives on."""
     generator = random.Random(f"second cut/{seed}")
     if generator.random() >= _SHARE:
@@ -54,5 +56,5 @@ def draw_second_cut(disks: Sequence[ShelfDisk], *, seed: int, survive_ms: int) -
     return SecondCut(
         after_ms=round(generator.uniform(_EARLIEST_SHARE_OF_LIFE, 1) * survive_ms, 3),
         seed=second_seed,
-        survivors=draw_disk_states(disks, seed=second_seed),
+        survivors=draw_disk_states(disks, seed=second_seed, draw=draw),
     )

@@ -114,10 +114,10 @@ def draw_plan(spec: TrialSpec) -> TrialPlan:
         cut = aimed_at(cut, Aim(fault.aim), seed=spec.seed)
     return TrialPlan(
         cut=cut,
-        survivors=draw_disk_states(disks, seed=spec.seed) | planted,
+        survivors=draw_disk_states(disks, seed=spec.seed, draw=spec.draw) | planted,
         gone=gone,
         second=(
-            draw_second_cut(disks, seed=spec.seed, survive_ms=spec.survive_ms)
+            draw_second_cut(disks, seed=spec.seed, survive_ms=spec.survive_ms, draw=spec.draw)
             if spec.cell[FATE] is Fate.NAS_ONLY
             else None
         ),

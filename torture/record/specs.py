@@ -6,12 +6,16 @@ import hashlib
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Self
 
+from torture.axes.disk_sector import SECTOR_BEFORE
+from torture.matrix.axes import DISK_SECTOR
 from torture.matrix.cells import Cell
 from torture.record.trials import Origin
 from torture.workloads.protocol import Brought
 
-DRAW = 2
+DRAW = 3
 """What seeds draw now. It grows when they draw other cuts or survivors; old specs keep their own."""
+_DRAW_WITH_DISK_SECTORS = 3
+"""What was drawn before had disks of `SECTOR_BEFORE`, and its name says nothing of them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,11 +60,13 @@ class TrialSpec:
 
         A repeated trial's is that of the first with its origin behind it: it never stands for it.
         """
-        if self.origin is Origin.PLANTED:
-            return f"{self.fault}.{self.cell.name}.{self.index:04d}-{self.seed:016x}"
         if self.repeats:
             return f"{self.repeats}.{self.origin}"
-        return f"{self.cell.name}.{self.index:04d}-{self.seed:016x}"
+        cell = self.cell
+        if self.draw < _DRAW_WITH_DISK_SECTORS:
+            cell = cell.but(disk_sector=DISK_SECTOR.default or "")
+        planted = f"{self.fault}." if self.origin is Origin.PLANTED else ""
+        return f"{planted}{cell.name}.{self.index:04d}-{self.seed:016x}"
 
     def as_json(self) -> dict[str, Any]:
         """As plain data; `from_json` takes it back."""
@@ -69,8 +75,12 @@ class TrialSpec:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
         """The spec of `as_json`'s data; other keys are ignored. Raises `ValueError`, `KeyError`."""
+        draw = int(data.get("draw", 1))
+        cell = Cell.parse(data["cell"])
+        if draw < _DRAW_WITH_DISK_SECTORS:
+            cell = cell.but(disk_sector=SECTOR_BEFORE)
         return cls(
-            cell=Cell.parse(data["cell"]),
+            cell=cell,
             index=data["index"],
             seed=data["seed"],
             load_ms=data["load_ms"],
@@ -83,14 +93,18 @@ class TrialSpec:
             origin=Origin(data.get("origin", Origin.LIVE)),
             repeats=data.get("repeats", ""),
             replay_of=data.get("replay_of", ""),
-            draw=int(data.get("draw", 1)),
+            draw=draw,
             flush_is_doubted=data.get("flush_is_doubted", False) is True,
         )
 
 
-def draw_seed(*, run_seed: int, cell: Cell, index: int, fault: str = "") -> int:
-    """The seed of one trial: the same whichever other cells are selected, and in any order."""
-    text = f"{run_seed}/{cell.name}/{index}" + (f"/{fault}" if fault else "")
+def draw_seed(*, run_seed: int, cell: Cell, index: int, fault: str = "", draw: int = DRAW) -> int:
+    """The seed of one trial: the same whichever other cells are selected, and in any order.
+
+    Since disks have sectors of their own it is another one for each `draw`: no two trials share a name.
+    """
+    drawn = f"draw {draw}" if draw >= _DRAW_WITH_DISK_SECTORS else ""
+    text = "/".join([str(run_seed), cell.name, str(index), *filter(None, [fault, drawn])])
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
 
 

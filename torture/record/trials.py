@@ -18,6 +18,7 @@ from torture.evidence.cut_document import CutDocument
 from torture.evidence.strict_json import strict_json
 from torture.evidence.typed import list_of_texts, number_of, object_of, text_of, whole_of
 from torture.files import write_whole
+from torture.matrix.cells import with_axes_since
 from torture.record.administered_pool import Administered
 from torture.record.run_layout import TRIALS_FILE_BEFORE, RunLayout
 from torture.record.worth import Absence, Speed
@@ -27,7 +28,7 @@ from torture.verdict.verdicts import Verdict
 _VERDICTS = frozenset(Verdict) - {Verdict.INCONCLUSIVE}
 _COUNTS = ("seed", "acknowledged", "lost", "schema")
 _TEXTS = ("fsck", "pool", "zfs")
-_OBJECTS = ("axes", "verdicts", "found", "figures", "timings")
+_OBJECTS = ("verdicts", "found", "figures", "timings")
 SCHEMA = 2
 SCHEMAS_READ = (1, 2)
 """Schema 1 called the guarantee `promise`; all else is the same."""
@@ -184,6 +185,7 @@ class TrialRecord:
         if data.get("rollback_ms") is not None and number_of(data, "rollback_ms") is None:
             raise ValueError("rollback_ms is no time")
         known = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
+        known["cell"], known["axes"] = with_axes_since(data["cell"], object_of(data, "axes"))
         if "promise" in data:
             known.setdefault("guarantee", data["promise"])
         known["origin"] = Origin(data.get("origin", Origin.LIVE))

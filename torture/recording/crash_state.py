@@ -31,6 +31,12 @@ class Policy(StrEnum):
     """Each sector of each survives or not, in-flight ones included, by the seed."""
     LYING = "lying"
     """As `flushed`, but flushes and FUA of the last `lying_ms` count for nothing."""
+    PREFIX = "prefix"
+    """Of each, in-flight ones included, the first sectors survive: not none, not all, by the seed."""
+    OLDEST = "oldest"
+    """Those completed first survive; how many, by the seed."""
+    BUT_FEW = "but-few"
+    """All survive but one or two, by the seed."""
     EXPLICIT = "explicit"
     """The `survivors` survive."""
 
@@ -46,8 +52,10 @@ class InFlight(StrEnum):
     """Each sector of each survives or not, by the seed."""
 
 
-_LIARS = frozenset({Policy.LYING, Policy.SUBSET, Policy.TORN})
-_WITH_IN_FLIGHT = frozenset(Policy) - {Policy.TORN, Policy.EXPLICIT}
+_OF_CACHES = frozenset(Policy) - {Policy.ALL, Policy.EXPLICIT}
+_LIARS = _OF_CACHES - {Policy.FLUSHED}
+_WITH_IN_FLIGHT = frozenset(Policy) - {Policy.TORN, Policy.PREFIX, Policy.EXPLICIT}
+_NUMBERS = ("lying_ms", "held_ms", "held_bytes")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,13 +89,17 @@ class Survivor:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DiskState:
-    """What of one disk survives. `survivors` belongs to `explicit`, `lying_ms` to policies of caches.
+    """What of one disk survives. `survivors` belongs to `explicit`, the numbers to policies of caches.
 
     Raises `ValueError` when it makes no sense.
     """
 
     policy: Policy
     lying_ms: int | None = None
+    held_ms: int | None = None
+    """The cache holds no write that was completed so long before the cut; None: however long."""
+    held_bytes: int | None = None
+    """It holds no more bytes than these, the last completed; None: however many."""
     in_flight: InFlight = InFlight.GONE
     survivors: tuple[Survivor, ...] = ()
 
@@ -99,6 +111,12 @@ class DiskState:
             raise ValueError(f"`lying_ms` has no place beside {self.policy}")
         else:
             _must_be_number("lying_ms", self.lying_ms)
+        for name in ("held_ms", "held_bytes"):
+            if (bound := getattr(self, name)) is None:
+                continue
+            if self.policy not in _OF_CACHES:
+                raise ValueError(f"`{name}` has no place beside {self.policy}")
+            _must_be_number(name, bound)
         if self.in_flight is not InFlight.GONE and self.policy not in _WITH_IN_FLIGHT:
             raise ValueError(f"`in_flight` has no place beside {self.policy}")
         if self.survivors and self.policy is not Policy.EXPLICIT:
@@ -109,8 +127,8 @@ class DiskState:
     def as_json(self) -> dict[str, Any]:
         """As plain data; `from_json` takes it back."""
         data: dict[str, Any] = {"policy": self.policy.value}
-        if self.lying_ms is not None:
-            data["lying_ms"] = self.lying_ms
+        numbers = {name: getattr(self, name) for name in _NUMBERS}
+        data |= {name: number for name, number in numbers.items() if number is not None}
         if self.in_flight is not InFlight.GONE:
             data["in_flight"] = self.in_flight.value
         if self.policy is Policy.EXPLICIT:
@@ -122,8 +140,9 @@ class DiskState:
         """The disk of `as_json`'s data; raises `ValueError`."""
         _must_be_object("a disk of a view", data, required={"policy"}, keys=cls.__slots__)
         policy = Policy(data["policy"])
-        if "lying_ms" in data:
-            _must_be_number("lying_ms", data["lying_ms"])
+        for name in _NUMBERS:
+            if name in data:
+                _must_be_number(name, data[name])
         if ("survivors" in data) != (policy is Policy.EXPLICIT):
             raise ValueError(f"`survivors` belongs to `explicit`, and only there: {policy}")
         survivors = data.get("survivors", [])
@@ -132,6 +151,8 @@ class DiskState:
         return cls(
             policy=policy,
             lying_ms=data.get("lying_ms"),
+            held_ms=data.get("held_ms"),
+            held_bytes=data.get("held_bytes"),
             in_flight=InFlight(data.get("in_flight", InFlight.GONE)),
             survivors=tuple(Survivor.from_json(survivor) for survivor in survivors),
         )

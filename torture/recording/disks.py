@@ -59,6 +59,8 @@ class ShelfDisk:
     size_mib: int
     sector_bytes: int = 512
     """Logical sector size, 512 or 4096."""
+    physical_sector_bytes: int = 512
+    """What a write is torn into, and what the guest hears of: at least the logical sector."""
     persistence: Persistence = Persistence.PLP
     profile: Profile = Profile()
     fault: DiskFault | None = None

@@ -181,11 +181,13 @@ Source = ImageSource | ViewSource
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecordedDisk:
-    """A disk as it was served; `size` and `sector` are bytes, no `source` means zeroes."""
+    """A disk as it was served; sizes are bytes, no `source` means zeroes."""
 
     name: str
     size: int
     sector: int
+    physical_sector: int
+    """What its writes are torn into."""
     source: Source | None = None
 
 
@@ -272,6 +274,7 @@ def _disks(configuration: Any, folder: Path) -> tuple[RecordedDisk, ...]:
                 name=disk["name"],
                 size=disk["size"],
                 sector=disk["sector"],
+                physical_sector=disk.get("physical_sector", disk["sector"]),
                 source=_source(disk.get("source"), folder),
             )
             for disk in configuration["disks"]
@@ -279,8 +282,9 @@ def _disks(configuration: Any, folder: Path) -> tuple[RecordedDisk, ...]:
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{CONFIGURATION} lacks something: {error!r}") from error
     for disk in disks:
-        if disk.sector not in SECTORS_BYTES:
-            raise ValueError(f"{CONFIGURATION}: {disk.name} has sectors of {disk.sector} bytes")
+        for bytes_ in (disk.sector, disk.physical_sector):
+            if bytes_ not in SECTORS_BYTES:
+                raise ValueError(f"{CONFIGURATION}: {disk.name} has sectors of {bytes_} bytes")
     if len({disk.name for disk in disks}) != len(disks):
         raise ValueError(f"{CONFIGURATION} has two disks of one name")
     return disks

@@ -2,7 +2,7 @@
 
 The native shelf is proven against this file, so it is written from the text and from nothing else.
 `events` is always a log from its record 0 on, `disk` a place among the recording's disks, `sector` that
-disk's sector size in bytes. A place is that of a sector in its write, from 0.
+disk's physical sector in bytes. A place is that of a sector in its write, from 0.
 """
 
 from __future__ import annotations
@@ -49,23 +49,34 @@ class CutTally:
     """Of the in-flight and unflushed: those of which some sectors survive and some do not."""
 
 
-def coin(seed: int, submission: int, sector: int) -> bool:
-    """What the seed decides: whether the write, or its sector, survives."""
+def word(seed: int, submission: int, sector: int) -> int:
+    """What the seed draws for a write, or its sector: 64 bits."""
     z = (seed + submission * 0x9E3779B97F4A7C15 + sector * 0xBF58476D1CE4E5B9) & _U64_MASK
     z = ((z ^ z >> 30) * 0xBF58476D1CE4E5B9) & _U64_MASK
     z = ((z ^ z >> 27) * 0x94D049BB133111EB) & _U64_MASK
-    z ^= z >> 31
-    return z >> 63 == 1
+    return z ^ z >> 31
+
+
+def coin(seed: int, submission: int, sector: int) -> bool:
+    """What the seed decides: whether the write, or its sector, survives."""
+    return word(seed, submission, sector) >> 63 == 1
 
 
 def writes_until(
-    events: Sequence[Event], *, disk: int, cut: int, lying_ms: int | None = None
+    events: Sequence[Event],
+    *,
+    disk: int,
+    cut: int,
+    lying_ms: int | None = None,
+    held_ms: int | None = None,
+    held_bytes: int | None = None,
 ) -> tuple[Write, ...]:
     """The writes of a disk until event `cut`, in the order in which they apply.
 
     That is the order of their completions, then, of those in flight, of their submissions. With
     `lying_ms`, flushes and FUA that were completed less than so long before the cut count for nothing.
-    Raises `ValueError` when the log has no event `cut`, or completes what was never submitted.
+    With `held_ms` and `held_bytes`, a cache has forgotten no more than they say. Raises `ValueError` when
+    the log has no event `cut`, or completes what was never submitted.
     """
     if not 0 <= cut < len(events) or events[cut].seq != cut:
         raise ValueError(f"no event {cut} in a log of {len(events)}")
@@ -91,17 +102,63 @@ def writes_until(
                 completed.append((submission, event))
         elif event.kind is Kind.FLUSH_COMPLETE and counts(event):
             last_flush = max(last_flush, event.reference)
+    held = _held(completed, at_ns=events[cut].time_ns, held_ms=held_ms, held_bytes=held_bytes)
     return (
         *(
             _write(
                 submission,
                 completion=completion.seq,
-                covered=completion.seq < last_flush or (submission.fua and counts(completion)),
+                covered=completion.seq < last_flush
+                or (submission.fua and counts(completion))
+                or completion.seq not in held,
             )
             for submission, completion in completed
         ),
         *(_write(submission, completion=None, covered=False) for submission in in_flight.values()),
     )
+
+
+def _held(
+    completed: Sequence[tuple[Event, Event]],
+    *,
+    at_ns: int,
+    held_ms: int | None,
+    held_bytes: int | None,
+) -> frozenset[int]:
+    """The completions of the writes that a cache can still hold then, whatever was flushed."""
+    held, bytes_ = set(), 0
+    for submission, completion in reversed(completed):
+        bytes_ += submission.length if submission.kind is Kind.WRITE_SUBMIT else 0
+        if held_bytes is not None and bytes_ > held_bytes:
+            break
+        if held_ms is not None and at_ns - completion.time_ns >= held_ms * _NS_PER_MS:
+            break
+        held.add(completion.seq)
+    return frozenset(held)
+
+
+def writes_under(
+    events: Sequence[Event], *, disk: int, cut: int, view: DiskState
+) -> tuple[Write, ...]:
+    """`writes_until` of a disk that is such a liar or cache as the view says."""
+    return writes_until(
+        events,
+        disk=disk,
+        cut=cut,
+        lying_ms=view.lying_ms,
+        held_ms=view.held_ms,
+        held_bytes=view.held_bytes,
+    )
+
+
+def _spans(write: Write, sector: int) -> list[tuple[int, int]]:
+    """The bytes of a write that each of its sectors has, from its beginning on."""
+    end = write.offset + write.length
+    starts = range(write.offset // sector * sector, end, sector)
+    return [
+        (max(start, write.offset) - write.offset, min(start + sector, end) - write.offset)
+        for start in starts
+    ]
 
 
 def _write(submission: Event, *, completion: int | None, covered: bool) -> Write:
@@ -128,8 +185,8 @@ def survivors(
 
     In the order in which the writes apply. Raises `ValueError` as `writes_until` does.
     """
-    writes = writes_until(events, disk=disk, cut=cut, lying_ms=view.lying_ms)
-    fates = _fates(view, sector=sector, seed=seed)
+    writes = writes_under(events, disk=disk, cut=cut, view=view)
+    fates = _fates(view, writes, disk=disk, sector=sector, seed=seed)
     return {
         write.submission: tuple(place for place, survives in enumerate(fates(write)) if survives)
         for write in uncovered(writes)
@@ -154,14 +211,13 @@ def content(
     """
     held = bytearray(base)
     left = survivors(events, disk=disk, sector=sector, view=view, cut=cut, seed=seed)
-    for write in writes_until(events, disk=disk, cut=cut, lying_ms=view.lying_ms):
+    for write in writes_under(events, disk=disk, cut=cut, view=view):
         is_data = write.kind is Kind.WRITE_SUBMIT
         written = payload(write.submission) if is_data else bytes(write.length)
-        places = range(write.length // sector) if write.covered else left[write.submission]
-        for place in places:
-            start = place * sector
-            at = write.offset + start
-            held[at : at + sector] = written[start : start + sector]
+        spans = _spans(write, sector)
+        for place in range(len(spans)) if write.covered else left[write.submission]:
+            start, end = spans[place]
+            held[write.offset + start : write.offset + end] = written[start:end]
     return bytes(held)
 
 
@@ -172,8 +228,8 @@ def tally(
 
     Raises `ValueError` as `writes_until` does.
     """
-    writes = writes_until(events, disk=disk, cut=cut, lying_ms=view.lying_ms)
-    fates = _fates(view, sector=sector, seed=seed)
+    writes = writes_under(events, disk=disk, cut=cut, view=view)
+    fates = _fates(view, writes, disk=disk, sector=sector, seed=seed)
     survived = torn = 0
     for write in uncovered(writes):
         rest = fates(write)
@@ -191,32 +247,55 @@ def tally(
     )
 
 
-def _fates(view: DiskState, *, sector: int, seed: int) -> Callable[[Write], Iterator[bool]]:
+def _fates(
+    view: DiskState, writes: Sequence[Write], *, disk: int, sector: int, seed: int
+) -> Callable[[Write], Iterator[bool]]:
     """A function that says of each sector of an uncovered write, in order, whether it survives."""
     listed = {survivor.submission: survivor.sectors for survivor in view.survivors}
+    lost = _lost(view.policy, writes, disk=disk, seed=seed)
     in_flight = {
-        InFlight.GONE: Policy.TORN if view.policy is Policy.TORN else Policy.FLUSHED,
+        InFlight.GONE: Policy.FLUSHED,
         InFlight.WHOLE: Policy.SUBSET,
         InFlight.TORN: Policy.TORN,
     }
 
     def fates(write: Write) -> Iterator[bool]:
         number = write.submission
-        places = range(write.length // sector)
+        places = range(len(_spans(write, sector)))
         if view.policy is Policy.EXPLICIT:
             sectors = listed.get(number, ())
             if sectors is None:
                 return repeat(True, len(places))
             return (place in sectors for place in places)
-        fate = in_flight[view.in_flight] if write.completion is None else view.policy
-        match fate:
+        is_decided_apart = view.policy not in (Policy.TORN, Policy.PREFIX)
+        is_in_flight = write.completion is None and is_decided_apart
+        match in_flight[view.in_flight] if is_in_flight else view.policy:
             case Policy.ALL:
                 return repeat(True, len(places))
             case Policy.SUBSET:
                 return repeat(coin(seed, number, 0), len(places))
             case Policy.TORN:
                 return (coin(seed, number, 1 + place) for place in places)
+            case Policy.PREFIX if len(places) > 1:
+                kept = 1 + word(seed, number, 0) % (len(places) - 1)
+                return (place < kept for place in places)
+            case Policy.PREFIX:
+                return repeat(coin(seed, number, 0), len(places))
+            case Policy.OLDEST | Policy.BUT_FEW:
+                return repeat(number not in lost, len(places))
             case _:
                 return repeat(False, len(places))
 
     return fates
+
+
+def _lost(policy: Policy, writes: Sequence[Write], *, disk: int, seed: int) -> frozenset[int]:
+    """The submissions that are lost, by the policies that draw among all completed ones."""
+    drawn = [word(seed, 0, 8 * disk + number) for number in range(3)]
+    numbers = [write.submission for write in uncovered(writes) if write.completion is not None]
+    if policy is Policy.OLDEST:
+        return frozenset(numbers[drawn[0] % (len(numbers) + 1) :])
+    if policy is not Policy.BUT_FEW or not numbers:
+        return frozenset()
+    places = drawn[1:] if drawn[0] >> 63 else drawn[1:2]
+    return frozenset(numbers[place % len(numbers)] for place in places)

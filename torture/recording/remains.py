@@ -31,8 +31,8 @@ class Remains:
 
     @property
     def sector_bytes(self) -> int:
-        """The disk's."""
-        return self.recording.disks[self.disk].sector
+        """What a write of this disk is torn into."""
+        return self.recording.disks[self.disk].physical_sector
 
     def payload(self, write: Write) -> bytes:
         """What it wrote."""

@@ -100,7 +100,12 @@ def _wanted_state(state: CrashState, wanted: Wanted) -> CrashState:
 
 def _disks_of(recording: Recording, state: CrashState) -> tuple[ShelfDisk, ...]:
     return tuple(
-        ShelfDisk(serial=disk.name, size_mib=disk.size // _MIB, sector_bytes=disk.sector)
+        ShelfDisk(
+            serial=disk.name,
+            size_mib=disk.size // _MIB,
+            sector_bytes=disk.sector,
+            physical_sector_bytes=disk.physical_sector,
+        )
         for disk in recording.disks
         if disk.name in state.disks
     )

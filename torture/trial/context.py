@@ -173,14 +173,14 @@ class TrialContext:
         """
         letters = ascii_lowercase[_FIRST_FREE_LETTER:]
         if len(disks_on_shelf) > len(letters):
-            count = len(disks_on_shelf)
-            raise HarnessError(f"a NAS has room for {len(letters)} disks, not {count}")
+            raise HarnessError(f"a NAS has no room for {len(disks_on_shelf)} disks")
         disks = tuple(
             Disk(
                 target=f"vd{letter}",
                 serial=disk.serial,
                 source=self.shelf.source(disk),
                 sector_bytes=disk.sector_bytes,
+                physical_sector_bytes=disk.physical_sector_bytes,
             )
             for letter, disk in zip(letters, disks_on_shelf, strict=False)
         )

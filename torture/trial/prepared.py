@@ -147,7 +147,10 @@ def _key(context: TrialContext) -> str:
     recipe: list[object] = [
         _KIND,
         *context.lab.keys(preload=attachment.preload),
-        [[disk.serial, disk.size_mib, disk.sector_bytes] for disk in context.disks],
+        [
+            [disk.serial, disk.size_mib, disk.sector_bytes, disk.physical_sector_bytes]
+            for disk in context.disks
+        ],
         LOAD_ZFS_ANEW,
         parameters_script(cell),
         pool.create_script(cell),

@@ -17,7 +17,7 @@ from torture.nas.devices import data_profile_of
 from torture.plan.cut_plan import Aim, CutPlan
 from torture.plan.survivors import draw_disk_states
 from torture.plan.trial_plan import TrialPlan
-from torture.record.specs import TrialSpec
+from torture.record.specs import DRAW, TrialSpec
 from torture.recording.accounting import everything
 from torture.recording.crash_state import write_crash_state
 from torture.recording.disks import DiskFault, Persistence, ShelfDisk
@@ -64,7 +64,7 @@ class DirectContext(TrialContext):
                 delay_ms=generator.uniform(0.0, _DELAY_MS_MAX),
                 count=0,
             ),
-            survivors=draw_disk_states((_DISK,), seed=seed),
+            survivors=draw_disk_states((_DISK,), seed=seed, draw=DRAW),
             gone=frozenset(),
         )
 

@@ -166,6 +166,11 @@ def test_a_disk_of_large_sectors_is_one_for_the_guest_too(large_disk: Any) -> No
     assert large_disk["written"]["512"] != 0, "a write of less than a sector"
 
 
+def test_zfs_takes_a_disks_physical_sector_for_its_ashift(stage: Stage, vm_scratch: Path) -> None:
+    ashifts = stage.play(f"{_SCENES}:ashifts", scratch=vm_scratch / "a", deadline_s=_DEADLINE_S)
+    assert ashifts == {"512": "9", "4096": "12"}
+
+
 def test_what_is_diverted_is_there_for_the_guest_and_not_on_the_disk(large_disk: Any) -> None:
     diverted = large_disk["diverted"]
     assert diverted["found"] == "new"

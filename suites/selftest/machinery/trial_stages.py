@@ -77,6 +77,7 @@ def _nas_with_a_disk(
         serial=shelf_disk.serial,
         source=shelf.source(shelf_disk),
         sector_bytes=shelf_disk.sector_bytes,
+        physical_sector_bytes=shelf_disk.physical_sector_bytes,
     )
     with ExitStack() as stack:
         stack.callback(shelf.stop)
@@ -127,6 +128,26 @@ def full_disk(lab: Lab, scratch: Path) -> dict[str, Any]:
         write = f"dd if=/dev/urandom of={_DEVICE} bs=64k count=200 oflag=direct"
         written = nas.run("sh", "-c", write, deadline_s=60)
         return {"written": written.exit_code, "shelf": _said(shelf.must_be_well)}
+
+
+_MAKE_POOL = (
+    f"zpool create -f -o cachefile=none p {_DEVICE} && "
+    f"zdb -l {_DEVICE}1 | sed -n 's/^ *ashift: //p' && zpool destroy p"
+)
+
+
+def ashifts(lab: Lab, scratch: Path) -> dict[str, str]:
+    """By physical sector, in bytes: what ZFS chooses for a disk of logical sectors of 512 bytes."""
+    said = {}
+    for physical_bytes in (512, 4096):
+        folder = scratch / str(physical_bytes)
+        folder.mkdir(parents=True)
+        disk = ShelfDisk(serial="d", size_mib=256, physical_sector_bytes=physical_bytes)
+        console = folder / "console.log"
+        with _nas_with_a_disk(lab, disks=folder, console_log=console, shelf_disk=disk) as (nas, _):
+            made = nas.must("sh", "-c", _MAKE_POOL, deadline_s=60)
+            said[str(physical_bytes)] = made.stdout.strip()
+    return said
 
 
 def sectors(lab: Lab, scratch: Path) -> dict[str, Any]:

@@ -82,8 +82,10 @@ def views_of_first_life(recording: Path) -> dict[str, CrashState]:
     flush = next(event.seq for event in events if event.kind is Kind.FLUSH_COMPLETE)
     named: dict[str, tuple[DiskState, int]] = {
         policy.value: (DiskState(policy=policy), last)
-        for policy in (Policy.ALL, Policy.FLUSHED, Policy.SUBSET, Policy.TORN)
+        for policy in Policy
+        if policy not in (Policy.LYING, Policy.EXPLICIT)
     } | {
+        "torn-of-what-a-cache-holds": (DiskState(policy=Policy.TORN, held_bytes=4096), last),
         "lying": (DiskState(policy=Policy.LYING, lying_ms=115), last),
         "lying-all-along": (DiskState(policy=Policy.LYING, lying_ms=100_000), last),
         "explicit": (DiskState(policy=Policy.EXPLICIT, survivors=some), last),

@@ -106,7 +106,7 @@ MUTANTS = (
     Mutant(
         name="torn-below-the-sector",
         file="view.cpp",
-        right="byte_in_write / sector_",
+        right="(write.offset + byte_in_write) / sector_ - write.offset / sector_",
         wrong="byte_in_write / kSector",
     ),
     Mutant(
@@ -151,7 +151,7 @@ MUTANTS = (
     Mutant(
         name="in-flight-survives-as-completed-does",
         file="view.cpp",
-        right="write.completion == kInFlight && !is_listed",
+        right="write.completion == kInFlight && !is_judged_alike",
         wrong="false",
     ),
     Mutant(

@@ -30,12 +30,23 @@ DISKS = ("d0", "d1")
 VIEWS = 4
 
 
-def show(shelf: Build, folder: Path, log: Log, seed: int, factor: int) -> None:
-    """Serve views of a log, and raise `Difference` when the specification sees others."""
+def show(
+    shelf: Build, folder: Path, log: Log, seed: int, factor: int, *, sector: int, physical: int
+) -> None:
+    """Serve views of a log, and raise `Difference` when the specification sees others.
+
+    `factor` makes its requests larger.
+    """
     base = BASE * factor
     (folder / "base.raw").write_bytes(base)
     disks = [
-        disk(name, size=len(base), sector=SECTOR * factor, source={"image": "../base.raw"})
+        disk(
+            name,
+            size=len(base),
+            sector=sector,
+            physical_sector=physical,
+            source={"image": "../base.raw"},
+        )
         for name in DISKS
     ]
     events = scaled(log.events, factor)
@@ -59,7 +70,7 @@ def show(shelf: Build, folder: Path, log: Log, seed: int, factor: int) -> None:
 def show_often(shelf: Build, folder: Path, log: Log) -> None:
     """Other views of it each time."""
     for seed in range(20):
-        show(shelf, folder, log, seed, 1)
+        show(shelf, folder, log, seed, 1, sector=SECTOR, physical=SECTOR)
 
 
 def show_many(shelf: Build, folder: Path, count: int) -> None:
@@ -70,9 +81,14 @@ def show_many(shelf: Build, folder: Path, count: int) -> None:
         database=None,
         suppress_health_check=list(HealthCheck),
     )
-    @given(log=logs, seed=st.integers(0, 2**64 - 1), factor=st.sampled_from([1, 8]))
-    def shown(log: Log, seed: int, factor: int) -> None:
-        show(shelf, folder, log, seed, factor)
+    @given(
+        log=logs,
+        seed=st.integers(0, 2**64 - 1),
+        sizes=st.sampled_from([(1, 512, 512), (8, 4096, 4096), (3, 512, 4096)]),
+    )
+    def shown(log: Log, seed: int, sizes: tuple[int, int, int]) -> None:
+        factor, sector, physical = sizes
+        show(shelf, folder, log, seed, factor, sector=sector, physical=physical)
 
     shown()
 
@@ -90,7 +106,7 @@ def test_a_flush_that_ends_late_takes_nothing_back(folder: Path, tmp_path: Path)
     log.write()
     log.flush()
     log.complete(late)
-    show(both, folder, log, 3, 1)
+    show(both, folder, log, 3, 1, sector=SECTOR, physical=SECTOR)
     with pytest.raises(Difference):
         show_often(both.chosen(ONLY_IN_FORGED_LOGS.name), folder, log)
 

@@ -10,9 +10,11 @@ from hypothesis.errors import Flaky
 
 from suites.selftest.shelf.machine import run_sequences
 from suites.selftest.shelf.mutants import MUTANTS, write_mutants
+from suites.selftest.shelf.policy_mutants import POLICY_MUTANTS
 from suites.selftest.shelf.requests import Difference
 from suites.selftest.shelf.rig import Build, build
 
+_ALL = (*MUTANTS, *POLICY_MUTANTS)
 _SEQUENCES_MAX = 250
 _SEQUENCES_OF_THE_CONTROL = 40
 
@@ -20,7 +22,9 @@ _SEQUENCES_OF_THE_CONTROL = 40
 @pytest.fixture(scope="module")
 def wrong_shelves(tmp_path_factory: pytest.TempPathFactory) -> Build:
     """All mutants in one build, none of them switched on."""
-    return build(write_mutants(tmp_path_factory.mktemp("mutants") / "native"), optimised=False)
+    return build(
+        write_mutants(tmp_path_factory.mktemp("mutants") / "native", _ALL), optimised=False
+    )
 
 
 def differences(shelf: Build, folder: Path, sequences: int) -> list[Difference]:
@@ -36,7 +40,7 @@ def differences(shelf: Build, folder: Path, sequences: int) -> list[Difference]:
     return [error for error in found if isinstance(error, Difference)]
 
 
-@pytest.mark.parametrize("name", [mutant.name for mutant in MUTANTS])
+@pytest.mark.parametrize("name", [mutant.name for mutant in _ALL])
 def test_a_wrong_shelf_is_found_out(name: str, wrong_shelves: Build, folder: Path) -> None:
     assert differences(wrong_shelves.chosen(name), folder, _SEQUENCES_MAX)
 

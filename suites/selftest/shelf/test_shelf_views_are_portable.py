@@ -39,7 +39,7 @@ def read_by_the_specification(view_file: Path, name: str) -> bytes:
             below(recorded),
             recording.events,
             disk=place,
-            sector=recorded.sector,
+            sector=recorded.physical_sector,
             view=view.disks[disk],
             cut=view.cut,
             seed=view.seed,

@@ -6,6 +6,7 @@ import json
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -71,14 +72,19 @@ def _draw_policy(
     lived_ms = events[cut].time_ns // _NS_PER_MS
     lying_ms = rng.choice([0, 1, rng.randint(0, lived_ms + 1), 2**64 - 1])
     may_lie = lying_ms if rng.random() < 0.5 else None
+    held_ms = rng.choice([None, None, 0, rng.randint(0, lived_ms + 1)])
+    held_bytes = rng.choice([None, None, 0, rng.randint(0, 64) * 512])
     in_flight = rng.choice(list(InFlight))
+    held = partial(DiskState, policy=policy, held_ms=held_ms, held_bytes=held_bytes)
     match policy:
         case Policy.LYING:
-            return DiskState(policy=policy, lying_ms=lying_ms, in_flight=in_flight)
-        case Policy.SUBSET:
-            return DiskState(policy=policy, lying_ms=may_lie, in_flight=in_flight)
-        case Policy.TORN:
-            return DiskState(policy=policy, lying_ms=may_lie)
+            return held(lying_ms=lying_ms, in_flight=in_flight)
+        case Policy.SUBSET | Policy.OLDEST | Policy.BUT_FEW:
+            return held(lying_ms=may_lie, in_flight=in_flight)
+        case Policy.TORN | Policy.PREFIX:
+            return held(lying_ms=may_lie)
+        case Policy.FLUSHED:
+            return held(in_flight=in_flight)
         case Policy.EXPLICIT:
             # of any disk, before the cut or after it: what does not apply means nothing
             numbers = [event.seq for event in events if event.kind in WRITE_SUBMITS]
@@ -134,7 +140,7 @@ def expected(
                 bases[name],
                 recording.events,
                 disk=place,
-                sector=recorded.sector,
+                sector=recorded.physical_sector,
                 view=disk_view,
                 cut=view.cut,
                 seed=view.seed,
@@ -144,6 +150,7 @@ def expected(
                 f"{file.removesuffix('.view.json')}.{name}",
                 size=recorded.size,
                 sector=recorded.sector,
+                physical_sector=recorded.physical_sector,
                 source=of_view(file, name),
             )
             description = f"{name} cut at {view.cut}, seed {view.seed}: {disk_view}"

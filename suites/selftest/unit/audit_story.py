@@ -253,7 +253,10 @@ class Story:
     def recorded(self) -> Recording:
         """The recording so far."""
         (self.folder / DATA).write_bytes(self._data)
-        disks = tuple(RecordedDisk(name=name, size=1 << 20, sector=512) for name in ("a", "b"))
+        disks = tuple(
+            RecordedDisk(name=name, size=1 << 20, sector=512, physical_sector=512)
+            for name in ("a", "b")
+        )
         return Recording(folder=self.folder, disks=disks, events=tuple(self.events))
 
     def audit_of_all(self, *, sync: Sync) -> Audit:

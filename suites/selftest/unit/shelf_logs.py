@@ -91,14 +91,20 @@ class Log:
         return self.write(Kind.FLUSH_SUBMIT, disk=disk)
 
     def held(
-        self, view: DiskState, *, disk: int = 0, cut: int | None = None, seed: int = 0
+        self,
+        view: DiskState,
+        *,
+        disk: int = 0,
+        cut: int | None = None,
+        seed: int = 0,
+        sector: int = SECTOR,
     ) -> list[str]:
         """Whose each sector of a disk is after the cut: `12.0`, `zero`, or `` for what was there."""
         held = content(
             BASE,
             self.events,
             disk=disk,
-            sector=SECTOR,
+            sector=sector,
             view=view,
             cut=self.last if cut is None else cut,
             seed=seed,

@@ -91,7 +91,7 @@ def test_an_uberblock_survives_and_what_had_to_be_there_before_it_does_not(story
     kept = DiskState(policy=Policy.EXPLICIT, survivors=(Survivor(submission=under_way),))
     assert choice.disks == {"a": kept, "b": EMPTY_HANDED}
     for disk, view, left in (
-        (0, kept, {alike: (), under_way: (0, 1)}),
+        (0, kept, {alike: (), under_way: (0, 1, 2)}),
         (1, EMPTY_HANDED, {lost: ()}),
     ):
         there = survivors(story.events, disk=disk, sector=512, view=view, cut=choice.event, seed=1)

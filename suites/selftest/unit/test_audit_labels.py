@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from suites.selftest.unit.audit_story import Story, label, uberblock
 from torture.audit.invariants import Finding, Invariant
-from torture.audit.labels import is_probe
+from torture.audit.labels import is_partition_table, is_probe
 
 AREA = 256 * 1024
 AREAS = tuple(area * AREA for area in (4, 5, 16_001, 16_002))
@@ -111,7 +112,7 @@ def test_a_probe_is_told_by_its_place_and_length(
     story: Story, offset: int, length: int, expected: bool
 ) -> None:
     event = story.events[story.write(bytes(length), offset=offset)]
-    assert is_probe(event, disk_bytes=AREAS[3] + AREA) is expected
+    assert is_probe(event, replace(story.recorded().disks[0], size=AREAS[3] + AREA)) is expected
 
 
 @pytest.mark.parametrize(
@@ -136,6 +137,16 @@ def test_no_transaction_group_waits_for_a_partition_table(
     last = story.write(uberblock(5), offset=AREAS[0] + UBERBLOCK_AT)
     wanted = [Finding(invariant=Invariant.TXG_IS_DURABLE, event=last, uncovered=(written,))]
     assert story.findings() == (wanted if is_found else [])
+
+
+@pytest.mark.parametrize(("place", "length"), [(0, 4096), (4096, 5 * 4096), (-4096, 4096)])
+def test_a_partition_table_counts_in_the_disks_logical_sectors(
+    story: Story, place: int, length: int
+) -> None:
+    [disk, *_] = story.recorded().disks
+    event = story.events[story.write(bytes(length), offset=place % disk.size)]
+    assert not is_partition_table(event, disk)
+    assert is_partition_table(event, replace(disk, sector=4096, physical_sector=4096))
 
 
 def test_the_uberblocks_of_a_disk_that_is_not_in_the_pool_yet_end_no_group(story: Story) -> None:

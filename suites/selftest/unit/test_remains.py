@@ -119,7 +119,10 @@ def data(letter: str) -> bytes:
 
 def remains_of(story: Story, *, disk: int = 0, cut: int | None = None) -> Remains:
     (story.folder / DATA).write_bytes(story._data)
-    disks = tuple(RecordedDisk(name=name, size=1 << 20, sector=SECTOR) for name in NAMES)
+    disks = tuple(
+        RecordedDisk(name=name, size=1 << 20, sector=SECTOR, physical_sector=SECTOR)
+        for name in NAMES
+    )
     recording = Recording(folder=story.folder, disks=disks, events=tuple(story.events))
     last = len(story.events) - 1
     return Remains(recording=recording, disk=disk, cut=last if cut is None else cut)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from suites.selftest.unit.report_records import make_records, write_run
 from torture.axes.sweeps import Matrix
 from torture.evidence.cut_document import CutDocument
-from torture.matrix.cells import cells_of
+from torture.matrix.cells import Cell, cells_of
 from torture.record.run_layout import TRIALS_FILE
 from torture.record.trials import SCHEMA, SCHEMAS_READ, TrialRecord
 from torture.report.figures.cell_figures import cell_figures
@@ -163,6 +163,14 @@ def test_what_other_programs_add_to_lines_is_no_fault() -> None:
     assert read_line(b"\xef\xbb\xbf" + line_of() + b"\r").record == SAFE
 
 
+def test_a_record_from_before_there_was_an_axis_is_of_what_there_was() -> None:
+    """A NAS's disks had sectors of 512 bytes; no page may put them beside others."""
+    axes = {name: choice for name, choice in SAFE.axes.items() if name != "disk_sector"}
+    old = read_line(line_of(axes=axes)).record
+    cell = Cell.parse(SAFE.cell).but(disk_sector="sector512")
+    assert (old.cell, old.axes, old.trial) == (cell.name, cell.axes, SAFE.trial)
+
+
 def test_a_seed_may_have_64_bits_and_not_more() -> None:
     assert read_line(line_of(seed=2**64 - 1)).record.seed == 2**64 - 1
     for seed in (2**64, -1, 1.5, True, "7"):
@@ -175,7 +183,10 @@ def test_a_seed_may_have_64_bits_and_not_more() -> None:
     ("fields", "kept"),
     [
         ({"axes": ["sync"]}, {"axes": {}}),
-        ({"axes": {"sync": 3, "slog": "plp"}}, {"axes": {"slog": "plp"}}),
+        (
+            {"axes": {"sync": 3, "disk_sector": "sector512e"}},
+            {"axes": {"disk_sector": "sector512e"}},
+        ),
         ({"cut": "now"}, {"cut": CutDocument()}),
         ({"verdicts": {"pool": 1, "data": None}}, {"verdicts": {"data": None}}),
         ({"found": {"torn": "many", "stale": 2}}, {"found": {"stale": 2}}),
@@ -249,14 +260,15 @@ def test_an_unknown_verdict_counts_as_inconclusive_and_is_told(tmp_path: Path) -
 
 def test_a_cell_of_an_older_schema_is_kept_under_its_own_name(tmp_path: Path) -> None:
     former = replace(
-        SAFE, cell=FORMER, trial=f"{FORMER}.0000-00000000000000ff", axes={"slog": "slog"},
+        SAFE, cell=FORMER, trial=f"{FORMER}.0000-00000000000000ff",
+        axes={"slog": "slog", "disk_sector": "x"},
         guarantee="safe", verdict=Verdict.CORRUPTED, lost=2,
     )  # fmt: skip
     stranger = replace(former, cell="?", trial="?", guarantee="fingers crossed", axes={})
     with Store.open([write_run(tmp_path / "run", [former, stranger, SAFE])]) as store:
         figures = {own.cell: own for own in cell_figures(store.tallies())}
         assert figures.keys() == {FORMER, "?", SAFE.cell}
-        assert figures[FORMER].axes == {"slog": "slog"}
+        assert figures[FORMER].axes == {"slog": "slog", "disk_sector": "x"}
         assert (figures[FORMER].guarantee, figures[FORMER].broken) == ("safe", 1)
         assert figures["?"].broken == 0, "of what was not guaranteed nothing is broken"
         assert any(f"kept under their own names: {FORMER}, ?" in note for note in store.notes)

@@ -16,7 +16,7 @@ from torture.nas.pool import pool_disks
 from torture.plan.cut_plan import Aim, CutPlan, draw_cut
 from torture.plan.draw import draw_trials
 from torture.plan.trial_plan import draw_plan
-from torture.record.specs import DRAW, TrialSpec
+from torture.record.specs import DRAW, TrialSpec, draw_seed
 from torture.record.trials import Origin
 from torture.schedules.replay import repeat
 
@@ -67,6 +67,25 @@ def test_a_spec_of_before_is_of_the_first_draw_and_a_new_one_says_its_own() -> N
     assert repeat(replace(spec, draw=1), evidence=Path("e"), origin=Origin.RERUN).draw == 1
 
 
+def test_disks_of_before_had_sectors_of_512_bytes() -> None:
+    """And the trial's name said nothing of it, and does not now."""
+    cell = Cell.parse(CELL)
+    old = TrialSpec.from_json(
+        {"cell": CELL, "index": 0, "seed": 5, "load_ms": 4000, "survive_ms": 4000, "draw": 2}
+    )
+    assert old.trial == f"{CELL}.0000-0000000000000005"
+    assert old.cell == cell.but(disk_sector="sector512")
+    assert {disk.physical_sector_bytes for disk in pool_disks(old.cell)} == {512}
+    assert TrialSpec.from_json(old.as_json()) == old
+    assert {disk.physical_sector_bytes for disk in pool_disks(cell)} == {4096}
+
+
+def test_no_trial_has_the_name_of_one_that_was_drawn_otherwise() -> None:
+    cell = Cell.parse(CELL)
+    seeds = {draw_seed(run_seed=1, cell=cell, index=0, draw=draw) for draw in (2, DRAW)}
+    assert len(seeds) == 2
+
+
 def test_only_a_later_draw_takes_aim_at_an_acknowledgement() -> None:
     def cuts(draw: int) -> list[CutPlan]:
         return [
@@ -89,8 +108,10 @@ def _drawn_now(before: dict[str, Any]) -> list[dict[str, Any]]:
         load_ms=before["load_ms"],
     )
     now: list[dict[str, Any]] = []
-    for spec in drawn[::5]:
-        plan = draw_plan(replace(spec, draw=1))
+    for new in drawn[::5]:
+        seed = draw_seed(run_seed=before["run_seed"], cell=new.cell, index=new.index, draw=1)
+        spec = TrialSpec.from_json(new.as_json() | {"seed": seed, "draw": 1})
+        plan = draw_plan(spec)
         now.append(
             {
                 "trial": spec.trial,

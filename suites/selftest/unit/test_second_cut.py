@@ -29,7 +29,7 @@ AGAIN = tool(Step.POOL_IMPORT_AGAIN, "zpool/import-ok")
 
 
 def _drawn(seed: int) -> SecondCut | None:
-    return draw_second_cut(_DISKS, seed=seed, survive_ms=4000)
+    return draw_second_cut(_DISKS, seed=seed, survive_ms=4000, draw=2)
 
 
 def _spec(cell: str, seed: int) -> TrialSpec:

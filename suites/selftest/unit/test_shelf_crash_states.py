@@ -21,7 +21,8 @@ def recorded(log: Log) -> Recording:
     return Recording(
         folder=Path("life-1"),
         disks=tuple(
-            RecordedDisk(name=name, size=SECTOR * SECTORS, sector=SECTOR) for name in DISKS
+            RecordedDisk(name=name, size=SECTOR * SECTORS, sector=SECTOR, physical_sector=SECTOR)
+            for name in DISKS
         ),
         events=tuple(log.events),
     )

@@ -189,7 +189,13 @@ CONFIGURATION: dict[str, Any] = {
     "recording": ".",
     "disks": [
         {"name": "data0", "size": 8192, "sector": 512, "profile": {"read_us": 0}},
-        {"name": "data1", "size": 4096, "sector": 512, "source": {"image": "../base.raw"}},
+        {
+            "name": "data1",
+            "size": 4096,
+            "sector": 512,
+            "physical_sector": 4096,
+            "source": {"image": "../base.raw"},
+        },
         {
             "name": "slog0",
             "size": 8192,
@@ -215,14 +221,19 @@ def test_a_recording_is_its_disks_and_events(folder: Path) -> None:
     recording = load_recording(folder)
     assert recording.folder == folder
     assert recording.disks == (
-        RecordedDisk(name="data0", size=8192, sector=512),
+        RecordedDisk(name="data0", size=8192, sector=512, physical_sector=512),
         RecordedDisk(
-            name="data1", size=4096, sector=512, source=ImageSource(image=folder / "../base.raw")
+            name="data1",
+            size=4096,
+            sector=512,
+            physical_sector=4096,
+            source=ImageSource(image=folder / "../base.raw"),
         ),
         RecordedDisk(
             name="slog0",
             size=8192,
             sector=4096,
+            physical_sector=4096,
             source=ViewSource(view=folder / "../cut.view.json", disk="log0"),
         ),
     )
@@ -236,9 +247,9 @@ def test_the_contracts_own_configuration_is_read(folder: Path) -> None:
     blocks = re.findall(r"```json\n(.*?)```", CONTRACT, re.DOTALL)
     (folder / "shelf.json").write_text(blocks[0])
     disks = load_recording(folder).disks
-    assert [(disk.name, disk.size, disk.sector) for disk in disks] == [
-        ("data0", 4 << 30, 512),
-        ("slog0", 1 << 30, 4096),
+    assert [(disk.name, disk.size, disk.sector, disk.physical_sector) for disk in disks] == [
+        ("data0", 4 << 30, 512, 512),
+        ("slog0", 1 << 30, 512, 4096),
     ]
     assert disks[1].source == ViewSource(view=folder / "cut.view.json", disk="slog0")
 

@@ -34,6 +34,7 @@ EXAMPLE: dict[str, Any] = next(
 )
 
 u64 = st.integers(0, 2**64 - 1)
+bounds = {"held_ms": st.none() | u64, "held_bytes": st.none() | u64}
 survivors = st.lists(
     st.builds(
         Survivor,
@@ -46,21 +47,34 @@ survivors = st.lists(
 disk_views = (
     st.builds(
         DiskState,
-        policy=st.sampled_from([Policy.ALL, Policy.FLUSHED]),
+        policy=st.just(Policy.ALL),
         in_flight=st.sampled_from(InFlight),
     )
     | st.builds(
         DiskState,
-        policy=st.just(Policy.SUBSET),
+        policy=st.just(Policy.FLUSHED),
+        in_flight=st.sampled_from(InFlight),
+        **bounds,
+    )
+    | st.builds(
+        DiskState,
+        policy=st.sampled_from([Policy.SUBSET, Policy.OLDEST, Policy.BUT_FEW]),
         lying_ms=st.none() | u64,
         in_flight=st.sampled_from(InFlight),
+        **bounds,
     )
-    | st.builds(DiskState, policy=st.just(Policy.TORN), lying_ms=st.none() | u64)
+    | st.builds(
+        DiskState,
+        policy=st.sampled_from([Policy.TORN, Policy.PREFIX]),
+        lying_ms=st.none() | u64,
+        **bounds,
+    )
     | st.builds(
         DiskState,
         policy=st.just(Policy.LYING),
         lying_ms=u64,
         in_flight=st.sampled_from(InFlight),
+        **bounds,
     )
     | st.builds(DiskState, policy=st.just(Policy.EXPLICIT), survivors=survivors)
 )
@@ -97,7 +111,7 @@ def test_the_contracts_own_view_is_read() -> None:
 
 def test_the_policies_are_the_contracts() -> None:
     table = CONTRACT.split("| policy | what survives |")[1].split("\n\n")[0]
-    assert re.findall(r"^\| `([a-z]+)` \|", table, re.MULTILINE) == [
+    assert re.findall(r"^\| `([a-z-]+)` \|", table, re.MULTILINE) == [
         policy.value for policy in Policy
     ]
 
@@ -169,6 +183,10 @@ def test_nonsensical_survivors_are_refused(survivors: Any, match: str) -> None:
         (Policy.LYING, {}, "needs"),
         (Policy.ALL, {"lying_ms": 5}, "no place"),
         (Policy.FLUSHED, {"lying_ms": 5}, "no place"),
+        (Policy.ALL, {"held_ms": 5}, "no place"),
+        (Policy.EXPLICIT, {"held_bytes": 5}, "no place"),
+        (Policy.SUBSET, {"held_bytes": -5}, "number"),
+        (Policy.PREFIX, {"in_flight": InFlight.WHOLE}, "no place"),
         (Policy.EXPLICIT, {"lying_ms": 5}, "no place"),
         (Policy.TORN, {"in_flight": InFlight.WHOLE}, "no place"),
         (Policy.EXPLICIT, {"in_flight": InFlight.TORN}, "no place"),

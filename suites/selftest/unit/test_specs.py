@@ -122,7 +122,7 @@ def test_seeds_are_64_bits_and_all_different() -> None:
 
 def test_the_seed_of_a_trial_never_changes() -> None:
     """Recorded once: the trials of an old run must be drawn again from its seed."""
-    assert draw_seed(run_seed=1, cell=EXAMPLE, index=0) == 0xD42B1D57E661E906
+    assert draw_seed(run_seed=1, cell=EXAMPLE, index=0, draw=1) == 0xD42B1D57E661E906
 
 
 def test_the_same_seed_draws_the_same_trials() -> None:

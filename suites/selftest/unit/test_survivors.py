@@ -16,7 +16,7 @@ from torture.plan.survivors import LYING_MS, draw_disk_states
 from torture.plan.trial_plan import draw_plan
 from torture.record.specs import TrialSpec
 from torture.recording.accounting import everything
-from torture.recording.crash_state import InFlight, Policy
+from torture.recording.crash_state import DiskState, InFlight, Policy
 from torture.recording.disks import Persistence, ShelfDisk
 from torture.trial.archive import unpack_recordings
 
@@ -24,15 +24,36 @@ _SEEDS = range(200)
 _RECORDING = Path("life-1")
 
 
-def _policies(persistence: Persistence) -> set[Policy]:
+def _policies(persistence: Persistence, draw: int = 3) -> set[Policy]:
     disk = ShelfDisk(serial="d", size_mib=1, persistence=persistence)
-    return {draw_disk_states([disk], seed=seed)["d"].policy for seed in _SEEDS}
+    return {draw_disk_states([disk], seed=seed, draw=draw)["d"].policy for seed in _SEEDS}
 
 
 def test_each_persistence_draws_from_its_own_policies() -> None:
     assert _policies(Persistence.PLP) == {Policy.ALL}
-    assert _policies(Persistence.LYING) == {Policy.LYING, Policy.SUBSET, Policy.TORN}
-    assert _policies(Persistence.VOLATILE) == {Policy.FLUSHED, Policy.SUBSET, Policy.TORN}
+    of_any_cache = {Policy.SUBSET, Policy.TORN, Policy.PREFIX, Policy.OLDEST, Policy.BUT_FEW}
+    assert _policies(Persistence.LYING) == {Policy.LYING} | of_any_cache
+    assert _policies(Persistence.VOLATILE) == {Policy.FLUSHED} | of_any_cache
+    first = {Policy.SUBSET, Policy.TORN}
+    assert _policies(Persistence.LYING, draw=2) == {Policy.LYING} | first
+    assert _policies(Persistence.VOLATILE, draw=2) == {Policy.FLUSHED} | first
+
+
+def test_a_cache_holds_no_more_than_is_drawn_for_it() -> None:
+    """Without a bound all that was ever written and not flushed would be open to loss."""
+    disks = {kept: ShelfDisk(serial="d", size_mib=1, persistence=kept) for kept in Persistence}
+
+    def states(kept: Persistence, draw: int) -> list[DiskState]:
+        return [draw_disk_states([disks[kept]], seed=seed, draw=draw)["d"] for seed in _SEEDS]
+
+    for kept in Persistence:
+        assert {(state.held_ms, state.held_bytes) for state in states(kept, 2)} == {(None, None)}
+    assert {state.held_ms for state in states(Persistence.PLP, 3)} == {None}
+    lying_ms = [state.held_ms or 0 for state in states(Persistence.LYING, 3)]
+    assert min(lying_ms) == LYING_MS
+    drawn = states(Persistence.VOLATILE, 3)
+    for of_each in ([s.held_ms or 0 for s in drawn], [s.held_bytes or 0 for s in drawn]):
+        assert max(of_each) > 50 * min(of_each) > 0
 
 
 @pytest.mark.parametrize("persistence", Persistence)
@@ -40,8 +61,10 @@ def test_what_was_in_flight_survives_wholly_in_part_or_not_on_any_disk(
     persistence: Persistence,
 ) -> None:
     disk = ShelfDisk(serial="d", size_mib=1, persistence=persistence)
-    states = [draw_disk_states([disk], seed=seed)["d"] for seed in _SEEDS]
-    drawn = [state.in_flight for state in states if state.policy is not Policy.TORN]
+    states = [draw_disk_states([disk], seed=seed, draw=3)["d"] for seed in _SEEDS]
+    drawn = [
+        state.in_flight for state in states if state.policy not in (Policy.TORN, Policy.PREFIX)
+    ]
     for fate in InFlight:
         # four standard deviations of 60 draws at 1/3
         assert drawn.count(fate) / len(drawn) == pytest.approx(1 / 3, abs=0.25)
@@ -52,9 +75,9 @@ def test_disks_draw_apart_from_each_other() -> None:
     disks = pool_disks(Cell.parse("iscsi-always-noslog-mirrored-btrfs-bothdie"))
     drawn = set()
     for seed in _SEEDS:
-        states = draw_disk_states(disks, seed=seed)
+        states = draw_disk_states(disks, seed=seed, draw=3)
         drawn.add(tuple(states[disk.serial].policy for disk in disks))
-    assert len(drawn) == 9
+    assert len(drawn) > 25
 
 
 @pytest.mark.parametrize("any_cell", cells_of(Matrix.FULL), ids=lambda cell: cell.name)

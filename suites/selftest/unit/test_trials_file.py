@@ -35,7 +35,7 @@ records = st.builds(
     TrialRecord,
     trial=text,
     cell=text,
-    axes=st.dictionaries(text, text, max_size=3),
+    axes=st.dictionaries(text, text, max_size=3).map(lambda axes: axes | {"disk_sector": "x"}),
     seed=st.integers(0, 2**64 - 1),
     verdict=st.sampled_from(Verdict),
     guarantee=text,
@@ -58,7 +58,7 @@ def record(number: int, **other: Any) -> TrialRecord:
     plain = TrialRecord(
         trial=f"{cell}.{number:04d}",
         cell=cell,
-        axes={"sync": "standard"},
+        axes={"sync": "standard", "disk_sector": "sector4kn"},
         seed=2**64 - 1,
         verdict=Verdict.ROLLED_BACK,
         guarantee="loses",

@@ -15,6 +15,7 @@ from typing import Any
 
 from torture.evidence.cut_document import CutDocument
 from torture.evidence.strict_json import strict_json
+from torture.matrix.cells import with_axes_since
 from torture.record.administered_pool import Administered
 from torture.record.trials import SCHEMA, SCHEMAS_READ, Origin, TrialRecord
 from torture.record.worth import Absence, Speed
@@ -91,6 +92,7 @@ def read_line(raw: bytes) -> Reading:
     verdict = _verdict(data, odd)
     named = _TRIAL.search(trial)
     rest = _Rest(data, odd)
+    cell, axes = with_axes_since(cell, rest.texts("axes"))
     schema = rest.whole("schema", _COUNT_MAX)
     if schema not in SCHEMAS_READ:
         odd.append(
@@ -103,7 +105,7 @@ def read_line(raw: bytes) -> Reading:
     record = TrialRecord(
         trial=trial,
         cell=cell,
-        axes=rest.texts("axes"),
+        axes=axes,
         seed=seed if seed is not None else int(named[2], 16) if named else 0,
         verdict=verdict or Verdict.INCONCLUSIVE,
         guarantee=rest.text("guarantee") or rest.text("promise"),

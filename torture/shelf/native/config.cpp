@@ -72,8 +72,12 @@ DiskConfig disk_of(const json &content, const fs::path &folder) {
   disk.name = content.at("name").get<std::string>();
   disk.size = number_of(content.at("size"));
   disk.sector = content.value("sector", 512U);
-  if (disk.sector != 512 && disk.sector != 4096) {
-    throw Error(EINVAL, disk.name + ": a sector is 512 or 4096 bytes");
+  disk.physical_sector = content.value("physical_sector", disk.sector);
+  for (const uint32_t bytes : {disk.sector, disk.physical_sector}) {
+    if (bytes != 512 && bytes != 4096) throw Error(EINVAL, disk.name + ": a sector is 512 or 4096 bytes");
+  }
+  if (disk.physical_sector < disk.sector) {
+    throw Error(EINVAL, disk.name + ": its physical sector is smaller than its logical one");
   }
   if (disk.size == 0 || disk.size % disk.sector != 0) {
     throw Error(EINVAL, disk.name + ": its size is no multiple of its sector");
@@ -91,7 +95,9 @@ Policy policy_of(const std::string &name) {
   static const std::map<std::string, Policy> policies = {
       {"all", Policy::all},       {"flushed", Policy::flushed},
       {"subset", Policy::subset}, {"torn", Policy::torn},
-      {"lying", Policy::lying},   {"explicit", Policy::explicit_list}};
+      {"lying", Policy::lying},   {"prefix", Policy::prefix},
+      {"oldest", Policy::oldest}, {"but-few", Policy::but_few},
+      {"explicit", Policy::explicit_list}};
   const auto found = policies.find(name);
   if (found == policies.end()) throw Error(EINVAL, "no policy is called '" + name + "'");
   return found->second;
@@ -111,6 +117,9 @@ DiskViewConfig disk_view_of(const json &content) {
   disk.policy = policy_of(content.at("policy").get<std::string>());
   disk.in_flight = in_flight_of(content);
   if (disk.policy == Policy::torn) disk.in_flight = InFlight::torn;
+  if (content.contains("held_ms")) disk.held_ms = content.at("held_ms").get<double>();
+  if (disk.held_ms && *disk.held_ms < 0) throw Error(EINVAL, "held_ms is negative");
+  if (content.contains("held_bytes")) disk.held_bytes = number_of(content.at("held_bytes"));
   if (disk.policy == Policy::lying || content.contains("lying_ms")) {
     disk.lying_ms = content.at("lying_ms").get<double>();
     if (*disk.lying_ms < 0) throw Error(EINVAL, "lying_ms is negative");
@@ -211,6 +220,7 @@ void write_shelf(const ShelfConfig &config) {
   };
   for (const DiskConfig &disk : config.disks) {
     json entry = {{"name", disk.name}, {"size", disk.size}, {"sector", disk.sector}};
+    if (disk.physical_sector != disk.sector) entry["physical_sector"] = disk.physical_sector;
     if (!disk.source.image.empty()) entry["source"] = {{"image", seen_from_there(disk.source.image)}};
     if (!disk.source.view.empty()) {
       entry["source"] = {{"view", seen_from_there(disk.source.view)}, {"disk", disk.source.disk}};

@@ -29,6 +29,8 @@ struct DiskConfig {
   std::string name;
   uint64_t size;
   uint32_t sector;
+  /// What a write is torn into.
+  uint32_t physical_sector;
   SourceConfig source;
   Profile profile;
   Fault fault;
@@ -43,7 +45,7 @@ struct ShelfConfig {
   std::optional<uint16_t> find(const std::string &name) const;
 };
 
-enum class Policy { all, flushed, subset, torn, lying, explicit_list };
+enum class Policy { all, flushed, subset, torn, lying, prefix, oldest, but_few, explicit_list };
 
 /// What of the writes in flight survives.
 enum class InFlight { gone, whole, torn };
@@ -52,6 +54,9 @@ struct DiskViewConfig {
   Policy policy;
   InFlight in_flight = InFlight::gone;
   std::optional<double> lying_ms;
+  /// What a cache holds at most: older and earlier writes are durable.
+  std::optional<double> held_ms;
+  std::optional<uint64_t> held_bytes;
   /// Submission to its surviving sectors; no list: all of them.
   std::unordered_map<uint64_t, std::optional<std::vector<uint64_t>>> survivors;
 };

@@ -20,14 +20,14 @@ std::vector<uint64_t> sizes_of(const ShelfConfig &config) {
   return sizes;
 }
 
-/// How many events count as durable under a disk that lies about its last `lying_ms`.
-uint64_t honest_events(const Index &index, uint64_t cut, double lying_ms) {
+/// How many events had been when the cut was so far away still.
+uint64_t events_until(const Index &index, uint64_t cut, double before_cut_ms) {
   const uint64_t cut_ns = index.event(cut).time_ns;
-  if (lying_ms * 1e6 > static_cast<double>(cut_ns)) return 0;
-  const auto lying_ns = static_cast<uint64_t>(lying_ms * 1e6);
+  if (before_cut_ms * 1e6 > static_cast<double>(cut_ns)) return 0;
+  const auto before_cut_ns = static_cast<uint64_t>(before_cut_ms * 1e6);
   const Record *const first = &index.event(0);
   const Record *const end = std::upper_bound(
-      first, first + cut + 1, cut_ns - lying_ns,
+      first, first + cut + 1, cut_ns - before_cut_ns,
       [](uint64_t time_ns, const Record &record) { return time_ns < record.time_ns; });
   return static_cast<uint64_t>(end - first);
 }
@@ -48,12 +48,15 @@ uint64_t bytes_needed(const Index &index) {
 
 }  // namespace
 
-bool coin(uint64_t seed, uint64_t submission, uint64_t sector) {
+uint64_t word(uint64_t seed, uint64_t submission, uint64_t sector) {
   uint64_t z = seed + submission * 0x9e3779b97f4a7c15 + sector * 0xbf58476d1ce4e5b9;
   z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
   z = (z ^ z >> 27) * 0x94d049bb133111eb;
-  z ^= z >> 31;
-  return z >> 63 != 0;
+  return z ^ z >> 31;
+}
+
+bool coin(uint64_t seed, uint64_t submission, uint64_t sector) {
+  return word(seed, submission, sector) >> 63 != 0;
 }
 
 OpenRecording::OpenRecording(const fs::path &folder)
@@ -103,17 +106,49 @@ ViewOfDisk::ViewOfDisk(std::shared_ptr<const OpenRecording> recording, uint16_t 
       disk_(disk),
       cut_(view.cut),
       seed_(view.seed),
-      sector_(recording_->config.disks[disk].sector),
+      sector_(recording_->config.disks[disk].physical_sector),
       policy_(std::move(policy)),
       below_(std::move(below)) {
   const Index &index = recording_->index;
-  durable_before_ = policy_.lying_ms ? honest_events(index, cut_, *policy_.lying_ms) : cut_ + 1;
+  durable_before_ = policy_.lying_ms ? events_until(index, cut_, *policy_.lying_ms) : cut_ + 1;
   const auto flushes = index.flushes(disk_);
   const IndexedFlush *after = std::lower_bound(
       flushes.begin(), flushes.end(), durable_before_,
       [](const IndexedFlush &flush, uint64_t seq) { return flush.completion < seq; });
   flushed_before_ = after == flushes.begin() ? 0 : (after - 1)->covers_before;
-  if (policy_.in_flight != InFlight::gone || policy_.policy == Policy::explicit_list) find_in_flight();
+  settled_before_ = settled_before();
+  const bool takes_in_flight = policy_.policy == Policy::explicit_list || policy_.policy == Policy::prefix;
+  if (policy_.in_flight != InFlight::gone || takes_in_flight) find_in_flight();
+  if (policy_.policy == Policy::oldest || policy_.policy == Policy::but_few) draw_lost();
+}
+
+uint64_t ViewOfDisk::settled_before() const {
+  const Index &index = recording_->index;
+  uint64_t settled = policy_.held_ms ? events_until(index, cut_, *policy_.held_ms) : 0;
+  if (!policy_.held_bytes) return settled;
+  uint64_t held = 0;
+  const auto writes = index.writes(disk_);
+  for (const IndexedWrite *next = writes.end(); next-- != writes.begin();) {
+    if (next->completion > cut_) continue;
+    if (next->completion < settled) break;
+    held += next->has_data != 0 ? next->length : 0;
+    if (held > *policy_.held_bytes) settled = next->completion + 1;
+  }
+  return settled;
+}
+
+void ViewOfDisk::draw_lost() {
+  std::vector<uint64_t> open;
+  for (const IndexedWrite &write : recording_->index.writes(disk_)) {
+    if (write.completion <= cut_ && !is_covered(write)) open.push_back(write.submission);
+  }
+  const auto drawn = [&](uint64_t number) { return word(seed_, 0, 8 * uint64_t{disk_} + number); };
+  if (policy_.policy == Policy::oldest) {
+    lost_.insert(open.begin() + static_cast<ptrdiff_t>(drawn(0) % (open.size() + 1)), open.end());
+  } else if (!open.empty()) {
+    lost_.insert(open[drawn(1) % open.size()]);
+    if (drawn(0) >> 63 != 0) lost_.insert(open[drawn(2) % open.size()]);
+  }
 }
 
 void ViewOfDisk::find_in_flight() {
@@ -133,13 +168,14 @@ void ViewOfDisk::find_in_flight() {
 }
 
 bool ViewOfDisk::is_covered(const IndexedWrite &write) const {
-  return write.completion < flushed_before_ || (write.fua != 0 && write.completion < durable_before_);
+  return write.completion < flushed_before_ || write.completion < settled_before_ ||
+         (write.fua != 0 && write.completion < durable_before_);
 }
 
 bool ViewOfDisk::survives(const IndexedWrite &write, uint64_t byte_in_write) const {
-  const uint64_t sector = byte_in_write / sector_;
-  const bool is_listed = policy_.policy == Policy::explicit_list;
-  if (write.completion == kInFlight && !is_listed) {
+  const uint64_t sector = (write.offset + byte_in_write) / sector_ - write.offset / sector_;
+  const bool is_judged_alike = policy_.policy == Policy::explicit_list || policy_.policy == Policy::prefix;
+  if (write.completion == kInFlight && !is_judged_alike) {
     return coin(seed_, write.submission, policy_.in_flight == InFlight::whole ? 0 : 1 + sector);
   }
   switch (policy_.policy) {
@@ -152,6 +188,14 @@ bool ViewOfDisk::survives(const IndexedWrite &write, uint64_t byte_in_write) con
       return coin(seed_, write.submission, 0);
     case Policy::torn:
       return coin(seed_, write.submission, 1 + sector);
+    case Policy::prefix: {
+      const uint64_t last = (write.offset + write.length - 1) / sector_ - write.offset / sector_;
+      if (last == 0) return coin(seed_, write.submission, 0);
+      return sector <= word(seed_, write.submission, 0) % last;
+    }
+    case Policy::oldest:
+    case Policy::but_few:
+      return lost_.count(write.submission) == 0;
     case Policy::explicit_list:
       break;
   }

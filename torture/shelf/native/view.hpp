@@ -4,12 +4,16 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <unordered_set>
 
 #include "config.hpp"
 #include "index.hpp"
 #include "source.hpp"
 
 namespace shelf {
+
+/// What the seed draws for a write (`sector` 0) or a sector of it (1 + its place).
+uint64_t word(uint64_t seed, uint64_t submission, uint64_t sector);
 
 /// Whether a write (`sector` 0) or a sector of it (1 + its place) survives, by the seed.
 bool coin(uint64_t seed, uint64_t submission, uint64_t sector);
@@ -43,6 +47,8 @@ class ViewOfDisk : public Source {
  private:
   using Sectors = std::vector<Place>;
   void find_in_flight();
+  uint64_t settled_before() const;
+  void draw_lost();
   bool is_covered(const IndexedWrite &write) const;
   bool survives(const IndexedWrite &write, uint64_t byte_in_write) const;
   void resolve_page(uint64_t page, uint64_t offset, Sectors &places) const;
@@ -53,6 +59,7 @@ class ViewOfDisk : public Source {
   const uint16_t disk_;
   const uint64_t cut_;
   const uint64_t seed_;
+  /// The physical one.
   const uint32_t sector_;
   const DiskViewConfig policy_;
   const std::shared_ptr<const Source> below_;
@@ -60,6 +67,10 @@ class ViewOfDisk : public Source {
   uint64_t flushed_before_ = 0;
   /// FUA and flushes completed before this event count.
   uint64_t durable_before_ = 0;
+  /// Writes completed before this event are out of the cache.
+  uint64_t settled_before_ = 0;
+  /// Submissions, where the policy draws among all of them.
+  std::unordered_set<uint64_t> lost_;
   /// The last submitted first.
   std::vector<IndexedWrite> in_flight_;
 };
