@@ -12,6 +12,9 @@ from torture.evidence.typed import flag_of, number_of, object_of, others_of, tex
 GONE = "gone"
 """Stands for the policy of a disk that the trial took away with the cut."""
 
+_PLP = "plp"
+"""The persistence of a disk that loses nothing."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DiskAtCut:
@@ -93,6 +96,12 @@ class CutDocument:
     def aim(self) -> str:
         """What the plan aimed at; empty where it is not known."""
         return text_of(self.plan, "aim")
+
+    @property
+    def policies(self) -> str:
+        """What the disks that may lose something kept: each policy once, joined by `+`."""
+        losing = [disk for disk in self.disks.values() if disk.persistence not in ("", _PLP)]
+        return "+".join(sorted({disk.policy for disk in losing if disk.policy}))
 
     @property
     def is_stalled(self) -> bool:

@@ -109,6 +109,8 @@ class TrialRecord:
     """The version of ZFS that the NAS ran; empty in records of schema 1."""
     machinery_failed: bool = False
     """Whether the trial did not come to its end; its evidence then says nothing."""
+    has_manifest: bool = False
+    """Whether it was judged against a manifest of its evidence; older trials have none."""
     schema: int = SCHEMA
 
     @property
@@ -195,6 +197,7 @@ class TrialRecord:
         known["administration"] = Administered.from_json(object_of(data, "administration"))
         known["cut"] = CutDocument.from_json(object_of(data, "cut"))
         known["verdict"] = Verdict(data["verdict"])
+        known["has_manifest"] = data.get("has_manifest") is True
         known |= {name: text_of(data, name) for name in _TEXTS if name in data}
         known |= {name: object_of(data, name) for name in _OBJECTS if name in data}
         known["reasons"] = list_of_texts(data, "reasons")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from torture.errors import HarnessError
 from torture.evidence.folder import SPEC, Evidence, load_evidence
-from torture.evidence.manifest import write_manifest
+from torture.evidence.manifest import MANIFEST_DUE, write_manifest
 from torture.evidence.writers import failed_writers
 from torture.matrix.axes import ADMINISTRATION
 from torture.matrix.durability import completed_sync_of
@@ -68,6 +68,7 @@ def score(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
         administration=_administered(spec, evidence, judgement),
         reasons=(*judgement.reasons, *absence_in_words(absence)),
         timings=timings,
+        has_manifest=evidence.spec.get(MANIFEST_DUE) is True,
         error="; ".join(judgement.reasons) if judgement.verdict is Verdict.INCONCLUSIVE else None,
     )
 

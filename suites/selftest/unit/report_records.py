@@ -116,6 +116,7 @@ def _record(spec: TrialSpec, draw: random.Random) -> TrialRecord:
         rollback_ms = min(draw.lognormvariate(7.2, 0.9), 9_000.0)
     lost_pool = verdict is Verdict.POOL_LOST
     return TrialRecord(
+        has_manifest=True,
         trial=spec.trial,
         cell=spec.cell.name,
         axes=spec.cell.axes,

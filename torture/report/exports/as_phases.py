@@ -22,6 +22,7 @@ from torture.report.reading.store import Store
 from torture.report.reading.text import escaped, markdown_table
 from torture.stats.rates import Rate, in_words, rate_of
 from torture.stats.sequential import sequential_rate_of
+from torture.verdict.verdicts import Verdict
 
 _LEGEND = """\
 A cut's **phase** is told from the log of the NAS's disks up to it, and not from what it took aim at;
@@ -44,6 +45,7 @@ def export_phases(store: Store, folder: Path) -> tuple[Path, ...]:
         ["# Where the cuts fell"],
         [_LEGEND] if told else ["No record tells it."],
         *([_phases(told), _risks(told)] if told else []),
+        *([_kept(records)] if any(record.cut.policies for record in records) else []),
         *([_audits(records, cell_figures(store.tallies()))] if records else []),
         *([[f"- {escaped(note)}" for note in store.notes]] if store.notes else []),
     ]
@@ -81,6 +83,25 @@ def _risks(records: Sequence[TrialRecord]) -> list[str]:
             for what, is_so in _RISKS.items()
         ],
     )
+
+
+def _kept(records: Sequence[TrialRecord]) -> list[str]:
+    """A row a guarantee and policy: a rate over all of them would be the draw's as much as the NAS's."""
+    columns = ("theory", "what the disks kept", "cuts", "lost acknowledged data", "lost the pool")
+    alike: dict[tuple[str, str], list[TrialRecord]] = {}
+    for record in records:
+        if record.is_conclusive and (policies := record.cut.policies):
+            alike.setdefault((record.guarantee, policies), []).append(record)
+    rows = [
+        (
+            *map(escaped, named),
+            str(len(own)),
+            in_words(rate_of(sum(record.is_loss for record in own), len(own))),
+            in_words(rate_of(sum(r.verdict is Verdict.POOL_LOST for r in own), len(own))),
+        )
+        for named, own in sorted(alike.items())
+    ]
+    return markdown_table(columns, rows)
 
 
 def _audits(records: Sequence[TrialRecord], cells: Sequence[CellFigures]) -> list[str]:

@@ -30,9 +30,9 @@ TRIAL_COLUMNS = (
     "pool_verdict", "filesystem_verdict", "data_verdict", "acknowledged",
     "acknowledged_before_cut", "lost", "rollback_ms", "missing", "torn", "stale", "foreign_content",
     "torn_in_flight", "cut_ms", "cut_aim",
-    "cut_phase", "audited", "audited_completions", "audited_txgs", "audit_broken",
+    "cut_phase", "cut_policies", "audited", "audited_completions", "audited_txgs", "audit_broken",
     *WORTH, "acknowledged_in_outage", "load_ms", "trial_ms", "fsck", "pool", "reasons", "error",
-    "machinery_failed", "schema",
+    "machinery_failed", "has_manifest", "schema",
 )  # fmt: skip
 
 _RATES = tuple(

@@ -110,6 +110,7 @@ def read_line(raw: bytes) -> Reading:
         verdict=verdict or Verdict.INCONCLUSIVE,
         guarantee=rest.text("guarantee") or rest.text("promise"),
         origin=_origin(data),
+        has_manifest=data.get("has_manifest") is True,
         repeats=rest.text("repeats"),
         origin_run=rest.text("origin_run"),
         cut=CutDocument.from_json(rest.mapping("cut")),

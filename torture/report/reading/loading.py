@@ -58,6 +58,7 @@ _COLUMNS = {
     "cut_ms": "DOUBLE",
     "cut_aim": "VARCHAR",
     "cut_phase": "VARCHAR",
+    "cut_policies": "VARCHAR",  # of the disks that may lose something
     "audited": "BIGINT",
     "audited_completions": "BIGINT",
     "audited_txgs": "BIGINT",
@@ -76,6 +77,7 @@ _COLUMNS = {
     "reasons": "VARCHAR",
     "error": "VARCHAR",
     "machinery_failed": "BOOLEAN",
+    "has_manifest": "BOOLEAN",
     "zfs": "VARCHAR",  # of the NAS; empty where neither the record nor its run says
     "schema": "BIGINT",
 }
@@ -315,6 +317,7 @@ def _row(run: RunInfo, line: Line, reading: Reading, guarantee: str) -> tuple[An
         record.cut.t_ms,
         record.cut.aim,
         record.cut.phase,
+        record.cut.policies,
         audited.acknowledgements,
         audited.completions,
         audited.txgs,
@@ -333,6 +336,7 @@ def _row(run: RunInfo, line: Line, reading: Reading, guarantee: str) -> tuple[An
         "\n".join(record.reasons),
         record.error or "",
         record.machinery_failed,
+        record.has_manifest,
         record.zfs or run.document.zfs,
         record.schema,
     )

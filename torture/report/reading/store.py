@@ -22,6 +22,7 @@ from torture.report.reading.loading import (
     make_tables,
     normalised,
 )
+from torture.report.reading.manifests import notes_on_manifests
 from torture.report.reading.remarks import Remarks, notes_on_runs
 from torture.report.reading.repeats import notes_on_repeats
 from torture.report.reading.runs import RunInfo, find_runs
@@ -94,7 +95,12 @@ class Store:
         self.sql = sql
         self.runs = runs
         self.notes_on_files = notes_on_files
-        self.notes = (*notes_on_files, *notes_on_versions(sql), *notes_on_repeats(sql))
+        self.notes = (
+            *notes_on_files,
+            *notes_on_versions(sql),
+            *notes_on_manifests(sql),
+            *notes_on_repeats(sql),
+        )
         self.zfs_versions = tuple(zfs_versions(sql))
         self._cells = cells
         self._resources = resources
