@@ -14,63 +14,21 @@ from torture.audit.completions import Completions, due_writes, durable_in
 from torture.audit.coverage import Coverage
 from torture.audit.disk_writes import DiskWrite, disk_writes_in
 from torture.audit.extents import Extents
+from torture.audit.found import Audit
 from torture.audit.invariants import Finding, Invariant
 from torture.audit.labels import Labels, is_partition_table, is_probe
 from torture.audit.links import missing_links
 from torture.audit.logged import Logged
+from torture.audit.operations import Acknowledged, Operations
 from torture.audit.phases import PhaseTracker
 from torture.audit.pointed import Pointed, find_pointed
+from torture.audit.returns import Returned, returns_in
 from torture.axes.sync import Sync
-from torture.evidence.audit_document import AuditDocument
-from torture.evidence.ledger import Begin, Done, parse_ledger
-from torture.evidence.phase import Phase
 from torture.recording.events import Event, Kind, RecordedDisk, Recording
 from torture.recording.roles import OF_A_TXG, Role
 
-_FINDINGS_TOLD_MAX = 5
 _LATELY_MS = 1_000
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Audit:
-    """What was looked at, and what was found."""
-
-    acknowledged_at: tuple[int, ...]
-    """The marks with which a durable operation was acknowledged, by number."""
-    completions: int | None
-    """Writes of the client that had to be durable; None where its disk told nothing."""
-    txgs: int
-    findings: tuple[Finding, ...]
-    waived: int
-    """Of the invariants that were waived: how often one did not hold."""
-    phase: Phase | None
-    """Of the cut; None where writes cannot be told apart."""
-    under_way: int | None
-    """Durable operations begun and not acknowledged at the cut; None where no load keeps a ledger."""
-    acknowledged_lately: int | None
-    """Durable operations acknowledged within `_LATELY_MS` before it; None likewise."""
-    uncommitted_ms: int | None
-    """As `torture.audit.commits.Commits.uncommitted_ms` at the cut."""
-
-    @property
-    def acknowledgements(self) -> int:
-        """Durable operations that were acknowledged."""
-        return len(self.acknowledged_at)
-
-    def as_document(self, *, took_ms: int) -> AuditDocument:
-        """For `cut.json`."""
-        return AuditDocument(
-            acknowledgements=self.acknowledgements,
-            completions=self.completions,
-            txgs=self.txgs,
-            broken=len(self.findings),
-            findings=tuple(finding.in_words() for finding in self.findings[:_FINDINGS_TOLD_MAX]),
-            waived=self.waived or None,
-            under_way=self.under_way,
-            acknowledged_lately=self.acknowledged_lately,
-            uncommitted_ms=self.uncommitted_ms,
-            took_ms=took_ms,
-        )
+"""Operations that were acknowledged so shortly before the cut are counted."""
 
 
 def audit(
@@ -105,7 +63,8 @@ def audit(
         recording=recording,
         sync=sync,
         writes_once=writes_once,
-        names_are_volatile=names_are_volatile,
+        returns=returns_in(recording, cut=cut),
+        operations=Operations(names_are_volatile=names_are_volatile),
         disk_writes=disk_writes,
         pointed=pointed,
     )
@@ -116,17 +75,18 @@ def audit(
         if completions is None
         else auditor.hear_completions(completions, sync=completed_sync or sync, cut=cut)
     )
+    operations = auditor.operations
     held = [finding for finding in auditor.findings if finding.invariant not in waived]
     since_ns = recording.events[cut].time_ns - _LATELY_MS * 1_000_000
     return Audit(
-        acknowledged_at=tuple(auditor.acknowledged_at),
+        acknowledged_at=tuple(operations.acknowledged_at),
         completions=audited_writes,
         txgs=len(auditor.txgs),
         findings=tuple(held),
         waived=len(auditor.findings) - len(held),
         phase=auditor.phases.phase,
-        under_way=auditor.under_way if auditor.has_ledger else None,
-        acknowledged_lately=auditor.acknowledged_since(since_ns) if auditor.has_ledger else None,
+        under_way=operations.under_way if operations.has_ledger else None,
+        acknowledged_lately=auditor.acknowledged_since(since_ns) if operations.has_ledger else None,
         uncommitted_ms=auditor.commits.uncommitted_ms(recording.events[cut]),
     )
 
@@ -138,11 +98,10 @@ class _Auditor:
     recording: Recording
     sync: Sync
     writes_once: bool
-    names_are_volatile: bool
     disk_writes: dict[int, DiskWrite]
     pointed: Pointed
-    has_ledger: bool = False
-    acknowledged_at: list[int] = field(default_factory=list)
+    returns: dict[int, Returned]
+    operations: Operations
     txgs: set[int] = field(default_factory=set)
     findings: list[Finding] = field(default_factory=list)
     _writes: dict[Role, Coverage] = field(
@@ -158,12 +117,6 @@ class _Auditor:
     _is_group_begun: bool = True
     """Whether something of the transaction group under way was written; nothing is known at first."""
     _txg_by_disk: dict[int | None, int] = field(default_factory=dict)
-    _begun: dict[int, int] = field(default_factory=dict)
-    """Durable operations under way: the number of the mark that announced each."""
-    _owed: set[int] = field(default_factory=set)
-    """Those whose acknowledgement is of what they write."""
-    _owed_nothing: set[int] = field(default_factory=set)
-    """Those that name no block, where names are volatile: of these nobody knows what was data."""
 
     def __post_init__(self) -> None:
         self.phases = PhaseTracker(writes=self._writes, pointed=self._pointed_writes)
@@ -176,15 +129,10 @@ class _Auditor:
     def _coverages(self) -> tuple[Coverage, ...]:
         return *self._writes.values(), self._pointed_writes
 
-    @property
-    def under_way(self) -> int:
-        """Durable operations begun and not acknowledged."""
-        return len(self._begun)
-
     def acknowledged_since(self, time_ns: int) -> int:
         """Durable operations acknowledged at this time of the log or later."""
         events = self.recording.events
-        return sum(events[done].time_ns >= time_ns for done in self.acknowledged_at)
+        return sum(events[done].time_ns >= time_ns for done in self.operations.acknowledged_at)
 
     def hear(self, event: Event) -> None:
         """One event."""
@@ -273,34 +221,55 @@ class _Auditor:
             self._find(Invariant.TXG_IS_DURABLE, event, sorted(uncovered))
 
     def _hear_mark(self, event: Event) -> None:
-        self.has_ledger = True
-        for heard in parse_ledger(self.recording.payload(event)).events:
-            if isinstance(heard, Begin) and heard.kind.is_durable:
-                self._begun[heard.seq] = event.seq
-                if heard.promises_what_it_writes:
-                    self._owed.add(heard.seq)
-                if self.names_are_volatile and not heard.blocks:
-                    self._owed_nothing.add(heard.seq)
-            elif isinstance(heard, Done) and heard.seq in self._begun:
-                begun = self._begun.pop(heard.seq)
-                self._hear_acknowledged(event, operation=heard.seq, begun=begun)
+        for one in self.operations.hear(event, self.recording.payload(event)):
+            self.commits.hear_acknowledgement()
+            if self.sync is not Sync.DISABLED and not one.owes_nothing:
+                self._hear_acknowledged(event, one)
 
-    def _hear_acknowledged(self, event: Event, *, operation: int, begun: int) -> None:
-        self.acknowledged_at.append(event.seq)
-        self.commits.hear_acknowledgement()
-        if self.sync is Sync.DISABLED or operation in self._owed_nothing:
-            return
+    def _hear_acknowledged(self, event: Event, one: Acknowledged) -> None:
         uncovered = self._writes[Role.ZIL].uncovered
-        own = set(self.logged.blocks_of(operation)).intersection(uncovered)
-        own.update(self._of_it_not_on_disk(operation, event))
-        if own and self.writes_once and operation in self._owed:
-            self._find(Invariant.ACKNOWLEDGED_IS_DURABLE, event, sorted(own))
+        own = self._own_of(one, uncovered=self._uncovered, now=event.seq)
+        if own and self.writes_once and one.owes_its_data:
+            self._find(Invariant.ACKNOWLEDGED_IS_DURABLE, event, own)
             return
-        if operation in self._owed and (missing := self._missing_before(operation)):
+        if one.owes_its_data and (missing := self._missing_before(one.number)):
             self._find(Invariant.LOG_CHAIN_IS_WHOLE, event, missing)
         durable = max(self._writes[role].latest for role in (Role.ZIL, Role.UBERBLOCK))
-        if durable < begun:
+        if durable < one.begun:
             self._find(Invariant.ACKNOWLEDGED_IS_DURABLE, event, uncovered)
+        elif self.writes_once and one.owes_its_data and (late := self._late_of(one)):
+            self._find(Invariant.RETURNED_IS_DURABLE, event, late)
+
+    @property
+    def _uncovered(self) -> frozenset[int]:
+        return frozenset(number for coverage in self._coverages for number in coverage.uncovered)
+
+    def _own_of(
+        self, one: Acknowledged, *, uncovered: Collection[int], now: int
+    ) -> tuple[int, ...]:
+        """What of an operation is in the log, or the log points to, and was not on the disks at `now`."""
+        own = {number for number in self.logged.blocks_of(one.number) if number <= now}
+        own.intersection_update(uncovered)
+        own.update(self.logged.not_on_disk(one.number, uncovered=uncovered, now=now))
+        return tuple(sorted(own))
+
+    def _late_of(self, one: Acknowledged) -> tuple[int, ...]:
+        """What of an operation was on its way as its call returned, and was not on the disks by then."""
+        returned = self.returns.get(one.number)
+        if returned is None:
+            return ()
+        events = self.recording.events
+        uberblocks = self._writes[Role.UBERBLOCK].covered_at.items()
+        if any(
+            write > one.begun and events[at].time_ns <= returned.latest_ns
+            for write, at in uberblocks
+        ):
+            return ()
+        late = set(self._uncovered)
+        for coverage in self._coverages:
+            late.update(coverage.covered_since(returned.latest_ns, events))
+        now = bisect_right(events, returned.earliest_ns, key=_time_ns) - 1
+        return tuple(write for write in self._own_of(one, uncovered=late, now=now) if write <= now)
 
     def _missing_before(self, operation: int) -> tuple[int, ...]:
         """The blocks that replay has to pass before this operation's, and that are not covered."""
@@ -312,11 +281,6 @@ class _Auditor:
             covered=self._writes[Role.ZIL].covered_at,
             committed_txg=(committed.txg or 0) if committed else 0,
         )
-
-    def _of_it_not_on_disk(self, operation: int, now: Event) -> tuple[int, ...]:
-        """What of an operation the log points to and is not on the disks by now."""
-        uncovered = {number for coverage in self._coverages for number in coverage.uncovered}
-        return self.logged.not_on_disk(operation, uncovered=uncovered, now=now.seq)
 
     def hear_completions(self, completions: Completions, *, sync: Sync, cut: int) -> int:
         """What the client's disk completed by the cut; returns how many writes had to be durable."""

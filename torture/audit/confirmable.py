@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from torture.audit.audit import Audit
+from torture.audit.found import Audit
 from torture.audit.invariants import Finding, Invariant
 from torture.recording.crash_state import DiskState, Policy, Survivor
 from torture.recording.disks import Persistence, ShelfDisk

@@ -5,6 +5,7 @@ Trims are writes, too.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from torture.recording.events import Event, Kind
@@ -32,6 +33,13 @@ class Coverage:
         """The submissions that a cut could take away now."""
         completed = (submission for done in self._completed.values() for submission in done)
         return tuple(sorted((*self._under_way, *completed)))
+
+    def covered_since(self, time_ns: int, events: Sequence[Event]) -> Iterator[int]:
+        """The submissions that were covered later than at this time of the log."""
+        for submission, at in reversed(self.covered_at.items()):
+            if events[at].time_ns <= time_ns:
+                return
+            yield submission
 
     def submit(self, event: Event) -> None:
         """One of the writes begins."""

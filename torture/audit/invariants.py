@@ -29,6 +29,11 @@ class Invariant(StrEnum):
     covered, or a transaction group committed; and all blocks of the ZIL that hold what it wrote are
     covered (`module/zfs/zil.c`, `zil_commit`: on stable storage when it returns).
     """
+    RETURNED_IS_DURABLE = "returned-is-durable"
+    """The same of all blocks of the ZIL that hold what it wrote, as its call returns, some 20 ms before
+    the acknowledgement is heard: by the client's clock (`torture.audit.returns`). Or a transaction group
+    that began to commit since has them by then.
+    """
     LOG_CHAIN_IS_WHOLE = "log-chain-is-whole"
     """When an operation is acknowledged, every block of the ZIL before the ones that hold it in their
     chain is covered, or its records are in a committed transaction group: replay ends at the first block

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from torture.audit.audit import Audit
+from torture.audit.found import Audit
 
 
 def marks_only(found: Audit) -> Audit:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from torture.audit.audit import Audit
 from torture.audit.confirmable import confirmable
+from torture.audit.found import Audit
 from torture.evidence.confirmation import Confirmation
 from torture.evidence.ledger import parse_ledger
 from torture.recording.crash_state import CrashState

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from torture.audit.audit import Audit, audit
+from torture.audit.audit import audit
+from torture.audit.found import Audit
 from torture.audit.marks_only import marks_only
 from torture.axes.fate import Fate
 from torture.errors import HarnessError

@@ -8,8 +8,9 @@ import zlib
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from torture.audit.audit import Audit, audit
+from torture.audit.audit import audit
 from torture.audit.completions import Completions
+from torture.audit.found import Audit
 from torture.audit.invariants import Finding, Invariant
 from torture.axes.sync import Sync
 from torture.evidence.block_requests import BlockKind, BlockRequest
@@ -121,11 +122,11 @@ class Story:
     def begins(self, seq: int, kind: str = "append", **what: object) -> int:
         blocks = [] if kind in _OF_NAMES_ALONE else [0]
         line = {"seq": seq, "writer": 0, "op": kind, "file": 0, "blocks": blocks, "size": 1}
-        return self._mark(event="begin", what=what, **line)
+        return self.says(event="begin", what=what, **line)
 
     def is_done(self, seq: int, *, later_ms: int = 0) -> int:
         self.now_ns += later_ms * 1_000_000
-        return self._mark(event="done", seq=seq)
+        return self.says(event="done", seq=seq)
 
     def acknowledges(self, seq: int, *, is_covered: bool = True) -> int:
         """An operation with a block of the intent log of its own; the mark that ends it."""
@@ -135,9 +136,13 @@ class Story:
             self.flush()
         return self.is_done(seq)
 
-    def _mark(self, **line: object) -> int:
-        text = json.dumps(line | {"t_ms": 1.0}) + "\n"
-        return self._with_payload(Kind.MARK, text.encode(), disk=None)
+    def says(self, **line: object) -> int:
+        """A line of the load."""
+        return self.hears(json.dumps(line | {"t_ms": 1.0}).encode() + b"\n")
+
+    def hears(self, line: bytes) -> int:
+        """A mark, whatever it says."""
+        return self._with_payload(Kind.MARK, line, disk=None)
 
     def _with_payload(
         self,

@@ -348,12 +348,3 @@ def test_an_inconclusive_trial_is_in_no_figure_but_its_count(tmp_path: Path) -> 
         assert store.rollbacks() == bins
     assert both.verdicts == {**alone.verdicts, Verdict.INCONCLUSIVE: 1}
     assert replace(both, trials=1, verdicts=alone.verdicts) == alone
-
-
-def test_trials_that_are_older_than_manifests_are_counted(tmp_path: Path) -> None:
-    first, *rest = make_records(5, cells=CELLS, seed=1)
-    records = [replace(first, has_manifest=False, verdict=Verdict.INTACT), *rest]
-    with Store.open([write_run(tmp_path / "run", records)]) as store:
-        [note] = store.notes
-    assert note.startswith("1 of ")
-    assert "was judged without a manifest" in note

@@ -33,6 +33,8 @@ class CellRates:
     audit of its log, or by an acknowledgement that nobody can have stored."""
     empty: int = 0
     """Inconclusive trials whose cut could have taken nothing."""
+    confirmations: int = 0
+    """Conclusive trials that were cut at the moment of a finding instead of the drawn one."""
 
     @property
     def inconclusive(self) -> int:
@@ -51,7 +53,7 @@ class CellRates:
     @property
     def conclusive(self) -> int:
         """Trials that the rates are of."""
-        return self.trials - self.inconclusive
+        return self.trials - self.inconclusive - self.confirmations
 
 
 def counted_either_way(rate: Rate, untold: int) -> tuple[Rate, Rate]:
@@ -80,7 +82,9 @@ def cell_rates(
     for kind, count in counts.items():
         verdicts[kind.verdict] += count
     conclusive = {
-        kind: count for kind, count in counts.items() if kind.verdict is not Verdict.INCONCLUSIVE
+        kind: count
+        for kind, count in counts.items()
+        if kind.verdict is not Verdict.INCONCLUSIVE and not kind.is_confirmation
     }
     rate = sequential_rate_of if is_sequential else rate_of
     of = sum(conclusive.values())
@@ -96,6 +100,7 @@ def cell_rates(
         harm=rate(sum((lossy | corrupt).values()), of),
         broken=sum(count for kind, count in counts.items() if kind.broke_guarantee),
         empty=sum(count for kind, count in counts.items() if kind.is_empty),
+        confirmations=sum(count for kind, count in counts.items() if kind.is_confirmation),
     )
 
 

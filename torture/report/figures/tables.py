@@ -29,7 +29,7 @@ TRIAL_COLUMNS = (
     "guarantee", "broke_guarantee", "verdict",
     "pool_verdict", "filesystem_verdict", "data_verdict", "acknowledged",
     "acknowledged_before_cut", "lost", "rollback_ms", "missing", "torn", "stale", "foreign_content",
-    "torn_in_flight", "cut_ms", "cut_aim",
+    "torn_in_flight", "cut_ms", "cut_aim", "is_confirmation",
     "cut_phase", "cut_policies", "audited", "audited_completions", "audited_txgs", "audit_broken",
     *WORTH, "acknowledged_in_outage", "load_ms", "trial_ms", "fsck", "pool", "reasons", "error",
     "machinery_failed", "has_manifest", "schema",
@@ -45,7 +45,7 @@ _RATES = tuple(
 CELL_COLUMNS = {
     "cell": "VARCHAR",
     **dict.fromkeys([*AXES, "axes", "guarantee"], "VARCHAR"),
-    **dict.fromkeys(["trials", "conclusive", "empty"], "BIGINT"),
+    **dict.fromkeys(["trials", "conclusive", "empty", "confirmations"], "BIGINT"),
     **{verdict.replace("-", "_"): "BIGINT" for verdict in Verdict},
     **{
         f"{rate}_{name}": kind
@@ -102,6 +102,7 @@ def _cell_row(figures: CellFigures) -> tuple[Any, ...]:
         figures.trials,
         figures.conclusive,
         figures.empty,
+        figures.confirmations,
         *(figures.verdicts.get(verdict, 0) for verdict in Verdict),
         *(
             value

@@ -13,6 +13,7 @@ import duckdb
 
 from torture.errors import HarnessError
 from torture.record.trials import TrialRecord
+from torture.report.reading.chosen import notes_on_confirmations, notes_on_manifests
 from torture.report.reading.database import connect
 from torture.report.reading.lines import UnreadableLineError, read_line
 from torture.report.reading.loading import (
@@ -22,7 +23,6 @@ from torture.report.reading.loading import (
     make_tables,
     normalised,
 )
-from torture.report.reading.manifests import notes_on_manifests
 from torture.report.reading.remarks import Remarks, notes_on_runs
 from torture.report.reading.repeats import notes_on_repeats
 from torture.report.reading.runs import RunInfo, find_runs
@@ -99,6 +99,7 @@ class Store:
             *notes_on_files,
             *notes_on_versions(sql),
             *notes_on_manifests(sql),
+            *notes_on_confirmations(sql),
             *notes_on_repeats(sql),
         )
         self.zfs_versions = tuple(zfs_versions(sql))
@@ -145,7 +146,8 @@ class Store:
         """How the live trials of every cell ended, sorted by name."""
         counts: dict[str, dict[TrialKind, int]] = {}
         for cell, verdict, *truths, count in self._rows(
-            "SELECT cell, verdict, is_loss, broke_guarantee, is_empty, count(*) FROM live GROUP BY ALL"
+            "SELECT cell, verdict, is_loss, broke_guarantee, is_empty, is_confirmation, count(*) "
+            "FROM live GROUP BY ALL"
         ):
             kind = TrialKind(Verdict(verdict), *truths)
             counts.setdefault(cell, {})[kind] = count

@@ -22,6 +22,8 @@ class TrialKind(NamedTuple):
     broke_guarantee: bool
     is_empty: bool = False
     """Whether it is inconclusive for its cut, which could have taken nothing."""
+    is_confirmation: bool = False
+    """Whether it was cut at the moment of a finding, the worst there was: no draw, and in no rate."""
 
 
 class Audited(NamedTuple):
@@ -95,6 +97,7 @@ def kind_of(record: TrialRecord, guarantee: str) -> TrialKind:
         is_loss=record.is_loss,
         broke_guarantee=known is not None and record.breaks(known),
         is_empty=not record.is_conclusive and record.cut.is_empty,
+        is_confirmation=record.is_conclusive and record.cut.confirmed.is_made,
     )
 
 

@@ -31,6 +31,11 @@ _NO_HOST_POLL_S = 0.02
 HELLO_SEQ = 0
 
 
+def clock_ms() -> float:
+    """The guest's clock, in milliseconds since it booted."""
+    return time.monotonic_ns() / 1e6
+
+
 class HostGoneError(Exception):
     """The host did not answer in time, or closed the channel."""
 
@@ -49,6 +54,8 @@ class Channel:
         self._lock = threading.Lock()
         self._seq = HELLO_SEQ
         self._waiting: dict[int, threading.Event] = {}
+        self._answered: tuple[int, float] | None = None
+        """The last answer that was heard, and when: with it the host lays our clock beside its own."""
         self._closed = threading.Event()
         self.stopping = threading.Event()
         threading.Thread(target=self._listen, name="replies", daemon=True).start()
@@ -114,7 +121,9 @@ class Channel:
             raise HostGoneError(f"no reply to {seq}")
 
     def _send(self, event: dict[str, object]) -> None:
-        event["guest_ms"] = time.monotonic_ns() // 1_000_000
+        if self._answered is not None:
+            event["answered_seq"], event["answered_ms"] = self._answered
+        event["guest_ms"] = clock_ms()
         left = json.dumps(event, separators=(",", ":")).encode() + b"\n"
         while left:
             left = left[os.write(self._descriptor, left) :]
@@ -134,16 +143,18 @@ class Channel:
                 time.sleep(_NO_HOST_POLL_S)
                 continue
             silent_since = None
+            heard_ms = clock_ms()
             *lines, rest = (rest + data).split(b"\n")
             for line in lines:
-                self._hear(line.strip())
+                self._hear(line.strip(), heard_ms)
         self._closed.set()
         self.stopping.set()
         for heard in list(self._waiting.values()):
             heard.set()
 
-    def _hear(self, line: bytes) -> None:
+    def _hear(self, line: bytes, heard_ms: float) -> None:
         if line == b"stop":
             self.stopping.set()
         elif line.isdigit() and (heard := self._waiting.get(int(line))):
+            self._answered = (int(line), heard_ms)
             heard.set()

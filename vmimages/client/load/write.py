@@ -7,7 +7,7 @@ import threading
 import time
 
 from .blocks import Encoder
-from .channel import Channel, HostGoneError
+from .channel import Channel, HostGoneError, clock_ms
 from .plan import Planner
 from .read import device_bytes
 from .storage import FileStorage, RawStorage, ms_since
@@ -109,6 +109,7 @@ class Writer(threading.Thread):
                     event="failed", seq=seq, errno=self.failed_errno, call=self._storage.step
                 )
                 return
+            returned_ms = clock_ms()
             took_ms = ms_since(begun_ns)
             sync_ms, thought_ms = self._storage.take_times()
             self.acknowledged += operation.is_durable
@@ -121,6 +122,7 @@ class Writer(threading.Thread):
                 following,
                 work_ms=round(max(0.0, took_ms - thought_ms), 3),
                 sync_ms=sync_ms,
+                returned_ms=returned_ms,
             )
             if following is None:
                 return

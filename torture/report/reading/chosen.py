@@ -1,0 +1,33 @@
+"""What a reader must be told of trials that are not as the others are: old ones, and chosen ones."""
+
+from __future__ import annotations
+
+import duckdb
+
+
+def notes_on_manifests(sql: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
+    """A sentence, if a conclusive live trial was judged without one."""
+    row = sql.execute(
+        "SELECT count(*) FILTER (NOT has_manifest), count(*) FROM live WHERE badness >= 0"
+    ).fetchone()
+    without, of = row or (0, 0)
+    if not without:
+        return ()
+    were = "was" if without == 1 else "were"
+    return (
+        f"{without:,} of {of:,} conclusive trials {were} judged without a manifest of the evidence: "
+        "nothing tells what of it is missing",
+    )
+
+
+def notes_on_confirmations(sql: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
+    """A sentence, if a live trial was cut at the moment of a finding."""
+    row = sql.execute("SELECT count(*) FROM live WHERE is_confirmation").fetchone()
+    count = row[0] if row else 0
+    if not count:
+        return ()
+    were = "1 trial was" if count == 1 else f"{count:,} trials were"
+    return (
+        f"{were} cut at the moment of a finding instead of the drawn one: in no rate, and among the "
+        "broken guarantees",
+    )
