@@ -42,6 +42,7 @@ def audit(
     whole_on: Collection[str] | None = None,
     writes_once: bool = True,
     names_are_volatile: bool = False,
+    tells_metadata: bool = True,
 ) -> Audit:
     """Audit the events up to and with `cut`, and what the client's disk completed by then.
 
@@ -52,6 +53,7 @@ def audit(
     split over disks, and by default all.
     `writes_once`: whether the client's filesystem has no second copy under way of what it wrote
     (`torture.filesystems.protocol`): only then must every block that holds it be covered.
+    `tells_metadata`: whether a write's length tells metadata from data (`torture.recording.roles`).
     `names_are_volatile`: an acknowledgement is of the blocks that it names, and of nothing else.
     Raises what `Recording.payload` raises.
     """
@@ -63,6 +65,7 @@ def audit(
         recording=recording,
         sync=sync,
         writes_once=writes_once,
+        tells_metadata=tells_metadata,
         returns=returns_in(recording, cut=cut),
         operations=Operations(names_are_volatile=names_are_volatile),
         disk_writes=disk_writes,
@@ -98,6 +101,7 @@ class _Auditor:
     recording: Recording
     sync: Sync
     writes_once: bool
+    tells_metadata: bool
     disk_writes: dict[int, DiskWrite]
     pointed: Pointed
     returns: dict[int, Returned]
@@ -119,7 +123,9 @@ class _Auditor:
     _txg_by_disk: dict[int | None, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.phases = PhaseTracker(writes=self._writes, pointed=self._pointed_writes)
+        self.phases = PhaseTracker(
+            writes=self._writes, pointed=self._pointed_writes, tells_metadata=self.tells_metadata
+        )
         self.commits = Commits(uberblocks=self._writes[Role.UBERBLOCK])
         self.labels = Labels(
             labels=self._writes[Role.LABEL], uberblocks=self._writes[Role.UBERBLOCK]
@@ -223,6 +229,7 @@ class _Auditor:
     def _hear_mark(self, event: Event) -> None:
         for one in self.operations.hear(event, self.recording.payload(event)):
             self.commits.hear_acknowledgement()
+            self.phases.acknowledged_ns = event.time_ns
             if self.sync is not Sync.DISABLED and not one.owes_nothing:
                 self._hear_acknowledged(event, one)
 

@@ -7,9 +7,12 @@ records are all in a committed transaction group need not be there: replay begin
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
 
 from torture.audit.disk_writes import DiskWrite
 from torture.recording.intent_log import LogBlock
+
+Chain = tuple[int, int, int]
 
 
 def missing_links(
@@ -22,10 +25,11 @@ def missing_links(
 ) -> tuple[int, ...]:
     """Of the `uncovered` submissions those that stand before `holding` in a chain, and are needed.
 
+    Where a block was never written, the next one of its chain stands for it: replay does not come there.
     `committed_txg`: the transaction group of the last uberblock that a flush covers. A block that lies on
     several disks is there as soon as one of them has it.
     """
-    ends: dict[tuple[int, int, int], int] = {}
+    ends: dict[Chain, int] = {}
     for block in _blocks_of(writes, holding):
         if block.place is not None and block.txg > committed_txg:
             ends[block.place.chain] = max(ends.get(block.place.chain, 0), block.place.number)
@@ -39,10 +43,27 @@ def missing_links(
         and block.place.number < ends.get(block.place.chain, 0)
         and not 0 < block.txg <= committed_txg
     }
-    if not lacking:
-        return ()
-    there = {block.place for block in _blocks_of(writes, covered)}
-    return tuple(sorted(number for number, place in lacking.items() if place not in there))
+    there = {block.place for block in _blocks_of(writes, covered)} if lacking else set()
+    missing = {number for number, place in lacking.items() if place not in there}
+    missing.update(_behind_gaps(writes, ends, committed_txg=committed_txg))
+    return tuple(sorted(missing))
+
+
+def _behind_gaps(
+    writes: Mapping[int, DiskWrite], ends: Mapping[Chain, int], *, committed_txg: int
+) -> Iterator[int]:
+    """The submissions of blocks up to `ends` whose predecessors nobody wrote, and some before these."""
+    for chain, end in ends.items():
+        known = {
+            block.place.number: (number, block.txg)
+            for number, write in writes.items()
+            for block in write.log_blocks
+            if block.place is not None and block.place.chain == chain
+        }
+        ascending = sorted(number for number in known if number <= end)
+        for one, following in pairwise(ascending):
+            if following != one + 1 and known[one][1] > committed_txg:
+                yield known[following][0]
 
 
 def _blocks_of(writes: Mapping[int, DiskWrite], numbers: Iterable[int]) -> Iterator[LogBlock]:

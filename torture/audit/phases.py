@@ -11,6 +11,8 @@ from torture.evidence.phase import Phase
 from torture.recording.events import Event, Kind
 from torture.recording.roles import OF_A_TXG, Role
 
+_LATELY_NS = 2_500_000
+
 
 @dataclass(kw_only=True)
 class PhaseTracker:
@@ -19,6 +21,11 @@ class PhaseTracker:
     writes: dict[Role, Coverage]
     pointed: Coverage
     """Data that the intent log points to."""
+    tells_metadata: bool
+    """Whether a write's length tells metadata from data."""
+    acknowledged_ns: int | None = None
+    """When the last operation was acknowledged, by the log."""
+    _now_ns: int = 0
     _is_before_uberblock: bool = False
     _flushes_of_txg: set[int] = field(default_factory=set)
     """Under way, and submitted when data or metadata was written and not covered, and none since: a
@@ -35,6 +42,7 @@ class PhaseTracker:
     def hear(self, event: Event, *, role: Role | None = None) -> None:
         """One event, after `writes` has heard it; `role` is a write's."""
         self._trims.hear(event)
+        self._now_ns = event.time_ns
         match event.kind:
             case Kind.MARK:
                 self._last_mark = event.seq
@@ -89,10 +97,12 @@ class PhaseTracker:
             return Phase.TRIMMING
         if self._is_before_uberblock or (self._is_txg_uncovered and self._flushes_of_txg):
             return Phase.BEFORE_UBERBLOCK
-        if self.writes[Role.METADATA].uncovered:
+        if self.writes[Role.METADATA].uncovered and self.tells_metadata:
             return Phase.METADATA_WRITTEN
-        if self.writes[Role.DATA].uncovered:
+        if self._is_txg_uncovered:
             return Phase.TXG_WRITTEN
+        if self.acknowledged_ns is not None and self._now_ns - self.acknowledged_ns <= _LATELY_NS:
+            return Phase.ACKNOWLEDGED
         return self._zil_phase(self.writes[Role.ZIL])
 
     def _zil_phase(self, zil: Coverage) -> Phase:

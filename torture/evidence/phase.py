@@ -22,7 +22,10 @@ class Phase(StrEnum):
     METADATA_WRITTEN = "metadata-written"
     """Metadata of a transaction group, which come behind its data, are under way or not covered."""
     TXG_WRITTEN = "txg-written"
-    """Of a transaction group only data are under way or written, and not covered."""
+    """Of a transaction group only data are under way or written, and not covered; where a write's length
+    does not tell data from metadata, any of it."""
+    ACKNOWLEDGED = "acknowledged"
+    """The client was acknowledged something in the last 2.5 ms, and no transaction group is written."""
     ZIL_REUSED = "zil-reused"
     """As `zil-written`, where an older block of the intent log was the last to be written."""
     ZIL_SEVERAL = "zil-several"

@@ -7,14 +7,24 @@ from dataclasses import replace
 
 from torture.axes.data_disks import Disks
 from torture.axes.layout import Layout
-from torture.matrix.axes import ADMINISTRATION, DISK_SECTOR, DISKS, LAYOUT, SPECIAL_VDEV
+from torture.axes.zfs_properties import COMPRESSION, VOLBLOCKSIZE
+from torture.matrix.axes import (
+    ADMINISTRATION,
+    DISK_SECTOR,
+    DISKS,
+    LAYOUT,
+    SPECIAL_VDEV,
+    TRANSPORT,
+)
 from torture.matrix.cells import Cell
 from torture.nas.devices import data_profile_of
 from torture.nas.slog import slog_layout
 from torture.recording.disks import Persistence, ShelfDisk
 from torture.shell import physical_sector_of, wait_for_path, write_cache_of
-from torture.volumes import POOL
+from torture.volumes import POOL, VolumeKind
 
+_OF_16K = ("", "16K", "64K", "128K")
+"""Volumes' blocks that are a multiple of 16 KiB."""
 _DATA_MIB = 4096
 _SPECIAL_MIB = 2048
 _BY_SERIAL = "/dev/disk/by-id/virtio-"
@@ -91,6 +101,17 @@ def whole_on(cell: Cell) -> tuple[str, ...]:
     if cell[LAYOUT].splits_blocks or (administration is not None and administration.moves_blocks):
         return ()
     return tuple(disk.serial for disk in _data_disks(cell))
+
+
+def tells_metadata_in(cell: Cell) -> bool:
+    """Whether a write's length tells metadata from data, as `torture.recording.roles` has it.
+
+    Data are whole blocks of a zvol then. Files have blocks of any length, as parts of blocks have, and
+    compressed ones.
+    """
+    is_whole = not cell[LAYOUT].splits_blocks and not cell[COMPRESSION]
+    has_16k = cell[TRANSPORT].traits.volume is VolumeKind.ZVOL and cell[VOLBLOCKSIZE] in _OF_16K
+    return is_whole and has_16k
 
 
 def wait_for_disks_script(disks: Sequence[ShelfDisk]) -> str:

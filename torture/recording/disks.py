@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
+from torture.recording.roles import Role
+
 
 class Persistence(StrEnum):
     """What a disk keeps when its power is cut."""
@@ -44,10 +46,14 @@ class DiskFault:
 
     drop_flush_every: int = 0
     lose_write_every: int = 0
+    role: Role | None = None
+    """Of these only those that are of this role."""
+    flush_early_ms: int = 0
+    """How long before it is done a flush is acknowledged."""
 
     def as_json(self) -> dict[str, Any]:
         """As `disks[].fault` of the plugin's configuration."""
-        return asdict(self)
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -27,7 +27,7 @@ from torture.lab.machine import Machine
 from torture.matrix.axes import FATE
 from torture.matrix.durability import completed_sync_of, flushed_data_sync_of, names_are_volatile_in
 from torture.matrix.waived import waived_in
-from torture.nas.pool import whole_on
+from torture.nas.pool import tells_metadata_in, whole_on
 from torture.plan.cut_plan import TARGETS, Aim, Target
 from torture.plan.second_cut import SecondCut
 from torture.recording.accounting import account
@@ -263,6 +263,7 @@ def _audited(
         whole_on=whole_on(context.spec.cell),
         writes_once=context.filesystem.writes_once,
         names_are_volatile=names_are_volatile_in(context.spec.cell),
+        tells_metadata=tells_metadata_in(context.spec.cell),
     )
     if context.filesystem.looks_like_zfs:
         found = marks_only(found)

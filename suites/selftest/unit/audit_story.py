@@ -193,8 +193,8 @@ class Story:
         """Where acknowledgements are of no names."""
         return list(self._audit(cut=None, sync=Sync.STANDARD, names_are_volatile=True).findings)
 
-    def phase(self) -> Phase | None:
-        return self._audit(cut=None, sync=Sync.DISABLED).phase
+    def phase(self, *, tells_metadata: bool = True) -> Phase | None:
+        return self._audit(cut=None, sync=Sync.DISABLED, tells_metadata=tells_metadata).phase
 
     def uncommitted_ms(self) -> int | None:
         return self._audit(cut=None, sync=Sync.DISABLED).uncommitted_ms
@@ -244,6 +244,7 @@ class Story:
         sync: Sync,
         completions: Completions | None = None,
         names_are_volatile: bool = False,
+        tells_metadata: bool = True,
     ) -> Audit:
         last = len(self.events) - 1 if cut is None else cut
         return audit(
@@ -253,6 +254,7 @@ class Story:
             completions=completions,
             whole_on=self.whole_on,
             names_are_volatile=names_are_volatile,
+            tells_metadata=tells_metadata,
         )
 
     def recorded(self) -> Recording:

@@ -95,6 +95,37 @@ def test_a_block_is_there_as_soon_as_one_leg_of_a_mirror_has_it(story: Story) ->
     assert broken(story) == []
 
 
+def over_a_block_that_nobody_wrote(story: Story, *numbers: int, txg: int | None = None) -> int:
+    """Blocks of these numbers are covered, and the operation of the last one is acknowledged."""
+    if txg is not None:
+        story.write(BLOCK)
+        story.flush()
+        story.write(uberblock(txg))
+        story.flush()
+    last = 0
+    for number in numbers:
+        story.begins(number)
+        last = story.write(link(number, number))
+    story.flush()
+    story.is_done(numbers[-1])
+    return last
+
+
+def test_a_block_that_nobody_wrote_is_missing(story: Story) -> None:
+    """A disk that loses a write leaves no trace of it but the gap in its chain."""
+    last = over_a_block_that_nobody_wrote(story, 1, 3)
+    [finding] = broken(story)
+    assert finding.uncovered == (last,)
+
+
+def test_a_chain_without_a_gap_or_with_one_that_is_committed_is_whole(tmp_path: Path) -> None:
+    for name, numbers, txg in (("a", (1, 2, 3), None), ("b", (7, 8), None), ("c", (1, 3), TXG)):
+        (tmp_path / name).mkdir()
+        story = Story(folder=tmp_path / name)
+        over_a_block_that_nobody_wrote(story, *numbers, txg=txg)
+        assert broken(story) == []
+
+
 def late(story: Story) -> list[Finding]:
     found = story.findings(sync=Sync.DISABLED)
     return [one for one in found if one.invariant is Invariant.UBERBLOCK_IS_DURABLE]

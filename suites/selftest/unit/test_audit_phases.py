@@ -100,3 +100,31 @@ def test_a_flush_with_more_of_the_txg_behind_it_is_not_the_last_one_before_the_u
     assert story.phase() is Phase.METADATA_WRITTEN
     story.complete(flush)
     assert story.phase() is Phase.METADATA_WRITTEN
+
+
+@pytest.mark.parametrize(
+    ("tells", "phase"), [(True, Phase.METADATA_WRITTEN), (False, Phase.TXG_WRITTEN)]
+)
+def test_where_lengths_do_not_tell_metadata_it_is_one_phase(
+    story: Story, tells: bool, phase: Phase
+) -> None:
+    story.write(METADATA)
+    assert story.phase(tells_metadata=tells) is phase
+
+
+def test_the_moment_behind_an_acknowledgement_is_a_phase(story: Story) -> None:
+    """What a disk or a flush lied about is taken there, before the next flush makes up for it."""
+    story.acknowledges(1)
+    assert story.phase() is Phase.ACKNOWLEDGED
+    story.begins(2)
+    story.submit(zil_block())
+    assert story.phase() is Phase.ACKNOWLEDGED
+    story.submit(METADATA)
+    assert story.phase() is Phase.METADATA_WRITTEN
+
+
+def test_it_is_over_3_ms_later(story: Story) -> None:
+    story.acknowledges(1)
+    story.now_ns += 3_000_000
+    story.begins(2)
+    assert story.phase() is Phase.IDLE

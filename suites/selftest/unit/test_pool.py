@@ -13,7 +13,13 @@ from torture.axes.slog_class import SlogClass
 from torture.matrix.axes import SLOG, SLOG_CLASS, SYNC, TRANSPORT
 from torture.matrix.cells import Cell
 from torture.nas.devices import data_profile_of, profile_of
-from torture.nas.pool import create_script, make_script, pool_disks, wait_for_disks_script
+from torture.nas.pool import (
+    create_script,
+    make_script,
+    pool_disks,
+    tells_metadata_in,
+    wait_for_disks_script,
+)
 from torture.nas.slog import gone_at_cut, slog_layout
 from torture.nas.volume_options import volume_options_of
 from torture.recording.disks import Persistence, Profile, ShelfDisk
@@ -197,3 +203,20 @@ def test_the_scripts_are_shell(cell: Cell) -> None:
     )
     script = "\n".join(scripts)
     subprocess.run(["sh", "-n"], input=script.encode(), check=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "tells"),
+    [
+        ("iscsi-always-noslog-ext4-bothdie", True),
+        ("iscsi-always-noslog-volblock64k-ext4-bothdie", True),
+        ("iscsi-always-noslog-volblock4k-ext4-bothdie", False),
+        ("iscsi-always-noslog-lz4-ext4-bothdie", False),
+        ("iscsi-always-noslog-raidz1-ext4-bothdie", False),
+        ("iscsi-always-noslog-mirrored-ext4-bothdie", True),
+        ("nfs3-always-noslog-files-bothdie", False),
+        ("nfs_image-always-noslog-ext4-bothdie", False),
+    ],
+)
+def test_where_a_writes_length_tells_metadata_from_data(name: str, tells: bool) -> None:
+    assert tells_metadata_in(Cell.parse(name)) is tells

@@ -54,6 +54,11 @@ Fault fault_of(const json &content) {
   Fault fault;
   if (content.contains("drop_flush_every")) fault.drop_flush_every = number_of(content.at("drop_flush_every"));
   if (content.contains("lose_write_every")) fault.lose_write_every = number_of(content.at("lose_write_every"));
+  if (content.contains("role")) {
+    fault.role = role_named(content.at("role").get<std::string>());
+    if (!fault.role) throw Error(EINVAL, "there is no such role");
+  }
+  fault.flush_early_ms = content.value("flush_early_ms", 0.0);
   return fault;
 }
 

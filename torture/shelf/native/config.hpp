@@ -23,6 +23,10 @@ struct SourceConfig {
 struct Fault {
   uint64_t drop_flush_every = 0;
   uint64_t lose_write_every = 0;
+  /// Of writes and flushes of this role only.
+  std::optional<Role> role;
+  /// So long before it is done a flush is acknowledged.
+  double flush_early_ms = 0;
 };
 
 struct DiskConfig {

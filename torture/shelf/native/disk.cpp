@@ -1,5 +1,7 @@
 #include "disk.hpp"
 
+#include <thread>
+
 namespace shelf {
 
 Disk::Disk(const DiskConfig &config, uint16_t number, Recorder &recorder,
@@ -48,7 +50,8 @@ void Disk::write(const char *data, uint64_t offset, uint64_t length, bool fua) {
   const auto arrival = Clock::now();
   must_be_aligned(offset, length);
   recorder_.wait_if_frozen();
-  if (strikes(writes_, config_.fault.lose_write_every)) {
+  const Role role = role_of(data, length);
+  if (strikes(writes_, config_.fault.lose_write_every, role)) {
     pace_.wait(arrival, config_.profile.write_us, length);
     recorder_.wait_if_frozen();
     return;
@@ -56,11 +59,11 @@ void Disk::write(const char *data, uint64_t offset, uint64_t length, bool fua) {
   Record submission = record(Kind::write_submit, offset, length, fua);
   submission.payload_crc = checksum(data, length);
   submission.reference = recorder_.store(number_, data, length);
-  const Role role = role_of(data, length);
   const uint64_t seq = recorder_.submit(submission, role);
   pace_.wait(arrival, config_.profile.write_us + (fua ? config_.profile.flush_us : 0), length);
   recorder_.complete(submission, seq, role,
                      [&] { map_.set(offset, length, true, submission.reference); });
+  last_role_ = role;
 }
 
 void Disk::clear(Kind kind, uint64_t offset, uint64_t length, bool fua) {
@@ -74,11 +77,23 @@ void Disk::clear(Kind kind, uint64_t offset, uint64_t length, bool fua) {
 
 void Disk::flush() {
   const auto arrival = Clock::now();
-  if (strikes(flushes_, config_.fault.drop_flush_every)) {
+  if (strikes(flushes_, config_.fault.drop_flush_every, last_role_)) {
     pace_.wait(arrival, config_.profile.flush_us, 0);
     recorder_.wait_if_frozen();
     return;
   }
+  if (config_.fault.flush_early_ms > 0) {
+    // nobody waits for it: a shelf with a fault ends by SIGKILL
+    std::thread([this] {
+      std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(config_.fault.flush_early_ms));
+      do_flush(Clock::now());
+    }).detach();
+    return;
+  }
+  do_flush(arrival);
+}
+
+void Disk::do_flush(Clock::time_point arrival) {
   const Record submission = record(Kind::flush_submit, 0, 0, false);
   const uint64_t seq = recorder_.submit(submission);
   pace_.wait(arrival, config_.profile.flush_us, 0);

@@ -32,9 +32,12 @@ class Disk {
   void must_be_aligned(uint64_t offset, uint64_t length) const;
   Record record(Kind kind, uint64_t offset, uint64_t length, bool fua) const;
 
-  /// Whether the fault of every so-manieth request strikes now.
-  static bool strikes(std::atomic<uint64_t> &asked, uint64_t every) {
-    return every > 0 && (asked += 1) % every == 0;
+  void do_flush(Clock::time_point arrival);
+
+  /// Whether the fault of every so-manieth request of its role strikes now.
+  bool strikes(std::atomic<uint64_t> &asked, uint64_t every, Role role) const {
+    const bool is_of_it = !config_.fault.role || *config_.fault.role == role;
+    return every > 0 && is_of_it && (asked += 1) % every == 0;
   }
 
   const DiskConfig config_;
@@ -45,6 +48,8 @@ class Disk {
   Pace pace_;
   std::atomic<uint64_t> flushes_{0};
   std::atomic<uint64_t> writes_{0};
+  /// Of the write that was completed last.
+  std::atomic<Role> last_role_{Role::none};
 };
 
 }  // namespace shelf

@@ -1,0 +1,76 @@
+"""What a disk with a fault acknowledges and does not do, or does later: told by its log."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import nbd
+
+from suites.selftest.unit.audit_story import BLOCK, uberblock, zil_block
+from torture.recording.disks import DiskFault, ShelfDisk
+from torture.recording.events import Kind, Recording, load_recording
+from torture.recording.roles import Role
+from torture.shelf.server import Shelf
+
+_EARLY_MS = 200
+_DEADLINE_S = 10.0
+
+
+@contextmanager
+def _shelf(fault: DiskFault) -> Iterator[tuple[Shelf, nbd.NBD]]:
+    disk = ShelfDisk(serial="d", size_mib=64, fault=fault)
+    with TemporaryDirectory(dir="/tmp") as name:
+        shelf = Shelf(directory=Path(name) / "shelf", socket=Path(name) / "s")
+        shelf.start([disk])
+        try:
+            handle = nbd.NBD()
+            handle.set_export_name("d")
+            handle.connect_unix(str(Path(name) / "s"))
+            yield shelf, handle
+        finally:
+            shelf.stop()
+
+
+def _kinds(recording: Recording) -> list[Kind]:
+    return [event.kind for event in recording.events[1:]]
+
+
+def _padded(payload: bytes) -> bytes:
+    return payload + bytes(-len(payload) % 4096)
+
+
+def test_writes_of_one_role_are_lost_and_no_others() -> None:
+    with _shelf(DiskFault(lose_write_every=2, role=Role.ZIL)) as (shelf, disk):
+        for place, payload in enumerate((BLOCK, zil_block(), BLOCK, BLOCK, zil_block())):
+            disk.pwrite(_padded(payload), place << 20)
+        recording = load_recording(shelf.recording)
+    written = [event.offset >> 20 for event in recording.events if event.kind is Kind.WRITE_SUBMIT]
+    assert written == [0, 1, 2, 3]
+
+
+def test_flushes_behind_one_role_are_dropped_and_no_others() -> None:
+    with _shelf(DiskFault(drop_flush_every=1, role=Role.UBERBLOCK)) as (shelf, disk):
+        disk.pwrite(_padded(BLOCK), 0)
+        disk.flush()
+        disk.pwrite(_padded(uberblock(5)), 1 << 20)
+        disk.flush()
+        recording = load_recording(shelf.recording)
+    assert _kinds(recording).count(Kind.FLUSH_SUBMIT) == 1
+    assert _kinds(recording)[-1] is Kind.WRITE_COMPLETE
+
+
+def test_an_early_flush_is_acknowledged_before_it_is_done() -> None:
+    with _shelf(DiskFault(flush_early_ms=_EARLY_MS)) as (shelf, disk):
+        disk.pwrite(_padded(BLOCK), 0)
+        disk.flush()
+        assert shelf.marks().write(b"acknowledged")
+        end_s = time.monotonic() + _DEADLINE_S
+        while Kind.FLUSH_COMPLETE not in _kinds(load_recording(shelf.recording)):
+            assert time.monotonic() < end_s
+            time.sleep(0.02)
+        kinds = _kinds(load_recording(shelf.recording))
+    assert kinds[-3:] == [Kind.MARK, Kind.FLUSH_SUBMIT, Kind.FLUSH_COMPLETE]
