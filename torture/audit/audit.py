@@ -5,8 +5,9 @@ A cut meets one moment of thousands. A flush that is missing once in twenty is s
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from torture.audit.commits import Commits
@@ -38,7 +39,7 @@ def audit(
     sync: Sync,
     completed_sync: Sync | None = None,
     completions: Completions | None = None,
-    waived: Collection[Invariant] = frozenset(),
+    waived: Mapping[Invariant, int] | None = None,
     whole_on: Collection[str] | None = None,
     writes_once: bool = True,
     names_are_volatile: bool = False,
@@ -46,7 +47,7 @@ def audit(
 ) -> Audit:
     """Audit the events up to and with `cut`, and what the client's disk completed by then.
 
-    `waived`: what the cell breaks by its own settings, which is counted only.
+    `waived`: what the cell breaks by its own settings, and from which event on: it is counted only.
     `sync`: unless it is disabled, an acknowledgement means that the ZIL, or a txg, is durable.
     `completed_sync`: the same of what the client's disk completed, where that is not the same.
     `whole_on`: the disks on each of which a block of data lies whole, at one place; none where it is
@@ -79,7 +80,11 @@ def audit(
         else auditor.hear_completions(completions, sync=completed_sync or sync, cut=cut)
     )
     operations = auditor.operations
-    held = [finding for finding in auditor.findings if finding.invariant not in waived]
+    held = [
+        finding
+        for finding in auditor.findings
+        if finding.event < (waived or {}).get(finding.invariant, math.inf)
+    ]
     since_ns = recording.events[cut].time_ns - _LATELY_MS * 1_000_000
     return Audit(
         acknowledged_at=tuple(operations.acknowledged_at),

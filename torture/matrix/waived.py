@@ -10,6 +10,7 @@ from torture.matrix.cells import Cell
 _ABOUT_THE_LOG = frozenset(
     {
         Invariant.ACKNOWLEDGED_IS_DURABLE,
+        Invariant.RETURNED_IS_DURABLE,
         Invariant.LOG_CHAIN_IS_WHOLE,
         Invariant.COMPLETED_IS_DURABLE,
     }
@@ -21,14 +22,16 @@ _ABOUT_FLUSHES = _ABOUT_THE_LOG | {
 }
 
 
-def waived_in(cell: Cell) -> frozenset[Invariant]:
+def waived_in(cell: Cell, *, issued_seq: int) -> dict[Invariant, int]:
     """The invariants that rest on flushes which ZFS is told not to make, or that administration breaks.
 
-    What was lost is held against the cell's guarantee, as ever; and what rests on no flush, against ZFS.
+    Each with the event of the log from which on it is waived: `issued_seq` is that before the command of
+    the administration. What was lost is held against the cell's guarantee, as ever; and what rests on no
+    flush, against ZFS.
     """
     administration = cell[ADMINISTRATION]
     own = frozenset[Invariant]() if administration is None else administration.waived
-    return own | _of_flushes(cell)
+    return dict.fromkeys(own, issued_seq) | dict.fromkeys(_of_flushes(cell), 0)
 
 
 def _of_flushes(cell: Cell) -> frozenset[Invariant]:

@@ -35,6 +35,7 @@ from torture.recording.crash_state import CrashState, write_crash_state
 from torture.recording.events import Recording, load_recording, marks_until
 from torture.recording.log_chains import chains_in
 from torture.shelf.control import FreezeOn
+from torture.trial.administered.issue import issued_seq_in
 from torture.trial.confirm import confirm
 from torture.trial.context import TrialContext
 from torture.trial.promises.of_disk import completions_before
@@ -125,7 +126,9 @@ def cut_power(context: TrialContext, *, hit: bool, victims: Sequence[Machine]) -
         disks=dict(context.plan.survivors),
     )
     marks, acknowledged = _acknowledged_before(context, recording, cut)
-    found, audit_ms = _audited(context, recording, cut, acknowledged=acknowledged)
+    found, audit_ms = _audited(
+        context, recording, cut, acknowledged=acknowledged, issued_seq=issued_seq_in(context)
+    )
     recovered, confirmed = confirm(context, recording, found, drawn=state, t_ms=blow.t_ms)
     state_file = context.shelf.directory / CUT_STATE
     write_crash_state(state_file, recovered)
@@ -244,9 +247,12 @@ def _audited(
     cut: int,
     *,
     acknowledged: int = 0,
+    issued_seq: int = 0,
     requests: str = BLOCK_REQUESTS,
 ) -> tuple[Audit, int]:
     """What the audit found, and its milliseconds of a processor; `requests` are kept in this file.
+
+    `issued_seq`: the event before an administration's command, which goes on after a reboot.
 
     `acknowledged`: how many operations on the disk have ended, if that is known.
     """
@@ -259,7 +265,7 @@ def _audited(
         completions=completions_before(
             context, recording, cut=cut, acknowledged=acknowledged, evidence=requests
         ),
-        waived=waived_in(context.spec.cell),
+        waived=waived_in(context.spec.cell, issued_seq=issued_seq),
         whole_on=whole_on(context.spec.cell),
         writes_once=context.filesystem.writes_once,
         names_are_volatile=names_are_volatile_in(context.spec.cell),

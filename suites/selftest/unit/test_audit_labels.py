@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from suites.selftest.unit.audit_story import Story, label, uberblock
+from suites.selftest.unit.audit_story import BLOCK, Story, label, uberblock
+from torture.audit.audit import audit
 from torture.audit.invariants import Finding, Invariant
 from torture.audit.labels import is_partition_table, is_probe
+from torture.axes.sync import Sync
 
 AREA = 256 * 1024
 AREAS = tuple(area * AREA for area in (4, 5, 16_001, 16_002))
@@ -157,3 +159,23 @@ def test_the_uberblocks_of_a_disk_that_is_not_in_the_pool_yet_end_no_group(story
     story.flush()
     labels(story, 0, 2)
     assert dict.fromkeys(uberblocks(story, txg=5)).keys() == accused(story).keys()
+
+
+def test_what_is_waived_from_an_event_on_is_asked_before_it(story: Story) -> None:
+    """An administration's command excuses nothing that was before it."""
+    story.write(BLOCK)
+    early = story.write(uberblock(5), offset=AREAS[0] + UBERBLOCK_AT)
+    story.flush()
+    story.write(BLOCK)
+    late = story.write(uberblock(6), offset=AREAS[0] + UBERBLOCK_AT)
+    cut = len(story.events) - 1
+    kind = Invariant.TXG_IS_DURABLE
+
+    def found(waived: dict[Invariant, int]) -> list[int]:
+        audited = audit(story.recorded(), cut=cut, sync=Sync.DISABLED, waived=waived)
+        assert len(audited.findings) + audited.waived == 2
+        return [finding.event for finding in audited.findings]
+
+    assert found({}) == [early, late]
+    assert found({kind: late}) == [early]
+    assert found({kind: 0}) == []

@@ -15,6 +15,7 @@ from torture.errors import HarnessError
 from torture.evidence.administration_document import ADMINISTRATION as DOCUMENT
 from torture.evidence.administration_document import AdministrationDocument
 from torture.evidence.folder import Step, write_document
+from torture.evidence.strict_json import strict_json
 from torture.lab.machine import Machine
 from torture.matrix.axes import ADMINISTRATION
 from torture.plan.administration_cut import AdministrationCut
@@ -57,6 +58,15 @@ def administer(context: TrialContext, nas: Machine, cut: AdministrationCut) -> b
     )
     write_document(context.folder, DOCUMENT, document.as_json())
     return hit
+
+
+def issued_seq_in(context: TrialContext) -> int:
+    """The number of the log's last event before the command; 0 where none was issued."""
+    file = context.folder / DOCUMENT
+    if not file.exists():
+        return 0
+    document = AdministrationDocument.from_json(strict_json(file.read_bytes()))
+    return (document and document.issued_seq) or 0
 
 
 def _let_load_run(context: TrialContext) -> None:
