@@ -1,8 +1,10 @@
 """A disk that does one flush in twenty not at all, and says that it did.
 
 The next flush makes up for it, some 50 ms later: few cuts lose anything by it, and what it is seen by is
-what the client's disk completed in between. Of files over NFS and SMB nothing tells that: there one cut
-in two or three sees it (34 of 75), by what the load was acknowledged.
+what the client's disk completed in between. Of files over NFS and SMB nothing tells that, but by what the
+load's calls returned with. With sync=standard 16 of 20 cuts over NFS see it [56-94 %]: two flushes in three
+are behind names, which the load waits for only with the data. With sync=always 11 of 20, and over SMB 2 of
+10, for the data were on the disks long before the call returned.
 """
 
 from __future__ import annotations
