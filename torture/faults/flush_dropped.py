@@ -1,10 +1,10 @@
 """A disk that does one flush in twenty not at all, and says that it did.
 
-The next flush makes up for it, some 50 ms later: few cuts lose anything by it, and what it is seen by is
-what the client's disk completed in between. Of files over NFS and SMB nothing tells that, but by what the
-load's calls returned with. With sync=standard 16 of 20 cuts over NFS see it [56-94 %]: two flushes in three
-are behind names, which the load waits for only with the data. With sync=always 11 of 20, and over SMB 2 of
-10, for the data were on the disks long before the call returned.
+The next flush makes up for it, some 50 ms later: few cuts lose anything by it, and what it is seen by
+is what the client's disk completed in between. Of files over NFS and SMB only the load's own calls tell
+it. With sync=standard 16 of 20 cuts over NFS see it [56-94 %]: two flushes in three are behind names,
+which the load awaits only with their data. With sync=always 11 of 20 do, and over SMB 2 of 10: there
+the data were on the disks long before the call returned.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """A leg of a mirror that had done nothing of its last 10 s of flushes, and acknowledged them.
 
-ZFS takes the newer leg's uberblock, reads what the other one holds, and heals it: nothing is lost. But a
-pool that has to be healed after a cut had a disk that broke its word. A group is committed every 5 s: with
-a lie as short 4 of 10 cuts found only blocks of the log to be stale, which ZFS takes from the other leg.
+ZFS takes the newer leg's uberblock, reads what the other one holds, and heals it: nothing is lost. But
+a pool that has to be healed after a cut had a disk that broke its word. A group is committed every 5 s:
+with a lie as short 4 of 10 cuts found only blocks of the log to be stale, which ZFS takes from the
+other leg.
 """
 
 from __future__ import annotations
