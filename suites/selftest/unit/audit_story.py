@@ -244,6 +244,7 @@ class Story:
         sync: Sync,
         completions: Completions | None = None,
         names_are_volatile: bool = False,
+        names_are_stable: bool = False,
         tells_metadata: bool = True,
     ) -> Audit:
         last = len(self.events) - 1 if cut is None else cut
@@ -254,6 +255,7 @@ class Story:
             completions=completions,
             whole_on=self.whole_on,
             names_are_volatile=names_are_volatile,
+            names_are_stable=names_are_stable,
             tells_metadata=tells_metadata,
         )
 
@@ -266,8 +268,8 @@ class Story:
         )
         return Recording(folder=self.folder, disks=disks, events=tuple(self.events))
 
-    def audit_of_all(self, *, sync: Sync) -> Audit:
+    def audit_of_all(self, *, sync: Sync, names_are_stable: bool = False) -> Audit:
         """The whole audit, with what the client's disk completed, of a cut that comes now."""
         self.begin_flush()
         told = Completions(requests=tuple(self.requests), error_ns=0)
-        return self._audit(cut=None, sync=sync, completions=told)
+        return self._audit(cut=None, sync=sync, completions=told, names_are_stable=names_are_stable)
