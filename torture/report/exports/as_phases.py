@@ -61,14 +61,13 @@ def _phases(records: Sequence[TrialRecord]) -> list[str]:
         [
             (phase, str(could[phase]), in_words(rate_of(fell[phase], could[phase])))
             for phase in Phase
-            if could[phase]
+            # what no audit has told yet was no phase as these were made
+            if fell[phase] or phase is not Phase.ACKNOWLEDGED
         ],
     )
 
 
 def _can_come_to(phase: Phase, record: TrialRecord) -> bool:
-    if phase is Phase.ACKNOWLEDGED and not record.has_manifest:
-        return record.cut.phase == phase  # audits of before manifests did not tell it
     if not phase.is_of_the_log or record.cut.phase == phase:
         return True
     try:
