@@ -23,7 +23,7 @@ from torture.audit.logged import Logged
 from torture.audit.operations import Acknowledged, Operations
 from torture.audit.phases import PhaseTracker
 from torture.audit.pointed import Pointed, find_pointed
-from torture.audit.returns import Returns, returns_in
+from torture.audit.returns import Returned, returns_in
 from torture.axes.sync import Sync
 from torture.recording.events import Event, Kind, RecordedDisk, Recording
 from torture.recording.roles import OF_A_TXG, Role
@@ -43,7 +43,6 @@ def audit(
     whole_on: Collection[str] | None = None,
     writes_once: bool = True,
     names_are_volatile: bool = False,
-    names_are_stable: bool = False,
     tells_metadata: bool = True,
 ) -> Audit:
     """Audit the events up to and with `cut`, and what the client's disk completed by then.
@@ -55,7 +54,6 @@ def audit(
     split over disks, and by default all.
     `writes_once`: whether the client's filesystem has no second copy under way of what it wrote
     (`torture.filesystems.protocol`): only then must every block that holds it be covered.
-    `names_are_stable`: a name that was made, moved or removed is durable as the call returns.
     `tells_metadata`: whether a write's length tells metadata from data (`torture.recording.roles`).
     `names_are_volatile`: an acknowledgement is of the blocks that it names, and of nothing else.
     Raises what `Recording.payload` raises.
@@ -68,7 +66,6 @@ def audit(
         recording=recording,
         sync=sync,
         writes_once=writes_once,
-        names_are_stable=names_are_stable,
         tells_metadata=tells_metadata,
         returns=returns_in(recording, cut=cut),
         operations=Operations(names_are_volatile=names_are_volatile),
@@ -109,11 +106,10 @@ class _Auditor:
     recording: Recording
     sync: Sync
     writes_once: bool
-    names_are_stable: bool
     tells_metadata: bool
     disk_writes: dict[int, DiskWrite]
     pointed: Pointed
-    returns: dict[int, Returns]
+    returns: dict[int, Returned]
     operations: Operations
     txgs: set[int] = field(default_factory=set)
     findings: list[Finding] = field(default_factory=list)
@@ -255,8 +251,6 @@ class _Auditor:
             self._find(Invariant.ACKNOWLEDGED_IS_DURABLE, event, uncovered)
         elif self.writes_once and one.owes_its_data and (late := self._late_of(one)):
             self._find(Invariant.RETURNED_IS_DURABLE, event, late)
-        elif self.names_are_stable and self._has_late_name(one):
-            self._find(Invariant.RETURNED_IS_DURABLE, event)
 
     @property
     def _uncovered(self) -> frozenset[int]:
@@ -273,8 +267,8 @@ class _Auditor:
 
     def _late_of(self, one: Acknowledged) -> tuple[int, ...]:
         """What of an operation was on its way as its call returned, and was not on the disks by then."""
-        returns = self.returns.get(one.number)
-        if returns is None or (returned := returns.last) is None:
+        returned = self.returns.get(one.number)
+        if returned is None:
             return ()
         events = self.recording.events
         uberblocks = self._writes[Role.UBERBLOCK].covered_at.items()
@@ -288,24 +282,6 @@ class _Auditor:
             late.update(coverage.covered_since(returned.latest_ns, events))
         now = bisect_right(events, returned.earliest_ns, key=_time_ns) - 1
         return tuple(write for write in self._own_of(one, uncovered=late, now=now) if write <= now)
-
-    def _has_late_name(self, one: Acknowledged) -> bool:
-        """Whether a call that changed a name returned, and nothing had become durable since it began."""
-        returns = self.returns.get(one.number)
-        events = self.recording.events
-        became = [
-            (events[write].time_ns, events[at].time_ns)
-            for role in (Role.ZIL, Role.UBERBLOCK)
-            for write, at in self._writes[role].covered_at.items()
-            if write > one.begun
-        ]
-        return returns is not None and any(
-            not any(
-                write_ns >= begun.earliest_ns and at_ns <= done.latest_ns
-                for write_ns, at_ns in became
-            )
-            for begun, done in returns.named
-        )
 
     def _missing_before(self, operation: int) -> tuple[int, ...]:
         """The blocks that replay has to pass before this operation's, and that are not covered."""

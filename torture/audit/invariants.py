@@ -32,8 +32,7 @@ class Invariant(StrEnum):
     RETURNED_IS_DURABLE = "returned-is-durable"
     """The same of all blocks of the ZIL that hold what it wrote, as its call returns, some 20 ms before
     the acknowledgement is heard: by the client's clock (`torture.audit.returns`). Or a transaction group
-    that began to commit since has them by then. Where names are stable, as over NFS (RFC 1813, 4.7 and
-    4.8), so is one as the call returns that made, moved or removed it.
+    that began to commit since has them by then.
     """
     LOG_CHAIN_IS_WHOLE = "log-chain-is-whole"
     """When an operation is acknowledged, every block of the ZIL before the ones that hold it in their

@@ -8,7 +8,6 @@ and an answer was heard after the mark that it answers: together these lay one c
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from typing import Any
@@ -41,21 +40,13 @@ class _Reading:
     most_ns: float
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Returns:
-    """When an operation's last call returned, and each that made, moved or removed a name began and did.
+def returns_in(recording: Recording, *, cut: int) -> dict[int, Returned]:
+    """By operation, when its call returned; without those of which it cannot be told.
 
-    What cannot be told is left out.
+    Raises what `Recording.payload` raises.
     """
-
-    last: Returned | None
-    named: tuple[tuple[Returned, Returned], ...] = ()
-
-
-def returns_in(recording: Recording, *, cut: int) -> dict[int, Returns]:
-    """The returns of each operation, by its number; raises what `Recording.payload` raises."""
     readings: list[_Reading] = []
-    told: dict[int, tuple[int, float, list[tuple[float, float]]]] = {}
+    returned_ms: dict[int, tuple[int, float]] = {}
     heard_at_ns: dict[int, int | None] = {}
     for event in recording.events[: cut + 1]:
         if event.kind is not Kind.MARK:
@@ -70,40 +61,13 @@ def returns_in(recording: Recording, *, cut: int) -> dict[int, Returns]:
         # a writer's first operation is answered twice, and an answer says no more than its number
         is_first = line.get("event") == "begin" or seq in heard_at_ns
         heard_at_ns[seq] = None if is_first else event.time_ns
-        if (returned_ms := number_of(line, "returned_ms")) is not None:
-            told[seq] = (event.time_ns, returned_ms, _named_in(line))
-    return {
-        seq: _returns(readings, at_ns=at_ns, returned_ms=returned_ms, named_ms=named_ms)
-        for seq, (at_ns, returned_ms, named_ms) in told.items()
+        if (returned := number_of(line, "returned_ms")) is not None:
+            returned_ms[seq] = (event.time_ns, returned)
+    found = {
+        seq: _laid_beside(readings, at_ns=at_ns, guest_ns=guest_ms * _NS_PER_MS)
+        for seq, (at_ns, guest_ms) in returned_ms.items()
     }
-
-
-def _returns(
-    readings: list[_Reading],
-    *,
-    at_ns: int,
-    returned_ms: float,
-    named_ms: list[tuple[float, float]],
-) -> Returns:
-    def by_the_log(guest_ms: float) -> Returned | None:
-        return _laid_beside(readings, at_ns=at_ns, guest_ns=guest_ms * _NS_PER_MS)
-
-    spans = [tuple(map(by_the_log, span)) for span in named_ms]
-    named = tuple((begun, done) for begun, done in spans if begun is not None and done is not None)
-    return Returns(last=by_the_log(returned_ms), named=named)
-
-
-def _named_in(line: dict[str, Any]) -> list[tuple[float, float]]:
-    """The spans of the calls that changed a name; none where the line has no such list."""
-    spans = line.get("named_ms")
-    if not isinstance(spans, list):
-        return []
-    pairs = [span for span in spans if isinstance(span, list) and len(span) == len(("from", "to"))]
-    return [(begun, done) for begun, done in pairs if _is_time(begun) and _is_time(done)]
-
-
-def _is_time(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    return {seq: returned for seq, returned in found.items() if returned is not None}
 
 
 def _reading(

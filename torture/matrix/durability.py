@@ -23,11 +23,6 @@ def names_are_volatile_in(cell: Cell) -> bool:
     return cell[TRANSPORT].traits.is_metadata_volatile and cell[SYNC] is Sync.STANDARD
 
 
-def names_are_stable_in(cell: Cell) -> bool:
-    """Whether a name is durable as the client's call returns that made, moved or removed it."""
-    return cell[TRANSPORT].traits.names_are_stable
-
-
 def flushed_data_sync_of(cell: Cell) -> Sync:
     """Of data alone, whatever becomes of names that were made, moved or removed."""
     if cell[NFS_EXPORT] is NfsExport.ASYNC and cell[SYNC] is Sync.STANDARD:

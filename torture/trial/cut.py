@@ -25,12 +25,7 @@ from torture.evidence.folder import (
 from torture.evidence.ledger import heard_in, parse_ledger
 from torture.lab.machine import Machine
 from torture.matrix.axes import FATE
-from torture.matrix.durability import (
-    completed_sync_of,
-    flushed_data_sync_of,
-    names_are_stable_in,
-    names_are_volatile_in,
-)
+from torture.matrix.durability import completed_sync_of, flushed_data_sync_of, names_are_volatile_in
 from torture.matrix.waived import waived_in
 from torture.nas.pool import tells_metadata_in, whole_on
 from torture.plan.cut_plan import TARGETS, Aim, Target
@@ -274,7 +269,6 @@ def _audited(
         whole_on=whole_on(context.spec.cell),
         writes_once=context.filesystem.writes_once,
         names_are_volatile=names_are_volatile_in(context.spec.cell),
-        names_are_stable=names_are_stable_in(context.spec.cell),
         tells_metadata=tells_metadata_in(context.spec.cell),
     )
     if context.filesystem.looks_like_zfs:

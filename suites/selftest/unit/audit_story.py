@@ -244,7 +244,6 @@ class Story:
         sync: Sync,
         completions: Completions | None = None,
         names_are_volatile: bool = False,
-        names_are_stable: bool = False,
         tells_metadata: bool = True,
     ) -> Audit:
         last = len(self.events) - 1 if cut is None else cut
@@ -255,7 +254,6 @@ class Story:
             completions=completions,
             whole_on=self.whole_on,
             names_are_volatile=names_are_volatile,
-            names_are_stable=names_are_stable,
             tells_metadata=tells_metadata,
         )
 
@@ -268,8 +266,8 @@ class Story:
         )
         return Recording(folder=self.folder, disks=disks, events=tuple(self.events))
 
-    def audit_of_all(self, *, sync: Sync, names_are_stable: bool = False) -> Audit:
+    def audit_of_all(self, *, sync: Sync) -> Audit:
         """The whole audit, with what the client's disk completed, of a cut that comes now."""
         self.begin_flush()
         told = Completions(requests=tuple(self.requests), error_ns=0)
-        return self._audit(cut=None, sync=sync, completions=told, names_are_stable=names_are_stable)
+        return self._audit(cut=None, sync=sync, completions=told)

@@ -45,12 +45,6 @@ def returned_now(story: Story) -> float:
     return (story.now_ns + len(story.events)) / MS - AHEAD_MS
 
 
-def returned(story: Story) -> dict[int, Returned]:
-    """Of the operations of which it can be told, when their last call returned."""
-    found = returns_in(story.recorded(), cut=len(story.events) - 1)
-    return {seq: returns.last for seq, returns in found.items() if returns.last is not None}
-
-
 def block_of(operation: int) -> bytes:
     return zil_block() + Encoder(7).block(file=1, seq=operation, index=0)[:512]
 
@@ -73,19 +67,17 @@ def test_a_return_is_between_what_the_clocks_allow(story: Story) -> None:
     told(story, event="done", seq=1, returned_ms=returned_ms)
     found = returns_in(story.recorded(), cut=len(story.events) - 1)
     assert found.keys() == {1}
-    returned = found[1].last
-    assert returned is not None
-    assert returned.earliest_ns <= at_ns <= returned.latest_ns
-    assert returned.latest_ns - returned.earliest_ns < 5 * MS
+    assert found[1].earliest_ns <= at_ns <= found[1].latest_ns
+    assert found[1].latest_ns - found[1].earliest_ns < 5 * MS
 
 
 def test_nothing_is_said_without_an_answer_or_where_the_clocks_contradict(story: Story) -> None:
     asked(story, 1)
     told(story, event="done", seq=1, returned_ms=returned_now(story))
-    assert returned(story) == {}
+    assert returns_in(story.recorded(), cut=len(story.events) - 1) == {}
     acquainted(story)
     told(story, event="done", seq=2, returned_ms=1.0, answered_seq=103, answered_ms=-1e6)
-    assert returned(story) == {}
+    assert returns_in(story.recorded(), cut=len(story.events) - 1) == {}
 
 
 def test_an_answer_to_a_writers_first_operation_tells_nothing(story: Story) -> None:
@@ -95,7 +87,7 @@ def test_an_answer_to_a_writers_first_operation_tells_nothing(story: Story) -> N
     story.now_ns += 30 * MS
     told(story, event="done", seq=1, returned_ms=returned_now(story))
     told(story, event="end", stuck=[], answered_seq=1, answered_ms=early_ms)
-    assert returned(story) == {}
+    assert returns_in(story.recorded(), cut=len(story.events) - 1) == {}
 
 
 @settings(deadline=None)
@@ -183,43 +175,6 @@ def test_between_the_bounds_nobody_is_accused(story: Story) -> None:
     story.flush()
     told(story, event="done", seq=1, returned_ms=returned_ms)
     assert late(story) == []
-    assert returned(story).keys() == {1}
+    [returned] = returns_in(story.recorded(), cut=len(story.events) - 1).values()
+    assert isinstance(returned, Returned)
     assert any(event.kind is Kind.FLUSH_COMPLETE for event in story.events)
-
-
-def named(story: Story, *, flushed_before: bool, **says: object) -> int:
-    """An operation of a name alone, whose block is covered before its call returned, or after."""
-    acquainted(story)
-    asked(story, 1)
-    begun_ms = returned_now(story)
-    story.now_ns += 3 * MS
-    story.write(zil_block())
-    if flushed_before:
-        story.flush()
-    story.now_ns += 5 * MS
-    done_ms = returned_now(story)
-    story.now_ns += 5 * MS
-    story.flush()
-    line = {"returned_ms": returned_now(story), "named_ms": [[begun_ms, done_ms]]}
-    return told(story, event="done", seq=1, **(line | says))
-
-
-@pytest.mark.parametrize("is_stable", [False, True])
-def test_a_name_is_durable_as_its_call_returns_where_names_are_stable(
-    story: Story, is_stable: bool
-) -> None:
-    done = named(story, flushed_before=False)
-    found = story.audit_of_all(sync=Sync.STANDARD, names_are_stable=is_stable).findings
-    wanted = [Finding(invariant=Invariant.RETURNED_IS_DURABLE, event=done)]
-    assert list(found) == (wanted if is_stable else [])
-
-
-def test_one_that_was_covered_by_then_is_no_finding(story: Story) -> None:
-    named(story, flushed_before=True)
-    assert not story.audit_of_all(sync=Sync.STANDARD, names_are_stable=True).findings
-
-
-@pytest.mark.parametrize("spans", [None, 3, [[1]], [["a", "b"]], [[True, False]], [[1, 2, 3]]])
-def test_names_that_cannot_be_read_say_nothing(story: Story, spans: object) -> None:
-    named(story, flushed_before=False, named_ms=spans)
-    assert not story.audit_of_all(sync=Sync.STANDARD, names_are_stable=True).findings

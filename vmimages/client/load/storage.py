@@ -9,7 +9,6 @@ import time
 
 from . import plan
 from .blocks import BLOCK_BYTES, SECTOR_BYTES, Encoder
-from .channel import clock_ms
 from .plan import Operation
 
 TEMPORARY_SUFFIX = ".tmp"
@@ -31,13 +30,6 @@ class Storage:
         self.sync_ms: list[float] = []
         """How long each durable call took: fsync, fdatasync, or a write through O_DSYNC."""
         self.thought_ms = 0.0
-        self.named_ms: list[tuple[float, float]] = []
-        """By our clock, from when until when each call took that made, moved or removed a name."""
-
-    def take_names(self) -> list[tuple[float, float]]:
-        """`named_ms`, since the last time this was asked."""
-        taken, self.named_ms = self.named_ms, []
-        return taken
 
     def take_times(self) -> tuple[list[float], float]:
         """`sync_ms`, and the milliseconds slept, since the last time this was asked."""
@@ -138,9 +130,7 @@ class FileStorage(Storage):
             case plan.UNLINK:
                 self._close(operation.file)
                 self.step = "unlink"
-                begun_ms = clock_ms()
                 os.unlink(name, dir_fd=self._directory)
-                self.named_ms.append((begun_ms, clock_ms()))
                 self._sync(self._directory, "fsync")
             case plan.DSYNC:
                 descriptor = self._open(name, os.O_WRONLY | os.O_DSYNC)
@@ -154,9 +144,7 @@ class FileStorage(Storage):
             self._close(operation.file)
 
     def _fill_new(self, name: str, operation: Operation, seq: int) -> None:
-        begun_ms = clock_ms()
         self._open_files[operation.file] = self._open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL)
-        self.named_ms.append((begun_ms, clock_ms()))
         self._write_and_sync(name, operation, seq, "fsync")
 
     def _write_and_sync(self, name: str, operation: Operation, seq: int, how: str) -> None:
@@ -175,9 +163,7 @@ class FileStorage(Storage):
 
     def _rename(self, old: str, new: str) -> None:
         self.step = "rename"
-        begun_ms = clock_ms()
         os.rename(old, new, src_dir_fd=self._directory, dst_dir_fd=self._directory)
-        self.named_ms.append((begun_ms, clock_ms()))
 
     def _close(self, file: int) -> None:
         # Errors of scribbles are dropped with the file: nobody was told that those are done.

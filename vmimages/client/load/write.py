@@ -55,9 +55,6 @@ if TYPE_CHECKING:
         def take_times(self) -> tuple[list[float], float]:
             """Milliseconds of each durable call, and milliseconds slept, since this was asked last."""
 
-        def take_names(self) -> list[tuple[float, float]]:
-            """From when until when each call took that changed a name, since this was asked last."""
-
 
 class Writer(threading.Thread):
     """One writer; ends when told to stop, after its time, or at the first failure.
@@ -126,7 +123,6 @@ class Writer(threading.Thread):
                 work_ms=round(max(0.0, took_ms - thought_ms), 3),
                 sync_ms=sync_ms,
                 returned_ms=returned_ms,
-                named_ms=self._storage.take_names(),
             )
             if following is None:
                 return

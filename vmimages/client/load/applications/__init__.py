@@ -67,10 +67,6 @@ class Performer:
         """Return once it is as durable as its kind says; raises `OSError`."""
         raise NotImplementedError
 
-    def take_names(self) -> list[tuple[float, float]]:
-        """Nothing: its names are not told apart."""
-        return []
-
     def take_times(self) -> tuple[list[float], float]:
         """`sync_ms` since the last time this was asked; nobody thinks here."""
         taken, self.sync_ms = self.sync_ms, []
