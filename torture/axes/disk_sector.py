@@ -30,20 +30,21 @@ AXIS: Axis[DiskSector] = setting_axis(
     default=Choice(
         name="sector512e",
         value=DiskSector(512, 4096),
-        words="NAS disks with physical sectors of 4096 bytes, logical ones of 512",
-        explained="512e",
+        words="512e disks",
+        explained="physical sectors of 4096 bytes, logical ones of 512",
     ),
     others=(
         Choice(
             name="sector4kn",
             value=DiskSector(4096, 4096),
-            words="NAS disks with sectors of 4096 bytes",
-            explained="4Kn",
+            words="4Kn disks",
+            explained="4096 and 4096",
         ),
         Choice(
             name=SECTOR_BEFORE,
             value=DiskSector(512, 512),
-            words="NAS disks with sectors of 512 bytes",
+            words="512n disks",
+            explained="512 and 512",
         ),
     ),
     pointless=means_something_always,

@@ -2,7 +2,7 @@
 
 The next flush makes up for it, some 50 ms later: few cuts lose anything by it, and what it is seen by
 is what the client's disk completed in between. Of files over NFS and SMB only the load's own calls tell
-it. With sync=standard 16 of 20 cuts over NFS see it [56-94 %]: two flushes in three are behind names,
+it. With sync=standard 34 of 40 cuts over NFS see it [70-94 %]: two flushes in three are behind names,
 which the load awaits only with their data. With sync=always 11 of 20 do, and over SMB 2 of 10: there
 the data were on the disks long before the call returned.
 """

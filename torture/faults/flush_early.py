@@ -1,4 +1,4 @@
-"""A disk that acknowledges a flush 30 ms before it has done it."""
+"""A disk that acknowledges a flush 12 ms before it has done it."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ FAULT = Fault(
     cell="iscsi-always-noslog-ext4-bothdie",
     seen_by=Sight.AUDIT,
     cuts=1,
-    on_disks=DiskFault(flush_early_ms=30),
+    on_disks=DiskFault(flush_early_ms=12),
 )
