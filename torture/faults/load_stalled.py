@@ -2,7 +2,9 @@
 
 Its writers are stopped amid their operations, so that each of them has one under way for ever. An
 instrument that counts these as work would call the cut intact. The transaction group after the last
-write is 5 s away, and is at risk when it comes: hence a long load.
+write is 5 s away, and is at risk when it comes: hence a long load. Its cuts aim at nothing: those that
+aim at a trim or a label bring it about themselves, and have that to take (6 of 10 cuts of any aim were
+empty).
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ FAULT = Fault(
     cell="iscsi-always-noslog-ext4-bothdie",
     seen_by=Sight.EMPTY,
     cuts=1,
+    aim="anywhere",
     load_ms=20_000,
     in_client=_STOP,
 )

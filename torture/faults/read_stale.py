@@ -1,8 +1,10 @@
 """A read after the reboot gives what was there before a write that a flush covered.
 
 Of stale data ZFS is told by their checksum. A stale block of the intent log looks to it like the log's
-end: it reads the block once, to replay it, and nothing is wrong with the pool afterwards. So it makes no
-difference that the disk would give the right content from then on, and the old one stays here.
+end: it reads the block once, to replay it, and nothing is wrong with the pool afterwards. So it makes
+no difference that the disk would give the right content from then on, and the old one stays here. Its
+cuts aim at an acknowledgement: where an uberblock in flight survives the log is not read (5 of 10 cuts
+of any aim saw it).
 """
 
 from __future__ import annotations
@@ -24,5 +26,6 @@ FAULT = Fault(
     seen_by=Sight.DATA,
     cuts=1,
     bound_to=frozenset({"layout"}),
+    aim="acknowledged",
     spoiler=_stale,
 )
