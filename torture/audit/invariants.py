@@ -30,7 +30,7 @@ class Invariant(StrEnum):
     covered (`module/zfs/zil.c`, `zil_commit`: on stable storage when it returns).
     """
     RETURNED_IS_DURABLE = "returned-is-durable"
-    """The same of all blocks of the ZIL that hold what it wrote, as its call returns, some 20 ms before
+    """The same of all blocks of the ZIL that hold what it wrote, as its call returns, some ms before
     the acknowledgement is heard: by the client's clock (`torture.audit.returns`). Or a transaction group
     that began to commit since has them by then.
     """

@@ -1,4 +1,4 @@
-"""The load's durable operations, as the marks in the NAS's log tell of them."""
+"""The load's durable operations, as the marks in the NAS's log announce and acknowledge them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Acknowledged:
     owes_its_data: bool
     """Whether the acknowledgement is of what it wrote."""
     owes_nothing: bool
-    """Whether it names no block where names are volatile: nobody knows what of it was data."""
+    """Whether it names no block where names are volatile: which of it was data is unknown."""
 
 
 @dataclass(kw_only=True)

@@ -1,6 +1,6 @@
 """When the client's durable calls returned, in the time of the NAS's log.
 
-An acknowledgement reaches the log with its mark, some 20 ms after the call returned: until then the next
+An acknowledgement reaches the log with its mark, some ms after the call returned. In between the next
 flush may make up for one that was left out. So each line of the load says by the guest's clock when its
 call returned, when it was sent, and when an answer was heard. A line was sent before its mark was heard,
 and an answer was heard after the mark that it answers: together these lay one clock beside the other.
@@ -41,7 +41,7 @@ class _Reading:
 
 
 def returns_in(recording: Recording, *, cut: int) -> dict[int, Returned]:
-    """By operation, when its call returned; without those of which it cannot be told.
+    """By operation, when its call returned; an operation without clock readings near it is left out.
 
     Raises what `Recording.payload` raises.
     """

@@ -28,7 +28,7 @@ _POLICIES = {
 two; and so may one that lies, of all that it has not done."""
 
 _HELD_MS = (50, 10_000)
-"""For how long at most a cache holds what nobody flushes: of SSDs tested as above 700 ms; a disk with an
+"""For how long at most a cache holds an unflushed write: of SSDs tested as above 700 ms; a disk with an
 arm writes back when it has nothing else to do."""
 _HELD_BYTES = (1 << 20, 256 << 20)
 """The caches that data sheets of disks without a capacitor name."""

@@ -1,4 +1,4 @@
-"""What a disk with a fault acknowledges and does not do, or does later: told by its log."""
+"""What a disk with a fault acknowledges and does not do, or does later, by its log."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return program
 
 
-class Told:
+class DrawnLog:
     """A log, and the role of each event."""
 
     def __init__(self) -> None:
@@ -63,29 +63,29 @@ class Told:
         )
 
 
-def _drawn(seed: int, count: int) -> Told:
+def _drawn(seed: int, count: int) -> DrawnLog:
     """Writes and flushes of two disks, several in flight at once, that end in any order."""
-    draw, told = random.Random(seed), Told()
+    draw, log = random.Random(seed), DrawnLog()
     under_way: list[tuple[int, Kind, Role | None, int, int, bool]] = []
     for _ in range(count):
         if under_way and draw.random() < 0.5:
             seq, ending, role, disk, place, fua = under_way.pop(draw.randrange(len(under_way)))
-            told.add(ending, role=role, disk=disk, reference=seq, place=place, fua=fua)
+            log.add(ending, role=role, disk=disk, reference=seq, place=place, fua=fua)
             continue
         disk, place, fua = draw.randrange(2), draw.randrange(_PLACES), draw.random() < 0.1
         if draw.random() < 0.2:
-            seq = told.add(Kind.FLUSH_SUBMIT, disk=disk)
+            seq = log.add(Kind.FLUSH_SUBMIT, disk=disk)
             under_way.append((seq, Kind.FLUSH_COMPLETE, None, disk, 0, False))
         else:
             role = draw.choice([Role.ZIL, Role.ZIL, Role.DATA])
-            seq = told.add(Kind.WRITE_SUBMIT, role=role, disk=disk, place=place, fua=fua)
+            seq = log.add(Kind.WRITE_SUBMIT, role=role, disk=disk, place=place, fua=fua)
             under_way.append((seq, Kind.WRITE_COMPLETE, role, disk, place, fua))
-    return told
+    return log
 
 
-def _run(driver: Path, told: Told, *arguments: str) -> Sequence[str]:
+def _run(driver: Path, log: DrawnLog, *arguments: str) -> Sequence[str]:
     done = subprocess.run(
-        [driver, *arguments], input=told.as_input(), capture_output=True, timeout=_DEADLINE_S,
+        [driver, *arguments], input=log.as_input(), capture_output=True, timeout=_DEADLINE_S,
         check=True,
     )  # fmt: skip
     return done.stdout.decode().splitlines()
@@ -94,21 +94,21 @@ def _run(driver: Path, told: Told, *arguments: str) -> Sequence[str]:
 def test_it_is_as_the_specification_says(driver: Path) -> None:
     reused = 0
     for seed in range(40):
-        told = _drawn(seed, 150)
-        wanted = log_states(told.events, told.roles)
-        assert _run(driver, told) == [f"{count} {is_reused:d}" for count, is_reused in wanted], seed
+        log = _drawn(seed, 150)
+        wanted = log_states(log.events, log.roles)
+        assert _run(driver, log) == [f"{count} {is_reused:d}" for count, is_reused in wanted], seed
         reused += sum(is_reused for _, is_reused in wanted)
     assert reused > 100, "or the logs that are drawn show little"
 
 
 def test_without_flushes_it_remembers_no_more_than_is_in_flight(driver: Path) -> None:
     """So of a NAS that flushes nothing; the last flush has all of it to cover."""
-    told = Told()
+    log = DrawnLog()
     for number in range(_LONG):
         place = number % _PLACES
-        seq = told.add(Kind.WRITE_SUBMIT, role=Role.ZIL, place=place)
-        told.add(Kind.WRITE_COMPLETE, role=Role.ZIL, reference=seq, place=place)
-    flush = told.add(Kind.FLUSH_SUBMIT)
-    told.add(Kind.FLUSH_COMPLETE, reference=flush)
-    assert _run(driver, told)[-2:] == [f"{_LONG} 1", "0 0"]
-    assert int(_run(driver, told, "held")[0]) < _HELD_BYTES_MAX
+        seq = log.add(Kind.WRITE_SUBMIT, role=Role.ZIL, place=place)
+        log.add(Kind.WRITE_COMPLETE, role=Role.ZIL, reference=seq, place=place)
+    flush = log.add(Kind.FLUSH_SUBMIT)
+    log.add(Kind.FLUSH_COMPLETE, reference=flush)
+    assert _run(driver, log)[-2:] == [f"{_LONG} 1", "0 0"]
+    assert int(_run(driver, log, "held")[0]) < _HELD_BYTES_MAX

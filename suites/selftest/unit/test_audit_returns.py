@@ -1,4 +1,4 @@
-"""When a call returned is told by two clocks laid beside each other, and what was not durable then."""
+"""Two clocks laid beside each other say when a call returned; later durability is a finding."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def story(tmp_path: Path) -> Story:
     return Story(folder=tmp_path)
 
 
-def told(story: Story, **line: object) -> int:
+def sends(story: Story, **line: object) -> int:
     """A line of the load, by when it was sent; its mark is heard a little later."""
     story.now_ns += int(BACK_MS * MS)
     sent_ms = (story.now_ns + len(story.events)) / MS - AHEAD_MS - BACK_MS
@@ -37,7 +37,7 @@ def told(story: Story, **line: object) -> int:
 def asked(story: Story, seq: int) -> None:
     """A `begin` of one block, and an answer to it that the next line tells of."""
     what = {"writer": 0, "op": "append", "file": 0, "blocks": [0], "size": 1, "what": {}}
-    told(story, event="begin", seq=seq, **what)
+    sends(story, event="begin", seq=seq, **what)
 
 
 def returned_now(story: Story) -> float:
@@ -52,10 +52,10 @@ def block_of(operation: int) -> bytes:
 def acquainted(story: Story) -> None:
     """Some lines and answers before: the clocks are known to a millisecond or so."""
     for seq in range(100, 104):
-        mark = told(story, event="done", seq=seq)
+        mark = sends(story, event="done", seq=seq)
         heard_ms = story.events[mark].time_ns / MS - AHEAD_MS + BACK_MS
         story.now_ns += int(10 * MS)
-        told(story, event="end", stuck=[], answered_seq=seq, answered_ms=heard_ms)
+        sends(story, event="end", stuck=[], answered_seq=seq, answered_ms=heard_ms)
 
 
 def test_a_return_is_between_what_the_clocks_allow(story: Story) -> None:
@@ -64,7 +64,7 @@ def test_a_return_is_between_what_the_clocks_allow(story: Story) -> None:
     at_ns = story.now_ns + len(story.events)
     returned_ms = returned_now(story)
     story.now_ns += 20 * MS
-    told(story, event="done", seq=1, returned_ms=returned_ms)
+    sends(story, event="done", seq=1, returned_ms=returned_ms)
     found = returns_in(story.recorded(), cut=len(story.events) - 1)
     assert found.keys() == {1}
     assert found[1].earliest_ns <= at_ns <= found[1].latest_ns
@@ -73,10 +73,10 @@ def test_a_return_is_between_what_the_clocks_allow(story: Story) -> None:
 
 def test_nothing_is_said_without_an_answer_or_where_the_clocks_contradict(story: Story) -> None:
     asked(story, 1)
-    told(story, event="done", seq=1, returned_ms=returned_now(story))
+    sends(story, event="done", seq=1, returned_ms=returned_now(story))
     assert returns_in(story.recorded(), cut=len(story.events) - 1) == {}
     acquainted(story)
-    told(story, event="done", seq=2, returned_ms=1.0, answered_seq=103, answered_ms=-1e6)
+    sends(story, event="done", seq=2, returned_ms=1.0, answered_seq=103, answered_ms=-1e6)
     assert returns_in(story.recorded(), cut=len(story.events) - 1) == {}
 
 
@@ -85,8 +85,8 @@ def test_an_answer_to_a_writers_first_operation_tells_nothing(story: Story) -> N
     asked(story, 1)
     early_ms = returned_now(story) + BACK_MS
     story.now_ns += 30 * MS
-    told(story, event="done", seq=1, returned_ms=returned_now(story))
-    told(story, event="end", stuck=[], answered_seq=1, answered_ms=early_ms)
+    sends(story, event="done", seq=1, returned_ms=returned_now(story))
+    sends(story, event="end", stuck=[], answered_seq=1, answered_ms=early_ms)
     assert returns_in(story.recorded(), cut=len(story.events) - 1) == {}
 
 
@@ -117,7 +117,7 @@ def promised(story: Story, *, flushed_before: bool) -> tuple[int, int]:
     if not flushed_before:
         story.flush()
     story.now_ns += 10 * MS
-    return block, told(story, event="done", seq=1, returned_ms=returned_ms)
+    return block, sends(story, event="done", seq=1, returned_ms=returned_ms)
 
 
 def late(story: Story) -> list[Finding]:
@@ -147,7 +147,7 @@ def test_a_transaction_group_since_vouches_for_it(story: Story) -> None:
     returned_ms = returned_now(story)
     story.now_ns += 5 * MS
     story.flush(disk=1)
-    told(story, event="done", seq=1, returned_ms=returned_ms)
+    sends(story, event="done", seq=1, returned_ms=returned_ms)
     assert late(story) == []
 
 
@@ -161,7 +161,7 @@ def test_what_was_written_after_the_return_was_not_promised(story: Story) -> Non
     story.now_ns += 5 * MS
     story.write(block_of(1))
     story.flush()
-    told(story, event="done", seq=1, returned_ms=returned_ms)
+    sends(story, event="done", seq=1, returned_ms=returned_ms)
     assert late(story) == []
 
 
@@ -173,7 +173,7 @@ def test_between_the_bounds_nobody_is_accused(story: Story) -> None:
     story.now_ns += 5 * MS
     returned_ms = returned_now(story)
     story.flush()
-    told(story, event="done", seq=1, returned_ms=returned_ms)
+    sends(story, event="done", seq=1, returned_ms=returned_ms)
     assert late(story) == []
     [returned] = returns_in(story.recorded(), cut=len(story.events) - 1).values()
     assert isinstance(returned, Returned)

@@ -101,10 +101,10 @@ def test_no_room_that_is_there_again_is_no_contradiction(
     fill(5000 * MIB)
     shelf.must_be_well()
     has_failed(shelf, 7, f"pwrite: {os.strerror(code)}")
-    with pytest.raises(HarnessError, match="had no room for what the NAS wrote") as told:
+    with pytest.raises(HarnessError, match="had no room for what the NAS wrote") as raised:
         shelf.must_be_well()
-    assert "MiB" not in str(told.value)
-    assert "failed 7 requests" in str(told.value)
+    assert "MiB" not in str(raised.value)
+    assert "failed 7 requests" in str(raised.value)
 
 
 def test_what_has_nothing_to_do_with_room_advises_no_space(
@@ -112,6 +112,6 @@ def test_what_has_nothing_to_do_with_room_advises_no_space(
 ) -> None:
     fill(5000 * MIB)
     has_failed(shelf, 1, "pread: Input/output error")
-    with pytest.raises(HarnessError, match="failed 1 requests") as told:
+    with pytest.raises(HarnessError, match="failed 1 requests") as raised:
         shelf.must_be_well()
-    assert "space" not in str(told.value)
+    assert "space" not in str(raised.value)

@@ -42,8 +42,8 @@ def test_a_cut_at_the_moment_of_a_finding_is_in_no_rate(tmp_path: Path) -> None:
     with Store.open([write_run(tmp_path / "run", records)]) as store:
         [figures] = cell_figures(store.tallies())
         [note] = store.notes
-    [told] = summarise(records)
-    for rates in (figures, told):
+    [summary] = summarise(records)
+    for rates in (figures, summary):
         assert (rates.trials, rates.conclusive, rates.confirmations) == (5, 4, 1)
         assert (rates.loss.events, rates.loss.trials) == (0, 4)
         assert (rates.corruption.events, rates.corruption.trials) == (0, 4)

@@ -61,7 +61,7 @@ def _phases(records: Sequence[TrialRecord]) -> list[str]:
         [
             (phase, str(could[phase]), in_words(rate_of(fell[phase], could[phase])))
             for phase in Phase
-            # what no audit has told yet was no phase as these were made
+            # older audits do not know this phase
             if fell[phase] or phase is not Phase.ACKNOWLEDGED
         ],
     )

@@ -1,4 +1,4 @@
-"""What a reader must be told of trials that are not as the others are: old ones, and chosen ones."""
+"""Notes on trials that differ from the others: those without a manifest, and confirmations."""
 
 from __future__ import annotations
 

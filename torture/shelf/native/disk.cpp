@@ -83,7 +83,7 @@ void Disk::flush() {
     return;
   }
   if (config_.fault.flush_early_ms > 0) {
-    // nobody waits for it: a shelf with a fault ends by SIGKILL
+    // never joined: a shelf with a fault ends by SIGKILL
     std::thread([this] {
       std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(config_.fault.flush_early_ms));
       do_flush(Clock::now());

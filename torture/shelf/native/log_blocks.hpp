@@ -102,7 +102,7 @@ class LogBlocks {
       in_flight.erase(block);
     }
 
-    /// What is completed from now on, a flush that begins now does not cover.
+    /// A flush that begins now does not cover later completions.
     void begin_group() {
       if (!completed.empty() && completed.back().count.blocks > 0) completed.emplace_back();
     }
