@@ -52,7 +52,7 @@ def missing_links(
 def _behind_gaps(
     writes: Mapping[int, DiskWrite], ends: Mapping[Chain, int], *, committed_txg: int
 ) -> Iterator[int]:
-    """The submissions of blocks up to `ends` whose predecessors were never written, while an earlier block was."""
+    """The submissions of blocks up to `ends` whose predecessors were never written."""
     for chain, end in ends.items():
         known = {
             block.place.number: (number, block.txg)

@@ -125,9 +125,8 @@ def _disk_element(disk: Disk) -> ET.Element:
     element.append(disk.source.element())
     _add(element, "target", dev=disk.target, bus="virtio")
     _add(element, "serial", disk.serial)
-    physical_bytes = max(disk.sector_bytes, disk.physical_sector_bytes)
-    if physical_bytes != _SECTOR_BYTES_DEFAULT:
-        sizes = {"logical": disk.sector_bytes, "physical": physical_bytes}
+    sizes = {"logical": disk.sector_bytes, "physical": disk.physical_sector_bytes}
+    if set(sizes.values()) != {_SECTOR_BYTES_DEFAULT}:
         blockio = {f"{kind}_block_size": str(bytes_) for kind, bytes_ in sizes.items()}
         _add(element, "blockio", **blockio)
     return element

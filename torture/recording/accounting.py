@@ -36,7 +36,7 @@ def _account_disk(recording: Recording, state: CrashState, disk: ShelfDisk) -> D
     counts = tally(
         recording.events,
         disk=number,
-        sector=max(disk.sector_bytes, disk.physical_sector_bytes),
+        sector=disk.physical_sector_bytes,
         view=chosen or DiskState(policy=Policy.FLUSHED),
         cut=state.cut,
         seed=state.seed,

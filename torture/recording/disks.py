@@ -66,8 +66,12 @@ class ShelfDisk:
     sector_bytes: int = 512
     """Logical sector size, 512 or 4096."""
     physical_sector_bytes: int = 512
-    """What a write is torn into, and what the guest hears of: at least the logical sector."""
+    """What a write is torn into, and what the guest is shown; `ValueError` below the logical one."""
     persistence: Persistence = Persistence.PLP
     profile: Profile = Profile()
     fault: DiskFault | None = None
     """Planted on purpose."""
+
+    def __post_init__(self) -> None:
+        if self.physical_sector_bytes < self.sector_bytes:
+            raise ValueError(f"{self.serial}: its physical sector is smaller than its logical one")

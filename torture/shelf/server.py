@@ -181,7 +181,7 @@ def _configured(disks: Sequence[ShelfDisk], view: Path | None) -> list[dict[str,
             "name": disk.serial,
             "size": disk.size_mib * _MIB,
             "sector": disk.sector_bytes,
-            "physical_sector": max(disk.sector_bytes, disk.physical_sector_bytes),
+            "physical_sector": disk.physical_sector_bytes,
             "profile": disk.profile.as_json(),
         }
         | ({"fault": disk.fault.as_json()} if disk.fault else {})

@@ -265,14 +265,14 @@ class TrialContext:
                 serial=_CLIENT_DISK,
                 source=attachment.source,
                 sector_bytes=self.volume_options.sector_bytes,
+                physical_sector_bytes=self.volume_options.sector_bytes,
                 is_written_through=attachment.is_written_through,
             ),
         )
 
     def resume_nas(self, state: Path) -> Machine:
         """The NAS of the first boot, from where it was saved with its disks."""
-        console = self.folder / "nas-1.console.log"
-        return self.own(self.lab.resume_nas(state, console_log=console))
+        return self.own(self.lab.resume_nas(state, console_log=self.folder / "nas-1.console.log"))
 
     def resume_client(self, role: str, state: Path) -> Machine:
         """A client from where it was saved with its disk."""

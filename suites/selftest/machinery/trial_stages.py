@@ -153,7 +153,7 @@ def ashifts(lab: Lab, scratch: Path) -> dict[str, str]:
 def sectors(lab: Lab, scratch: Path) -> dict[str, Any]:
     """What a guest makes of a disk with sectors of 4096 bytes, and the shelf of its writes."""
     scratch.mkdir()
-    large = ShelfDisk(serial="large", size_mib=64, sector_bytes=4096)
+    large = ShelfDisk(serial="large", size_mib=64, sector_bytes=4096, physical_sector_bytes=4096)
     console = scratch / "console.log"
     with _nas_with_a_disk(lab, disks=scratch, console_log=console, shelf_disk=large) as (
         nas,

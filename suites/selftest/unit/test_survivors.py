@@ -122,3 +122,8 @@ def test_nothing_is_unpacked_outside_of_its_folder(tmp_path: Path) -> None:
         archive.writestr("../escaped", b"x")
     unpack_recordings(tmp_path, tmp_path / "deep" / "out")
     assert not (tmp_path / "deep" / "escaped").exists()
+
+
+def test_a_physical_sector_is_at_least_the_logical_one() -> None:
+    with pytest.raises(ValueError, match="smaller than its logical one"):
+        ShelfDisk(serial="d", size_mib=1, sector_bytes=4096)
