@@ -31,20 +31,31 @@ def things_in(trees: Trees, number: int, found: FoundFile) -> Iterator[tuple[Key
     for name in sorted(trees.xattrs.get(number, set()) | found.xattrs.keys()):
         yield _thing(trees, (Thing.XATTR, number, name), found.xattrs.get(name))
     written = trees.sectors.get(number, set())
-    read: set[int] = set()
     for first, count, holder in found.runs:
         run = range(first, first + count)
-        read.update(written.intersection(run))
         may_be_half = trees.tears_sectors and holder == GARBAGE
         for sector in (one for one in run if holder != ZERO or one in written):
             yield _thing(trees, (Thing.SECTOR, number, sector), holder, may_be_half=may_be_half)
-    whole = found.size_bytes // SECTOR_BYTES
-    for sector in sorted(one for one in written - read if one < whole):
-        yield _thing(trees, (Thing.SECTOR, number, sector), ABSENT)
+    for gap in _gaps_in(found):
+        # what was never written is zeroes, and there: one sector stands for all of these
+        for sector in sorted(written.intersection(gap)) or gap[:1]:
+            yield _thing(trees, (Thing.SECTOR, number, sector), ABSENT)
     beyond = -(-found.size_bytes // SECTOR_BYTES)
     for sector in sorted(one for one in written if one >= beyond):
         # what is durable is within the file, whatever its size should be: O_DSYNC, open(2)
         yield _thing(trees, (Thing.SECTOR, number, sector), ZERO)
+
+
+def _gaps_in(found: FoundFile) -> Iterator[range]:
+    """The whole sectors within a file's length that were not read back."""
+    end = 0
+    whole = found.size_bytes // SECTOR_BYTES
+    for first, count, _ in sorted(found.runs, key=lambda run: run[:2]):
+        if first > end:
+            yield range(end, min(first, whole))
+        end = max(end, first + count)
+    if end < whole:
+        yield range(end, whole)
 
 
 def _thing(
