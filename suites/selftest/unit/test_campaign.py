@@ -22,6 +22,7 @@ from suites.selftest.unit.fake_workers import (
     until,
 )
 from torture.campaign.campaign import EvidencePolicy
+from torture.deadlines import comes_true
 from torture.errors import HarnessError
 from torture.matrix.cells import Cell
 from torture.matrix.shards import Shard
@@ -117,7 +118,9 @@ def test_a_slow_first_trial_holds_the_answer_and_is_recorded(tmp_path: Path) -> 
             assert go_on.wait(DEADLINE_S)
         if spec.index == quick:
             many_ended.set()
+        if spec.index >= quick:
             assert go_on.wait(DEADLINE_S)
+            assert comes_true(lambda: bool(schedule.settled), deadline_s=DEADLINE_S, poll_s=0.01)
 
     site = FakeSite(before_trial=hold)
     schedule = until(ASKED)
