@@ -6,12 +6,11 @@ A cut meets one moment of thousands. A flush that is missing once in twenty is s
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from torture.audit.commits import Commits
-from torture.audit.completions import Completions, due_writes, durable_in
 from torture.audit.coverage import Coverage
 from torture.audit.disk_writes import DiskWrite, disk_writes_in
 from torture.audit.extents import Extents
@@ -23,7 +22,9 @@ from torture.audit.logged import Logged
 from torture.audit.operations import Acknowledged, Operations
 from torture.audit.phases import PhaseTracker
 from torture.audit.pointed import Pointed, find_pointed
-from torture.audit.returns import Returned, returns_in
+from torture.audit.promised.completions import Completions, overdue_in
+from torture.audit.promised.durable import durable_in
+from torture.audit.promised.returns import Returned, returns_in
 from torture.axes.sync import Sync
 from torture.recording.events import Event, Kind, RecordedDisk, Recording
 from torture.recording.roles import OF_A_TXG, Role
@@ -44,6 +45,7 @@ def audit(
     writes_once: bool = True,
     names_are_volatile: bool = False,
     tells_metadata: bool = True,
+    only_groups_write: bool = True,
 ) -> Audit:
     """Audit the events up to and with `cut`, and what the client's disk completed by then.
 
@@ -56,6 +58,8 @@ def audit(
     (`torture.filesystems.protocol`): only then must every block that holds it be covered.
     `tells_metadata`: whether a write's length tells metadata from data (`torture.recording.roles`).
     `names_are_volatile`: an acknowledgement is of the blocks that it names, and of nothing else.
+    `only_groups_write`: nothing but transaction groups and the log writes, as a resilver does: then a
+    group vouches for what came before its first write, and else for what came before its uberblock.
     Raises what `Recording.payload` raises.
     """
     if whole_on is None:
@@ -67,6 +71,7 @@ def audit(
         sync=sync,
         writes_once=writes_once,
         tells_metadata=tells_metadata,
+        only_groups_write=only_groups_write,
         returns=returns_in(recording, cut=cut),
         operations=Operations(names_are_volatile=names_are_volatile),
         disk_writes=disk_writes,
@@ -107,6 +112,7 @@ class _Auditor:
     sync: Sync
     writes_once: bool
     tells_metadata: bool
+    only_groups_write: bool
     disk_writes: dict[int, DiskWrite]
     pointed: Pointed
     returns: dict[int, Returned]
@@ -125,6 +131,12 @@ class _Auditor:
     labels: Labels = field(init=False)
     _is_group_begun: bool = True
     """Whether something of the transaction group under way was written; nothing is known at first."""
+    _first_of_group: int | None = None
+    """The submission of the first write that is surely of the group under way."""
+    _first_write_of: dict[int, int | None] = field(default_factory=dict)
+    """By transaction group."""
+    _group_begun: dict[int, int] = field(default_factory=dict)
+    """By the submission of an uberblock."""
     _txg_by_disk: dict[int | None, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -183,6 +195,7 @@ class _Auditor:
         elif role in OF_A_TXG:
             if event.seq not in self.pointed.undecided and not self._is_group_begun:
                 self._is_group_begun = True
+                self._first_of_group = event.seq
                 uberblocks = self._writes[Role.UBERBLOCK].uncovered
                 # a disk that is added has uberblocks of no group
                 if late := [one for one in uberblocks if self.disk_writes[one].txg]:
@@ -218,6 +231,11 @@ class _Auditor:
         if late := self.labels.hear_uberblock(event):
             self._find(Invariant.LABELS_TAKE_TURNS, event, late)
         self.commits.hear_uberblock(event, is_copy=txg in self.txgs)
+        if txg not in self.txgs:
+            self._first_write_of[txg] = self._first_of_group
+            self._first_of_group = None
+        if (first := self._first_write_of[txg]) is not None and self.only_groups_write:
+            self._group_begun[event.seq] = first
         if txg in self.txgs:
             return  # its copies in the other labels
         self.txgs.add(txg)
@@ -273,7 +291,8 @@ class _Auditor:
         events = self.recording.events
         uberblocks = self._writes[Role.UBERBLOCK].covered_at.items()
         if any(
-            write > one.begun and events[at].time_ns <= returned.latest_ns
+            self._group_begun.get(write, write) > one.begun
+            and events[at].time_ns <= returned.latest_ns
             for write, at in uberblocks
         ):
             return ()
@@ -296,24 +315,15 @@ class _Auditor:
 
     def hear_completions(self, completions: Completions, *, sync: Sync, cut: int) -> int:
         """What the client's disk completed by the cut; returns how many writes had to be durable."""
-        events = self.recording.events
-        durable = durable_in(events, self.disk_writes, self.pointed, self._coverages)
-        count = 0
-        cut_ns = events[cut].time_ns
-        for due in due_writes(completions.requests, sync=sync, cut_ns=cut_ns):
-            count += 1
-            if not durable.keeps(due, error_ns=completions.error_ns):
-                kept_ns = durable.since_ns(due.write, error_ns=completions.error_ns)
-                at = bisect_right(events, due.due_ns, hi=cut + 1, key=_time_ns) - 1
-                until = cut if kept_ns is None else bisect_left(events, kept_ns, key=_time_ns) - 1
-                self.findings.append(
-                    Finding(
-                        invariant=Invariant.COMPLETED_IS_DURABLE,
-                        event=at,
-                        offset_bytes=due.write.offset_bytes,
-                        until=max(at, min(until, cut)),
-                    )
-                )
+        durable = durable_in(
+            self.recording,
+            self.disk_writes,
+            self.pointed,
+            self._coverages,
+            group_begun=self._group_begun,
+        )
+        count, overdue = overdue_in(completions, durable, self.recording.events, sync=sync, cut=cut)
+        self.findings += overdue
         return count
 
     def _find(self, invariant: Invariant, event: Event, uncovered: Collection[int] = ()) -> None:

@@ -6,15 +6,12 @@ told of an acknowledged operation whether the very blocks that hold it were cove
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from torture.audit.pointed import PointedData
-from torture.evidence.ledger import BLOCK_HEADER, BLOCK_MAGIC
+from torture.evidence.file_requests import load_sectors_in
 from torture.recording.events import Event
-
-_HEADER = struct.Struct(BLOCK_HEADER)
 
 Sector = tuple[int, int]
 """Of an operation, a block and a sector in it."""
@@ -45,9 +42,9 @@ class Logged:
         version = self._versions.setdefault(data.version, set())
         version |= {event.seq, *(data.submissions or ())}
         for payload in payloads:
-            for operation, sector in _sectors_in(payload):
+            for _, (operation, block, sector) in load_sectors_in(payload):
                 holding = self._pointed.setdefault(operation, {})
-                holding.setdefault(sector, set()).add(data.version)
+                holding.setdefault((block, sector), set()).add(data.version)
 
     def not_on_disk(
         self, operation: int, *, uncovered: Collection[int], now: int
@@ -75,14 +72,4 @@ class Logged:
 
 def operations_in(payload: bytes) -> frozenset[int]:
     """The operations that wrote the load's sectors in there."""
-    return frozenset(operation for operation, _ in _sectors_in(payload))
-
-
-def _sectors_in(payload: bytes) -> Iterator[tuple[int, Sector]]:
-    """The load's sectors in there: of which operation, and which of its own."""
-    place = payload.find(BLOCK_MAGIC)
-    while place >= 0:
-        if place + _HEADER.size <= len(payload):
-            _magic, _trial, _file, operation, block, sector = _HEADER.unpack_from(payload, place)
-            yield int(operation), (int(block), int(sector))
-        place = payload.find(BLOCK_MAGIC, place + _HEADER.size)
+    return frozenset(operation for _, (operation, _, _) in load_sectors_in(payload))

@@ -7,10 +7,8 @@ for it, and it costs a line of text a request. Of a disk that is none of QEMU's 
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 BLOCK_REQUESTS = "block-requests.jsonl"
@@ -98,8 +96,3 @@ def _place(fields: dict[str, str]) -> tuple[int, int] | None:
     if not (sector.isdecimal() and count.isdecimal()):
         return None
     return int(sector) * _SECTOR_BYTES, int(count) * _SECTOR_BYTES
-
-
-def requests_as_text(requests: Sequence[BlockRequest]) -> str:
-    """One JSON object a line, for the evidence."""
-    return "".join(json.dumps(asdict(request)) + "\n" for request in requests)

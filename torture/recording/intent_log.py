@@ -92,6 +92,8 @@ class LogBlock:
     """None of a block that points to no next one, and of a part that does not say it."""
     txg: int = 0
     """The highest transaction group of its records; 0 without any."""
+    changes: bytes = b""
+    """Its records of anything but writes, one behind the other: names in them end with a zero."""
 
 
 def log_blocks_in(payload: bytes) -> Iterator[LogBlock]:
@@ -120,6 +122,7 @@ def _block(block: bytes) -> LogBlock:
     pointed: list[PointedWrite] = []
     place = _RECORDS_AT
     last_txg = 0
+    changes = bytearray()
     while place + _RECORD.size <= end:
         kind, length, txg, _number = _RECORD.unpack_from(block, place)
         if length < _RECORD.size:
@@ -134,6 +137,8 @@ def _block(block: bytes) -> LogBlock:
                 writes.append((offset, count))
             else:
                 pointed.append(pointer)
+        elif kind != _TX_WRITE:
+            changes += block[place : min(place + length, end)]
         place += length
     return LogBlock(
         writes=tuple(writes),
@@ -141,6 +146,7 @@ def _block(block: bytes) -> LogBlock:
         pointed=tuple(pointed),
         place=_chain_place(block),
         txg=last_txg,
+        changes=bytes(changes),
     )
 
 

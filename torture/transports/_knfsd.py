@@ -17,7 +17,7 @@ from torture.verdict.guarantee import Guarantee
 from torture.volumes import VolumeKind, VolumeOptions
 from torture.volumes.dataset import DIRECTORY
 
-_NFS_PORT, MOUNTD_PORT, _RPCBIND_PORT = 2049, 20048, 111
+NFS_PORT, MOUNTD_PORT, _RPCBIND_PORT = 2049, 20048, 111
 _GRACE_S = 10
 """The least that a server takes. Its one client has nothing to reclaim that matters: no locks."""
 
@@ -25,7 +25,7 @@ _GRACE_S = 10
 def traits(*, gives_files: bool) -> Traits:
     """Of every transport over it."""
     return Traits(
-        ports=(_RPCBIND_PORT, _NFS_PORT, MOUNTD_PORT),
+        ports=(_RPCBIND_PORT, NFS_PORT, MOUNTD_PORT),
         volume=VolumeKind.DATASET,
         completed=CompletedWrite.IN_CLIENT if gives_files else CompletedWrite.IN_ZFS,
         gives_files=gives_files,
@@ -47,7 +47,7 @@ class Exported:
 
     def wait_until_idle_script(self) -> str:
         """Nothing unread: a client that is gone has not said so, and NFSv3 knows no sessions."""
-        return _tcp.wait_until_read_script(_NFS_PORT)
+        return _tcp.wait_until_read_script(NFS_PORT)
 
     def cache_scripts(self) -> Mapping[str, str]:
         """None on the NAS: where the client has a disk, that says it."""

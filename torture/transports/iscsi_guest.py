@@ -16,6 +16,7 @@ from torture.axes.sweeps import Sweep
 from torture.transports import _lio, _tcp
 from torture.transports.iscsi import Iscsi
 from torture.transports.protocol import Attachment, Traits, Transport
+from torture.wire.disk_requests import DiskWire
 from torture.wire.iscsi_pdus import IscsiOnWire
 
 _DEVICE = "/dev/sda"
@@ -55,7 +56,7 @@ iscsid
 {node} --login
 """,
             detach_script=f"{node} --logout",
-            wire=IscsiOnWire(_lio.PORT),
+            wire=DiskWire(protocol=IscsiOnWire(_lio.PORT)),
             device=_DEVICE,
         )
 

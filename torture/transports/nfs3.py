@@ -17,6 +17,9 @@ from torture.filesystems.protocol import MOUNT_POINT
 from torture.transports import _knfsd
 from torture.transports.protocol import Attachment, Traits, Transport
 from torture.volumes import VolumeOptions, dataset
+from torture.wire.file_protocol import FileProtocol
+from torture.wire.files_on_wire import FileWire
+from torture.wire.nfs3_calls import Nfs3OnWire
 
 _TRAITS = _knfsd.traits(gives_files=True)
 _COMMON_OPTIONS = "hard,proto=tcp,timeo=50,retrans=2,wsize=8192"
@@ -27,6 +30,7 @@ class NfsFiles(_knfsd.Exported):
     """One export, mounted where filesystems are; `options` are mount's, `path` the export there."""
 
     options: str
+    wire: FileProtocol
     path: str = dataset.DIRECTORY
     traits: Traits = _TRAITS
 
@@ -42,13 +46,17 @@ class NfsFiles(_knfsd.Exported):
         """A mounted directory."""
         mount = f"mount -t nfs -o {_COMMON_OPTIONS},{self.options}"
         return Attachment(
-            attach_script=f"set -eu; modprobe nfs; {mount} {nas_host}:{self.path} {MOUNT_POINT}"
+            attach_script=f"set -eu; modprobe nfs; {mount} {nas_host}:{self.path} {MOUNT_POINT}",
+            wire=FileWire(protocol=self.wire),
         )
 
 
 CHOICE: Choice[Transport] = Choice(
     name="nfs3",
-    value=NfsFiles(options=f"vers=3,nolock,mountport={_knfsd.MOUNTD_PORT}"),
+    value=NfsFiles(
+        options=f"vers=3,nolock,mountport={_knfsd.MOUNTD_PORT}",
+        wire=Nfs3OnWire(_knfsd.NFS_PORT),
+    ),
     words="NFSv3",
     explained="Linux's knfsd, files directly; mounted by the client itself",
     joins=frozenset({Sweep.ROADS, Sweep.EVERY_ROAD}),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from torture.axes.axis import Choice
 from torture.axes.sweeps import Sweep
+from torture.transports import _knfsd
 from torture.transports.nfs3 import NfsFiles
 from torture.transports.protocol import Transport
+from torture.wire.nfs4_compounds import Nfs4OnWire
 
 CHOICE: Choice[Transport] = Choice(
     name="nfs4",
-    value=NfsFiles(options="vers=4.2", path="/"),
+    value=NfsFiles(options="vers=4.2", wire=Nfs4OnWire(_knfsd.NFS_PORT), path="/"),
     words="NFSv4.2",
     explained="the same over v4.2",
     joins=frozenset({Sweep.DATASTORES, Sweep.ROADS, Sweep.EVERY_ROAD}),

@@ -19,6 +19,7 @@ from torture.transports import _tcp, _theory
 from torture.transports.protocol import Attachment, Traits, Transport
 from torture.verdict.guarantee import Guarantee
 from torture.volumes import VolumeOptions, zvol
+from torture.wire.disk_requests import DiskWire
 from torture.wire.nvme_pdus import NvmeTcpOnWire
 
 PORT = 4420
@@ -92,7 +93,7 @@ echo {_CONNECT.format(host=nas_host)} > /dev/nvme-fabrics
 """,
             kernel_words="" if multipath == _BY_DEFAULT else f"nvme_core.multipath={multipath}",
             detach_script="for c in /sys/class/nvme/nvme*; do echo 1 > $c/delete_controller; done",
-            wire=NvmeTcpOnWire(PORT),
+            wire=DiskWire(protocol=NvmeTcpOnWire(PORT)),
             device="/dev/nvme0n1",
         )
 

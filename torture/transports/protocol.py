@@ -12,7 +12,8 @@ from torture.axes.fate import Fate
 from torture.axes.sync import Sync
 from torture.verdict.guarantee import Guarantee
 from torture.volumes import VolumeKind, VolumeOptions
-from torture.wire.disk_protocol import DiskProtocol
+from torture.wire.disk_requests import DiskWire
+from torture.wire.files_on_wire import FileWire
 
 
 class DiskSource(Protocol):
@@ -45,8 +46,8 @@ class Attachment:
     """What the client's kernel is told as it boots, where the client reaches the NAS by itself."""
     preload: str = ""
     """What the client's QEMU has to load before all other libraries: a source in `torture/lab/native`."""
-    wire: DiskProtocol | None = None
-    """How the client's own kernel speaks to the disk: what passes tells what the disk completed."""
+    wire: DiskWire | FileWire | None = None
+    """How the client's own kernel speaks to the NAS: the answers that pass are the NAS's promises."""
     device: str | None = None
     has_write_cache: bool = True
     """Whether the client's device must say write-back: one that does not is never flushed."""

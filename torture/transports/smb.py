@@ -22,6 +22,8 @@ from torture.transports import _tcp, _theory
 from torture.transports.protocol import Attachment, Traits, Transport
 from torture.verdict.guarantee import Guarantee
 from torture.volumes import VolumeKind, VolumeOptions, dataset
+from torture.wire.files_on_wire import FileWire
+from torture.wire.smb2_messages import Smb2OnWire
 
 _PORT = 445
 _SHARE = "vm"
@@ -80,7 +82,10 @@ ksmbd.mountd
     def attachment(self, *, nas_host: str) -> Attachment:
         """A mounted directory."""
         mount = f"mount -t cifs -o {_OPTIONS} //{nas_host}/{_SHARE} {MOUNT_POINT}"
-        return Attachment(attach_script=f"set -eu; modprobe cifs; {mount}")
+        return Attachment(
+            attach_script=f"set -eu; modprobe cifs; {mount}",
+            wire=FileWire(protocol=Smb2OnWire(_PORT)),
+        )
 
     def guarantee(self, *, sync: Sync, fate: Fate) -> Guarantee:
         """What was answered is only in ZFS's memory, and with sync=standard so are the directories."""

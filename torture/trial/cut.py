@@ -12,7 +12,6 @@ from torture.audit.found import Audit
 from torture.audit.marks_only import marks_only
 from torture.axes.fate import Fate
 from torture.errors import HarnessError
-from torture.evidence.block_requests import BLOCK_REQUESTS, BLOCK_REQUESTS_AGAIN
 from torture.evidence.cut_document import CutDocument
 from torture.evidence.folder import (
     CUT,
@@ -24,7 +23,7 @@ from torture.evidence.folder import (
 )
 from torture.evidence.ledger import heard_in, parse_ledger
 from torture.lab.machine import Machine
-from torture.matrix.axes import FATE
+from torture.matrix.axes import ADMINISTRATION, FATE
 from torture.matrix.durability import completed_sync_of, flushed_data_sync_of, names_are_volatile_in
 from torture.matrix.waived import waived_in
 from torture.nas.pool import tells_metadata_in, whole_on
@@ -178,7 +177,7 @@ def cut_power_again(
     )
     state_file = context.shelf.directory / SECOND_CUT_STATE
     write_crash_state(state_file, state)
-    found, audit_ms = _audited(context, recording, blow.seq, requests=BLOCK_REQUESTS_AGAIN)
+    found, audit_ms = _audited(context, recording, blow.seq, is_second=True)
     disks = account(recording, state, context.disks_left)
     again = CutDocument(
         t_ms=round(blow.t_ms, 3),
@@ -248,9 +247,9 @@ def _audited(
     *,
     acknowledged: int = 0,
     issued_seq: int = 0,
-    requests: str = BLOCK_REQUESTS,
+    is_second: bool = False,
 ) -> tuple[Audit, int]:
-    """What the audit found, and its milliseconds of a processor; `requests` are kept in this file.
+    """What the audit found, and its milliseconds of a processor; `is_second`: of the second cut.
 
     `issued_seq`: the event before an administration's command, which goes on after a reboot.
 
@@ -263,13 +262,14 @@ def _audited(
         sync=flushed_data_sync_of(context.spec.cell),
         completed_sync=completed_sync_of(context.spec.cell),
         completions=completions_before(
-            context, recording, cut=cut, acknowledged=acknowledged, evidence=requests
+            context, recording, cut=cut, acknowledged=acknowledged, is_second=is_second
         ),
         waived=waived_in(context.spec.cell, issued_seq=issued_seq),
         whole_on=whole_on(context.spec.cell),
         writes_once=context.filesystem.writes_once,
         names_are_volatile=names_are_volatile_in(context.spec.cell),
         tells_metadata=tells_metadata_in(context.spec.cell),
+        only_groups_write=context.spec.cell[ADMINISTRATION] is None,
     )
     if context.filesystem.looks_like_zfs:
         found = marks_only(found)

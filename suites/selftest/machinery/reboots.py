@@ -25,7 +25,7 @@ from torture.trial.recovery import bring_nas_back
 from torture.trial.setup import run_script, set_up_nas
 from torture.volumes import zvol
 from torture.volumes.dataset import DIRECTORY
-from torture.wire.conversation import requests_on_wire
+from torture.wire.disk_requests import DiskWire
 from torture.wire.frames import read_frames
 from torture.wire.iscsi_pdus import IscsiOnWire
 from torture.wire.nvme_pdus import NvmeTcpOnWire
@@ -149,7 +149,7 @@ def _heard(lab: Lab, scratch: Path) -> dict[str, list[Any]]:
     recorder.stop()
     heard = {}
     for protocol in (IscsiOnWire(_lio.PORT), NvmeTcpOnWire(nvme_tcp.PORT)):
-        requests = requests_on_wire(read_frames(file), protocol, sector_bytes=512)
+        requests = DiskWire(protocol=protocol).requests(read_frames(file), sector_bytes=512)
         heard[type(protocol).__name__] = [asdict(request) for request in requests]
     return heard
 

@@ -7,13 +7,15 @@ import struct
 import zlib
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from torture.audit.audit import audit
-from torture.audit.completions import Completions
 from torture.audit.found import Audit
 from torture.audit.invariants import Finding, Invariant
+from torture.audit.promised.completions import Completions
 from torture.axes.sync import Sync
 from torture.evidence.block_requests import BlockKind, BlockRequest
+from torture.evidence.file_requests import FileKind, FileRequest
 from torture.evidence.phase import Phase
 from torture.recording.events import DATA, LOG_VERSION, Event, Kind, RecordedDisk, Recording
 from torture.recording.roles import (
@@ -43,12 +45,25 @@ def zil_block() -> bytes:
 
 def log_block(*writes: tuple[int, int], is_split: bool = False) -> bytes:
     """A block of the intent log with writes to a volume, by offset and length; their data are zeroes."""
-    records = b""
-    for offset, length in writes:
-        header = struct.pack("<QQQQ", 9, 192 + length, 22, 1) + struct.pack(
-            "<QQQ", 1, offset, length
-        )
-        records += header.ljust(192 + length, b"\0")
+    return log_of(*(logged(offset, bytes(length)) for offset, length in writes), is_split=is_split)
+
+
+def logged(offset: int, content: bytes) -> bytes:
+    """A record of a write."""
+    header = struct.pack("<QQQQ", 9, 192 + len(content), 22, 1)
+    return (header + struct.pack("<QQQ", 1, offset, len(content))).ljust(192, b"\0") + content
+
+
+def logged_name(*names: str) -> bytes:
+    """A record of a change of names, such as TX_RENAME."""
+    tail = bytes(16) + b"".join(name.encode() + b"\0" for name in names)
+    tail += bytes(-len(tail) % 8)
+    return struct.pack("<QQQQ", 8, 32 + len(tail), 22, 1) + tail
+
+
+def log_of(*parts: bytes, is_split: bool = False) -> bytes:
+    """A block of the intent log with these records."""
+    records = b"".join(parts)
     used = 184 + len(records) + (4096 if is_split else 0)
     chain = bytes(136) + struct.pack("<QQ", used, EMBEDDED_CHECKSUM_MAGIC)
     return (chain.ljust(184, b"\0") + records).ljust(4096, b"\0")
@@ -68,8 +83,8 @@ class Story:
         default_factory=lambda: [Event(seq=0, time_ns=0, kind=Kind.BEGIN, reference=LOG_VERSION)]
     )
     now_ns: int = 0
-    requests: list[BlockRequest] = field(default_factory=list)
-    """What the client's disk completed."""
+    requests: list[BlockRequest | FileRequest] = field(default_factory=list)
+    """What the client's disk, or its server, completed."""
     accused: list[int] = field(default_factory=list)
     """At which events `uncovered` found something."""
     whole_on: tuple[str, ...] = ("a",)
@@ -221,8 +236,13 @@ class Story:
         """A flush of the client that begins now."""
         return replace(self.client_writes(0, 0), kind=BlockKind.FLUSH)
 
-    def completes(self, request: BlockRequest) -> None:
-        """The client's disk completes a request now."""
+    def server_takes(self, kind: FileKind, **fields: Any) -> FileRequest:
+        """A request for a file that begins now; `completes` ends it."""
+        now_ns = self.client_writes(0).submitted_ns
+        return FileRequest(kind=kind, submitted_ns=now_ns, completed_ns=now_ns, **fields)
+
+    def completes(self, request: BlockRequest | FileRequest) -> None:
+        """The client's disk or server completes a request now."""
         self.now_ns += 1
         done = replace(request, completed_ns=self.now_ns + len(self.events) - 1)
         self.requests.append(done)
@@ -230,7 +250,7 @@ class Story:
     def uncovered(self, *, sync: Sync, error_ns: int = 0) -> tuple[int | None, list[int | None]]:
         """How many writes were promised to be durable, and where the client wrote those that are not."""
         self.begin_flush()  # the cut comes after all that was completed
-        told = Completions(requests=tuple(self.requests), error_ns=error_ns)
+        told = Completions(requests=tuple(self.requests), error_ns=error_ns, names_are_stable=True)
         found = self._audit(cut=None, sync=sync, completions=told)
         wanted = Invariant.COMPLETED_IS_DURABLE
         self.accused = [x.event for x in found.findings if x.invariant is wanted]

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from suites.selftest.unit.audit_story import Story, log_block, uberblock
-from torture.audit.completions import due_writes
+from torture.audit.promised.completions import Completions
 from torture.axes.sync import Sync
 from torture.evidence.block_requests import BlockKind, BlockRequest
 from torture.recording.events import Kind
@@ -166,8 +166,8 @@ def test_what_was_asked_before_the_log_began_rests_on_another_log(sync: Sync) ->
         for at in begun_ns
     ]
     flush = BlockRequest(kind=BlockKind.FLUSH, submitted_ns=4, completed_ns=6)
-    due = due_writes([*writes, flush], sync=sync, cut_ns=7)
-    assert [each.write for each in due] == writes[1:]
+    completions = Completions(requests=(*writes, flush), error_ns=0)
+    assert [each.submitted_ns for each in completions.due(sync=sync, cut_ns=7)] == [0]
 
 
 def test_a_log_of_another_place_or_of_a_part_of_it_does_not_count(story: Story) -> None:

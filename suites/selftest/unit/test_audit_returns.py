@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from suites.selftest.unit.audit_story import Story, uberblock, zil_block
 from torture.audit.invariants import Finding, Invariant
-from torture.audit.returns import Returned, returns_in
+from torture.audit.promised.returns import Returned, returns_in
 from torture.axes.sync import Sync
 from torture.recording.events import Kind
 from vmimages.client.load.blocks import Encoder

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from hypothesis import given
@@ -12,7 +11,6 @@ from torture.evidence.block_requests import (
     BlockKind,
     BlockRequest,
     parse_trace,
-    requests_as_text,
 )
 from torture.recording.clock import clock_of
 
@@ -63,12 +61,6 @@ def test_a_text_that_ends_early_tells_less_and_nothing_else(length: int) -> None
 def test_garbled_text_is_no_error(lines: list[str]) -> None:
     for request in parse_trace("\n".join(lines)):
         assert request.length_bytes % 512 == 0
-
-
-def test_each_request_is_a_line_of_the_evidence() -> None:
-    requests = parse_trace(RECORDED)
-    lines = requests_as_text(requests).splitlines()
-    assert [BlockRequest(**json.loads(line)) for line in lines] == [*requests]
 
 
 def test_times_are_counted_from_an_instant() -> None:

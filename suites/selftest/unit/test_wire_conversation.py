@@ -10,7 +10,7 @@ import pytest
 
 from torture.errors import HarnessError
 from torture.evidence.block_requests import BlockKind, BlockRequest
-from torture.wire.conversation import requests_on_wire
+from torture.wire.disk_requests import DiskWire
 from torture.wire.frames import Frame
 from torture.wire.nvme_pdus import NvmeTcpOnWire
 
@@ -69,7 +69,7 @@ class Wire:
     @property
     def told(self) -> tuple[BlockRequest, ...]:
         """What is read off it."""
-        return requests_on_wire(self.frames, NvmeTcpOnWire(4420), sector_bytes=512)
+        return DiskWire(protocol=NvmeTcpOnWire(4420)).requests(self.frames, sector_bytes=512)
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from torture.errors import HarnessError
 from torture.evidence.block_requests import BlockKind, BlockRequest
-from torture.wire.conversation import requests_on_wire
 from torture.wire.disk_protocol import DiskProtocol
+from torture.wire.disk_requests import DiskWire
 from torture.wire.frames import Frame, read_frames, segments_in
 from torture.wire.iscsi_pdus import IscsiOnWire
 from torture.wire.nvme_pdus import NvmeTcpOnWire
@@ -40,7 +40,7 @@ def frames(name: str, tmp_path_factory: pytest.TempPathFactory) -> Sequence[Fram
 
 @pytest.fixture(scope="module")
 def told(name: str, frames: Sequence[Frame]) -> Sequence[BlockRequest]:
-    return requests_on_wire(frames, PROTOCOLS[name], sector_bytes=512)
+    return DiskWire(protocol=PROTOCOLS[name]).requests(frames, sector_bytes=512)
 
 
 def test_a_filesystem_commits_by_writes_a_flush_and_a_forced_write(
@@ -71,7 +71,7 @@ def test_requests_are_told_in_order_with_times_and_places(told: Sequence[BlockRe
 def test_sectors_are_as_long_as_the_disks_are(
     name: str, frames: Sequence[Frame], told: Sequence[BlockRequest]
 ) -> None:
-    eight_times = requests_on_wire(frames, PROTOCOLS[name], sector_bytes=4096)
+    eight_times = DiskWire(protocol=PROTOCOLS[name]).requests(frames, sector_bytes=4096)
     assert [x.offset_bytes for x in eight_times] == [x.offset_bytes * 8 for x in told]
     assert [x.length_bytes for x in eight_times] == [x.length_bytes * 8 for x in told]
 
@@ -80,7 +80,7 @@ def test_frames_that_end_early_tell_less_and_nothing_else(
     name: str, frames: Sequence[Frame], told: Sequence[BlockRequest]
 ) -> None:
     for length in range(0, len(frames), 61):
-        some = requests_on_wire(frames[:length], PROTOCOLS[name], sector_bytes=512)
+        some = DiskWire(protocol=PROTOCOLS[name]).requests(frames[:length], sector_bytes=512)
         assert some == told[: len(some)]
 
 
@@ -89,7 +89,7 @@ def test_a_connection_whose_beginning_was_not_heard_tells_nothing(
 ) -> None:
     begun = [segment.time_ns for segment in segments_in(frames) if segment.is_first]
     late = [frame for frame in frames if frame.time_ns not in begun]
-    assert requests_on_wire(late, PROTOCOLS[name], sector_bytes=512) == ()
+    assert DiskWire(protocol=PROTOCOLS[name]).requests(late, sector_bytes=512) == ()
 
 
 def test_after_a_frame_that_was_not_heard_only_what_was_asked_before_is_told(
@@ -98,7 +98,7 @@ def test_after_a_frame_that_was_not_heard_only_what_was_asked_before_is_told(
     """Of the answers: all that are told are true. Of the commands: no answer finds another's."""
     for missing in range(0, len(frames), 37):
         heard = [*frames[:missing], *frames[missing + 1 :]]
-        some = requests_on_wire(heard, PROTOCOLS[name], sector_bytes=512)
+        some = DiskWire(protocol=PROTOCOLS[name]).requests(heard, sector_bytes=512)
         known = {replace(request, completed_ns=0) for request in told}
         assert {replace(request, completed_ns=0) for request in some} <= known
 
@@ -116,4 +116,6 @@ def test_garbled_frames_are_read_or_refused(
     heard = [*frames[:300]]
     heard[number] = replace(frames[number], content=garbled)
     with suppress(HarnessError):
-        assert isinstance(requests_on_wire(heard, PROTOCOLS[name], sector_bytes=512), tuple)
+        assert isinstance(
+            DiskWire(protocol=PROTOCOLS[name]).requests(heard, sector_bytes=512), tuple
+        )

@@ -9,9 +9,10 @@ from typing import Protocol
 
 from torture.errors import HarnessError
 from torture.evidence.block_requests import BlockRequest, parse_trace
+from torture.evidence.file_requests import FileRequest
 from torture.lab.network.packets import PacketRecorder
-from torture.wire.conversation import requests_on_wire
-from torture.wire.disk_protocol import DiskProtocol
+from torture.wire.disk_requests import DiskWire
+from torture.wire.files_on_wire import FileWire
 from torture.wire.frames import read_frames
 
 
@@ -22,7 +23,7 @@ class DiskTrace(Protocol):
     def error_ns(self) -> int:
         """By how much its times may be too early."""
 
-    def requests(self) -> tuple[BlockRequest, ...]:
+    def requests(self) -> tuple[BlockRequest | FileRequest, ...]:
         """All that were completed since they were last asked for; raises `HarnessError`."""
 
     def close(self) -> None:
@@ -59,14 +60,14 @@ class ToldOnWire:
 
     def __init__(
         self,
-        protocol: DiskProtocol,
+        wire: DiskWire | FileWire,
         *,
         sector_bytes: int,
         cuts: int,
         folder: Path,
         listen: Callable[[Path], PacketRecorder],
     ) -> None:
-        self._protocol = protocol
+        self._wire = wire
         self._sector_bytes = sector_bytes
         self._cuts = cuts
         self._folder = folder
@@ -78,14 +79,14 @@ class ToldOnWire:
         self._files += 1
         return self._listen(self._folder / f"wire-{self._files}.pcap")
 
-    def requests(self) -> tuple[BlockRequest, ...]:
+    def requests(self) -> tuple[BlockRequest | FileRequest, ...]:
         """What passed; a NAS that comes back is spoken to over new connections."""
         self._recorder.stop()
         frames = read_frames(self._recorder.file)
-        told = requests_on_wire(frames, self._protocol, sector_bytes=self._sector_bytes)
+        heard = self._wire.requests(frames, sector_bytes=self._sector_bytes)
         if self._files < self._cuts:
             self._recorder = self._next()
-        return told
+        return heard
 
     def close(self) -> None:
         """Stop listening."""

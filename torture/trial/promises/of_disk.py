@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
-from torture.audit.completions import Completions
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from torture.audit.promised.completions import Completions
 from torture.errors import HarnessError
-from torture.evidence.block_requests import TRACED, requests_as_text
+from torture.evidence.block_requests import (
+    BLOCK_REQUESTS,
+    BLOCK_REQUESTS_AGAIN,
+    TRACED,
+    BlockRequest,
+)
+from torture.evidence.file_requests import FILE_REQUESTS, FILE_REQUESTS_AGAIN, FileRequest
 from torture.files import write_whole
 from torture.lab.machine import Machine
 from torture.recording.clock import clock_of
 from torture.recording.events import Kind, Recording
 from torture.trial.context import TrialContext
 from torture.trial.promises.disk_trace import ToldByQemu, ToldOnWire
+from torture.wire.files_on_wire import FileWire
 
 
 def listen_on_wire(context: TrialContext) -> None:
     """Have told what passes between NAS and client, before the client of a load attaches its disk."""
-    if (protocol := context.attachment.wire) is None:
+    if (wire := context.attachment.wire) is None:
         return
     context.disk_trace = ToldOnWire(
-        protocol,
+        wire,
         sector_bytes=context.volume_options.sector_bytes,
         cuts=1 if context.plan.second is None else 2,
         folder=context.shelf.directory,
@@ -36,15 +47,14 @@ def trace_disk(context: TrialContext, client: Machine) -> None:
 
 
 def completions_before(
-    context: TrialContext, recording: Recording, *, cut: int, acknowledged: int, evidence: str
+    context: TrialContext, recording: Recording, *, cut: int, acknowledged: int, is_second: bool
 ) -> Completions | None:
     """What was completed up to the cut; None where nothing tells of it.
 
-    It is kept as `evidence`, a file's name. Raises `HarnessError` where nothing was told although
-    operations were acknowledged: an audit that hears nothing must not look like one that found nothing.
+    It is kept as evidence, by itself for a second cut. Raises `HarnessError` where operations were
+    acknowledged and no request was heard: that audit must not look like one that found nothing.
 
-    Nothing does of files on an NFS or SMB server, where no load keeps a ledger, whose marks tell both
-    clocks, and where the host's clock was set during the load.
+    Nothing does where no load keeps a ledger, whose marks tell both clocks.
     """
     if context.disk_trace is None or context.marks is None:
         return None
@@ -67,5 +77,21 @@ def completions_before(
         )
     requests = tuple(request.since(clock.began_ns) for request in requests)
     requests = tuple(x for x in requests if x.completed_ns <= recording.events[cut].time_ns)
-    write_whole(context.folder / evidence, requests_as_text(requests).encode())
-    return Completions(requests=requests, error_ns=clock.error_ns + context.disk_trace.error_ns)
+    _keep(context, requests, is_second=is_second)
+    return Completions(
+        requests=requests,
+        error_ns=clock.error_ns + context.disk_trace.error_ns,
+        names_are_stable=context.transport.traits.names_are_stable,
+    )
+
+
+def _keep(
+    context: TrialContext, requests: Sequence[BlockRequest | FileRequest], *, is_second: bool
+) -> None:
+    """One JSON object a line; those of a disk and those for files have files of their own."""
+    of_files = isinstance(context.attachment.wire, FileWire)
+    first, again = (
+        (FILE_REQUESTS, FILE_REQUESTS_AGAIN) if of_files else (BLOCK_REQUESTS, BLOCK_REQUESTS_AGAIN)
+    )
+    text = "".join(json.dumps(asdict(request)) + "\n" for request in requests)
+    write_whole(context.folder / (again if is_second else first), text.encode())
