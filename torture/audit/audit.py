@@ -13,6 +13,9 @@ from dataclasses import dataclass, field
 from torture.audit.commits import Commits
 from torture.audit.coverage import Coverage
 from torture.audit.disk_writes import DiskWrite, disk_writes_in
+from torture.audit.due.completions import Completions, overdue_in
+from torture.audit.due.durable import durable_in
+from torture.audit.due.returns import Returned, returns_in
 from torture.audit.extents import Extents
 from torture.audit.found import Audit
 from torture.audit.invariants import Finding, Invariant
@@ -22,9 +25,6 @@ from torture.audit.logged import Logged
 from torture.audit.operations import Acknowledged, Operations
 from torture.audit.phases import PhaseTracker
 from torture.audit.pointed import Pointed, find_pointed
-from torture.audit.promised.completions import Completions, overdue_in
-from torture.audit.promised.durable import durable_in
-from torture.audit.promised.returns import Returned, returns_in
 from torture.axes.sync import Sync
 from torture.recording.events import Event, Kind, RecordedDisk, Recording
 from torture.recording.roles import OF_A_TXG, Role

@@ -31,7 +31,7 @@ class Invariant(StrEnum):
     """
     RETURNED_IS_DURABLE = "returned-is-durable"
     """The same of all blocks of the ZIL that hold what it wrote, as its call returns, some ms before
-    the acknowledgement is heard: by the client's clock (`torture.audit.promised.returns`). Or a
+    the acknowledgement is heard: by the client's clock (`torture.audit.due.returns`). Or a
     transaction group that began to commit since has them by then.
     """
     LOG_CHAIN_IS_WHOLE = "log-chain-is-whole"
@@ -43,7 +43,7 @@ class Invariant(StrEnum):
     """What a transaction group wrote is not overwritten or trimmed by the next two
     (`torture.audit.extents`)."""
     COMPLETED_IS_DURABLE = "completed-is-durable"
-    """What the client's disk completed is durable (`torture.audit.promised.completions`)."""
+    """What the client's disk completed is durable (`torture.audit.due.completions`)."""
     TXG_IS_IN_TIME = "txg-is-in-time"
     """Where a client is acknowledged something, a transaction group is written soon
     (`torture.audit.commits.LATE_MS`)."""

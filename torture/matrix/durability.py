@@ -31,8 +31,8 @@ def flushed_data_sync_of(cell: Cell) -> Sync:
 
 
 def completed_sync_of(cell: Cell) -> Sync:
-    """Of what the client's disk completed: always where that alone has to be durable."""
-    sync = acknowledged_sync_of(cell)
+    """Of data that the client's disk or server completed: always where that alone has to be durable."""
+    sync = flushed_data_sync_of(cell)
     match cell[TRANSPORT].traits.completed, sync:
         case CompletedWrite.IN_LOG, Sync.STANDARD:
             return Sync.ALWAYS

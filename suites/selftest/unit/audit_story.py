@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from torture.audit.audit import audit
+from torture.audit.due.completions import Completions
 from torture.audit.found import Audit
 from torture.audit.invariants import Finding, Invariant
-from torture.audit.promised.completions import Completions
 from torture.axes.sync import Sync
 from torture.evidence.block_requests import BlockKind, BlockRequest
 from torture.evidence.file_requests import FileKind, FileRequest

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from suites.selftest.unit.audit_story import Story, log_block, uberblock
-from torture.audit.promised.completions import Completions
+from torture.audit.due.completions import Completions
 from torture.axes.sync import Sync
 from torture.evidence.block_requests import BlockKind, BlockRequest
 from torture.recording.events import Kind

@@ -15,7 +15,7 @@ from suites.selftest.unit.audit_story import (
     logged_name,
     uberblock,
 )
-from torture.audit.promised.file_promises import due_of_files
+from torture.audit.due.file_promises import due_of_files
 from torture.axes.sync import Sync
 from torture.evidence.file_requests import FileKind, FileRequest, whole_sectors_of
 from vmimages.client.load.blocks import Encoder

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from suites.selftest.unit.audit_story import Story, uberblock, zil_block
+from torture.audit.due.returns import Returned, returns_in
 from torture.audit.invariants import Finding, Invariant
-from torture.audit.promised.returns import Returned, returns_in
 from torture.axes.sync import Sync
 from torture.recording.events import Kind
 from vmimages.client.load.blocks import Encoder

@@ -112,6 +112,7 @@ def test_a_transport_guarantees_what_theory_says(transport: str, sync: Sync, fat
         ("fileio_wb-always-noslog-ext4-bothdie", Sync.ALWAYS, Sync.ALWAYS),
         ("fileio_wb_zvol-always-noslog-ext4-bothdie", Sync.ALWAYS, Sync.STANDARD),
         ("nfs4-standard-noslog-files-bothdie", Sync.STANDARD, Sync.STANDARD),
+        ("smb-standard-noslog-files-bothdie", Sync.DISABLED, Sync.STANDARD),
         ("nfs4-export_async-standard-noslog-files-bothdie", Sync.DISABLED, Sync.DISABLED),
         ("nfs4-export_async-always-noslog-files-bothdie", Sync.ALWAYS, Sync.ALWAYS),
     ],

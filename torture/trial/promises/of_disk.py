@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from torture.audit.promised.completions import Completions
+from torture.audit.due.completions import Completions
 from torture.errors import HarnessError
 from torture.evidence.block_requests import (
     BLOCK_REQUESTS,

@@ -11,10 +11,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from torture.audit.due.durable import DueWrite, Durable
+from torture.audit.due.file_promises import due_of_files
 from torture.audit.extents import sectors_of
 from torture.audit.invariants import Finding, Invariant
-from torture.audit.promised.durable import DueWrite, Durable
-from torture.audit.promised.file_promises import due_of_files
 from torture.axes.sync import Sync
 from torture.evidence.block_requests import BlockKind, BlockRequest
 from torture.evidence.file_requests import FileRequest

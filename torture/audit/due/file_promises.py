@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from torture.audit.due.durable import DueWrite, Place
 from torture.audit.extents import sectors_of
-from torture.audit.promised.durable import DueWrite, Place
 from torture.axes.sync import Sync
 from torture.evidence.file_requests import FileKind, FileRequest
 
