@@ -22,11 +22,12 @@ from torture.audit.links import missing_links
 from torture.audit.logged import Logged
 from torture.audit.operations import Acknowledged, Operations
 from torture.audit.phases import PhaseTracker
-from torture.audit.pointed import Pointed, find_pointed
+from torture.audit.pointed import Pointed, disks_in, find_pointed, places_of
 from torture.audit.returns import Returned, returns_in
 from torture.axes.sync import Sync
 from torture.recording.events import Event, Kind, RecordedDisk, Recording
 from torture.recording.roles import OF_A_TXG, Role
+from torture.recording.uberblocks import root_in
 
 _LATELY_MS = 1_000
 """Operations that were acknowledged so shortly before the cut are counted."""
@@ -67,6 +68,7 @@ def audit(
         sync=sync,
         writes_once=writes_once,
         tells_metadata=tells_metadata,
+        whole_disks=disks_in(recording, whole_on),
         returns=returns_in(recording, cut=cut),
         operations=Operations(names_are_volatile=names_are_volatile),
         disk_writes=disk_writes,
@@ -107,6 +109,7 @@ class _Auditor:
     sync: Sync
     writes_once: bool
     tells_metadata: bool
+    whole_disks: list[int]
     disk_writes: dict[int, DiskWrite]
     pointed: Pointed
     returns: dict[int, Returned]
@@ -222,7 +225,9 @@ class _Auditor:
             return  # its copies in the other labels
         self.txgs.add(txg)
         self._is_group_begun = False
-        for taking in self.extents.hear_uberblock(txg):
+        root = root_in(self.recording.payload(event))
+        places = places_of(root.extents, self.whole_disks) if root and root.txg == txg else None
+        for taking in self.extents.hear_uberblock(txg, places):
             self._find(Invariant.EXTENT_IS_KEPT, taking)
         uncovered = {write for of in OF_A_TXG for write in self._writes[of].uncovered}
         uncovered -= self.pointed.undecided

@@ -40,8 +40,8 @@ class Invariant(StrEnum):
     that is missing (`module/zfs/zil.c`, `zil_parse`).
     """
     EXTENT_IS_KEPT = "extent-is-kept"
-    """What a transaction group wrote is not overwritten or trimmed by the next two
-    (`torture.audit.extents`)."""
+    """What a transaction group wrote is not overwritten or trimmed by the next two, and a root block not
+    by the two after the one that freed it (`torture.audit.extents`)."""
     COMPLETED_IS_DURABLE = "completed-is-durable"
     """What the client's disk completed is durable (`torture.audit.completions`)."""
     TXG_IS_IN_TIME = "txg-is-in-time"

@@ -36,6 +36,8 @@ transaction group that it was born in."""
 _ADDRESSES = 3
 _PROPERTIES_WORD, _BIRTH_WORD = 6, 10
 _EMBEDDED = 1 << 39
+_GANG = 1 << 63
+"""In an address: the block is in several pieces, and a list of them lies there."""
 _SIZE_UNIT_BYTES = 512
 _POINTER_ONLY_BYTES = _POINTER_AT + _POINTER_WORDS.size
 
@@ -172,10 +174,25 @@ def _pointed_write(record: bytes, length: int, offset: int) -> PointedWrite | No
     )
 
 
+def addresses_in(payload: bytes, place: int) -> tuple[tuple[Extent, ...], int] | None:
+    """Where the block lies to which the pointer there points, and in which group it was born.
+
+    None where nothing lies at an address, or the block is in several pieces.
+    """
+    if len(payload) < place + _POINTER_WORDS.size:
+        return None
+    words = _POINTER_WORDS.unpack_from(payload, place)
+    pairs = [words[at * 2 : at * 2 + 2] for at in range(_ADDRESSES)]
+    is_elsewhere = words[_PROPERTIES_WORD] & _EMBEDDED or not any(pairs[0])
+    if is_elsewhere or any(second & _GANG for _, second in pairs):
+        return None
+    return tuple(_extent(*pair) for pair in pairs if any(pair)), words[_BIRTH_WORD]
+
+
 def _extent(first: int, second: int) -> Extent:
     """A `dva_t`: 24 bits of size and from bit 32 on 24 of the vdev; 63 bits of offset."""
     return Extent(
         vdev=first >> 32 & 0xFFFFFF,
-        offset_bytes=(second & (1 << 63) - 1) * _SIZE_UNIT_BYTES,
+        offset_bytes=(second & _GANG - 1) * _SIZE_UNIT_BYTES,
         length_bytes=(first & 0xFFFFFF) * _SIZE_UNIT_BYTES,
     )

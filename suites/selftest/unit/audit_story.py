@@ -33,8 +33,10 @@ _COMPLETION_OF = {
 }
 
 
-def uberblock(txg: int) -> bytes:
-    return struct.pack("<QQQ", UBERBLOCK_MAGIC, 5000, txg).ljust(1024, b"\0")
+def uberblock(txg: int, *, root: bytes = b"") -> bytes:
+    """`root`: the pointer to its root block."""
+    head = struct.pack("<QQQ", UBERBLOCK_MAGIC, 5000, txg).ljust(40, b"\0")
+    return (head + root).ljust(1024, b"\0")
 
 
 def zil_block() -> bytes:
@@ -112,6 +114,9 @@ class Story:
 
     def trim(self, *, offset: int, length: int, disk: int = 0) -> int:
         return self._add(Kind.TRIM_SUBMIT, disk=disk, offset=offset, length=length)
+
+    def zero(self, *, offset: int, length: int, disk: int = 0) -> int:
+        return self._add(Kind.ZERO_SUBMIT, disk=disk, offset=offset, length=length)
 
     def begin_flush(self, *, disk: int = 0) -> int:
         return self._add(Kind.FLUSH_SUBMIT, disk=disk)
