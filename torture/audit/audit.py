@@ -24,6 +24,7 @@ from torture.audit.operations import Acknowledged, Operations
 from torture.audit.phases import PhaseTracker
 from torture.audit.pointed import Pointed, disks_in, find_pointed, places_of
 from torture.audit.returns import Returned, returns_in
+from torture.audit.trims import Trims
 from torture.axes.sync import Sync
 from torture.recording.events import Event, Kind, RecordedDisk, Recording
 from torture.recording.roles import OF_A_TXG, Role
@@ -126,6 +127,7 @@ class _Auditor:
     logged: Logged = field(default_factory=Logged)
     extents: Extents = field(default_factory=Extents)
     labels: Labels = field(init=False)
+    trims: Trims = field(init=False)
     _is_group_begun: bool = True
     """Whether something of the transaction group under way was written; nothing is known at first."""
     _txg_by_disk: dict[int | None, int] = field(default_factory=dict)
@@ -138,6 +140,7 @@ class _Auditor:
         self.labels = Labels(
             labels=self._writes[Role.LABEL], uberblocks=self._writes[Role.UBERBLOCK]
         )
+        self.trims = Trims(labels=self.labels)
 
     @property
     def _coverages(self) -> tuple[Coverage, ...]:
@@ -159,7 +162,7 @@ class _Auditor:
             case Kind.MARK:
                 self._hear_mark(event)
             case Kind.TRIM_SUBMIT | Kind.ZERO_SUBMIT:
-                self.extents.hear_trim(event)
+                self._hear_trim(event)
             case _:
                 for coverage in self._coverages:
                     coverage.hear(event)
@@ -202,11 +205,17 @@ class _Auditor:
         if event.seq not in self.pointed.holding:
             self.logged.hear_zil(event, self.recording.payload(event))
         self.extents.hear_log(event)
+        self.trims.hear_log(event, written.log_blocks)
         if not all(block.is_whole for block in written.log_blocks):
             self.extents.is_blind = True
         for data in self.pointed.by_log.get(event.seq, ()):
             parts = (self.recording.events[number] for number in data.submissions or ())
             self.logged.hear_pointed(event, data, map(self.recording.payload, parts))
+
+    def _hear_trim(self, event: Event) -> None:
+        self.extents.hear_trim(event)
+        if self._is_of(event, self.trims.takes):
+            self._find(Invariant.TRIMMED_IS_FREE, event)
 
     def _is_of(self, event: Event, what: Callable[[Event, RecordedDisk], bool]) -> bool:
         disk = event.disk
@@ -224,6 +233,7 @@ class _Auditor:
         if txg in self.txgs:
             return  # its copies in the other labels
         self.txgs.add(txg)
+        self.trims.hear_uberblock(txg)
         self._is_group_begun = False
         root = root_in(self.recording.payload(event))
         places = places_of(root.extents, self.whole_disks) if root and root.txg == txg else None

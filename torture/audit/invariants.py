@@ -42,6 +42,9 @@ class Invariant(StrEnum):
     EXTENT_IS_KEPT = "extent-is-kept"
     """What a transaction group wrote is not overwritten or trimmed by the next two, and a root block not
     by the two after the one that freed it (`torture.audit.extents`)."""
+    TRIMMED_IS_FREE = "trimmed-is-free"
+    """No trim and no zeroes take a label, an uberblock, or a block of the ZIL with records that no
+    uberblock has committed (`torture.audit.trims`)."""
     COMPLETED_IS_DURABLE = "completed-is-durable"
     """What the client's disk completed is durable (`torture.audit.completions`)."""
     TXG_IS_IN_TIME = "txg-is-in-time"
