@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from torture.audit.commits import Commits
 from torture.audit.completions import Completions, due_writes, durable_in
+from torture.audit.contents import Contents
 from torture.audit.coverage import Coverage
 from torture.audit.disk_writes import DiskWrite, disk_writes_in
 from torture.audit.extents import Extents
@@ -125,6 +126,7 @@ class _Auditor:
     phases: PhaseTracker = field(init=False)
     commits: Commits = field(init=False)
     logged: Logged = field(default_factory=Logged)
+    contents: Contents = field(default_factory=Contents)
     extents: Extents = field(default_factory=Extents)
     labels: Labels = field(init=False)
     trims: Trims = field(init=False)
@@ -202,12 +204,14 @@ class _Auditor:
         return role
 
     def _hear_log(self, event: Event, written: DiskWrite) -> None:
+        payload = self.recording.payload(event)
         if event.seq not in self.pointed.holding:
-            self.logged.hear_zil(event, self.recording.payload(event))
+            self.logged.hear_zil(event, payload)
         self.extents.hear_log(event)
         self.trims.hear_log(event, written.log_blocks)
         if not all(block.is_whole for block in written.log_blocks):
-            self.extents.is_blind = True
+            self.extents.is_blind = self.contents.is_blind = True
+        self.contents.hear_zil(event, payload)
         for data in self.pointed.by_log.get(event.seq, ()):
             parts = (self.recording.events[number] for number in data.submissions or ())
             self.logged.hear_pointed(event, data, map(self.recording.payload, parts))
@@ -222,6 +226,7 @@ class _Auditor:
         return disk is not None and what(event, self.recording.disks[disk])
 
     def _hear_uberblock(self, event: Event, txg: int) -> None:
+        self.contents.hear_uberblock(event)
         if not txg:
             return  # of a disk that is not in the pool yet (module/zfs/vdev_label.c, vdev_label_init)
         if txg < self._txg_by_disk.get(event.disk, 0):
@@ -254,6 +259,8 @@ class _Auditor:
                 self._hear_acknowledged(event, one)
 
     def _hear_acknowledged(self, event: Event, one: Acknowledged) -> None:
+        if self.writes_once and one.owes_its_data and self.contents.lacks_some_of(one):
+            self._find(Invariant.LOGGED_IS_WHOLE, event)
         uncovered = self._writes[Role.ZIL].uncovered
         own = self._own_of(one, uncovered=self._uncovered, now=event.seq)
         if own and self.writes_once and one.owes_its_data:

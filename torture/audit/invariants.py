@@ -39,6 +39,9 @@ class Invariant(StrEnum):
     chain is covered, or its records are in a committed transaction group: replay ends at the first block
     that is missing (`module/zfs/zil.c`, `zil_parse`).
     """
+    LOGGED_IS_WHOLE = "logged-is-whole"
+    """When an operation is acknowledged of which the ZIL has a part, it has all of it, unharmed; or an
+    uberblock was written since it began (`torture.audit.contents`)."""
     EXTENT_IS_KEPT = "extent-is-kept"
     """What a transaction group wrote is not overwritten or trimmed by the next two, and a root block not
     by the two after the one that freed it (`torture.audit.extents`)."""

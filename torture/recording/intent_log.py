@@ -96,6 +96,17 @@ class LogBlock:
     """The highest transaction group of its records; 0 without any."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LoggedData:
+    """A write to a volume or a file, or a part of one, as a record has it."""
+
+    volume: tuple[int, ...]
+    """The same for all writes to it."""
+    offset_bytes: int
+    data: bytes
+    """Empty where they are not in the record: elsewhere in the pool, or all zeroes."""
+
+
 def log_blocks_in(payload: bytes) -> Iterator[LogBlock]:
     """The blocks of the intent log in what was written to a disk; neighbours may have been merged.
 
@@ -113,6 +124,26 @@ def log_block_starts(payload: bytes) -> Iterator[int]:
         if start >= 0 and start % _SECTOR_BYTES == 0:
             yield start
         place = payload.find(_MAGIC, place + len(_MAGIC))
+
+
+def logged_data_in(payload: bytes) -> Iterator[LoggedData]:
+    """The data of every write in what was written to a disk: blocks of the intent log that are whole."""
+    for start, end in pairwise([*log_block_starts(payload), len(payload)]):
+        block = payload[start:end]
+        used, place = _USED.unpack_from(block, _USED_AT)[0], _RECORDS_AT
+        dataset = _NEXT_KEY.unpack_from(block, _NEXT_KEY_AT)[:3]
+        while place + _RECORD.size + _WRITE.size <= min(used, len(block)):
+            kind, length, _txg, _number = _RECORD.unpack_from(block, place)
+            if length < _RECORD.size:
+                break
+            if kind == _TX_WRITE:
+                thing, offset, count = _WRITE.unpack_from(block, place + _RECORD.size)
+                data = block[place + _POINTER_ONLY_BYTES : place + length][:count]
+                is_here = len(data) == count
+                yield LoggedData(
+                    volume=(*dataset, thing), offset_bytes=offset, data=data if is_here else b""
+                )
+            place += length
 
 
 def _block(block: bytes) -> LogBlock:

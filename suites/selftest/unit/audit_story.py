@@ -45,12 +45,17 @@ def zil_block() -> bytes:
 
 def log_block(*writes: tuple[int, int], is_split: bool = False) -> bytes:
     """A block of the intent log with writes to a volume, by offset and length; their data are zeroes."""
+    return log_with(*((offset, bytes(length)) for offset, length in writes), is_split=is_split)
+
+
+def log_with(*writes: tuple[int, bytes], is_split: bool = False) -> bytes:
+    """The same with these data."""
     records = b""
-    for offset, length in writes:
-        header = struct.pack("<QQQQ", 9, 192 + length, 22, 1) + struct.pack(
-            "<QQQ", 1, offset, length
+    for offset, data in writes:
+        header = struct.pack("<QQQQ", 9, 192 + len(data), 22, 1) + struct.pack(
+            "<QQQ", 1, offset, len(data)
         )
-        records += header.ljust(192 + length, b"\0")
+        records += header.ljust(192, b"\0") + data
     used = 184 + len(records) + (4096 if is_split else 0)
     chain = bytes(136) + struct.pack("<QQ", used, EMBEDDED_CHECKSUM_MAGIC)
     return (chain.ljust(184, b"\0") + records).ljust(4096, b"\0")
