@@ -18,16 +18,20 @@ from torture.audit.due.durable import durable_in
 from torture.audit.due.returns import Returned, returns_in
 from torture.audit.extents import Extents
 from torture.audit.found import Audit
+from torture.audit.groups import Groups
 from torture.audit.invariants import Finding, Invariant
 from torture.audit.labels import Labels, is_partition_table, is_probe
 from torture.audit.links import missing_links
 from torture.audit.logged import Logged
+from torture.audit.logged_contents import Contents
 from torture.audit.operations import Acknowledged, Operations
 from torture.audit.phases import PhaseTracker
-from torture.audit.pointed import Pointed, find_pointed
+from torture.audit.pointed import Pointed, disks_in, find_pointed, places_of
+from torture.audit.trims import Trims
 from torture.axes.sync import Sync
 from torture.recording.events import Event, Kind, RecordedDisk, Recording
 from torture.recording.roles import OF_A_TXG, Role
+from torture.recording.uberblocks import root_in
 
 _LATELY_MS = 1_000
 """Operations that were acknowledged so shortly before the cut are counted."""
@@ -71,7 +75,8 @@ def audit(
         sync=sync,
         writes_once=writes_once,
         tells_metadata=tells_metadata,
-        only_groups_write=only_groups_write,
+        groups=Groups(only_groups_write=only_groups_write),
+        whole_disks=disks_in(recording, whole_on),
         returns=returns_in(recording, cut=cut),
         operations=Operations(names_are_volatile=names_are_volatile),
         disk_writes=disk_writes,
@@ -94,7 +99,7 @@ def audit(
     return Audit(
         acknowledged_at=tuple(operations.acknowledged_at),
         completions=audited_writes,
-        txgs=len(auditor.txgs),
+        txgs=len(auditor.groups.txgs),
         findings=tuple(held),
         waived=len(auditor.findings) - len(held),
         phase=auditor.phases.phase,
@@ -112,12 +117,12 @@ class _Auditor:
     sync: Sync
     writes_once: bool
     tells_metadata: bool
-    only_groups_write: bool
+    groups: Groups
+    whole_disks: list[int]
     disk_writes: dict[int, DiskWrite]
     pointed: Pointed
     returns: dict[int, Returned]
     operations: Operations
-    txgs: set[int] = field(default_factory=set)
     findings: list[Finding] = field(default_factory=list)
     _writes: dict[Role, Coverage] = field(
         default_factory=lambda: {role: Coverage() for role in Role}
@@ -127,16 +132,10 @@ class _Auditor:
     phases: PhaseTracker = field(init=False)
     commits: Commits = field(init=False)
     logged: Logged = field(default_factory=Logged)
+    contents: Contents = field(default_factory=Contents)
     extents: Extents = field(default_factory=Extents)
     labels: Labels = field(init=False)
-    _is_group_begun: bool = True
-    """Whether something of the transaction group under way was written; nothing is known at first."""
-    _first_of_group: int | None = None
-    """The submission of the first write that is surely of the group under way."""
-    _first_write_of: dict[int, int | None] = field(default_factory=dict)
-    """By transaction group."""
-    _group_begun: dict[int, int] = field(default_factory=dict)
-    """By the submission of an uberblock."""
+    trims: Trims = field(init=False)
     _txg_by_disk: dict[int | None, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -147,6 +146,7 @@ class _Auditor:
         self.labels = Labels(
             labels=self._writes[Role.LABEL], uberblocks=self._writes[Role.UBERBLOCK]
         )
+        self.trims = Trims(labels=self.labels)
 
     @property
     def _coverages(self) -> tuple[Coverage, ...]:
@@ -168,7 +168,7 @@ class _Auditor:
             case Kind.MARK:
                 self._hear_mark(event)
             case Kind.TRIM_SUBMIT | Kind.ZERO_SUBMIT:
-                self.extents.hear_trim(event)
+                self._hear_trim(event)
             case _:
                 for coverage in self._coverages:
                     coverage.hear(event)
@@ -193,9 +193,7 @@ class _Auditor:
             self._pointed_writes.submit(event)
             return None
         elif role in OF_A_TXG:
-            if event.seq not in self.pointed.undecided and not self._is_group_begun:
-                self._is_group_begun = True
-                self._first_of_group = event.seq
+            if event.seq not in self.pointed.undecided and self.groups.hear_write(event):
                 uberblocks = self._writes[Role.UBERBLOCK].uncovered
                 # a disk that is added has uberblocks of no group
                 if late := [one for one in uberblocks if self.disk_writes[one].txg]:
@@ -209,20 +207,29 @@ class _Auditor:
         return role
 
     def _hear_log(self, event: Event, written: DiskWrite) -> None:
+        payload = self.recording.payload(event)
         if event.seq not in self.pointed.holding:
-            self.logged.hear_zil(event, self.recording.payload(event))
+            self.logged.hear_zil(event, payload)
         self.extents.hear_log(event)
+        self.trims.hear_log(event, written.log_blocks)
         if not all(block.is_whole for block in written.log_blocks):
-            self.extents.is_blind = True
+            self.extents.is_blind = self.contents.is_blind = True
+        self.contents.hear_zil(event, payload)
         for data in self.pointed.by_log.get(event.seq, ()):
             parts = (self.recording.events[number] for number in data.submissions or ())
             self.logged.hear_pointed(event, data, map(self.recording.payload, parts))
+
+    def _hear_trim(self, event: Event) -> None:
+        self.extents.hear_trim(event)
+        if self._is_of(event, self.trims.takes):
+            self._find(Invariant.TRIMMED_IS_FREE, event)
 
     def _is_of(self, event: Event, what: Callable[[Event, RecordedDisk], bool]) -> bool:
         disk = event.disk
         return disk is not None and what(event, self.recording.disks[disk])
 
     def _hear_uberblock(self, event: Event, txg: int) -> None:
+        self.contents.hear_uberblock(event)
         if not txg:
             return  # of a disk that is not in the pool yet (module/zfs/vdev_label.c, vdev_label_init)
         if txg < self._txg_by_disk.get(event.disk, 0):
@@ -230,17 +237,14 @@ class _Auditor:
         self._txg_by_disk[event.disk] = txg
         if late := self.labels.hear_uberblock(event):
             self._find(Invariant.LABELS_TAKE_TURNS, event, late)
-        self.commits.hear_uberblock(event, is_copy=txg in self.txgs)
-        if txg not in self.txgs:
-            self._first_write_of[txg] = self._first_of_group
-            self._first_of_group = None
-        if (first := self._first_write_of[txg]) is not None and self.only_groups_write:
-            self._group_begun[event.seq] = first
-        if txg in self.txgs:
+        is_new = self.groups.hear_uberblock(event, txg)
+        self.commits.hear_uberblock(event, is_copy=not is_new)
+        if not is_new:
             return  # its copies in the other labels
-        self.txgs.add(txg)
-        self._is_group_begun = False
-        for taking in self.extents.hear_uberblock(txg):
+        self.trims.hear_uberblock(txg)
+        root = root_in(self.recording.payload(event))
+        places = places_of(root.extents, self.whole_disks) if root and root.txg == txg else None
+        for taking in self.extents.hear_uberblock(txg, places):
             self._find(Invariant.EXTENT_IS_KEPT, taking)
         uncovered = {write for of in OF_A_TXG for write in self._writes[of].uncovered}
         uncovered -= self.pointed.undecided
@@ -257,6 +261,8 @@ class _Auditor:
                 self._hear_acknowledged(event, one)
 
     def _hear_acknowledged(self, event: Event, one: Acknowledged) -> None:
+        if self.writes_once and one.owes_its_data and self.contents.lacks_some_of(one):
+            self._find(Invariant.LOGGED_IS_WHOLE, event)
         uncovered = self._writes[Role.ZIL].uncovered
         own = self._own_of(one, uncovered=self._uncovered, now=event.seq)
         if own and self.writes_once and one.owes_its_data:
@@ -291,8 +297,7 @@ class _Auditor:
         events = self.recording.events
         uberblocks = self._writes[Role.UBERBLOCK].covered_at.items()
         if any(
-            self._group_begun.get(write, write) > one.begun
-            and events[at].time_ns <= returned.latest_ns
+            self.groups.begun_by(write) > one.begun and events[at].time_ns <= returned.latest_ns
             for write, at in uberblocks
         ):
             return ()
@@ -320,7 +325,7 @@ class _Auditor:
             self.disk_writes,
             self.pointed,
             self._coverages,
-            group_begun=self._group_begun,
+            groups=self.groups,
         )
         count, overdue = overdue_in(completions, durable, self.recording.events, sync=sync, cut=cut)
         self.findings += overdue

@@ -39,9 +39,15 @@ class Invariant(StrEnum):
     chain is covered, or its records are in a committed transaction group: replay ends at the first block
     that is missing (`module/zfs/zil.c`, `zil_parse`).
     """
+    LOGGED_IS_WHOLE = "logged-is-whole"
+    """When an operation is acknowledged of which the ZIL has a part, it has all of it, unharmed; or an
+    uberblock was written since it began (`torture.audit.logged_contents`)."""
     EXTENT_IS_KEPT = "extent-is-kept"
-    """What a transaction group wrote is not overwritten or trimmed by the next two
-    (`torture.audit.extents`)."""
+    """What a transaction group wrote is not overwritten or trimmed by the next two, and a root block not
+    by the two after the one that freed it (`torture.audit.extents`)."""
+    TRIMMED_IS_FREE = "trimmed-is-free"
+    """No trim and no zeroes take a label, an uberblock, or a block of the ZIL with records that no
+    uberblock has committed (`torture.audit.trims`)."""
     COMPLETED_IS_DURABLE = "completed-is-durable"
     """What the client's disk completed is durable (`torture.audit.due.completions`)."""
     TXG_IS_IN_TIME = "txg-is-in-time"

@@ -30,7 +30,11 @@ def is_probe(event: Event, disk: RecordedDisk) -> bool:
     Nobody reads it, so no flush has to cover it (`module/zfs/vdev.c`, `vdev_probe`).
     """
     is_pad = event.length == _PAD_BYTES and event.offset % _LABEL_AREA_BYTES == _PAD_BYTES
-    return is_pad and not _FRONT_BYTES <= event.offset < disk.size - _END_BYTES
+    return is_pad and _is_where_labels_are(event.offset, disk)
+
+
+def _is_where_labels_are(offset: int, disk: RecordedDisk) -> bool:
+    return not _FRONT_BYTES <= offset < disk.size - _END_BYTES
 
 
 def is_partition_table(event: Event, disk: RecordedDisk) -> bool:
@@ -69,3 +73,12 @@ class Labels:
         if len(areas) != _LABELS or area not in areas:
             return ()
         return self.uberblocks.uncovered if areas.index(area) % 2 else ()
+
+    def is_touched_by(self, trim: Event, disk: RecordedDisk) -> bool:
+        """Whether a trim, or zeroes, reach into a label that had an uberblock of a group."""
+        last = (trim.offset + trim.length - 1) // _LABEL_AREA_BYTES
+        return any(
+            trim.offset // _LABEL_AREA_BYTES <= area <= last
+            for area in self._areas.get(trim.disk, ())
+            if _is_where_labels_are(area * _LABEL_AREA_BYTES, disk)
+        )

@@ -98,9 +98,9 @@ def find_pointed(
     mixed = frozenset(number for number, written in disk_writes.items() if written.is_mixed)
     if not asked:
         return Pointed(undecided=mixed)
-    disks = [place for place, disk in enumerate(recording.disks) if disk.name in whole_on]
+    disks = disks_in(recording, whole_on)
     found = _Finder(disk_writes=disk_writes, disks=disks)
-    found.index({place for _, write in asked for place in found.places_of(write)})
+    found.index({place for _, write in asked for place in places_of(write.extents, disks)})
     by_log: dict[int, list[PointedData]] = {}
     for number, write in asked:
         data = PointedData(write=write, submissions=found.submissions_of(write))
@@ -111,6 +111,22 @@ def find_pointed(
         holding=found.holding,
         undecided=mixed | found.undecided(),
     )
+
+
+def disks_in(recording: Recording, names: Collection[str]) -> list[int]:
+    """The numbers of these disks."""
+    return [place for place, disk in enumerate(recording.disks) if disk.name in names]
+
+
+def places_of(extents: Iterable[Extent], disks: Iterable[int]) -> list[Place]:
+    """Every sector of these extents, on each disk that holds whole blocks."""
+    return [
+        (disk, sector)
+        for disk in disks
+        for extent in extents
+        if extent.vdev == _VDEV
+        for sector in sectors_of(_FIRST_BLOCK_BYTES + extent.offset_bytes, extent.length_bytes)
+    ]
 
 
 @dataclass(kw_only=True)
@@ -131,18 +147,6 @@ class _Finder:
                 first.setdefault(written.txg, number)
         self._uberblocks = sorted(first.items())
 
-    def places_of(self, write: PointedWrite) -> list[Place]:
-        """Every sector of it, on each disk."""
-        return [place for disk in self.disks for place in self._on_disk(write, disk)]
-
-    def _on_disk(self, write: PointedWrite, disk: int) -> list[Place]:
-        return [
-            (disk, sector)
-            for extent in write.extents
-            if extent.vdev == _VDEV
-            for sector in sectors_of(_FIRST_BLOCK_BYTES + extent.offset_bytes, extent.length_bytes)
-        ]
-
     def index(self, wanted: Collection[Place]) -> None:
         """Note what is written to these places."""
         for number, written in self.disk_writes.items():
@@ -152,7 +156,7 @@ class _Finder:
 
     def submissions_of(self, write: PointedWrite) -> frozenset[int] | None:
         """The writes of a pointed block; empty where a part of it was not written."""
-        places = self.places_of(write)
+        places = places_of(write.extents, self.disks)
         if not places:
             return None
         after, before = self._window(write.txg)

@@ -26,6 +26,8 @@ BLOCK_SECTORS = 8
 """How many sectors its blocks have."""
 BLOCK_HEADER = "<8sQQQII"
 """All of them, as Python's `struct` has it."""
+SECTOR_BYTES = 512
+"""Of each. Its last four are a CRC-32 of all that is before them, little-endian."""
 
 
 class OperationKind(StrEnum):

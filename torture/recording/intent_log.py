@@ -36,6 +36,8 @@ transaction group that it was born in."""
 _ADDRESSES = 3
 _PROPERTIES_WORD, _BIRTH_WORD = 6, 10
 _EMBEDDED = 1 << 39
+_GANG = 1 << 63
+"""In an address: the block is in several pieces, and a list of them lies there."""
 _SIZE_UNIT_BYTES = 512
 _POINTER_ONLY_BYTES = _POINTER_AT + _POINTER_WORDS.size
 
@@ -96,6 +98,17 @@ class LogBlock:
     """Its records of anything but writes, one behind the other: names in them end with a zero."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LoggedData:
+    """A write to a volume or a file, or a part of one, as a record has it."""
+
+    volume: tuple[int, ...]
+    """The same for all writes to it."""
+    offset_bytes: int
+    data: bytes
+    """Empty where they are not in the record: elsewhere in the pool, or all zeroes."""
+
+
 def log_blocks_in(payload: bytes) -> Iterator[LogBlock]:
     """The blocks of the intent log in what was written to a disk; neighbours may have been merged.
 
@@ -113,6 +126,26 @@ def log_block_starts(payload: bytes) -> Iterator[int]:
         if start >= 0 and start % _SECTOR_BYTES == 0:
             yield start
         place = payload.find(_MAGIC, place + len(_MAGIC))
+
+
+def logged_data_in(payload: bytes) -> Iterator[LoggedData]:
+    """The data of every write in what was written to a disk: blocks of the intent log that are whole."""
+    for start, end in pairwise([*log_block_starts(payload), len(payload)]):
+        block = payload[start:end]
+        used, place = _USED.unpack_from(block, _USED_AT)[0], _RECORDS_AT
+        dataset = _NEXT_KEY.unpack_from(block, _NEXT_KEY_AT)[:3]
+        while place + _RECORD.size + _WRITE.size <= min(used, len(block)):
+            kind, length, _txg, _number = _RECORD.unpack_from(block, place)
+            if length < _RECORD.size:
+                break
+            if kind == _TX_WRITE:
+                thing, offset, count = _WRITE.unpack_from(block, place + _RECORD.size)
+                data = block[place + _POINTER_ONLY_BYTES : place + length][:count]
+                is_here = len(data) == count
+                yield LoggedData(
+                    volume=(*dataset, thing), offset_bytes=offset, data=data if is_here else b""
+                )
+            place += length
 
 
 def _block(block: bytes) -> LogBlock:
@@ -178,10 +211,25 @@ def _pointed_write(record: bytes, length: int, offset: int) -> PointedWrite | No
     )
 
 
+def addresses_in(payload: bytes, place: int) -> tuple[tuple[Extent, ...], int] | None:
+    """Where the block lies to which the pointer there points, and in which group it was born.
+
+    None where nothing lies at an address, or the block is in several pieces.
+    """
+    if len(payload) < place + _POINTER_WORDS.size:
+        return None
+    words = _POINTER_WORDS.unpack_from(payload, place)
+    pairs = [words[at * 2 : at * 2 + 2] for at in range(_ADDRESSES)]
+    is_elsewhere = words[_PROPERTIES_WORD] & _EMBEDDED or not any(pairs[0])
+    if is_elsewhere or any(second & _GANG for _, second in pairs):
+        return None
+    return tuple(_extent(*pair) for pair in pairs if any(pair)), words[_BIRTH_WORD]
+
+
 def _extent(first: int, second: int) -> Extent:
     """A `dva_t`: 24 bits of size and from bit 32 on 24 of the vdev; 63 bits of offset."""
     return Extent(
         vdev=first >> 32 & 0xFFFFFF,
-        offset_bytes=(second & (1 << 63) - 1) * _SIZE_UNIT_BYTES,
+        offset_bytes=(second & _GANG - 1) * _SIZE_UNIT_BYTES,
         length_bytes=(first & 0xFFFFFF) * _SIZE_UNIT_BYTES,
     )

@@ -35,8 +35,10 @@ _COMPLETION_OF = {
 }
 
 
-def uberblock(txg: int) -> bytes:
-    return struct.pack("<QQQ", UBERBLOCK_MAGIC, 5000, txg).ljust(1024, b"\0")
+def uberblock(txg: int, *, root: bytes = b"") -> bytes:
+    """`root`: the pointer to its root block."""
+    head = struct.pack("<QQQ", UBERBLOCK_MAGIC, 5000, txg).ljust(40, b"\0")
+    return (head + root).ljust(1024, b"\0")
 
 
 def zil_block() -> bytes:
@@ -52,6 +54,11 @@ def logged(offset: int, content: bytes) -> bytes:
     """A record of a write."""
     header = struct.pack("<QQQQ", 9, 192 + len(content), 22, 1)
     return (header + struct.pack("<QQQ", 1, offset, len(content))).ljust(192, b"\0") + content
+
+
+def log_with(*writes: tuple[int, bytes]) -> bytes:
+    """A block of the intent log with these writes."""
+    return log_of(*(logged(offset, data) for offset, data in writes))
 
 
 def logged_name(*names: str) -> bytes:
@@ -127,6 +134,9 @@ class Story:
 
     def trim(self, *, offset: int, length: int, disk: int = 0) -> int:
         return self._add(Kind.TRIM_SUBMIT, disk=disk, offset=offset, length=length)
+
+    def zero(self, *, offset: int, length: int, disk: int = 0) -> int:
+        return self._add(Kind.ZERO_SUBMIT, disk=disk, offset=offset, length=length)
 
     def begin_flush(self, *, disk: int = 0) -> int:
         return self._add(Kind.FLUSH_SUBMIT, disk=disk)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from suites.selftest.unit.audit_story import BLOCK, METADATA, Story, log_block, uberblock
+from suites.selftest.unit.pointing import FIRST_BLOCK, pointer, pointing
 from torture.audit.invariants import Invariant
 
 MIB = 1 << 20
@@ -135,3 +136,30 @@ def test_a_trim_of_more_than_was_ever_written_takes_what_is_in_it(story: Story) 
     story.trim(offset=0, length=64 * MIB)
     committed(story, 8)
     assert taken(story) == [trim]
+
+
+def test_a_trim_of_what_the_group_under_way_wrote_is_found(story: Story) -> None:
+    story.write(BLOCK, offset=MIB)
+    trim = story.trim(offset=MIB, length=512)
+    committed(story, 5)
+    assert taken(story) == [trim]
+
+
+def test_zeroes_take_as_a_trim_does(story: Story) -> None:
+    story.write(BLOCK, offset=MIB)
+    committed(story, 5)
+    zeroes = story.zero(offset=MIB, length=512)
+    committed(story, 7)
+    assert taken(story) == [zeroes]
+
+
+@pytest.mark.parametrize(("born", "is_taken"), [(8, True), (6, True), (5, True), (4, False)])
+def test_a_trim_of_data_that_the_log_points_to_is_found_before_their_group_ends(
+    story: Story, born: int, *, is_taken: bool
+) -> None:
+    story.write(BLOCK, offset=FIRST_BLOCK)
+    story.write(pointing((0, pointer(FIRST_BLOCK, txg=born))))
+    trim = story.trim(offset=FIRST_BLOCK, length=512)
+    story.flush()
+    committed(story, 7)
+    assert taken(story) == ([trim] if is_taken else [])

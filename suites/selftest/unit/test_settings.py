@@ -230,7 +230,8 @@ def test_only_what_rests_on_flushes_that_are_not_made_is_waived(cell: Cell) -> N
     assert bool(waived) is not flushes_its_log(cell)
     assert (Invariant.TXG_IS_DURABLE in waived) is (cell.axes["zfs_nocacheflush"] == "nocacheflush")
     assert not waived.keys() & {
-        Invariant.UBERBLOCKS_ASCEND, Invariant.EXTENT_IS_KEPT, Invariant.TXG_IS_IN_TIME
+        Invariant.UBERBLOCKS_ASCEND, Invariant.EXTENT_IS_KEPT, Invariant.TXG_IS_IN_TIME,
+        Invariant.TRIMMED_IS_FREE, Invariant.LOGGED_IS_WHOLE,
     }  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from torture.audit.coverage import Coverage
 from torture.audit.disk_writes import DiskWrite
 from torture.audit.extents import sectors_of
+from torture.audit.groups import Groups
 from torture.audit.pointed import Pointed
 from torture.evidence.file_requests import LoadSector, load_sectors_in
 from torture.recording.events import Recording
@@ -119,11 +120,10 @@ def durable_in(
     pointed: Pointed,
     coverages: Iterable[Coverage],
     *,
-    group_begun: Mapping[int, int],
+    groups: Groups,
 ) -> Durable:
     """What of these writes became durable, as their coverages say.
 
-    `group_begun`: by uberblock, the first write that is surely of its group, where there is one.
     Raises what `Recording.payload` raises.
     """
     durable = Durable()
@@ -138,7 +138,7 @@ def durable_in(
     for submission, written in disk_writes.items():
         times = (events[submission].time_ns, covered_ns(submission))
         if written.role is Role.UBERBLOCK:
-            begun = group_begun.get(submission, submission)
+            begun = groups.begun_by(submission)
             durable.hear_group((events[begun].time_ns, times[1]))
         if written.log_blocks:
             durable.hear_logged(_load_sectors(recording, submission), times)
