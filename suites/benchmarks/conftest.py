@@ -11,7 +11,7 @@ import pytest
 
 from suites.benchmarks.figures import Figures
 from suites.benchmarks.settings import Settings
-from torture.host.scratch import Scratch
+from torture.machines.host.scratch import Scratch
 
 _DEADLINE_S = 3600
 """Of one benchmark, on a slow disk; each step in it has a deadline of its own."""

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from torture.errors import HarnessError
-from torture.lab.domains import Disk, FileSource
-from torture.lab.lab import Lab
-from torture.lab.machine import Machine
-from torture.nas.pool import wait_for_disks_script
-from torture.recording.disks import ShelfDisk
-from torture.shelf.server import Shelf
+from torture.facts.recording.disks import ShelfDisk
+from torture.machines.lab.domains import Disk, FileSource
+from torture.machines.lab.lab import Lab
+from torture.machines.lab.machine import Machine
+from torture.machines.nas.pool import wait_for_disks_script
+from torture.machines.shelf.server import Shelf
 from torture.shell import wait_for_path
 
 _SHELF = ShelfDisk(serial="data0", size_mib=512)

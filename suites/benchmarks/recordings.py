@@ -13,10 +13,10 @@ from pathlib import Path
 from suites.benchmarks.fio import Work, run_fio
 from suites.benchmarks.places import GIB, MIB
 from suites.benchmarks.servers import DISK_NAME, serve_shelf
-from torture.host.commands import run_host
-from torture.recording.crash_state import CrashState, DiskState, Policy, write_crash_state
-from torture.recording.events import LOG, RECORD_BYTES
-from torture.shelf.control import Control
+from torture.facts.recording.crash_state import CrashState, DiskState, Policy, write_crash_state
+from torture.facts.recording.events import LOG, RECORD_BYTES
+from torture.machines.host.commands import run_host
+from torture.machines.shelf.control import Control
 
 BLOCK_BYTES = 4096
 FLUSH_EVERY = 1000

@@ -7,7 +7,7 @@ from typing import Any
 
 from suites.benchmarks.settings import Settings
 from suites.selftest.machinery.restarts import kill_and_resume
-from torture.lab.lab import Lab
+from torture.machines.lab.lab import Lab
 
 
 def restarts(lab: Lab, scratch: Path) -> dict[str, Any]:

@@ -13,10 +13,10 @@ from suites.benchmarks.figures import Figures
 from suites.benchmarks.places import DISK, MIB, must_have_room
 from suites.benchmarks.settings import Settings
 from suites.selftest.unit.report_records import make_records, write_run
-from torture.axes.sweeps import Matrix
 from torture.checkout import CHECKOUT
-from torture.matrix.cells import cells_of
-from torture.record.run_layout import TRIALS_FILE
+from torture.choices.matrix.cells import cells_of
+from torture.facts.axes.sweeps import Matrix
+from torture.records.record.run_layout import TRIALS_FILE
 
 _SECONDS_MAX = 20.0
 _MEMORY_MAX = 1024 * MIB

@@ -14,7 +14,7 @@ from suites.benchmarks.figures import Figures, Spread
 from suites.benchmarks.places import DISK, GIB, must_have_room
 from suites.benchmarks.recordings import BLOCK_BYTES, FLUSH_EVERY, disk_bytes_for, offsets, record
 from suites.benchmarks.settings import Settings
-from torture.recording.crash_state import Policy
+from torture.facts.recording.crash_state import Policy
 
 _OPEN_MS_MAX = 50.0
 _COPY_PER_OPEN_MIN = 100.0

@@ -13,11 +13,11 @@ from fixtures.options import Options, refuse_options
 from fixtures.trees import chosen_trees
 from suites.knownbugs.runs import CutSide, cut_side
 from suites.knownbugs.table import bug_table
+from torture.choices.knownbugs.protocol import KnownBug, Side
 from torture.files import write_whole
-from torture.images.source_trees import ChosenZfs
-from torture.knownbugs.protocol import KnownBug, Side
-from torture.record.trials import TrialRecord
-from torture.scoring.bug_outcome import BugOutcome
+from torture.machines.images.source_trees import ChosenZfs
+from torture.records.record.trials import TrialRecord
+from torture.records.scoring.bug_outcome import BugOutcome
 
 _TABLE_FILE = "knownbugs.json"
 _WIDTH = 200

@@ -10,10 +10,10 @@ import pytest
 
 from fixtures.options import Options
 from fixtures.own_run import run_alone
-from torture.images.source_trees import ChosenZfs
-from torture.knownbugs.protocol import KnownBug, Side
-from torture.plan.draw import draw_trials
-from torture.record.trials import TrialRecord
+from torture.choices.knownbugs.protocol import KnownBug, Side
+from torture.machines.images.source_trees import ChosenZfs
+from torture.records.record.trials import TrialRecord
+from torture.trials.plan.draw import draw_trials
 
 CutSide = Callable[[KnownBug, Side, ChosenZfs], tuple[TrialRecord, ...]]
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich import box
 from rich.table import Table
 
-from torture.scoring.bug_outcome import BugOutcome, SideOutcome
+from torture.records.scoring.bug_outcome import BugOutcome, SideOutcome
 
 _COLUMNS = (
     "known bug",

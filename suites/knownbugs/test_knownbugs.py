@@ -2,7 +2,8 @@
 
 `--trials` says how many cuts each side gets; as many as were predicted without it. A bug fails its test
 when no cut of the affected side shows it, when it is not seen as was predicted before it was first looked
-for, or when anything at all is seen of the cleared side, this bug or another (`torture/knownbugs/`).
+for, or when anything at all is seen of the cleared side, this bug or another
+(`torture/choices/knownbugs/`).
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ import pytest
 from fixtures.cells import why_out_of_reach
 from fixtures.trees import zfs_of_side
 from suites.knownbugs.runs import CutSide
-from torture.images.source_trees import ChosenZfs
-from torture.knownbugs import KNOWN_BUGS
-from torture.knownbugs.protocol import KnownBug, Side
-from torture.scoring.bug_outcome import BugOutcome, side_outcome
+from torture.choices.knownbugs import KNOWN_BUGS
+from torture.choices.knownbugs.protocol import KnownBug, Side
+from torture.machines.images.source_trees import ChosenZfs
+from torture.records.scoring.bug_outcome import BugOutcome, side_outcome
 
 
 @pytest.mark.parametrize("bug", KNOWN_BUGS.values(), ids=lambda bug: bug.name)

@@ -6,15 +6,15 @@ from collections.abc import Callable
 
 import pytest
 
-from torture.campaign.campaign import Campaign
-from torture.campaign.progress import Progress
+from torture.choices.matrix.cells import Cell
+from torture.choices.matrix.guarantees import guarantee_of
 from torture.errors import HarnessError
-from torture.matrix.cells import Cell
-from torture.matrix.guarantees import guarantee_of
-from torture.record.breaches import breaches_in_words
-from torture.record.trials import TrialRecord, not_told
-from torture.verdict.guarantee import Guarantee
-from torture.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Guarantee
+from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.breaches import breaches_in_words
+from torture.records.record.trials import TrialRecord, not_told
+from torture.trials.campaign.campaign import Campaign
+from torture.trials.campaign.progress import Progress
 
 _POLL_S = 1.0
 

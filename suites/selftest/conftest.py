@@ -16,7 +16,7 @@ import pytest
 from hypothesis import settings
 
 from suites.selftest.tiers import HOME, Tier, rank_of, tier_of, tiers_of
-from torture.host.scratch import Scratch
+from torture.machines.host.scratch import Scratch
 
 if TYPE_CHECKING:
     from xdist.scheduler import LoadScopeScheduling

@@ -16,21 +16,21 @@ from fixtures.cells import why_out_of_reach
 from fixtures.options import Options, refuse_options
 from fixtures.own_run import run_alone
 from fixtures.plugin import TERMINAL, begun_campaign
-from torture.campaign.campaign import Campaign
-from torture.campaign.progress import Progress
-from torture.campaign.run import Run
-from torture.faults import DISTURBANCES, FAULTS, ZFS_BUGS
-from torture.faults.protocol import Fault, Sight
+from torture.choices.faults import DISTURBANCES, FAULTS, ZFS_BUGS
+from torture.choices.faults.protocol import Fault, Sight
+from torture.choices.matrix.cells import Cell
+from torture.choices.matrix.choices import parse_choices
 from torture.files import write_whole
-from torture.images.source_trees import choose_zfs
-from torture.matrix.cells import Cell
-from torture.matrix.choices import parse_choices
-from torture.plan.draw import draw_planted
-from torture.plan.planting import moved
-from torture.record.run_document import RunDocument, read_run_document
-from torture.record.trials import TrialRecord
-from torture.schedules.fixed import FixedSchedule
-from torture.scoring.detection import Detection
+from torture.machines.images.source_trees import choose_zfs
+from torture.records.record.run_document import RunDocument, read_run_document
+from torture.records.record.trials import TrialRecord
+from torture.records.schedules.fixed import FixedSchedule
+from torture.records.scoring.detection import Detection
+from torture.trials.campaign.campaign import Campaign
+from torture.trials.campaign.progress import Progress
+from torture.trials.campaign.run import Run
+from torture.trials.plan.draw import draw_planted
+from torture.trials.plan.planting import moved
 
 _TABLE_FILE = "sensitivity.json"
 _WIDTH = 200

@@ -2,8 +2,9 @@
 
 Each is planted where all is sound without it, or there with the choices of `--axis`: on another road,
 say. `--trials` says how many cuts each gets. A fault fails its test when no cut of it is seen, or when it
-is not seen as was predicted before it was first run (`torture/faults/`). A bug planted in ZFS itself is a
-version of ZFS, built when it is first needed, and its trials are a run of their own.
+is not seen as was predicted before it was first run (`torture/choices/faults/`). A bug planted in
+ZFS itself is a version of ZFS, built when it is first needed, and its trials are a run of their
+own.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ import pytest
 
 from fixtures.options import Options
 from suites.sensitivity.conftest import RunAlone
-from torture.campaign.campaign import Campaign
-from torture.campaign.progress import Progress
+from torture.choices.faults.protocol import Fault
+from torture.choices.matrix.cells import Cell
 from torture.errors import HarnessError
-from torture.faults.protocol import Fault
-from torture.matrix.cells import Cell
-from torture.record.trials import TrialRecord
-from torture.scoring.detection import Detection, detect, seen_by
-from torture.verdict.verdicts import Verdict
+from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.trials import TrialRecord
+from torture.records.scoring.detection import Detection, detect, seen_by
+from torture.trials.campaign.campaign import Campaign
+from torture.trials.campaign.progress import Progress
 
 _POLL_S = 1.0
 

@@ -19,15 +19,15 @@ from pathlib import Path
 
 from torture.checkout import CHECKOUT
 from torture.errors import HarnessError
-from torture.host import accelerator as accelerators
-from torture.host.accelerator import Accelerator
-from torture.host.cache_root import CACHE_VARIABLE, cache_root
-from torture.host.native import find_shelf_plugin
-from torture.host.network_kind import NetworkKind, choose_network
-from torture.host.sandbox import USER_NAMESPACES_HINT, sandbox_refusal
-from torture.host.scratch import default_base
-from torture.images import IMAGES, GuestImage, find
-from torture.images.cache import ROOM_BYTES
+from torture.machines.host import accelerator as accelerators
+from torture.machines.host.accelerator import Accelerator
+from torture.machines.host.cache_root import CACHE_VARIABLE, cache_root
+from torture.machines.host.native import find_shelf_plugin
+from torture.machines.host.network_kind import NetworkKind, choose_network
+from torture.machines.host.sandbox import USER_NAMESPACES_HINT, sandbox_refusal
+from torture.machines.host.scratch import default_base
+from torture.machines.images import IMAGES, GuestImage, find
+from torture.machines.images.cache import ROOM_BYTES
 from torture.setup.findings import Finding, Probe, find_all, lack, note, ok
 from torture.setup.provision import ENVIRONMENT, environment_is_complete, missing_packages
 

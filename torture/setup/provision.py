@@ -20,8 +20,8 @@ from pathlib import Path
 from torture.checkout import CHECKOUT
 from torture.errors import HarnessError
 from torture.files import locked
-from torture.host.native import find_shelf_plugin, shelf_plugin
-from torture.images import IMAGES, ensure_all, find
+from torture.machines.host.native import find_shelf_plugin, shelf_plugin
+from torture.machines.images import IMAGES, ensure_all, find
 
 ENVIRONMENT = CHECKOUT / ".venv"
 CONSTRAINTS = CHECKOUT / "constraints.txt"

@@ -13,10 +13,10 @@ import pytest
 
 from suites.selftest.browser.seen import Open
 from suites.selftest.unit.report_records import make_records
-from torture.axes.sweeps import Matrix
-from torture.matrix.cells import cells_of
-from torture.record.trials import TrialRecord
-from torture.verdict.verdicts import Verdict
+from torture.choices.matrix.cells import cells_of
+from torture.facts.axes.sweeps import Matrix
+from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.trials import TrialRecord
 
 CELLS = sorted(cell.name for cell in cells_of(Matrix.DEFAULT))[:12]
 PHONE_PX = 375

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from torture.evidence import ledger
+from torture.facts.evidence import ledger
 
 WAIT_S = 20.0
 QUIET_S = 0.5

@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 
 from suites.selftest.loads.load_host import Host
-from suites.selftest.unit.test_transactions import SETTLED_APART, ledger_of
-from torture.evidence.cut_document import CutDocument
-from torture.evidence.folder import Evidence
-from torture.evidence.ledger import Begin, Hello, Ledger, OperationKind
-from torture.verdict.data_findings import Findings
-from torture.verdict.verdicts import Verdict
-from torture.workloads import CHOICES, with_those_beside
-from torture.workloads._application import ApplicationWorkload
-from torture.workloads.protocol import Place
+from suites.selftest.unit.oracles.test_transactions import SETTLED_APART, ledger_of
+from torture.choices.workloads import CHOICES, with_those_beside
+from torture.choices.workloads._application import ApplicationWorkload
+from torture.choices.workloads.protocol import Place
+from torture.facts.evidence.cut_document import CutDocument
+from torture.facts.evidence.folder import Evidence
+from torture.facts.evidence.ledger import Begin, Hello, Ledger, OperationKind
+from torture.oracles.verdict.data_findings import Findings
+from torture.oracles.verdict.verdicts import Verdict
 from vmimages.client.load import read, write
 from vmimages.client.load.applications import ApplicationError, Transaction, application_of, found
 

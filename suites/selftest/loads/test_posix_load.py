@@ -15,16 +15,16 @@ from typing import Any
 import pytest
 
 from suites.selftest.loads.load_host import Host
-from torture.axes.axis import Choice
-from torture.evidence.ledger import Begin, Failed, Ledger
-from torture.matrix.axes import TRANSPORT
-from torture.verdict.data_findings import Findings
-from torture.verdict.trees.tree_oracle import consult_trees
-from torture.verdict.trees.tree_seen import parse_trees
-from torture.verdict.verdicts import Verdict
-from torture.workloads.ledger import CHOICE as LEDGER
-from torture.workloads.posix import CHOICE
-from torture.workloads.protocol import Place, Workload
+from torture.choices.matrix.axes import TRANSPORT
+from torture.choices.workloads.ledger import CHOICE as LEDGER
+from torture.choices.workloads.posix import CHOICE
+from torture.choices.workloads.protocol import Place, Workload
+from torture.facts.axes.axis import Choice
+from torture.facts.evidence.ledger import Begin, Failed, Ledger
+from torture.oracles.verdict.data_findings import Findings
+from torture.oracles.verdict.trees.tree_oracle import consult_trees
+from torture.oracles.verdict.trees.tree_seen import parse_trees
+from torture.oracles.verdict.verdicts import Verdict
 from vmimages.client.load import read, write
 from vmimages.client.load.applications import application_of
 

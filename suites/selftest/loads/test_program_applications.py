@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from suites.selftest.loads.test_applications import Written
-from torture.evidence.ledger import Begin, OperationKind
-from torture.verdict.verdicts import Verdict
-from torture.workloads import AXIS
-from torture.workloads._application import ApplicationWorkload
-from torture.workloads.protocol import Brought, Place
+from torture.choices.workloads import AXIS
+from torture.choices.workloads._application import ApplicationWorkload
+from torture.choices.workloads.protocol import Brought, Place
+from torture.facts.evidence.ledger import Begin, OperationKind
+from torture.oracles.verdict.verdicts import Verdict
 from vmimages.client.load.applications import application_of
 from vmimages.client.load.applications.dpkg import dpkg, package_file
 

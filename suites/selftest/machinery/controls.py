@@ -13,17 +13,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from torture.campaign.campaign import Campaign, EvidencePolicy
-from torture.campaign.run import Run
-from torture.lab.lab import Boot, LabSettings
-from torture.lab.saved_states import warm_directory
-from torture.matrix.cells import Cell
-from torture.plan.draw import draw_trials
-from torture.record.specs import TrialSpec
-from torture.record.trials import TrialRecord
-from torture.schedules.fixed import FixedSchedule
-from torture.workers.local import LocalSite
-from torture.workers.protocol import WorkerOrders
+from torture.choices.matrix.cells import Cell
+from torture.machines.lab.lab import Boot, LabSettings
+from torture.machines.lab.saved_states import warm_directory
+from torture.records.record.specs import TrialSpec
+from torture.records.record.trials import TrialRecord
+from torture.records.schedules.fixed import FixedSchedule
+from torture.trials.campaign.campaign import Campaign, EvidencePolicy
+from torture.trials.campaign.run import Run
+from torture.trials.plan.draw import draw_trials
+from torture.trials.workers.local import LocalSite
+from torture.trials.workers.protocol import WorkerOrders
 
 SAFE = Cell.parse("iscsi-always-noslog-btrfs-nasonly")
 UNSAFE = Cell.parse("iscsi-disabled-noslog-btrfs-nasonly")

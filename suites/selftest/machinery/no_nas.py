@@ -8,26 +8,26 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from torture.evidence.folder import SPEC, Evidence, load_evidence, write_document
-from torture.filesystems.protocol import MOUNT_POINT
-from torture.lab.lab import Lab
-from torture.lab.machine import Machine
-from torture.matrix.cells import Cell
-from torture.nas.devices import data_profile_of
-from torture.plan.cut_plan import Aim, CutPlan
-from torture.plan.survivors import draw_disk_states
-from torture.plan.trial_plan import TrialPlan
-from torture.record.specs import DRAW, TrialSpec
-from torture.recording.accounting import everything
-from torture.recording.crash_state import write_crash_state
-from torture.recording.disks import DiskFault, Persistence, ShelfDisk
-from torture.scoring.judge import judge
-from torture.transports.protocol import Attachment
-from torture.trial.check import check
-from torture.trial.context import TrialContext
-from torture.trial.cut import cut_power, wait_for_moment
-from torture.trial.setup import attach, prepare_disk, run_script, start_loads
-from torture.volumes import SIZE_MIB
+from torture.choices.filesystems.protocol import MOUNT_POINT
+from torture.choices.matrix.cells import Cell
+from torture.choices.transports.protocol import Attachment
+from torture.choices.volumes import SIZE_MIB
+from torture.facts.evidence.folder import SPEC, Evidence, load_evidence, write_document
+from torture.facts.recording.accounting import everything
+from torture.facts.recording.crash_state import write_crash_state
+from torture.facts.recording.disks import DiskFault, Persistence, ShelfDisk
+from torture.machines.lab.lab import Lab
+from torture.machines.lab.machine import Machine
+from torture.machines.nas.devices import data_profile_of
+from torture.records.record.specs import DRAW, TrialSpec
+from torture.records.scoring.judge import judge
+from torture.trials.plan.cut_plan import Aim, CutPlan
+from torture.trials.plan.survivors import draw_disk_states
+from torture.trials.plan.trial_plan import TrialPlan
+from torture.trials.trial.check import check
+from torture.trials.trial.context import TrialContext
+from torture.trials.trial.cut import cut_power, wait_for_moment
+from torture.trials.trial.setup import attach, prepare_disk, run_script, start_loads
 
 FILESYSTEMS = ("ext4", "btrfs")
 SOUND_CUTS, IGNORING_CUTS = 1, 1

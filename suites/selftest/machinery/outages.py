@@ -9,16 +9,16 @@ from typing import Any
 
 from suites.selftest.machinery.trial_stages import context_in
 from torture.errors import HarnessError
-from torture.evidence.folder import SPEC, load_evidence, write_document
-from torture.evidence.outage_document import OUTAGE
-from torture.lab.lab import Lab
-from torture.lab.machine import Machine
-from torture.recording.accounting import everything
-from torture.recording.crash_state import write_crash_state
-from torture.recording.disks import ShelfDisk
-from torture.scoring.score import score
-from torture.trial import recovery
-from torture.trial.outage import after_the_cut
+from torture.facts.evidence.folder import SPEC, load_evidence, write_document
+from torture.facts.evidence.outage_document import OUTAGE
+from torture.facts.recording.accounting import everything
+from torture.facts.recording.crash_state import write_crash_state
+from torture.facts.recording.disks import ShelfDisk
+from torture.machines.lab.lab import Lab
+from torture.machines.lab.machine import Machine
+from torture.records.scoring.score import score
+from torture.trials.trial import recovery
+from torture.trials.trial.outage import after_the_cut
 
 _ZPOOLS = {
     "hung": "sleep 600",

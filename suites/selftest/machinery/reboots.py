@@ -10,25 +10,25 @@ from typing import Any
 
 from suites.selftest.machinery.block_sessions import IscsiSession, NvmeQueue
 from suites.selftest.machinery.nfs_client import Server, boot_time_s, root_of, write_verifier
-from torture.evidence.folder import SPEC, write_document
-from torture.lab.lab import Lab
-from torture.lab.machine import Machine
-from torture.matrix.axes import TRANSPORT
-from torture.matrix.cells import Cell
-from torture.nas.volume_options import volume_options_of
-from torture.record.specs import TrialSpec
-from torture.recording.accounting import everything
-from torture.recording.crash_state import write_crash_state
-from torture.transports import _lio, nvme_tcp
-from torture.trial.context import TrialContext
-from torture.trial.recovery import bring_nas_back
-from torture.trial.setup import run_script, set_up_nas
-from torture.volumes import zvol
-from torture.volumes.dataset import DIRECTORY
-from torture.wire.disk_requests import DiskWire
-from torture.wire.frames import read_frames
-from torture.wire.iscsi_pdus import IscsiOnWire
-from torture.wire.nvme_pdus import NvmeTcpOnWire
+from torture.choices.matrix.axes import TRANSPORT
+from torture.choices.matrix.cells import Cell
+from torture.choices.transports import _lio, nvme_tcp
+from torture.choices.volumes import zvol
+from torture.choices.volumes.dataset import DIRECTORY
+from torture.facts.evidence.folder import SPEC, write_document
+from torture.facts.recording.accounting import everything
+from torture.facts.recording.crash_state import write_crash_state
+from torture.facts.wire.disk_requests import DiskWire
+from torture.facts.wire.frames import read_frames
+from torture.facts.wire.iscsi_pdus import IscsiOnWire
+from torture.facts.wire.nvme_pdus import NvmeTcpOnWire
+from torture.machines.lab.lab import Lab
+from torture.machines.lab.machine import Machine
+from torture.machines.nas.volume_options import volume_options_of
+from torture.records.record.specs import TrialSpec
+from torture.trials.trial.context import TrialContext
+from torture.trials.trial.recovery import bring_nas_back
+from torture.trials.trial.setup import run_script, set_up_nas
 
 _CELL = "nfs4-standard-noslog-files-bothdie"
 _NFS_PORT, _MOUNTD_PORT = 2049, 20048

@@ -8,10 +8,10 @@ from typing import Any
 
 from torture.deadlines import truth, wait_for
 from torture.errors import HarnessError
-from torture.host.sandbox import PRIVATE
-from torture.lab.domains import domain_xml
-from torture.lab.hypervisor import connect
-from torture.lab.lab import Lab
+from torture.machines.host.sandbox import PRIVATE
+from torture.machines.lab.domains import domain_xml
+from torture.machines.lab.hypervisor import connect
+from torture.machines.lab.lab import Lab
 
 _ROUNDS = 3
 

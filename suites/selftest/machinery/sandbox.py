@@ -15,9 +15,9 @@ from typing import Any, Self
 
 from torture.checkout import CHECKOUT
 from torture.errors import DeadlineExceeded
-from torture.host.sandbox import sandboxed
-from torture.lab.lab import Lab, LabSettings
-from torture.lab.saved_states import warm_directory
+from torture.machines.host.sandbox import sandboxed
+from torture.machines.lab.lab import Lab, LabSettings
+from torture.machines.lab.saved_states import warm_directory
 
 _END_DEADLINE_S = 10
 _LINES_SHOWN = 20

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from suites.selftest.machinery.controls import SAFE, UNSAFE, Controls, draw, records_of
-from torture.campaign.campaign import Campaign
-from torture.lab.lab import Boot
-from torture.matrix.cells import Cell
-from torture.verdict.verdicts import Verdict
+from torture.choices.matrix.cells import Cell
+from torture.machines.lab.lab import Boot
+from torture.oracles.verdict.verdicts import Verdict
+from torture.trials.campaign.campaign import Campaign
 
 
 def _verdict(campaign: Campaign, cell: Cell) -> Verdict:

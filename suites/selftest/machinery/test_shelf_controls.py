@@ -18,18 +18,18 @@ from suites.selftest.machinery.controls import (
     Controls,
     records_of,
 )
-from torture.axes.sync import Sync
-from torture.campaign.campaign import Campaign
-from torture.evidence.cut_document import GONE
-from torture.evidence.folder import RECORDINGS
-from torture.lab.lab import Boot
-from torture.matrix.axes import SYNC
-from torture.matrix.cells import Cell
-from torture.record.run_layout import LATEST, TRIALS_FILE
-from torture.record.trials import Origin, TrialRecord, read_records
-from torture.replay.replay import replay
-from torture.scoring.score import score
-from torture.verdict.verdicts import Verdict
+from torture.choices.matrix.axes import SYNC
+from torture.choices.matrix.cells import Cell
+from torture.facts.axes.sync import Sync
+from torture.facts.evidence.cut_document import GONE
+from torture.facts.evidence.folder import RECORDINGS
+from torture.machines.lab.lab import Boot
+from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.run_layout import LATEST, TRIALS_FILE
+from torture.records.record.trials import Origin, TrialRecord, read_records
+from torture.records.scoring.score import score
+from torture.trials.campaign.campaign import Campaign
+from torture.trials.replay.replay import replay
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -15,27 +15,27 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from torture.axes.sweeps import Matrix
+from torture.choices.faults import FAULTS
+from torture.choices.matrix.cells import cells_of
 from torture.deadlines import truth, wait_for
 from torture.errors import HarnessError
-from torture.evidence.folder import PROOF
-from torture.faults import FAULTS
-from torture.host.commands import run_host
-from torture.lab.domains import Disk
-from torture.lab.lab import Lab
-from torture.lab.machine import Machine
-from torture.matrix.cells import cells_of
-from torture.record.specs import TrialSpec
-from torture.recording.crash_state import DiskState, Policy
-from torture.recording.disks import ShelfDisk
-from torture.recording.events import Kind, load_recording
-from torture.recording.model import tally
-from torture.shelf.server import Shelf
+from torture.facts.axes.sweeps import Matrix
+from torture.facts.evidence.folder import PROOF
+from torture.facts.recording.crash_state import DiskState, Policy
+from torture.facts.recording.disks import ShelfDisk
+from torture.facts.recording.events import Kind, load_recording
+from torture.facts.recording.model import tally
+from torture.machines.host.commands import run_host
+from torture.machines.lab.domains import Disk
+from torture.machines.lab.lab import Lab
+from torture.machines.lab.machine import Machine
+from torture.machines.shelf.server import Shelf
+from torture.records.record.specs import TrialSpec
 from torture.shell import wait_for_path
-from torture.trial.context import TrialContext
-from torture.trial.prepared import ready_machines
-from torture.trial.promises.proof import prove
-from torture.trial.setup import plant
+from torture.trials.trial.context import TrialContext
+from torture.trials.trial.prepared import ready_machines
+from torture.trials.trial.promises.proof import prove
+from torture.trials.trial.setup import plant
 
 _DISK = ShelfDisk(serial="data0", size_mib=64)
 _DEVICE = "/dev/vdb"

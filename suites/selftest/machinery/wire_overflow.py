@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from torture.errors import HarnessError
-from torture.lab.lab import Lab
-from torture.lab.network.packets import PacketRecorder
+from torture.machines.lab.lab import Lab
+from torture.machines.lab.network.packets import PacketRecorder
 
 _HERE = ("127.0.0.1", 9)
 _DATAGRAM = bytes(60_000)

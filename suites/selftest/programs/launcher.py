@@ -26,8 +26,8 @@ from torture.checkout import CHECKOUT
 from torture.errors import DeadlineExceeded, HarnessError
 
 _LOADED = (
-    "pytest", "rich.console", "torture.campaign.campaign", "torture.night.command",
-    "torture.replay.replay", "torture.report.write", "torture.stats.planning",
+    "pytest", "rich.console", "torture.trials.campaign.campaign", "torture.report.night.command",
+    "torture.trials.replay.replay", "torture.report.write", "torture.facts.stats.planning",
 )  # fmt: skip
 """What takes long. Nothing of `fixtures` or of the tests: pytest rewrites these as it loads them."""
 _MODULE = "-m"

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from torture.evidence.completed import Completed
-from torture.verdict.applications.gobonniego_output import parse_runs
-from torture.workloads.gobonniego import Gobonniego, GobonniegoLoad
-from torture.workloads.protocol import Brought, Command, Place, Surroundings
+from torture.choices.workloads.gobonniego import Gobonniego, GobonniegoLoad
+from torture.choices.workloads.protocol import Brought, Command, Place, Surroundings
+from torture.facts.evidence.completed import Completed
+from torture.oracles.verdict.applications.gobonniego_output import parse_runs
 
 STAND_IN = Path(__file__).with_name("gobonniego_stand_in.sh")
 WORKLOAD = Gobonniego()

@@ -12,16 +12,16 @@ from pathlib import Path
 import pytest
 
 from suites.selftest.programs.launcher import LAUNCHER
-from suites.selftest.unit.night_plans import CELLS, SEED, TRIALS, names_of, plan_of
+from suites.selftest.unit.report.night_plans import CELLS, SEED, TRIALS, names_of, plan_of
 from torture.checkout import CHECKOUT
-from torture.matrix.guarantees import guarantee_of
-from torture.matrix.shards import Shard
-from torture.night.plan import Plan
-from torture.plan.draw import draw_trials
-from torture.record.run_layout import TRIALS_FILE
-from torture.record.specs import TrialSpec
-from torture.record.trials import TrialRecord, append_record
-from torture.verdict.verdicts import Verdict
+from torture.choices.matrix.guarantees import guarantee_of
+from torture.choices.matrix.shards import Shard
+from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.run_layout import TRIALS_FILE
+from torture.records.record.specs import TrialSpec
+from torture.records.record.trials import TrialRecord, append_record
+from torture.report.night.plan import Plan
+from torture.trials.plan.draw import draw_trials
 
 DEADLINE_S = 120
 

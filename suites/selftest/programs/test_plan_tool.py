@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from suites.selftest.programs.launcher import LAUNCHER
-from suites.selftest.unit.measured_runs import make_run
+from suites.selftest.unit.facts.measured_runs import make_run
 from torture.checkout import CHECKOUT
 
 DEADLINE_S = 60

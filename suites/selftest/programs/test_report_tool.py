@@ -10,13 +10,13 @@ import pytest
 
 from suites.selftest.programs.launcher import LAUNCHER
 from suites.selftest.unit.report_records import make_records, write_run
-from torture.axes.sweeps import Matrix
 from torture.checkout import CHECKOUT
-from torture.matrix.cells import Cell, cells_of
-from torture.record.run_layout import TRIALS_FILE
-from torture.stats.rates import in_words, interval_in_words, rate_of
-from torture.stats.sequential import sequential_rate_of
-from torture.verdict.verdicts import Verdict
+from torture.choices.matrix.cells import Cell, cells_of
+from torture.facts.axes.sweeps import Matrix
+from torture.facts.stats.rates import in_words, interval_in_words, rate_of
+from torture.facts.stats.sequential import sequential_rate_of
+from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.run_layout import TRIALS_FILE
 
 QUICK = cells_of(Matrix.QUICK)
 SAFE = Cell.parse("iscsi-always-noslog-btrfs-bothdie")

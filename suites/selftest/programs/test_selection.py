@@ -7,9 +7,9 @@ import pytest
 from fixtures.plugin import cell_param
 from suites.selftest.programs.collecting import cells_in, collect
 from suites.selftest.programs.launcher import LAUNCHER
-from torture.axes.sweeps import Matrix
-from torture.matrix.cells import Cell, cells_of
-from torture.zfs.versions import version_names
+from torture.choices.matrix.cells import Cell, cells_of
+from torture.facts.axes.sweeps import Matrix
+from torture.facts.zfs.versions import version_names
 
 IN_NO_MATRIX = "iscsi-always-mirror-optane-raidz1-lyingdisks-xfs-bothdie"
 IN_QUICK = "iscsi-always-noslog-btrfs-bothdie"

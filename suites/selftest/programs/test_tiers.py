@@ -68,7 +68,7 @@ def test_what_is_compiled_is_kept_even_where_nothing_is_written_beside_the_sourc
     done = subprocess.run(
         [
             sys.executable, "-m", "pytest", "-n0", "-q", "--collect-only", "-o", f"cache_dir={tmp_path}",
-            "suites/selftest/unit/test_axes.py",
+            "suites/selftest/unit/facts/test_axes.py",
         ],
         cwd=CHECKOUT,
         env=environment | {"PYTHONDONTWRITEBYTECODE": "1"},

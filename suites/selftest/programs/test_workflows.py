@@ -21,11 +21,11 @@ import pytest
 from ruamel.yaml import YAML
 
 from suites.selftest.programs.launcher import LAUNCHER
-from torture.axes.sweeps import Matrix
 from torture.checkout import CHECKOUT
-from torture.matrix.cells import cells_of
-from torture.night.command import night_parser
-from torture.night.plan import Plan
+from torture.choices.matrix.cells import cells_of
+from torture.facts.axes.sweeps import Matrix
+from torture.report.night.command import night_parser
+from torture.report.night.plan import Plan
 
 GITHUB = tuple(sorted((CHECKOUT / ".github" / "workflows").glob("*.yml")))
 GITLAB = CHECKOUT / ".gitlab-ci.yml"
@@ -244,7 +244,7 @@ BROKEN = {
     "tool": ("tools/run --setup-only", "tools/setup"),
     "variable": ("SHARD: ${{", "PART: ${{"),
     "matrix": ("image: ${{ matrix.host }}", "image: ${{ matrix.hosts }}"),
-    "hashed": ("'torture/images/**'", "'torture/pictures/**'"),
+    "hashed": ("'torture/machines/images/**'", "'torture/pictures/**'"),
     "output": ("steps.plan.outputs.seed", "steps.plan.outputs.seeds"),
     "pipe": ("tools/run --setup-only", "tools/run --setup-only | tee log"),
     "stranger": ("tools/run --setup-only", "curl https://example.invalid"),

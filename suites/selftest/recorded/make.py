@@ -22,8 +22,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[2]))
 
-from torture.evidence.folder import Step, ToolOutput, load_evidence  # noqa: E402 - path set above
-from torture.evidence.manifest import MANIFEST  # noqa: E402
+from torture.facts.evidence.folder import Step, ToolOutput, load_evidence  # noqa: E402 - path set above
+from torture.facts.evidence.manifest import MANIFEST  # noqa: E402
 
 DISK = "disk.img"
 PACKED_BYTES_MAX = 300_000

@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 from suites.selftest.runs.processes import children_of, commands_in, sandboxes_of, start_run
-from torture.campaign.run import Run
 from torture.deadlines import truth, wait_for
-from torture.host.scratch import Scratch
-from torture.record.run_layout import TRIALS_FILE
-from torture.record.trials import TrialRecord, read_records
-from torture.verdict.verdicts import Verdict
+from torture.machines.host.scratch import Scratch
+from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.run_layout import TRIALS_FILE
+from torture.records.record.trials import TrialRecord, read_records
+from torture.trials.campaign.run import Run
 
 _CELL = "iscsi-always-noslog-btrfs-bothdie"
 _LOAD_S = 2

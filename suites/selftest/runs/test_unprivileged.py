@@ -16,17 +16,17 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from torture.checkout import CHECKOUT
-from torture.host.native import shelf_plugin
-from torture.images import IMAGES, find
-from torture.record.run_layout import TRIALS_FILE
-from torture.record.trials import read_records
-from torture.verdict.verdicts import Verdict
+from torture.machines.host.native import shelf_plugin
+from torture.machines.images import IMAGES, find
+from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.run_layout import TRIALS_FILE
+from torture.records.record.trials import read_records
 
 _USER = "nobody"
 _DEADLINE_S = 500
 _NEEDED = ("torture", "fixtures", "suites", "vmimages", "pytest.ini", "pyproject.toml")
 """Of the checkout, to cut."""
-_REFUSAL = "from torture.host.sandbox import sandbox_refusal; print(sandbox_refusal())"
+_REFUSAL = "from torture.machines.host.sandbox import sandbox_refusal; print(sandbox_refusal())"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from torture.recording.events import (
+from torture.facts.recording.events import (
     CONFIGURATION,
     DATA,
     LOG,

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from suites.selftest.shelf.requests import Request, Verb, payload
 from suites.selftest.shelf.session import SessionDisk
-from torture.recording.events import Kind
-from torture.recording.roles import (
+from torture.facts.recording.events import Kind
+from torture.facts.recording.roles import (
     EMBEDDED_CHECKSUM_MAGIC,
     UBERBLOCK_MAGIC,
     ZIL_MAGIC_AT,

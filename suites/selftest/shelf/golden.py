@@ -16,8 +16,21 @@ from typing import Any
 
 from suites.selftest.shelf.requests import payload
 from suites.selftest.shelf.rig import Line, Server, build, disk, of_view
-from torture.recording.crash_state import CrashState, DiskState, Policy, Survivor, write_crash_state
-from torture.recording.events import DATA, LOG, RECORD_BYTES, Kind, load_recording, read_events
+from torture.facts.recording.crash_state import (
+    CrashState,
+    DiskState,
+    Policy,
+    Survivor,
+    write_crash_state,
+)
+from torture.facts.recording.events import (
+    DATA,
+    LOG,
+    RECORD_BYTES,
+    Kind,
+    load_recording,
+    read_events,
+)
 
 FOLDER = Path(__file__).resolve().parents[1] / "recorded" / "shelf"
 EXPECTED = "expected.json"

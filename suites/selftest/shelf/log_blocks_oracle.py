@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from torture.recording.events import WRITE_SUBMITS, Event, Kind
-from torture.recording.roles import Role
+from torture.facts.recording.events import WRITE_SUBMITS, Event, Kind
+from torture.facts.recording.roles import Role
 
 _SECTOR_BYTES = 512
 

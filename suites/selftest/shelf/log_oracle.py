@@ -17,7 +17,7 @@ from itertools import accumulate, pairwise
 
 from suites.selftest.shelf.requests import SUBMISSION_OF, Difference, Request, Verb
 from suites.selftest.shelf.session import SessionDisk
-from torture.recording.events import (
+from torture.facts.recording.events import (
     RECORD_BYTES,
     WRITE_COMPLETES,
     WRITE_SUBMITS,

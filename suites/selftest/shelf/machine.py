@@ -36,7 +36,7 @@ from suites.selftest.shelf.views_oracle import (
     must_be_as_expected,
     write_views,
 )
-from torture.recording.events import Recording
+from torture.facts.recording.events import Recording
 
 DISK_BYTES = 65536
 _SESSIONS_MAX = 3

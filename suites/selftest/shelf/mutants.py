@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from torture.host.native import SHELF_SOURCES
+from torture.machines.host.native import SHELF_SOURCES
 
 _SWITCH = """\
 #ifndef MUTANT_SWITCH

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from torture.recording.events import Kind
+from torture.facts.recording.events import Kind
 
 _PIECE_BYTES = 512
 

@@ -21,7 +21,7 @@ from suites.selftest.shelf.rig import (
     poll_all,
 )
 from torture.errors import DeadlineExceeded
-from torture.recording.events import Recording, load_recording
+from torture.facts.recording.events import Recording, load_recording
 
 _ASK_AGAIN_S = 0.003
 """How long nothing may happen before we ask whether the shelf is frozen."""

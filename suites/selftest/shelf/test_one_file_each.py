@@ -14,22 +14,22 @@ from typing import Any
 
 import pytest
 
-from torture.axes.sweeps import Matrix
 from torture.checkout import CHECKOUT
-from torture.matrix.cells import cells_of
-from torture.plan.draw import draw_trials
+from torture.choices.matrix.cells import cells_of
+from torture.facts.axes.sweeps import Matrix
+from torture.trials.plan.draw import draw_trials
 
 HERE = Path(__file__).with_name("one_file_each")
 ADDED = {
-    "transport.py": "torture/transports/dummy.py",
-    "filesystem.py": "torture/filesystems/dummy.py",
-    "slog.py": "torture/slogs/dummy.py",
-    "fault.py": "torture/faults/dummy.py",
-    "known_bug.py": "torture/knownbugs/dummy.py",
-    "workload.py": "torture/workloads/dummy.py",
-    "administration.py": "torture/administration/dummy.py",
+    "transport.py": "torture/choices/transports/dummy.py",
+    "filesystem.py": "torture/choices/filesystems/dummy.py",
+    "slog.py": "torture/choices/slogs/dummy.py",
+    "fault.py": "torture/choices/faults/dummy.py",
+    "known_bug.py": "torture/choices/knownbugs/dummy.py",
+    "workload.py": "torture/choices/workloads/dummy.py",
+    "administration.py": "torture/choices/administration/dummy.py",
     "export.py": "torture/report/exports/as_dummy.py",
-    "schedule.py": "torture/schedules/backwards.py",
+    "schedule.py": "torture/records/schedules/backwards.py",
     "zfs.toml": "vmimages/zfs/9.9.9.toml",
 }
 COPIED = ("torture", "vmimages", "suites")

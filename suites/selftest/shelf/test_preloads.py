@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 
 from torture.checkout import CHECKOUT
-from torture.host.native import preload_library
+from torture.machines.host.native import preload_library
 
-_SOURCE = CHECKOUT / "torture" / "lab" / "native" / "libnfs_stable.cpp"
+_SOURCE = CHECKOUT / "torture" / "machines" / "lab" / "native" / "libnfs_stable.cpp"
 _STAND_IN = """
 #include <cstdio>
 extern "C" int nfs_open(void *, const char *path, int flags, void **) {

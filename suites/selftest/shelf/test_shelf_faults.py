@@ -11,10 +11,10 @@ from tempfile import TemporaryDirectory
 import nbd
 
 from suites.selftest.unit.audit_story import BLOCK, uberblock, zil_block
-from torture.recording.disks import DiskFault, ShelfDisk
-from torture.recording.events import Kind, Recording, load_recording
-from torture.recording.roles import Role
-from torture.shelf.server import Shelf
+from torture.facts.recording.disks import DiskFault, ShelfDisk
+from torture.facts.recording.events import Kind, Recording, load_recording
+from torture.facts.recording.roles import Role
+from torture.machines.shelf.server import Shelf
 
 _EARLY_MS = 200
 _DEADLINE_S = 10.0

@@ -22,9 +22,9 @@ from suites.selftest.shelf.views_oracle import (
     must_be_as_expected,
     write_views,
 )
-from suites.selftest.unit.shelf_logs import BASE, SECTOR, SECTORS, Log, logs, payload
+from suites.selftest.unit.facts.shelf_logs import BASE, SECTOR, SECTORS, Log, logs, payload
 from torture.errors import HarnessError
-from torture.recording.events import Event, Kind, load_recording
+from torture.facts.recording.events import Event, Kind, load_recording
 
 DISKS = ("d0", "d1")
 VIEWS = 4

@@ -12,9 +12,9 @@ import pytest
 from suites.selftest.shelf.requests import payload
 from suites.selftest.shelf.rig import Line, Reply, Server, build, disk
 from torture.errors import HarnessError
-from torture.recording.crash_state import DiskState, Policy
-from torture.recording.events import Kind, Recording, load_recording
-from torture.recording.model import content
+from torture.facts.recording.crash_state import DiskState, Policy
+from torture.facts.recording.events import Kind, Recording, load_recording
+from torture.facts.recording.model import content
 
 MIB = 1 << 20
 PAGE_EVENTS = 16384

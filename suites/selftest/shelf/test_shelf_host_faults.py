@@ -10,10 +10,10 @@ import pytest
 from suites.selftest.shelf.requests import payload
 from suites.selftest.shelf.rig import Server, build, disk, of_view
 from torture.errors import HarnessError
-from torture.recording.accounting import everything
-from torture.recording.crash_state import write_crash_state
-from torture.recording.disks import ShelfDisk
-from torture.recording.events import DATA, load_recording, verify_payloads
+from torture.facts.recording.accounting import everything
+from torture.facts.recording.crash_state import write_crash_state
+from torture.facts.recording.disks import ShelfDisk
+from torture.facts.recording.events import DATA, load_recording, verify_payloads
 
 NEVER_READ = "/proc/self/mem"
 """Nothing is mapped at its beginning: pread there ends with EIO (proc(5))."""

@@ -10,9 +10,9 @@ import pytest
 
 from suites.selftest.shelf.forge import forge, writes_one_by_one
 from suites.selftest.shelf.rig import Server, build, disk, of_view
-from torture.recording.crash_state import DiskState, Policy
-from torture.recording.events import load_recording
-from torture.recording.model import content
+from torture.facts.recording.crash_state import DiskState, Policy
+from torture.facts.recording.events import load_recording
+from torture.facts.recording.model import content
 
 WRITES = 20_000
 SIZE = 1 << 20

@@ -12,7 +12,7 @@ import pytest
 from suites.selftest.shelf.requests import payload
 from suites.selftest.shelf.rig import Reply, Server, build, disk, of_view
 from torture.errors import HarnessError
-from torture.recording.events import LOG, RECORD_BYTES, Kind, load_recording, read_events
+from torture.facts.recording.events import LOG, RECORD_BYTES, Kind, load_recording, read_events
 
 DISK_BYTES = 1 << 20
 LENGTH = 4096

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from suites.selftest.shelf.log_blocks_oracle import log_states
-from torture.host.native import SHELF_SOURCES
-from torture.recording.events import Event, Kind, encode_event
-from torture.recording.roles import Role
+from torture.facts.recording.events import Event, Kind, encode_event
+from torture.facts.recording.roles import Role
+from torture.machines.host.native import SHELF_SOURCES
 
 _DRIVER = Path(__file__).with_name("log_blocks_driver.cpp")
 _NUMBERS = {None: 0, Role.ZIL: 1, Role.DATA: 5}

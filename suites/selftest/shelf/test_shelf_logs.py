@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from torture.errors import HarnessError
-from torture.recording.disks import ShelfDisk
-from torture.shelf.server import Shelf
+from torture.facts.recording.disks import ShelfDisk
+from torture.machines.shelf.server import Shelf
 
 
 def test_a_server_that_cannot_start_is_told_of_in_a_file_that_stays(folder: Path) -> None:

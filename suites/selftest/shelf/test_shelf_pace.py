@@ -12,12 +12,12 @@ from tempfile import TemporaryDirectory
 import nbd
 import pytest
 
-from torture.axes.slog_class import SlogClass
-from torture.nas.devices import profile_of
-from torture.recording.disks import Profile, ShelfDisk
-from torture.recording.events import Kind, load_recording
-from torture.shelf.control import FreezeOn
-from torture.shelf.server import Shelf
+from torture.facts.axes.slog_class import SlogClass
+from torture.facts.recording.disks import Profile, ShelfDisk
+from torture.facts.recording.events import Kind, load_recording
+from torture.machines.nas.devices import profile_of
+from torture.machines.shelf.control import FreezeOn
+from torture.machines.shelf.server import Shelf
 
 _BLOCK = bytes(4096)
 _SLACK_S = 0.5

@@ -22,7 +22,7 @@ from suites.selftest.shelf.raw_nbd import (
 )
 from suites.selftest.shelf.rig import Server, build, disk
 from torture.errors import HarnessError
-from torture.recording.events import Kind, load_recording
+from torture.facts.recording.events import Kind, load_recording
 
 DISK_BYTES = 65536
 MARK_BYTES_MAX = 65536

@@ -11,7 +11,7 @@ import pytest
 from suites.selftest.shelf.mutants import ONLY_WITH_ROLES, write_mutants
 from suites.selftest.shelf.rig import Build, Server, build, disk
 from suites.selftest.unit.audit_story import uberblock, zil_block
-from torture.recording.roles import Role
+from torture.facts.recording.roles import Role
 
 _SOON_S = 5.0
 _LATE_S = 0.3

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import nbd
 
-from torture.recording.accounting import everything
-from torture.recording.crash_state import write_crash_state
-from torture.recording.disks import ShelfDisk
-from torture.recording.events import Kind, load_recording
-from torture.recording.model import writes_until
-from torture.recording.remains import Patch, Remains
-from torture.shelf.server import Shelf
-from torture.trial.spoil import spoil
+from torture.facts.recording.accounting import everything
+from torture.facts.recording.crash_state import write_crash_state
+from torture.facts.recording.disks import ShelfDisk
+from torture.facts.recording.events import Kind, load_recording
+from torture.facts.recording.model import writes_until
+from torture.facts.recording.remains import Patch, Remains
+from torture.machines.shelf.server import Shelf
+from torture.trials.trial.spoil import spoil
 
 _DISKS = (ShelfDisk(serial="data0", size_mib=64), ShelfDisk(serial="data1", size_mib=64))
 _SECTOR = 512

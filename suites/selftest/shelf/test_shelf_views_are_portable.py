@@ -21,9 +21,9 @@ from suites.selftest.shelf.golden import (
     sums_of,
 )
 from suites.selftest.shelf.rig import Server, build
-from torture.recording.crash_state import Policy, read_crash_state
-from torture.recording.events import ImageSource, RecordedDisk, ViewSource, load_recording
-from torture.recording.model import content
+from torture.facts.recording.crash_state import Policy, read_crash_state
+from torture.facts.recording.events import ImageSource, RecordedDisk, ViewSource, load_recording
+from torture.facts.recording.model import content
 
 
 def read_by_the_specification(view_file: Path, name: str) -> bytes:

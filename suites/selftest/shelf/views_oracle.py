@@ -13,9 +13,9 @@ from typing import Any
 
 from suites.selftest.shelf.requests import Difference
 from suites.selftest.shelf.rig import disk, of_view
-from torture.recording.crash_state import CrashState, DiskState, InFlight, Policy, Survivor
-from torture.recording.events import WRITE_SUBMITS, Event, Kind, Recording
-from torture.recording.model import content
+from torture.facts.recording.crash_state import CrashState, DiskState, InFlight, Policy, Survivor
+from torture.facts.recording.events import WRITE_SUBMITS, Event, Kind, Recording
+from torture.facts.recording.model import content
 
 _NS_PER_MS = 1_000_000
 _TURNING_POINTS = frozenset({Kind.FLUSH_SUBMIT, Kind.FLUSH_COMPLETE, Kind.FREEZE})

@@ -9,21 +9,21 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from torture.audit.audit import audit
-from torture.audit.due.completions import Completions
-from torture.audit.found import Audit
-from torture.audit.invariants import Finding, Invariant
-from torture.axes.sync import Sync
-from torture.evidence.block_requests import BlockKind, BlockRequest
-from torture.evidence.file_requests import FileKind, FileRequest
-from torture.evidence.phase import Phase
-from torture.recording.events import DATA, LOG_VERSION, Event, Kind, RecordedDisk, Recording
-from torture.recording.roles import (
+from torture.facts.axes.sync import Sync
+from torture.facts.evidence.block_requests import BlockKind, BlockRequest
+from torture.facts.evidence.file_requests import FileKind, FileRequest
+from torture.facts.evidence.phase import Phase
+from torture.facts.recording.events import DATA, LOG_VERSION, Event, Kind, RecordedDisk, Recording
+from torture.facts.recording.roles import (
     EMBEDDED_CHECKSUM_MAGIC,
     LABEL_BYTES,
     UBERBLOCK_MAGIC,
     ZIL_MAGIC_AT,
 )
+from torture.oracles.audit.audit import audit
+from torture.oracles.audit.due.completions import Completions
+from torture.oracles.audit.found import Audit
+from torture.oracles.audit.invariants import Finding, Invariant
 
 BLOCK = bytes(16384)
 METADATA = bytes(4096)

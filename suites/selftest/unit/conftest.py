@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from torture.images import assemble, bases, mirrors, recipes
-from torture.images.cache import Cache
-from torture.zfs import versions
+from torture.facts.zfs import versions
+from torture.machines.images import assemble, bases, mirrors, recipes
+from torture.machines.images.cache import Cache
 
 INDEX_TARGETS = """\
 Debian|http://mirror.invalid/debian/|bookworm|main

@@ -6,9 +6,9 @@ import contextlib
 
 from hypothesis import strategies as st
 
-from torture.filesystems.protocol import FILES
-from torture.matrix.axes import AXES, FATE, FILESYSTEM, SLOG, SYNC, TRANSPORT
-from torture.matrix.cells import Cell
+from torture.choices.filesystems.protocol import FILES
+from torture.choices.matrix.axes import AXES, FATE, FILESYSTEM, SLOG, SYNC, TRANSPORT
+from torture.choices.matrix.cells import Cell
 
 EXAMPLE = "iscsi-standard-noslog-btrfs-nasonly"
 SETTINGS = tuple(axis for axis in AXES.values() if axis.is_setting)

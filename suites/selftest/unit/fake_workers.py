@@ -7,19 +7,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from torture.campaign.campaign import Campaign, EvidencePolicy
-from torture.campaign.run import Run
+from torture.choices.matrix.cells import Cell
+from torture.choices.matrix.guarantees import guarantee_of
 from torture.errors import HarnessError
-from torture.matrix.cells import Cell
-from torture.matrix.guarantees import guarantee_of
-from torture.plan.draw import draw_trials
-from torture.record.specs import TrialSpec
-from torture.record.trials import TrialRecord, read_records
-from torture.schedules.protocol import Schedule
-from torture.schedules.until import UntilSchedule
-from torture.scoring.score import inconclusive
-from torture.stats.sequential import Until
-from torture.verdict.verdicts import Verdict
+from torture.facts.stats.sequential import Until
+from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.specs import TrialSpec
+from torture.records.record.trials import TrialRecord, read_records
+from torture.records.schedules.protocol import Schedule
+from torture.records.schedules.until import UntilSchedule
+from torture.records.scoring.score import inconclusive
+from torture.trials.campaign.campaign import Campaign, EvidencePolicy
+from torture.trials.campaign.run import Run
+from torture.trials.plan.draw import draw_trials
 
 ASKED = Cell.parse("iscsi-always-noslog-btrfs-nasonly")
 OTHER = Cell.parse("iscsi-disabled-noslog-btrfs-nasonly")

@@ -7,9 +7,15 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from torture.evidence.cut_document import CutDocument
-from torture.evidence.folder import READBACK, READBACK_AFTER_REPAIR, Evidence, Step, ToolOutput
-from torture.evidence.ledger import Begin, Cut, Done, Event, Hello, Ledger, OperationKind
+from torture.facts.evidence.cut_document import CutDocument
+from torture.facts.evidence.folder import (
+    READBACK,
+    READBACK_AFTER_REPAIR,
+    Evidence,
+    Step,
+    ToolOutput,
+)
+from torture.facts.evidence.ledger import Begin, Cut, Done, Event, Hello, Ledger, OperationKind
 
 RECORDED = Path(__file__).resolve().parents[1] / "recorded"
 FILES = 3

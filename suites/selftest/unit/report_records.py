@@ -8,17 +8,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from torture.axes.fate import Fate
-from torture.axes.sync import Sync
-from torture.evidence.cut_document import CutDocument, DiskAtCut
-from torture.matrix.axes import FATE, SLOG, SYNC
-from torture.matrix.cells import Cell
-from torture.matrix.guarantees import guarantee_of
-from torture.record.run_layout import TRIALS_FILE
-from torture.record.specs import TrialSpec, draw_seed
-from torture.record.trials import TrialRecord
-from torture.verdict.guarantee import Guarantee
-from torture.verdict.verdicts import Verdict
+from torture.choices.matrix.axes import FATE, SLOG, SYNC
+from torture.choices.matrix.cells import Cell
+from torture.choices.matrix.guarantees import guarantee_of
+from torture.facts.axes.fate import Fate
+from torture.facts.axes.sync import Sync
+from torture.facts.evidence.cut_document import CutDocument, DiskAtCut
+from torture.oracles.verdict.guarantee import Guarantee
+from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.run_layout import TRIALS_FILE
+from torture.records.record.specs import TrialSpec, draw_seed
+from torture.records.record.trials import TrialRecord
 
 BEGUN = "2026-11-21T09:10:24+0000"
 

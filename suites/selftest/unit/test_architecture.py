@@ -6,7 +6,8 @@ import ast
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Set
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -20,47 +21,43 @@ SAME_THING = frozenset({"ledger", "replay"})
 """`evidence.ledger` is what `workloads.ledger` leaves, `schedules.replay` the schedule of a replay."""
 
 GROUND = frozenset({"checkout", "deadlines", "discovery", "errors", "files", "shell"})
-"""Single modules that every room stands on, but `stats`."""
+"""Single modules that every room stands on, but `facts.stats`."""
 
-FLOORS = (
-    "stats", "zfs", "axes", "evidence", "wire", "recording", "audit", "verdict", "volumes", "filesystems",
-    "workloads", "slogs", "transports", "administration", "matrix", "faults", "knownbugs", "record",
-    "scoring", "nas", "plan", "schedules", "host", "images", "lab", "shelf", "client", "trial",
-    "workers", "campaign", "replay",
-)  # fmt: skip
-"""From the ground up: a room may import from its own floor and from below."""
+WINGS = ("facts", "oracles", "choices", "records", "machines", "trials")
+"""From the ground up: a wing may import from itself and from below."""
 
-_READ_ONLY = frozenset(
-    {"stats", "axes", "evidence", "recording", "verdict", "filesystems", "workloads", "slogs",
-     "transports", "administration", "matrix", "record"}
-)  # fmt: skip
-"""What those rooms that run nothing may see."""
-
-_REPORT = ("report.reading", "report.figures", "report.page", "report.terminal", "report.exports")
+_TOLD = GROUND | frozenset(WINGS[: WINGS.index("machines")])
+"""All that runs nothing."""
 
 ALLOWED = (
     dict.fromkeys(GROUND, GROUND)
-    | {room: GROUND | frozenset(FLOORS[: floor + 1]) for floor, room in enumerate(FLOORS)}
+    | {wing: GROUND | frozenset(WINGS[: rank + 1]) for rank, wing in enumerate(WINGS)}
     | {
-        "stats": frozenset({"stats"}),
-        "setup": GROUND | {"zfs", "host", "images", "setup"},
-        "report.reading": GROUND | _READ_ONLY | {"report.reading"},
-        "report.figures": GROUND | _READ_ONLY | {"report.reading", "report.figures"},
-        **{
-            room: GROUND | _READ_ONLY | {"report.reading", "report.figures", room}
-            for room in _REPORT[2:]
-        },
-        "report": GROUND | _READ_ONLY | {*_REPORT, "report"},
-        "night": GROUND | _READ_ONLY | {*_REPORT, "report", "plan", "night"},
+        "report": _TOLD | {"report"},
+        "setup": GROUND | {"facts.zfs", "machines.host", "machines.images", "setup"},
     }
 )
-"""Room to the rooms it may import from. `setup`, `report` and `night` stand beside the floors."""
+"""Wing to the wings, or rooms, that it may import from. `report` and `setup` stand beside the others."""
+
+_FIGURES = _TOLD | {"report.reading", "report.figures"}
+
+NARROWER = {
+    "facts.stats": frozenset({"facts.stats"}),
+    "machines.nas": _TOLD | {"machines.nas"},
+    "trials.plan": _TOLD | {"machines.nas", "trials.plan"},
+    "report.reading": _TOLD | {"report.reading"},
+    "report.figures": _FIGURES,
+    **{f"report.{room}": _FIGURES | {f"report.{room}"} for room in ("page", "terminal", "exports")},
+}
+"""Rooms that may import less than their wing."""
 
 MACHINERY = frozenset(
     {"ctypes", "libvirt", "libvirt_qemu", "multiprocessing", "signal", "socket", "subprocess",
      "threading"}
 )  # fmt: skip
-PURE = frozenset(FLOORS[: FLOORS.index("host")])
+PURE = frozenset(
+    {"facts", "oracles", "choices", "records", "report", "machines.nas", "trials.plan"}
+)
 OUTSIDERS = frozenset({"pytest", "_pytest", "fixtures", "suites", "hypothesis"})
 """What the engine knows nothing of."""
 
@@ -80,26 +77,33 @@ def imported_by(source: str, package: str) -> Iterator[str]:
                 above = package.split(".")[: len(package.split(".")) - node.level + 1]
                 base = ".".join([*above, base] if base else above)
             yield base
-            # `from torture import lab` names a room only here
+            # `from torture.machines import lab` names a room only here
             yield from (f"{base}.{alias.name}" for alias in node.names)
 
 
+def wing_of(room: str) -> str:
+    return room.split(".")[0]
+
+
 def room_of(module: str) -> str:
-    """`torture.lab.agent` is in `lab`, `torture.report.page.charts` in a room of `report`."""
-    parts = module.split(".")[1:]
-    room = ".".join(parts[:2])
-    return room if room in _REPORT else parts[0] if parts else ""
+    """`torture.machines.lab.agent` is in `machines.lab`; `torture.facts` is a wing, and no room."""
+    return ".".join(module.split(".")[1:3])
 
 
 def trespasses(source: str, *, room: str, package: str) -> list[str]:
     """What a file of a room imports and must not."""
+    allowed = NARROWER.get(room, ALLOWED[wing_of(room)])
+    is_pure = not PURE.isdisjoint({room, wing_of(room)})
     found = []
     for module in imported_by(source, package):
         top = module.split(".")[0]
-        if top in OUTSIDERS or (room in PURE and top in MACHINERY):
+        if top in OUTSIDERS or (is_pure and top in MACHINERY):
             found.append(module)
-        if top == "torture" and room_of(module) not in {"", *ALLOWED[room]}:
-            found.append(module)
+        # a wing by itself is a docstring: what is imported from it says which room that is
+        if top == "torture" and room_of(module) not in {"", "report", "setup", *WINGS}:
+            other = room_of(module)
+            if allowed.isdisjoint({other, wing_of(other)}):
+                found.append(module)
     return found
 
 
@@ -111,57 +115,103 @@ def room_of_file(path: Path) -> str:
     return room_of(".".join(path.relative_to(CHECKOUT).with_suffix("").parts))
 
 
+def package_of(path: Path) -> str:
+    return ".".join(path.parent.relative_to(CHECKOUT).parts)
+
+
 def test_every_room_has_a_place() -> None:
-    """A new room must say what it may import."""
-    rooms = {room_of_file(path) for path in engine_files()} - {"__init__"}
-    assert rooms == set(ALLOWED)
+    """A new wing must say what it may import; a wing by itself says what it is, and no more."""
+    wings = {wing_of(room_of_file(path)) for path in engine_files()} - {"__init__"}
+    assert wings == set(ALLOWED)
+    for wing in wings - GROUND:
+        [said] = ast.parse((TORTURE / wing / "__init__.py").read_text()).body
+        assert isinstance(said, ast.Expr), f"{wing} is its rooms"
+    assert {room for room in NARROWER if not (TORTURE / room.replace(".", "/")).is_dir()} == set()
 
 
-@pytest.mark.parametrize("room", sorted(ALLOWED))
-def test_imports_run_one_way(room: str) -> None:
+@pytest.mark.parametrize("wing", sorted(ALLOWED))
+def test_imports_run_one_way(wing: str) -> None:
     found = {}
     for path in engine_files():
-        if room_of_file(path) != room:
+        room = room_of_file(path)
+        if wing_of(room) != wing:
             continue
-        package = ".".join(path.parent.relative_to(CHECKOUT).parts)
-        if trespassed := trespasses(path.read_text(), room=room, package=package):
+        if trespassed := trespasses(path.read_text(), room=room, package=package_of(path)):
             found[str(path.relative_to(CHECKOUT))] = trespassed
     assert not found
 
 
 def test_what_runs_and_what_reports_never_meet() -> None:
-    for room in _REPORT:
-        assert room not in ALLOWED["replay"], "the highest floor"
-        assert not ALLOWED[room] & set(FLOORS[FLOORS.index("host") :])
+    for wing in ("machines", "trials"):
+        assert "report" not in ALLOWED[wing]
+        assert wing not in ALLOWED["report"]
+
+
+def neighbours(wing: str) -> dict[str, set[str]]:
+    """Each room of a wing to the rooms of the same wing that it imports from."""
+    found: dict[str, set[str]] = {}
+    for path in engine_files():
+        room = room_of_file(path)
+        if wing_of(room) == wing:
+            imported = {room_of(name) for name in imported_by(path.read_text(), package_of(path))}
+            others = {other for other in imported if wing_of(other) == wing} - {room, wing}
+            found.setdefault(room, set()).update(others)
+    return found
+
+
+def circle_in(rooms: Mapping[str, Set[str]]) -> list[str]:
+    """Rooms that import one another, the first of them again at the end."""
+    try:
+        TopologicalSorter(rooms).prepare()
+    except CycleError as error:
+        circle: list[str] = error.args[1]
+        return circle
+    return []
+
+
+@pytest.mark.parametrize("wing", sorted(ALLOWED.keys() - GROUND))
+def test_no_rooms_of_a_wing_import_one_another(wing: str) -> None:
+    assert circle_in(neighbours(wing)) == []
+
+
+def test_rooms_that_import_one_another_are_seen() -> None:
+    rooms = neighbours("machines")
+    assert "machines.host" in rooms["machines.lab"], "or this test shows nothing"
+    assert circle_in(rooms | {"machines.host": {"machines.lab"}})
 
 
 @pytest.mark.parametrize(
     ("room", "source"),
     [
-        ("stats", "from torture.errors import HarnessError"),
-        ("matrix", "import torture.record.trials"),
-        ("stats", "from torture.record.trials import TrialRecord"),
-        ("record", "from torture.scoring.judge import judge"),
-        ("record", "from torture import lab"),
-        ("record", "import subprocess"),
-        ("verdict", "def late():\n    import libvirt"),
-        ("verdict", "from ..lab import agent"),
-        ("transports", "from torture.matrix.cells import Cell"),
-        ("workloads", "import socket"),
-        ("host", "from torture.lab.domains import Disk"),
-        ("images", "from torture.setup.doctor import examine"),
-        ("setup", "from torture.lab.lab import Lab"),
-        ("lab", "from torture.shelf.log import activity_of"),
-        ("nas", "if True:\n    from torture.trial import live as machinery"),
-        ("trial", "import pytest"),
-        ("trial", "from fixtures.options import Options"),
-        ("trial", "from torture.replay.stages import replay_stages"),
-        ("campaign", "from torture.report.terminal.outcome_table import outcome_table"),
-        ("report.page", "from torture.campaign.run import Run"),
+        ("facts.stats", "from torture.errors import HarnessError"),
+        ("facts.stats", "from torture.facts.axes.axis import Axis"),
+        ("facts.stats", "from torture.records.record.trials import TrialRecord"),
+        ("facts.axes", "from torture.choices.matrix.cells import Cell"),
+        ("choices.matrix", "import torture.records.record.trials"),
+        ("records.record", "from torture.machines import lab"),
+        ("records.record", "import subprocess"),
+        ("oracles.verdict", "def late():\n    import libvirt"),
+        ("oracles.verdict", "from ...machines.lab import agent"),
+        ("oracles.verdict", "from torture.choices.matrix.cells import Cell"),
+        ("choices.workloads", "import socket"),
+        ("choices.faults", "from torture.records.scoring.judge import judge"),
+        ("machines.images", "from torture.setup.doctor import examine"),
+        ("machines.nas", "if True:\n    from torture.trials.trial import live as machinery"),
+        ("machines.nas", "from torture.machines.lab.agent import Agent"),
+        ("machines.shelf", "from torture.trials.plan.draw import draw_trials"),
+        ("trials.plan", "from torture.machines.lab.agent import Agent"),
+        ("trials.plan", "import threading"),
+        ("trials.trial", "import pytest"),
+        ("trials.trial", "from fixtures.options import Options"),
+        ("trials.campaign", "from torture.report.terminal.outcome_table import outcome_table"),
+        ("report.page", "from torture.trials.campaign.run import Run"),
+        ("report.page", "from torture.report.exports.as_markdown import as_markdown"),
         ("report.reading", "from torture.report.figures.answer import answer"),
         ("report.exports", "from torture.report.page.render import render_page"),
-        ("night", "from torture.campaign.run import Run"),
-        ("errors", "from torture.matrix import cells"),
+        ("report.night", "from torture.trials.campaign.run import Run"),
+        ("report.night", "import subprocess"),
+        ("setup.doctor", "from torture.machines.lab.lab import Lab"),
+        ("errors", "from torture.choices.matrix import cells"),
     ],
 )
 def test_a_trespass_is_seen(room: str, source: str) -> None:
@@ -171,14 +221,18 @@ def test_a_trespass_is_seen(room: str, source: str) -> None:
 @pytest.mark.parametrize(
     ("room", "source"),
     [
-        ("matrix", "from torture.axes.sync import Sync"),
-        ("record", "from torture.errors import HarnessError"),
-        ("lab", "from torture.host import accelerator\nimport subprocess"),
-        ("verdict", "from ..evidence import ledger\nfrom . import fsck"),
-        ("campaign", "from torture.trial.live import run_trial"),
-        ("report.page", "from torture.record.trials import TrialRecord"),
-        ("report", "from torture.report.page.render import render_page"),
-        ("campaign", "from torture.stats.rates import Rate"),
+        ("choices.matrix", "from torture.facts.axes.sync import Sync"),
+        ("choices.matrix", "from torture.choices import slogs, transports"),
+        ("records.record", "from torture.errors import HarnessError"),
+        ("machines.lab", "from torture.machines.host import accelerator\nimport subprocess"),
+        ("oracles.verdict", "from ...facts.evidence import ledger\nfrom . import fsck"),
+        ("trials.plan", "from torture.machines.nas.pool import pool_disks"),
+        ("trials.campaign", "from torture.trials.trial.live import run_trial"),
+        ("trials.campaign", "from torture.facts.stats.rates import Rate"),
+        ("report.page", "from torture.records.record.trials import TrialRecord"),
+        ("report.write", "from torture.report.page.render import render_page"),
+        ("report.night", "from torture.report.write import build_report"),
+        ("setup.doctor", "from torture.machines.host import accelerator\nimport subprocess"),
     ],
 )
 def test_what_is_allowed_is_no_trespass(room: str, source: str) -> None:
@@ -236,7 +290,7 @@ def test_no_two_rooms_have_modules_of_one_name_for_different_things() -> None:
     assert alike.keys() <= {"__init__", "protocol", *SAME_THING}
 
 
-@pytest.mark.parametrize("module", ["setup.doctor", "setup.provision", "host.native"])
+@pytest.mark.parametrize("module", ["setup.doctor", "setup.provision", "machines.host.native"])
 def test_setting_up_needs_the_standard_library_only(module: str) -> None:
     """Before there is a virtual environment, and so without any site package."""
     argv = [

@@ -18,7 +18,7 @@ DOCUMENTS = {
     "CONTRIBUTING.md": "",
     "results/README.md": "",
     "vmimages/README.md": "vmimages",
-    "torture/shelf/native/README.md": "torture/shelf/native",
+    "torture/machines/shelf/native/README.md": "torture/machines/shelf/native",
 }
 """Each document to the folder that its paths may begin in, beside the checkout."""
 
@@ -64,7 +64,7 @@ def paths_in(text: str) -> set[str]:
 
 
 def known_part(path: str) -> str:
-    """`results/RUN/trials` becomes `results`, `torture/axes/NAME.py` becomes `torture/axes`."""
+    """`results/RUN/trials` becomes `results`, `torture/report/NAME.py` becomes `torture/report`."""
     if path.startswith("results/") and path != "results/README.md":
         return "results"
     parts = path.split("/")
@@ -128,12 +128,12 @@ def test_every_option_in_a_document_is_known(document: str) -> None:
 
 
 def test_what_is_not_there_is_found() -> None:
-    text = "`kernel/` and `tools/nothing x`, [here](torture/gone.py), `torture/axes/NAME.py`, `no.toml`"
+    text = "`kernel/` and `tools/nothing x`, [here](torture/gone.py), `torture/report/NAME.py`, `no.toml`"
     assert absent_of(text) == {"kernel/", "tools/nothing", "torture/gone.py", "no.toml"}
     assert absent_of("`results/RUN/trials/TRIAL` and `tools/run suites/powercut`") == set()
-    assert not is_found("torture.slogs.floppy")
-    assert not is_found("torture.trial.live.walk_trial")
-    assert is_found("torture.trial.live.run_trial")
+    assert not is_found("torture.choices.slogs.floppy")
+    assert not is_found("torture.trials.trial.live.walk_trial")
+    assert is_found("torture.trials.trial.live.run_trial")
     assert "--floppy" not in known_options()
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from fixtures.options import read_options
-from torture.axes.sweeps import Matrix
-from torture.images.source_trees import ChosenZfs, SourceTree
-from torture.schedules import order_of
-from torture.stats.sequential import Until
+from torture.facts.axes.sweeps import Matrix
+from torture.facts.stats.sequential import Until
+from torture.machines.images.source_trees import ChosenZfs, SourceTree
+from torture.records.schedules import order_of
 
 
 @pytest.mark.parametrize(

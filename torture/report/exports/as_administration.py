@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from torture.administration import AXIS
-from torture.administration.protocol import Moment, Outcome
+from torture.choices.administration import AXIS
+from torture.choices.administration.protocol import Moment, Outcome
+from torture.choices.matrix.cells import Cell
+from torture.choices.matrix.guarantees import guarantee_of
 from torture.files import write_whole
-from torture.matrix.cells import Cell
-from torture.matrix.guarantees import guarantee_of
-from torture.record.trials import Origin, TrialRecord
+from torture.records.record.trials import Origin, TrialRecord
 from torture.report.exports.protocol import ExportFormat
 from torture.report.figures.tables import EXPORT_SCHEMA
 from torture.report.reading.store import Store

@@ -7,14 +7,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from torture.facts.stats.rates import CONFIDENCE, Rate
 from torture.files import write_whole
+from torture.oracles.verdict.verdicts import Verdict
 from torture.report.exports.protocol import ExportFormat
 from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.figures.tables import EXPORT_SCHEMA
 from torture.report.reading.runs import RunInfo
 from torture.report.reading.store import Store
-from torture.stats.rates import CONFIDENCE, Rate
-from torture.verdict.verdicts import Verdict
 
 
 def export_json(store: Store, folder: Path) -> tuple[Path, ...]:

@@ -8,14 +8,14 @@ from __future__ import annotations
 from pathlib import Path
 from xml.etree import ElementTree
 
+from torture.facts.stats.rates import CONFIDENCE, Rate, in_words
 from torture.files import write_whole
+from torture.oracles.verdict.verdicts import Verdict
 from torture.report.exports.protocol import ExportFormat
 from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.figures.tables import EXPORT_SCHEMA
 from torture.report.reading.store import Store
 from torture.report.reading.text import printable, shortened
-from torture.stats.rates import CONFIDENCE, Rate, in_words
-from torture.verdict.verdicts import Verdict
 
 _TRIALS_MAX = 10
 """That are named in a failure."""

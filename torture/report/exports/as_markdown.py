@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from torture.files import write_whole
+from torture.oracles.verdict.verdicts import Verdict
 from torture.report.exports.protocol import ExportFormat
 from torture.report.figures.answer import answer
 from torture.report.figures.cell_figures import CellFigures, cell_figures
@@ -12,7 +13,6 @@ from torture.report.figures.tables import EXPORT_SCHEMA
 from torture.report.figures.wording import rate_in_words
 from torture.report.reading.store import Store
 from torture.report.reading.text import escaped, markdown_table
-from torture.verdict.verdicts import Verdict
 
 
 def export_markdown(store: Store, folder: Path) -> tuple[Path, ...]:

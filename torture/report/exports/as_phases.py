@@ -7,22 +7,22 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from statistics import median
 
-from torture.axes.sync import Sync
-from torture.evidence.cut_document import CutDocument
-from torture.evidence.phase import Phase
+from torture.choices.matrix.cells import Cell
+from torture.choices.matrix.durability import flushed_data_sync_of
+from torture.facts.axes.sync import Sync
+from torture.facts.evidence.cut_document import CutDocument
+from torture.facts.evidence.phase import Phase
+from torture.facts.stats.rates import Rate, in_words, rate_of
+from torture.facts.stats.sequential import sequential_rate_of
 from torture.files import write_whole
-from torture.matrix.cells import Cell
-from torture.matrix.durability import flushed_data_sync_of
-from torture.record.trials import Origin, TrialRecord
+from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.trials import Origin, TrialRecord
 from torture.report.exports.protocol import ExportFormat
 from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.figures.tables import EXPORT_SCHEMA
 from torture.report.figures.wording import rate_in_words
 from torture.report.reading.store import Store
 from torture.report.reading.text import escaped, markdown_table
-from torture.stats.rates import Rate, in_words, rate_of
-from torture.stats.sequential import sequential_rate_of
-from torture.verdict.verdicts import Verdict
 
 _LEGEND = """\
 A cut's **phase** is told from the log of the NAS's disks up to it, and not from what it took aim at;

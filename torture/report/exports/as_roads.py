@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+from torture.choices.matrix.axes import CHOICES, TRANSPORT
+from torture.facts.stats.rates import bound_in_words, in_words
 from torture.files import write_whole
-from torture.matrix.axes import CHOICES, TRANSPORT
 from torture.report.exports.protocol import ExportFormat
 from torture.report.figures.cell_figures import CellFigures
 from torture.report.figures.roads import Road, roads_of
@@ -27,7 +28,6 @@ from torture.report.figures.wording import (
 from torture.report.reading.runs import RunInfo
 from torture.report.reading.store import Store
 from torture.report.reading.text import escaped, markdown_table
-from torture.stats.rates import bound_in_words, in_words
 
 _COLUMNS = (
     "road", "on", "theory", "cuts", "lost acknowledged data", "rolled back", "damaged", "seen from",

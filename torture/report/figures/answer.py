@@ -11,18 +11,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from torture.report.figures.cell_figures import CellFigures, counted_either_way
-from torture.report.figures.wording import duration_in_words, either_way_in_words
-from torture.report.reading.tally import guarantee_in
-from torture.stats.rates import (
+from torture.facts.stats.rates import (
     CONFIDENCE,
     Rate,
     bound_in_words,
     interval_in_words,
     rate_of,
 )
-from torture.stats.sequential import sequential_rate_of
-from torture.verdict.guarantee import Guarantee
+from torture.facts.stats.sequential import sequential_rate_of
+from torture.oracles.verdict.guarantee import Guarantee
+from torture.report.figures.cell_figures import CellFigures, counted_either_way
+from torture.report.figures.wording import duration_in_words, either_way_in_words
+from torture.report.reading.tally import guarantee_in
 
 RATE_TO_SEE = 0.1
 """Fewer cuts than would have seen losses as frequent as this say nothing of safety."""

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 
+from torture.facts.stats.rates import Rate, rate_of
+from torture.facts.stats.sequential import sequential_rate_of
+from torture.oracles.verdict.verdicts import Verdict
 from torture.report.reading.tally import CellTally, Spread, TrialKind, Worth
-from torture.stats.rates import Rate, rate_of
-from torture.stats.sequential import sequential_rate_of
-from torture.verdict.verdicts import Verdict
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

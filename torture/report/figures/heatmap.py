@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from torture.matrix.axes import AXES, DEFAULTS
+from torture.choices.matrix.axes import AXES, DEFAULTS
 from torture.report.figures.cell_figures import CellFigures
 from torture.report.figures.wording import choice_in_words
 

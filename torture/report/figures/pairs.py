@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from torture.matrix.axes import AXES, DEFAULTS
+from torture.choices.matrix.axes import AXES, DEFAULTS
+from torture.facts.stats.comparison import SIGNIFICANT, Comparison, compare, holm
+from torture.facts.stats.rates import Rate
 from torture.report.figures.cell_figures import CellFigures
-from torture.stats.comparison import SIGNIFICANT, Comparison, compare, holm
-from torture.stats.rates import Rate
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

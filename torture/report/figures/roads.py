@@ -6,18 +6,18 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from torture.matrix.axes import AXES, DEFAULTS, FILESYSTEM, ROOT, TRANSPORT
+from torture.choices.matrix.axes import AXES, DEFAULTS, FILESYSTEM, ROOT, TRANSPORT
+from torture.facts.stats.planning import rate_seen
+from torture.facts.stats.rates import CONFIDENCE, Rate, rate_of
+from torture.facts.stats.sequential import sequential_rate_of
+from torture.oracles.verdict.verdicts import Verdict
 from torture.report.figures.answer import Standing, standing_of
 from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.reading.store import Store
 from torture.report.reading.tally import CellTally, Spread, TrialKind
-from torture.stats.planning import rate_seen
-from torture.stats.rates import CONFIDENCE, Rate, rate_of
-from torture.stats.sequential import sequential_rate_of
-from torture.verdict.verdicts import Verdict
 
 _POOLED = (FILESYSTEM.field, ROOT.field)
-"""No guarantee depends on these (`torture.matrix.guarantees`). Nor on the load; what is lost does."""
+"""No guarantee depends on these (`torture.choices.matrix.guarantees`), nor on the load; losses do."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from torture.matrix.axes import TRANSPORT
-from torture.matrix.cells import Cell
-from torture.matrix.same_fault import why_not_there
+from torture.choices.matrix.axes import TRANSPORT
+from torture.choices.matrix.cells import Cell
+from torture.choices.matrix.same_fault import why_not_there
+from torture.facts.stats.rates import Rate, rate_of
 from torture.report.figures.cell_figures import CellFigures
-from torture.stats.rates import Rate, rate_of
 
 MEASURED = Path(__file__).with_name("sensitivity.json")
 """Kept from a run of `suites/sensitivity`, with the versions it was measured with (CONTRIBUTING.md)."""
@@ -29,7 +29,7 @@ class MeasuredFault:
     cuts: int
     bound_to: tuple[str, ...] = ()
     amounts_to: Mapping[str, str] = field(default_factory=dict)
-    """In which cells it is the same fault (`torture.matrix.same_fault`)."""
+    """In which cells it is the same fault (`torture.choices.matrix.same_fault`)."""
 
     @property
     def transport(self) -> str:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from statistics import median
 
-from torture.record.trials import Origin, TrialRecord
+from torture.records.record.trials import Origin, TrialRecord
 from torture.report.figures.cell_figures import CellRates, cell_rates
 from torture.report.reading.tally import WORTH, TrialKind, Worth, kind_of
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import duckdb
 
+from torture.choices.matrix.axes import AXES
 from torture.errors import HarnessError
+from torture.facts.stats.rates import Rate
 from torture.files import whole_file
-from torture.matrix.axes import AXES
+from torture.oracles.verdict.verdicts import Verdict
 from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.reading.loading import fill
 from torture.report.reading.store import Store
 from torture.report.reading.tally import WORTH
-from torture.stats.rates import Rate
-from torture.verdict.verdicts import Verdict
 
 EXPORT_SCHEMA = 2
 """Of all exports: it grows when a field goes away or means something else, not when one is added."""

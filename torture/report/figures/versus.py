@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torture.errors import HarnessError
+from torture.facts.stats.comparison import SIGNIFICANT, compare, holm
+from torture.facts.stats.rates import Rate, in_words, rate_of
 from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.figures.pairs import Pair, compared, same_cells
 from torture.report.figures.wording import difference_in_words
 from torture.report.reading.store import Store
 from torture.report.reading.text import escaped
-from torture.stats.comparison import SIGNIFICANT, compare, holm
-from torture.stats.rates import Rate, in_words, rate_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from torture.matrix.axes import AXES, CHOICES, DEFAULTS
+from torture.choices.matrix.axes import AXES, CHOICES, DEFAULTS
+from torture.facts.stats.comparison import Comparison
+from torture.facts.stats.rates import Rate, in_words
 from torture.report.figures.cell_figures import CellRates, counted_either_way
 from torture.report.reading.tally import Audited
-from torture.stats.comparison import Comparison
-from torture.stats.rates import Rate, in_words
 
 AXIS_TITLES = {field: axis.title for field, axis in AXES.items()}
 """Axis to its name, in the order in which people ask; other axes come after, by their own name."""

@@ -9,11 +9,11 @@ from typing import Any
 import altair
 import vl_convert
 
+from torture.oracles.verdict.verdicts import Verdict
 from torture.report.figures.answer import tone_of
 from torture.report.figures.cell_figures import CellFigures
 from torture.report.figures.wording import duration_in_words
 from torture.report.reading.store import RollbackBin
-from torture.verdict.verdicts import Verdict
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -19,8 +19,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
 from markupsafe import Markup
 
-from torture.record.run_document import RunDocument
-from torture.record.run_layout import RunLayout
+from torture.facts.stats.rates import bound_in_words, in_words, interval_in_words
+from torture.records.record.run_document import RunDocument
+from torture.records.record.run_layout import RunLayout
 from torture.report.figures.answer import (
     Standing,
     Theory,
@@ -52,7 +53,6 @@ from torture.report.page.story import Incident, story_of
 from torture.report.page.timeline import Timeline, timeline_of
 from torture.report.page.tool_words import Words, words_of
 from torture.report.reading.store import Case, Store
-from torture.stats.rates import bound_in_words, in_words, interval_in_words
 
 CASES_MAX = 24
 _PAIRS_MAX = 300

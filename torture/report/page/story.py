@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torture.errors import HarnessError
-from torture.evidence.folder import LEDGER, Evidence, Step, ToolOutput, load_evidence
-from torture.evidence.ledger import Begin, Done, Failed
-from torture.evidence.strict_json import strict_json
-from torture.record.trials import TrialRecord
+from torture.facts.evidence.folder import LEDGER, Evidence, Step, ToolOutput, load_evidence
+from torture.facts.evidence.ledger import Begin, Done, Failed
+from torture.facts.evidence.strict_json import strict_json
+from torture.records.record.trials import TrialRecord
 
 _LEDGER_BYTES_MAX = 8 * 1024**2
 _LINES_MAX = 8

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from torture.evidence.folder import LEDGER
-from torture.evidence.ledger import Begin, Done
-from torture.record.trials import TrialRecord
+from torture.facts.evidence.folder import LEDGER
+from torture.facts.evidence.ledger import Begin, Done
+from torture.records.record.trials import TrialRecord
 
 _LEDGER_BYTES_MAX = 8 * 1024**2
 _TICKS_MAX = 400

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torture.errors import HarnessError
-from torture.evidence.folder import Step, ToolOutput, load_evidence
+from torture.facts.evidence.folder import Step, ToolOutput, load_evidence
 
 _CHARACTERS_MAX = 1600
 _TELLING = (

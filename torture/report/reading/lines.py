@@ -13,13 +13,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from torture.evidence.cut_document import CutDocument
-from torture.evidence.strict_json import strict_json
-from torture.matrix.cells import with_axes_since
-from torture.record.administered_pool import Administered
-from torture.record.trials import SCHEMA, SCHEMAS_READ, Origin, TrialRecord
-from torture.record.worth import Absence, Speed
-from torture.verdict.verdicts import Verdict
+from torture.choices.matrix.cells import with_axes_since
+from torture.facts.evidence.cut_document import CutDocument
+from torture.facts.evidence.strict_json import strict_json
+from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.administered_pool import Administered
+from torture.records.record.trials import SCHEMA, SCHEMAS_READ, Origin, TrialRecord
+from torture.records.record.worth import Absence, Speed
 
 LINE_BYTES_MAX = 16 * 1024**2
 """A longer line is skipped: it is no record, and memory is bounded by this."""

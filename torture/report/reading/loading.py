@@ -15,16 +15,16 @@ from typing import Any, NamedTuple
 import duckdb
 import numpy
 
+from torture.choices.matrix.axes import AXES
+from torture.choices.matrix.cells import Cell
+from torture.choices.matrix.guarantees import guarantee_of
 from torture.errors import HarnessError
-from torture.matrix.axes import AXES
-from torture.matrix.cells import Cell
-from torture.matrix.guarantees import guarantee_of
-from torture.record.trials import Origin, TrialRecord, the_one_that_counts
+from torture.oracles.verdict.guarantee import Guarantee
+from torture.records.record.trials import Origin, TrialRecord, the_one_that_counts
 from torture.report.reading.lines import Line, Reading, UnreadableLineError, lines_of, read_line
 from torture.report.reading.remarks import Remark, Remarks
 from torture.report.reading.runs import RunInfo
 from torture.report.reading.tally import WORTH, guarantee_in, kind_of
-from torture.verdict.guarantee import Guarantee
 
 _BATCH = 5000
 """Records that are on their way into the tables at once."""
@@ -170,7 +170,7 @@ def load_runs(
 
 
 def drop_duplicates(sql: duckdb.DuckDBPyConnection) -> Dropped:
-    """Keep one record a trial, by the rule of `torture.record.trials`."""
+    """Keep one record a trial, by the rule of `torture.records.record.trials`."""
     identity = "trial, origin, origin_run, zfs"
     sql.execute(
         f"SELECT {identity}, place, verdict, badness >= 0 FROM records SEMI JOIN "

@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from torture.errors import HarnessError
-from torture.evidence.strict_json import strict_json
+from torture.facts.evidence.strict_json import strict_json
 from torture.files import whole_file
-from torture.record.run_document import RunDocument, agreed
-from torture.record.run_layout import TRIALS_FILE
-from torture.record.trials import Origin, TrialRecord
+from torture.records.record.run_document import RunDocument, agreed
+from torture.records.record.run_layout import TRIALS_FILE
+from torture.records.record.trials import Origin, TrialRecord
 from torture.report.reading.runs import RunInfo, find_run
 from torture.report.reading.store import Store
 

@@ -6,7 +6,7 @@ from collections import Counter
 
 import duckdb
 
-from torture.record.trials import Origin
+from torture.records.record.trials import Origin
 from torture.report.reading.text import printable
 
 _EXAMPLES_MAX = 3

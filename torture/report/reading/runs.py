@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from torture.errors import HarnessError
-from torture.record.run_document import RunDocument, read_run_document
-from torture.record.run_layout import RUN_FILE, TRIALS_FILE, RunLayout
+from torture.records.record.run_document import RunDocument, read_run_document
+from torture.records.record.run_layout import RUN_FILE, TRIALS_FILE, RunLayout
 
 _DEPTH_MAX = 4
 """Of runs below the folder that was named, e.g. `artifacts/shard-3/results/RUN`."""

@@ -12,7 +12,8 @@ from typing import Any, BinaryIO, Self
 import duckdb
 
 from torture.errors import HarnessError
-from torture.record.trials import TrialRecord
+from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.trials import TrialRecord
 from torture.report.reading.chosen import notes_on_confirmations, notes_on_manifests
 from torture.report.reading.database import connect
 from torture.report.reading.lines import UnreadableLineError, read_line
@@ -28,7 +29,6 @@ from torture.report.reading.repeats import notes_on_repeats
 from torture.report.reading.runs import RunInfo, find_runs
 from torture.report.reading.tally import WORTH, Audited, CellTally, Spread, TrialKind, Worth
 from torture.report.reading.zfs_versions import notes_on_versions, zfs_versions
-from torture.verdict.verdicts import Verdict
 
 _WORST_FIRST = (
     "broke_guarantee DESC, badness DESC, rollback_ms DESC NULLS LAST, "

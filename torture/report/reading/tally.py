@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from torture.record.trials import TrialRecord
-from torture.verdict.guarantee import Guarantee
-from torture.verdict.verdicts import Verdict
+from torture.oracles.verdict.guarantee import Guarantee
+from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.trials import TrialRecord
 
 _GUARANTEES = {str(guarantee): guarantee for guarantee in Guarantee}
 
@@ -49,7 +49,7 @@ class Spread:
 class Worth:
     """What a cell was worth: medians over its conclusive trials that tell; None where none does.
 
-    As in `torture.record.worth`.
+    As in `torture.records.record.worth`.
     """
 
     durable_per_s: float | None = None

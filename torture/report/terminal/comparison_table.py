@@ -8,9 +8,9 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
+from torture.facts.stats.rates import in_words
 from torture.report.figures.pairs import Pair
 from torture.report.figures.wording import difference_in_words
-from torture.stats.rates import in_words
 
 _ROWS_MAX = 60
 

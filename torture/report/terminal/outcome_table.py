@@ -12,13 +12,13 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from torture.record.trials import TrialRecord
+from torture.facts.stats.rates import in_words
+from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.trials import TrialRecord
 from torture.report.figures.cell_figures import CellRates
 from torture.report.figures.summary import summarise
 from torture.report.figures.wording import audit_in_words, unknown_in_words
 from torture.report.reading.tally import Audited
-from torture.stats.rates import in_words
-from torture.verdict.verdicts import Verdict
 
 _SHAPES = ((True, 80), (True, 38), (False, 22), (False, 16))
 """Whether guarantee and trials have columns and a row's rates one line; how wide a cell's name may be.

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from rich import box
 from rich.table import Table
 
-from torture.record.trials import Origin, TrialRecord
+from torture.records.record.trials import Origin, TrialRecord
 from torture.report.figures.summary import worth_of
 from torture.report.figures.wording import latency_in_words, speed_in_words
 

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from torture.administration.protocol import Administration, CutPoint, Moment, Outcome, Printed
-from torture.axes.axis import Choice
+from torture.choices.administration.protocol import (
+    Administration,
+    CutPoint,
+    Moment,
+    Outcome,
+    Printed,
+)
+from torture.facts.axes.axis import Choice
 
 
 def read(printed: Printed) -> Outcome:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torture.faults.protocol import Fault, Layer, Sight
+from torture.choices.faults.protocol import Fault, Layer, Sight
 
 FAULT = Fault(
     name="dummy-fault",

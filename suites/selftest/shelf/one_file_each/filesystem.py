@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from torture.axes.axis import Choice
-from torture.evidence.folder import ToolOutput
-from torture.filesystems.protocol import Filesystem
-from torture.verdict.fsck import FsckResult
+from torture.choices.filesystems.protocol import Filesystem
+from torture.facts.axes.axis import Choice
+from torture.facts.evidence.folder import ToolOutput
+from torture.oracles.verdict.fsck import FsckResult
 
 
 class Dummy:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from torture.faults.protocol import Sight
-from torture.knownbugs.protocol import FromSource, KnownBug, Side
+from torture.choices.faults.protocol import Sight
+from torture.choices.knownbugs.protocol import FromSource, KnownBug, Side
 
 BUG = KnownBug(
     name="dummy-bug",

@@ -13,22 +13,22 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
-from torture.axes.sweeps import Matrix
-from torture.campaign.campaign import Campaign, EvidencePolicy
-from torture.campaign.run import Run
-from torture.evidence.completed import Completed
-from torture.images.recipes import read_recipe
-from torture.knownbugs import KNOWN_BUGS, trees_needed
-from torture.lab.lab import Lab
-from torture.matrix.cells import Cell, cells_of
-from torture.nas.pool import BLOCKS
-from torture.plan.draw import draw_trials
-from torture.record.specs import TrialSpec
-from torture.record.trials import TrialRecord
+from torture.choices.knownbugs import KNOWN_BUGS, trees_needed
+from torture.choices.matrix.cells import Cell, cells_of
+from torture.facts.axes.sweeps import Matrix
+from torture.facts.evidence.completed import Completed
+from torture.facts.zfs.versions import ZfsVersion, zfs_version
+from torture.machines.images.recipes import read_recipe
+from torture.machines.lab.lab import Lab
+from torture.machines.nas.pool import BLOCKS
+from torture.records.record.specs import TrialSpec
+from torture.records.record.trials import TrialRecord
+from torture.records.schedules import order_of
 from torture.report.write import build_report
-from torture.schedules import order_of
-from torture.trial.live import run_trial
-from torture.zfs.versions import ZfsVersion, zfs_version
+from torture.trials.campaign.campaign import Campaign, EvidencePolicy
+from torture.trials.campaign.run import Run
+from torture.trials.plan.draw import draw_trials
+from torture.trials.trial.live import run_trial
 
 CELL = "dummytransport-disabled-dummyslog-dummyadministration-dummyfs-dummyload-bothdie"
 ZFS = "9.9.9"

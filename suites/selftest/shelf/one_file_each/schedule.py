@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from torture.schedules.fixed import FixedSchedule
-from torture.schedules.protocol import ScheduleKind, ScheduleOrder
+from torture.records.schedules.fixed import FixedSchedule
+from torture.records.schedules.protocol import ScheduleKind, ScheduleOrder
 
 
 def _order(asked: str) -> ScheduleOrder:

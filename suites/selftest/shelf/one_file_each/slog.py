@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from torture.axes.axis import Choice
-from torture.recording.disks import Persistence
-from torture.slogs.protocol import SlogKind
+from torture.choices.slogs.protocol import SlogKind
+from torture.facts.axes.axis import Choice
+from torture.facts.recording.disks import Persistence
 
 CHOICE: Choice[SlogKind] = Choice(
     name="dummyslog",

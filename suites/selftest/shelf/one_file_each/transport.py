@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from torture.axes.axis import Choice
-from torture.axes.fate import Fate
-from torture.axes.sync import Sync
-from torture.transports.protocol import Attachment, Traits, Transport
-from torture.verdict.guarantee import Guarantee
-from torture.volumes import VolumeOptions
+from torture.choices.transports.protocol import Attachment, Traits, Transport
+from torture.choices.volumes import VolumeOptions
+from torture.facts.axes.axis import Choice
+from torture.facts.axes.fate import Fate
+from torture.facts.axes.sync import Sync
+from torture.oracles.verdict.guarantee import Guarantee
 
 
 class Dummy:

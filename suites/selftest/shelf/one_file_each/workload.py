@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from torture.axes.axis import Choice
-from torture.evidence.folder import Evidence
-from torture.verdict.data_findings import Findings
-from torture.verdict.verdicts import Verdict
-from torture.workloads.protocol import CLIENT_IMAGE, Command, Place, Surroundings, Workload
+from torture.choices.workloads.protocol import CLIENT_IMAGE, Command, Place, Surroundings, Workload
+from torture.facts.axes.axis import Choice
+from torture.facts.evidence.folder import Evidence
+from torture.oracles.verdict.data_findings import Findings
+from torture.oracles.verdict.verdicts import Verdict
 
 
 @dataclass(slots=True)

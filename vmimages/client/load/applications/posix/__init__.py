@@ -3,7 +3,7 @@
 Each writer has a tree of directories of its own. What a transaction does is announced in `what`: its
 verb (`do`), what it is done to, and the `syncs` that follow, each as [call, whom]. Whom: a number
 that directories, files and symbolic links of all writers are given as they are made, and never again; the
-writers' own directories are the first. What a crash may leave is `torture/verdict/trees`.
+writers' own directories are the first. What a crash may leave is `torture/oracles/verdict/trees`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,125 @@
+"""`--axis`: cells with other choices on some axes."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from suites.selftest.unit.every_cell import any_cell
+from torture.choices.matrix.axes import AXES
+from torture.choices.matrix.cells import Cell, cells_of
+from torture.choices.matrix.choices import parse_choices, unknown_to, with_choices, without_sense
+from torture.facts.axes.sweeps import Matrix
+from torture.facts.zfs.versions import name_of_source, version_names, zfs_version
+
+ALWAYS = Cell.parse("iscsi-always-noslog-btrfs-bothdie")
+DISABLED = Cell.parse("iscsi-disabled-noslog-btrfs-bothdie")
+
+
+@given(st.lists(any_cell(), max_size=5), st.data())
+def test_every_cell_that_is_left_has_the_choice_and_is_else_as_it_was(
+    cells: list[Cell], data: st.DataObject
+) -> None:
+    axis = data.draw(st.sampled_from(list(AXES.values())))
+    name = data.draw(st.sampled_from(axis.names))
+    try:
+        made = with_choices(cells, {axis.field: name})
+    except ValueError:
+        return
+    before = [dict(zip(AXES, cell.choices, strict=True)) for cell in cells]
+    assert len(set(made)) == len(made)
+    for cell in made:
+        assert cell[axis] == axis.choice(name).value
+        expected = dict(zip(AXES, cell.choices, strict=True))
+        assert any(expected == choices | {axis.field: name} for choices in before)
+
+
+def test_a_matrix_gets_the_choice_where_it_means_something() -> None:
+    made = with_choices(cells_of(Matrix.QUICK), parse_choices(["logbias=throughput"]))
+    assert [cell.name for cell in made] == [
+        f"iscsi-{sync}-noslog-throughput-btrfs-{fate}"
+        for sync in ("standard", "always")
+        for fate in ("bothdie", "nasonly")
+    ] + [
+        f"{road}-standard-noslog-throughput-{filesystem}-{fate}"
+        for road, filesystem in (("nfs_image", "btrfs"), ("nfs4", "files"))
+        for fate in ("bothdie", "nasonly")
+    ]
+
+
+def test_several_axes_are_chosen_on_at_once_and_nothing_is_no_choice() -> None:
+    chosen = parse_choices(["compression=lz4", "dedup=dedup"])
+    (made,) = with_choices([ALWAYS], chosen)
+    assert made.name == "iscsi-always-noslog-lz4-dedup-btrfs-bothdie"
+    assert with_choices([ALWAYS, DISABLED], parse_choices([])) == (ALWAYS, DISABLED)
+
+
+def test_what_is_left_out_makes_no_sense_and_says_why() -> None:
+    cells = cells_of(Matrix.QUICK)
+    left_out = without_sense(cells, {"logbias": "throughput"})
+    assert set(left_out) == {cell for cell in cells if cell.axes["sync"] == "disabled"}
+    assert all("logbias" in why or "throughput" in why for why in left_out.values())
+    assert without_sense(cells, {"compression": "lz4"}) == {}
+
+
+def test_cells_that_become_one_are_one() -> None:
+    assert with_choices([ALWAYS, DISABLED], {"sync": "always"}) == (ALWAYS,)
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        (["throughput"], "'throughput' is no choice: write an axis and its choice, FIELD=CHOICE"),
+        (["logbais=throughput"], "no axis is called 'logbais'; there are transport, .*logbias, "),
+        (
+            ["logbias=throughputt"],
+            "'throughputt' is no choice of logbias; there are latency, through",
+        ),
+        (["logbias="], "'' is no choice of logbias"),
+        (["sync=always", "sync=standard"], "a cell is 'always' or 'standard', and not both"),
+    ],
+)
+def test_what_is_no_choice_is_told_what_there_is(texts: list[str], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        parse_choices(texts)
+
+
+def test_where_no_cell_makes_sense_so_it_is_said_why_and_what_would() -> None:
+    with pytest.raises(ValueError, match="'throughput' is about the intent log") as caught:
+        with_choices([DISABLED], {"logbias": "throughput"})
+    assert str(caught.value).startswith(DISABLED.name)
+    assert str(caught.value).endswith("possible there: logbias (latency)")
+
+
+def test_of_several_cells_that_make_no_sense_the_first_is_told() -> None:
+    with pytest.raises(ValueError, match=f"{DISABLED.name}: "):
+        with_choices([DISABLED, DISABLED.but(fate="nasonly")], {"logbias": "throughput"})
+
+
+MULTI_QUEUE = ALWAYS.but(zvol_use_blk_mq="blkmq")
+
+
+@pytest.mark.parametrize(
+    ("version", "is_known"),
+    [
+        ("2.1.11", False),
+        ("2.3.2", True),
+        ("2.3.9", True),
+        (name_of_source("2.1.99", "0" * 64), False),
+        (name_of_source("2.2.0", "0" * 64), True),
+    ],
+)
+def test_what_a_version_of_zfs_lacks_is_refused_with_the_reason(
+    version: str, is_known: bool
+) -> None:
+    why = unknown_to(zfs_version(version), MULTI_QUEUE)
+    assert why == (
+        "" if is_known else f"OpenZFS {version} has no zvol_use_blk_mq, so it is nomq there"
+    )
+    assert unknown_to(zfs_version(version), ALWAYS) == ""
+
+
+@pytest.mark.parametrize("version", version_names())
+def test_a_version_lacks_what_is_an_axis(version: str) -> None:
+    assert zfs_version(version).lacks <= AXES.keys()

@@ -1,0 +1,129 @@
+"""Planted faults: each where all is sound without it, counted as it was seen, and never as its cell's."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import pytest
+
+from torture.choices.faults import DISTURBANCES, FAULTS, find
+from torture.choices.faults.protocol import Fault, Sight
+from torture.choices.matrix.cells import Cell
+from torture.choices.matrix.guarantees import guarantee_of
+from torture.facts.evidence.audit_document import AuditDocument
+from torture.facts.evidence.cut_document import CutDocument
+from torture.oracles.verdict.guarantee import Guarantee
+from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.specs import TrialSpec
+from torture.records.record.trials import Origin, TrialRecord
+from torture.records.scoring.detection import CONFIDENCE, cuts_for, detect, seen_by, share_for
+from torture.report.figures.summary import summarise
+from torture.trials.plan.draw import draw_planted, draw_trials
+
+FAULT = FAULTS["flush-dropped"]
+CELL = Cell.parse(FAULT.cell)
+BROKEN = CutDocument(audit=AuditDocument(broken=2))
+
+
+def record(verdict: Verdict, **more: object) -> TrialRecord:
+    made = TrialRecord(
+        trial="t",
+        cell=CELL.name,
+        axes=CELL.axes,
+        seed=1,
+        verdict=verdict,
+        guarantee=guarantee_of(CELL),
+        origin=Origin.PLANTED,
+        fault=FAULT.name,
+    )
+    return replace(made, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=lambda fault: fault.name)
+def test_a_fault_is_planted_where_all_is_sound_without_it(fault: Fault) -> None:
+    assert guarantee_of(Cell.parse(fault.cell)) in (Guarantee.SAFE, Guarantee.ROLLS_BACK)
+    assert fault.cuts >= 1
+    # what is done beforehand may also bring about what is spoiled
+    beforehand = () if fault.spoiler else (fault.in_nas, fault.in_client)
+    hooks = (
+        *beforehand, fault.on_disks, fault.survivors, fault.spoiler,
+        fault.before_import, fault.before_mount, fault.before_read_back,
+    )  # fmt: skip
+    assert sum(bool(hook) for hook in hooks) == 1
+
+
+@pytest.mark.parametrize("fault", DISTURBANCES.values(), ids=lambda fault: fault.name)
+def test_a_disturbance_is_planted_where_nothing_may_be_lost(fault: Fault) -> None:
+    assert guarantee_of(Cell.parse(fault.cell)) is Guarantee.SAFE
+    assert find(fault.name) is fault
+    assert fault.name not in FAULTS
+
+
+def test_a_fault_is_found_by_its_name_and_nothing_by_another() -> None:
+    assert find(FAULT.name) is FAULT
+    assert find("") is None
+    with pytest.raises(ValueError, match="flush-dropped"):
+        find("gremlins")
+
+
+def test_the_trials_of_faults_are_told_apart_though_they_share_a_cell() -> None:
+    drawn = draw_planted(tuple(FAULTS.values()), trials=2, run_seed=1, load_ms=4000)
+    assert len({spec.trial for spec in drawn}) == len({spec.seed for spec in drawn}) == len(drawn)
+    assert {spec.fault for spec in drawn[: len(FAULTS)]} == set(FAULTS)
+    [sound] = draw_trials([CELL], trials=1, run_seed=1, load_ms=4000)
+    assert sound.seed not in {spec.seed for spec in drawn}
+    for spec in drawn:
+        assert TrialSpec.from_json(json.loads(json.dumps(spec.as_json()))) == spec
+
+
+def test_specs_of_older_versions_have_their_fault() -> None:
+    [sound] = draw_trials([CELL], trials=1, run_seed=1, load_ms=4000)
+    for old, now in (("none", ""), ("zfs_nocacheflush", "zfs-nocacheflush")):
+        assert TrialSpec.from_json(sound.as_json() | {"fault": old}).fault == now
+
+
+def test_a_planted_trial_is_in_no_rate() -> None:
+    assert summarise([record(Verdict.CORRUPTED)]) == ()
+    assert TrialRecord.from_json(record(Verdict.CORRUPTED).as_json()).fault == FAULT.name
+
+
+def test_each_check_that_said_something_is_counted() -> None:
+    quiet = {"pool": Verdict.INTACT, "filesystem": Verdict.INTACT, "data": Verdict.INTACT}
+    assert seen_by(record(Verdict.INTACT, verdicts=quiet)) == frozenset()
+    assert seen_by(record(Verdict.INTACT, cut=BROKEN, verdicts=quiet)) == {Sight.AUDIT}
+    loud = {"pool": Verdict.UNAVAILABLE, "filesystem": None, "data": Verdict.CORRUPTED}
+    assert seen_by(record(Verdict.UNAVAILABLE, verdicts=loud)) == {Sight.POOL, Sight.DATA}
+
+
+def test_a_detection_counts_what_broke_the_guarantee_of_its_cell() -> None:
+    seen, missed = record(Verdict.INTACT, cut=BROKEN), record(Verdict.INTACT)
+    unknown = record(Verdict.INCONCLUSIVE)
+    detection = detect(FAULT, [seen, missed, unknown])
+    assert (detection.cuts, detection.detected, detection.inconclusive) == (3, 1, 1)
+    assert detection.by[Sight.AUDIT] == 1
+    assert detection.rate_in_words.startswith("1 of 3 [")
+
+
+def test_a_prediction_holds_while_the_interval_allows_it() -> None:
+    seen, missed = record(Verdict.INTACT, cut=BROKEN), record(Verdict.INTACT)
+    assert detect(FAULT, [seen] * 3).is_as_predicted
+    assert not detect(FAULT, [missed] * 3).is_as_predicted
+    assert not detect(FAULT, [seen, *[missed] * 9]).is_as_predicted, "1 in 10 is not every one"
+    by_data = record(Verdict.CORRUPTED, verdicts={"data": Verdict.CORRUPTED})
+    assert not detect(FAULT, [by_data] * 3).is_as_predicted, "another check saw it"
+
+
+@pytest.mark.parametrize("cuts", [1, 2, 5, 29, 300])
+def test_so_many_cuts_see_it_with_that_confidence(cuts: int) -> None:
+    share = share_for(cuts)
+    assert 1 - (1 - share) ** cuts == pytest.approx(CONFIDENCE)
+    assert cuts_for(share * 1.0001) == cuts
+    assert cuts_for(share) in (cuts, cuts + 1)
+
+
+def test_what_is_never_seen_takes_for_ever() -> None:
+    assert cuts_for(0.0) is None
+    assert cuts_for(1.0) == 1
+    assert cuts_for(0.5) == math.ceil(math.log(0.05) / math.log(0.5))

@@ -1,0 +1,51 @@
+"""What differs between filesystems that share a checker, and what no filesystem may do."""
+
+from __future__ import annotations
+
+import pytest
+
+from torture.choices.filesystems import CHOICES
+from torture.choices.filesystems.ext4 import Ext4
+from torture.choices.filesystems.ext4journal import Ext4Journal
+
+DEVICE, MOUNT_POINT = "/dev/vdb", "/mnt"
+
+
+def test_ext4_with_a_journal_of_data_differs_by_its_mount_only() -> None:
+    plain, journal = Ext4(), Ext4Journal()
+    assert journal.mount(DEVICE, MOUNT_POINT) == (
+        "mount", "-t", "ext4", "-o", "data=journal", DEVICE, MOUNT_POINT,
+    )  # fmt: skip
+    assert journal.make(DEVICE) == plain.make(DEVICE)
+    assert journal.check(DEVICE) == plain.check(DEVICE)
+    assert journal.repairs(DEVICE) == plain.repairs(DEVICE)
+    assert journal.read_check is plain.read_check
+
+
+@pytest.mark.parametrize("name", [choice.name for choice in CHOICES if choice.value.has_files])
+def test_every_command_of_a_filesystem_names_its_device(name: str) -> None:
+    (filesystem,) = [choice.value for choice in CHOICES if choice.name == name]
+    commands = (
+        filesystem.make(DEVICE),
+        filesystem.mount(DEVICE, MOUNT_POINT),
+        filesystem.check(DEVICE),
+        *filesystem.repairs(DEVICE),
+    )
+    assert all(DEVICE in command for command in commands)
+    assert MOUNT_POINT in filesystem.mount(DEVICE, MOUNT_POINT)
+
+
+def test_only_what_has_no_journal_of_data_is_audited_block_by_block() -> None:
+    written_twice = {choice.name for choice in CHOICES if not choice.value.writes_once}
+    assert written_twice == {"ext4journal", "zfs"}
+    assert {choice.name for choice in CHOICES if choice.value.looks_like_zfs} == {"zfs"}
+
+
+def test_what_joins_a_matrix_is_chosen_on_purpose() -> None:
+    assert {choice.name for choice in CHOICES if choice.joins} == {
+        "btrfs",
+        "ext4",
+        "xfs",
+        "raw",
+        "files",
+    }

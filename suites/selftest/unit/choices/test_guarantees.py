@@ -1,0 +1,204 @@
+"""What theory guarantees for each cell, written down once more, apart from the code."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+
+from suites.selftest.unit.every_cell import cell_with, usual_cell
+from torture.choices.matrix.axes import AXES, DISKS, FATE, NFS_EXPORT, SLOG, SYNC, TRANSPORT
+from torture.choices.matrix.cells import Cell
+from torture.choices.matrix.durability import (
+    acknowledged_sync_of,
+    completed_sync_of,
+    flushed_data_sync_of,
+    names_are_volatile_in,
+)
+from torture.choices.matrix.guarantees import guarantee_of
+from torture.facts.axes.data_disks import Disks
+from torture.facts.axes.fate import Fate
+from torture.facts.axes.sync import Sync
+from torture.oracles.verdict.guarantee import ROLLBACK_MS_MAX, Guarantee
+from torture.oracles.verdict.verdicts import Verdict
+
+WRITE_BACK = {
+    (Sync.STANDARD, Fate.BOTH_DIE): Guarantee.SAFE,
+    (Sync.STANDARD, Fate.NAS_ONLY): Guarantee.LOSES,
+    (Sync.ALWAYS, Fate.BOTH_DIE): Guarantee.SAFE,
+    (Sync.ALWAYS, Fate.NAS_ONLY): Guarantee.SAFE,
+    (Sync.DISABLED, Fate.BOTH_DIE): Guarantee.ROLLS_BACK,
+    (Sync.DISABLED, Fate.NAS_ONLY): Guarantee.LOSES,
+}
+"""Disks that honour flushes, and a transport that completes what is only in the NAS's memory."""
+
+STABLE = WRITE_BACK | {(Sync.STANDARD, Fate.NAS_ONLY): Guarantee.SAFE}
+"""One that does not, or whose client keeps what it wrote until it is stable."""
+
+BEFORE_ZFS = WRITE_BACK | {(Sync.ALWAYS, Fate.NAS_ONLY): Guarantee.LOSES}
+"""One with a page cache of the NAS before ZFS."""
+
+ANSWERED_EARLY = WRITE_BACK | {(Sync.STANDARD, Fate.BOTH_DIE): Guarantee.ROLLS_BACK}
+"""NFS whose server says async; SMB, whose client does not ask for what it did to directories."""
+
+ROADS = {
+    "iscsi": WRITE_BACK,
+    "iscsi_guest": WRITE_BACK,
+    "nvme_tcp": WRITE_BACK,
+    "nvme_tcp_single": WRITE_BACK,
+    "nfs_image": WRITE_BACK,
+    "fileio_wb": WRITE_BACK,
+    "fileio_wb_zvol": BEFORE_ZFS,
+    "fileio": STABLE,
+    "nfs_image_stable": STABLE,
+    "nfs_image_dsync": WRITE_BACK,
+    "smb": ANSWERED_EARLY,
+    "nfs3": STABLE,
+    "nfs4": STABLE,
+}
+
+FORGETFUL = {
+    (Sync.STANDARD, Fate.BOTH_DIE): Guarantee.ROLLS_BACK,
+    (Sync.STANDARD, Fate.NAS_ONLY): Guarantee.LOSES,
+    (Sync.ALWAYS, Fate.BOTH_DIE): Guarantee.ROLLS_BACK,
+    (Sync.ALWAYS, Fate.NAS_ONLY): Guarantee.LOSES,
+    (Sync.DISABLED, Fate.BOTH_DIE): Guarantee.ROLLS_BACK,
+    (Sync.DISABLED, Fate.NAS_ONLY): Guarantee.LOSES,
+}
+"""A slog that is lost with the cut, or lies: the design's rows of those names."""
+
+THEORY = {
+    "noslog": WRITE_BACK,
+    "plp": WRITE_BACK,
+    "volatile": WRITE_BACK,
+    "mirror": WRITE_BACK,
+    "lying": FORGETFUL,
+    "lost": FORGETFUL,
+}
+
+
+def told_as(fate: Fate) -> Fate:
+    """Without a NAS nothing is acknowledged: a client that dies meanwhile might as well have at once."""
+    return Fate.BOTH_DIE if fate is Fate.CLIENT_LATER else fate
+
+
+@pytest.mark.parametrize("fate", Fate)
+@pytest.mark.parametrize("sync", Sync)
+@pytest.mark.parametrize("slog", SLOG.names)
+def test_a_cell_guarantees_what_theory_says(slog: str, sync: Sync, fate: Fate) -> None:
+    cell = cell_with(slog=slog, sync=sync, fate=fate)
+    assert guarantee_of(cell) is THEORY[slog][sync, told_as(fate)]
+
+
+@pytest.mark.parametrize("fate", Fate)
+@pytest.mark.parametrize("sync", Sync)
+@pytest.mark.parametrize("transport", TRANSPORT.names)
+def test_a_transport_guarantees_what_theory_says(transport: str, sync: Sync, fate: Fate) -> None:
+    traits = TRANSPORT.choice(transport).value.traits
+    filesystem = "files" if traits.gives_files else "btrfs"
+    cell = cell_with(transport=transport, sync=sync, fate=fate, filesystem=filesystem)
+    assert guarantee_of(cell) is ROADS[transport][sync, told_as(fate)]
+    if traits.is_nfs:
+        answered_early = guarantee_of(cell.but(nfs_export="export_async"))
+        assert answered_early is ANSWERED_EARLY[sync, told_as(fate)]
+
+
+@pytest.mark.parametrize(
+    ("name", "acknowledged", "completed"),
+    [
+        ("iscsi-standard-noslog-ext4-bothdie", Sync.STANDARD, Sync.STANDARD),
+        ("iscsi-always-noslog-ext4-bothdie", Sync.ALWAYS, Sync.ALWAYS),
+        ("fileio-standard-noslog-ext4-bothdie", Sync.STANDARD, Sync.ALWAYS),
+        ("fileio-disabled-noslog-ext4-bothdie", Sync.DISABLED, Sync.DISABLED),
+        ("fileio_wb-always-noslog-ext4-bothdie", Sync.ALWAYS, Sync.ALWAYS),
+        ("fileio_wb_zvol-always-noslog-ext4-bothdie", Sync.ALWAYS, Sync.STANDARD),
+        ("nfs4-standard-noslog-files-bothdie", Sync.STANDARD, Sync.STANDARD),
+        ("smb-standard-noslog-files-bothdie", Sync.DISABLED, Sync.STANDARD),
+        ("nfs4-export_async-standard-noslog-files-bothdie", Sync.DISABLED, Sync.DISABLED),
+        ("nfs4-export_async-always-noslog-files-bothdie", Sync.ALWAYS, Sync.ALWAYS),
+    ],
+)
+def test_what_is_promised_in_a_cell_is_what_its_transport_says(
+    name: str, acknowledged: Sync, completed: Sync
+) -> None:
+    cell = Cell.parse(name)
+    assert (acknowledged_sync_of(cell), completed_sync_of(cell)) == (acknowledged, completed)
+
+
+@pytest.mark.parametrize(
+    ("name", "volatile", "acknowledged", "of_data"),
+    [
+        ("smb-standard-noslog-files-bothdie", True, Sync.DISABLED, Sync.STANDARD),
+        ("smb-always-noslog-files-bothdie", False, Sync.ALWAYS, Sync.ALWAYS),
+        ("smb-disabled-noslog-files-bothdie", False, Sync.DISABLED, Sync.DISABLED),
+        ("nfs4-standard-noslog-files-bothdie", False, Sync.STANDARD, Sync.STANDARD),
+        ("nfs4-export_async-standard-noslog-files-bothdie", False, Sync.DISABLED, Sync.DISABLED),
+    ],
+)
+def test_where_names_are_volatile_flushed_data_are_not(
+    name: str, volatile: bool, acknowledged: Sync, of_data: Sync
+) -> None:
+    cell = Cell.parse(name)
+    assert names_are_volatile_in(cell) is volatile
+    assert (acknowledged_sync_of(cell), flushed_data_sync_of(cell)) == (acknowledged, of_data)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("nfs4-standard-noslog-btrfs-nasonly", "'btrfs' has no disk.*say files"),
+        ("iscsi-standard-noslog-files-nasonly", "'files' is for transports that give files"),
+        ("iscsi-export_async-standard-noslog-btrfs-nasonly", "'export_async' is for NFS"),
+    ],
+)
+def test_what_a_transport_does_not_have_is_refused_with_the_reason(name: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        Cell.parse(name)
+
+
+TOLD = [axis.field for axis in (TRANSPORT, NFS_EXPORT, SYNC, SLOG, FATE)]
+"""The axes that decide."""
+
+
+@given(usual_cell())
+def test_speed_layout_filesystem_and_honest_disks_change_no_guarantee(cell: Cell) -> None:
+    if cell[DISKS] is not Disks.LYING:
+        choices = dict(zip(AXES, cell.choices, strict=True))
+        told = {axis: choices[axis] for axis in TOLD}
+        if cell[TRANSPORT].traits.gives_files:
+            told["filesystem"] = "files"  # it can have no other
+        assert guarantee_of(cell) is guarantee_of(cell_with(**told))
+
+
+@given(usual_cell())
+def test_on_lying_disks_even_the_pool_may_go_whatever_else_is_chosen(cell: Cell) -> None:
+    lying = cell_with(cell.name, disks=Disks.LYING)
+    assert guarantee_of(lying) is Guarantee.MAY_LOSE_POOL
+    assert guarantee_of(lying).worst_allowed.badness >= guarantee_of(cell).worst_allowed.badness
+
+
+KEPT_BY = {
+    Guarantee.SAFE: {Verdict.INTACT},
+    Guarantee.ROLLS_BACK: {Verdict.INTACT, Verdict.REPAIRED, Verdict.ROLLED_BACK},
+    Guarantee.LOSES: set(Verdict) - {Verdict.POOL_LOST},
+    Guarantee.MAY_LOSE_POOL: set(Verdict),
+}
+
+
+@pytest.mark.parametrize("guarantee", Guarantee)
+@pytest.mark.parametrize("verdict", Verdict)
+def test_a_guarantee_is_broken_by_what_is_worse_and_never_by_the_machinery(
+    guarantee: Guarantee, verdict: Verdict
+) -> None:
+    keeps = verdict in KEPT_BY[guarantee] or verdict is Verdict.INCONCLUSIVE
+    assert guarantee.is_broken_by(verdict) is not keeps
+
+
+def test_a_rollback_longer_than_three_transaction_groups_breaks_a_guarantee_to_roll_back() -> None:
+    assert ROLLBACK_MS_MAX == 3 * 5_000
+    rolls_back = Guarantee.ROLLS_BACK
+    assert not rolls_back.is_broken_by(Verdict.ROLLED_BACK, ROLLBACK_MS_MAX)
+    assert rolls_back.is_broken_by(Verdict.ROLLED_BACK, ROLLBACK_MS_MAX + 0.1)
+    assert not rolls_back.is_broken_by(Verdict.INCONCLUSIVE, ROLLBACK_MS_MAX + 0.1)
+    assert not Guarantee.LOSES.is_broken_by(Verdict.ROLLED_BACK, ROLLBACK_MS_MAX + 0.1)
+    assert not Guarantee.MAY_LOSE_POOL.is_broken_by(Verdict.ROLLED_BACK, ROLLBACK_MS_MAX + 0.1)
+    assert Guarantee.SAFE.is_broken_by(Verdict.ROLLED_BACK, 0.0)

@@ -1,0 +1,243 @@
+"""Known bugs: two sides that differ by little, found on one of them, and counted as they were seen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fixtures.trees import chosen_trees, zfs_of_side
+from suites.knownbugs.table import bug_table, rows_of
+from torture.choices.faults.protocol import Sight
+from torture.choices.knownbugs import KNOWN_BUGS, trees_needed
+from torture.choices.knownbugs.protocol import FromSource, KnownBug, Side
+from torture.choices.matrix.guarantees import guarantee_of
+from torture.facts.evidence.audit_document import AuditDocument
+from torture.facts.evidence.cut_document import CutDocument
+from torture.facts.stats.rates import rate_of
+from torture.facts.zfs.versions import version_names
+from torture.machines.images.source_trees import ChosenZfs, SourceTree
+from torture.oracles.verdict.guarantee import Guarantee
+from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.specs import TrialSpec
+from torture.records.record.trials import TrialRecord
+from torture.records.scoring.bug_outcome import BugOutcome, SideOutcome, side_outcome
+
+BUG = KNOWN_BUGS["zvol-preflush"]
+BROKEN = CutDocument(audit=AuditDocument(broken=1))
+QUIET = {"pool": Verdict.INTACT, "filesystem": Verdict.INTACT, "data": Verdict.INTACT}
+
+
+def record(verdict: Verdict = Verdict.INTACT, **more: object) -> TrialRecord:
+    cell = BUG.affected.chosen_cell
+    made = TrialRecord(
+        trial="t",
+        cell=cell.name,
+        axes=cell.axes,
+        seed=1,
+        verdict=verdict,
+        guarantee=guarantee_of(cell),
+        verdicts=dict(QUIET),
+        zfs="2.3.1-0123456789ab",
+    )
+    return replace(made, **more)  # type: ignore[arg-type]
+
+
+SOUND = record()
+ACCUSED = record(cut=BROKEN)
+LOST = record(
+    Verdict.CORRUPTED, verdicts=QUIET | {"data": Verdict.CORRUPTED}, lost=3, acknowledged=9
+)
+UNKNOWN = record(Verdict.INCONCLUSIVE, verdicts={}, error="no NAS\n  next: look")
+
+
+def outcome(
+    affected: list[TrialRecord], cleared: list[TrialRecord], bug: KnownBug = BUG
+) -> BugOutcome:
+    return BugOutcome(
+        bug=bug,
+        affected=side_outcome(bug, bug.affected, affected),
+        cleared=side_outcome(bug, bug.cleared, cleared),
+    )
+
+
+def column(side: SideOutcome) -> tuple[int, int, int]:
+    return side.cuts, side.shown, side.inconclusive
+
+
+@pytest.mark.parametrize("bug", KNOWN_BUGS.values(), ids=lambda bug: bug.name)
+def test_a_bug_is_missing_where_all_is_sound_and_found_elsewhere(bug: KnownBug) -> None:
+    assert guarantee_of(bug.cleared.chosen_cell) is Guarantee.SAFE
+    affected, cleared = bug.affected, bug.cleared
+    assert (affected.chosen_cell, affected.zfs) != (cleared.chosen_cell, cleared.zfs)
+    for side in (affected, cleared):
+        assert isinstance(side.zfs, FromSource) or side.zfs in version_names()
+    assert bug.cuts >= 1
+    if bug.drops_flushes:
+        assert affected.chosen_cell == cleared.chosen_cell, "what is doubted is ZFS alone"
+
+
+def test_a_side_takes_choices_as_the_command_line_does() -> None:
+    plain = Side(cell="iscsi-standard-noslog-ext4-bothdie")
+    assert plain.chosen_cell.name == plain.cell
+    chosen = replace(plain, axes=("zvol_use_blk_mq=blkmq", "logbias=throughput")).chosen_cell
+    assert (chosen.axes["zvol_use_blk_mq"], chosen.axes["logbias"]) == ("blkmq", "throughput")
+    with pytest.raises(ValueError, match="administering"):
+        _ = replace(plain, axes=("administering=expand",)).chosen_cell
+
+
+def test_every_tree_that_a_bug_needs_can_be_named() -> None:
+    needed = {
+        side.zfs
+        for bug in KNOWN_BUGS.values()
+        for side in (bug.affected, bug.cleared)
+        if isinstance(side.zfs, FromSource)
+    }
+    assert set(trees_needed().values()) == needed, "two trees have one name"
+
+
+def test_a_side_is_counted_by_what_any_check_said() -> None:
+    side = side_outcome(BUG, BUG.affected, [SOUND, ACCUSED, LOST, UNKNOWN])
+    assert column(side) == (3, 2, 1)
+    assert (side.by[Sight.AUDIT], side.by[Sight.DATA], side.by[Sight.POOL]) == (1, 1, 0)
+    assert (side.lost, side.errors) == (1, ("no NAS",))
+    assert side.rate == rate_of(2, 3)
+    assert side.zfs == "2.3.1-0123456789ab", "what ran, and not what was asked for"
+    assert side.seen_in_words == "audit 1, data 1"
+
+
+def test_a_bug_that_has_a_sign_of_its_own_is_told_from_another() -> None:
+    bug = KNOWN_BUGS["raidz-expansion-start"]
+    gone = QUIET | {"pool": Verdict.POOL_LOST}
+    of_it, other = (
+        record(Verdict.POOL_LOST, verdicts=gone, reasons=(f"pool-import: {why}",), lost=2)
+        for why in ("I/O error", "one or more devices is currently unavailable")
+    )
+    both = outcome([of_it, other, SOUND], [other, SOUND], bug)
+    assert (both.is_found, both.is_as_predicted, both.is_clear) == (True, True, True)
+    assert column(both.affected) == (3, 1, 0)
+    assert both.affected.seen_in_words == "pool 1, something else 1"
+    assert both.cleared.seen_in_words == "something else 1"
+    assert both.as_json()["cleared"]["otherwise"] == 1
+    assert not outcome([of_it], [of_it], bug).is_clear
+    assert not outcome([other], [SOUND], bug).is_found
+
+
+def test_what_is_inconclusive_counts_only_when_a_check_spoke() -> None:
+    assert column(side_outcome(BUG, BUG.cleared, [UNKNOWN] * 3)) == (0, 0, 3)
+    accused = replace(UNKNOWN, cut=BROKEN)
+    assert column(side_outcome(BUG, BUG.cleared, [accused, UNKNOWN])) == (1, 1, 2)
+
+
+def test_a_side_that_never_ran_is_called_as_it_was_asked_for() -> None:
+    assert side_outcome(BUG, BUG.affected, [replace(UNKNOWN, zfs="")]).zfs == "2.3.1"
+    assert side_outcome(BUG, BUG.cleared, []).zfs == "2.3.2"
+
+
+@pytest.mark.parametrize(
+    ("affected", "cleared", "is_found", "is_clear"),
+    [
+        ([ACCUSED, SOUND], [SOUND], True, True),
+        ([SOUND, SOUND], [SOUND], False, True),
+        ([UNKNOWN], [SOUND], False, True),
+        ([LOST], [SOUND, ACCUSED], True, False),
+        ([LOST], [LOST], True, False),
+        ([LOST], [UNKNOWN], True, False),
+        ([LOST], [], True, False),
+        ([LOST], [SOUND, UNKNOWN], True, True),
+    ],
+)
+def test_a_bug_has_to_be_found_on_one_side_and_never_on_the_other(
+    affected: list[TrialRecord], cleared: list[TrialRecord], *, is_found: bool, is_clear: bool
+) -> None:
+    judged = outcome(affected, cleared)
+    assert (judged.is_found, judged.is_clear) == (is_found, is_clear)
+
+
+def test_a_prediction_holds_while_the_interval_allows_it() -> None:
+    assert outcome([ACCUSED] * 3, [SOUND]).is_as_predicted
+    assert not outcome([LOST] * 3, [SOUND]).is_as_predicted, "another check saw it"
+    assert not outcome([ACCUSED, *[SOUND] * 9], [SOUND]).is_as_predicted, "1 in 10 is not every one"
+    patient = replace(BUG, cuts=40)
+    assert outcome([ACCUSED, *[SOUND] * 9], [SOUND], patient).is_as_predicted
+
+
+def test_the_silence_of_the_cleared_side_says_so_much_and_no_more() -> None:
+    low = rate_of(5, 5).low
+    silent = outcome([ACCUSED] * 5, [SOUND, SOUND, UNKNOWN, SOUND])
+    assert silent.share_of_silence == pytest.approx(1 - (1 - low) ** 3)
+    assert silent.silence_in_words == f"at least {int(100 * silent.share_of_silence)} %"
+    assert outcome([ACCUSED], [SOUND]).silence_in_words == "at least 2 %"
+    assert outcome([SOUND], [SOUND] * 99).silence_in_words == "at least 0 %"
+    assert outcome([ACCUSED] * 9, [SOUND] * 9).silence_in_words == "more than 99 %"
+
+
+def test_the_table_has_both_sides_and_says_what_was_otherwise() -> None:
+    judged = outcome([ACCUSED, LOST, UNKNOWN], [SOUND, SOUND])
+    affected, cleared = rows_of(judged)
+    assert affected[0] == BUG.words
+    assert affected[1:4] == ("affected", "2.3.1-0123456789ab", BUG.affected.cell)
+    assert affected[4].startswith("2 of 2 [")
+    assert affected[4].endswith("(and 1 inconclusive)")
+    assert affected[5:7] == ("audit 1, data 1", "1 of 2")
+    assert affected[8] == "audit, 1"
+    assert cleared[0] == BUG.source
+    assert cleared[4].startswith("0 of 2 [0-")
+    assert (cleared[5], cleared[8]) == ("nothing", "nothing")
+    assert rows_of(outcome([LOST], [SOUND]))[0][8].endswith("(not so)")
+    assert bug_table([judged, judged]).row_count == 4
+
+
+def test_what_is_kept_has_both_sides_with_their_intervals() -> None:
+    kept = outcome([ACCUSED] * 6, [SOUND] * 6).as_json()
+    assert kept["affected"]["low"] == rate_of(6, 6).low
+    assert kept["cleared"]["high"] == rate_of(0, 6).high
+    assert kept["predicted"] == {"by": "audit", "cuts": 1}
+
+
+def test_a_side_without_its_tree_says_what_to_do() -> None:
+    assert zfs_of_side(BUG.cleared, {}) == ChosenZfs(version="2.3.2")
+    lack = zfs_of_side(BUG.affected, {})
+    assert isinstance(lack, str)
+    assert "git clone --branch zfs-2.3.1" in lack
+    assert "--tree 2.3.1=" in lack
+    had = ChosenZfs(version="2.3.1-0123456789ab")
+    assert zfs_of_side(BUG.affected, {"2.3.1": had}) == had
+
+
+def test_a_tree_is_given_by_the_name_that_a_bug_knows_it_by(
+    pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(pytestconfig.option, "tree", ["2.3.1=2.3.1-0123456789ab"])
+    assert chosen_trees(pytestconfig) == {"2.3.1": ChosenZfs(version="2.3.1-0123456789ab")}
+    (tmp_path / "contrib" / "debian").mkdir(parents=True)
+    (tmp_path / "contrib" / "debian" / "rules.in").touch()
+    (tmp_path / "META").write_text("Name: zfs\nVersion: 2.3.1\n")
+    monkeypatch.setattr(pytestconfig.option, "tree", [f"2.3.1={tmp_path}"])
+    assert chosen_trees(pytestconfig)["2.3.1"].tree == SourceTree.read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("2.3.1", "say NAME=PATH"),
+        ("2.9.9=there", "2.3.1.* as the name"),
+        ("2.3.1=/nowhere", "no recipe"),
+    ],
+)
+def test_a_tree_that_nobody_needs_or_has_is_refused(
+    text: str, why: str, pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pytestconfig.option, "tree", [text])
+    with pytest.raises(pytest.UsageError, match=why):
+        chosen_trees(pytestconfig)
+
+
+def test_a_spec_says_whether_zfs_itself_is_doubted() -> None:
+    spec = TrialSpec(cell=BUG.affected.chosen_cell, index=0, seed=1, load_ms=4000)
+    doubted = replace(spec, flush_is_doubted=True)
+    assert TrialSpec.from_json(doubted.as_json()) == doubted
+    assert doubted.trial == spec.trial, "the same cut"
+    old = {name: value for name, value in spec.as_json().items() if name != "flush_is_doubted"}
+    assert not TrialSpec.from_json(old).flush_is_doubted

@@ -1,0 +1,312 @@
+"""Cells, their names, the matrices, and what theory guarantees for each cell."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from suites.selftest.unit.every_cell import EXAMPLE, any_cell, cell_with
+from torture.choices.matrix.axes import (
+    ADMINISTRATION,
+    AXES,
+    DEFAULTS,
+    FATE,
+    FILESYSTEM,
+    LAYOUT,
+    NFS_EXPORT,
+    SLOG,
+    SLOG_CLASS,
+    SYNC,
+    TRANSPORT,
+    WORKLOAD,
+)
+from torture.choices.matrix.cells import Cell, cells_of, cells_over
+from torture.choices.volumes import VolumeKind
+from torture.facts.axes.axis import Axis
+from torture.facts.axes.data_disks import Disks
+from torture.facts.axes.fate import Fate
+from torture.facts.axes.layout import Layout
+from torture.facts.axes.slog_class import SlogClass
+from torture.facts.axes.sweeps import GROWING, Matrix
+from torture.facts.axes.sync import Sync
+
+LONGEST = "iscsi-standard-mirror-optane-raidz1-lyingdisks-btrfs-nasonly"
+CHOICES = [name for axis in AXES.values() for name in axis.names]
+VARIED = [
+    field
+    for field, choice in Cell.parse(LONGEST).axes.items()
+    if choice and choice != DEFAULTS.get(field)
+]
+"""The axes of which the longest name says something."""
+cells = any_cell()
+USUAL_FATES = (Fate.BOTH_DIE, Fate.NAS_ONLY)
+"""Those of every matrix."""
+
+
+def test_every_name_is_its_cell_and_no_two_share_one() -> None:
+    """Over all axes whose choices decide what makes sense on another; the rest are drawn below."""
+    deciding = (TRANSPORT, NFS_EXPORT, SLOG, SLOG_CLASS, FILESYSTEM, WORKLOAD)
+    coupled = {axis.field: axis.names for axis in deciding}
+    of_a_kind = {choice.value.needs_files: choice.name for choice in WORKLOAD.choices}
+    coupled[WORKLOAD.field] = tuple(of_a_kind.values())
+    every = tuple(cells_over(coupled | {"sync": ("always",), "fate": ("nasonly",)}))
+    names = {cell.name for cell in every}
+    logs = sum(len(SlogClass) if choice.value.legs else 1 for choice in SLOG.choices)
+    assert logs >= 1 + 5 * 6
+    loads = len(of_a_kind)
+    on_a_disk = (len(FILESYSTEM.names) - 2) * loads + 1
+    roads = sum(
+        (2 if choice.value.traits.is_nfs else 1)
+        * (loads if choice.value.traits.gives_files else on_a_disk)
+        for choice in TRANSPORT.choices
+    )
+    assert len(names) == len(every) == logs * roads
+    assert all(Cell.parse(cell.name) == cell for cell in every)
+
+
+def test_a_load_that_looks_at_inodes_is_not_where_there_are_none() -> None:
+    """Over SMB every file has the mount's mode, and two names of one are two inodes."""
+    with pytest.raises(ValueError, match="looks at modes and inodes, and smb shows none"):
+        Cell.parse("smb-standard-noslog-files-posix-bothdie")
+    assert Cell.parse("nfs3-standard-noslog-files-posix-bothdie")
+    assert Cell.parse("smb-standard-noslog-files-sqlite_full-bothdie")
+
+
+@pytest.mark.parametrize("axis", AXES.values(), ids=AXES)
+def test_each_choice_of_each_axis_has_a_name_that_is_its_cell(axis: Axis[Any]) -> None:
+    usual = {
+        "transport": ("iscsi", "nfs3", "nvme_tcp"),
+        "sync": ("always",),
+        "slog": ("mirror",),
+        "filesystem": ("ext4", "files"),
+        "fate": ("nasonly",),
+    }
+    if axis is ADMINISTRATION:  # each wants a pool of its own kind
+        usual |= {
+            "sync": SYNC.names,
+            "layout": LAYOUT.names,
+            "slog": ("noslog", "mirror"),
+            "fate": FATE.names,
+        }
+    every = tuple(cells_over(usual | {axis.field: axis.names}))
+    assert {cell.axes[axis.field] for cell in every} - {""} == set(axis.names)
+    assert len({cell.name for cell in every}) == len(every)
+    assert all(Cell.parse(cell.name) == cell for cell in every)
+
+
+@given(cells, cells)
+def test_with_any_settings_a_name_is_one_cells(one: Cell, other: Cell) -> None:
+    assert Cell.parse(one.name) == one
+    assert (one == other) is (one.name == other.name)
+
+
+def test_the_example_of_the_documents_parses() -> None:
+    assert Cell.parse(EXAMPLE) == Cell.of(
+        transport="iscsi",
+        sync=Sync.STANDARD,
+        slog="noslog",
+        slog_class=SlogClass.NVME,
+        layout=Layout.SINGLE,
+        disks=Disks.VOLATILE,
+        filesystem="btrfs",
+        fate=Fate.NAS_ONLY,
+    )
+
+
+def test_a_name_says_everything_that_is_no_default() -> None:
+    longest = cell_with(
+        slog="mirror",
+        slog_class=SlogClass.OPTANE,
+        layout=Layout.RAIDZ1,
+        disks=Disks.LYING,
+    )
+    assert longest.name == LONGEST == "-".join(longest.axes[axis] for axis in VARIED)
+
+
+@given(cells)
+def test_axes_are_all_there_in_order_and_only_what_means_nothing_is_empty(cell: Cell) -> None:
+    assert tuple(cell.axes) == tuple(AXES)
+    empty = {axis for axis, choice in cell.axes.items() if not choice}
+    traits = cell[TRANSPORT].traits
+    is_zvol = traits.volume is VolumeKind.ZVOL
+    expected = {"recordsize"} if is_zvol else {"volblocksize", "zvol_use_blk_mq"}
+    expected |= set() if cell[SLOG].legs else {"slog_class"}
+    expected |= set() if traits.is_nfs else {"nfs_export"}
+    expected |= {"logbias", "zil_nocacheflush"} if cell[SYNC] is Sync.DISABLED else set()
+    expected |= set() if 4096 in traits.sectors_bytes else {"lun_sector"}
+    expected |= set() if traits.can_discard else {"discard"}
+    is_bootable = cell[FILESYSTEM].root_words and not traits.client_has_network
+    expected |= set() if is_bootable else {"root"}
+    assert empty == expected
+    assert all(choice in AXES[axis].names for axis, choice in cell.axes.items() if choice)
+    shown = [choice for axis, choice in cell.axes.items() if choice != DEFAULTS.get(axis)]
+    assert cell.name == "-".join(filter(None, shown))
+
+
+@given(cells, cells)
+def test_cells_are_ordered_axis_by_axis(one: Cell, other: Cell) -> None:
+    ranks = [cell.choices for cell in (one, other)]
+    assert (one < other) is (ranks[0] < ranks[1])
+
+
+@given(
+    st.lists(st.sampled_from(CHOICES), max_size=9) | cells.map(lambda cell: cell.name.split("-"))
+)
+def test_a_name_that_parses_is_the_one_its_cell_has(parts: list[str]) -> None:
+    name = "-".join(parts)
+    try:
+        cell = Cell.parse(name)
+    except ValueError:
+        return
+    assert cell.name == name
+
+
+@given(cells, st.data())
+def test_a_part_that_is_doubled_moved_or_missing_is_refused(
+    cell: Cell, data: st.DataObject
+) -> None:
+    parts = cell.name.split("-")
+    place = data.draw(st.integers(0, len(parts) - 1))
+    doubled = [*parts[: place + 1], *parts[place:]]
+    with pytest.raises(ValueError, match=parts[place]):
+        Cell.parse("-".join(doubled))
+    for other in range(len(parts)):
+        moved = [*parts[:place], *parts[place + 1 :]]
+        moved.insert(other, parts[place])
+        if moved != parts:
+            with pytest.raises(ValueError, match=r"misplaced|comes after"):
+                Cell.parse("-".join(moved))
+    axis = next(axis for axis, choice in cell.axes.items() if choice == parts[place])
+    if axis not in DEFAULTS:
+        with pytest.raises(ValueError, match=rf"(?s)(misplaced|missing).*{AXES[axis].noun} \("):
+            Cell.parse("-".join([*parts[:place], *parts[place + 1 :]]))
+
+
+@pytest.mark.parametrize("place", range(len(VARIED)))
+def test_an_error_names_the_bad_part_and_what_is_known(place: int) -> None:
+    parts = LONGEST.split("-")
+    parts[place] = "floppy"
+    with pytest.raises(ValueError, match="'floppy'") as caught:
+        Cell.parse("-".join(parts))
+    axis = AXES[VARIED[place]]
+    assert axis.noun in str(caught.value)
+    assert all(choice in str(caught.value) for choice in axis.names)
+
+
+def test_an_error_offers_the_axes_that_were_left_out_too() -> None:
+    with pytest.raises(ValueError, match="'slow'") as caught:
+        Cell.parse("iscsi-standard-plp-raidz1-slow-btrfs-nasonly")
+    assert "Disks (" in str(caught.value)
+    assert "Filesystem (" in str(caught.value)
+    assert "SlogClass (" not in str(caught.value), "its place is passed"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("", "'' in '' is no Transport"),
+        ("-", "is no Transport"),
+        ("iscsi", "missing, .*Sync"),
+        (EXAMPLE.removesuffix("-nasonly"), "missing, .*Fate"),
+        (f"{EXAMPLE}-more", "'more' in .* comes after the Fate"),
+        (f"{EXAMPLE}-", "'' in .* comes after the Fate"),
+        ("iscsi-standard-slog-btrfs-nasonly", "'slog' in .* is no Slog "),
+        (
+            "iscsi-standard-plp-raidz1-optane-btrfs-nasonly",
+            "'optane' .* misplaced: it is a SlogClass",
+        ),
+        ("iscsi-standard-plp-nvme-btrfs-nasonly", "'nvme' .* leave it out"),
+        ("iscsi-standard-noslog-nvme-btrfs-nasonly", "'nvme' .* leave it out"),
+        ("iscsi-standard-noslog-single-btrfs-nasonly", "'single' .* leave it out"),
+        ("iscsi-standard-noslog-volatiledisks-btrfs-nasonly", "'volatiledisks' .* leave it out"),
+        ("iscsi-standard-noslog-optane-btrfs-nasonly", "'optane' .*'noslog'"),
+    ],
+)
+def test_a_wrong_name_is_told_what_is_wrong(name: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        Cell.parse(name)
+
+
+def test_case_and_spaces_are_not_forgiven() -> None:
+    for name in (EXAMPLE.upper(), f" {EXAMPLE}", f"{EXAMPLE} "):
+        with pytest.raises(ValueError, match="is no"):
+            Cell.parse(name)
+
+
+@pytest.mark.parametrize("slog_class", sorted(set(SlogClass) - {SlogClass.NVME}))
+def test_without_a_slog_there_is_no_class_of_slogs(slog_class: SlogClass) -> None:
+    with pytest.raises(ValueError, match=slog_class):
+        cell_with(slog="noslog", slog_class=slog_class)
+
+
+def test_each_matrix_begins_with_the_smaller_one() -> None:
+    for smaller, larger in pairwise(cells_of(matrix) for matrix in GROWING):
+        assert larger[: len(smaller)] == smaller
+        assert len(larger) > len(smaller)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "count"),
+    [(Matrix.QUICK, 10), (Matrix.DEFAULT, 62), (Matrix.FULL, 275), (Matrix.BOOT, 10)],
+)
+def test_a_matrix_is_stable_and_has_no_cell_twice(matrix: Matrix, count: int) -> None:
+    assert cells_of(matrix) == cells_of(matrix)
+    assert len(set(cells_of(matrix))) == len(cells_of(matrix)) == count
+
+
+def test_quick_is_every_sync_with_every_fate_on_btrfs_and_nfs_as_it_comes() -> None:
+    datastores = {"nfs_image": "btrfs", "nfs4": "files"}
+    assert set(cells_of(Matrix.QUICK)) == {
+        cell_with(sync=sync, fate=fate) for sync in Sync for fate in USUAL_FATES
+    } | {
+        cell_with(transport=transport, filesystem=filesystem, fate=fate)
+        for transport, filesystem in datastores.items()
+        for fate in USUAL_FATES
+    }
+
+
+def test_default_is_every_slog_and_whole_where_users_are() -> None:
+    default = set(cells_of(Matrix.DEFAULT))
+    assert default >= {
+        cell_with(sync=sync, fate=fate, slog=slog, filesystem=filesystem)
+        for sync in Sync
+        for fate in USUAL_FATES
+        for slog in ("noslog", "plp")
+        for filesystem in ("btrfs", "ext4")
+    }
+    assert default >= {
+        cell_with(sync=Sync.ALWAYS, fate=fate, slog=slog)
+        for fate in USUAL_FATES
+        for slog in SLOG.names
+    }
+
+
+def test_full_has_every_slog_on_every_filesystem_and_every_usual_choice_of_the_others() -> None:
+    full = set(cells_of(Matrix.FULL))
+    both = [(sync, fate) for sync in Sync for fate in USUAL_FATES]
+    assert full >= {
+        cell_with(sync=sync, fate=fate, slog=slog, filesystem=filesystem)
+        for sync, fate in both
+        for slog in SLOG.names
+        for filesystem in ("btrfs", "ext4", "xfs", "raw")
+    }
+    assert full >= {
+        cell_with(sync=sync, fate=fate, layout=x)
+        for sync, fate in both
+        for x in (Layout.SINGLE, Layout.MIRRORED, Layout.RAIDZ1)
+    }
+    assert full >= {cell_with(sync=sync, fate=fate, disks=x) for sync, fate in both for x in Disks}
+    assert full >= {
+        cell_with("iscsi-always-plp-btrfs-bothdie", slog_class=slog_class)
+        for slog_class in SlogClass
+    }
+
+
+def test_no_choice_is_on_two_axes() -> None:
+    """Each is a pytest mark: a choice on two axes would select the cells of both."""
+    assert len(set(CHOICES)) == len(CHOICES)
+    assert all(choice.isidentifier() for choice in CHOICES), "`-m` takes identifiers only"

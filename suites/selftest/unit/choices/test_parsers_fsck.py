@@ -1,0 +1,235 @@
+"""The checkers' parsers, on recorded real outputs: whole, cut off anywhere, and garbled."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from suites.selftest.unit.examples import examples
+from torture.choices.filesystems.btrfs import parse_btrfs_check
+from torture.choices.filesystems.ext4 import parse_e2fsck
+from torture.choices.filesystems.xfs import parse_xfs_repair
+from torture.facts.evidence.folder import ToolOutput
+from torture.oracles.verdict.fsck import FsckResult
+from torture.oracles.verdict.unreadable import UnreadableError
+
+RECORDED = Path(__file__).resolve().parents[2] / "recorded"
+PARSERS: dict[str, Callable[[ToolOutput], FsckResult]] = {
+    "e2fsck": parse_e2fsck,
+    "btrfs": parse_btrfs_check,
+    "xfs": parse_xfs_repair,
+}
+CLEAN = "clean"
+CLEAN_BUT = "clean, with a bad copy"
+ERRORS = "errors"
+GAVE_UP = "gave up"
+UNREADABLE = "unreadable"
+EXPECTED = {
+    "e2fsck/clean": CLEAN,
+    "e2fsck/dirty-journal-look": CLEAN,  # and journal_dirty: see below
+    "e2fsck/dirty-journal-mend": ERRORS,
+    "e2fsck/dirty-journal-after": CLEAN,
+    "e2fsck/bad-inodes-look": ERRORS,
+    "e2fsck/bad-inodes-mend": ERRORS,
+    "e2fsck/bad-inodes-after": CLEAN,
+    "e2fsck/root-directory-look": GAVE_UP,
+    "e2fsck/root-directory-mend": ERRORS,
+    "e2fsck/root-directory-after": CLEAN,
+    "e2fsck/inode-table-look": GAVE_UP,
+    "e2fsck/inode-table-mend": ERRORS,
+    "e2fsck/inode-table-after": CLEAN,
+    "e2fsck/no-filesystem-look": GAVE_UP,
+    "e2fsck/no-filesystem-mend": GAVE_UP,
+    "e2fsck/no-device": UNREADABLE,
+    "btrfs/clean": CLEAN,
+    "btrfs/clean-6.14": CLEAN,
+    "btrfs/one-bad-copy": CLEAN_BUT,
+    "btrfs/fs-tree-wiped-look": GAVE_UP,
+    "btrfs/fs-tree-wiped-mend": GAVE_UP,
+    "btrfs/fs-tree-wiped-after": GAVE_UP,
+    "btrfs/extent-tree-wiped-look": GAVE_UP,
+    "btrfs/extent-tree-wiped-mend": GAVE_UP,
+    "btrfs/extent-tree-wiped-after": GAVE_UP,
+    "btrfs/root-tree-wiped-look": GAVE_UP,
+    "btrfs/root-tree-wiped-mend": GAVE_UP,
+    "btrfs/root-tree-wiped-after": GAVE_UP,
+    "btrfs/chunk-tree-wiped-look": GAVE_UP,
+    "btrfs/chunk-tree-wiped-mend": GAVE_UP,
+    "btrfs/chunk-tree-wiped-after": GAVE_UP,
+    "btrfs/fs-tree-old-look": ERRORS,
+    "btrfs/fs-tree-old-mend": CLEAN_BUT,
+    "btrfs/fs-tree-old-after": CLEAN,
+    "btrfs/wrong-link-count-look": ERRORS,
+    "btrfs/wrong-link-count-mend": CLEAN_BUT,
+    "btrfs/wrong-link-count-after": CLEAN,
+    "btrfs/no-filesystem-look": GAVE_UP,
+    "btrfs/lost-log-look": GAVE_UP,
+    "btrfs/lost-log-unanswered": UNREADABLE,
+    "btrfs/lost-log-mend": CLEAN_BUT,
+    "btrfs/no-device": UNREADABLE,
+    "xfs/clean": CLEAN,
+    "xfs/free-blocks-look": ERRORS,
+    "xfs/free-blocks-mend": CLEAN_BUT,
+    "xfs/free-blocks-after": CLEAN,
+    "xfs/inode-look": ERRORS,
+    "xfs/inode-mend": CLEAN_BUT,
+    "xfs/inode-after": CLEAN,
+    "xfs/free-inodes-look": ERRORS,
+    "xfs/free-inodes-mend": CLEAN_BUT,
+    "xfs/free-inodes-after": CLEAN,
+    "xfs/superblock-look": GAVE_UP,
+    "xfs/superblock-mend": CLEAN_BUT,
+    "xfs/superblock-after": CLEAN,
+    "xfs/no-filesystem-look": GAVE_UP,
+    "xfs/no-filesystem-mend": GAVE_UP,
+    "xfs/no-filesystem-after": GAVE_UP,
+    "xfs/dirty-log-look": ERRORS,
+    "xfs/dirty-log-mend": GAVE_UP,
+    "xfs/dirty-log-zeroed": CLEAN_BUT,
+    "xfs/no-log-head-mend": GAVE_UP,
+    "xfs/no-device": UNREADABLE,
+}
+
+
+def recording(case: str) -> ToolOutput:
+    raw = json.loads((RECORDED / f"{case}.json").read_text())
+    known = {field.name: raw[field.name] for field in fields(ToolOutput)}
+    return ToolOutput(**(known | {"argv": tuple(raw["argv"])}))
+
+
+RECORDINGS = {case: recording(case) for case in EXPECTED}
+
+
+def parse(case: str, output: ToolOutput) -> FsckResult:
+    return PARSERS[case.split("/")[0]](output)
+
+
+def answer(case: str, output: ToolOutput) -> str:
+    try:
+        result = parse(case, output)
+    except UnreadableError:
+        return UNREADABLE
+    if result.clean:
+        return CLEAN_BUT if result.problems else CLEAN
+    return GAVE_UP if result.gave_up else ERRORS
+
+
+def never_turns(before: str, after: str) -> bool:
+    """Damaged output may become unreadable; good news never becomes bad, nor bad news good."""
+    if after == UNREADABLE:
+        return True
+    good = (CLEAN, CLEAN_BUT)
+    return before != UNREADABLE and (before in good) == (after in good)
+
+
+def test_every_recording_is_expected_here() -> None:
+    found = {
+        f"{path.parent.name}/{path.stem}"
+        for tool in PARSERS
+        for path in (RECORDED / tool).glob("*.json")
+    }
+    assert found == set(EXPECTED)
+
+
+@pytest.mark.parametrize("case", EXPECTED)
+def test_a_recording_is_understood(case: str) -> None:
+    assert answer(case, RECORDINGS[case]) == EXPECTED[case]
+
+
+@pytest.mark.parametrize(
+    ("case", "line"),
+    [
+        ("e2fsck/no-filesystem-look", "DEVICE is mounted."),
+        ("e2fsck/no-filesystem-look", "DEVICE is in use."),
+        ("btrfs/fs-tree-old-look", "ERROR: DEVICE is currently mounted, use --force if you"),
+        ("xfs/inode-look", "xfs_repair: DEVICE contains a mounted filesystem"),
+        ("xfs/inode-look", "xfs_repair: cannot open DEVICE: Device or resource busy"),
+    ],
+)  # fmt: skip
+def test_a_device_that_is_in_use_is_no_damage_but_what_is_on_it_may_be(
+    case: str, line: str
+) -> None:
+    """As e2fsprogs `e2fsck/unix.c`, btrfs-progs `check/main.c` and xfsprogs `libxfs/init.c` say it."""
+    output = RECORDINGS[case]
+    for device, expected in ((output.argv[-1], UNREADABLE), ("inode 262976", EXPECTED[case])):
+        said = line.replace("DEVICE", device)
+        assert answer(case, replace(output, stderr=f"{said}\n{output.stderr}")) == expected
+
+
+@pytest.mark.parametrize("case", EXPECTED)
+def test_a_tool_that_was_stopped_or_said_nothing_is_unreadable(case: str) -> None:
+    output = RECORDINGS[case]
+    assert answer(case, replace(output, exit_code=None)) == UNREADABLE
+    assert answer(case, replace(output, exit_code=128 + 9)) == UNREADABLE
+    assert answer(case, replace(output, stdout="", stderr="")) == UNREADABLE
+
+
+@pytest.mark.parametrize("case", EXPECTED)
+def test_output_cut_off_anywhere_never_turns_its_meaning(case: str) -> None:
+    output = RECORDINGS[case]
+    for stream in ("stdout", "stderr"):
+        text = getattr(output, stream)
+        for cut in range(0, len(text), max(1, len(text) // 60)):
+            partial = replace(output, **{stream: text[:cut]})
+            assert never_turns(EXPECTED[case], answer(case, partial)), (stream, cut)
+
+
+@given(
+    case=st.sampled_from(sorted(EXPECTED)),
+    at=st.floats(0, 1),
+    junk=st.text(st.characters(codec="utf-8", exclude_characters="\n"), min_size=1, max_size=30),
+)
+@settings(max_examples=examples(300), deadline=None)
+def test_garbled_output_never_turns_its_meaning(case: str, at: float, junk: str) -> None:
+    output = RECORDINGS[case]
+    for stream in ("stdout", "stderr"):
+        text = getattr(output, stream)
+        place = int(at * len(text))
+        garbled = replace(output, **{stream: text[:place] + junk + text[place + len(junk) :]})
+        assert never_turns(EXPECTED[case], answer(case, garbled))
+
+
+@pytest.mark.parametrize("case", [case for case, said in EXPECTED.items() if said == CLEAN])
+def test_a_clean_text_with_a_bad_exit_code_is_not_clean(case: str) -> None:
+    for code in (1, 4, 8, 12, 16):
+        assert answer(case, replace(RECORDINGS[case], exit_code=code)) in (UNREADABLE, ERRORS)
+
+
+@pytest.mark.parametrize("case", [case for case, said in EXPECTED.items() if said == ERRORS])
+def test_a_text_of_errors_with_a_good_exit_code_is_not_clean(case: str) -> None:
+    assert answer(case, replace(RECORDINGS[case], exit_code=0)) in (UNREADABLE, CLEAN_BUT)
+
+
+def test_a_tool_that_crashes_has_given_up() -> None:
+    for case in ("e2fsck/bad-inodes-mend", "btrfs/fs-tree-old-mend", "xfs/inode-mend"):
+        crashed = replace(RECORDINGS[case], exit_code=128 + 6)
+        assert answer(case, crashed) == GAVE_UP
+
+
+def test_e2fsck_says_that_it_looked_past_the_journal_or_replayed_it() -> None:
+    look, mend = (RECORDINGS[f"e2fsck/dirty-journal-{what}"] for what in ("look", "mend"))
+    assert look.exit_code == 0
+    assert parse_e2fsck(look).journal_dirty
+    assert parse_e2fsck(mend).journal_replayed
+    assert not parse_e2fsck(mend).journal_dirty
+
+
+def test_xfs_repair_says_that_the_log_is_dirty() -> None:
+    for what in ("look", "mend"):
+        assert parse_xfs_repair(RECORDINGS[f"xfs/dirty-log-{what}"]).journal_dirty
+    assert not parse_xfs_repair(RECORDINGS["xfs/inode-look"]).journal_dirty
+
+
+def test_summaries_quote_the_first_problem() -> None:
+    old = parse_btrfs_check(RECORDINGS["btrfs/fs-tree-old-look"])
+    assert old.summary.startswith("errors: parent transid verify failed on 30441472")
+    assert "more)" in old.summary
+    assert parse_xfs_repair(RECORDINGS["xfs/clean"]).summary == CLEAN
+    bad_copy = parse_btrfs_check(RECORDINGS["btrfs/one-bad-copy"])
+    assert bad_copy.summary.startswith("clean, but: checksum verify failed")

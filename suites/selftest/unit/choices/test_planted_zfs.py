@@ -1,0 +1,64 @@
+"""Bugs planted in OpenZFS: each is one changed line, a version of its own, and predicted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from torture.choices.faults import FAULTS, ZFS_BUGS, find
+from torture.choices.faults.protocol import Fault
+from torture.choices.matrix.cells import Cell
+from torture.choices.matrix.guarantees import guarantee_of
+from torture.errors import HarnessError
+from torture.facts.zfs.versions import DEFAULT, PLANTED, zfs_version
+from torture.machines.images.recipes import read_recipe
+from torture.machines.images.source_trees import choose_zfs
+from torture.oracles.verdict.guarantee import Guarantee
+
+PATCHES = sorted(PLANTED.glob("*.patch"))
+
+
+@pytest.mark.parametrize("patch", PATCHES, ids=lambda patch: patch.stem)
+def test_a_patch_changes_one_line_of_one_file(patch: Path) -> None:
+    lines = patch.read_text().splitlines()
+    assert sum(line.startswith("+++ b/module/") for line in lines) == 1
+    removed = [line for line in lines if line.startswith("-") and not line.startswith("---")]
+    added = [line for line in lines if line.startswith("+") and not line.startswith("+++")]
+    assert len(removed) == 1
+    assert len(added) <= 1
+
+
+@pytest.mark.parametrize("bug", ZFS_BUGS.values(), ids=lambda bug: bug.name)
+def test_a_bug_is_a_version_and_nothing_else_is_planted_with_it(bug: Fault) -> None:
+    version = zfs_version(bug.zfs)
+    assert version.planted in PATCHES
+    assert version.recipe == zfs_version(DEFAULT).recipe
+    assert find(bug.name) is bug
+    assert bug.name not in FAULTS
+    assert guarantee_of(Cell.parse(bug.cell)) is Guarantee.SAFE
+    assert bug.cuts >= 1
+    assert not any((bug.in_nas, bug.in_client, bug.on_disks, bug.spoiler))
+
+
+def test_every_patch_is_a_fault_with_a_prediction() -> None:
+    assert {zfs_version(bug.zfs).planted for bug in ZFS_BUGS.values()} == set(PATCHES)
+
+
+def test_a_planted_bug_has_a_kernel_and_an_image_of_its_own() -> None:
+    names = [DEFAULT, *(f"{DEFAULT}+{patch.stem}" for patch in PATCHES)]
+    recipes = [read_recipe("nas", zfs=name) for name in names]
+    kernels = {recipe.kernel.base_key for recipe in recipes if recipe.kernel}
+    assert len(kernels) == len(names)
+    assert len({recipe.image_key for recipe in recipes}) == len(names)
+    assert len({recipe.base_key for recipe in recipes}) == 1, "the tools are Debian's"
+    clients = {read_recipe("client", zfs=name).image_key for name in names}
+    assert len(clients) == 1, "a client has no planted bug"
+
+
+@pytest.mark.parametrize(
+    "name", [f"{DEFAULT}+", f"{DEFAULT}+unknown", "2.3.99+uberblock_not_flushed", f"{DEFAULT}+../x"]
+)
+def test_an_unknown_bug_is_refused(name: str) -> None:
+    with pytest.raises(HarnessError, match="no recipe for ZFS"):
+        choose_zfs(name)

@@ -1,0 +1,242 @@
+"""ZFS's settings as axes: what they set, where they mean something, what theory makes of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from suites.selftest.unit.every_cell import SETTINGS, any_cell
+from torture.choices.matrix.axes import ADMINISTRATION, FILESYSTEM, ROOT
+from torture.choices.matrix.cells import Cell
+from torture.choices.matrix.guarantees import flushes_its_log, guarantee_of
+from torture.choices.matrix.waived import waived_in
+from torture.choices.transports.iscsi import Iscsi
+from torture.facts.axes.axis import Axis
+from torture.facts.axes.fate import Fate
+from torture.facts.axes.sweeps import ADMINISTRATION_SWEEPS, BOOT_SWEEPS, EVERY_SWEEP, Sweep
+from torture.facts.recording.disks import Persistence
+from torture.machines.nas.pool import create_script, pool_disks, whole_on
+from torture.machines.nas.settings import parameters_script, settings_of
+from torture.machines.nas.volume_options import volume_options_of
+from torture.oracles.audit.invariants import Invariant
+from torture.oracles.verdict.guarantee import Guarantee
+from torture.report.figures.wording import common_in_words, varying_axes
+
+SAFE, ROLLS_BACK = Guarantee.SAFE, Guarantee.ROLLS_BACK
+LOSES, MAY_LOSE_POOL = Guarantee.LOSES, Guarantee.MAY_LOSE_POOL
+
+
+def cell_of(middle: str, *, sync: str = "always", fate: str = "bothdie") -> Cell:
+    return Cell.parse("-".join(filter(None, ("iscsi", sync, middle, "btrfs", fate))))
+
+
+@pytest.mark.parametrize("axis", SETTINGS, ids=lambda axis: axis.field)
+def test_only_the_usual_choice_of_a_setting_is_in_matrices(axis: Axis[Any]) -> None:
+    """But for the sweeps that are about that very setting."""
+    about = {ROOT.field: BOOT_SWEEPS, ADMINISTRATION.field: ADMINISTRATION_SWEEPS}
+    own = about.get(axis.field, frozenset())
+    joined = {choice.name: choice.joins for choice in axis.choices}
+    assert joined.pop(axis.default or "") == EVERY_SWEEP - own
+    assert frozenset[Sweep]().union(*joined.values()) == own
+
+
+@pytest.mark.parametrize(
+    ("middle", "properties"),
+    [
+        ("noslog", {}),
+        ("noslog-throughput", {"logbias": "throughput"}),
+        ("noslog-volblock4k", {"volblocksize": "4K"}),
+        ("noslog-volblock128k", {"volblocksize": "128K"}),
+        ("noslog-zstd-dedup", {"compression": "zstd", "dedup": "on"}),
+    ],
+)
+def test_a_volume_has_the_properties_of_its_cell(middle: str, properties: dict[str, str]) -> None:
+    options = volume_options_of(cell_of(middle))
+    assert dict(options.properties) == properties
+    script = Iscsi().make_volume_script(options)
+    assert all(f"-o {name}={value} " in script for name, value in properties.items())
+    asked = {setting.name: setting.expected for setting in settings_of(cell_of(middle))}
+    assert asked == properties
+
+
+@pytest.mark.parametrize(
+    ("middle", "parameters"),
+    [
+        ("noslog", []),
+        ("noslog-nocacheflush", ["zfs_nocacheflush"]),
+        ("noslog-zilnocacheflush-blkmq", ["zil_nocacheflush", "zvol_use_blk_mq"]),
+    ],
+)
+def test_the_modules_parameters_are_those_of_the_cell(middle: str, parameters: list[str]) -> None:
+    script = parameters_script(cell_of(middle))
+    assert script.count("echo 1 > ") == len(parameters)
+    assert all(f"echo 1 > /sys/module/zfs/parameters/{name}" in script for name in parameters)
+    names = [setting.name for setting in settings_of(cell_of(middle))]
+    assert [name for name in names if " " not in name] == parameters
+    assert ("queues of the zvol" in names) is ("zvol_use_blk_mq" in parameters)
+
+
+@given(any_cell())
+def test_of_what_is_as_usual_nothing_is_asked(cell: Cell) -> None:
+    usual = cell.but(**{axis.field: axis.default or "" for axis in SETTINGS})
+    assert not settings_of(usual)
+    assert not parameters_script(usual)
+    assert len({setting.name for setting in settings_of(cell)}) == len(settings_of(cell))
+
+
+def test_a_lun_has_the_sectors_that_its_cell_says() -> None:
+    iscsi = Iscsi()
+    assert "block_size" not in iscsi.publish_script(volume_options_of(cell_of("noslog")))
+    large = volume_options_of(cell_of("noslog-lun4k"))
+    assert large.sector_bytes == 4096
+    script = iscsi.publish_script(large)
+    assert "echo 4096 > /sys/kernel/config/target/core/iblock_0/vm/attrib/block_size" in script
+    assert script.index("block_size") < script.index("ln -s"), "an exported one keeps its sectors"
+
+
+def test_a_lun_takes_discards_where_its_cell_says_so() -> None:
+    iscsi = Iscsi()
+    assert "emulate_tpu" not in iscsi.publish_script(volume_options_of(cell_of("noslog")))
+    discarding = volume_options_of(cell_of("noslog-discard"))
+    script = iscsi.publish_script(discarding)
+    assert "echo 1 > /sys/kernel/config/target/core/iblock_0/vm/attrib/emulate_tpu" in script
+    assert script.index("/enable") < script.index("emulate_tpu"), (
+        "only its device says whether it can"
+    )
+
+
+def test_every_filesystem_on_a_disk_discards_what_it_frees() -> None:
+    said = {
+        name: " ".join(FILESYSTEM.choice(name).value.discarding("/mnt") or ())
+        for name in FILESYSTEM.names
+    }
+    remount = "mount -o remount,discard"
+    assert said.pop("btrfs") == f"{remount}=sync /mnt"
+    assert said.pop("zfs") == "zpool set autotrim=on vm"
+    assert (said.pop("raw"), said.pop("files")) == ("", "")
+    assert set(said.values()) == {f"{remount} /mnt"}
+
+
+@pytest.mark.parametrize(
+    ("middle", "vdevs"),
+    [
+        ("noslog-raidz2", "raidz2 data0 data1 data2 data3"),
+        ("noslog-draid1", "draid1:2d:4c:1s data0 data1 data2 data3"),
+        ("noslog-special", "data0 special special0"),
+        ("plp-mirrored-special", "mirror data0 data1 special special0 log slog0"),
+    ],
+)
+def test_a_pool_is_made_of_these_vdevs(middle: str, vdevs: str) -> None:
+    words = create_script(cell_of(middle)).replace("/dev/disk/by-id/virtio-", "")
+    assert words.endswith(f" tank {vdevs}")
+
+
+@pytest.mark.parametrize(
+    ("middle", "disks"),
+    [
+        ("plp-special", ("data0",)),
+        ("noslog-mirrored", ("data0", "data1")),
+        ("noslog-raidz1", ()),
+        ("noslog-raidz2", ()),
+        ("noslog-draid1", ()),
+    ],
+)
+def test_a_block_of_data_lies_whole_on_these_disks(middle: str, disks: tuple[str, ...]) -> None:
+    assert whole_on(cell_of(middle)) == disks
+
+
+@pytest.mark.parametrize("disks", ["plpdisks", "", "lyingdisks"])
+def test_a_special_vdev_is_as_good_as_the_data_disks(disks: str) -> None:
+    cell = cell_of("-".join(filter(None, ("plp-special", disks))))
+    kept = {disk.serial: disk.persistence for disk in pool_disks(cell)}
+    assert kept["special0"] is kept["data0"]
+    assert kept["slog0"] is Persistence.PLP
+
+
+@pytest.mark.parametrize(
+    ("middle", "sync", "why"),
+    [
+        ("noslog-throughput", "disabled", "'throughput' is about the intent log"),
+        ("noslog-zilnocacheflush", "disabled", "'zilnocacheflush' is about the intent log"),
+        ("noslog-record4k", "always", "'record4k' is a dataset's, and 'iscsi' is on a zvol"),
+    ],
+)
+def test_a_setting_that_means_nothing_is_refused(middle: str, sync: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        cell_of(middle, sync=sync)
+
+
+@pytest.mark.parametrize("name", ["volblock4k", "blkmq"])
+def test_what_only_zvols_have_is_refused_on_a_dataset(name: str) -> None:
+    with pytest.raises(ValueError, match=f"'{name}' is a zvol's, and 'fileio' is on a dataset"):
+        Cell.parse(f"fileio-always-noslog-{name}-btrfs-bothdie")
+    cell = Cell.parse("fileio-always-noslog-record16k-btrfs-bothdie")
+    assert volume_options_of(cell).properties == {"recordsize": "16K"}
+
+
+def test_sectors_that_a_transport_has_not_are_refused() -> None:
+    with pytest.raises(
+        ValueError, match="'lun4k' is a LUN's sector size, and 'fileio' has no such"
+    ):
+        Cell.parse("fileio-always-noslog-lun4k-btrfs-bothdie")
+
+
+HOLDS = {
+    "noslog-throughput": (SAFE, SAFE),
+    "noslog-volblock64k": (SAFE, SAFE),
+    "noslog-blkmq": (SAFE, SAFE),
+    "noslog-special-lz4-dedup-lun4k": (SAFE, SAFE),
+    "noslog-draid1": (SAFE, SAFE),
+    "lying-throughput": (ROLLS_BACK, LOSES),
+    "noslog-zilnocacheflush": (ROLLS_BACK, LOSES),
+    "noslog-plpdisks-zilnocacheflush": (SAFE, SAFE),
+    "plp-zilnocacheflush": (SAFE, SAFE),
+    "plp-throughput-zilnocacheflush": (ROLLS_BACK, LOSES),
+    "plp-throughput-plpdisks-zilnocacheflush": (SAFE, SAFE),
+    "volatile-plpdisks-zilnocacheflush": (ROLLS_BACK, LOSES),
+    "mirror-plpdisks-zilnocacheflush": (ROLLS_BACK, LOSES),
+    "lost-plpdisks-zilnocacheflush": (ROLLS_BACK, LOSES),
+    "noslog-nocacheflush": (MAY_LOSE_POOL, MAY_LOSE_POOL),
+    "plp-nocacheflush": (MAY_LOSE_POOL, MAY_LOSE_POOL),
+    "noslog-plpdisks-nocacheflush": (SAFE, SAFE),
+    "volatile-plpdisks-nocacheflush": (ROLLS_BACK, LOSES),
+}
+"""Under sync=always, with a client that dies and one that lives: zfs(4), zfsprops(7)."""
+
+
+@pytest.mark.parametrize("middle", HOLDS)
+def test_a_cell_with_settings_guarantees_what_theory_says(middle: str) -> None:
+    dies, dies_later, lives = (guarantee_of(cell_of(middle, fate=fate)) for fate in Fate)
+    assert (dies, lives) == HOLDS[middle]
+    assert dies_later is dies
+
+
+@given(any_cell())
+def test_where_zfs_flushes_its_settings_change_no_guarantee(cell: Cell) -> None:
+    if flushes_its_log(cell):
+        usual = cell.but(**{axis.field: axis.default or "" for axis in SETTINGS})
+        assert guarantee_of(cell) is guarantee_of(usual)
+
+
+@given(any_cell())
+def test_only_what_rests_on_flushes_that_are_not_made_is_waived(cell: Cell) -> None:
+    administration = cell[ADMINISTRATION]
+    own = frozenset[Invariant]() if administration is None else administration.waived
+    waived = waived_in(cell.but(administration="none"), issued_seq=7)
+    assert waived_in(cell, issued_seq=7) == dict.fromkeys(own, 7) | waived
+    assert set(waived.values()) <= {0}
+    assert bool(waived) is not flushes_its_log(cell)
+    assert (Invariant.TXG_IS_DURABLE in waived) is (cell.axes["zfs_nocacheflush"] == "nocacheflush")
+    assert not waived.keys() & {
+        Invariant.UBERBLOCKS_ASCEND, Invariant.EXTENT_IS_KEPT, Invariant.TXG_IS_IN_TIME,
+        Invariant.TRIMMED_IS_FREE, Invariant.LOGGED_IS_WHOLE,
+    }  # fmt: skip
+
+
+def test_a_page_says_of_a_setting_only_what_is_not_as_usual() -> None:
+    usual, set_otherwise = cell_of("noslog").axes, cell_of("noslog-zstd").axes
+    assert "compression" not in common_in_words([usual], ())
+    assert "compression=zstd" in common_in_words([set_otherwise], ())
+    assert varying_axes([usual, set_otherwise]) == ("compression",)

@@ -1,0 +1,71 @@
+"""A load that stalls: a cut after it could have lost nothing, and is reported as empty."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from suites.selftest.unit.good_evidence import evidence
+from torture.choices.faults import FAULTS
+from torture.choices.faults.protocol import Sight
+from torture.choices.matrix.cells import Cell
+from torture.facts.evidence.audit_document import AuditDocument
+from torture.facts.evidence.cut_document import CutDocument, DiskAtCut
+from torture.oracles.verdict.guarantee import Guarantee
+from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.trials import TrialRecord
+from torture.records.scoring.detection import detect, seen_by
+from torture.records.scoring.judge import judge
+from torture.trials.plan.draw import draw_planted
+
+FAULT = FAULTS["load-stalled"]
+
+
+def cut(aim: str, *, lately: int = 0, unflushed: int = 0) -> CutDocument:
+    return CutDocument(
+        plan={"aim": aim},
+        hit=True,
+        audit=AuditDocument(under_way=3, acknowledged_lately=lately),
+        disks={"data0": DiskAtCut(unflushed=unflushed)},
+    )
+
+
+@pytest.mark.parametrize("aim", ["anywhere", "zil-completed"])
+def test_a_load_that_stalled_amid_an_operation_is_silence(aim: str) -> None:
+    """Its last acknowledgement is old, and no disk has anything to lose."""
+    silent = cut(aim)
+    assert (silent.is_stalled, silent.is_at_risk, silent.is_empty) == (True, False, True)
+    stalled = judge(replace(evidence(), cut=silent))
+    assert stalled.verdict is Verdict.INCONCLUSIVE
+    assert stalled.reasons[0].endswith("the load had stalled")
+
+
+@pytest.mark.parametrize("working", [cut("anywhere", lately=1), cut("anywhere", unflushed=1)])
+def test_a_load_that_is_slow_or_has_something_to_lose_is_at_work(working: CutDocument) -> None:
+    assert (working.is_stalled, working.is_at_risk, working.is_empty) == (False, True, False)
+
+
+def record(verdict: Verdict, how: CutDocument) -> TrialRecord:
+    axes = Cell.parse(FAULT.cell).axes
+    return TrialRecord(
+        trial="t", cell=FAULT.cell, axes=axes, seed=1, verdict=verdict, guarantee=Guarantee.SAFE,
+        fault=FAULT.name, cut=how,
+    )  # fmt: skip
+
+
+def test_an_empty_cut_is_how_a_stalled_load_is_seen() -> None:
+    empty = record(Verdict.INCONCLUSIVE, cut("anywhere"))
+    intact = record(Verdict.INTACT, cut("anywhere", lately=1))
+    assert seen_by(empty) == {Sight.EMPTY}
+    assert seen_by(intact) == frozenset()
+    detection = detect(FAULT, [empty, empty, intact])
+    assert (detection.detected, detection.by[Sight.EMPTY]) == (2, 2)
+    assert detection.is_as_predicted
+
+
+def test_a_fault_may_have_a_load_of_its_own_length() -> None:
+    [spec] = draw_planted([FAULT], trials=1, run_seed=1, load_ms=4000)
+    assert spec.load_ms == FAULT.load_ms == 20_000
+    [usual] = draw_planted([FAULTS["flush-dropped"]], trials=1, run_seed=1, load_ms=4000)
+    assert usual.load_ms == 4000

@@ -1,0 +1,90 @@
+"""What QEMU tells of a disk: recorded, cut off, garbled; and by which clock."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from torture.facts.evidence.block_requests import (
+    BlockKind,
+    BlockRequest,
+    parse_trace,
+)
+from torture.facts.recording.clock import clock_of
+
+RECORDED = (Path(__file__).parents[2] / "recorded" / "qemu" / "disk-trace.txt").read_text()
+HOUR_NS = 3_600_000_000_000
+texts = st.text(alphabet=st.characters(exclude_characters="\r"), max_size=200)
+
+
+def test_writes_and_flushes_are_told_with_their_times_and_places() -> None:
+    requests = parse_trace(RECORDED)
+    assert [request.kind for request in requests] == [BlockKind.WRITE] * 6 + [BlockKind.FLUSH]
+    assert [request.offset_bytes for request in requests[:6]] == [0, 4096, 8192] * 2
+    assert {request.length_bytes for request in requests[:6]} == {4096}
+    took_us = [(x.completed_ns - x.submitted_ns) // 1000 for x in requests]
+    assert took_us == [354, 182, 119, 317, 221, 130, 143]
+
+
+def test_a_request_for_the_serial_number_is_no_flush() -> None:
+    lines = RECORDED.splitlines()
+    [popped] = [line for line in lines if "in_num 1 out_num 1" in line]
+    as_serial = RECORDED.replace(popped, popped.replace("in_num 1", "in_num 2"))
+    assert BlockKind.FLUSH not in {request.kind for request in parse_trace(as_serial)}
+
+
+def test_the_memory_of_a_flush_may_be_a_reads_next() -> None:
+    popped = "1@1.0000{}0:virtqueue_pop vq 0x1 elem 0x2 in_num {} out_num 1"
+    done = "1@1.000030:virtio_blk_req_complete vdev 0x3 req 0x2 status 0"
+    flush, read = popped.format(1, 1), popped.format(2, 2)
+    assert len(parse_trace("\n".join([flush, done]))) == 1
+    assert parse_trace("\n".join([flush, read, done])) == ()
+
+
+def test_what_failed_and_what_was_under_way_before_promises_nothing() -> None:
+    failed = RECORDED.replace("status 0", "status 1")
+    assert parse_trace(failed) == ()
+    begun = [line for line in RECORDED.splitlines() if "handle_write" not in line]
+    assert {x.kind for x in parse_trace("\n".join(begun))} == {BlockKind.FLUSH}
+
+
+@given(st.integers(0, len(RECORDED)))
+def test_a_text_that_ends_early_tells_less_and_nothing_else(length: int) -> None:
+    whole = parse_trace(RECORDED)
+    told = parse_trace(RECORDED[:length])
+    assert told == whole[: len(told)]
+
+
+@given(st.lists(st.sampled_from(RECORDED.splitlines()) | texts))
+def test_garbled_text_is_no_error(lines: list[str]) -> None:
+    for request in parse_trace("\n".join(lines)):
+        assert request.length_bytes % 512 == 0
+
+
+def test_times_are_counted_from_an_instant() -> None:
+    request = BlockRequest(kind=BlockKind.FLUSH, submitted_ns=HOUR_NS + 1, completed_ns=HOUR_NS + 5)
+    assert request.since(HOUR_NS) == BlockRequest(
+        kind=BlockKind.FLUSH, submitted_ns=1, completed_ns=5
+    )
+
+
+marks = st.lists(st.tuples(*[st.integers(0, 10**9)] * 3), min_size=1)
+"""Of each mark: when the log heard it, how long it took there and back."""
+
+
+@given(marks, st.integers(-(10**18), 10**18))
+def test_a_clock_is_as_wrong_as_it_says_at_most(
+    heard: list[tuple[int, int, int]], began_ns: int
+) -> None:
+    spans = [(began_ns + at - there, began_ns + at + back) for at, there, back in heard]
+    clock = clock_of(spans, [at for at, _, _ in heard])
+    assert clock is not None
+    assert abs(clock.began_ns - began_ns) <= clock.error_ns
+    assert clock.error_ns <= min(there + back for _, there, back in heard)
+
+
+def test_a_clock_that_was_set_meanwhile_is_none() -> None:
+    assert clock_of([(100, 110), (1_120, 1_130)], [5, 25]) is None
+    assert clock_of([], []) is None

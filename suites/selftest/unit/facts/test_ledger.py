@@ -1,0 +1,138 @@
+"""The ledger: stored before it is answered, and read back from whatever a crash left of it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from torture.facts.evidence.ledger import (
+    Begin,
+    Cut,
+    Done,
+    End,
+    Failed,
+    Hello,
+    OperationKind,
+    cut_mark,
+    parse_ledger,
+    parse_line,
+    reply_to,
+    stamp,
+)
+
+HELLO = b'{"event":"hello","seq":0,"trial":7,"mode":"files","writers":3,"guest_ms":5}'
+BEGIN = (
+    b'{"event":"begin","seq":1,"writer":2,"op":"append","file":4,"blocks":[2,3],"size":4,'
+    b'"sync":"fsync","guest_ms":6}'
+)
+DONE_WITH_NEXT = (
+    b'{"event":"done","seq":1,"next":{"seq":9,"writer":2,"op":"unlink","file":4,"blocks":[],'
+    b'"size":0,"sync":"fsync"},"guest_ms":8}'
+)
+FAILED = b'{"event":"failed","seq":9,"errno":5,"call":"fsync","guest_ms":9}'
+END = b'{"event":"end","acknowledged":1,"failed":1,"stuck":[0],"guest_ms":10}'
+LINES = (HELLO, BEGIN, DONE_WITH_NEXT, FAILED, END)
+STORED = b"".join(stamp(line, 10.0 * at) for at, line in enumerate(LINES)) + cut_mark(77.1234)
+
+
+@pytest.mark.parametrize("said", [b"", b',"tears_sectors":false', b',"tears_sectors":true'])
+def test_a_ledger_says_whether_sectors_tear(said: bytes) -> None:
+    hello = stamp(HELLO[:-1] + said + b"}", 0.0)
+    assert parse_ledger(hello).tears_sectors is said.endswith(b"true")
+
+
+def test_every_event_is_read_back_in_order_with_the_hosts_clock() -> None:
+    ledger = parse_ledger(STORED)
+    append = Begin(
+        t_ms=10.0,
+        seq=1,
+        writer=2,
+        kind=OperationKind.APPEND,
+        file=4,
+        blocks=(2, 3),
+        size_blocks=4,
+    )
+    unlink = Begin(
+        t_ms=20.0, seq=9, writer=2, kind=OperationKind.UNLINK, file=4, blocks=(), size_blocks=0
+    )
+    assert ledger.events == (
+        Hello(t_ms=0.0, trial=7, mode="files", writers=3),
+        append,
+        Done(t_ms=20.0, seq=1),
+        unlink,
+        Failed(t_ms=30.0, seq=9, errno=5, call="fsync"),
+        End(t_ms=40.0, stuck=(0,)),
+        Cut(t_ms=77.123),
+    )
+    assert (ledger.garbled, ledger.truncated, ledger.cut_ms) == (0, False, 77.123)
+
+
+def test_a_part_of_a_block_is_its_first_sector_and_how_many() -> None:
+    [begun] = parse_line(stamp(BEGIN[:-1] + b',"sectors":[5,2]}', 10.0))
+    assert isinstance(begun, Begin)
+    assert begun.sectors == range(5, 7)
+    [whole] = parse_line(stamp(BEGIN[:-1] + b',"sectors":null}', 10.0))
+    assert isinstance(whole, Begin)
+    assert whole.sectors == range(8)
+    with pytest.raises(ValueError, match="values"):
+        parse_line(stamp(BEGIN[:-1] + b',"sectors":[5]}', 10.0))
+
+
+def test_only_who_waits_is_answered_with_its_number() -> None:
+    answers = [reply_to(line) for line in LINES]
+    assert answers == [b"0\n", b"1\n", b"1\n", None, None]
+    assert reply_to(b"no json") is None
+    assert reply_to(b"[1]") is None
+
+
+@given(cut=st.integers(0, len(STORED)))
+def test_a_ledger_cut_off_anywhere_keeps_what_is_whole(cut: int) -> None:
+    whole = parse_ledger(STORED).events
+    ledger = parse_ledger(STORED[:cut])
+    assert ledger.events == whole[: len(ledger.events)]
+    assert ledger.garbled == 0
+    assert ledger.truncated == (cut > 0 and STORED[cut - 1 : cut] != b"\n")
+
+
+@given(junk=st.binary(min_size=1, max_size=40), at=st.integers(0, len(LINES)))
+def test_garbage_between_the_lines_is_counted_and_hides_nothing(junk: bytes, at: int) -> None:
+    lines = STORED.splitlines(keepends=True)
+    junk = b"\xff" + junk.replace(b"\n", b".")
+    ledger = parse_ledger(b"".join([*lines[:at], junk + b"\n", *lines[at:]]))
+    assert ledger.events == parse_ledger(STORED).events
+    assert ledger.garbled == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"event":"done","t_ms":1}',
+        b'{"event":"nonsense","t_ms":1}',
+        b'{"event":"begin","seq":1,"t_ms":1}',
+        b'{"event":"done","seq":1}',
+        b'{"event":"done","seq":"x","t_ms":1}',
+        BEGIN.replace(b"append", b"explode")[:-1] + b',"t_ms":1}',
+        b"[]",
+        b'{"event":"cut","t_ms":NaN}',
+        b'{"event":"cut","t_ms":1e999}',
+        b'{"event":"cut","t_ms":1' + b"0" * 400 + b"}",
+        b'{"event":"done","seq":1,"t_ms":1,"sync_ms":[-Infinity]}',
+    ],
+)
+def test_an_event_that_lacks_something_is_garbled(line: bytes) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        parse_line(line)
+    assert parse_ledger(line + b"\n").garbled == 1
+
+
+def test_a_blank_line_is_nothing() -> None:
+    assert parse_line(b"  \n") == ()
+
+
+def test_a_guests_line_that_is_no_event_is_kept_as_it_came() -> None:
+    stored = json.loads(stamp(b"\xffwhat", 3.0))
+    assert stored == {"event": "garbled", "garbled": "\\xffwhat", "t_ms": 3.0}
+    assert parse_ledger(stamp(b"\xffwhat", 3.0)).garbled == 1

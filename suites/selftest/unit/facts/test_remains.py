@@ -1,0 +1,315 @@
+"""What is certain of a disk at a cut, what its places held before, and what faults make of it."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from suites.selftest.unit.audit_story import METADATA, Story, uberblock, zil_block
+from suites.selftest.unit.facts.shelf_logs import SECTOR, SECTORS, Log, logs, payload
+from torture.choices.faults import DISTURBANCES, FAULTS
+from torture.errors import HarnessError
+from torture.facts.recording.crash_state import CrashState, DiskState, Policy, write_crash_state
+from torture.facts.recording.events import (
+    CONFIGURATION,
+    DATA,
+    LOG,
+    Kind,
+    RecordedDisk,
+    Recording,
+    encode_event,
+    load_recording,
+)
+from torture.facts.recording.model import content
+from torture.facts.recording.remains import Patch, Remains, held
+from torture.machines.nas.slog import gone_at_cut
+from torture.trials.plan.draw import draw_planted
+from torture.trials.plan.trial_plan import draw_plan
+
+ALL = DiskState(policy=Policy.ALL)
+BLOCK = 16384
+NAMES = ("a", "b")
+
+
+def stored(log: Log, folder: Path, *, view: Path | None = None) -> Recording:
+    """A log of two disks as a shelf would have recorded it, read back."""
+    folder.mkdir()
+    data = bytearray()
+    records = b""
+    for event in log.events:
+        if event.kind is Kind.WRITE_SUBMIT:
+            event = replace(event, reference=len(data))
+            data += payload(event.seq, event.length // SECTOR)
+        records += encode_event(event)
+    disks = [
+        {"name": name, "size": SECTOR * SECTORS, "sector": SECTOR}
+        | ({} if view is None else {"source": {"view": str(view), "disk": name}})
+        for name in NAMES
+    ]
+    (folder / CONFIGURATION).write_text(json.dumps({"schema": 1, "disks": disks}))
+    (folder / LOG).write_bytes(records)
+    (folder / DATA).write_bytes(data)
+    return load_recording(folder)
+
+
+def all_of(recording: Recording, file: Path, *, disk: DiskState = ALL) -> Path:
+    cut = len(recording.events) - 1
+    disks = dict.fromkeys(NAMES, disk)
+    write_crash_state(file, CrashState(recording=recording.folder, cut=cut, seed=0, disks=disks))
+    return file
+
+
+@given(log=logs, below=logs, place=st.tuples(st.integers(0, SECTORS - 1), st.integers(1, SECTORS)))
+def test_what_a_place_held_is_what_the_model_says(
+    log: Log, below: Log, place: tuple[int, int]
+) -> None:
+    """The model keeps all that was completed; below the log lies another one."""
+    first, count = place
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        ground = stored(below, folder / "below")
+        view = all_of(ground, folder / "below.view.json")
+        recording = stored(log, folder / "life", view=view)
+        base = modelled(below, bytes(SECTOR * SECTORS))
+        expected = modelled(log, base)[first * SECTOR :][: count * SECTOR]
+        found = held(
+            recording,
+            disk=0,
+            offset=first * SECTOR,
+            length=len(expected),
+            before=len(recording.events),
+        )
+    assert found == expected
+
+
+def modelled(log: Log, base: bytes) -> bytes:
+    return content(
+        base, log.events, disk=0, sector=SECTOR, view=ALL, cut=log.last, seed=0, payload=payload
+    )
+
+
+def test_what_comes_later_was_not_there_before(tmp_path: Path) -> None:
+    log = Log()
+    first = log.write(at=1, sectors=2)
+    second = log.write(at=2, sectors=2)
+    log.write(at=0, sectors=8)
+    recording = stored(log, tmp_path / "life")
+    found = held(recording, disk=0, offset=SECTOR, length=3 * SECTOR, before=second)
+    assert found == payload(first, 2) + bytes(SECTOR)
+
+
+def test_nobody_guesses_what_a_disk_held_that_had_lost_something(tmp_path: Path) -> None:
+    ground = stored(Log(), tmp_path / "below")
+    volatile = DiskState(policy=Policy.FLUSHED)
+    view = all_of(ground, tmp_path / "below.view.json", disk=volatile)
+    recording = stored(Log(), tmp_path / "life", view=view)
+    with pytest.raises(HarnessError, match="did not keep all of a"):
+        held(recording, disk=0, offset=0, length=SECTOR, before=1)
+
+
+def data(letter: str) -> bytes:
+    return letter.encode() * BLOCK
+
+
+def remains_of(story: Story, *, disk: int = 0, cut: int | None = None) -> Remains:
+    (story.folder / DATA).write_bytes(story._data)
+    disks = tuple(
+        RecordedDisk(name=name, size=1 << 20, sector=SECTOR, physical_sector=SECTOR)
+        for name in NAMES
+    )
+    recording = Recording(folder=story.folder, disks=disks, events=tuple(story.events))
+    last = len(story.events) - 1
+    return Remains(recording=recording, disk=disk, cut=last if cut is None else cut)
+
+
+def committed(story: Story, *blocks: bytes, txg: int) -> list[int]:
+    """A transaction group of this data, whole and covered."""
+    submissions = [story.write(block) for block in blocks]
+    story.flush()
+    story.write(uberblock(txg))
+    story.flush()
+    return submissions
+
+
+def test_committed_is_what_a_covered_uberblock_leads_to(tmp_path: Path) -> None:
+    story = Story(folder=tmp_path)
+    submissions = committed(story, data("a"), data("b"), txg=1)
+    story.write(data("c"), disk=1)
+    story.write(data("d"))
+    story.flush()
+    story.write(uberblock(2))
+    found = remains_of(story).committed_data()
+    assert [write.submission for write in found] == submissions
+    story.flush()
+    assert len(remains_of(story).committed_data()) == 3
+    story.write(data("e"))
+    story.write(uberblock(3), fua=True)
+    assert len(remains_of(story).committed_data()) == 3, "a disk may write what it likes first"
+
+
+def test_where_nothing_was_committed_no_fault_can_be_about_it(tmp_path: Path) -> None:
+    story = Story(folder=tmp_path)
+    story.write(data("a"))
+    story.flush()
+    story.write(uberblock(1))
+    with pytest.raises(HarnessError, match="no block of data was committed on a"):
+        remains_of(story).committed_data()
+    with pytest.raises(HarnessError, match="no block of the intent log is on a"):
+        remains_of(story).needed_log()
+
+
+def test_the_log_that_is_needed_begins_behind_the_last_uberblock(tmp_path: Path) -> None:
+    story = Story(folder=tmp_path)
+    story.write(zil_block())
+    committed(story, data("a"), txg=1)
+    needed = story.write(zil_block())
+    story.write(zil_block())
+    story.flush()
+    story.write(zil_block())
+    assert remains_of(story).needed_log().submission == needed
+
+
+def test_a_disk_is_asked_for_itself_and_up_to_the_cut(tmp_path: Path) -> None:
+    story = Story(folder=tmp_path)
+    first = committed(story, data("a"), txg=1)
+    cut = len(story.events) - 1
+    committed(story, data("b"), txg=2)
+    other = story.write(zil_block(), disk=1)
+    story.flush(disk=1)
+    found = remains_of(story, cut=cut).committed_data()
+    assert [write.submission for write in found] == first
+    assert remains_of(story, disk=1).needed_log().submission == other
+    with pytest.raises(HarnessError, match="on a for certain"):
+        remains_of(story).needed_log()
+
+
+def test_of_blocks_under_way_together_the_first_submitted_is_needed(tmp_path: Path) -> None:
+    story = Story(folder=tmp_path)
+    first, second = story.submit(zil_block()), story.submit(zil_block())
+    story.complete(second)
+    story.complete(first)
+    story.flush()
+    assert remains_of(story).needed_log().submission == first
+
+
+def test_else_behind_the_metadata_of_the_last_uberblock(tmp_path: Path) -> None:
+    """Each uberblock is written to several labels, and metadata are several writes."""
+    story = Story(folder=tmp_path)
+    for txg in (1, 2):
+        story.write(zil_block())
+        story.write(METADATA)
+        needed = story.write(zil_block())
+        story.write(METADATA)
+        story.write(zil_block())
+        story.flush()
+        story.write(uberblock(txg))
+        story.write(uberblock(txg))
+    story.write(METADATA)
+    story.write(zil_block())
+    assert remains_of(story).needed_log().submission == needed
+
+
+def test_else_it_is_the_last_that_is_covered(tmp_path: Path) -> None:
+    story = Story(folder=tmp_path)
+    story.write(zil_block())
+    last = story.write(zil_block())
+    story.flush()
+    story.write(METADATA)
+    story.write(uberblock(1))
+    story.write(zil_block())
+    assert remains_of(story).needed_log().submission == last
+
+
+def patches_of(name: str, remains: Remains) -> tuple[Patch, ...]:
+    spoiler = FAULTS[name].spoiler
+    assert spoiler is not None
+    return spoiler(remains)
+
+
+def test_one_bit_is_flipped_of_a_file_that_nobody_touches(tmp_path: Path) -> None:
+    still = (b"nobody touches this\n" * BLOCK)[7 : BLOCK + 7]
+    story = Story(folder=tmp_path)
+    _, block, _ = committed(story, data("a"), still, data("b"), txg=1)
+    [patch] = patches_of("bit-flipped", remains_of(story))
+    assert patch.offset == story.events[block].offset + SECTOR
+    sound = still[SECTOR : 2 * SECTOR]
+    changed = [
+        (n, x ^ y) for n, (x, y) in enumerate(zip(patch.content, sound, strict=True)) if x != y
+    ]
+    assert changed == [(1000 - SECTOR, 1)]
+
+
+def test_it_is_found_in_a_write_that_was_merged_with_another(tmp_path: Path) -> None:
+    still = b"nobody touches this\n" * BLOCK
+    story = Story(folder=tmp_path)
+    [merged] = committed(story, data("a")[: SECTOR * 3] + still[: 2 * BLOCK], txg=1)
+    [patch] = patches_of("bit-flipped", remains_of(story))
+    assert patch.offset == story.events[merged].offset + BLOCK + SECTOR
+
+
+def test_without_such_a_file_there_is_nothing_to_flip(tmp_path: Path) -> None:
+    story = Story(folder=tmp_path)
+    committed(story, data("a"), data("n"), txg=1)
+    with pytest.raises(HarnessError, match="nobody touches"):
+        patches_of("bit-flipped", remains_of(story))
+
+
+def test_the_last_sector_that_a_write_changed_is_old(tmp_path: Path) -> None:
+    story = Story(folder=tmp_path)
+    old = story.write(data("o"))
+    place = story.events[old].offset
+    block = data("n")[: BLOCK - 2 * SECTOR] + data("o")[: 2 * SECTOR]
+    story.write(block, offset=place)
+    story.flush()
+    story.write(uberblock(1))
+    story.flush()
+    [patch] = patches_of("sector-torn", remains_of(story))
+    assert patch == Patch(offset=place + BLOCK - 3 * SECTOR, content=b"o" * SECTOR)
+
+
+def test_a_misdirected_write_spoils_two_places(tmp_path: Path) -> None:
+    story = Story(folder=tmp_path)
+    _, victim, block = committed(story, data("a"), data("b"), data("c"), txg=1)
+    there, here = (story.events[which].offset for which in (victim, block))
+    assert patches_of("write-misdirected", remains_of(story)) == (
+        Patch(offset=here, content=bytes(BLOCK)),
+        Patch(offset=there, content=data("c")),
+    )
+
+
+def test_a_block_that_is_alone_is_misdirected_behind_its_own_place(tmp_path: Path) -> None:
+    story = Story(folder=tmp_path)
+    [block] = committed(story, data("a"), txg=1)
+    here = story.events[block].offset
+    assert patches_of("write-misdirected", remains_of(story)) == (
+        Patch(offset=here, content=bytes(BLOCK)),
+        Patch(offset=here + BLOCK, content=data("a")),
+    )
+
+
+def test_a_stale_read_gives_a_block_of_the_log_as_it_was(tmp_path: Path) -> None:
+    story = Story(folder=tmp_path)
+    old = story.write(data("o"))
+    story.write(uberblock(1))
+    place = story.events[old].offset
+    block = zil_block()
+    story.write(block, offset=place)
+    story.flush()
+    [patch] = patches_of("read-stale", remains_of(story))
+    assert patch == Patch(offset=place, content=data("o")[: len(block)])
+
+
+def test_a_disturbance_says_what_is_left_of_each_leg_of_a_mirror() -> None:
+    fault = DISTURBANCES["log-on-one-leg"]
+    for spec in draw_planted([fault], trials=20, run_seed=1, load_ms=4000):
+        plan = draw_plan(spec)
+        assert gone_at_cut(spec.cell, spec.seed)
+        assert not plan.gone
+        assert {serial: plan.survivors[serial] for serial in fault.survivors} == fault.survivors
+        assert "data0" in plan.survivors

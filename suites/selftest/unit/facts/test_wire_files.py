@@ -1,0 +1,203 @@
+"""Requests for files, read off a recorded wire: whole, cut off, garbled, with pieces missing."""
+
+from __future__ import annotations
+
+import gzip
+import struct
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from torture.errors import HarnessError
+from torture.facts.evidence.file_requests import FileKind, FileRequest, whole_sectors_of
+from torture.facts.wire.file_protocol import FileProtocol
+from torture.facts.wire.files_on_wire import FileWire
+from torture.facts.wire.frames import Frame, read_frames
+from torture.facts.wire.nfs3_calls import Nfs3OnWire
+from torture.facts.wire.nfs4_compounds import Nfs4OnWire
+from torture.facts.wire.pdus import Pdu
+from torture.facts.wire.rpc import FRAMING, call_in
+from torture.facts.wire.smb2_messages import Smb2OnWire
+from torture.facts.wire.xdr import ShortError, Xdr
+from vmimages.client.load.blocks import Encoder
+
+RECORDED = Path(__file__).parents[2] / "recorded" / "wire"
+PROTOCOLS: dict[str, FileProtocol] = {
+    "nfs3": Nfs3OnWire(2049),
+    "nfs4": Nfs4OnWire(2049),
+    "smb": Smb2OnWire(445),
+}
+WRITE, COMMIT, NAME = FileKind.WRITE, FileKind.COMMIT, FileKind.NAME
+
+
+@pytest.fixture(scope="module", params=sorted(PROTOCOLS))
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def frames(name: str, tmp_path_factory: pytest.TempPathFactory) -> Sequence[Frame]:
+    file = tmp_path_factory.mktemp("wire") / "wire.pcap"
+    file.write_bytes(gzip.decompress((RECORDED / f"{name}.pcap.gz").read_bytes()))
+    return list(read_frames(file))
+
+
+def heard(name: str, frames: Sequence[Frame]) -> tuple[FileRequest, ...]:
+    return FileWire(protocol=PROTOCOLS[name]).requests(frames, sector_bytes=512)
+
+
+@pytest.fixture(scope="module")
+def whole(name: str, frames: Sequence[Frame]) -> Sequence[FileRequest]:
+    return heard(name, frames)
+
+
+def test_answers_come_in_order_behind_their_calls(whole: Sequence[FileRequest]) -> None:
+    completed = [request.completed_ns for request in whole]
+    assert completed == sorted(completed)
+    assert all(0 < x.completed_ns - x.submitted_ns < 2_000_000_000 for x in whole)
+
+
+def test_a_write_has_the_sectors_of_the_load_at_their_places(whole: Sequence[FileRequest]) -> None:
+    writes = [request for request in whole if request.kind is WRITE and request.sectors]
+    assert len(writes) > 5
+    for write in writes:
+        assert len(write.sectors) * 512 == write.length_bytes
+        for offset, (operation, block, sector) in write.sectors:
+            assert offset == block * 4096 + sector * 512
+            assert operation > 0
+
+
+def test_commits_are_of_files_that_were_written(name: str, whole: Sequence[FileRequest]) -> None:
+    written: set[str] = set()
+    of_written = 0
+    for request in whole:
+        if request.kind is WRITE:
+            written.add(request.file)
+        elif request.kind is COMMIT:
+            of_written += request.file in written
+    assert of_written >= 5
+    lives = {request.verifier for request in whole if request.kind in (WRITE, COMMIT)}
+    assert len(lives) == 1
+    assert (lives == {""}) == (name == "smb")
+
+
+def test_over_nfs_names_are_heard_and_stable_writes(
+    name: str, whole: Sequence[FileRequest]
+) -> None:
+    names = {name for request in whole for name in request.names}
+    assert any(request.is_forced for request in whole) == (name != "smb")
+    assert {len(request.names) for request in whole if request.kind is NAME} <= {1, 2}
+    assert any(known.startswith("f0") for known in names) == (name != "smb")
+
+
+def test_frames_that_end_early_tell_less_and_nothing_else(
+    name: str, frames: Sequence[Frame], whole: Sequence[FileRequest]
+) -> None:
+    for length in range(0, len(frames), 7):
+        some = heard(name, frames[:length])
+        assert some == whole[: len(some)]
+
+
+def test_a_frame_that_is_missing_makes_no_request_up(
+    name: str, frames: Sequence[Frame], whole: Sequence[FileRequest]
+) -> None:
+    known = {replace(request, completed_ns=0) for request in whole}
+    for missing in range(0, len(frames), 5):
+        some = heard(name, [*frames[:missing], *frames[missing + 1 :]])
+        assert {replace(request, completed_ns=0) for request in some} <= known
+
+
+@given(data=st.data())
+def test_garbled_frames_are_read_or_refused(
+    name: str, frames: Sequence[Frame], data: st.DataObject
+) -> None:
+    number = data.draw(st.integers(0, len(frames) - 1))
+    garbage = data.draw(st.binary(max_size=120))
+    place = data.draw(st.integers(0, 400))
+    content = frames[number].content
+    garbled = content[:place] + garbage + content[place + len(garbage) :]
+    some = [*frames]
+    some[number] = replace(frames[number], content=garbled)
+    with suppress(HarnessError):
+        assert isinstance(heard(name, some), tuple)
+
+
+def test_a_call_that_was_sent_again_is_as_old_as_its_first(
+    name: str, frames: Sequence[Frame], whole: Sequence[FileRequest]
+) -> None:
+    """A server may have carried it out the first time, and keep its answer."""
+    again = 10_000_000_000
+    shifted = [replace(frame, time_ns=frame.time_ns + again) for frame in frames]
+    twice = heard(name, [*frames, *shifted])
+    assert [x.submitted_ns for x in twice] == [x.submitted_ns for x in whole] * 2
+
+
+def _record(*words: int, tail: bytes = b"") -> Pdu:
+    content = struct.pack(f">{len(words)}I", *words) + tail
+    head = struct.pack(">I", 1 << 31 | len(content)) + content
+    return Pdu(head=head, begun_ns=0, known_ns=0)
+
+
+def test_a_write_that_the_server_took_in_part_promises_that_part() -> None:
+    content = Encoder(7).block(file=1, seq=3, index=0)
+    arguments = struct.pack(">I4sQIII", 4, b"abcd", 8192, 4096, 2, len(content)) + content
+    call = _record(9, 0, 2, 100003, 3, 7, 0, 0, 0, 0, tail=arguments)
+    protocol = Nfs3OnWire(2049)
+    [(xid, asked)] = protocol.calls(call)
+    assert asked is not None
+    assert (xid, asked.offset_bytes, asked.is_forced) == (9, 8192, True)
+    answer = struct.pack(">IIIIIQ", 0, 0, 0, 1024, 2, 5)
+    outcome = protocol.outcome(asked, answer)
+    assert outcome is not None
+    assert (outcome.count_bytes, outcome.is_stable) == (1024, True)
+    kept = whole_sectors_of(content[: outcome.count_bytes], offset_bytes=asked.offset_bytes)
+    assert kept == ((8192, (3, 0, 0)), (8704, (3, 0, 1)))
+    assert protocol.outcome(asked, struct.pack(">I", 28)) is None, "no space left"
+
+
+def test_a_create_that_may_find_its_file_promises_nothing() -> None:
+    there = struct.pack(">I4sI4s", 4, b"abcd", 2, b"f1\0\0")
+    for how, names in ((0, None), (1, (b"f1",)), (2, (b"f1",))):
+        call = _record(9, 0, 2, 100003, 3, 8, 0, 0, 0, 0, tail=there + struct.pack(">I", how))
+        [(_, asked)] = Nfs3OnWire(2049).calls(call)
+        assert (asked and asked.names) == names
+
+
+@pytest.mark.parametrize(("before", "after", "is_made"), [(5, 5, False), (5, 6, True)])
+def test_an_open_makes_a_name_where_its_directory_changed(
+    before: int, after: int, is_made: bool
+) -> None:
+    opened = struct.pack(">II16sIQQ", 18, 0, bytes(16), 1, before, after)
+    answer = struct.pack(">III", 0, 0, 1) + opened
+    protocol = Nfs4OnWire(2049)
+    exclusive = struct.pack(">IIIIQI", 18, 0, 1, 0, 7, 0) + struct.pack(
+        ">IIQII4s", 1, 2, 99, 0, 2, b"f1\0\0"
+    )
+    call = _record(9, 0, 2, 100003, 4, 1, 0, 0, 0, 0, tail=struct.pack(">III", 0, 2, 1) + exclusive)
+    [(_, asked)] = protocol.calls(call)
+    assert asked is not None
+    assert asked.names == (b"f1",)
+    assert (protocol.outcome(asked, answer) is not None) is is_made
+
+
+@given(st.binary(max_size=200))
+def test_garbage_is_no_call(content: bytes) -> None:
+    pdu = Pdu(head=content, begun_ns=0, known_ns=0)
+    for protocol in PROTOCOLS.values():
+        for _, call in protocol.calls(pdu):
+            if call is not None:
+                protocol.outcome(call, content)
+    assert call_in(pdu) is None or len(content) >= FRAMING.base_bytes
+
+
+def test_xdr_says_where_the_bytes_end() -> None:
+    reader = Xdr(struct.pack(">I3s", 3, b"abc") + b"\0" + struct.pack(">Q", 1 << 40))
+    assert (reader.opaque(), reader.long(), reader.rest()) == (b"abc", 1 << 40, b"")
+    for read in (reader.word, reader.long, reader.opaque):
+        with pytest.raises(ShortError):
+            read()

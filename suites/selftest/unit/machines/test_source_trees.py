@@ -1,0 +1,169 @@
+"""A source tree of OpenZFS as a version: how it is told from others, refused, named and packed."""
+
+from __future__ import annotations
+
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from torture.errors import HarnessError
+from torture.facts.zfs.versions import DEFAULT, version_names, zfs_version
+from torture.machines.images.recipes import read_recipe
+from torture.machines.images.source_trees import SourceTree, choose_zfs
+
+META = "Meta:          1\nName:          zfs\nVersion:       2.4.99\nRelease:       1\n"
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """What a tree has that this suite looks at, and a module."""
+    root = tmp_path / "zfs"
+    for name, content in {
+        "META": META,
+        "contrib/debian/rules.in": "#!/usr/bin/make -f\n",
+        "module/zil.c": "int zil;\n",
+        "autogen.sh": "#!/bin/sh\n",
+    }.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(content)
+    (root / "module/link.c").symlink_to("zil.c")
+    return root
+
+
+def git(root: Path, *words: str) -> None:
+    subprocess.run(["git", "-C", str(root), *words], check=True, capture_output=True, timeout=60)
+
+
+def test_its_name_is_the_version_that_it_says_and_a_hash(tree: Path) -> None:
+    chosen = choose_zfs(str(tree))
+    version, _, digest = chosen.version.partition("-")
+    assert (version, len(digest)) == ("2.4.99", 12)
+    assert chosen.tree is not None
+    assert chosen.tree.root == tree
+    assert choose_zfs(chosen.version).tree is None
+
+
+def test_any_change_of_its_content_is_another_version(tree: Path) -> None:
+    names = {SourceTree.read(tree).version}
+    (tree / "module/zil.c").write_text("int zil = 1;\n")
+    names.add(SourceTree.read(tree).version)
+    (tree / "autogen.sh").chmod(0o755)
+    names.add(SourceTree.read(tree).version)
+    (tree / "module/zil.c").rename(tree / "module/zio.c")
+    names.add(SourceTree.read(tree).version)
+    (tree / "module/link.c").unlink()
+    (tree / "module/link.c").symlink_to("zio.c")
+    names.add(SourceTree.read(tree).version)
+    (tree / "module/link.c").unlink()
+    (tree / "module/link.c").write_text("zio.c")
+    names.add(SourceTree.read(tree).version)
+    (tree / "META").write_text(META.replace("Release:       1", "Release:       2"))
+    names.add(SourceTree.read(tree).version)
+    assert len(names) == 7
+
+
+def test_the_same_content_elsewhere_is_the_same_version(tree: Path) -> None:
+    before = SourceTree.read(tree).version
+    assert SourceTree.read(tree.rename(tree.with_name("moved"))).version == before
+
+
+def test_in_a_checkout_only_what_git_does_not_ignore_belongs_to_it(tree: Path) -> None:
+    (tree / ".gitignore").write_text("*.o\n.gitignore\n")
+    plain = SourceTree.read(tree).version
+    git(tree, "init", "--quiet")
+    git(tree, "add", "META", "contrib", "module")
+    inside = SourceTree.read(tree)
+    (tree / "module/zil.o").write_bytes(b"built")
+    assert SourceTree.read(tree) == inside
+    assert inside.version != plain, "the ignored file that is there does not count"
+    (tree / "module/new.c").write_text("int unknown_to_git;\n")
+    assert SourceTree.read(tree).version != inside.version
+    (tree / "module/new.c").unlink()
+    (tree / "module/zil.c").write_text("int not_committed;\n")
+    assert SourceTree.read(tree).version != inside.version
+    (tree / "module/zil.c").unlink()
+    assert SourceTree.read(tree).version != inside.version
+
+
+def test_what_is_packed_is_what_was_named(tree: Path, tmp_path: Path) -> None:
+    git(tree, "init", "--quiet")
+    (tree / "autogen.sh").chmod(0o755)
+    SourceTree.read(tree).pack(tmp_path / "source.tar")
+    with tarfile.open(tmp_path / "source.tar") as tar:
+        found = {info.name: info for info in tar}
+    assert sorted(found) == [
+        "META",
+        "autogen.sh",
+        "contrib/debian/rules.in",
+        "module/link.c",
+        "module/zil.c",
+    ]
+    assert found["autogen.sh"].mode & 0o100
+    assert found["module/link.c"].linkname == "zil.c"
+
+
+def test_a_tree_that_changed_meanwhile_is_not_built(tree: Path, tmp_path: Path) -> None:
+    read = SourceTree.read(tree)
+    (tree / "module/zil.c").write_text("int zil = 1;\n")
+    with pytest.raises(HarnessError, match=f"was {read.version} and is"):
+        read.pack(tmp_path / "source.tar")
+
+
+@pytest.mark.parametrize(
+    ("meta", "said"),
+    [
+        (None, "cannot be read"),
+        ("Name: zfs\n", "names no version"),
+        ("Version: 2.4.99\n", "names no version"),
+        (META.replace("zfs", "spl"), "names no version"),
+        (META.replace("2.4.99", "../../etc"), "names no version"),
+    ],
+)
+def test_a_folder_that_is_no_tree_is_refused(tree: Path, meta: str | None, said: str) -> None:
+    (tree / "META").unlink() if meta is None else (tree / "META").write_text(meta)
+    with pytest.raises(HarnessError, match=said):
+        choose_zfs(str(tree))
+
+
+def test_a_tree_that_cannot_package_itself_is_refused(tree: Path) -> None:
+    (tree / "contrib/debian/rules.in").unlink()
+    with pytest.raises(HarnessError, match=r"came with 2\.2"):
+        choose_zfs(str(tree))
+
+
+@pytest.mark.parametrize(
+    "unknown", ["2.3", "2.3.99", "nothing", "/nowhere", "2.4.99-xyz", "../zfs/2.3.9", ""]
+)
+def test_an_unknown_version_is_answered_with_the_known_ones(unknown: str) -> None:
+    with pytest.raises(HarnessError) as caught:
+        choose_zfs(unknown)
+    for name in version_names():
+        assert name in caught.value.hint
+    assert "source tree" in caught.value.hint
+
+
+def test_the_tree_is_part_of_what_names_its_kernel_and_its_image() -> None:
+    one, other = (read_recipe("nas", zfs=f"2.4.99-{digest}") for digest in ("0" * 12, "1" * 12))
+    assert one.kernel is not None
+    assert other.kernel is not None
+    assert one.kernel.base_key != other.kernel.base_key
+    assert one.image_key != other.image_key
+    assert one.base_key == other.base_key, "the tools lie in the kernel's stage"
+    assert "zfsutils-linux" not in one.packages
+    assert "zfsutils-linux" in read_recipe("nas", zfs=DEFAULT).packages
+    assert (
+        read_recipe("client", zfs="2.4.99-" + "0" * 12).image_key == read_recipe("client").image_key
+    )
+
+
+def test_its_number_says_how_its_status_is_read() -> None:
+    assert zfs_version("2.2.99-0123456789ab").status_command("tank") == (
+        "zpool",
+        "status",
+        "-p",
+        "tank",
+    )
+    assert "-j" in zfs_version("2.3.0-0123456789ab").status_command("tank")
+    assert "-j" in zfs_version("2.10.0-0123456789ab").status_command("tank")

@@ -1,0 +1,180 @@
+"""Two clocks laid beside each other say when a call returned; later durability is a finding."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from suites.selftest.unit.audit_story import Story, uberblock, zil_block
+from torture.facts.axes.sync import Sync
+from torture.facts.recording.events import Kind
+from torture.oracles.audit.due.returns import Returned, returns_in
+from torture.oracles.audit.invariants import Finding, Invariant
+from vmimages.client.load.blocks import Encoder
+
+MS = 1_000_000
+AHEAD_MS = 700.0
+"""The log's clock is so much ahead of the guest's."""
+BACK_MS = 2.0
+"""So long an answer is on its way, and so long a line."""
+
+
+@pytest.fixture
+def story(tmp_path: Path) -> Story:
+    return Story(folder=tmp_path)
+
+
+def sends(story: Story, **line: object) -> int:
+    """A line of the load, by when it was sent; its mark is heard a little later."""
+    story.now_ns += int(BACK_MS * MS)
+    sent_ms = (story.now_ns + len(story.events)) / MS - AHEAD_MS - BACK_MS
+    return story.says(guest_ms=sent_ms, **line)
+
+
+def asked(story: Story, seq: int) -> None:
+    """A `begin` of one block, and an answer to it that the next line tells of."""
+    what = {"writer": 0, "op": "append", "file": 0, "blocks": [0], "size": 1, "what": {}}
+    sends(story, event="begin", seq=seq, **what)
+
+
+def returned_now(story: Story) -> float:
+    """By the guest's clock."""
+    return (story.now_ns + len(story.events)) / MS - AHEAD_MS
+
+
+def block_of(operation: int) -> bytes:
+    return zil_block() + Encoder(7).block(file=1, seq=operation, index=0)[:512]
+
+
+def acquainted(story: Story) -> None:
+    """Some lines and answers before: the clocks are known to a millisecond or so."""
+    for seq in range(100, 104):
+        mark = sends(story, event="done", seq=seq)
+        heard_ms = story.events[mark].time_ns / MS - AHEAD_MS + BACK_MS
+        story.now_ns += int(10 * MS)
+        sends(story, event="end", stuck=[], answered_seq=seq, answered_ms=heard_ms)
+
+
+def test_a_return_is_between_what_the_clocks_allow(story: Story) -> None:
+    acquainted(story)
+    asked(story, 1)
+    at_ns = story.now_ns + len(story.events)
+    returned_ms = returned_now(story)
+    story.now_ns += 20 * MS
+    sends(story, event="done", seq=1, returned_ms=returned_ms)
+    found = returns_in(story.recorded(), cut=len(story.events) - 1)
+    assert found.keys() == {1}
+    assert found[1].earliest_ns <= at_ns <= found[1].latest_ns
+    assert found[1].latest_ns - found[1].earliest_ns < 5 * MS
+
+
+def test_nothing_is_said_without_an_answer_or_where_the_clocks_contradict(story: Story) -> None:
+    asked(story, 1)
+    sends(story, event="done", seq=1, returned_ms=returned_now(story))
+    assert returns_in(story.recorded(), cut=len(story.events) - 1) == {}
+    acquainted(story)
+    sends(story, event="done", seq=2, returned_ms=1.0, answered_seq=103, answered_ms=-1e6)
+    assert returns_in(story.recorded(), cut=len(story.events) - 1) == {}
+
+
+def test_an_answer_to_a_writers_first_operation_tells_nothing(story: Story) -> None:
+    """Its number is answered twice: at its beginning and at its end."""
+    asked(story, 1)
+    early_ms = returned_now(story) + BACK_MS
+    story.now_ns += 30 * MS
+    sends(story, event="done", seq=1, returned_ms=returned_now(story))
+    sends(story, event="end", stuck=[], answered_seq=1, answered_ms=early_ms)
+    assert returns_in(story.recorded(), cut=len(story.events) - 1) == {}
+
+
+@settings(deadline=None)
+@given(
+    junk=st.lists(
+        st.sampled_from([b"{", b"[]", b"7", b'{"event": 3, "seq": "x", "guest_ms": "y"}', b"\xff"])
+    )
+)
+def test_lines_that_cannot_be_read_say_nothing(junk: list[bytes], tmp_path_factory: object) -> None:
+    assert isinstance(tmp_path_factory, pytest.TempPathFactory)
+    story = Story(folder=tmp_path_factory.mktemp("s"))
+    for line in junk:
+        story.hears(line)
+    assert returns_in(story.recorded(), cut=len(story.events) - 1) == {}
+
+
+def promised(story: Story, *, flushed_before: bool) -> tuple[int, int]:
+    """An operation whose block of the log is covered before its call returned, or shortly after."""
+    acquainted(story)
+    asked(story, 1)
+    block = story.write(block_of(1))
+    if flushed_before:
+        story.flush()
+    story.now_ns += 5 * MS
+    returned_ms = returned_now(story)
+    story.now_ns += 5 * MS
+    if not flushed_before:
+        story.flush()
+    story.now_ns += 10 * MS
+    return block, sends(story, event="done", seq=1, returned_ms=returned_ms)
+
+
+def late(story: Story) -> list[Finding]:
+    found = story.audit_of_all(sync=Sync.ALWAYS).findings
+    return [finding for finding in found if finding.invariant is Invariant.RETURNED_IS_DURABLE]
+
+
+def test_a_block_that_was_covered_after_the_return_is_found(story: Story) -> None:
+    block, done = promised(story, flushed_before=False)
+    assert late(story) == [
+        Finding(invariant=Invariant.RETURNED_IS_DURABLE, event=done, uncovered=(block,))
+    ]
+
+
+def test_one_that_was_covered_before_is_not(story: Story) -> None:
+    promised(story, flushed_before=True)
+    assert late(story) == []
+
+
+def test_a_transaction_group_since_vouches_for_it(story: Story) -> None:
+    acquainted(story)
+    asked(story, 1)
+    story.write(block_of(1), disk=1)
+    story.write(uberblock(22))
+    story.flush()
+    story.now_ns += 5 * MS
+    returned_ms = returned_now(story)
+    story.now_ns += 5 * MS
+    story.flush(disk=1)
+    sends(story, event="done", seq=1, returned_ms=returned_ms)
+    assert late(story) == []
+
+
+def test_what_was_written_after_the_return_was_not_promised(story: Story) -> None:
+    acquainted(story)
+    asked(story, 1)
+    story.write(block_of(1))
+    story.flush()
+    story.now_ns += 5 * MS
+    returned_ms = returned_now(story)
+    story.now_ns += 5 * MS
+    story.write(block_of(1))
+    story.flush()
+    sends(story, event="done", seq=1, returned_ms=returned_ms)
+    assert late(story) == []
+
+
+def test_between_the_bounds_nobody_is_accused(story: Story) -> None:
+    """The flush ends within what the clocks leave open."""
+    acquainted(story)
+    asked(story, 1)
+    story.write(block_of(1))
+    story.now_ns += 5 * MS
+    returned_ms = returned_now(story)
+    story.flush()
+    sends(story, event="done", seq=1, returned_ms=returned_ms)
+    assert late(story) == []
+    [returned] = returns_in(story.recorded(), cut=len(story.events) - 1).values()
+    assert isinstance(returned, Returned)
+    assert any(event.kind is Kind.FLUSH_COMPLETE for event in story.events)

@@ -1,0 +1,55 @@
+"""What an oracle concludes from a moment, and how it says why."""
+
+from __future__ import annotations
+
+import pytest
+
+from torture.facts.evidence.completed import Completed
+from torture.facts.evidence.ledger import Begin, Done, Failed, Ledger, OperationKind
+from torture.oracles.verdict.conclusion import Conclusion, conclude, reasons_in_words
+from torture.oracles.verdict.verdicts import Verdict
+
+BEGUN = Begin(
+    t_ms=100.0, seq=1, writer=0, kind=OperationKind.TRANSACTION, file=0, blocks=(), size_blocks=0
+)
+LEDGER = Ledger(events=(BEGUN, Done(t_ms=300.0, seq=1)))
+
+
+@pytest.mark.parametrize(
+    ("moment", "verdict", "back_ms"),
+    [(2, Verdict.INTACT, None), (1, Verdict.ROLLED_BACK, 200.0), (0, Verdict.ROLLED_BACK, 400.0)],
+)
+def test_a_moment_before_the_last_that_may_not_be_gone_is_a_rollback(
+    moment: int, verdict: Verdict, back_ms: float | None
+) -> None:
+    conclusion = conclude(LEDGER, moment, last=1, cut_ms=500.0, otherwise="")
+    assert (conclusion.verdict, conclusion.rollback_ms) == (verdict, back_ms)
+
+
+def test_without_a_moment_it_is_corrupted_and_said_why_unless_that_is_said_already() -> None:
+    said, silent = (
+        conclude(LEDGER, None, last=1, cut_ms=None, otherwise=why) for why in ("mixed", "")
+    )
+    assert (said.verdict, said.first_of_all) == (Verdict.CORRUPTED, ("mixed",))
+    assert (silent.verdict, silent.first_of_all) == (Verdict.CORRUPTED, ())
+
+
+def test_of_many_reasons_the_first_are_told_and_of_failures_all() -> None:
+    conclusion = Conclusion(verdict=Verdict.CORRUPTED, first_of_all=("above all",))
+    reasons = [f"reason {number}" for number in range(20)]
+    failures = [Failed(t_ms=1.0, seq=seq, call="fsync", errno=5) for seq in (3, 4)]
+    assert reasons_in_words(conclusion, reasons, failures, noun="operation") == (
+        "above all",
+        *reasons[:11],
+        "and 9 more",
+        "operation 3 failed in the client: fsync, errno 5",
+        "operation 4 failed in the client: fsync, errno 5",
+    )
+
+
+@pytest.mark.parametrize("program", ["zdb", "/usr/lib/torture/zdb"])
+def test_a_tool_is_named_wherever_it_lies(program: str) -> None:
+    ran = Completed(
+        vm="nas", argv=(program, "-b"), exit_code=0, stdout="", stderr="", duration_ms=1
+    )
+    assert ran.tool == "zdb"

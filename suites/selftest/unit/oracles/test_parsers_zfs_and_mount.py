@@ -1,0 +1,213 @@
+"""The parsers of zpool, mount and the kernel's log, on recorded outputs: whole and damaged."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from torture.facts.evidence.folder import ToolOutput
+from torture.oracles.verdict.mount import MountResult, parse_mount, read_kernel_log
+from torture.oracles.verdict.pool_tools import PoolStatus, parse_status
+from torture.oracles.verdict.pool_tools.zpool import ImportResult, parse_import
+from torture.oracles.verdict.unreadable import UnreadableError
+
+RECORDED = Path(__file__).resolve().parents[2] / "recorded"
+IMPORTS = {
+    "import-ok": ImportResult(imported=True),
+    "import-rewound": ImportResult(
+        imported=True,
+        reason="Pool tank returned to its state as of Sat Nov 21 05:58:31 2026.; "
+        "Discarded approximately 5 seconds of transactions.",
+    ),
+    "import-missing-log": ImportResult(
+        imported=False, reason="one or more devices is currently unavailable"
+    ),
+    "import-missing-log-2.1": ImportResult(
+        imported=False, reason="one or more devices is currently unavailable"
+    ),
+    "import-needs-rewind": ImportResult(imported=False, reason="I/O error"),
+    "import-without-log": ImportResult(imported=True),
+    "import-hopeless": ImportResult(imported=False, reason="I/O error"),
+    "import-hopeless-rewind": ImportResult(
+        imported=False, reason="one or more devices is currently unavailable"
+    ),
+    "import-no-such-pool": None,
+    "import-other-host": None,
+}
+MOUNTS = {
+    "mounted": MountResult(mounted=True),
+    "refused-bad-superblock": MountResult(
+        mounted=False,
+        reason="wrong fs type, bad option, bad superblock on /dev/vdb, missing codepage or helper "
+        "program, or other error.",
+    ),
+    "refused-needs-cleaning": MountResult(
+        mounted=False, reason="fsconfig() failed: Structure needs cleaning."
+    ),
+    "refused-cannot-read": MountResult(mounted=False, reason="can't read superblock on /dev/vdb."),
+    "zfs-refused": MountResult(
+        mounted=False,
+        reason="mount failed: cannot import 'vm': I/O error Destroy and re-create the pool from a "
+        "backup source.",
+    ),
+    "zfs-no-labels": None,
+    "no-device": None,
+}
+
+
+def recording(case: str) -> ToolOutput:
+    raw = json.loads((RECORDED / f"{case}.json").read_text())
+    known = {field.name: raw[field.name] for field in fields(ToolOutput)}
+    return ToolOutput(**(known | {"argv": tuple(raw["argv"])}))
+
+
+STATUS = recording("zpool/status-scrubbed")
+
+
+def status_with(**changes: Any) -> ToolOutput:
+    """The recorded status with other values in the pool, its disk (`disk_...`) or a log device."""
+    document = json.loads(STATUS.stdout)
+    pool = document["pools"]["tank"]
+    disk = pool["vdevs"]["tank"]["vdevs"]["virtio-data0"]
+    for key, value in changes.items():
+        if key.startswith("disk_"):
+            disk[key.removeprefix("disk_")] = value
+        else:
+            pool[key] = value
+    return replace(STATUS, stdout=json.dumps(document))
+
+
+@pytest.mark.parametrize("case", IMPORTS)
+def test_an_import_is_understood(case: str) -> None:
+    output, expected = recording(f"zpool/{case}"), IMPORTS[case]
+    if expected is None:
+        with pytest.raises(UnreadableError, match="pool"):
+            parse_import(output)
+    else:
+        assert parse_import(output) == expected
+
+
+@pytest.mark.parametrize("case", MOUNTS)
+def test_a_mount_is_understood(case: str) -> None:
+    output, expected = recording(f"mount/{case}"), MOUNTS[case]
+    if expected is None:
+        with pytest.raises(UnreadableError):
+            parse_mount(output)
+    else:
+        assert parse_mount(output) == expected
+
+
+@pytest.mark.parametrize("case", [f"zpool/{c}" for c in IMPORTS] + [f"mount/{c}" for c in MOUNTS])
+def test_damaged_imports_and_mounts_never_turn_their_meaning(case: str) -> None:
+    output = recording(case)
+    parse = parse_import if case.startswith("zpool") else parse_mount
+
+    def came_back(damaged: ToolOutput) -> bool | None:
+        try:
+            result = parse(damaged)
+        except UnreadableError:
+            return None
+        return result.imported if isinstance(result, ImportResult) else result.mounted
+
+    whole = came_back(output)
+    assert came_back(replace(output, exit_code=None)) is None
+    assert came_back(replace(output, exit_code=137)) is None
+    for cut in range(len(output.stderr)):
+        partial = replace(output, stderr=output.stderr[:cut])
+        assert came_back(partial) in (whole, None)
+    if whole is False:
+        assert came_back(replace(output, exit_code=0)) is None
+        assert came_back(replace(output, stdout="", stderr="")) is None
+
+
+def test_a_healthy_status_is_understood() -> None:
+    status = parse_status(STATUS)
+    assert status == PoolStatus(
+        state="ONLINE", data_errors=0, device_errors=0, unhealthy_devices=(), scrubbed=True
+    )
+    assert status.summary == "ONLINE"
+
+
+def test_errors_in_a_status_are_counted_wherever_they_stand() -> None:
+    assert parse_status(status_with(error_count="3")).data_errors == 3
+    assert parse_status(status_with(error_count="1.50K")).data_errors == 1536
+    assert parse_status(status_with(disk_checksum_errors="2")).device_errors == 2
+    assert parse_status(status_with(disk_write_errors="1K")).device_errors == 1024
+    scan = json.loads(STATUS.stdout)["pools"]["tank"]["scan_stats"]
+    assert parse_status(status_with(scan_stats=scan | {"errors": "4"})).data_errors == 4
+    log = {"virtio-slog0": {"name": "virtio-slog0", "state": "UNAVAIL", "write_errors": "7"}}
+    degraded = parse_status(status_with(state="DEGRADED", logs=log))
+    assert degraded.unhealthy_devices == ("virtio-slog0 UNAVAIL",)
+    assert degraded.summary == "DEGRADED, 7 device errors, not online: virtio-slog0 UNAVAIL"
+
+
+def test_a_status_says_whether_a_scrub_has_finished() -> None:
+    scan = json.loads(STATUS.stdout)["pools"]["tank"]["scan_stats"]
+    assert not parse_status(status_with(scan_stats={})).scrubbed
+    assert not parse_status(status_with(scan_stats=scan | {"state": "CANCELED"})).scrubbed
+    assert not parse_status(status_with(scan_stats=scan | {"function": "RESILVER"})).scrubbed
+
+
+def test_a_damaged_status_is_unreadable() -> None:
+    for cut in range(0, len(STATUS.stdout.rstrip()), 7):
+        with pytest.raises(UnreadableError):
+            parse_status(replace(STATUS, stdout=STATUS.stdout[:cut]))
+    for output in (
+        replace(STATUS, exit_code=1),
+        replace(STATUS, exit_code=None),
+        replace(STATUS, stdout="no pools available\n"),
+        replace(STATUS, stdout='{"pools":{}}'),
+        status_with(error_count="many"),
+        status_with(vdevs=[]),
+    ):
+        with pytest.raises(UnreadableError):
+            parse_status(output)
+
+
+@given(at=st.integers(0, len(STATUS.stdout) - 2), junk=st.text(min_size=1, max_size=8))
+def test_a_garbled_status_never_invents_errors(at: int, junk: str) -> None:
+    text = STATUS.stdout[:at] + "\x00" + junk + STATUS.stdout[at + 1 + len(junk) :]
+    with pytest.raises(UnreadableError):
+        parse_status(replace(STATUS, stdout=text))
+
+
+def test_the_kernels_log_tells_of_replays_and_complaints() -> None:
+    replayed = read_kernel_log(recording("kernel/log-replayed"))
+    assert replayed.journal_replayed
+    assert replayed.complaints == ()
+    failed = read_kernel_log(recording("kernel/csum-failed"))
+    assert not failed.journal_replayed
+    assert any("csum failed root 5" in complaint for complaint in failed.complaints)
+    assert not replayed.disk_failed
+    assert not failed.disk_failed
+
+
+@pytest.mark.parametrize(
+    ("line", "is_the_clients"),
+    [
+        *((f"I/O error, dev {name}, sector 8 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2", True)
+          for name in ("vdb", "sda", "nvme0n1", "nvme0c1n1")),
+        ("block nvme0n1: no available path - failing I/O", True),
+        ("I/O error, dev vda, sector 8 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2", False),
+        ("block nvme0n1: no usable path - requeuing I/O", False),
+        ("BTRFS error (device sda): bad tree block start, mirror 1 want 50413568 have 0", False),
+    ],
+)  # fmt: skip
+def test_a_disk_that_failed_a_request_is_told_from_what_it_holds(
+    line: str, is_the_clients: bool
+) -> None:
+    log = replace(recording("kernel/log-replayed"), stdout=f"[   12.3] {line}\n")
+    assert read_kernel_log(log).disk_failed is is_the_clients
+
+
+def test_a_pool_that_lost_its_log_device_says_so() -> None:
+    status = parse_status(recording("zpool/status-without-log"))
+    assert status.state == "DEGRADED"
+    assert status.unhealthy_devices == ("10445152025390439593 CANT_OPEN", "tank DEGRADED")
+    assert status.data_errors == 0

@@ -1,0 +1,166 @@
+"""A read-back that is short constrains what it leaves out: what was acknowledged there is lost."""
+
+from __future__ import annotations
+
+import errno
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from suites.selftest.unit.oracles.oracle_story import Story
+from suites.selftest.unit.oracles.tree_ledgers import START, judged, left_by, told
+from torture.facts.evidence.ledger import Event, Hello, Ledger, parse_ledger
+from torture.oracles.verdict.blocks.oracle import consult
+from torture.oracles.verdict.blocks.readback import parse_readback
+from torture.oracles.verdict.data_findings import Findings
+from torture.oracles.verdict.verdicts import Verdict
+from vmimages.client.load.blocks import BLOCK_BYTES, Encoder, halves_of
+from vmimages.client.load.read import run
+
+TRIAL, REGIONS, BLOCKS = 7, 4, 2
+
+
+def region(at: int, blocks: list[Any]) -> dict[str, Any]:
+    size = BLOCKS * BLOCK_BYTES
+    return {"file": at, "name": f"region-{at}", "listed": True, "size": size, "blocks": blocks}
+
+
+def on_a_device(regions: list[Any], **more: Any) -> Findings:
+    """Of a bare device whose four regions were written, and acknowledged."""
+    story = Story("raw")
+    story.events.append(Hello(t_ms=0.0, trial=TRIAL, mode="raw", device_bytes=65536))
+    for at in range(REGIONS):
+        story.acked("overwrite", at + 1, 0, 1, file=at)
+    document = {
+        "mode": "raw",
+        "trial": TRIAL,
+        "looked": REGIONS,
+        "files": regions,
+        "temporaries": [],
+        "unexpected": [],
+        "complete": True,
+    }
+    readback = parse_readback(json.dumps(document | more))
+    return consult(Ledger(events=tuple(story.events)), readback, cut_ms=None)
+
+
+def test_a_whole_device_is_intact() -> None:
+    assert on_a_device([region(at, [at + 1, at + 1]) for at in range(REGIONS)]).lost == 0
+
+
+@pytest.mark.parametrize(
+    "short", [["partial", "partial"], [], [2], [2, "partial"], [2, [2, 2, 2]], [2, []]], ids=str
+)
+def test_a_region_that_ends_early_has_lost_what_was_acknowledged_there(short: list[Any]) -> None:
+    regions = [region(at, [at + 1, at + 1]) for at in range(REGIONS)]
+    findings = on_a_device([regions[0], region(1, short), *regions[2:]])
+    assert findings.verdict is Verdict.CORRUPTED
+    assert (findings.lost, findings.missing + findings.torn) == (1, findings.missing or 1)
+
+
+def test_an_empty_device_has_lost_all() -> None:
+    findings = on_a_device([region(at, ["partial"] * BLOCKS) for at in range(REGIONS)])
+    assert (findings.verdict, findings.lost) == (Verdict.CORRUPTED, REGIONS)
+
+
+@pytest.mark.parametrize(
+    ("after", "verdict"), [(65536, Verdict.INTACT), (131072, Verdict.INTACT), (65535, None)]
+)
+def test_a_device_never_becomes_shorter(after: int, verdict: Verdict | None) -> None:
+    regions = [region(at, [at + 1, at + 1]) for at in range(REGIONS)]
+    findings = on_a_device(regions, device_bytes=after)
+    assert findings.verdict is (verdict or Verdict.CORRUPTED)
+
+
+@pytest.mark.parametrize(
+    "blocks", [[4], [], ["partial", "partial"], [4, [4, 4, 4, 4]], [4, ["partial"] * 8]], ids=str
+)
+def test_a_file_without_the_blocks_of_its_size_has_lost_them(blocks: list[Any]) -> None:
+    story = Story().acked("create", 4, 0, 1)
+    document = {
+        "mode": "files",
+        "trial": TRIAL,
+        "looked": 1,
+        "files": [{"file": 0, "name": "f0", "listed": True, "size": 8192, "blocks": blocks}],
+        "temporaries": [],
+        "unexpected": [],
+        "complete": True,
+    }
+    ledger = Ledger(events=tuple(story.events))
+    findings = consult(ledger, parse_readback(json.dumps(document)), cut_ms=None)
+    assert (findings.verdict, findings.lost) == (Verdict.CORRUPTED, 1)
+
+
+@pytest.mark.parametrize("kept", [0, 1])
+def test_a_tree_that_was_not_read_back_is_lost(kept: int) -> None:
+    events: list[Event] = [
+        Hello(t_ms=0.0, trial=1, mode="application", writers=2),
+        *told(*START),
+    ]
+    trees = left_by(events)
+    assert judged(events, trees).verdict is Verdict.INTACT
+    findings = judged(events, trees[:kept])
+    assert findings.verdict is Verdict.CORRUPTED
+    assert (findings.lost > 0) is (kept == 0), "writer 0 did it all"
+
+
+def test_sectors_that_a_tree_does_not_have_are_lost() -> None:
+    events = told(*START)
+    trees = left_by(events)
+    trees[0]["entries"]["f2"]["runs"].clear()
+    findings = judged(events, trees)
+    assert findings.verdict is Verdict.CORRUPTED
+    assert findings.lost > 0
+
+
+def test_the_reader_says_where_a_device_ends(tmp_path: Path) -> None:
+    encoder, length = Encoder(TRIAL), BLOCKS * BLOCK_BYTES
+    whole = b"".join(
+        encoder.block(file=at, seq=at + 1, index=index)
+        for at in range(REGIONS)
+        for index in range(BLOCKS)
+    )
+    device = tmp_path / "device"
+    job = {
+        "trial": TRIAL,
+        "mode": "raw",
+        "writers": 2,
+        "files_per_writer": 2,
+        "blocks_per_file_max": BLOCKS,
+        "device": str(device),
+    }
+    device.write_bytes(whole)
+    seen = {file["file"]: file["blocks"] for file in run(job)["files"]}
+    assert seen == {at: [at + 1] * BLOCKS for at in range(REGIONS)} | {
+        at: [f"errno:{errno.ENODATA}"] * BLOCKS for at in seen if at >= REGIONS
+    }
+    device.write_bytes(whole[: length + BLOCK_BYTES // 2])
+    answer = run(job)
+    seen = {file["file"]: file["blocks"] for file in answer["files"]}
+    assert answer["device_bytes"] == length + BLOCK_BYTES // 2
+    assert seen[0] == [1, 1]
+    assert all(seen[at] == [f"errno:{errno.ENODATA}"] * BLOCKS for at in range(1, REGIONS))
+
+
+@pytest.mark.parametrize("split", [32, 40, 256, 504])
+@pytest.mark.parametrize(("head", "tail"), [(3, 2), (2, 3), (3, 0), (0, 3)])
+def test_the_reader_names_both_writes_of_a_half_sector(head: int, tail: int, split: int) -> None:
+    where = {"file": 1, "index": 4, "sector": 5}
+    encoder = Encoder(TRIAL)
+    begins, ends = (encoder.sector(seq=seq, **where) if seq else bytes(512) for seq in (head, tail))
+    assert halves_of(begins[:split] + ends[split:], trial=TRIAL, **where) == f"half:{head}:{tail}"
+
+
+def test_bytes_of_no_write_are_garbage() -> None:
+    where = {"file": 1, "index": 4, "sector": 5}
+    whole = Encoder(TRIAL).sector(seq=3, **where)
+    for made in (b"\xa5" * 512, whole[:256] + b"\xa5" * 256, whole[:250] + bytes(262)):
+        assert halves_of(made, trial=TRIAL, **where) == "garbage"
+
+
+def test_the_ledger_says_how_long_the_device_was() -> None:
+    line = b'{"event":"hello","seq":0,"trial":1,"mode":"raw","device_bytes":4096,"t_ms":1}\n'
+    assert parse_ledger(line).device_bytes == 4096
+    assert parse_ledger(line.replace(b"4096", b"null")).device_bytes is None

@@ -1,0 +1,327 @@
+"""The oracle of applications: what it says of each outcome, and what it reads."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from torture.facts.evidence.ledger import Begin, Done, Failed, Ledger, OperationKind, parse_ledger
+from torture.oracles.verdict.applications.transactions import (
+    Found,
+    Unfinished,
+    consult_transactions,
+    parse_found,
+)
+from torture.oracles.verdict.data_findings import Findings
+from torture.oracles.verdict.unreadable import UnreadableError
+from torture.oracles.verdict.verdicts import Verdict
+
+Story = list[tuple[str, int]]
+"""Words and transactions: `begin`, `lazy`, `settle` begin one, `done` and `failed` end it."""
+
+_KINDS = {
+    "begin": OperationKind.TRANSACTION,
+    "settle": OperationKind.TRANSACTION,
+    "lazy": OperationKind.LAZY_TRANSACTION,
+}
+
+
+def what_of(seq: int) -> dict[str, Any]:
+    """What it does: every fourth does it to the same thing, so that each of two writers has two."""
+    return {"thing": seq % 4, "sizes": [1]}
+
+
+def ledger_of(story: Story, *, writers: int = 1) -> Ledger:
+    events: list[Begin | Done | Failed] = []
+    for place, (word, seq) in enumerate(story):
+        if word in _KINDS:
+            events.append(
+                Begin(
+                    t_ms=10.0 * place,
+                    seq=seq,
+                    writer=seq % writers,
+                    kind=_KINDS[word],
+                    file=0,
+                    blocks=(),
+                    size_blocks=0,
+                    what={"settle": True} if word == "settle" else what_of(seq),
+                )
+            )
+        elif word == "done":
+            events.append(Done(t_ms=10.0 * place, seq=seq))
+        else:
+            events.append(Failed(t_ms=10.0 * place, seq=seq, errno=5, call="COMMIT"))
+    return Ledger(events=tuple(events))
+
+
+def found(*whole: int, **changes: Any) -> Found:
+    seen: dict[str, Any] = {
+        "trial": 1,
+        "mode": "application",
+        "whole": frozenset(whole),
+        "parts": {},
+        "complaints": (),
+        "refused": "",
+    }
+    return Found(**(seen | changes))
+
+
+def judged(story: Story, seen: Found, **how: Any) -> Findings:
+    """What the oracle says, of one writer whose transactions have one order unless told otherwise."""
+    ledger = ledger_of(story, writers=how.pop("writers", 1))
+    return consult_transactions(ledger, seen, **({"has_one_order": True, "cut_ms": None} | how))
+
+
+def amid(seq: int, *, is_new: bool = False, is_old: bool = False) -> Unfinished:
+    return Unfinished(
+        seq=seq, what={"thing": seq % 4}, state="unpacked", is_new=is_new, is_old=is_old
+    )
+
+
+TWO: Story = [("begin", 1), ("done", 1), ("begin", 2), ("done", 2), ("begin", 3)]
+LAZY: Story = [
+    ("lazy", 1), ("done", 1), ("settle", 2), ("done", 2), ("lazy", 3), ("done", 3), ("lazy", 4),
+]  # fmt: skip
+UPGRADE: Story = [("begin", 1), ("done", 1), ("begin", 2), ("done", 2), ("begin", 5)]
+"""Of what 1 did there is a newer one under way."""
+UPGRADED: Story = [*UPGRADE, ("done", 5), ("begin", 9)]
+
+
+@pytest.mark.parametrize(
+    ("story", "seen", "verdict", "lost"),
+    [
+        (TWO, found(1, 2), Verdict.INTACT, 0),
+        (TWO, found(1, 2, 3), Verdict.INTACT, 0),
+        (TWO, found(1), Verdict.ROLLED_BACK, 1),
+        (TWO, found(), Verdict.ROLLED_BACK, 2),
+        (TWO, found(2), Verdict.CORRUPTED, 1),
+        (TWO, found(1, 2, 9), Verdict.CORRUPTED, 0),
+        (TWO, found(1, parts={2: "rows [0] of 2"}), Verdict.CORRUPTED, 1),
+        (TWO, found(1, 2, parts={3: "rows [0] of 2"}), Verdict.CORRUPTED, 0),
+        (TWO, found(1, 2, complaints=("row 3 missing from index",)), Verdict.CORRUPTED, 0),
+        (TWO, found(refused="malformed"), Verdict.UNREPAIRABLE, 2),
+        (TWO, found(1, refused="repository 1"), Verdict.UNREPAIRABLE, 1),
+        (TWO, found(parts={1: "half"}, refused="repository 1"), Verdict.UNREPAIRABLE, 2),
+        (LAZY, found(1, 3), Verdict.INTACT, 0),
+        (LAZY, found(1), Verdict.INTACT, 0),
+        (LAZY, found(1, 3, 4), Verdict.INTACT, 0),
+        (LAZY, found(1, 4), Verdict.CORRUPTED, 0),
+        (LAZY, found(), Verdict.ROLLED_BACK, 1),
+        (LAZY, found(3), Verdict.CORRUPTED, 1),
+        (LAZY, found(3, parts={1: "rows [0] of 2"}), Verdict.CORRUPTED, 1),
+        (LAZY, found(1, parts={3: "rows [0] of 2"}), Verdict.CORRUPTED, 0),
+        ([*LAZY, ("failed", 4)], found(1, 3), Verdict.INTACT, 0),
+        (UPGRADE, found(2, unfinished=(amid(1, is_old=True),)), Verdict.INTACT, 0),
+        (UPGRADE, found(1, 2, unfinished=(amid(5, is_new=True),)), Verdict.INTACT, 0),
+        (UPGRADE, found(1, 2, unfinished=(amid(5, is_old=True),)), Verdict.CORRUPTED, 0),
+        (UPGRADE, found(2, unfinished=(amid(1, is_new=True),)), Verdict.CORRUPTED, 1),
+        (UPGRADE, found(unfinished=(amid(1, is_old=True),)), Verdict.CORRUPTED, 1),
+        (UPGRADE, found(1, unfinished=(amid(2, is_old=True),)), Verdict.CORRUPTED, 1),
+        (UPGRADE, found(1, unfinished=(amid(2, is_new=True),)), Verdict.ROLLED_BACK, 1),
+        (UPGRADE, found(1, unfinished=(amid(2),)), Verdict.CORRUPTED, 1),
+        (UPGRADE, found(1, 2, unfinished=(amid(7, is_new=True),)), Verdict.CORRUPTED, 0),
+        (
+            [*UPGRADE, ("failed", 5)],
+            found(2, unfinished=(amid(1, is_old=True),)),
+            Verdict.INTACT,
+            0,
+        ),
+        (UPGRADED, found(1, 2, unfinished=(amid(5, is_old=True),)), Verdict.INTACT, 0),
+        (UPGRADED, found(1, 2, unfinished=(amid(5, is_new=True),)), Verdict.ROLLED_BACK, 1),
+        (UPGRADED, found(2, unfinished=(amid(1, is_old=True),)), Verdict.ROLLED_BACK, 1),
+        (UPGRADED, found(2, 5, unfinished=(amid(1, is_old=True),)), Verdict.CORRUPTED, 1),
+        (UPGRADED, found(1, unfinished=(amid(5, is_old=True),)), Verdict.CORRUPTED, 1),
+        (
+            UPGRADE,
+            found(2, unfinished=(amid(1, is_old=True),), refused="root 1"),
+            Verdict.UNREPAIRABLE,
+            0,
+        ),
+        (
+            UPGRADE,
+            found(2, parts={1: "f0"}, unfinished=(amid(1, is_old=True),)),
+            Verdict.CORRUPTED,
+            1,
+        ),
+        (UPGRADED, found(2, 9, unfinished=(amid(1, is_old=True),)), Verdict.CORRUPTED, 1),
+    ],
+)
+def test_each_outcome_has_its_verdict(
+    story: Story, seen: Found, verdict: Verdict, lost: int
+) -> None:
+    findings = judged(story, seen, cut_ms=100.0)
+    assert (findings.verdict, findings.lost) == (verdict, lost)
+    has_failed = any(word == "failed" for word, _ in story)
+    assert bool(findings.reasons) is (verdict is not Verdict.INTACT or has_failed)
+
+
+def test_what_is_there_in_part_is_lost_and_is_not_gone() -> None:
+    """As a torn block of the ledger's load is: what was acknowledged was all of it."""
+    findings = judged(TWO, found(parts={2: "rows [0] of 2", 3: "rows [0] of 2"}))
+    assert (findings.lost, findings.missing, findings.torn) == (2, 1, 2)
+    assert "transaction 1 is gone" in findings.reasons
+    assert "transaction 2 is gone" not in findings.reasons
+
+
+def test_of_several_one_that_is_refused_says_nothing_of_the_others() -> None:
+    """Nor are its own gone: nobody can tell."""
+    seen = found(1, parts={3: "half"}, complaints=("row 2",), refused="repository 1: bad object")
+    findings = judged(TWO, seen)
+    assert (findings.lost, findings.missing, findings.torn) == (1, 1, 1)
+    assert findings.reasons == (
+        "the application cannot be used: repository 1: bad object",
+        "its own check: row 2",
+        "transaction 3 is in part: half",
+    )
+
+
+def test_what_is_half_there_and_should_not_be_is_lost_and_is_not_gone() -> None:
+    for changes in ({}, {"refused": "root 1: malformed"}):
+        findings = judged(UPGRADE, found(2, unfinished=(amid(1, is_new=True),), **changes))
+        assert (findings.lost, findings.missing, findings.torn) == (1, 0, 0)
+        assert "transaction 1 is half there: 1 is unpacked" in findings.reasons
+        assert "transaction 1 is gone" not in findings.reasons
+
+
+@pytest.mark.parametrize(
+    ("has_one_order", "verdict"), [(True, Verdict.CORRUPTED), (False, Verdict.INTACT)]
+)
+def test_what_is_lazy_may_be_half_there_where_its_log_ends(
+    has_one_order: bool, verdict: Verdict
+) -> None:
+    story: Story = [("lazy", 2), ("done", 2), ("begin", 1), ("done", 1)]
+    seen = found(1, unfinished=(amid(2, is_new=True),))
+    assert judged(story, seen, writers=2, has_one_order=has_one_order).verdict is verdict
+
+
+def test_what_is_half_there_and_never_began_is_foreign() -> None:
+    findings = judged(UPGRADE, found(1, 2, unfinished=(amid(7, is_new=True),)))
+    assert (findings.lost, findings.foreign) == (0, 1)
+    assert "transaction 7 is there, which never began" in findings.reasons
+
+
+def test_what_its_checks_say_comes_first_and_leaves_room_for_what_is_gone() -> None:
+    lines = tuple(f"page {number} is broken" for number in range(40))
+    told = judged(TWO, found(complaints=lines)).reasons
+    assert told[0] == "its own check: page 0 is broken"
+    assert "its own checks say 35 lines more" in told
+    assert "transaction 2 is gone" in told
+
+
+SETTLED_APART: Story = [
+    ("lazy", 2), ("done", 2), ("settle", 4), ("done", 4), ("lazy", 6), ("done", 6),
+    ("lazy", 1), ("done", 1), ("settle", 3), ("done", 3),
+]  # fmt: skip
+"""Even ones are of one writer, odd ones of another, whose 3 comes after 6."""
+BESIDE: Story = [
+    ("lazy", 2), ("done", 2), ("begin", 1), ("lazy", 4), ("done", 4), ("done", 1),
+]  # fmt: skip
+"""When 1 was durable 4 was done, and may come behind it in a log all the same."""
+NEVER_SETTLED: Story = [
+    ("lazy", 2), ("done", 2), ("lazy", 4), ("done", 4), ("lazy", 1), ("done", 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("story", "whole", "of_one_order", "of_own_orders"),
+    [
+        (SETTLED_APART, [2, 6, 1], (Verdict.INTACT, 0), (Verdict.INTACT, 0)),
+        (SETTLED_APART, [2, 1], (Verdict.CORRUPTED, 1), (Verdict.INTACT, 0)),
+        (SETTLED_APART, [2, 6], (Verdict.ROLLED_BACK, 1), (Verdict.ROLLED_BACK, 1)),
+        (SETTLED_APART, [2], (Verdict.ROLLED_BACK, 2), (Verdict.ROLLED_BACK, 1)),
+        (SETTLED_APART, [], (Verdict.ROLLED_BACK, 3), (Verdict.ROLLED_BACK, 2)),
+        (SETTLED_APART, [1], (Verdict.CORRUPTED, 2), (Verdict.CORRUPTED, 1)),
+        (SETTLED_APART, [6, 1], (Verdict.CORRUPTED, 1), (Verdict.CORRUPTED, 1)),
+        (BESIDE, [2, 1, 4], (Verdict.INTACT, 0), (Verdict.INTACT, 0)),
+        (BESIDE, [2, 1], (Verdict.INTACT, 0), (Verdict.INTACT, 0)),
+        (BESIDE, [1], (Verdict.CORRUPTED, 1), (Verdict.INTACT, 0)),
+        (BESIDE, [2, 4], (Verdict.ROLLED_BACK, 1), (Verdict.ROLLED_BACK, 1)),
+        (BESIDE, [2], (Verdict.ROLLED_BACK, 1), (Verdict.ROLLED_BACK, 1)),
+        (BESIDE, [], (Verdict.ROLLED_BACK, 2), (Verdict.ROLLED_BACK, 1)),
+        (NEVER_SETTLED, [1], (Verdict.CORRUPTED, 0), (Verdict.INTACT, 0)),
+        (NEVER_SETTLED, [4], (Verdict.CORRUPTED, 0), (Verdict.CORRUPTED, 0)),
+        (NEVER_SETTLED, [4, 1], (Verdict.CORRUPTED, 0), (Verdict.CORRUPTED, 0)),
+    ],
+)
+def test_what_is_lazy_is_settled_and_goes_with_what_came_after_it_in_its_order(
+    story: Story,
+    whole: list[int],
+    of_one_order: tuple[Verdict, int],
+    of_own_orders: tuple[Verdict, int],
+) -> None:
+    """Durable ones, which are counted, have the disk's one order whatever log they are in."""
+    for has_one_order, expected in ((True, of_one_order), (False, of_own_orders)):
+        findings = judged(story, found(*whole), writers=2, has_one_order=has_one_order)
+        assert (findings.verdict, findings.lost) == expected
+
+
+def test_what_is_settled_once_is_not_settled_again_later() -> None:
+    """Else another writer's lazy transaction would have to be there although nobody settled it."""
+    story: Story = [
+        ("lazy", 1), ("done", 1), ("settle", 3), ("done", 3),
+        ("lazy", 4), ("done", 4), ("settle", 5), ("done", 5),
+    ]  # fmt: skip
+    findings = judged(story, found(1), writers=2, has_one_order=False)
+    assert (findings.verdict, findings.lost) == (Verdict.INTACT, 0)
+
+
+@pytest.mark.parametrize("has_one_order", [True, False])
+def test_a_rollback_is_measured_from_what_was_durable(has_one_order: bool) -> None:
+    """Not from 2, which is gone as well and was nobody's until then."""
+    story: Story = [("lazy", 2), ("done", 2), ("begin", 1), ("settle", 4), ("done", 4), ("done", 1)]
+    seen, orders = found(), {"writers": 2, "has_one_order": has_one_order}
+    assert judged(story, seen, cut_ms=100.0, **orders).rollback_ms == 100.0 - 40.0
+
+
+def test_a_rollback_is_measured_from_the_first_that_is_gone_to_the_cut() -> None:
+    findings = judged(TWO, found(1), cut_ms=100.0)
+    assert findings.rollback_ms == 100.0 - 30.0
+
+
+def test_a_transaction_that_ends_and_never_began_is_no_ledger() -> None:
+    with pytest.raises(UnreadableError, match="had not begun"):
+        judged([("done", 1)], found())
+
+
+GOOD = {
+    "trial": 1, "mode": "application", "whole": [1], "parts": {"2": "half"}, "complaints": ["x"],
+    "refused": "", "complete": True,
+}  # fmt: skip
+HALF = {"seq": 7, "what": {"package": "p"}, "state": "unpacked", "is_new": True, "is_old": False}
+
+
+def test_a_read_back_is_what_it_says() -> None:
+    seen = parse_found(json.dumps(GOOD))
+    assert (seen.whole, seen.parts, seen.complaints) == (frozenset({1}), {2: "half"}, ("x",))
+    assert seen.unfinished == ()
+    (half,) = parse_found(json.dumps(GOOD | {"unfinished": [HALF]})).unfinished
+    assert (half.seq, half.what, half.state) == (7, {"package": "p"}, "unpacked")
+    assert (half.is_new, half.is_old, half.words) == (True, False, "p is unpacked")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "{}", "[]", json.dumps(GOOD)[:-9], json.dumps(GOOD | {"complete": False}),
+        json.dumps(GOOD | {"whole": "1"})[:-1], json.dumps(GOOD | {"whole": ["one"]}),
+        json.dumps(GOOD | {"parts": [2]}), json.dumps(GOOD | {"parts": {"two": "half"}}),
+        json.dumps(GOOD | {"unfinished": [7]}), json.dumps(GOOD | {"unfinished": [HALF | {"is_old": 1}]}),
+    ],
+)  # fmt: skip
+def test_one_that_is_cut_off_or_garbled_is_no_evidence(text: str) -> None:
+    with pytest.raises(UnreadableError):
+        parse_found(text)
+
+
+def test_the_ledger_keeps_what_a_transaction_does() -> None:
+    line = (
+        b'{"event":"begin","t_ms":1,"seq":4,"writer":0,"op":"lazy-transaction","file":0,"blocks":[],'
+        b'"size":0,"what":{"sizes":[5]}}\n'
+    )
+    (begin,) = parse_ledger(line).events
+    assert isinstance(begin, Begin)
+    assert begin.what == {"sizes": [5]}
+    assert not begin.kind.is_durable
+    assert OperationKind.TRANSACTION.is_durable

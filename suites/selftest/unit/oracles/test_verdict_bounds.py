@@ -1,0 +1,344 @@
+"""What did not come back, what is known all the same, and what of the pool breaks every guarantee."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from suites.selftest.unit.good_evidence import (
+    EVERYTHING,
+    MIXED,
+    OLD,
+    STATUS,
+    evidence,
+    ledger,
+    tool,
+    without,
+)
+from torture.facts.evidence.audit_document import AuditDocument
+from torture.facts.evidence.cut_document import CutDocument, DiskAtCut
+from torture.facts.evidence.folder import Evidence, Step, ToolOutput
+from torture.facts.evidence.ledger import Begin, Done, Failed, Ledger, OperationKind
+from torture.facts.evidence.outage_document import Outage
+from torture.oracles.verdict.guarantee import COMMIT_SLACK_MS, Guarantee
+from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.trials import TrialRecord
+from torture.records.scoring.judge import judge
+
+HUNG = Outage(
+    stage="bring NAS back", what="the import hung for 300 s", machine="nas-2", of_nas=True
+)
+STUCK = Outage(stage="live on", what="the client did not go on", machine="client", of_nas=False)
+PANIC = (
+    "[   12.345678] VERIFY3(0 == dmu_object_free(mos, obj, tx)) failed (0 == 52)",
+    "[   12.345679] PANIC at dsl_dataset.c:1234:dsl_dataset_sync_done()",
+)
+"""As OpenZFS `include/os/linux/spl/sys/debug.h` prints it."""
+
+
+def _cut_off(step: Step) -> Callable[[Evidence], Evidence]:
+    return lambda made: replace(
+        made,
+        tools=tuple(
+            replace(output, stdout=output.stdout[:40], stderr="") if output.step == step else output
+            for output in made.tools
+        ),
+    )
+
+
+def _late(step: Step) -> Callable[[Evidence], Evidence]:
+    return lambda made: replace(
+        made,
+        tools=tuple(
+            replace(output, exit_code=None) if output.step == step else output
+            for output in made.tools
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("spoil", "why"),
+    [
+        (lambda e: without(e, Step.POOL_IMPORT), "pool-import was never tried"),
+        (lambda e: without(e, Step.POOL_STATUS), "status was never asked for"),
+        (lambda e: without(e, Step.POOL_SCRUB), "pool-scrub was never run"),
+        (lambda e: without(e, Step.FS_MOUNT), "fs-mount was never run"),
+        (lambda e: without(e, Step.FS_CHECK), "fs-check was never run"),
+        (_late(Step.POOL_IMPORT), "deadline"),
+        (_late(Step.POOL_SCRUB), "deadline"),
+        (_late(Step.FS_MOUNT), "deadline"),
+        (_late(Step.FS_CHECK), "deadline"),
+        (_cut_off(Step.POOL_STATUS), "no status of one pool"),
+        (_cut_off(Step.FS_CHECK), "closing line"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("found", "verdict"),
+    [
+        (EVERYTHING, Verdict.INCONCLUSIVE),
+        (OLD, Verdict.ROLLED_BACK),
+        (MIXED, Verdict.CORRUPTED),
+    ],
+)
+def test_what_is_known_to_be_lost_is_a_lower_bound(
+    spoil: Callable[[Evidence], Evidence], why: str, found: str, verdict: Verdict
+) -> None:
+    """Where the data are read, a pool or filesystem that nobody looked at cannot make them better."""
+    judgement = judge(spoil(evidence(found=found)))
+    assert judgement.verdict is verdict
+    assert why in " ".join(judgement.reasons)
+    assert ("at least" in judgement.reasons[0]) is verdict.is_loss
+
+
+def test_what_a_failed_disk_of_the_checker_did_is_no_lower_bound() -> None:
+    line = "[    9.1] I/O error, dev vdb, sector 2048 op 0x0:(READ) flags 0x0 phys_seg 1 prio 0\n"
+    log = tool(Step.CHECK_DMESG, "kernel/log-replayed")
+    failed = replace(log, stdout=log.stdout + line)
+    unread = EVERYTHING.replace('"blocks": [4]', '"blocks": ["errno:5"]')
+    unscored = without(evidence(failed, found=unread), Step.POOL_SCRUB)
+    assert judge(unscored).verdict is Verdict.INCONCLUSIVE
+    stale = without(evidence(failed, found=MIXED), Step.POOL_SCRUB)
+    assert judge(stale).verdict is Verdict.CORRUPTED
+
+
+@pytest.mark.parametrize("outage", [HUNG, STUCK])
+def test_what_does_not_come_back_is_unavailable_whatever_else_is_not_known(outage: Outage) -> None:
+    nothing = replace(evidence(), tools=(), readbacks={}, outage=outage)
+    judgement = judge(nothing)
+    assert judgement.verdict is Verdict.UNAVAILABLE
+    assert judgement.pool is (Verdict.UNAVAILABLE if outage.of_nas else None)
+    assert (judgement.acknowledged, judgement.lost) == (6, 6)
+    assert outage.what in judgement.reasons[0]
+
+
+def test_what_was_read_before_an_outage_is_counted_as_it_was() -> None:
+    hung = replace(HUNG, stage="scrub", what="pool-scrub: zpool hung for 300 s")
+    judgement = judge(replace(without(evidence(), Step.POOL_SCRUB), outage=hung))
+    assert (judgement.verdict, judgement.lost) == (Verdict.UNAVAILABLE, 0)
+    assert judgement.data is Verdict.INTACT
+
+
+def test_an_outage_comes_back_and_one_that_is_garbled_says_nothing() -> None:
+    assert Outage.from_json(json.loads(json.dumps(HUNG.as_json()))) == HUNG
+    assert Outage.from_json({}) is None
+    assert Outage.from_json({"what": 7, "kernel": 3}) is None
+    assert Outage.from_json({"what": "hung", "kernel": 3}) == Outage(
+        stage="", what="hung", machine="", of_nas=True
+    )
+
+
+def _nas_log(*lines: str) -> ToolOutput:
+    log = tool(Step.NAS_DMESG, "kernel/log-replayed")
+    return replace(log, stdout="\n".join(lines))
+
+
+def test_a_panic_of_zfs_is_told_though_everything_is_there() -> None:
+    panicked = judge(_with(evidence(), _nas_log(*PANIC)))
+    assert (panicked.verdict, panicked.pool) == (Verdict.UNAVAILABLE, Verdict.UNAVAILABLE)
+    assert any("dsl_dataset_sync_done" in reason for reason in panicked.reasons)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[ 9.1] PANIC: zfs: rt=ms_allocatable: removing nonexistent segment from range tree",
+        "[ 9.1] WARNING: Pool 'tank' has encountered an uncorrectable I/O failure and has been "
+        "suspended.",
+    ],
+)
+def test_a_zfs_that_gives_up_in_other_words_is_told(line: str) -> None:
+    assert judge(_with(evidence(), _nas_log(line))).pool is Verdict.UNAVAILABLE
+
+
+def test_a_kernel_log_that_only_loads_its_modules_is_no_finding() -> None:
+    assert judge(_with(evidence(), _nas_log("[ 1.0] ZFS: Loaded module v2.3.9"))).verdict is (
+        Verdict.INTACT
+    )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ZFS replay transaction error 5, dataset tank/vm, seq 0x7, txtype 9",
+        "ZFS read log block error 52, dataset tank/vm, seq 0x2a",
+        "zil_parse: lr_t overrun",
+        "zil_parse: lr_t has an invalid reclen",
+        "can't open objset for 54, error 5",
+        "can't open objset 54, error 5",
+    ],
+)
+def test_a_log_that_was_not_replayed_is_told_though_everything_is_there(line: str) -> None:
+    """As OpenZFS 2.3.9 `module/zfs/zil.c` prints them."""
+    said = judge(_with(evidence(), _nas_log(f"[ 9.1] WARNING: {line}")))
+    assert said.pool is Verdict.CORRUPTED
+    assert f"nas: {line}" in said.reasons
+
+
+def test_a_nas_that_came_back_twice_is_heard_both_times() -> None:
+    first = _nas_log("[ 9.1] WARNING: ZFS replay transaction error 5, dataset tank/vm, seq 0x7")
+    twice = _with(_with(evidence(), first), _nas_log("[ 1.0] ZFS: Loaded module v2.3.9"))
+    assert judge(twice).pool is Verdict.CORRUPTED
+
+
+def _with(made: Evidence, output: ToolOutput) -> Evidence:
+    return replace(made, tools=(*made.tools, output))
+
+
+def _refusal(step: Step, *, code: int, stderr: str) -> ToolOutput:
+    return replace(STATUS, step=step, name="zpool", exit_code=code, stdout="", stderr=stderr)
+
+
+def test_an_import_that_aborts_or_finds_nothing_any_more_leaves_a_lost_pool() -> None:
+    io_error = "cannot import 'tank': I/O error\n"
+    tried = (
+        _refusal(Step.POOL_IMPORT, code=1, stderr=io_error),
+        _refusal(Step.POOL_IMPORT_M, code=134, stderr="internal error: Invalid exchange\n"),
+        _refusal(
+            Step.POOL_IMPORT_REWIND,
+            code=1,
+            stderr="cannot import 'tank': no such pool available\n",
+        ),
+    )
+    judgement = judge(replace(evidence(), tools=tried, readbacks={}))
+    assert judgement.verdict is Verdict.POOL_LOST
+    assert "internal error" in " ".join(judgement.reasons)
+    nowhere = tuple(replace(tried[2], step=attempt.step) for attempt in tried)
+    nothing = judge(replace(evidence(), tools=nowhere, readbacks={}))
+    assert nothing.verdict is Verdict.INCONCLUSIVE, "its disks were not there"
+
+
+def test_a_pool_that_had_to_give_up_transactions_is_rolled_back() -> None:
+    io_error = "cannot import 'tank': I/O error\n"
+    refused = (
+        _refusal(Step.POOL_IMPORT, code=1, stderr=io_error),
+        _refusal(Step.POOL_IMPORT_M, code=1, stderr=io_error),
+        _refusal(Step.POOL_IMPORT_REWIND, code=0, stderr=""),
+    )
+    others = without(evidence(), Step.POOL_IMPORT)
+    rewound = judge(replace(others, tools=(*refused, *others.tools)))
+    assert rewound.pool is Verdict.ROLLED_BACK
+    accepted = replace(refused[2], step=Step.POOL_IMPORT_M)
+    without_log = judge(replace(others, tools=(refused[0], accepted, *others.tools)))
+    assert without_log.pool is Verdict.REPAIRED
+
+
+def _record(verdict: Verdict, *, pool: Verdict = Verdict.INTACT, **more: object) -> TrialRecord:
+    record = TrialRecord(
+        trial="t", cell="c", axes={}, seed=1, verdict=verdict, guarantee="", verdicts={"pool": pool}
+    )
+    return replace(record, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("pool", [Verdict.ROLLED_BACK, Verdict.CORRUPTED, Verdict.UNAVAILABLE])
+def test_a_pool_that_is_not_whole_breaks_every_guarantee_but_one(pool: Verdict) -> None:
+    record = _record(Verdict.UNAVAILABLE, pool=pool)
+    broken = {guarantee for guarantee in Guarantee if record.breaks(guarantee)}
+    assert broken == set(Guarantee) - {Guarantee.MAY_LOSE_POOL}
+
+
+def test_a_vm_that_is_stuck_on_a_whole_pool_is_what_a_cell_that_loses_may_do() -> None:
+    record = _record(Verdict.UNAVAILABLE)
+    assert not record.breaks(Guarantee.LOSES)
+    assert record.breaks(Guarantee.ROLLS_BACK)
+
+
+def test_a_pool_without_its_log_device_is_allowed_where_that_died() -> None:
+    record = _record(Verdict.ROLLED_BACK, pool=Verdict.REPAIRED)
+    assert not record.breaks(Guarantee.ROLLS_BACK)
+
+
+def test_a_rollback_goes_back_as_far_as_was_not_committed_and_no_farther() -> None:
+    cut = CutDocument(audit=AuditDocument(uncommitted_ms=3_000))
+    for rollback_ms, breaks in ((3_000.0, False), (3_000.1 + COMMIT_SLACK_MS, True)):
+        record = _record(Verdict.ROLLED_BACK, cut=cut, rollback_ms=rollback_ms)
+        assert record.breaks(Guarantee.ROLLS_BACK) is breaks
+    old = _record(Verdict.ROLLED_BACK, rollback_ms=14_000.0)
+    assert not old.breaks(Guarantee.ROLLS_BACK), "a record that does not say what was committed"
+
+
+def _cut(
+    *, aim: str = "anywhere", hit: bool = True, lately: int = 0, **at_risk: int
+) -> CutDocument:
+    return CutDocument(
+        plan={"aim": aim},
+        hit=hit,
+        audit=AuditDocument(under_way=at_risk.get("under_way", 0), acknowledged_lately=lately),
+        disks={
+            "data0": DiskAtCut(
+                unflushed=at_risk.get("unflushed", 0), in_flight=at_risk.get("in_flight", 0)
+            )
+        },
+    )
+
+
+def test_a_cut_that_could_take_nothing_is_empty_and_in_no_rate() -> None:
+    assert _cut().is_empty
+    assert judge(replace(evidence(), cut=_cut())).verdict is Verdict.INCONCLUSIVE
+    lost = judge(replace(evidence(found=MIXED), cut=_cut()))
+    assert lost.verdict is Verdict.CORRUPTED, "what it took all the same counts"
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [
+        _cut(unflushed=1),
+        _cut(in_flight=1),
+        _cut(under_way=1, lately=1),
+        _cut(under_way=1, unflushed=1),
+        _cut(lately=1),
+        _cut(aim="zil-completed"),
+        CutDocument(plan={"aim": "anywhere"}, hit=True),
+    ],
+)
+def test_a_cut_that_could_have_taken_something_counts(cut: CutDocument) -> None:
+    """So does one of which nobody knows, as all cuts of older versions."""
+    assert not cut.is_empty
+    assert judge(replace(evidence(), cut=cut)).verdict is Verdict.INTACT
+
+
+def test_an_aim_that_was_missed_is_none() -> None:
+    assert _cut(aim="zil-completed", hit=False).is_empty
+
+
+def test_of_two_cuts_one_that_could_take_something_will_do() -> None:
+    again = evidence(tool(Step.POOL_IMPORT_AGAIN, "zpool/import-ok"))
+    quiet, other = _cut(), _cut(unflushed=1)
+    for first, second in ((quiet, other), (other, quiet)):
+        cut = replace(first, second=second.as_json())
+        assert judge(replace(again, cut=cut)).verdict is Verdict.INTACT
+    both_quiet = replace(again, cut=replace(quiet, second=quiet.as_json()))
+    assert judge(both_quiet).verdict is Verdict.INCONCLUSIVE
+
+
+def test_a_client_of_which_a_writer_failed_for_good_is_not_intact() -> None:
+    events = ledger().events
+    failed = (Begin(t_ms=200.0, seq=9, writer=0, kind=OperationKind.OVERWRITE, file=0, blocks=(0,),
+                    size_blocks=1), Failed(t_ms=210.0, seq=9, errno=5, call="fsync"))  # fmt: skip
+    stranded = judge(evidence(ledger=Ledger(events=events + failed)))
+    assert (stranded.verdict, stranded.lost) == (Verdict.REPAIRED, 0)
+    assert "errno 5 in fsync" in " ".join(stranded.reasons)
+    went_on = (*failed, Begin(t_ms=300.0, seq=10, writer=1, kind=OperationKind.SCRIBBLE, file=1,
+                              blocks=(0,), size_blocks=1), Done(t_ms=310.0, seq=10))  # fmt: skip
+    alive = judge(evidence(ledger=Ledger(events=events + went_on)))
+    assert alive.verdict is Verdict.REPAIRED, "that another one went on excuses nothing"
+    assert "1 of 2 writers failed for good: errno 5 in fsync" in alive.reasons
+    before = (events[0], *failed, *events[1:])
+    assert judge(evidence(ledger=Ledger(events=before))).verdict is not Verdict.REPAIRED
+
+
+def test_a_bad_copy_that_the_kernel_tells_of_is_no_intact_filesystem() -> None:
+    """A read-write mount mends it as it reads: the checker comes too late to see it."""
+    log = tool(Step.CHECK_DMESG, "kernel/log-replayed")
+    assert judge(_with(evidence(), log)).filesystem is Verdict.INTACT
+    for line in (
+        "BTRFS warning (device vdb): checksum verify failed on logical 30441472 mirror 1 wanted",
+        "BTRFS error (device vdb): parent transid verify failed on logical 5 mirror 1 wanted 9 found 7",
+        "BTRFS info (device vdb): read error corrected: ino 0 off 30441472 (dev /dev/vdb sector 76224)",
+    ):
+        told = replace(log, stdout=f"{log.stdout}[   21.000000] {line}\n")
+        judgement = judge(_with(evidence(), told))
+        assert judgement.filesystem is Verdict.REPAIRED
+        assert any(line in reason for reason in judgement.reasons)

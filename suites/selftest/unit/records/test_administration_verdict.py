@@ -1,0 +1,213 @@
+"""What an administration does to a verdict, a plan and a report."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from suites.selftest.unit.administered import CELL, OPERATIONS, cut, outputs_of, with_pool
+from suites.selftest.unit.report_records import make_records, write_run
+from torture.choices.administration.protocol import Moment
+from torture.choices.matrix.cells import Cell
+from torture.choices.matrix.guarantees import guarantee_of
+from torture.facts.evidence.confirmation import Confirmation
+from torture.facts.evidence.folder import Step
+from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.administered_pool import Administered
+from torture.records.record.run_layout import TRIALS_FILE
+from torture.records.record.specs import TrialSpec
+from torture.records.record.trials import TrialRecord, append_record
+from torture.records.scoring.judge import judge
+from torture.records.scoring.judgement import Judgement
+from torture.report.exports.as_administration import export_administration
+from torture.report.reading.store import Store
+from torture.trials.plan.administration_cut import AdministrationCut, draw_administration_cut
+from torture.trials.plan.trial_plan import TrialPlan, draw_plan
+
+UNDONE, GOING_ON, DONE = (f"expand-{outcome}" for outcome in ("undone", "going-on", "done"))
+
+
+@pytest.mark.parametrize(
+    ("state", "end", "outcome"),
+    [(UNDONE, UNDONE, "undone"), (GOING_ON, DONE, "going on"), (DONE, DONE, "done")],
+)
+def test_done_undone_and_going_on_are_no_finding(state: str, end: str, outcome: str) -> None:
+    judgement = judge(cut(outputs_of(state), end=outputs_of(end)))
+    assert (judgement.verdict, judgement.administration) == (Verdict.INTACT, outcome)
+
+
+def test_half_of_it_is_corruption_of_the_pool() -> None:
+    half = with_pool(DONE, raidz_expand_stats=None)
+    judgement = judge(cut(half, end=outputs_of(DONE)))
+    assert (judgement.verdict, judgement.pool) == (Verdict.CORRUPTED, Verdict.CORRUPTED)
+    assert judgement.administration == "half"
+    assert "expand is half done after the cut" in judgement.reasons
+    assert guarantee_of(Cell.parse(CELL)).is_broken_by(judgement.verdict, pool=judgement.pool)
+
+
+def test_half_of_it_after_a_second_cut_is_seen_too() -> None:
+    half = with_pool(DONE, raidz_expand_stats=None)
+    judgement = judge(cut(outputs_of(GOING_ON), half, end=outputs_of(DONE)))
+    assert (judgement.verdict, judgement.administration) == (Verdict.CORRUPTED, "going on")
+
+
+def test_what_had_returned_must_not_be_undone() -> None:
+    acknowledged = judge(cut(outputs_of(UNDONE), end=outputs_of(UNDONE), returned=0))
+    assert (acknowledged.verdict, acknowledged.pool) == (Verdict.ROLLED_BACK, Verdict.ROLLED_BACK)
+    assert "expand is undone, and had returned before the cut" in acknowledged.reasons
+    for state in (GOING_ON, DONE):
+        kept = judge(cut(outputs_of(state), end=outputs_of(DONE), returned=0))
+        assert kept.verdict is Verdict.INTACT
+
+
+@pytest.mark.parametrize(("before", "outcome"), [(GOING_ON, "going on"), (DONE, "done")])
+def test_what_an_import_had_found_must_not_be_undone_by_a_second_cut(
+    before: str, outcome: str
+) -> None:
+    judgement = judge(cut(outputs_of(before), outputs_of(UNDONE), end=outputs_of(UNDONE)))
+    assert (judgement.verdict, judgement.pool) == (Verdict.ROLLED_BACK, Verdict.ROLLED_BACK)
+    assert judgement.administration == outcome
+    why = f"expand was {outcome} after the cut, and is undone after the next one"
+    assert why in judgement.reasons
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [(UNDONE, UNDONE), (GOING_ON, GOING_ON), (GOING_ON, DONE), (DONE, DONE)]
+)
+def test_what_stays_or_goes_on_over_a_second_cut_is_no_finding(before: str, after: str) -> None:
+    end = outputs_of(UNDONE if after == UNDONE else DONE)
+    judgement = judge(cut(outputs_of(before), outputs_of(after), end=end))
+    assert judgement.verdict is Verdict.INTACT
+
+
+def test_what_was_seen_to_be_done_before_a_second_cut_may_go_on_after_it() -> None:
+    """That its last group was synced nobody had said."""
+    judgement = judge(cut(outputs_of(DONE), outputs_of(GOING_ON), end=outputs_of(DONE)))
+    assert judgement.verdict is Verdict.INTACT
+
+
+def test_an_earlier_cut_that_confirms_a_finding_may_have_come_before_the_return() -> None:
+    drawn = cut(outputs_of(UNDONE), end=outputs_of(UNDONE), returned=0)
+    earlier = Confirmation(finding="completed-is-durable at event 70", event=70, marks=5, t_ms=1.0)
+    confirmed = replace(drawn, cut=replace(drawn.cut, confirmed=earlier))
+    judgement = judge(confirmed)
+    assert (judgement.verdict, judgement.administration) == (Verdict.INTACT, "undone")
+    unknown = judge(replace(drawn, is_cut_read=False))
+    assert unknown.verdict is Verdict.INCONCLUSIVE, "which cut was recovered nobody knows"
+
+
+@pytest.mark.parametrize(("state", "end"), [(GOING_ON, UNDONE), (UNDONE, DONE), (DONE, UNDONE)])
+def test_what_goes_on_must_come_to_its_end_and_nothing_else_may(state: str, end: str) -> None:
+    judgement = judge(cut(outputs_of(state), end=outputs_of(end)))
+    assert judgement.verdict is Verdict.CORRUPTED
+    assert any("after the cut, and is" in reason for reason in judgement.reasons)
+
+
+def test_what_cannot_be_read_is_inconclusive_and_what_nobody_asked_is_not_told() -> None:
+    garbled = [replace(output, stdout="{") for output in outputs_of(DONE)]
+    assert judge(cut(garbled)).verdict is Verdict.INCONCLUSIVE
+    unasked = judge(cut())
+    assert (unasked.verdict, unasked.administration) == (Verdict.INTACT, "")
+
+
+def test_a_finding_stays_one_where_the_rest_cannot_be_told() -> None:
+    made = cut(with_pool(DONE, raidz_expand_stats=None))
+    broken_off = replace(
+        made, tools=tuple(output for output in made.tools if output.step != Step.POOL_SCRUB)
+    )
+    judgement: Judgement = judge(broken_off)
+    assert judgement.verdict is Verdict.CORRUPTED
+
+
+def spec_of(cell: str, seed: int) -> TrialSpec:
+    return TrialSpec(cell=Cell.parse(cell), index=0, seed=seed, load_ms=4000)
+
+
+def test_each_moment_is_drawn_as_often_and_nothing_else_is_drawn_otherwise() -> None:
+    moments: Counter[Moment] = Counter()
+    for seed in range(300):
+        administered = draw_plan(spec_of(CELL, seed))
+        plain = draw_plan(spec_of(CELL.replace("-expand", ""), seed))
+        assert plain.administration is None
+        assert administered.administration is not None
+        moments[administered.administration.moment] += 1
+        assert administered.cut == plain.cut
+        kept = administered.survivors
+        assert {serial: kept[serial] for serial in plain.survivors} == plain.survivors
+        assert set(kept) - set(plain.survivors) == {"spare0"}
+    assert all(70 < count < 130 for count in moments.values())
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_a_plan_is_within_what_its_operation_says_and_reads_back(name: str) -> None:
+    operation = OPERATIONS[name]
+    for seed in range(40):
+        drawn = draw_administration_cut(operation, seed=seed)
+        assert drawn is not None
+        assert drawn == draw_administration_cut(operation, seed=seed)
+        assert AdministrationCut.from_json(json.loads(json.dumps(drawn.as_json()))) == drawn
+        assert any(
+            (point.event, point.role, point.disk, point.is_after_end)
+            == (drawn.event, drawn.role, drawn.disk, drawn.is_after_end)
+            and point.least <= drawn.count <= point.most
+            and 0 <= drawn.delay_ms <= point.delay_ms_max
+            for point in operation.cut_points[drawn.moment]
+        )
+
+
+def test_a_whole_plan_reads_back_with_and_without_one() -> None:
+    for cell in (CELL, CELL.replace("-expand", "")):
+        plan = draw_plan(spec_of(cell, 3))
+        assert TrialPlan.from_json(json.loads(json.dumps(plan.as_json()))) == plan
+        assert ("administration" in plan.as_json()) is (cell == CELL)
+
+
+def record_of(seed: int, *, outcome: str, verdict: Verdict = Verdict.INTACT) -> TrialRecord:
+    (made,) = make_records(1, cells=[Cell.parse(CELL)], seed=seed)
+    done = Administered(name="expand", moment="start", returned=None, outcome=outcome)
+    return replace(
+        made,
+        verdict=verdict,
+        verdicts={"pool": verdict},
+        lost=0,
+        administration=done,
+        error=None,
+        machinery_failed=False,
+    )
+
+
+def test_a_record_keeps_it_and_one_without_says_nothing_of_it() -> None:
+    record = record_of(1, outcome="going on")
+    again = TrialRecord.from_json(json.loads(json.dumps(record.as_json())))
+    assert again.administration == record.administration
+    plain = replace(record, administration=None)
+    assert "administration" not in plain.as_json()
+    assert TrialRecord.from_json(plain.as_json()).administration is None
+
+
+def test_the_table_counts_each_outcome_and_names_what_is_a_finding(tmp_path: Path) -> None:
+    records = [record_of(seed, outcome="done") for seed in range(3)]
+    records += [record_of(10, outcome="half", verdict=Verdict.CORRUPTED)]
+    records += [record_of(11, outcome="", verdict=Verdict.POOL_LOST)]
+    records += make_records(5, cells=[Cell.parse("iscsi-standard-noslog-btrfs-bothdie")], seed=5)
+    run = write_run(tmp_path / "run", [])
+    for record in records:
+        append_record(run / TRIALS_FILE, record)
+    with Store.open([run]) as store:
+        (written,) = export_administration(store, tmp_path)
+    text = written.read_text()
+    assert "| a raidz is expanded | start | 5 | - | 3 | - | - | - | 1 | 1 | - |" in text
+    findings = [line for line in text.splitlines() if line.startswith("- ")]
+    assert len(findings) == 2
+    assert "pool-lost" in text
+
+
+def test_a_run_without_any_says_so(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", [])
+    with Store.open([run]) as store:
+        (written,) = export_administration(store, tmp_path)
+    assert "There are no such trials." in written.read_text()

@@ -1,0 +1,177 @@
+"""A run's own files: what is written is read back, and what has the wrong type is not believed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from torture.facts.evidence.cut_document import GONE, CutDocument, DiskAtCut
+from torture.records.record.run_document import (
+    Chosen,
+    HostInfo,
+    ImageInfo,
+    RunDocument,
+    agreed,
+    read_run_document,
+)
+from torture.records.record.run_layout import RUN_FILE, RunLayout
+
+RUN = RunDocument(
+    run="20261121-091024-1a2b",
+    seed=7,
+    options={"jobs": 2, "until": "upper<0.01", "cells": ["a", "b"]},
+    begun="2026-11-21T09:10:24+0000",
+    host=HostInfo(kernel="6.1", machine="x86_64", cores=None, memory_mib=7900, user="root"),
+    accelerator=Chosen(kind="tcg", reason="there is no /dev/kvm"),
+    network=Chosen(kind="bridge", reason=""),
+    boot="warm",
+    versions={"qemu": "7.2.22"},
+    images={"nas": ImageInfo(key="k", packages={"zfs": "2.3"}), "client": None},
+)
+CUT_AS_WRITTEN = {
+    "t_ms": 5100.25, "took_ms": 3.5,
+    "plan": {"after_ms": 2000.5, "aim": "flush", "delay_ms": 0.0, "count": 2},
+    "hit": False, "log_seq": 310, "log_ms": 5090.0, "marks": 0, "acknowledged": 12,
+    "view": {"schema": 1, "cut": 310},
+    "disks": {
+        "data0": {"persistence": "volatile", "policy": "torn", "writes": 9, "in_flight": 0,
+                  "unflushed": 3, "survived": 1, "torn": 0},
+    },
+}  # fmt: skip
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+def names_of(document: type) -> list[str]:
+    return [own.name for own in fields(document)]
+
+
+def test_what_a_run_says_of_itself_is_read_back(tmp_path: Path) -> None:
+    RUN.write(tmp_path)
+    assert read_run_document(tmp_path) == RUN
+    assert [path.name for path in tmp_path.iterdir()] == [RUN_FILE]
+    assert RunLayout(folder=tmp_path).run_file.is_file()
+
+
+def test_a_run_says_its_guests_processor_beside_the_accelerator(tmp_path: Path) -> None:
+    replace(RUN, processor="maximum, without cx16").write(tmp_path)
+    data = json.loads((tmp_path / RUN_FILE).read_text())
+    assert list(data)[list(data).index("accelerator") + 1] == "processor"
+    again = read_run_document(tmp_path)
+    assert again is not None
+    assert (again.processor, again.others) == ("maximum, without cx16", {})
+
+
+def test_a_run_json_has_the_keys_and_the_order_that_old_ones_have(tmp_path: Path) -> None:
+    RUN.write(tmp_path)
+    text = (tmp_path / RUN_FILE).read_text()
+    data = json.loads(text)
+    assert list(data) == [
+        "run", "seed", "options", "begun", "host", "accelerator", "network", "boot", "versions",
+        "images",
+    ]  # fmt: skip
+    assert data["host"]["cores"] is None
+    assert data["network"] == {"kind": "bridge", "reason": ""}
+    assert data["images"] == {"nas": {"key": "k", "packages": {"zfs": "2.3"}}, "client": None}
+    assert text == json.dumps(data, indent=1) + "\n"
+
+
+def test_what_another_version_says_of_a_run_is_kept() -> None:
+    data = RUN.as_json() | {"weather": {"wind": 3}}
+    assert RunDocument.from_json(data).as_json() == data
+
+
+@given(name=st.sampled_from(names_of(RunDocument)), value=anything)
+def test_of_a_run_json_only_what_has_the_right_type_is_believed(name: str, value: Any) -> None:
+    read = RunDocument.from_json(RUN.as_json() | {name: value})
+    assert isinstance(read.run, str)
+    assert read.seed is None or type(read.seed) is int
+    assert isinstance(read.options, dict)
+    assert read.jobs is None or read.jobs > 0
+    assert all(isinstance(text, str) for text in (*read.versions.values(), *read.notes))
+    assert all(image is None or isinstance(image.key, str) for image in read.images.values())
+    if name != "others":
+        assert all(
+            getattr(read, own.name) == getattr(RUN, own.name)
+            for own in fields(RunDocument)
+            if own.name != name
+        )
+
+
+@pytest.mark.parametrize("jobs", [0, -1, True, "2", None, 2.0])
+def test_jobs_that_are_no_number_are_not_believed(jobs: object) -> None:
+    assert replace(RUN, options={"jobs": jobs}).jobs is None
+    assert RUN.jobs == 2
+
+
+def test_runs_agree_on_what_all_of_them_say_and_on_nothing_else() -> None:
+    other = replace(
+        RUN, seed=8, options={"jobs": 2, "cells": []}, host=HostInfo(cores=4), others={"a": 1}
+    )
+    same = agreed([replace(RUN, others={"a": 1, "b": 2}), other])
+    assert (same.seed, same.host, same.options) == (None, HostInfo(), {"jobs": 2})
+    assert (same.versions, same.boot, same.others) == (RUN.versions, "warm", {"a": 1})
+    assert agreed([RUN]) == RUN
+
+
+def test_what_a_cut_was_is_written_as_it_always_was() -> None:
+    document = CutDocument.from_json(CUT_AS_WRITTEN)
+    assert json.dumps(document.as_json()) == json.dumps(CUT_AS_WRITTEN)
+    assert (document.t_ms, document.aim, document.hit) == (5100.25, "flush", False)
+    assert document.disks["data0"] == DiskAtCut(
+        persistence="volatile",
+        policy="torn",
+        writes=9,
+        in_flight=0,
+        unflushed=3,
+        survived=1,
+        torn=0,
+    )
+    assert document.disks["data0"].policy != GONE
+
+
+def test_a_cut_of_schema_1_is_read_by_its_old_name() -> None:
+    old = {key: value for key, value in CUT_AS_WRITTEN.items() if key != "acknowledged"}
+    assert CutDocument.from_json(old | {"promised": 12}) == CutDocument.from_json(CUT_AS_WRITTEN)
+
+
+def test_what_another_version_says_of_a_cut_is_kept() -> None:
+    data = CUT_AS_WRITTEN | {"weather": [1]}
+    assert CutDocument.from_json(data).as_json() == data
+    assert CutDocument.from_json({}).as_json() == {}
+
+
+@given(name=st.sampled_from(names_of(CutDocument)), value=anything)
+@example(name="second", value={"": float("inf")})
+def test_of_a_cut_only_what_has_the_right_type_is_believed(name: str, value: Any) -> None:
+    read = CutDocument.from_json(CUT_AS_WRITTEN | {name: value})
+    assert read.t_ms is None or (isinstance(read.t_ms, float) and abs(read.t_ms) < float("inf"))
+    assert read.acknowledged is None or read.acknowledged >= 0
+    assert isinstance(read.aim, str)
+    assert read.hit in (None, True, False)
+    assert all(isinstance(disk.policy, str) for disk in read.disks.values())
+    # what is kept as it was said was read strictly: `strict_json` lets no infinite number in
+    json.dumps(read.as_json(), allow_nan=name in ("plan", "view", "second", "others"))
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "/etc", "a\0b", "x" * 251])
+def test_a_trials_name_that_leads_elsewhere_has_no_folder(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="no name of a folder"):
+        RunLayout(folder=tmp_path).evidence_of(name)
+
+
+def test_a_trials_folder_and_its_run_know_each_other(tmp_path: Path) -> None:
+    layout = RunLayout(folder=tmp_path / "run")
+    assert RunLayout.of_evidence(layout.evidence_of("trial")) == layout

@@ -1,0 +1,245 @@
+"""How fast a cell was, and what was acknowledged while there was no NAS, told from made-up ledgers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from suites.selftest.unit.good_evidence import evidence
+from suites.selftest.unit.report_records import make_records
+from torture.choices.matrix.cells import Cell
+from torture.facts.axes.sync import Sync
+from torture.facts.evidence.confirmation import Confirmation
+from torture.facts.evidence.cut_document import CutDocument
+from torture.facts.evidence.folder import CUT, LEDGER, SPEC, Evidence, load_evidence, write_document
+from torture.facts.evidence.ledger import parse_ledger
+from torture.oracles.verdict.guarantee import Guarantee
+from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.trials import TrialRecord
+from torture.records.record.worth import Absence, Speed
+from torture.records.scoring.score import score
+from torture.records.scoring.service import absence_in_words, absence_of, speed_of
+
+CUT_MS, PUBLISHING_MS, PUBLISHED_MS = 1000.0, 9000.0, 9500.0
+AT_CUT = CutDocument(t_ms=CUT_MS, publishing_ms=PUBLISHING_MS, published_ms=PUBLISHED_MS)
+
+
+class Told:
+    """A ledger's file, line by line."""
+
+    def __init__(self) -> None:
+        self.lines: list[dict[str, Any]] = [
+            {"event": "hello", "seq": 0, "trial": 7, "mode": "files", "t_ms": 0.0}
+        ]
+
+    def begin(self, seq: int, t_ms: float, *, writer: int = 0, op: str = "overwrite") -> Told:
+        self.lines.append(
+            {"event": "begin", "seq": seq, "writer": writer, "op": op, "file": 0, "blocks": [0],
+             "size": 1, "t_ms": t_ms}
+        )  # fmt: skip
+        return self
+
+    def done(self, seq: int, t_ms: float, **spent: object) -> Told:
+        self.lines.append({"event": "done", "seq": seq, "t_ms": t_ms, **spent})
+        return self
+
+    def cut(self, t_ms: float = CUT_MS) -> Told:
+        self.lines.append({"event": "cut", "t_ms": t_ms})
+        return self
+
+    @property
+    def stored(self) -> bytes:
+        return b"".join(json.dumps(line).encode() + b"\n" for line in self.lines)
+
+    def evidence(self, cut: CutDocument = AT_CUT) -> Evidence:
+        return evidence(ledger=parse_ledger(self.stored), cut=cut)
+
+
+def test_speed_is_of_the_writers_own_work_before_the_cut() -> None:
+    told = Told().begin(1, 1, writer=0).begin(2, 2, writer=1)
+    told.done(1, 200, work_ms=30.0, sync_ms=[20.0]).begin(3, 200, writer=0, op="scribble")
+    told.done(2, 210, work_ms=50.0, sync_ms=[10.0, 30.0]).begin(4, 210, writer=1)
+    told.done(3, 300, work_ms=20.0, sync_ms=[])
+    told.cut().done(4, 9600, work_ms=8000.0, sync_ms=[7999.0])
+    # two writers, each 50 ms at work: two durable operations in 50 ms
+    assert speed_of(told.evidence()) == Speed(
+        durable_per_s=40.0, sync_p50_ms=20.0, sync_p99_ms=40.0
+    )
+
+
+@pytest.mark.parametrize(
+    ("count", "median", "tail"), [(1, 1.0, 1.0), (4, 2.0, 4.0), (200, 100.0, 198.0)]
+)
+def test_percentiles_are_of_operations_that_there_were(
+    count: int, median: float, tail: float
+) -> None:
+    told = Told()
+    for seq in range(1, count + 1):
+        wait_ms = float(count + 1 - seq)
+        told.begin(seq, seq).done(seq, seq, work_ms=wait_ms, sync_ms=[wait_ms / 2, wait_ms / 2])
+    speed = speed_of(told.cut().evidence())
+    assert (speed.sync_p50_ms, speed.sync_p99_ms) == (median, tail)
+
+
+@pytest.mark.parametrize(
+    "spent", [{}, {"work_ms": None}, {"work_ms": float("nan")}, {"work_ms": 0.0}]
+)
+def test_a_load_that_does_not_tell_its_work_has_no_speed(spent: dict[str, object]) -> None:
+    told = Told().begin(1, 1).done(1, 100, **spent).cut()
+    assert speed_of(told.evidence()) == Speed()
+
+
+def test_one_operation_that_does_not_tell_leaves_no_rate_that_is_too_good() -> None:
+    told = Told().begin(1, 1).done(1, 100, work_ms=1.0).begin(2, 100).done(2, 900).cut()
+    assert speed_of(told.evidence()).durable_per_s is None
+
+
+def test_a_garbled_time_is_no_time() -> None:
+    line = {"event": "done", "seq": 1, "work_ms": "soon", "t_ms": 1.0}
+    assert parse_ledger(json.dumps(line).encode() + b"\n").garbled == 1
+
+
+def lived(*, begun_ms: float, acknowledged_ms: float, op: str = "overwrite") -> Told:
+    """A client that lived: an operation of another writer, which comes back when the NAS does."""
+    told = Told().begin(1, 5, writer=1).begin(2, 6, writer=2).done(2, 500)
+    if begun_ms < CUT_MS:
+        told.begin(3, begun_ms, op=op).cut()
+    else:
+        told.cut().begin(3, begun_ms, op=op)
+    return told.done(3, acknowledged_ms).done(1, PUBLISHED_MS + 750)
+
+
+@pytest.mark.parametrize(
+    ("begun_ms", "acknowledged_ms", "op", "sync", "expected"),
+    [
+        (900, 1257, "overwrite", Sync.STANDARD, (0, 0)),  # on its way, or nothing left to ask
+        (900, 2999, "overwrite", Sync.STANDARD, (0, 0)),
+        (900, 3000, "overwrite", Sync.STANDARD, (1, 1)),
+        (900, 8000, "overwrite", Sync.ALWAYS, (1, 0)),  # its writes may be in the log
+        (1001, 1002, "overwrite", Sync.STANDARD, (1, 1)),
+        (1001, 1002, "overwrite", Sync.ALWAYS, (1, 1)),
+        (1001, 1002, "scribble", Sync.STANDARD, (0, 0)),
+        (900, 8999, "overwrite", Sync.STANDARD, (1, 1)),
+        (900, 9000, "overwrite", Sync.STANDARD, (0, 0)),  # the NAS was about to be there again
+        (1001, 9600, "overwrite", Sync.STANDARD, (0, 0)),
+    ],
+)
+def test_an_acknowledgement_is_dated(
+    begun_ms: float, acknowledged_ms: float, op: str, sync: Sync, expected: tuple[int, int]
+) -> None:
+    told = lived(begun_ms=begun_ms, acknowledged_ms=acknowledged_ms, op=op)
+    absence = absence_of(told.evidence(), sync=sync)
+    assert (absence.acknowledged_in_outage, absence.unfounded) == expected
+    assert absence.outage_ms == 8500.0
+    assert len(absence.lines) == expected[0]
+    for line in absence.lines:
+        assert told.lines[line - 1] == {"event": "done", "seq": 3, "t_ms": acknowledged_ms}
+
+
+@pytest.mark.parametrize(
+    ("first_ms", "expected"), [(9600.0, 100.0), (9400.0, 0.0), (99_000.0, 750.0)]
+)
+def test_the_client_is_back_with_its_first_acknowledgement(
+    first_ms: float, expected: float
+) -> None:
+    told = lived(begun_ms=900, acknowledged_ms=first_ms)
+    told.lines.sort(key=lambda line: float(line["t_ms"]))
+    assert absence_of(told.evidence(), sync=Sync.STANDARD).reconnect_ms == expected
+
+
+def test_a_client_that_died_never_reconnects_and_a_second_cut_ends_what_is_looked_at() -> None:
+    told = Told().begin(1, 5).begin(2, 6, writer=1).cut()
+    absence = absence_of(told.evidence(), sync=Sync.STANDARD)
+    assert (absence.outage_ms, absence.reconnect_ms) == (8500.0, None)
+    told.cut(7000).done(1, 8000).done(2, 9900)
+    absence = absence_of(told.evidence(), sync=Sync.STANDARD)
+    assert (absence.acknowledged_in_outage, absence.reconnect_ms) == (0, None)
+
+
+@pytest.mark.parametrize("name", ["t_ms", "publishing_ms", "published_ms"])
+def test_what_is_not_known_is_not_dated(name: str) -> None:
+    told = lived(begun_ms=900, acknowledged_ms=8000)
+    unknown: dict[str, Any] = {name: None}
+    assert absence_of(told.evidence(replace(AT_CUT, **unknown)), sync=Sync.STANDARD) == Absence()
+
+
+def test_a_client_that_was_taken_for_dead_was_acknowledged_nothing_later() -> None:
+    confirmed = replace(AT_CUT, confirmed=Confirmation(marks=3, t_ms=700.0))
+    told = lived(begun_ms=900, acknowledged_ms=8000)
+    absence = absence_of(told.evidence(confirmed), sync=Sync.STANDARD)
+    assert absence == Absence(outage_ms=8500.0)
+
+
+def test_what_was_acknowledged_without_a_nas_is_said() -> None:
+    found = Absence(acknowledged_in_outage=3, unfounded=1, lines=(7, 9, 12))
+    (sentence,) = absence_in_words(found)
+    assert "3 operations were acknowledged" in sentence
+    assert "lines 7, 9, 12 of the ledger" in sentence
+    assert "2 may have been stored" in sentence
+    assert not list(absence_in_words(Absence(acknowledged_in_outage=0)))
+    assert not list(absence_in_words(Absence()))
+
+
+@pytest.mark.parametrize(
+    ("unfounded", "guarantee", "is_broken"),
+    [
+        (0, Guarantee.SAFE, False),
+        (1, Guarantee.SAFE, True),
+        (1, Guarantee.ROLLS_BACK, False),
+        (1, Guarantee.LOSES, False),
+    ],
+)
+def test_an_unfounded_acknowledgement_breaks_what_is_safe(
+    unfounded: int, guarantee: Guarantee, is_broken: bool
+) -> None:
+    record = an_intact_record()
+    absence = Absence(acknowledged_in_outage=2, unfounded=unfounded, lines=(4, 5))
+    assert replace(record, absence=absence).breaks(guarantee) is is_broken
+
+
+def an_intact_record() -> TrialRecord:
+    cell = Cell.parse("iscsi-always-noslog-btrfs-nasonly")
+    return next(
+        record
+        for record in make_records(9, cells=[cell], seed=1)
+        if record.verdict is Verdict.INTACT
+    )
+
+
+def test_a_record_comes_back_as_it_was() -> None:
+    record = replace(
+        an_intact_record(),
+        speed=Speed(durable_per_s=12.5, sync_p50_ms=1.25, sync_p99_ms=80.0),
+        absence=Absence(outage_ms=8500.0, reconnect_ms=0.0, acknowledged_in_outage=1, lines=(9,)),
+    )
+    assert TrialRecord.from_json(json.loads(json.dumps(record.as_json()))) == record
+
+
+HOSTILE: Sequence[Any] = ("<b>", -1, float("nan"), float("inf"), True, None, [], {}, 10**400)
+
+
+@pytest.mark.parametrize("value", HOSTILE, ids=lambda value: str(value)[:9])
+def test_what_is_no_figure_is_left_out(value: Any) -> None:
+    assert Speed.from_json(dict.fromkeys(Speed.__dataclass_fields__, value)) == Speed()
+    garbled = dict.fromkeys(Absence.__dataclass_fields__, value) | {"lines": [value]}
+    assert Absence.from_json(garbled) == Absence()
+
+
+def test_a_folder_is_scored_with_its_speed_and_its_outage(tmp_path: Path) -> None:
+    told = Told().begin(1, 5).begin(2, 6, writer=1).done(2, 300, work_ms=5.0, sync_ms=[4.0]).cut()
+    told.done(1, 8000, work_ms=7990.0, sync_ms=[7990.0])
+    spec = an_intact_record()
+    document = {"cell": spec.cell, "index": 0, "seed": spec.seed, "load_ms": 4000, "survive_ms": 1}
+    write_document(tmp_path, SPEC, document)
+    write_document(tmp_path, CUT, AT_CUT.as_json())
+    (tmp_path / LEDGER).write_bytes(told.stored)
+    assert load_evidence(tmp_path).cut == AT_CUT
+    record = score(tmp_path, timings={})
+    assert record.speed == Speed(durable_per_s=200.0, sync_p50_ms=4.0, sync_p99_ms=4.0)
+    assert (record.absence.acknowledged_in_outage, record.absence.unfounded) == (1, 0)
+    assert any("1 operation was acknowledged between" in reason for reason in record.reasons)

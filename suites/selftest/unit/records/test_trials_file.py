@@ -1,0 +1,234 @@
+"""`trials.jsonl`: what was appended is read back, whatever a crash did to the file's end."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from suites.selftest.unit.examples import examples
+from torture.facts.evidence.cut_document import CutDocument, DiskAtCut
+from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.run_layout import RunLayout
+from torture.records.record.trials import (
+    SCHEMA,
+    TrialRecord,
+    append_record,
+    read_records,
+    rewrite_records,
+)
+
+text = st.text(max_size=20)
+counts = st.integers(0, 10**9)
+cuts = st.builds(
+    CutDocument,
+    t_ms=st.none() | st.floats(0, 1e6),
+    plan=st.dictionaries(text, st.none() | st.booleans() | counts | text, max_size=3),
+    hit=st.none() | st.booleans(),
+    log_seq=st.none() | counts,
+    acknowledged=st.none() | counts,
+    disks=st.dictionaries(
+        text, st.builds(DiskAtCut, policy=text, torn=st.none() | counts), max_size=2
+    ),
+    others=st.dictionaries(text.map("other {}".format), counts | text, max_size=2),
+)
+records = st.builds(
+    TrialRecord,
+    trial=text,
+    cell=text,
+    axes=st.dictionaries(text, text, max_size=3).map(lambda axes: axes | {"disk_sector": "x"}),
+    seed=st.integers(0, 2**64 - 1),
+    verdict=st.sampled_from(Verdict),
+    guarantee=text,
+    cut=cuts,
+    acknowledged=counts,
+    lost=counts,
+    rollback_ms=st.none() | st.floats(0, 1e6),
+    figures=st.dictionaries(text, st.floats(0, 1e6), max_size=2),
+    fsck=text,
+    pool=text,
+    reasons=st.lists(text, max_size=3).map(tuple),
+    timings=st.dictionaries(text, counts, max_size=3),
+    error=st.none() | text,
+    machinery_failed=st.booleans(),
+)
+
+
+def record(number: int, **other: Any) -> TrialRecord:
+    cell = "iscsi-standard-noslog-btrfs-nasonly"
+    plain = TrialRecord(
+        trial=f"{cell}.{number:04d}",
+        cell=cell,
+        axes={"sync": "standard", "disk_sector": "sector4kn"},
+        seed=2**64 - 1,
+        verdict=Verdict.ROLLED_BACK,
+        guarantee="loses",
+        reasons=("größer: two words\nand a line",),
+        timings={"set up NAS": 1200, "cut": 7},
+    )
+    return replace(plain, **other)
+
+
+def test_the_same_trial_of_two_versions_of_zfs_is_two(file: Path) -> None:
+    for zfs in ("2.3.9", "2.4.4", "2.3.9"):
+        append_record(file, record(0, zfs=zfs))
+    assert [found.zfs for found in read_records(file).records] == ["2.3.9", "2.4.4"]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "trials.jsonl"
+
+
+@settings(
+    deadline=None,
+    max_examples=examples(50),
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(written=st.lists(records, max_size=4, unique_by=lambda own: own.trial))
+def test_what_was_appended_is_read_back(file: Path, written: list[TrialRecord]) -> None:
+    file.unlink(missing_ok=True)
+    for own in written:
+        append_record(file, own)
+    found = read_records(file)
+    assert list(found.records) == written
+    assert found.unreadable_lines == 0
+
+
+def test_a_line_is_one_object_with_the_documented_fields(file: Path) -> None:
+    append_record(file, record(1))
+    (line,) = file.read_text().splitlines()
+    documented = {
+        "trial", "cell", "axes", "seed", "cut", "verdict", "acknowledged", "lost",
+        "rollback_ms", "fsck", "pool", "timings", "error",
+    }  # fmt: skip
+    assert documented <= json.loads(line).keys()
+    assert json.loads(line)["schema"] == SCHEMA
+
+
+def test_a_missing_or_empty_file_has_no_records(file: Path) -> None:
+    assert read_records(file).records == ()
+    file.touch()
+    assert read_records(file).records == ()
+    assert read_records(file).unreadable_lines == 0
+
+
+def test_a_last_line_cut_off_anywhere_costs_only_itself(file: Path) -> None:
+    first, last = record(1), record(2)
+    append_record(file, first)
+    whole = file.stat().st_size
+    append_record(file, last)
+    content = file.read_bytes()
+    for size in range(whole, len(content) + 1):
+        file.write_bytes(content[:size])
+        found = read_records(file)
+        is_there = size >= len(content) - 1
+        assert found.records == ((first, last) if is_there else (first,)), size
+        assert found.unreadable_lines == int(whole < size < len(content) - 1), size
+
+
+def test_appending_after_a_line_cut_off_anywhere_does_not_glue(file: Path) -> None:
+    append_record(file, record(1))
+    whole = file.stat().st_size
+    append_record(file, record(2))
+    content = file.read_bytes()
+    for size in range(whole, len(content)):
+        file.write_bytes(content[:size])
+        append_record(file, record(3))
+        append_record(file, record(4))
+        found = {own.trial for own in read_records(file).records}
+        assert {record(1).trial, record(3).trial, record(4).trial} <= found, size
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"{}", b"null", b"3", b'"verdict"', b"[]", b'["verdict"]', b"{", b"\x00\x00\x00\x00",
+        b"\xff\xfe", b'{"verdict": "fine"}', b'{"verdict": "intact"}', b'{"verdict": []}',
+        b'{"trial": "x", "verdict": "intact", "reasons": null}',
+        b'{"trial": "x", "cell": 7, "axes": {}, "seed": 1, "guarantee": "", "verdict": "intact"}',
+        b'{"trial": "x", "cell": "x", "axes": {}, "seed": 1, "guarantee": "", "verdict": "intact", '
+        b'"rollback_ms": "long"}',
+        b"[" * 100_000,
+        b'{"trial": ["x"], "cell": "x", "axes": {}, "seed": 1, "guarantee": "", "verdict": "intact"}',
+    ],
+)  # fmt: skip
+def test_a_line_that_is_no_record_is_counted_and_skipped(file: Path, line: bytes) -> None:
+    append_record(file, record(1))
+    with file.open("ab") as stream:
+        stream.write(line + b"\n\n")
+    append_record(file, record(2))
+    found = read_records(file)
+    assert found.records == (record(1), record(2))
+    assert found.unreadable_lines == 1
+
+
+def test_fields_of_a_later_version_are_ignored_and_missing_ones_have_defaults(file: Path) -> None:
+    data = record(1).as_json()
+    for name in ("timings", "error", "rollback_ms", "schema"):
+        del data[name]
+    file.write_text(json.dumps(data | {"weather": {"wind": 3}}) + "\n")
+    assert read_records(file).records == (record(1, timings={}),)
+
+
+def test_the_last_record_of_a_trial_counts_in_the_place_of_its_first(file: Path) -> None:
+    for number, verdict in ((1, Verdict.INCONCLUSIVE), (2, Verdict.INTACT), (1, Verdict.INTACT)):
+        append_record(file, record(number, verdict=verdict))
+    found = read_records(file).records
+    assert [own.trial for own in found] == [record(1).trial, record(2).trial]
+    assert [own.verdict for own in found] == [Verdict.INTACT] * 2
+
+
+def test_a_conclusive_record_beats_a_later_inconclusive_one_of_its_trial(file: Path) -> None:
+    for verdict in (Verdict.INCONCLUSIVE, Verdict.CORRUPTED, Verdict.INTACT, Verdict.INCONCLUSIVE):
+        append_record(file, record(1, verdict=verdict))
+    assert [own.verdict for own in read_records(file).records] == [Verdict.INTACT]
+    append_record(file, record(2, verdict=Verdict.INCONCLUSIVE, error="first"))
+    append_record(file, record(2, verdict=Verdict.INCONCLUSIVE, error="second"))
+    assert [own.error for own in read_records(file).records] == [None, "second"]
+
+
+def test_a_record_names_the_files_of_its_run_by_their_place_in_it(tmp_path: Path) -> None:
+    run = RunLayout(folder=tmp_path)
+    log = run.evidence_of("a-trial") / "nas-1.console.log"
+    told = replace(
+        record(1), error=f"it hung\n  next: read {log}", reasons=(f"at least that: read {log}",)
+    ).told_within(run)
+    assert told.error == "it hung\n  next: read trials/a-trial/nas-1.console.log"
+    assert told.reasons == ("at least that: read trials/a-trial/nas-1.console.log",)
+    assert record(1).told_within(run) == record(1)
+
+
+def test_records_are_rewritten_in_their_places_and_all_else_stays_as_it_was(file: Path) -> None:
+    later = json.dumps(record(3).as_json() | {"weather": "windy"}).encode() + b"\n"
+    append_record(file, record(1, verdict=Verdict.INCONCLUSIVE))
+    first = b'{"trial": \xff}\n\n'
+    with file.open("ab") as stream:
+        stream.write(first + later)
+    append_record(file, record(1))
+    with file.open("ab") as stream:
+        stream.write(b'{"trial": "cut o')
+    old = file.read_bytes()
+    before = file.with_name("trials.jsonl.before")
+    assert rewrite_records(file, [record(1, lost=2), record(3)]) == before
+    assert before.read_bytes() == old
+    now, *rest = file.read_bytes().splitlines(keepends=True)
+    assert json.loads(now)["lost"] == 2
+    assert b"".join(rest) == first + later + b'{"trial": "cut o'
+
+
+def test_no_file_that_was_kept_is_ever_replaced(file: Path) -> None:
+    append_record(file, record(1))
+    contents = [file.read_bytes()]
+    for lost, name in ((2, ""), (3, "-2"), (4, "-3")):
+        kept = rewrite_records(file, [record(1, lost=lost)])
+        assert kept == file.with_name(f"trials.jsonl.before{name}")
+        contents.append(file.read_bytes())
+    kept_files = [file.with_name(f"trials.jsonl.before{name}") for name in ("", "-2", "-3")]
+    assert [kept.read_bytes() for kept in kept_files] == contents[:3]
+    assert rewrite_records(file, [record(1, lost=4)]) is None

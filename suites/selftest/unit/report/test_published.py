@@ -1,0 +1,50 @@
+"""The runs that are in git: a description and records, and nothing of the machine they ran on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from torture.checkout import CHECKOUT
+from torture.choices.matrix.cells import Cell
+from torture.records.record.run_layout import RUN_FILE, TRIALS_FILE
+from torture.records.record.trials import Origin, read_records
+from torture.report.exports.as_phases import export_phases
+from torture.report.exports.as_roads import export_roads
+from torture.report.reading.runs import find_runs
+from torture.report.reading.store import Store
+
+PUBLISHED = CHECKOUT / "results" / "published"
+RUNS = sorted(path for path in PUBLISHED.iterdir() if path.is_dir())
+OF_A_MACHINE = re.compile(r"(?<![\w.])/(tmp|root|home|work|var)/")
+
+
+@pytest.mark.parametrize("run", RUNS, ids=lambda run: run.name)
+def test_a_published_run_is_a_description_and_records(run: Path) -> None:
+    assert {path.name for path in run.iterdir()} == {RUN_FILE, TRIALS_FILE}
+    (info,) = find_runs(run)
+    assert info.is_documented
+    found = read_records(run / TRIALS_FILE)
+    assert found.records
+    assert not found.unreadable_lines
+    assert {record.origin for record in found.records} == {Origin.LIVE}
+    for record in found.records:
+        assert Cell.parse(record.cell).axes == record.axes
+
+
+@pytest.mark.parametrize("run", RUNS, ids=lambda run: run.name)
+def test_a_published_run_does_not_tell_where_it_was_made(run: Path) -> None:
+    for file in (RUN_FILE, TRIALS_FILE):
+        assert not OF_A_MACHINE.search((run / file).read_text())
+
+
+@pytest.mark.parametrize("export", [export_roads, export_phases])
+def test_what_the_documents_show_is_made_of_them(
+    export: Callable[[Store, Path], tuple[Path, ...]], tmp_path: Path
+) -> None:
+    with Store.open([PUBLISHED]) as store:
+        (made,) = export(store, tmp_path)
+    assert (CHECKOUT / "docs" / made.name).read_text() == made.read_text()

@@ -1,0 +1,253 @@
+"""Rates, their exact intervals, and the table that shows them."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+
+from suites.selftest.unit.every_cell import longest_name
+from torture.choices.matrix.cells import Cell
+from torture.choices.matrix.guarantees import guarantee_of
+from torture.facts.evidence.audit_document import AuditDocument
+from torture.facts.evidence.cut_document import CutDocument, DiskAtCut
+from torture.facts.stats.rates import in_words, rate_of
+from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.trials import TrialRecord
+from torture.report.figures.summary import summarise
+from torture.report.terminal.outcome_table import (
+    audit_line,
+    effort_line,
+    outcome_table,
+    phases_line,
+    risk_line,
+    unknown_lines,
+)
+
+SAFE = Cell.parse("iscsi-always-noslog-btrfs-nasonly")
+LOSES = Cell.parse("iscsi-disabled-noslog-btrfs-nasonly")
+
+
+def trials(cell: Cell, **counts: int) -> list[TrialRecord]:
+    """So many records of each verdict, by its name in Python; every loss costs one guarantee."""
+    return [
+        TrialRecord(
+            trial=f"{cell.name}.{verdict}.{number}",
+            cell=cell.name,
+            axes=cell.axes,
+            seed=number,
+            verdict=Verdict[verdict],
+            guarantee=guarantee_of(cell),
+            acknowledged=1,
+            lost=int(Verdict[verdict].is_loss),
+        )
+        for verdict, count in counts.items()
+        for number in range(count)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("events", "of", "low", "high"),
+    [
+        (0, 300, 0.0, 0.0122),
+        (37, 100, 0.2756, 0.4724),
+        (0, 20, 0.0, 0.1684),
+        (20, 20, 0.8316, 1.0),
+        (1, 2, 0.0126, 0.9874),
+    ],
+)
+def test_intervals_are_the_known_ones(events: int, of: int, low: float, high: float) -> None:
+    """Clopper and Pearson's; with no events the upper end is 1 - 0.025 ** (1 / n)."""
+    rate = rate_of(events, of)
+    assert rate.low == pytest.approx(low, abs=5e-5)
+    assert rate.high == pytest.approx(high, abs=5e-5)
+    assert rate.share == events / of
+
+
+def test_of_no_trials_anything_is_possible() -> None:
+    rate = rate_of(0, 0)
+    assert (rate.low, rate.high) == (0.0, 1.0)
+    assert in_words(rate) == "-"
+
+
+@settings(deadline=None)
+@given(st.integers(1, 400).flatmap(lambda of: st.tuples(st.integers(0, of), st.just(of))))
+def test_an_interval_holds_its_rate_and_mirrors(counts: tuple[int, int]) -> None:
+    events, of = counts
+    rate, mirrored = rate_of(events, of), rate_of(of - events, of)
+    assert 0 <= rate.low <= rate.share <= rate.high <= 1
+    assert rate.low == pytest.approx(1 - mirrored.high)
+    assert rate.high == pytest.approx(1 - mirrored.low)
+
+
+def test_an_inconclusive_trial_is_neither_safe_nor_loss() -> None:
+    (row,) = summarise(
+        trials(LOSES, INTACT=2, REPAIRED=1, ROLLED_BACK=3, CORRUPTED=2, POOL_LOST=1, INCONCLUSIVE=5)
+    )
+    assert row.trials == 14
+    assert row.inconclusive == 5
+    assert (row.loss.events, row.loss.trials) == (6, 9)
+    assert (row.corruption.events, row.corruption.trials) == (3, 9)
+
+
+def test_loss_is_what_is_not_there_and_corruption_what_the_verdict_says() -> None:
+    """A filesystem may be beyond repair with all of its data readable, and the other way round."""
+    whole = [replace(record, lost=0) for record in trials(LOSES, UNREPAIRABLE=3, CORRUPTED=1)]
+    gone = [replace(record, lost=2) for record in trials(LOSES, REPAIRED=2, INCONCLUSIVE=4)]
+    (row,) = summarise([*whole, *gone])
+    assert (row.loss.events, row.loss.trials) == (2, 6)
+    assert (row.corruption.events, row.corruption.trials) == (4, 6)
+    assert (row.harm.events, row.harm.trials) == (6, 6), "each trial once, be it one or the other"
+    (row,) = summarise([*trials(LOSES, INTACT=2, ROLLED_BACK=3), *whole])
+    assert (row.harm.events, row.harm.trials) == (7, 9)
+    (row,) = summarise(trials(LOSES, INTACT=2, ROLLED_BACK=3, CORRUPTED=2))
+    assert (row.harm.events, row.harm.trials) == (5, 7), "and not twice where it is both"
+
+
+def test_only_inconclusive_trials_say_nothing() -> None:
+    (row,) = summarise(trials(SAFE, INCONCLUSIVE=3))
+    assert row.loss == row.corruption == rate_of(0, 0)
+
+
+def test_every_cell_has_its_own_row() -> None:
+    mixed = [*trials(SAFE, INTACT=4), *trials(LOSES, CORRUPTED=2), *trials(SAFE, REPAIRED=1)]
+    safe, loses = summarise(mixed)
+    assert (safe.cell, safe.guarantee, safe.trials) == (SAFE.name, "safe", 5)
+    assert (loses.cell, loses.guarantee, loses.trials) == (LOSES.name, "loses", 2)
+    assert safe.verdicts == {Verdict.INTACT: 4, Verdict.REPAIRED: 1}
+    assert summarise([]) == ()
+
+
+def printed(records: list[TrialRecord]) -> str:
+    return shown(records, width=200)
+
+
+def shown(records: list[TrialRecord], *, width: int) -> str:
+    console = Console(file=io.StringIO(), width=width)
+    with console.capture() as capture:
+        console.print(outcome_table(records, width=width))
+    return capture.get()
+
+
+def test_the_table_says_every_verdict_and_both_intervals() -> None:
+    every = {
+        "INTACT": 11, "REPAIRED": 12, "ROLLED_BACK": 13, "CORRUPTED": 14,
+        "UNREPAIRABLE": 15, "UNAVAILABLE": 16, "POOL_LOST": 17, "INCONCLUSIVE": 18,
+    }  # fmt: skip
+    assert set(every) == {verdict.name for verdict in Verdict}
+    table = printed(trials(LOSES, **every))
+    (row,) = (line for line in table.splitlines() if LOSES.name in line)
+    words = row.split()
+    assert words[:2] == [LOSES.name, "loses"]
+    assert words[2:11] == ["116", *(str(count) for count in every.values())]
+    assert in_words(rate_of(75, 98)) in row
+    assert in_words(rate_of(62, 98)) in row
+    headed = table[: table.index(LOSES.name)]
+    for verdict in Verdict:
+        assert all(part in headed for part in verdict.split("-"))
+
+
+def test_the_table_names_the_verdicts_that_did_not_occur() -> None:
+    table = printed(trials(SAFE, INTACT=3))
+    unseen = ", ".join(verdict for verdict in Verdict if verdict is not Verdict.INTACT)
+    assert f"No trial was {unseen}." in " ".join(table.split())
+
+
+def test_what_inconclusive_trials_could_mean_is_said_of_each_cell() -> None:
+    records = [*trials(SAFE, INTACT=8, INCONCLUSIVE=2), *trials(LOSES, CORRUPTED=3)]
+    assert unknown_lines(records) == [
+        f"{SAFE.name}: 2 inconclusive; loss {in_words(rate_of(0, 10))} if these lost nothing, "
+        f"{in_words(rate_of(2, 10))} if they did"
+    ]
+
+
+def test_how_many_cuts_could_take_something_is_said() -> None:
+    quiet = AuditDocument(under_way=0, acknowledged_lately=0)
+    busy = DiskAtCut(unflushed=2, in_flight=1)
+    records = [
+        replace(record, cut=CutDocument(audit=quiet, disks={"data0": busy} if at_risk else {}))
+        for record, at_risk in zip(trials(SAFE, INTACT=3), (True, False, False), strict=True)
+    ]
+    assert risk_line(records) == (
+        "3 cuts: 1 with something at risk, 1 with a write that no flush covered, 1 with one in "
+        "flight, 2 empty"
+    )
+    assert risk_line(trials(SAFE, INTACT=3)) == ""
+
+
+def test_an_interval_in_words() -> None:
+    assert in_words(rate_of(0, 300)) == "0/300 0 % [0-1.23 %]"
+    assert in_words(rate_of(37, 100)) == "37/100 37 % [27-48 %]"
+    assert in_words(rate_of(3, 20)) == "3/20 15 % [3.2-38 %]"
+    assert in_words(rate_of(20, 20)) == "20/20 100 % [83-100 %]"
+
+
+def test_a_table_of_nothing_is_a_table() -> None:
+    assert "cell" in printed([])
+
+
+def test_the_effort_names_rate_and_stages_from_the_longest() -> None:
+    [record] = trials(SAFE, INTACT=1)
+    records = [
+        replace(record, timings={"cut": 100, "check": 3000}),
+        replace(record, timings={"cut": 100, "check": 4000, "load": 2800}),
+    ]
+    sentence = effort_line(records, elapsed_s=60.0)
+    assert sentence == "2 trials in 1.0 min, 120/h: check 70%, load 28%, cut 2%"
+
+
+def test_what_was_audited_and_where_the_cuts_fell_is_summed_up() -> None:
+    cuts = [
+        CutDocument(phase=phase, audit=AuditDocument(acknowledgements=1500, txgs=1, broken=broken))
+        for phase, broken in (("zil-written", 0), ("idle", 2), ("zil-written", 0))
+    ]
+    records = [
+        replace(record, cut=cut) for record, cut in zip(trials(SAFE, INTACT=3), cuts, strict=True)
+    ]
+    assert (
+        audit_line(records)
+        == "4,500 acknowledgements and 3 transaction groups audited, 2 uncovered"
+    )
+    assert phases_line(records) == "where the cuts fell: zil-written 67%, idle 33%"
+
+
+def test_of_nothing_there_is_nothing_to_say() -> None:
+    assert effort_line([], elapsed_s=0.0) == ""
+    for line in (audit_line, phases_line):
+        assert line([]) == line(trials(SAFE, INTACT=1)) == ""
+
+
+@pytest.mark.parametrize("width", [80, 132])
+def test_no_figure_is_cut_off_in_a_terminal(width: int) -> None:
+    table = shown(trials(LOSES, INTACT=6, CORRUPTED=4), width=width)
+    assert "…" not in table
+    for figure in ("10", "6", "4", "40 %", "[12-74 %]"):
+        assert figure in table.split() or figure in table
+
+
+LONGEST = longest_name()
+LONG = "iscsi-standard-volatile-nvdimm-mirrored-lyingdisks-btrfs-bothdie"
+
+
+@pytest.mark.parametrize("width", [80, 100, 132, 200])
+def test_the_longest_name_is_whole_and_cuts_no_figure_off(width: int) -> None:
+    long = trials(Cell.parse(LONGEST), INTACT=15, ROLLED_BACK=15, CORRUPTED=15, POOL_LOST=15)
+    table = shown([*long, *trials(LOSES, INTACT=5)], width=width)
+    assert "…" not in table
+    assert max(len(line.rstrip()) for line in table.splitlines()) <= width
+    for figure in ("45/60 75 %", "[62-86 %]", "30/60 50 %", "[36-64 %]"):
+        assert figure in table
+    first_words = "".join(line.split()[0] for line in table.splitlines() if line.strip())
+    assert LONGEST in first_words
+    assert LOSES.name in first_words
+
+
+def test_a_table_with_room_has_a_cell_on_one_line_with_its_guarantee() -> None:
+    table = printed(trials(Cell.parse(LONG), INTACT=6, POOL_LOST=4))
+    (row,) = (line for line in table.splitlines() if LONG in line)
+    assert row.split()[1:4] == ["may", "lose", "10"]
+    assert "the pool" in table

@@ -1,0 +1,312 @@
+"""Lines of `trials.jsonl` that nobody meant to write: no good line goes with them, and each is told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from suites.selftest.unit.report_records import make_records, write_run
+from torture.choices.matrix.cells import Cell, cells_of
+from torture.facts.axes.sweeps import Matrix
+from torture.facts.evidence.cut_document import CutDocument
+from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.run_layout import TRIALS_FILE
+from torture.records.record.trials import SCHEMA, SCHEMAS_READ, TrialRecord
+from torture.report.figures.cell_figures import cell_figures
+from torture.report.reading import lines as lines_module
+from torture.report.reading.lines import UnreadableLineError, read_line
+from torture.report.reading.store import Store
+
+QUICK = cells_of(Matrix.QUICK)
+SAFE = next(
+    record for record in make_records(60, cells=QUICK, seed=1) if record.verdict is Verdict.INTACT
+)
+FORMER = "iscsi-always-slog-btrfs-bothdie"
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def line_of(**fields: Any) -> bytes:
+    return json.dumps(SAFE.as_json() | fields).encode()
+
+
+def without(*fields: str) -> bytes:
+    return json.dumps({k: v for k, v in SAFE.as_json().items() if k not in fields}).encode()
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Callable[[bytes], tuple[list[str], tuple[str, ...]]]:
+    """Writes a good line, these bytes, and two more good lines; gives the trials found and the notes."""
+    good = [
+        json.dumps(record.as_json()).encode() for record in make_records(3, cells=QUICK, seed=9)
+    ]
+    names = {record.trial for record in make_records(3, cells=QUICK, seed=9)}
+
+    def write_and_open(raw: bytes) -> tuple[list[str], tuple[str, ...]]:
+        folder = write_run(tmp_path / "run", ())
+        (folder / TRIALS_FILE).write_bytes(b"\n".join([good[0], raw, *good[1:], b""]))
+        with Store.open([folder]) as store:
+            found = [row[0] for row in store.sql.execute("SELECT trial FROM trials").fetchall()]
+            assert names <= set(found), "a good line was lost"
+            assert store.trials == len(found)
+            return [trial for trial in found if trial not in names], store.notes
+
+    return write_and_open
+
+
+UNREADABLE = {
+    "nothing of JSON": b"{",
+    "garbage bytes": b"\xff\xfe\x80\x00\xc3",
+    "invalid UTF-8 in a text": line_of(fsck="@").replace(b"@", b"\xff\xfe"),
+    "NUL bytes": b"\0" * 4096,
+    "a NUL in a text": line_of(fsck="@").replace(b"@", b"\0"),
+    "no object": b"[1]",
+    "null": b"null",
+    "two objects": line_of() + line_of(),
+    "too deep": line_of(cut="@").replace(b'"@"', b"[" * 100_000 + b"]" * 100_000),
+    "a little too deep": line_of(cut="@").replace(b'"@"', b"[" * 200 + b"]" * 200),
+    "NaN": line_of(rollback_ms=float("nan")),
+    "an endless number": line_of(rollback_ms="@").replace(b'"@"', b"1e999"),
+    "a number of 5000 digits": line_of(lost="@").replace(b'"@"', b"9" * 5000),
+    "no trial": without("trial"),
+    "an empty trial": line_of(trial=""),
+    "a trial that is a number": line_of(trial=3),
+    "no cell": without("cell"),
+    "no verdict": without("verdict"),
+    "a verdict that is a list": line_of(verdict=[]),
+    "lost is a text": line_of(lost="x"),
+    "lost is true": line_of(lost=True),
+    "lost is null": line_of(lost=None),
+    "lost is below nothing": line_of(lost=-1),
+    "lost is a fraction": line_of(lost=0.5),
+    "lost is beyond 63 bits": line_of(lost=2**63),
+    "acknowledged is an object": line_of(acknowledged={}),
+    "rollback_ms is a text": line_of(rollback_ms="12"),
+    "rollback_ms is below nothing": line_of(rollback_ms=-0.1),
+}
+
+
+@pytest.mark.parametrize("what", list(UNREADABLE))
+def test_a_line_that_is_no_record_is_told_and_takes_none_with_it(
+    what: str, opened: Callable[[bytes], tuple[list[str], tuple[str, ...]]]
+) -> None:
+    found, notes = opened(UNREADABLE[what])
+    assert found == []
+    (note,) = notes
+    assert note.startswith(f"run/{TRIALS_FILE}: 1 line cannot be read and is left out: line 2 (")
+
+
+def test_several_are_counted_and_the_first_is_named(
+    opened: Callable[[bytes], tuple[list[str], tuple[str, ...]]],
+) -> None:
+    _, (note,) = opened(b"\n\n".join([b"{", b"[]", b"{}"]))
+    assert "3 lines cannot be read and are left out, the first of them line 2 (" in note
+    assert "it is not JSON, it is no object, it has no trial" in note
+
+
+def test_a_line_without_end_is_skipped_and_not_held(
+    opened: Callable[[bytes], tuple[list[str], tuple[str, ...]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lines_module, "LINE_BYTES_MAX", 1024**2)
+    found, (note,) = opened(line_of(fsck="x" * 3_500_000))
+    assert found == []
+    assert "line 2 (longer than 1 MiB)" in note
+
+
+def test_a_last_line_cut_off_anywhere_costs_only_itself(tmp_path: Path) -> None:
+    records = list(make_records(3, cells=QUICK, seed=4))
+    folder = write_run(tmp_path / "run", records)
+    content = (folder / TRIALS_FILE).read_bytes()
+    begin = content.rindex(b"\n", 0, -1) + 1
+    for size in [begin, begin + 1, begin + 40, len(content) - 2]:
+        (folder / TRIALS_FILE).write_bytes(content[:size])
+        with Store.open([folder]) as store:
+            assert store.trials == 2, size
+            expected = [] if size == begin else ["the last line, line 3, was cut off"]
+            assert [part for part in expected if part not in "".join(store.notes)] == []
+            assert len(store.notes) == len(expected)
+    (folder / TRIALS_FILE).write_bytes(content[:-1])
+    with Store.open([folder]) as store:
+        assert (store.trials, store.notes) == (3, ()), "only the line feed was missing"
+
+
+@pytest.mark.parametrize("content", [b"", b"\n\n \r\n", b"\xef\xbb\xbf"])
+def test_an_empty_file_has_no_trials(content: bytes, tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", ())
+    (folder / TRIALS_FILE).write_bytes(content)
+    with Store.open([folder]) as store:
+        assert (
+            store.trials,
+            cell_figures(store.tallies()),
+            store.cases(most=9),
+            store.rollbacks(),
+        ) == (
+            0,
+            (),
+            (),
+            (),
+        )
+
+
+def test_what_other_programs_add_to_lines_is_no_fault() -> None:
+    assert read_line(b"\xef\xbb\xbf" + line_of() + b"\r").record == SAFE
+
+
+def test_a_record_from_before_there_was_an_axis_is_of_what_there_was() -> None:
+    """A NAS's disks had sectors of 512 bytes; no page may put them beside others."""
+    axes = {name: choice for name, choice in SAFE.axes.items() if name != "disk_sector"}
+    old = read_line(line_of(axes=axes)).record
+    cell = Cell.parse(SAFE.cell).but(disk_sector="sector512")
+    assert (old.cell, old.axes, old.trial) == (cell.name, cell.axes, SAFE.trial)
+
+
+def test_a_seed_may_have_64_bits_and_not_more() -> None:
+    assert read_line(line_of(seed=2**64 - 1)).record.seed == 2**64 - 1
+    for seed in (2**64, -1, 1.5, True, "7"):
+        reading = read_line(line_of(seed=seed))
+        assert reading.record.seed == SAFE.seed, "the trial's name has it too"
+        assert [str(odd) for odd, _ in reading.odd] == ["a field of the wrong type"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "kept"),
+    [
+        ({"axes": ["sync"]}, {"axes": {}}),
+        (
+            {"axes": {"sync": 3, "disk_sector": "sector512e"}},
+            {"axes": {"disk_sector": "sector512e"}},
+        ),
+        ({"cut": "now"}, {"cut": CutDocument()}),
+        ({"verdicts": {"pool": 1, "data": None}}, {"verdicts": {"data": None}}),
+        ({"found": {"torn": "many", "stale": 2}}, {"found": {"stale": 2}}),
+        ({"fsck": {"said": "clean"}}, {"fsck": ""}),
+        ({"reasons": "because"}, {"reasons": ()}),
+        ({"reasons": ["because", 3]}, {"reasons": ()}),
+        ({"figures": {"iops": "9", "mb": 3, "runs": 2**80, "s": True}}, {"figures": {"mb": 3.0}}),
+        ({"timings": {"load": -3, "cut": 2**80, "check": 7}}, {"timings": {"check": 7}}),
+        ({"machinery_failed": "no"}, {"machinery_failed": False}),
+    ],
+)
+def test_a_field_that_no_figure_hangs_on_is_left_out_and_told(
+    fields: dict[str, Any],
+    kept: dict[str, Any],
+    opened: Callable[[bytes], tuple[list[str], tuple[str, ...]]],
+) -> None:
+    assert read_line(line_of(**fields)).record == replace(SAFE, **kept)
+    found, (note,) = opened(line_of(**fields))
+    assert found == [SAFE.trial]
+    assert f"has another type than it should, and is left out: {next(iter(fields))}" in note
+
+
+def test_foreign_fields_are_no_news_and_missing_ones_have_defaults(
+    opened: Callable[[bytes], tuple[list[str], tuple[str, ...]]],
+) -> None:
+    assert opened(line_of(weather={"wind": [3]})) == ([SAFE.trial], ())
+    bare = read_line(without("cut", "timings", "fsck", "reasons", "error")).record
+    assert bare == replace(SAFE, cut=CutDocument(), timings={}, fsck="", reasons=())
+
+
+def test_a_missing_figure_is_told(
+    opened: Callable[[bytes], tuple[list[str], tuple[str, ...]]],
+) -> None:
+    found, (note,) = opened(without("lost", "acknowledged"))
+    assert found == [SAFE.trial]
+    assert "2 figures are missing and count as 0: acknowledged, lost (from line 2 on)" in note
+
+
+@pytest.mark.parametrize(
+    ("raw", "remark"),
+    [
+        (without("schema"), "1 record has no schema, or an older one (from line 2 on)"),
+        (
+            line_of(schema=min(SCHEMAS_READ) - 1),
+            "1 record has no schema, or an older one (from line 2 on)",
+        ),
+        (
+            line_of(schema=SCHEMA + 1),
+            f"1 record has a newer schema ({SCHEMA + 1}), and what is new",
+        ),
+    ],
+)
+def test_another_schema_is_read_and_told(
+    raw: bytes, remark: str, opened: Callable[[bytes], tuple[list[str], tuple[str, ...]]]
+) -> None:
+    found, (note,) = opened(raw)
+    assert found == [SAFE.trial]
+    assert remark in note
+
+
+def test_an_unknown_verdict_counts_as_inconclusive_and_is_told(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", [SAFE])
+    (folder / TRIALS_FILE).write_bytes(line_of(verdict="singed") + b"\n")
+    with Store.open([folder]) as store:
+        (figures,) = cell_figures(store.tallies())
+        assert (figures.verdicts, figures.conclusive) == ({Verdict.INCONCLUSIVE: 1}, 0)
+        assert "count" in store.notes[0]
+        assert store.notes[0].endswith("counts as inconclusive: singed")
+    assert "'singed'" in (read_line(line_of(verdict="singed")).record.error or "")
+
+
+def test_a_cell_of_an_older_schema_is_kept_under_its_own_name(tmp_path: Path) -> None:
+    former = replace(
+        SAFE, cell=FORMER, trial=f"{FORMER}.0000-00000000000000ff",
+        axes={"slog": "slog", "disk_sector": "x"},
+        guarantee="safe", verdict=Verdict.CORRUPTED, lost=2,
+    )  # fmt: skip
+    stranger = replace(former, cell="?", trial="?", guarantee="fingers crossed", axes={})
+    with Store.open([write_run(tmp_path / "run", [former, stranger, SAFE])]) as store:
+        figures = {own.cell: own for own in cell_figures(store.tallies())}
+        assert figures.keys() == {FORMER, "?", SAFE.cell}
+        assert figures[FORMER].axes == {"slog": "slog", "disk_sector": "x"}
+        assert (figures[FORMER].guarantee, figures[FORMER].broken) == ("safe", 1)
+        assert figures["?"].broken == 0, "of what was not guaranteed nothing is broken"
+        assert any(f"kept under their own names: {FORMER}, ?" in note for note in store.notes)
+        assert any(note.endswith("cannot have broken one: ?") for note in store.notes)
+
+
+def test_todays_guarantee_counts_and_an_older_one_is_told(tmp_path: Path) -> None:
+    older = replace(SAFE, guarantee="loses", verdict=Verdict.CORRUPTED, lost=1)
+    with Store.open([write_run(tmp_path / "run", [older])]) as store:
+        (figures,) = cell_figures(store.tallies())
+        (case,) = store.cases(most=5)
+        assert (figures.guarantee, figures.broken) == (SAFE.guarantee, 1)
+        assert (case.record.guarantee, case.broke_guarantee) == (SAFE.guarantee, True)
+        assert "made under another guarantee" in store.notes[0]
+
+
+@pytest.mark.parametrize("text", ["\ud800", "a\udc00b", "\ud83d\ude00 \ud83d"])
+def test_half_a_surrogate_pair_becomes_text_that_can_be_written(text: str) -> None:
+    record = read_line(line_of(fsck=text, cut={text: [text]})).record
+    assert "\N{REPLACEMENT CHARACTER}" in record.fsck
+    json.dumps(record.as_json(), ensure_ascii=False).encode()
+
+
+@given(field=st.sampled_from(list(TrialRecord.__dataclass_fields__)), value=json_values)
+def test_whatever_is_in_a_field_the_record_has_its_types_or_is_none(field: str, value: Any) -> None:
+    try:
+        record = read_line(line_of(**{field: value})).record
+    except UnreadableLineError:
+        return
+    # what a report does with a record: write it, take it back, count with it
+    assert (
+        TrialRecord.from_json(json.loads(json.dumps(record.as_json(), allow_nan=False))) == record
+    )
+    assert record.lost + record.acknowledged + sum(record.timings.values()) >= 0
+    assert all(isinstance(text, str) for text in (record.fsck, record.pool, *record.reasons))
+
+
+@given(raw=st.binary(max_size=60))
+def test_whatever_the_bytes_are_a_line_is_a_record_or_is_none(raw: bytes) -> None:
+    with pytest.raises(UnreadableLineError):
+        read_line(raw)

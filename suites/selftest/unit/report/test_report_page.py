@@ -1,0 +1,104 @@
+"""The page of records that are few, odd or hostile: it is there, and says what it can."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from suites.selftest.unit.report_records import make_records, write_run
+from torture.choices.matrix.cells import Cell, cells_of
+from torture.facts.axes.sweeps import Matrix
+from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.run_layout import TRIALS_FILE
+from torture.records.record.trials import TrialRecord
+from torture.report.page.render import anchor, render_page
+from torture.report.reading.store import Store
+
+SAFE = Cell.parse("iscsi-always-noslog-btrfs-bothdie")
+DISABLED = Cell.parse("iscsi-disabled-noslog-btrfs-bothdie")
+
+
+def page_of(run: Path) -> str:
+    with Store.open([run]) as store:
+        return render_page(store)
+
+
+def test_no_trials_make_a_page_without_an_answer(tmp_path: Path) -> None:
+    (tmp_path / TRIALS_FILE).write_bytes(b"")
+    page = page_of(tmp_path)
+    assert "0 power cuts" in page
+    assert "heory says" not in page
+
+
+def test_one_trial_makes_a_page(tmp_path: Path) -> None:
+    page = page_of(write_run(tmp_path / "run", make_records(1, cells=[SAFE], seed=1)))
+    assert "<b>0 of 1</b> cuts lost or damaged data" in page
+    assert "at most <b>98 %</b>" in page
+
+
+def test_only_inconclusive_trials_answer_nothing(tmp_path: Path) -> None:
+    records = [replace(record, verdict=Verdict.INCONCLUSIVE) for record in quick(12)]
+    page = page_of(write_run(tmp_path / "run", records))
+    assert "no trial was conclusive" in page
+    assert "12 inconclusive" in page
+
+
+def quick(count: int) -> list[TrialRecord]:
+    return list(make_records(count, cells=cells_of(Matrix.QUICK), seed=5))
+
+
+def test_a_rollback_of_nearly_nothing_is_drawn(tmp_path: Path) -> None:
+    records = [
+        replace(record, verdict=Verdict.ROLLED_BACK, lost=1, rollback_ms=ms)
+        for record, ms in zip(
+            make_records(3, cells=[DISABLED], seed=1), (0.0, 0.4, 90.0), strict=True
+        )
+    ]
+    page = page_of(write_run(tmp_path / "run", records))
+    boxes = re.findall(r"""<path d="([^"]*)" fill="var\(--rolled-back\)" opacity""", page)
+    assert len(boxes) >= 4, "two bins, in a wide and in a narrow picture"
+    assert not any("h0v" in box for box in boxes), "a box without any width"
+    assert "how far each configuration went back" in page
+
+
+@pytest.mark.parametrize("odd", [[], "text", 7, None, {"nas": 3}, {"nas": {"packages": ["zfs"]}}])
+def test_a_run_that_says_odd_things_of_itself_is_shown(tmp_path: Path, odd: object) -> None:
+    run = write_run(tmp_path / "run", [])
+    document = json.loads((run / "run.json").read_text())
+    document |= dict.fromkeys(("images", "host", "accelerator", "versions"), odd)
+    (run / "run.json").write_text(json.dumps(document))
+    assert "<td>?</td>" in page_of(run)
+
+
+def test_a_broken_guarantee_is_said_first(tmp_path: Path) -> None:
+    [record] = make_records(1, cells=[SAFE], seed=1)
+    bad = replace(record, verdict=Verdict.CORRUPTED, lost=2)
+    page = page_of(write_run(tmp_path / "run", [bad]))
+    assert "1 trial was</b> worse" in re.sub(r"\s+", " ", page) or "1 trial was worse" in page
+    assert "worse than guaranteed" in page
+
+
+def test_nothing_is_loaded_from_anywhere(tmp_path: Path) -> None:
+    page = page_of(write_run(tmp_path / "run", quick(60)))
+    loading = re.findall(r"""(?:\ssrc|<link|@import|url\()[^>]{0,40}""", page)
+    assert loading == []
+    addresses = set(re.findall(r"https?://[^\s\"'<>]+", page))
+    assert addresses <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
+
+
+def test_an_anchor_is_plain_whatever_the_name() -> None:
+    assert anchor(SAFE.name) == SAFE.name
+    assert re.fullmatch(r"[0-9a-f]{16}", anchor("a onclick=alert(1)"))
+    assert anchor("a b") != anchor("a  b")
+
+
+def test_what_a_benchmark_measured_is_on_the_page_of_a_run_that_had_one(tmp_path: Path) -> None:
+    plain = quick(3)
+    told = replace(plain[0], verdict=Verdict.INTACT, figures={"gobonniego_iops": 812.4})
+    assert "What the loads measured" not in page_of(write_run(tmp_path / "plain", plain))
+    page = page_of(write_run(tmp_path / "told", [told, *plain[1:]]))
+    assert "<td><code>gobonniego_iops</code></td><td>812</td>" in page

@@ -1,0 +1,243 @@
+"""The table of all roads: what is one row, in which order, what it says, and that text is only text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from suites.selftest.unit.report_records import make_records, write_run
+from torture.choices.matrix.axes import NFS_EXPORT, SLOG, SYNC
+from torture.choices.matrix.cells import Cell, cells_of
+from torture.facts.axes.sweeps import Matrix
+from torture.facts.stats.planning import cuts_to_see, rate_seen
+from torture.facts.stats.rates import rate_of
+from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.trials import TrialRecord
+from torture.records.record.worth import Absence, Speed
+from torture.report.exports import EXPORTS
+from torture.report.figures.roads import Road, roads_of
+from torture.report.reading.store import Store
+from torture.report.reading.tally import Worth
+
+SAFE = "iscsi-always-noslog-{}-nasonly"
+ROLLS_BACK = "iscsi-disabled-noslog-{}-bothdie"
+HOSTILE = ("<script>alert(1)</script>", "a | b `c`\nd", "**x** [y](z)", "", "www.example.org")
+
+
+def ended(
+    name: str, count: int, verdict: Verdict = Verdict.INTACT, **more: Any
+) -> list[TrialRecord]:
+    """Trials of a cell that all ended so; each lost something if the verdict says so."""
+    return [
+        replace(
+            record,
+            verdict=verdict,
+            error=None,
+            lost=2 if verdict.is_loss else 0,
+            rollback_ms=800.0 + number if verdict is Verdict.ROLLED_BACK else None,
+            **more,
+        )
+        for number, record in enumerate(
+            make_records(count, cells=[Cell.parse(name)], seed=len(name))
+        )
+    ]
+
+
+def roads_in(
+    tmp_path: Path, records: Sequence[TrialRecord], **more: Any
+) -> dict[str, tuple[Road, ...]]:
+    run = write_run(tmp_path / "run", records, **more)
+    with Store.open([run]) as store:
+        return dict(roads_of(store))
+
+
+def written(tmp_path: Path, records: Sequence[TrialRecord]) -> str:
+    with Store.open([write_run(tmp_path / "run", records)]) as store:
+        (path,) = EXPORTS["roads"].write(store, tmp_path)
+    assert path.name == "roads.md"
+    return path.read_text("utf-8")
+
+
+def test_filesystems_are_one_row_and_all_else_is_not(tmp_path: Path) -> None:
+    fast = Speed(durable_per_s=40.0)
+    records = [
+        *ended(SAFE.format("btrfs"), 3, speed=Speed(durable_per_s=10.0)),
+        *ended(SAFE.format("ext4"), 4, speed=fast),
+        *ended(SAFE.format("xfs"), 9, Verdict.INCONCLUSIVE, speed=Speed(durable_per_s=1.0)),
+        *ended(SAFE.replace("noslog", "plp").format("ext4"), 4),
+        *ended(SAFE.replace("nasonly", "bothdie").format("raw"), 1),
+        *ended(SAFE.replace("nasonly", "postgres-nasonly").format("ext4"), 5),
+    ]
+    (roads,) = roads_in(tmp_path, records).values()
+    assert [(road.pooled, road.figures.conclusive) for road in roads] == [
+        (("raw",), 1), (("btrfs", "ext4", "xfs"), 7), (("ext4",), 5), (("ext4",), 4),
+    ]  # fmt: skip
+    assert roads[2].axes["workload"] == "postgres"
+    together = roads[1]
+    assert together.cells == tuple(SAFE.format(name) for name in ("btrfs", "ext4", "xfs"))
+    assert together.figures.loss == rate_of(0, 7)
+    assert together.figures.worth == Worth(durable_per_s=40.0), "of conclusive trials, not of cells"
+
+
+def test_where_a_clients_root_is_parts_no_row_and_is_told_where_it_differs(tmp_path: Path) -> None:
+    booted = SAFE.replace("nasonly", "boot-nasonly").format("ext4")
+    records = [*ended(SAFE.format("raw"), 1), *ended(SAFE.format("ext4"), 2), *ended(booted, 4)]
+    (roads,) = roads_in(tmp_path, records).values()
+    assert [(road.pooled, road.figures.conclusive) for road in roads] == [
+        (("ext4", "raw", "imageroot", "boot"), 7)
+    ]
+
+
+def test_a_row_went_back_as_far_as_any_cell_of_it(tmp_path: Path) -> None:
+    records = [
+        *ended(ROLLS_BACK.format("btrfs"), 2, Verdict.ROLLED_BACK),
+        *(
+            replace(record, rollback_ms=4200.0)
+            for record in ended(ROLLS_BACK.format("ext4"), 2, Verdict.ROLLED_BACK)
+        ),
+    ]
+    (roads,) = roads_in(tmp_path, records).values()
+    assert roads[0].figures.rollback_ms is not None
+    assert (roads[0].figures.rollback_ms.least, roads[0].figures.rollback_ms.most) == (
+        800.0,
+        4200.0,
+    )
+
+
+def test_every_cell_is_in_one_row_and_every_trial_counts(tmp_path: Path) -> None:
+    cells = cells_of(Matrix.FULL)
+    records = tuple(make_records(600, cells=cells, seed=4))
+    sections = roads_in(tmp_path, records)
+    roads = [road for section in sections.values() for road in section]
+    assert sorted(name for road in roads for name in road.cells) == sorted(
+        {record.cell for record in records}
+    )
+    assert sum(road.figures.trials for road in roads) == len(records)
+    losses = sum(record.is_loss for record in records)
+    assert sum(road.figures.loss.events for road in roads) == losses
+    back = sum(record.verdict is Verdict.ROLLED_BACK for record in records)
+    assert sum(road.rolled_back.events for road in roads) == back
+
+
+def test_rows_stand_in_the_order_of_the_axes(tmp_path: Path) -> None:
+    records = tuple(make_records(300, cells=cells_of(Matrix.DEFAULT), seed=4))
+    by_transport = roads_in(tmp_path, records)
+    assert len(by_transport) > 5
+    for roads in by_transport.values():
+        places = [
+            [
+                axis.names.index(choice)
+                for axis in (NFS_EXPORT, SYNC, SLOG)
+                if (choice := road.axes[axis.field])
+            ]
+            for road in roads
+        ]
+        assert places == sorted(places)
+
+
+def test_a_row_says_what_its_cuts_would_have_seen(tmp_path: Path) -> None:
+    (roads,) = roads_in(tmp_path, ended(SAFE.format("btrfs"), 59)).values()
+    (road,) = roads
+    assert road.seen_from == pytest.approx(0.0495, abs=1e-4)
+    silent = ended(SAFE.format("btrfs"), 2, Verdict.INCONCLUSIVE)
+    (roads,) = roads_in(tmp_path / "silent", silent).values()
+    assert roads[0].seen_from is None
+
+
+@pytest.mark.parametrize("cuts", [1, 2, 20, 59, 1000])
+def test_what_is_seen_is_what_takes_so_many_cuts(cuts: int) -> None:
+    rate = rate_seen(cuts, probability=0.95)
+    assert (1 - rate) ** cuts == pytest.approx(0.05)
+    assert cuts_to_see(rate * 1.0001, probability=0.95) == cuts
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "verdict", "expected"),
+    [
+        (SAFE, 40, Verdict.INTACT, "safe, as predicted"),
+        (SAFE, 5, Verdict.INTACT, "too few cuts to say"),
+        (SAFE, 5, Verdict.CORRUPTED, "worse than predicted (5 of 5)"),
+        (ROLLS_BACK, 5, Verdict.ROLLED_BACK, "as predicted"),
+        (ROLLS_BACK, 40, Verdict.INTACT, "better: not seen yet"),
+        (SAFE, 2, Verdict.INCONCLUSIVE, "no answer"),
+    ],
+)
+def test_a_row_stands_against_theory(
+    tmp_path: Path, name: str, count: int, verdict: Verdict, expected: str
+) -> None:
+    (roads,) = roads_in(tmp_path, ended(name.format("btrfs"), count, verdict)).values()
+    assert roads[0].comparison == expected
+
+
+def test_the_table_says_all_of_a_row(tmp_path: Path) -> None:
+    measured: dict[str, Any] = {
+        "speed": Speed(durable_per_s=123.4, sync_p50_ms=0.5, sync_p99_ms=88.0),
+        "absence": Absence(outage_ms=7200.0, reconnect_ms=310.0),
+    }
+    records = [
+        *ended(SAFE.format("btrfs"), 20, **measured),
+        *ended(SAFE.format("ext4"), 1, Verdict.INCONCLUSIVE),
+        *ended(ROLLS_BACK.format("btrfs"), 4, Verdict.ROLLED_BACK),
+    ]
+    text = written(tmp_path, records)
+    assert "## iSCSI\n\nLIO iblock on a zvol; the client's QEMU is the initiator.\n" in text
+    safe, back = (line for line in text.splitlines() if line.startswith("| sync="))
+    none = "0/20 0 % [0-17 %]; 1 inconclusive: as safe 0/21 0 % [0-17 %], as lost 1/21 4.8 % [0.12-24 %]"
+    assert safe == (
+        "| sync=always, no SLOG, the VM lives on | btrfs, ext4 | safe | 20 (and 1 inconclusive) "
+        f"| {none} | {none} | {none} | 14 % | 123 | 0.50 ms, 88 ms "
+        "| 7.2 s | 310 ms | too few cuts to say |"
+    )
+    assert back == (
+        "| sync=disabled, no SLOG, the VM dies too | btrfs | rolls back | 4 | 4/4 100 % [39-100 %] "
+        "| 4/4 100 % [39-100 %], up to 0.8 s | 0/4 0 % [0-61 %] | 53 % | - | - | - | - | as predicted |"
+    )
+    assert "only ratios mean" in text
+    assert "allow for that" not in text
+    assert "OpenZFS" not in text.split("## What this was measured on")[1], "the run does not say"
+
+
+def test_what_is_worse_and_what_nobody_can_have_stored_stands_out(tmp_path: Path) -> None:
+    found = Absence(outage_ms=1.0, acknowledged_in_outage=3, unfounded=3, lines=(5, 6, 7))
+    text = written(tmp_path, ended(SAFE.format("btrfs"), 2, absence=found))
+    (row,) = (line for line in text.splitlines() if line.startswith("| sync="))
+    assert row.endswith("| **worse than predicted (2 of 2)**; 6 acknowledged without a NAS |")
+
+
+def test_runs_that_stopped_when_they_knew_enough_say_so(tmp_path: Path) -> None:
+    until = {"until": "upper<0.01"}
+    run = write_run(tmp_path / "run", ended(SAFE.format("btrfs"), 5), options=until)
+    with Store.open([run]) as store:
+        (path,) = EXPORTS["roads"].write(store, tmp_path)
+        (roads,) = dict(roads_of(store)).values()
+    assert roads[0].rolled_back.is_sequential
+    assert "the intervals allow for that" in path.read_text()
+
+
+def test_hostile_names_are_text_and_break_no_table(tmp_path: Path) -> None:
+    (record,) = ended(SAFE.format("btrfs"), 1)
+    records = [
+        replace(record, trial=f"t{n}", cell=text or "empty", guarantee=text,
+                axes={"transport": text, "sync": text, text: text, "filesystem": text})
+        for n, text in enumerate(HOSTILE)
+    ]  # fmt: skip
+    text = written(tmp_path, records)
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert len(rows) == 3 * len(HOSTILE)
+    assert len({row.count("|") for row in rows}) == 1
+    assert "<script" not in text
+    assert "](" not in text
+    assert "`" not in text
+    assert not re.search(r"www\.", text)
+    assert "## No transport that is known" in text
+
+
+def test_a_name_of_another_axis_is_no_transport(tmp_path: Path) -> None:
+    (record,) = ended(SAFE.format("btrfs"), 1)
+    text = written(tmp_path, [replace(record, cell="x", axes={"transport": "raw"})])
+    assert "## raw\n\n|" in text

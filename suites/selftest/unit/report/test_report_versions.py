@@ -1,0 +1,52 @@
+"""Trials of several versions of OpenZFS in one report, and in a comparison."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+from suites.selftest.unit.report_records import make_records, write_run
+from torture.choices.matrix.cells import cells_of
+from torture.facts.axes.sweeps import Matrix
+from torture.oracles.verdict.verdicts import Verdict
+from torture.report.figures.versus import compare_runs
+from torture.report.reading.store import Store
+
+SAFE = cells_of(Matrix.QUICK)[0]
+
+
+def test_of_every_version_of_zfs_a_trial_is_one_of_its_own_and_several_are_told(
+    tmp_path: Path,
+) -> None:
+    """One that failed before it could say its version is of its run's."""
+    records = list(make_records(6, cells=[SAFE], seed=1))
+    broken = replace(records[0], verdict=Verdict.INCONCLUSIVE, machinery_failed=True)
+    old, new, again = (
+        write_run(tmp_path / name, written)
+        for name, written in {
+            "old": [replace(record, zfs="2.1.11") for record in records[:4]],
+            "new": [replace(record, zfs="2.3.9") for record in records],
+            "again": [broken],
+        }.items()
+    )
+    document = json.loads((again / "run.json").read_text())
+    (again / "run.json").write_text(json.dumps(document | {"zfs": "2.3.9"}))
+    with Store.open([old, new, again]) as store:
+        assert store.trials == 10
+        assert store.zfs_versions == ("2.3.9", "2.1.11")
+        (note,) = (note for note in store.notes if "several versions" in note)
+        assert "6 of 2.3.9, 4 of 2.1.11" in note
+    with Store.open([new]) as store:
+        assert not any("versions of OpenZFS" in note for note in store.notes)
+
+
+def test_a_comparison_names_both_versions_of_zfs(tmp_path: Path) -> None:
+    records = list(make_records(6, cells=[SAFE], seed=1))
+    old, new = (
+        write_run(tmp_path / zfs, [replace(record, zfs=zfs) for record in records])
+        for zfs in ("2.1.11", "2.4.99-0123456789ab")
+    )
+    assert "old: OpenZFS 2.1.11; new: 2.4.99-0123456789ab" in compare_runs([old], [new]).remarks
+    assert "OpenZFS 2.1.11 in both" in compare_runs([old], [old]).remarks
+    assert "OpenZFS 2.1.11" in compare_runs([old], [new]).as_markdown()

@@ -1,0 +1,103 @@
+"""Two nights compared: one that tells less than the last has lost something, for all that is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from suites.selftest.unit.report_records import make_records, write_run
+from torture.choices.matrix.cells import Cell
+from torture.facts.evidence.audit_document import AuditDocument
+from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.trials import TrialRecord
+from torture.report.figures.versus import Versus, compare_runs
+
+CELLS = [Cell.parse(f"iscsi-always-noslog-{filesystem}-bothdie") for filesystem in ("ext4", "xfs")]
+TRIALS = 40
+"""Of both cells together."""
+
+Untold = Callable[[int, TrialRecord], bool]
+
+
+def night(folder: Path, untold: Untold, *, is_empty: bool = False) -> Path:
+    """A night of safe cells; of which trials nothing is known, by number."""
+
+    def told(number: int, record: TrialRecord) -> TrialRecord:
+        record = replace(record, verdict=Verdict.INTACT, lost=0, error=None)
+        if not untold(number, record):
+            return record
+        at_work = 0 if is_empty else 1
+        audit = AuditDocument(under_way=at_work, acknowledged_lately=at_work)
+        cut = replace(record.cut, disks={}, hit=False, audit=audit)
+        return replace(record, verdict=Verdict.INCONCLUSIVE, cut=cut)
+
+    records = make_records(TRIALS, cells=CELLS, seed=1)
+    return write_run(folder, [told(number, record) for number, record in enumerate(records)])
+
+
+@pytest.fixture
+def against(tmp_path: Path) -> Callable[..., Versus]:
+    """A night in which all was told, and this one."""
+    old = night(tmp_path / "old", lambda _number, _record: False)
+
+    def compare(untold: Untold, **more: bool) -> Versus:
+        return compare_runs([old], [night(tmp_path / "new", untold, **more)])
+
+    return compare
+
+
+def test_a_night_that_tells_less_of_a_cell_is_worse(against: Callable[..., Versus]) -> None:
+    versus = against(lambda number, record: record.cell == CELLS[1].name and number < 16)
+    assert versus.worse == ()
+    assert versus.has_failed
+    assert "No configuration of 2 got significantly worse. More trials are incon" in versus.sentence
+    assert "8/40 20 % [9.05-36 %], before 0/40" in versus.sentence
+    assert f"most in {CELLS[1].name}" in versus.sentence
+
+
+def test_a_night_that_tells_nothing_is_none_that_passed(against: Callable[..., Versus]) -> None:
+    versus = against(lambda _number, _record: True)
+    assert versus.pairs == ()
+    assert versus.has_failed
+    assert versus.sentence.startswith("Nothing can be compared: ")
+
+
+def test_more_trials_that_break_their_guarantee_and_lose_nothing_are_worse(
+    tmp_path: Path,
+) -> None:
+    """The audit finds a flush that is missing where a cut need not have met it."""
+
+    def of(broken: int) -> list[TrialRecord]:
+        audit = AuditDocument(broken=1, under_way=1)
+        return [
+            replace(record, verdict=Verdict.INTACT, lost=0, error=None)
+            if number >= broken
+            else replace(
+                record, verdict=Verdict.INTACT, lost=0, cut=replace(record.cut, audit=audit)
+            )
+            for number, record in enumerate(make_records(TRIALS, cells=CELLS, seed=1))
+        ]
+
+    old, new = (write_run(tmp_path / name, of(count)) for name, count in (("old", 1), ("new", 9)))
+    versus = compare_runs([old], [new])
+    assert versus.worse == ()
+    assert versus.has_failed
+    assert (
+        "More trials are worse than theory guarantees, and not by chance: 9/40" in versus.sentence
+    )
+    assert not compare_runs([old], [old]).has_failed
+    assert not compare_runs([new], [old]).has_failed
+
+
+def test_some_trial_is_always_inconclusive(against: Callable[..., Versus]) -> None:
+    versus = against(lambda number, _record: number < 4)
+    assert (versus.pooled[1].new.events, versus.has_failed) == (4, False)
+    assert "inconclusive" not in versus.sentence
+
+
+def test_empty_cuts_are_known_to_have_taken_nothing(against: Callable[..., Versus]) -> None:
+    versus = against(lambda number, _record: number < 20, is_empty=True)
+    assert (versus.pooled[1].new.events, versus.has_failed) == (0, False)

@@ -1,0 +1,124 @@
+"""What a trial leaves to replay it by, and that its verdict does not hang on that."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from torture.errors import HarnessError
+from torture.facts.evidence.folder import CHECK_STATE, CUT_STATE, RECORDINGS, SECOND_CUT_STATE
+from torture.facts.recording.crash_state import CrashState, write_crash_state
+from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.trials import TrialRecord
+from torture.trials.replay.serve import Wanted, served
+from torture.trials.trial.archive import archive_recordings, unpack_recordings
+from torture.trials.trial.recorded import recovered_state
+
+CORRUPTED = TrialRecord(
+    trial="t", cell="c", axes={}, seed=1, verdict=Verdict.CORRUPTED, guarantee="loses", lost=3,
+    reasons=("torn",),
+)  # fmt: skip
+
+
+@pytest.fixture
+def recordings(tmp_path: Path) -> Path:
+    life = tmp_path / "recordings" / "life-1"
+    life.mkdir(parents=True)
+    (life / "log").write_bytes(b"events")
+    (life / "index").write_bytes(b"made again")
+    return life.parent
+
+
+def test_a_loss_can_be_unpacked_again_without_its_index(recordings: Path, tmp_path: Path) -> None:
+    assert archive_recordings(CORRUPTED, of=recordings, into=tmp_path) == CORRUPTED
+    unpack_recordings(tmp_path, tmp_path / "again")
+    assert [path.name for path in (tmp_path / "again" / "life-1").iterdir()] == ["log"]
+
+
+def test_an_intact_trial_leaves_nothing(recordings: Path, tmp_path: Path) -> None:
+    archive_recordings(replace(CORRUPTED, verdict=Verdict.INTACT), of=recordings, into=tmp_path)
+    with pytest.raises(HarnessError, match="--live"):
+        unpack_recordings(tmp_path, tmp_path / "again")
+
+
+def test_a_planted_fault_that_nobody_saw_leaves_what_there_was_to_see(
+    recordings: Path, tmp_path: Path
+) -> None:
+    missed = replace(CORRUPTED, verdict=Verdict.INTACT, fault="flush-dropped")
+    archive_recordings(missed, of=recordings, into=tmp_path)
+    unpack_recordings(tmp_path, tmp_path / "again")
+    assert (tmp_path / "again" / "life-1" / "log").exists()
+
+
+def test_without_room_the_verdict_stands_and_says_so(recordings: Path, tmp_path: Path) -> None:
+    (tmp_path / RECORDINGS).symlink_to("/dev/full")
+    record = archive_recordings(CORRUPTED, of=recordings, into=tmp_path)
+    assert (record.verdict, record.lost) == (Verdict.CORRUPTED, 3)
+    assert record.reasons[0] == "torn"
+    assert "No space left" in record.reasons[1]
+    assert not (tmp_path / RECORDINGS).is_symlink()
+
+
+def test_whatever_byte_of_the_recordings_is_wrong_is_told_with_the_next_step(
+    recordings: Path, tmp_path: Path
+) -> None:
+    """A byte may name a method or an encoding, or say that it is encrypted."""
+    (recordings / "life-1" / "log").write_bytes(b"events that are some" * 20)
+    archive_recordings(CORRUPTED, of=recordings, into=tmp_path)
+    whole = (tmp_path / RECORDINGS).read_bytes()
+    hints = []
+    for place in range(len(whole)):
+        damaged = whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :]
+        (tmp_path / RECORDINGS).write_bytes(damaged)
+        try:
+            unpack_recordings(tmp_path, tmp_path / "again")
+        except HarnessError as error:
+            hints.append(error.hint)
+    assert len(hints) > len(whole) / 4
+    assert all("tools/replay --live" in hint for hint in hints)
+
+
+@pytest.mark.parametrize("wanted", [Wanted(cut=-1), Wanted(seed=-1), Wanted(seed=2**64)])
+def test_a_state_that_no_number_names_is_refused(
+    wanted: Wanted, recordings: Path, tmp_path: Path
+) -> None:
+    state = CrashState(recording=recordings / "life-1", cut=3, seed=1, disks={})
+    write_crash_state(recordings / CUT_STATE, state)
+    archive_recordings(CORRUPTED, of=recordings, into=tmp_path)
+    with pytest.raises(HarnessError, match="number from 0"), served(tmp_path, wanted):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("kept", "lived", "recovered"),
+    [
+        ((CUT_STATE,), False, CUT_STATE),
+        ((CUT_STATE, CHECK_STATE), False, CUT_STATE),
+        ((CUT_STATE, CHECK_STATE), True, CHECK_STATE),
+        ((CUT_STATE, SECOND_CUT_STATE, CHECK_STATE), True, CHECK_STATE),
+        ((CUT_STATE, SECOND_CUT_STATE), True, SECOND_CUT_STATE),
+        ((CUT_STATE,), True, CUT_STATE),
+    ],
+)
+def test_a_trial_that_ended_before_its_check_is_replayed_from_where_it_had_come(
+    recordings: Path, kept: tuple[str, ...], lived: bool, recovered: str
+) -> None:
+    """A pool that no import brought back is never checked, and is what one wants to see again."""
+    for name in kept:
+        (recordings / name).touch()
+    assert recovered_state(recordings, lived=lived) == recordings / recovered
+
+
+def test_what_a_check_found_is_not_served_of_a_trial_without_one(
+    recordings: Path, tmp_path: Path
+) -> None:
+    state = CrashState(recording=recordings / "life-1", cut=3, seed=1, disks={})
+    write_crash_state(recordings / CUT_STATE, state)
+    archive_recordings(CORRUPTED, of=recordings, into=tmp_path)
+    with (
+        pytest.raises(HarnessError, match=f"has no {CHECK_STATE}: its trial ended before that"),
+        served(tmp_path, Wanted(after_check=True)),
+    ):
+        pass

@@ -1,0 +1,141 @@
+"""Workers that need no machines and that refuse, die, hang and wait: what a campaign makes of it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from suites.selftest.unit.fake_workers import (
+    ASKED,
+    DEADLINE_S,
+    FEWEST,
+    OTHER,
+    FakeSite,
+    campaign_of,
+    play,
+    refusing,
+    specs_of,
+    until,
+)
+from torture.errors import HarnessError
+from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.specs import TrialSpec
+from torture.records.schedules.fixed import FixedSchedule
+from torture.trials.campaign.campaign import WorkerState
+
+
+def test_a_trial_that_a_worker_could_not_begin_goes_to_another(tmp_path: Path) -> None:
+    schedule = until(ASKED)
+    site = FakeSite(before_start=refusing(2))  # as many as make a worker give up
+    campaign = campaign_of(tmp_path, schedule, site)
+    assert len(play(campaign, ASKED)) == campaign.total
+    assert schedule.settled[ASKED].trials == FEWEST
+
+
+def test_a_worker_waits_for_what_another_may_still_give_back(tmp_path: Path) -> None:
+    """The last trial is given back when nothing else is left to do: somebody must still be there."""
+    refuse_now, other_began = threading.Event(), threading.Event()
+
+    def start(number: int) -> None:
+        if number == 0:
+            assert refuse_now.wait(DEADLINE_S)
+            raise HarnessError("refused")
+
+    site = FakeSite(before_start=start, before_trial=lambda _spec: other_began.set())
+    campaign = campaign_of(tmp_path, FixedSchedule(specs_of(ASKED, trials=2)), site)
+    campaign.start()
+    assert other_began.wait(DEADLINE_S)
+    assert not campaign.wait_for(ASKED, timeout_s=0.2)
+    assert len(campaign.records) == 1
+    refuse_now.set()
+    assert campaign.wait_for(ASKED, timeout_s=DEADLINE_S)
+    campaign.stop()
+    assert len(campaign.records) == 2
+    assert {controller.number for controller in site.controllers if controller.ran} == {1}
+
+
+def test_a_worker_that_dies_costs_its_trial_and_no_more(tmp_path: Path) -> None:
+    specs = specs_of(ASKED, trials=4)
+    site = FakeSite(outcome=lambda spec: ".D.."[spec.index])
+    records = play(campaign_of(tmp_path, FixedSchedule(specs), site, jobs=1), ASKED)
+    assert [record.verdict for record in records] == [
+        Verdict.INTACT, Verdict.INCONCLUSIVE, Verdict.INTACT, Verdict.INTACT,
+    ]  # fmt: skip
+    assert records[1].machinery_failed
+    for words in ("a worker died", "read w0.log", f"evidence: trials/{specs[1].trial}"):
+        assert words in (records[1].error or "")
+    assert [[spec.index for spec in worker.ran] for worker in site.controllers] == [[0, 1], [2, 3]]
+    assert not any(worker.is_running for worker in site.controllers)
+
+
+@pytest.mark.parametrize(("outcome", "workers"), [("M", 2), ("?", 1)])
+def test_a_fault_of_the_machinery_costs_the_worker_its_sandbox(
+    tmp_path: Path, outcome: str, workers: int
+) -> None:
+    site = FakeSite(outcome=lambda spec: outcome if spec.index == 0 else ".")
+    schedule = FixedSchedule(specs_of(ASKED, trials=3))
+    play(campaign_of(tmp_path, schedule, site, jobs=1), ASKED)
+    assert len(site.controllers) == workers
+
+
+def test_a_run_that_is_stopped_records_nothing_of_what_ran(tmp_path: Path) -> None:
+    hanging = threading.Barrier(3)
+
+    def hang(spec: TrialSpec) -> None:
+        if spec.index == 1:
+            hanging.wait(DEADLINE_S)
+
+    site = FakeSite(outcome=lambda spec: ".H"[spec.index], before_trial=hang)
+    campaign = campaign_of(tmp_path, FixedSchedule(specs_of(ASKED, OTHER, trials=2)), site)
+    campaign.start()
+    hanging.wait(DEADLINE_S)
+    assert {state.stage for state in campaign.states.values()} == {"load"}
+    begun = time.monotonic()
+    campaign.stop()
+    assert time.monotonic() - begun < DEADLINE_S / 3
+    assert [record.verdict for record in campaign.records] == [Verdict.INTACT] * 2
+    assert site.is_closed
+    assert not any(worker.is_running for worker in site.controllers)
+    with pytest.raises(HarnessError, match="the run was stopped"):
+        campaign.wait_for(ASKED, timeout_s=DEADLINE_S)
+
+
+def test_a_run_in_which_no_worker_starts_says_why(tmp_path: Path) -> None:
+    site = FakeSite(before_start=refusing(100))
+    campaign = campaign_of(tmp_path, FixedSchedule(specs_of(ASKED)), site)
+    campaign.start()
+    with pytest.raises(HarnessError, match="refused"):
+        campaign.wait_for(ASKED, timeout_s=DEADLINE_S)
+    campaign.stop()
+    assert (campaign.records, campaign.total) == ((), 60)
+    assert len(site.controllers) == 4  # each worker tries twice
+
+
+def test_a_worker_that_fails_in_an_unknown_way_gives_its_trial_back(tmp_path: Path) -> None:
+    def start(number: int) -> None:
+        if number == 0:
+            raise OSError("no space left")
+
+    site = FakeSite(before_start=start)
+    campaign = campaign_of(tmp_path, FixedSchedule(specs_of(ASKED, trials=8)), site)
+    assert len(play(campaign, ASKED)) == 8
+
+
+def test_a_record_that_cannot_be_written_ends_the_run_with_the_reason(tmp_path: Path) -> None:
+    campaign = campaign_of(tmp_path / "missing", FixedSchedule(specs_of(ASKED)), FakeSite())
+    campaign.start()
+    with pytest.raises(HarnessError, match=r"cannot go on.*FileNotFoundError"):
+        campaign.wait_for(ASKED, timeout_s=DEADLINE_S)
+    campaign.stop()
+
+
+def test_the_stage_that_is_shown_is_the_workers_last_word(tmp_path: Path) -> None:
+    spec = specs_of(ASKED, trials=1)[0]
+    seen: list[dict[int, WorkerState]] = []
+    site = FakeSite(before_trial=lambda _spec: seen.append(campaign.states))
+    campaign = campaign_of(tmp_path, FixedSchedule([spec]), site)
+    play(campaign, ASKED)
+    assert seen == [{0: WorkerState(trial=spec.trial, stage="load")}]

@@ -1,0 +1,199 @@
+"""A cut that confirms a finding is judged as the cut that happened: nothing later was ever heard of."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from suites.selftest.unit.audit_story import Story
+from suites.selftest.unit.good_evidence import evidence
+from torture.choices.faults import FAULTS
+from torture.choices.matrix.cells import Cell
+from torture.facts.axes.sync import Sync
+from torture.facts.evidence.audit_document import AuditDocument
+from torture.facts.evidence.confirmation import Confirmation
+from torture.facts.evidence.cut_document import CutDocument
+from torture.facts.evidence.folder import CUT, LEDGER, SPEC, load_evidence, write_document
+from torture.facts.evidence.ledger import Begin, Cut, Done, cut_mark
+from torture.facts.recording.crash_state import CrashState, DiskState, Policy
+from torture.facts.recording.disks import Persistence, ShelfDisk
+from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.trials import Origin, TrialRecord
+from torture.records.scoring.detection import detect
+from torture.records.scoring.judge import judge
+from torture.trials.trial.confirm import confirm
+from torture.trials.trial.context import TrialContext
+
+MADE = Confirmation(
+    finding="acknowledged-is-durable at event 7", event=7, t_ms=20.0, marks=2, acknowledged=1,
+    view={"schema": 1, "cut": 7},
+)  # fmt: skip
+
+
+def line(**fields: object) -> bytes:
+    return json.dumps(fields).encode() + b"\n"
+
+
+def begin(seq: int) -> dict[str, object]:
+    return {"seq": seq, "writer": 0, "op": "append", "file": 0, "blocks": [0], "size": 1}
+
+
+LEDGER_LINES = (
+    line(event="begin", t_ms=10, **begin(1)),
+    line(event="done", t_ms=15, seq=1, next=begin(2)),
+    line(event="done", t_ms=30, seq=2),
+)
+
+
+def test_the_ledger_ends_with_the_cut_that_was_recovered(tmp_path: Path) -> None:
+    write_document(tmp_path, SPEC, {"cell": "c"})
+    (tmp_path / LEDGER).write_bytes(LEDGER_LINES[0] + cut_mark(12.0) + b"".join(LEDGER_LINES[1:]))
+    assert load_evidence(tmp_path).ledger.acknowledged == 2
+    write_document(tmp_path, CUT, CutDocument(t_ms=40.0, confirmed=MADE).as_json())
+    ledger = load_evidence(tmp_path).ledger
+    assert [type(event) for event in ledger.events] == [Begin, Done, Begin, Cut]
+    assert (ledger.acknowledged, ledger.cut_ms) == (1, 20.0)
+
+
+def test_a_trial_that_confirms_nothing_has_its_whole_ledger() -> None:
+    whole = b"".join(LEDGER_LINES)
+    assert Confirmation(why_not="the client lived on").ledger_of(whole).acknowledged == 2
+    assert not Confirmation(why_not="the client lived on").is_made
+
+
+def test_what_was_confirmed_is_read_back_and_old_cuts_confirm_nothing() -> None:
+    cut = CutDocument(t_ms=40.0, confirmed=MADE)
+    assert CutDocument.from_json(json.loads(json.dumps(cut.as_json()))) == cut
+    assert "confirmed" not in CutDocument(t_ms=40.0).as_json()
+    garbled = {"confirmed": {"event": "7", "marks": -1, "view": [], "finding": None}}
+    assert CutDocument.from_json(garbled).confirmed == Confirmation()
+    assert CutDocument.from_json({"confirmed": 3}).confirmed == Confirmation()
+
+
+def test_a_cut_that_confirms_a_finding_is_not_empty_and_says_where_it_was() -> None:
+    nothing = AuditDocument(under_way=0, acknowledged_lately=0)
+    drawn = CutDocument(audit=nothing)
+    assert judge(evidence(cut=drawn)).verdict is Verdict.INCONCLUSIVE
+    judgement = judge(evidence(cut=replace(drawn, confirmed=MADE)))
+    assert judgement.verdict is Verdict.INTACT
+    assert "event 7" in judgement.reasons[0]
+
+
+def test_a_detection_counts_what_was_lost_where_a_finding_was_confirmed() -> None:
+    fault = FAULTS["flush-dropped"]
+    broken = CutDocument(audit=AuditDocument(broken=1))
+    record = TrialRecord(
+        trial="t", cell=fault.cell, axes=Cell.parse(fault.cell).axes, seed=1,
+        verdict=Verdict.INTACT, guarantee="safe", origin=Origin.PLANTED, fault=fault.name,
+        cut=broken, verdicts={"data": Verdict.INTACT},
+    )  # fmt: skip
+    confirmed = replace(record, cut=replace(broken, confirmed=MADE))
+    lost = replace(confirmed, verdict=Verdict.ROLLED_BACK, verdicts={"data": Verdict.ROLLED_BACK})
+    unconfirmed_loss = replace(lost, cut=broken)
+    found = detect(fault, [record, confirmed, lost, unconfirmed_loss])
+    assert (found.detected, found.confirmed, found.confirmed_lost) == (4, 2, 1)
+
+
+@dataclass
+class _Count:
+    acknowledged: int
+
+
+@dataclass
+class _Context:
+    """What `confirm` sees of a trial."""
+
+    disks_left: tuple[ShelfDisk, ...]
+    ledger: _Count | None
+    loads: _Count
+    client_lives_on: bool = True
+
+
+def stub(*, acknowledged_elsewhere: int = 0) -> _Context:
+    names = ("a", "b")
+    disks = tuple(ShelfDisk(serial=x, size_mib=1, persistence=Persistence.VOLATILE) for x in names)
+    return _Context(disks, ledger=_Count(2), loads=_Count(2 + acknowledged_elsewhere))
+
+
+@pytest.fixture
+def story(tmp_path: Path) -> Story:
+    """One operation was acknowledged, as it should be."""
+    story = Story(folder=tmp_path)
+    story.acknowledges(1)
+    return story
+
+
+def confirmed(
+    story: Story, context: _Context, *, sync: Sync = Sync.STANDARD
+) -> tuple[CrashState, CrashState, Confirmation]:
+    """The drawn state, and what `confirm` made of it."""
+    found = story.audit_of_all(sync=sync)
+    last = len(story.events) - 1
+    drawn = CrashState(
+        recording=story.folder / "life-1",
+        cut=last,
+        seed=3,
+        disks={name: DiskState(policy=Policy.TORN) for name in ("a", "b")},
+    )
+    return drawn, *confirm(
+        cast(TrialContext, cast(Any, context)), story.recorded(), found, drawn=drawn, t_ms=5_000.0
+    )
+
+
+def test_the_trial_goes_on_from_the_finding_and_its_client_is_dead(story: Story) -> None:
+    done = story.acknowledges(2, is_covered=False)
+    story.begins(3)
+    story.now_ns += 100_000_000
+    context = stub()
+    drawn, state, said = confirmed(story, context)
+    assert not context.client_lives_on
+    assert (state.cut, state.seed, state.recording) == (done, 3, drawn.recording)
+    assert {kept.policy for kept in state.disks.values()} == {Policy.FLUSHED}
+    assert (said.event, said.marks, said.acknowledged) == (done, 4, 2)
+    assert said.t_ms == pytest.approx(4_900.0, abs=0.01)
+    assert said.view == state.as_json() | {"recording": "life-1"}
+    assert said.finding.startswith("acknowledged-is-durable at event")
+
+
+def test_a_client_that_lives_is_let_live_where_only_its_requests_are_at_stake(story: Story) -> None:
+    story.completes(story.client_writes(4096))
+    living, dead = stub(), stub()
+    dead.client_lives_on = False
+    assert not confirmed(story, living, sync=Sync.ALWAYS)[2].is_made
+    assert living.client_lives_on
+    assert confirmed(story, dead, sync=Sync.ALWAYS)[2].is_made
+
+
+def test_without_a_finding_the_drawn_cut_is_recovered_and_nothing_is_said(story: Story) -> None:
+    context = stub()
+    drawn, state, said = confirmed(story, context)
+    assert state is drawn
+    assert said == Confirmation()
+    assert context.client_lives_on
+
+
+def test_what_a_load_was_acknowledged_elsewhere_cannot_be_taken_back(story: Story) -> None:
+    story.acknowledges(2, is_covered=False)
+    without_ledger = stub()
+    without_ledger.ledger = None
+    for context in (stub(acknowledged_elsewhere=1), without_ledger):
+        drawn, state, said = confirmed(story, context)
+        assert state is drawn
+        assert said.why_not
+        assert not said.is_made
+        assert context.client_lives_on
+
+
+def test_why_nothing_was_confirmed_is_said(story: Story) -> None:
+    story.acknowledges(2, is_covered=False)
+    context = stub()
+    context.disks_left = tuple(
+        replace(disk, persistence=Persistence.PLP) for disk in context.disks_left
+    )
+    drawn, state, said = confirmed(story, context)
+    assert state is drawn
+    assert "keep" in said.why_not

@@ -1,0 +1,125 @@
+"""The cut scheduler: the moment is the seed's alone, within the load, mostly amid writes."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from torture.facts.recording.events import Kind
+from torture.facts.recording.roles import Role
+from torture.machines.nas import pool
+from torture.records.record.specs import DRAW
+from torture.trials.plan.cut_plan import TARGETS, Aim, CutPlan, Target, draw_cut
+
+SEEDS = range(2000)
+LOAD_MS = 4000
+
+
+def _drawn(seed: int, *, load_ms: int = LOAD_MS, draw: int = DRAW) -> CutPlan:
+    return draw_cut(seed=seed, load_ms=load_ms, has_intent_log=True, draw=draw)
+
+
+@settings(deadline=None)
+@given(seed=st.integers(0, 2**64 - 1), load_ms=st.integers(500, 600_000))
+def test_the_same_seed_draws_the_same_plan_within_the_load(seed: int, load_ms: int) -> None:
+    plan = _drawn(seed, load_ms=load_ms)
+    assert plan == _drawn(seed, load_ms=load_ms)
+    assert load_ms / 4 <= plan.after_ms <= load_ms
+    assert 0 <= plan.delay_ms <= 40
+    if plan.aim is Aim.ACKNOWLEDGED:
+        assert 1 <= plan.delay_ms <= 2
+    else:
+        assert plan.aim is Aim.OPERATION or plan.delay_ms == 0
+    if plan.aim in TARGETS:
+        assert 1 <= plan.count <= TARGETS[plan.aim].count_max
+    else:
+        assert plan.count == 0
+
+
+@pytest.mark.parametrize("role", [Role.ZIL, Role.DATA, Role.METADATA, Role.UBERBLOCK])
+def test_every_step_of_the_write_path_is_aimed_at(role: Role) -> None:
+    targets = {_drawn(seed).aim for seed in SEEDS} & TARGETS.keys()
+    assert targets == set(TARGETS)
+    events = {target.event for target in TARGETS.values() if target.role is role}
+    assert {Kind.WRITE_SUBMIT, Kind.WRITE_COMPLETE} <= events
+
+
+def test_a_quarter_aims_at_a_write_in_flight_and_few_at_nothing() -> None:
+    plans = [_drawn(seed) for seed in SEEDS]
+    in_flight = [
+        plan
+        for plan in plans
+        if plan.aim in TARGETS and TARGETS[plan.aim].event is Kind.WRITE_SUBMIT
+    ]
+    # four standard deviations of 2000 draws at 0.27 and 0.05
+    assert len(in_flight) / len(plans) == pytest.approx(0.27, abs=0.041)
+    anywhere = sum(plan.aim is Aim.ANYWHERE for plan in plans)
+    assert anywhere / len(plans) == pytest.approx(0.05, abs=0.02)
+
+
+def test_without_an_intent_log_nothing_is_aimed_at_it() -> None:
+    plans = [
+        draw_cut(seed=seed, load_ms=LOAD_MS, has_intent_log=False, draw=DRAW) for seed in SEEDS
+    ]
+    roles = {TARGETS[plan.aim].role for plan in plans if plan.aim in TARGETS}
+    assert roles == {Role.DATA, Role.METADATA, Role.UBERBLOCK, Role.LABEL, None}
+
+
+def test_the_nas_is_stirred_where_a_load_alone_would_not_bring_the_event_about() -> None:
+    def needed(target: Target) -> tuple[str, ...]:
+        if target.role is Role.LABEL:
+            return pool.DIRTY_LABELS
+        return pool.TRIM if target.event in (Kind.TRIM_SUBMIT, Kind.TRIM_COMPLETE) else ()
+
+    for target in TARGETS.values():
+        assert target.stir == needed(target)
+        assert target.warm_up == (pool.FREE_LOG if target.is_zil_reused else ())
+
+
+@pytest.mark.parametrize(
+    ("of", "share"),
+    [
+        ("zil-several", 0.05), ("zil-reused", 0.06), ("label", 0.05), ("trim", 0.06),
+        ("uberblock", 0.11), ("txg", 0.09),
+    ],
+)  # fmt: skip
+def test_each_step_gets_its_share_of_the_cuts(of: str, share: float) -> None:
+    found = sum(_drawn(seed).aim.startswith(of) for seed in SEEDS) / len(SEEDS)
+    # four standard deviations of 2000 draws at 0.11
+    assert found == pytest.approx(share, abs=0.028)
+
+
+def test_the_cuts_cover_the_load_evenly() -> None:
+    """The largest gap and the quarters: a scheduler that leaves a moment out would never hit it."""
+    moments = sorted(_drawn(seed).after_ms for seed in SEEDS)
+    assert max(later - earlier for earlier, later in pairwise(moments)) < LOAD_MS / 100
+    for quarter in range(4):
+        low = LOAD_MS * (0.25 + quarter * 0.1875)
+        high = low + LOAD_MS * 0.1875
+        share = sum(low <= moment < high for moment in moments) / len(moments)
+        assert share == pytest.approx(0.25, abs=0.04)
+
+
+def test_the_length_of_the_load_moves_the_moment_and_nothing_else() -> None:
+    for seed in SEEDS[:100]:
+        short, long = (_drawn(seed, load_ms=load_ms) for load_ms in (1000, 8000))
+        assert long.after_ms == pytest.approx(8 * short.after_ms)
+        assert (long.aim, long.delay_ms) == (short.aim, short.delay_ms)
+
+
+def test_a_plan_is_plain_data() -> None:
+    plan = _drawn(7)
+    assert CutPlan(**json.loads(json.dumps(plan.as_json()))) == plan
+
+
+def test_the_plan_of_a_seed_never_changes() -> None:
+    """Recorded once: `tools/replay` of an old trial must find the old moment."""
+    plan = _drawn(1, draw=1)
+    recorded = CutPlan(
+        after_ms=1011.8975468069426, aim=Aim.METADATA_SUBMITTED, delay_ms=0.0, count=2
+    )
+    assert plan == recorded

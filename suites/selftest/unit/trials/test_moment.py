@@ -1,0 +1,59 @@
+"""Waiting for the moment of a cut: what the NAS is told to do, and when the shelf is told to freeze."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from torture.machines.shelf.control import FreezeOn
+from torture.trials.plan.cut_plan import TARGETS, Aim, CutPlan
+from torture.trials.trial.cut import wait_for_moment
+
+
+@dataclass
+class Heard:
+    """A NAS and a shelf that only listen, and a trial that they could be of."""
+
+    aim: Aim
+    said: list[Any] = field(default_factory=list)
+    is_frozen: bool = False
+
+    def run(self, *argv: str, deadline_s: float) -> None:
+        self.said.append(("run", argv))
+
+    def start(self, argv: tuple[str, ...]) -> int:
+        self.said.append(("start", argv))
+        return 7
+
+    def freeze_on(self, trigger: FreezeOn) -> None:
+        self.said.append(("freeze", trigger.as_json()))
+        self.is_frozen = True
+
+    def wait(self) -> bool:
+        plan = CutPlan(after_ms=0.0, aim=self.aim, delay_ms=0.0, count=3)
+        context: Any = SimpleNamespace(plan=SimpleNamespace(cut=plan), loads=None, shelf=self)
+        nas: Any = SimpleNamespace(run=self.run, agent=self)
+        return wait_for_moment(context, nas)
+
+
+@pytest.mark.parametrize("aim", TARGETS)
+def test_the_nas_is_told_first_and_then_the_shelf_awaits_the_very_target(aim: Aim) -> None:
+    heard, target = Heard(aim=aim), TARGETS[aim]
+    assert heard.wait()
+    *told, (last, trigger) = heard.said
+    expected = [("run", target.warm_up)] if target.warm_up else []
+    assert told == expected + ([("start", target.stir)] if target.stir else [])
+    assert last == "freeze"
+    assert trigger.pop("zil_uncovered", 0) == target.zil_uncovered
+    assert trigger.pop("zil_reused", False) == target.is_zil_reused
+    assert trigger.pop("role", None) == target.role
+    assert trigger == {"event": target.event, "count": 3}
+
+
+def test_an_aim_at_nothing_tells_nobody_anything() -> None:
+    heard = Heard(aim=Aim.ANYWHERE)
+    assert heard.wait()
+    assert heard.said == []

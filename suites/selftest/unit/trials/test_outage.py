@@ -1,0 +1,191 @@
+"""What failed after the cut, the storage, the shelf or the machinery, and that its words are kept."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from torture.errors import HarnessError
+from torture.facts.evidence.completed import Completed
+from torture.facts.evidence.outage_document import OUTAGE
+from torture.machines.lab.machine import DiskRefused, Machine
+from torture.oracles.verdict.kernel_death import KERNEL_DEATH
+from torture.trials.trial.outage import BrokenOff, StorageFailed, after_the_cut, storage_must
+from torture.trials.trial.recovery import wait_until_idle
+from torture.trials.trial.setup import attach, attach_again
+
+PANIC = "[   97.1] Kernel panic - not syncing: Fatal exception\n"
+SOFT_LOCKUP = "[  812.0] watchdog: BUG: soft lockup - CPU#0 stuck for 26s! [kworker/0:1:9]\n"
+NOBODY = 2**22 + 1
+"""No process has this number (proc(5), pid_max)."""
+
+
+class Guest(Machine):
+    """A machine without libvirt, whose commands end as `answers` says in turn, and well afterwards."""
+
+    def __init__(self, folder: Path, *answers: int | None, name: str = "nas", pid: int = 0) -> None:
+        console = folder / f"{name}.console.log"
+        console.touch()
+        spec = SimpleNamespace(name=name, console_log=console)
+        super().__init__(connection=None, libvirt_root=folder, spec=cast("Any", spec))
+        self._qemu_pid = pid or os.getpid()
+        self._answers = list(answers)
+        self.asked = 0
+
+    def run(self, *argv: str, deadline_s: float) -> Completed:
+        self.asked += 1
+        code = self._answers.pop(0) if self._answers else 0
+        return Completed(
+            vm=self.name, argv=argv, exit_code=code, stdout="", stderr="why", duration_ms=1
+        )
+
+
+def trial_of(
+    folder: Path, *machines: Machine, is_started: bool = True, is_well: bool = True
+) -> Any:
+    def must_be_well() -> None:
+        if not is_well:
+            raise HarnessError("the shelf died under the NAS")
+
+    return SimpleNamespace(
+        shelf=SimpleNamespace(is_started=is_started, must_be_well=must_be_well),
+        machines=machines,
+        folder=folder,
+        timings={"check": 1},
+        boots_from_disk=False,
+    )
+
+
+@pytest.mark.parametrize("is_started", [True, False])
+def test_what_the_machinery_failed_at_is_said_while_the_shelf_is_well_or_stopped(
+    tmp_path: Path, is_started: bool
+) -> None:
+    trial = trial_of(tmp_path, is_started=is_started, is_well=is_started)
+    with pytest.raises(BrokenOff, match="the log is short"), after_the_cut(trial):
+        raise HarnessError("the log is short")
+
+
+def test_a_shelf_that_died_is_what_failed(tmp_path: Path) -> None:
+    trial = trial_of(tmp_path, is_well=False)
+    with pytest.raises(HarnessError, match="the shelf died"), after_the_cut(trial):
+        raise HarnessError("the NAS does not answer")
+
+
+def test_what_the_storage_did_not_do_is_kept_once_the_machines_are_sound(tmp_path: Path) -> None:
+    nas, client = Guest(tmp_path), Guest(tmp_path, name="client")
+    with after_the_cut(trial_of(tmp_path, nas, client)):
+        raise StorageFailed("the client did not go on", machine=client)
+    outage = json.loads((tmp_path / OUTAGE).read_text())
+    assert (outage["what"], outage["of_nas"]) == ("the client did not go on", False)
+
+
+@pytest.mark.parametrize(
+    ("console", "is_outage"), [("", False), (SOFT_LOCKUP, False), (PANIC, True)]
+)
+def test_a_nas_that_its_host_ended_is_no_storage_that_failed(
+    tmp_path: Path, console: str, is_outage: bool
+) -> None:
+    """Of what its client waits for in vain then, nothing was told of the storage."""
+    nas, client = Guest(tmp_path, pid=NOBODY), Guest(tmp_path, name="client")
+    nas.spec.console_log.write_text(console)
+    with (
+        nullcontext() if is_outage else pytest.raises(BrokenOff),
+        after_the_cut(trial_of(tmp_path, nas, client)),
+    ):
+        raise StorageFailed("the client did not go on", machine=client)
+    assert (tmp_path / OUTAGE).exists() is is_outage
+
+
+def test_a_disk_that_cannot_be_opened_after_the_cut_is_the_storages_failure(
+    tmp_path: Path,
+) -> None:
+    nas, client = Guest(tmp_path), Guest(tmp_path, name="client")
+    with after_the_cut(trial_of(tmp_path, nas, client)):
+        raise DiskRefused("client refuses disk vm: Invalid argument", machine=client)
+    outage = json.loads((tmp_path / OUTAGE).read_text())
+    assert (outage["machine"], outage["of_nas"]) == ("client", False)
+
+
+@pytest.mark.parametrize("code", [1, None])
+@pytest.mark.parametrize("device", [None, "/dev/vdb"])
+def test_what_is_refused_after_the_cut_and_was_not_before_is_the_storages_failure(
+    tmp_path: Path, code: int | None, device: str | None
+) -> None:
+    script = "" if device else "mount -t nfs nas:/ /mnt"
+    context = SimpleNamespace(
+        attachment=SimpleNamespace(attach_script=script, device=device, has_write_cache=False),
+        volume_options=SimpleNamespace(sector_bytes=512, takes_discards=False),
+    )
+    attach_again(cast("Any", context), Guest(tmp_path, 0), deadline_s=1)
+    with pytest.raises(StorageFailed, match="before the cut"):
+        attach_again(cast("Any", context), Guest(tmp_path, code), deadline_s=1)
+
+
+def test_a_machine_that_the_trial_ended_is_not_asked(tmp_path: Path) -> None:
+    nas, client = Guest(tmp_path, pid=NOBODY), Guest(tmp_path, name="client")
+    nas.kill()
+    with after_the_cut(trial_of(tmp_path, nas, client)):
+        raise StorageFailed("the read-back hung", machine=client)
+    assert (tmp_path / OUTAGE).exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "is_dead"),
+    [
+        (PANIC, True),
+        ("Oops: Oops: 0002 [#1] PREEMPT SMP", True),
+        ("BUG: kernel NULL pointer dereference, address: 0000000000000008", True),
+        ("BUG: unable to handle page fault for address: ffff", True),
+        (SOFT_LOCKUP, False),
+        ("BUG: workqueue lockup - pool cpus=0 node=0 flags=0x0 nice=0 stuck for 33s!", False),
+        ("INFO: task txg_sync:812 blocked for more than 120 seconds.", False),
+    ],
+)
+def test_a_guest_whose_host_stood_still_is_not_dead(line: str, is_dead: bool) -> None:
+    assert (KERNEL_DEATH.search(line) is not None) is is_dead
+
+
+def idle_in(nas: Machine) -> Callable[[], None]:
+    transport = SimpleNamespace(wait_until_idle_script=lambda: "look")
+    return lambda: wait_until_idle(cast("Any", SimpleNamespace(transport=transport)), nas)
+
+
+def test_a_nas_that_is_slow_to_be_done_is_waited_for(tmp_path: Path) -> None:
+    nas = Guest(tmp_path, 1, None, 1)
+    idle_in(nas)()
+    assert nas.asked == 4
+
+
+def test_a_nas_that_is_never_done_with_a_killed_client_is_what_failed(tmp_path: Path) -> None:
+    nas = Guest(tmp_path, *[1] * 100)
+    with pytest.raises(StorageFailed, match="not done with what a killed client had sent: why"):
+        idle_in(nas)()
+    assert nas.asked == 6
+
+
+@pytest.mark.parametrize(("code", "error"), [(None, StorageFailed), (32, HarnessError), (0, None)])
+def test_a_client_that_hangs_on_what_it_attaches_waits_for_the_storage(
+    tmp_path: Path, code: int | None, error: type[HarnessError] | None
+) -> None:
+    """One that is refused it tells as little of the storage as of the machinery."""
+    attachment = SimpleNamespace(attach_script="mount", device=None)
+    client = Guest(tmp_path, code, name="client")
+    trial = cast("Any", SimpleNamespace(attachment=attachment))
+    with nullcontext() if error is None else pytest.raises(error) as raised:
+        attach(trial, client, deadline_s=7)
+    assert raised is None or type(raised.value) is error
+
+
+@pytest.mark.parametrize("code", [1, None])
+def test_what_the_storage_must_do_and_does_not_is_its_failure(
+    tmp_path: Path, code: int | None
+) -> None:
+    with pytest.raises(StorageFailed, match="the volume did not come back: why"):
+        storage_must(Guest(tmp_path, code), "the volume did not come back", "look", deadline_s=1)

@@ -1,0 +1,87 @@
+"""Planted faults on other roads than their own: where they can be, and why not elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from torture.choices.faults import DISTURBANCES, FAULTS
+from torture.choices.faults.protocol import Fault
+from torture.choices.matrix.axes import AXES
+from torture.choices.matrix.cells import Cell
+from torture.choices.matrix.guarantees import guarantee_of
+from torture.records.record.specs import TrialSpec
+from torture.records.record.trials import Origin
+from torture.trials.plan.planting import moved
+from torture.trials.trial.prepared import prepared_for
+
+ALL = (*FAULTS.values(), *DISTURBANCES.values())
+FILES = {"transport": "nfs4", "filesystem": "files"}
+
+
+@pytest.mark.parametrize("fault", ALL, ids=lambda fault: fault.name)
+def test_without_a_choice_a_fault_stays_where_it_is(fault: Fault) -> None:
+    assert moved(fault, {}) == fault
+
+
+@pytest.mark.parametrize("fault", ALL, ids=lambda fault: fault.name)
+def test_what_a_fault_is_about_is_an_axis(fault: Fault) -> None:
+    assert {*fault.bound_to, *fault.amounts_to} <= set(AXES)
+
+
+@pytest.mark.parametrize("fault", ALL, ids=lambda fault: fault.name)
+def test_nothing_that_is_planted_is_in_what_other_trials_begin_with(fault: Fault) -> None:
+    """A NAS and its disks are prepared once for all trials alike, by whichever comes first."""
+    spec = TrialSpec(
+        cell=Cell.parse(fault.cell),
+        index=0,
+        seed=1,
+        load_ms=500,
+        fault=fault.name,
+        origin=Origin.PLANTED,
+    )
+    prepared = prepared_for(spec)
+    assert prepared.fault == ""
+    assert replace(prepared, cell=spec.cell, fault=fault.name, origin=spec.origin) == spec
+    assert prepared.cell == spec.cell.but(sync="standard")
+
+
+def test_a_disk_drops_flushes_behind_nfs_as_well() -> None:
+    there = moved(FAULTS["flush-dropped"], FILES)
+    assert there.cell == "nfs4-always-noslog-files-bothdie"
+    assert there.name == "flush-dropped"
+    assert there.on_disks == FAULTS["flush-dropped"].on_disks
+
+
+@pytest.mark.parametrize(
+    ("name", "choices", "why"),
+    [
+        ("no-barriers", {"filesystem": "xfs"}, "knows one filesystem"),
+        ("lio-write-back", {"transport": "nvme_tcp"}, "knows one transport"),
+        ("log-on-one-leg", {"slog": "plp"}, "knows one slog"),
+        ("sector-torn", {"layout": "mirrored"}, "knows one layout"),
+        ("flush-dropped", {"sync": "disabled"}, "of iscsi-disabled-noslog-ext4-bothdie it says"),
+        ("flush-dropped", {"transport": "nfs4"}, "say files"),
+    ],
+)
+def test_where_it_cannot_be_the_reason_is_said(
+    name: str, choices: dict[str, str], why: str
+) -> None:
+    with pytest.raises(ValueError, match=why):
+        moved((FAULTS | DISTURBANCES)[name], choices)
+
+
+@pytest.mark.parametrize(
+    "choices", [FILES, {"transport": "fileio"}, {"sync": "standard", "fate": "bothdie"}]
+)
+def test_sync_that_is_weaker_is_no_fault_where_standard_is_safe(choices: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match="takes nothing from"):
+        moved(FAULTS["sync-weakened"], choices)
+
+
+@pytest.mark.parametrize("fault", ALL, ids=lambda fault: fault.name)
+def test_a_fault_that_amounts_to_a_choice_takes_something_where_it_is_at_home(fault: Fault) -> None:
+    at_home = Cell.parse(fault.cell)
+    weaker = at_home.but(**fault.amounts_to)
+    assert (guarantee_of(weaker) is not guarantee_of(at_home)) is bool(fault.amounts_to)

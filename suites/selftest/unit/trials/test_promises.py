@@ -1,0 +1,121 @@
+"""Who tells of a disk: the wire once for each cut; and that nobody told is not that nothing was wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from torture.choices.transports import AXIS as TRANSPORTS
+from torture.choices.transports.protocol import Attachment, Traits, Transport
+from torture.errors import HarnessError
+from torture.facts.axes.axis import Choice
+from torture.facts.evidence.block_requests import BLOCK_REQUESTS, BlockKind, BlockRequest
+from torture.facts.recording.events import Event, Kind, Recording
+from torture.facts.wire.disk_requests import DiskWire
+from torture.facts.wire.nvme_pdus import NvmeTcpOnWire
+from torture.trials.trial.promises.disk_trace import ToldByQemu, ToldOnWire
+from torture.trials.trial.promises.of_disk import completions_before
+
+
+class Listener:
+    """Stands in for a packet socket: what is written down is there once it has been stopped."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.is_stopped = False
+
+    def stop(self) -> None:
+        self.is_stopped = True
+        self.file.write_bytes(b"")
+
+
+@pytest.mark.parametrize("choice", TRANSPORTS.choices, ids=lambda choice: choice.name)
+def test_every_transport_has_one_witness_of_its_promises(choice: Choice[Transport]) -> None:
+    attachment = choice.value.attachment(nas_host="nas")
+    assert (attachment.source is None) is not (attachment.wire is None)
+
+
+def told(folder: Path, *, cuts: int) -> tuple[ToldOnWire, list[Listener]]:
+    listeners: list[Listener] = []
+
+    def listen(file: Path) -> Any:
+        listeners.append(Listener(file))
+        return listeners[-1]
+
+    protocol = DiskWire(protocol=NvmeTcpOnWire(4420))
+    wire = ToldOnWire(protocol, sector_bytes=512, cuts=cuts, folder=folder, listen=listen)
+    return wire, listeners
+
+
+@pytest.mark.parametrize("cuts", [1, 2])
+def test_the_wire_is_heard_up_to_the_last_cut_and_no_longer(tmp_path: Path, cuts: int) -> None:
+    wire, listeners = told(tmp_path, cuts=cuts)
+    for _ in range(cuts):
+        assert not listeners[-1].is_stopped
+        assert wire.requests() == ()
+    assert all(listener.is_stopped for listener in listeners)
+    assert [x.file.name for x in listeners] == [f"wire-{x + 1}.pcap" for x in range(cuts)]
+
+
+def test_nobody_listens_once_a_trial_is_over(tmp_path: Path) -> None:
+    wire, [listener] = told(tmp_path, cuts=2)
+    wire.close()
+    assert listener.is_stopped
+
+
+def test_a_trace_that_is_not_there_is_the_machinerys_failure(tmp_path: Path) -> None:
+    with pytest.raises(HarnessError, match="QEMU told nothing"):
+        ToldByQemu(file=tmp_path / "none").requests()
+
+
+def audited(
+    folder: Path, *requests: BlockRequest, acknowledged: int = 0, fault: str | None = None
+) -> tuple[BlockRequest, ...]:
+    """What is known of a disk at a cut 1 s after the log began, which the host's clock called 5 s."""
+    trace = SimpleNamespace(requests=lambda: requests, error_ns=7)
+    marks = SimpleNamespace(spans_ns=[(5_499_999_000, 5_500_001_000)])
+    context: Any = SimpleNamespace(
+        disk_trace=trace,
+        marks=marks,
+        fault=fault,
+        folder=folder,
+        attachment=Attachment(),
+        transport=SimpleNamespace(traits=Traits(ports=())),
+    )
+    events = (
+        Event(seq=0, time_ns=500_000_000, kind=Kind.MARK),
+        Event(seq=1, time_ns=1_000_000_000, kind=Kind.WRITE_COMPLETE),
+    )
+    recording = Recording(folder=folder, disks=(), events=events)
+    completions = completions_before(
+        context, recording, cut=1, acknowledged=acknowledged, is_second=False
+    )
+    assert completions is not None
+    assert completions.error_ns == 1_000 + 7
+    lines = (folder / BLOCK_REQUESTS).read_text().splitlines()
+    assert [BlockRequest(**json.loads(line)) for line in lines] == [*completions.requests]
+    return tuple(x for x in completions.requests if isinstance(x, BlockRequest))
+
+
+def flush(submitted_ms: int, completed_ms: int) -> BlockRequest:
+    return BlockRequest(
+        kind=BlockKind.FLUSH,
+        submitted_ns=submitted_ms * 1_000_000,
+        completed_ns=completed_ms * 1_000_000,
+    )
+
+
+def test_what_is_told_by_the_hosts_clock_is_laid_beside_the_log(tmp_path: Path) -> None:
+    known = audited(tmp_path, flush(5_100, 5_900), flush(5_200, 6_100), acknowledged=1)
+    assert known == (flush(100, 900),), "the other was completed after the cut"
+
+
+def test_a_disk_of_which_nobody_tells_is_no_disk_that_kept_its_promises(tmp_path: Path) -> None:
+    with pytest.raises(HarnessError, match="3 operations were acknowledged"):
+        audited(tmp_path, acknowledged=3)
+    assert audited(tmp_path, acknowledged=0) == ()
+    assert audited(tmp_path, acknowledged=3, fault="fsync-ignored") == ()

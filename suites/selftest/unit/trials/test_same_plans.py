@@ -1,0 +1,125 @@
+"""The same seeds draw the same trials as they always did: an old campaign can be gone on with."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from torture.choices.matrix.cells import Cell, cells_of
+from torture.choices.matrix.guarantees import guarantee_of
+from torture.facts.axes.sweeps import GROWING, Matrix
+from torture.machines.nas.pool import pool_disks
+from torture.records.record.specs import DRAW, TrialSpec, draw_seed
+from torture.records.record.trials import Origin
+from torture.records.schedules.replay import repeat
+from torture.trials.plan.cut_plan import Aim, CutPlan, draw_cut
+from torture.trials.plan.draw import draw_trials
+from torture.trials.plan.trial_plan import draw_plan
+
+CELL = "iscsi-always-noslog-ext4-bothdie"
+RECORDED = Path(__file__).resolve().parents[2] / "recorded" / "plans"
+"""Of every fifth trial of the full matrix: by the commit that it is called after; and the cuts that its
+seeds draw since cuts aim at all steps of ZFS's write path, labels and trims among them."""
+
+
+@pytest.fixture(scope="module")
+def before() -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((RECORDED / "commit-472f8a4.json").read_text())
+    return content
+
+
+@pytest.mark.parametrize("matrix", GROWING)
+def test_the_matrices_still_have_their_cells_in_the_same_order(
+    matrix: Matrix, before: dict[str, Any]
+) -> None:
+    cells = before["matrices"][matrix]
+    assert [cell.name for cell in cells_of(matrix) if cell.name in set(cells)] == cells
+
+
+def test_the_cells_guarantee_the_same(before: dict[str, Any]) -> None:
+    now = {name: guarantee_of(Cell.parse(name)) for name in before["guarantees"]}
+    assert now == before["guarantees"]
+
+
+def test_the_same_seeds_draw_the_same_trials_on_the_same_disks(before: dict[str, Any]) -> None:
+    kept = ("trial", "seed", "gone", "disks")
+    recorded = [{key: trial[key] for key in kept} for trial in before["trials"]]
+    assert [{key: trial[key] for key in kept} for trial in _drawn_now(before)] == recorded
+
+
+def test_the_same_seeds_draw_the_same_cuts_and_survivors(before: dict[str, Any]) -> None:
+    recorded = json.loads((RECORDED / "cuts.json").read_text())
+    now = {trial["trial"]: (trial["cut"], trial["survivors"]) for trial in _drawn_now(before)}
+    assert len(now) > 50
+    assert json.loads(json.dumps(now)) == recorded
+
+
+def test_a_spec_of_before_is_of_the_first_draw_and_a_new_one_says_its_own() -> None:
+    [spec] = draw_trials([Cell.parse(CELL)], trials=1, run_seed=1, load_ms=4000)
+    said = spec.as_json()
+    assert TrialSpec.from_json(said) == spec
+    assert spec.draw == said.pop("draw") == DRAW
+    assert TrialSpec.from_json(said).draw == 1
+    assert repeat(replace(spec, draw=1), evidence=Path("e"), origin=Origin.RERUN).draw == 1
+
+
+def test_disks_of_before_had_sectors_of_512_bytes() -> None:
+    """And the trial's name said nothing of it, and does not now."""
+    cell = Cell.parse(CELL)
+    old = TrialSpec.from_json(
+        {"cell": CELL, "index": 0, "seed": 5, "load_ms": 4000, "survive_ms": 4000, "draw": 2}
+    )
+    assert old.trial == f"{CELL}.0000-0000000000000005"
+    assert old.cell == cell.but(disk_sector="sector512")
+    assert {disk.physical_sector_bytes for disk in pool_disks(old.cell)} == {512}
+    assert TrialSpec.from_json(old.as_json()) == old
+    assert {disk.physical_sector_bytes for disk in pool_disks(cell)} == {4096}
+
+
+def test_no_trial_has_the_name_of_one_that_was_drawn_otherwise() -> None:
+    cell = Cell.parse(CELL)
+    seeds = {draw_seed(run_seed=1, cell=cell, index=0, draw=draw) for draw in (2, DRAW)}
+    assert len(seeds) == 2
+
+
+def test_only_a_later_draw_takes_aim_at_an_acknowledgement() -> None:
+    def cuts(draw: int) -> list[CutPlan]:
+        return [
+            draw_cut(seed=seed, load_ms=4000, has_intent_log=True, draw=draw)
+            for seed in range(2000)
+        ]
+
+    assert not any(cut.aim is Aim.ACKNOWLEDGED for cut in cuts(1))
+    aimed = [cut for cut in cuts(2) if cut.aim is Aim.ACKNOWLEDGED]
+    assert 0.07 < len(aimed) / 2000 < 0.11
+    assert all(1.0 <= cut.delay_ms <= 2.0 for cut in aimed)
+    assert [cut.after_ms for cut in cuts(1)] == [cut.after_ms for cut in cuts(2)]
+
+
+def _drawn_now(before: dict[str, Any]) -> list[dict[str, Any]]:
+    drawn = draw_trials(
+        [Cell.parse(name) for name in before["matrices"][Matrix.FULL]],
+        trials=2,
+        run_seed=before["run_seed"],
+        load_ms=before["load_ms"],
+    )
+    now: list[dict[str, Any]] = []
+    for new in drawn[::5]:
+        seed = draw_seed(run_seed=before["run_seed"], cell=new.cell, index=new.index, draw=1)
+        spec = TrialSpec.from_json(new.as_json() | {"seed": seed, "draw": 1})
+        plan = draw_plan(spec)
+        now.append(
+            {
+                "trial": spec.trial,
+                "seed": spec.seed,
+                "cut": plan.cut.as_json(),
+                "gone": sorted(plan.gone),
+                "survivors": {serial: state.as_json() for serial, state in plan.survivors.items()},
+                "disks": [disk.serial for disk in pool_disks(spec.cell)],
+            }
+        )
+    return now

@@ -1,0 +1,40 @@
+"""What a trial asks of its audit, by its cell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from torture.choices.matrix.axes import FILESYSTEM
+from torture.choices.matrix.cells import Cell
+from torture.facts.axes.sync import Sync
+from torture.facts.recording.events import Recording
+from torture.trials.trial import cut
+
+
+@pytest.mark.parametrize(
+    ("name", "sync", "names_are_volatile"),
+    [
+        ("smb-standard-noslog-files-bothdie", Sync.STANDARD, True),
+        ("smb-always-noslog-files-bothdie", Sync.ALWAYS, False),
+        ("nfs4-standard-noslog-files-bothdie", Sync.STANDARD, False),
+        ("nfs4-export_async-standard-noslog-files-bothdie", Sync.DISABLED, False),
+    ],
+)
+def test_the_audit_is_told_what_the_cell_promises(
+    name: str, sync: Sync, names_are_volatile: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: dict[str, Any] = {}
+
+    def audit(_recording: Recording, **terms: object) -> None:
+        asked.update(terms)
+
+    monkeypatch.setattr(cut, "audit", audit)
+    monkeypatch.setattr(cut, "completions_before", lambda *_context, **_terms: None)
+    cell = Cell.parse(name)
+    context: Any = SimpleNamespace(spec=SimpleNamespace(cell=cell), filesystem=cell[FILESYSTEM])
+    cut._audited(context, Recording(folder=tmp_path, disks=(), events=()), 0)
+    assert (asked["sync"], asked["names_are_volatile"]) == (sync, names_are_volatile)

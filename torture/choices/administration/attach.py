@@ -1,0 +1,66 @@
+"""`zpool attach` of a disk to a disk or a mirror, resilvered block by block.
+
+zpool-attach(8). Durable by return: `spa_vdev_attach` ends in `spa_vdev_exit`, which waits until the
+group with the new configuration is synced (OpenZFS `module/zfs/spa.c`, `spa_vdev_config_exit`). What
+the new disk lacks is written down in it, and a resilver goes on after an import.
+"""
+
+from __future__ import annotations
+
+from torture.choices.administration._ballast import ballast_script
+from torture.choices.administration._copying import COPIED, has_resilvered
+from torture.choices.administration.protocol import (
+    AFTER_END,
+    BY_ID,
+    SOON,
+    SPARE,
+    Administration,
+    Moment,
+    Outcome,
+    Printed,
+    blocks,
+    children_of,
+    uberblocks,
+)
+from torture.choices.volumes import POOL
+from torture.facts.axes.axis import Choice
+from torture.facts.axes.layout import Layout
+from torture.facts.axes.sweeps import Sweep
+
+CUT_POINTS = {
+    Moment.START: (uberblocks(most=12), SOON),
+    Moment.AMID: (blocks(disk=SPARE, least=20, most=150),),
+    Moment.END: (AFTER_END,),
+}
+
+
+def read(printed: Printed) -> Outcome:
+    """By the mirror that the new disk must be in beside the old one."""
+    for name, top in printed.tops().items():
+        disks = [child for child in children_of(top) if child.endswith(SPARE)]
+        if not disks and not name.endswith(SPARE):
+            continue
+        if top.get("vdev_type") != "mirror" or len(children_of(top)) < 2:
+            return Outcome.HALF
+        return Outcome.DONE if has_resilvered(printed.pool()) else Outcome.GOING_ON
+    return Outcome.UNDONE
+
+
+ATTACH = Administration(
+    script=f"zpool attach {POOL} {BY_ID}data0 {BY_ID}{SPARE}",
+    read=read,
+    activity="resilver",
+    prepare=ballast_script(mib=32),
+    spares=1,
+    layouts=frozenset({Layout.SINGLE, Layout.MIRRORED}),
+    waived=COPIED,
+    cut_points=CUT_POINTS,
+)
+
+CHOICE: Choice[Administration | None] = Choice(
+    name="attach",
+    words="a disk is attached to a mirror",
+    explained="`zpool attach` to a disk or a mirror",
+    joins=frozenset({Sweep.ADMINISTRATION}),
+    value=ATTACH,
+)

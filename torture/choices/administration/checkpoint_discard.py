@@ -1,0 +1,55 @@
+"""`zpool checkpoint -d`: what only the checkpoint kept is freed.
+
+zpool-checkpoint(8). Durable by return, as `checkpoint` is; the freeing goes on behind it, and after an
+import (OpenZFS `module/zfs/spa_checkpoint.c`, `spa_checkpoint_discard_thread`).
+"""
+
+from __future__ import annotations
+
+from torture.choices.administration._ballast import BALLAST, ballast_script
+from torture.choices.administration.checkpoint import state_of_checkpoint
+from torture.choices.administration.protocol import (
+    AFTER_END,
+    SOON,
+    Administration,
+    Moment,
+    Outcome,
+    Printed,
+    uberblocks,
+)
+from torture.choices.volumes import POOL
+from torture.facts.axes.axis import Choice
+from torture.facts.axes.sweeps import Sweep
+
+_OUTCOMES = {
+    "EXISTS": Outcome.UNDONE,
+    "DISCARDING": Outcome.GOING_ON,
+    "NONE": Outcome.DONE,
+}
+
+
+def read(printed: Printed) -> Outcome:
+    """By what `zpool status` says of the checkpoint."""
+    return _OUTCOMES[state_of_checkpoint(printed)]
+
+
+CHOICE: Choice[Administration | None] = Choice(
+    name="checkpoint_discard",
+    words="a checkpoint is discarded",
+    explained="`zpool checkpoint -d`",
+    joins=frozenset({Sweep.ADMINISTRATION}),
+    value=Administration(
+        script=f"zpool checkpoint -d {POOL}",
+        read=read,
+        activity="discard",
+        prepare=(
+            f"{ballast_script(mib=32)}; zpool checkpoint {POOL}; rm /{BALLAST}/ballast; "
+            f"zpool sync {POOL}"
+        ),
+        cut_points={
+            Moment.START: (SOON, uberblocks(most=8)),
+            Moment.AMID: (uberblocks(least=4, most=24),),
+            Moment.END: (AFTER_END,),
+        },
+    ),
+)

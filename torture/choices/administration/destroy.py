@@ -1,0 +1,55 @@
+"""`zfs destroy` of a dataset with data: it is gone at once, and what it held is freed behind it.
+
+zfs-destroy(8), zpool-features(7), async_destroy. Durable by return: `dsl_destroy_head` waits for its
+group in `dsl_sync_task` (OpenZFS `module/zfs/dsl_destroy.c`); the freeing goes on after an import
+(`module/zfs/dsl_scan.c`, `dsl_process_async_destroys`).
+"""
+
+from __future__ import annotations
+
+from torture.choices.administration._ballast import BALLAST, ballast_script
+from torture.choices.administration._datasets import list_command
+from torture.choices.administration.protocol import (
+    AFTER_END,
+    SOON,
+    Administration,
+    Moment,
+    Outcome,
+    Printed,
+    uberblocks,
+)
+from torture.choices.volumes import POOL
+from torture.facts.axes.axis import Choice
+from torture.facts.axes.sweeps import Sweep
+from torture.oracles.verdict.unreadable import UnreadableError
+
+
+def read(printed: Printed) -> Outcome:
+    """By the dataset, and what the pool has still to free."""
+    try:
+        freeing = int(printed.pool_properties()["freeing"])
+    except (KeyError, ValueError) as error:
+        raise UnreadableError(f"zpool get -j: no bytes that are freed: {error!r}") from error
+    if BALLAST in printed.properties():
+        return Outcome.UNDONE
+    return Outcome.GOING_ON if freeing else Outcome.DONE
+
+
+CHOICE: Choice[Administration | None] = Choice(
+    name="destroy",
+    words="a dataset is destroyed",
+    explained="`zfs destroy`",
+    joins=frozenset({Sweep.ADMINISTRATION}),
+    value=Administration(
+        script=f"zfs destroy {BALLAST}",
+        read=read,
+        questions=(list_command("used"), ("zpool", "get", "-j", "-p", "freeing", POOL)),
+        activity="free",
+        prepare=ballast_script(mib=24, options="-o recordsize=4k"),
+        cut_points={
+            Moment.START: (SOON, uberblocks(most=4)),
+            Moment.AMID: (uberblocks(least=3, most=16),),
+            Moment.END: (AFTER_END,),
+        },
+    ),
+)

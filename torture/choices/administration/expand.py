@@ -1,0 +1,89 @@
+"""`zpool attach` of a disk to a raidz: the vdev is expanded, and all its blocks are written anew.
+
+zpool-attach(8). The command returns once `spa_vdev_attach` (OpenZFS `module/zfs/spa.c`) has come out of
+`spa_vdev_exit`, which waits until the transaction group with the new configuration is synced; the blocks
+are moved from then on by a thread of their own (`module/zfs/vdev_raidz.c`, `raidz_reflow_sync`).
+
+Up to 2.3.9 and 2.4.4 the new child is written to the configuration with one group, and that the vdev is
+being expanded some groups later, after waiting for `TXG_CONCURRENT_STATES` + `TXG_DEFER_SIZE` of them
+(12 were seen): a cut in between leaves a vdev of a geometry in which nothing on it was ever written.
+Since "Fix race condition in raidz expansion startup" (7026d33350e4, August 2026) both go into one group.
+
+What is moved is no part of the group under way: that it was moved is said by a later group's uberblock
+(`vdev_raidz.c`, `raidz_reflow_sync`). So the audit cannot ask that an uberblock finds all writes covered.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torture.choices.administration._ballast import ballast_script
+from torture.choices.administration._copying import COPIED
+from torture.choices.administration.protocol import (
+    AFTER_END,
+    BY_ID,
+    SPARE,
+    Administration,
+    Moment,
+    Outcome,
+    Printed,
+    blocks,
+    children_of,
+    uberblocks,
+)
+from torture.choices.volumes import POOL
+from torture.facts.axes.axis import Choice
+from torture.facts.axes.layout import Layout
+from torture.facts.axes.sweeps import Sweep
+from torture.oracles.verdict.unreadable import UnreadableError
+
+_GOES_ON, _HAS_ENDED = "SCANNING", "FINISHED"
+
+
+def read(printed: Printed) -> Outcome:
+    """By the disks of the raidz, and what `zpool status` says of its expansion."""
+    pool = printed.pool()
+    tops = printed.tops()
+    if len(tops) != 1:
+        raise UnreadableError(f"zpool status -j: {len(tops)} vdevs where one raidz was made")
+    (raidz,) = tops.values()
+    state = _state_of(pool)
+    is_wider = any(name.endswith(SPARE) for name in children_of(raidz))
+    if not is_wider:
+        return Outcome.UNDONE if state is None else Outcome.HALF
+    if state == _HAS_ENDED:
+        return Outcome.DONE
+    return Outcome.GOING_ON if state == _GOES_ON else Outcome.HALF
+
+
+def _state_of(pool: dict[str, Any]) -> str | None:
+    stats = pool.get("raidz_expand_stats")
+    if stats is None:
+        return None
+    state = stats.get("state") if isinstance(stats, dict) else None
+    if not isinstance(state, str):
+        raise UnreadableError("zpool status -j: an expansion without a state")
+    return state
+
+
+CHOICE: Choice[Administration | None] = Choice(
+    name="expand",
+    words="a raidz is expanded",
+    explained="`zpool attach` to a raidz",
+    joins=frozenset({Sweep.ADMINISTRATION_OF_RAIDZ}),
+    value=Administration(
+        script=f"zpool attach {POOL} raidz1-0 {BY_ID}{SPARE}",
+        read=read,
+        activity="raidz_expand",
+        prepare=ballast_script(mib=24),
+        spares=1,
+        layouts=frozenset({Layout.RAIDZ1}),
+        waived=COPIED,
+        moves_blocks=True,
+        cut_points={
+            Moment.START: (uberblocks(most=64),),
+            Moment.AMID: (blocks(disk=SPARE, least=16, most=110),),
+            Moment.END: (AFTER_END,),
+        },
+    ),
+)

@@ -1,0 +1,51 @@
+"""`zpool add log`: a log device joins a pool that had none, under synchronous writes.
+
+zpool-add(8). Durable by return: `spa_vdev_add` ends in `spa_vdev_exit`, which waits until its group is
+synced (OpenZFS `module/zfs/spa.c`). From then on the intent log is written there, so that a cut has it
+replayed from a device that the pool has only just got.
+"""
+
+from __future__ import annotations
+
+from torture.choices.administration.protocol import (
+    AFTER_END,
+    BY_ID,
+    SOON,
+    SPARE,
+    Administration,
+    Moment,
+    Outcome,
+    Printed,
+    blocks,
+    uberblocks,
+)
+from torture.choices.volumes import POOL
+from torture.facts.axes.axis import Choice
+from torture.facts.axes.sweeps import Sweep
+
+
+def read(printed: Printed) -> Outcome:
+    """By the pool's log devices."""
+    is_log = any(name.endswith(SPARE) for name in printed.tops("logs"))
+    if is_log:
+        return Outcome.DONE
+    return Outcome.HALF if printed.has_disk(SPARE) else Outcome.UNDONE
+
+
+CHOICE: Choice[Administration | None] = Choice(
+    name="log_add",
+    words="a log device is added",
+    explained="`zpool add log`",
+    joins=frozenset({Sweep.ADMINISTRATION}),
+    value=Administration(
+        script=f"zpool add -f {POOL} log {BY_ID}{SPARE}",
+        read=read,
+        spares=1,
+        needs_log_device=False,
+        cut_points={
+            Moment.START: (uberblocks(most=8), SOON),
+            Moment.AMID: (blocks(disk=SPARE, most=30),),
+            Moment.END: (AFTER_END,),
+        },
+    ),
+)

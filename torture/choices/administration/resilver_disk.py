@@ -1,0 +1,67 @@
+"""A leg of the mirror that was away comes back, and is resilvered with what it missed.
+
+zpool-online(8). It was offline until the next import at the latest (`zpool offline -t`), as a disk whose
+cable was pulled: a NAS that comes back finds it, too, and resilvers it by itself. Durable by return:
+`vdev_online` ends in `spa_vdev_state_exit`, which waits for its group (OpenZFS `module/zfs/spa_misc.c`).
+
+An import after a cut begins to read before it knows what the leg missed, and counts what it reads there
+as errors of the leg's (seen: 2 of them). They are cleared once all is resilvered, as an administrator
+would: what the scrub finds after that counts.
+"""
+
+from __future__ import annotations
+
+from torture.choices.administration._ballast import ballast_script
+from torture.choices.administration._copying import COPIED, has_resilvered
+from torture.choices.administration.protocol import (
+    AFTER_END,
+    BY_ID,
+    SOON,
+    Administration,
+    Moment,
+    Outcome,
+    Printed,
+    blocks,
+    devices_in,
+    uberblocks,
+)
+from torture.choices.volumes import POOL
+from torture.facts.axes.axis import Choice
+from torture.facts.axes.layout import Layout
+from torture.facts.axes.sweeps import Sweep
+
+_LEG = "data1"
+
+
+def read(printed: Printed) -> Outcome:
+    """By the state of the leg, and whether it has been resilvered since."""
+    legs = [vdev for name, vdev in devices_in(printed.tops()) if name.endswith(_LEG)]
+    states = [str(leg.get("state")) for leg in legs]
+    if states == ["OFFLINE"]:
+        return Outcome.UNDONE
+    if states != ["ONLINE"]:
+        return Outcome.HALF
+    return Outcome.DONE if has_resilvered(printed.pool()) else Outcome.GOING_ON
+
+
+CHOICE: Choice[Administration | None] = Choice(
+    name="resilver",
+    words="a mirror's leg comes back",
+    explained="`zpool online` of a mirror's leg that was away, which is resilvered",
+    joins=frozenset({Sweep.ADMINISTRATION_OF_MIRRORS}),
+    value=Administration(
+        script=f"zpool online {POOL} {BY_ID}{_LEG}",
+        read=read,
+        activity="resilver",
+        at_end=("zpool", "clear", POOL),
+        prepare=f"set -e; zpool offline -t {POOL} {BY_ID}{_LEG}; {ballast_script(mib=32)}",
+        layouts=frozenset({Layout.MIRRORED}),
+        waived=COPIED,
+        moves_blocks=True,
+        cut_points={
+            Moment.START: (uberblocks(most=12), SOON),
+            Moment.AMID: (blocks(disk=_LEG, least=20, most=150),),
+            Moment.END: (AFTER_END,),
+        },
+    ),
+)

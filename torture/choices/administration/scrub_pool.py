@@ -1,0 +1,61 @@
+"""`zpool scrub`: everything is read and verified while the client writes on.
+
+zpool-scrub(8). Durable by return: `dsl_scan` waits for its group in `dsl_sync_task` (OpenZFS
+`module/zfs/dsl_scan.c`); how far it came is written down every so often, and an import goes on there.
+
+A pool remembers one scan. An import that finds a disk that has missed something begins a resilver in the
+place of a scrub (`spa_load_impl` in `module/zfs/spa.c`, `dsl_scan_restart_resilver`), of which nothing is
+told any more.
+"""
+
+from __future__ import annotations
+
+from torture.choices.administration._ballast import ballast_script
+from torture.choices.administration.protocol import (
+    AFTER_END,
+    SOON,
+    Administration,
+    CutPoint,
+    Moment,
+    Outcome,
+    Printed,
+    uberblocks,
+)
+from torture.choices.volumes import POOL
+from torture.facts.axes.axis import Choice
+from torture.facts.axes.sweeps import Sweep
+from torture.oracles.verdict.unreadable import UnreadableError
+
+
+def read(printed: Printed) -> Outcome:
+    """By what `zpool status` says of the last scan."""
+    scan = printed.pool().get("scan_stats")
+    if scan is None:
+        return Outcome.UNDONE
+    if not isinstance(scan, dict) or not isinstance(scan.get("state"), str):
+        raise UnreadableError("zpool status -j: a scan without a state")
+    if scan.get("function") == "RESILVER":
+        raise UnreadableError("zpool status -j: a resilver in the place of a scrub")
+    if scan.get("function") != "SCRUB":
+        return Outcome.UNDONE
+    states = {"SCANNING": Outcome.GOING_ON, "FINISHED": Outcome.DONE, "NONE": Outcome.UNDONE}
+    return states.get(scan["state"], Outcome.HALF)
+
+
+CHOICE: Choice[Administration | None] = Choice(
+    name="scrub",
+    words="the pool is scrubbed",
+    explained="`zpool scrub`",
+    joins=frozenset({Sweep.ADMINISTRATION}),
+    value=Administration(
+        script=f"zpool scrub {POOL}",
+        read=read,
+        activity="scrub",
+        prepare=ballast_script(mib=64),
+        cut_points={
+            Moment.START: (SOON, uberblocks(most=4)),
+            Moment.AMID: (uberblocks(least=4, most=12), CutPoint(delay_ms_max=2500)),
+            Moment.END: (AFTER_END,),
+        },
+    ),
+)

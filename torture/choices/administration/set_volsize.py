@@ -1,0 +1,47 @@
+"""`zfs set volsize=` on a volume that reserves its space: its size and its reservation grow together.
+
+zfsprops(7), volsize: the reservation changes with it, "to prevent unexpected behavior". Durable by
+return: `zvol_update_volsize` waits for its group (OpenZFS `module/zfs/zvol.c`), and
+`dsl_dataset_set_refreservation` for its own in `dsl_sync_task`. That these are two groups is ZFS's doing:
+both properties are special (`module/zfs/zfs_ioctl.c`, `zfs_set_prop_nvlist`). And the command typed again
+does not set the reservation, which is only changed where it fits the size that there is
+(`lib/libzfs/libzfs_dataset.c`, `zfs_add_synthetic_resv`).
+"""
+
+from __future__ import annotations
+
+from torture.choices.administration._datasets import OTHER, list_command
+from torture.choices.administration.protocol import BRIEF, Administration, Outcome, Printed
+from torture.facts.axes.axis import Choice
+from torture.facts.axes.sweeps import Sweep
+from torture.oracles.verdict.unreadable import UnreadableError
+
+_MIB = 1 << 20
+_OLD, _NEW = 64 * _MIB, 128 * _MIB
+
+
+def read(printed: Printed) -> Outcome:
+    """By both properties: a reservation is at least its volume's size, metadata on top."""
+    volume = printed.properties().get(OTHER, {})
+    try:
+        size, reserved = int(volume["volsize"]), int(volume["refreservation"])
+    except (KeyError, ValueError) as error:
+        raise UnreadableError(f"zfs list -j: no volume with a reservation: {error!r}") from error
+    if size == _NEW and reserved >= _NEW:
+        return Outcome.DONE
+    return Outcome.UNDONE if size == _OLD and _OLD <= reserved < _NEW else Outcome.HALF
+
+
+CHOICE: Choice[Administration | None] = Choice(
+    name="set_volsize",
+    words="a volume grows",
+    explained="`zfs set volsize=`",
+    joins=frozenset({Sweep.ADMINISTRATION}),
+    value=Administration(
+        script=f"zfs set volsize={_NEW} {OTHER}",
+        read=read,
+        questions=(list_command("volsize", "refreservation"),),
+        prepare=f"zfs create -V {_OLD} {OTHER}",
+        cut_points=BRIEF,
+    ),
+)

@@ -1,0 +1,21 @@
+"""What is planted on purpose, one file each: faults to be found, and harmless disturbances. Pure."""
+
+from __future__ import annotations
+
+from torture.choices.faults.protocol import Fault
+from torture.discovery import offered
+
+_ALL: dict[str, Fault] = {fault.name: fault for fault in offered(__name__, "FAULT")}
+ZFS_BUGS = {name: fault for name, fault in _ALL.items() if fault.zfs}
+"""Faults that are a version of ZFS; a run has one version, so each of them is a run of its own."""
+FAULTS = {name: fault for name, fault in _ALL.items() if not fault.is_harmless and not fault.zfs}
+DISTURBANCES = {name: fault for name, fault in _ALL.items() if fault.is_harmless}
+
+
+def find(name: str) -> Fault | None:
+    """What is planted by this name; None for the empty name, of a sound system. Raises `ValueError`."""
+    if not name:
+        return None
+    if name not in _ALL:
+        raise ValueError(f"no fault is called {name!r}; there are {', '.join(_ALL)}")
+    return _ALL[name]

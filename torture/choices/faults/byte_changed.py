@@ -1,0 +1,18 @@
+"""One byte of a file is another one after recovery, and every checksum is right."""
+
+from __future__ import annotations
+
+from torture.choices.faults.protocol import Fault, Layer, Sight
+
+FAULT = Fault(
+    name="byte-changed",
+    layer=Layer.DATA,
+    words="one byte of a recovered file is changed",
+    cell="iscsi-always-noslog-ext4-bothdie",
+    seen_by=Sight.DATA,
+    cuts=1,
+    before_read_back=(
+        "file=$(ls -S /mnt/load/* | head -n 1) && "
+        "printf x | dd of=$file bs=1 seek=1000 conv=notrunc,fsync"
+    ),
+)

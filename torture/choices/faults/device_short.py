@@ -1,0 +1,20 @@
+"""The volume comes back half as long as it was."""
+
+from __future__ import annotations
+
+from torture.choices.faults._zpool import zpool_that
+from torture.choices.faults.protocol import Fault, Layer, Sight
+from torture.choices.volumes import SIZE_MIB
+
+FAULT = Fault(
+    name="device-short",
+    layer=Layer.NAS,
+    words="the volume is half as long after import",
+    cell="iscsi-always-noslog-raw-bothdie",
+    seen_by=Sight.DATA,
+    cuts=1,
+    bound_to=frozenset({"filesystem"}),
+    before_import=zpool_that(
+        f'/zpool.real "$@" && case $1 in import) zfs set volsize={SIZE_MIB // 2}M tank/vm;; esac'
+    ),
+)

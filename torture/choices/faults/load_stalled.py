@@ -1,0 +1,35 @@
+"""A load that stops two seconds after it began: nothing is under way any more that a cut could take.
+
+Its writers are stopped amid their operations, so that each of them has one under way for ever. An
+instrument that counts these as work would call the cut intact. The transaction group after the last
+write is 5 s away, and is at risk when it comes: hence a long load. Its cuts aim at nothing: those that
+aim at a trim or a label bring it about themselves, and have that to take (6 of 10 cuts of any aim were
+empty).
+"""
+
+from __future__ import annotations
+
+from torture.choices.faults.protocol import Fault, Layer, Sight
+
+_STOP = """
+(
+    for _ in $(seq 300); do
+        ! pid=$(pgrep -f '[l]oad write') || break
+        sleep 0.1
+    done
+    sleep 2
+    kill -STOP $pid
+) > /dev/null 2>&1 &
+"""
+
+FAULT = Fault(
+    name="load-stalled",
+    layer=Layer.CLIENT,
+    words="the load stalls",
+    cell="iscsi-always-noslog-ext4-bothdie",
+    seen_by=Sight.EMPTY,
+    cuts=1,
+    aim="anywhere",
+    load_ms=20_000,
+    in_client=_STOP,
+)

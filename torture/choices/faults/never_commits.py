@@ -1,0 +1,20 @@
+"""A pool that commits no transaction group of its own accord.
+
+The thread that commits waits out its old timeout first, unless it is made to commit once more. What is
+late is so after 8 s (`torture.oracles.audit.commits.LATE_MS`), which a usual load does not last.
+"""
+
+from __future__ import annotations
+
+from torture.choices.faults.protocol import Fault, Layer, Sight
+
+FAULT = Fault(
+    name="never-commits",
+    layer=Layer.ZFS,
+    words="no transaction group is committed",
+    cell="iscsi-disabled-noslog-ext4-bothdie",
+    seen_by=Sight.AUDIT,
+    cuts=2,
+    load_ms=20_000,
+    in_nas="echo 3600 > /sys/module/zfs/parameters/zfs_txg_timeout && zpool sync tank",
+)

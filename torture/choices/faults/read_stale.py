@@ -1,0 +1,31 @@
+"""A read after the reboot gives what was there before a write that a flush covered.
+
+Of stale data ZFS is told by their checksum. A stale block of the intent log looks to it like the log's
+end: it reads the block once, to replay it, and nothing is wrong with the pool afterwards. So it makes
+no difference that the disk would give the right content from then on, and the old one stays here. Its
+cuts aim at an acknowledgement: where an uberblock in flight survives the log is not read (5 of 10 cuts
+of any aim saw it).
+"""
+
+from __future__ import annotations
+
+from torture.choices.faults.protocol import Fault, Layer, Sight
+from torture.facts.recording.remains import Patch, Remains
+
+
+def _stale(remains: Remains) -> tuple[Patch, ...]:
+    block = remains.needed_log()
+    return (Patch(offset=block.offset, content=remains.held_before(block)),)
+
+
+FAULT = Fault(
+    name="read-stale",
+    layer=Layer.DISK,
+    words="a disk reads a block of the log as it was",
+    cell="iscsi-always-noslog-ext4-bothdie",
+    seen_by=Sight.DATA,
+    cuts=1,
+    bound_to=frozenset({"layout"}),
+    aim="acknowledged",
+    spoiler=_stale,
+)

@@ -1,0 +1,19 @@
+"""ZFS whose commits do not wait for the log blocks before theirs (`zil_lwb_set_zio_dependency`, zil.c).
+
+A sync then returns while an earlier block of the chain is still on its way: replay would end before it.
+That takes two blocks of one log in flight at once, and the later one to be first.
+"""
+
+from __future__ import annotations
+
+from torture.choices.faults.protocol import Fault, Layer, Sight
+
+FAULT = Fault(
+    name="zfs-log-chain-not-awaited",
+    layer=Layer.ZFS,
+    words="a commit does not wait for the log blocks before its own",
+    cell="iscsi-always-noslog-ext4-bothdie",
+    seen_by=Sight.AUDIT,
+    cuts=20,
+    zfs="2.3.9+log_chain_not_awaited",
+)

@@ -1,0 +1,29 @@
+"""What the client keeps on its disk: one file a filesystem. Pure."""
+
+from __future__ import annotations
+
+from torture.choices.filesystems.protocol import FILES, Filesystem
+from torture.discovery import offered
+from torture.facts.axes.axis import Axis, Choice, Chosen
+
+CHOICES: tuple[Choice[Filesystem], ...] = offered(__name__, "CHOICE")
+
+
+def _pointless(chosen: Chosen) -> str | None:
+    """A client has either a disk, with or without a filesystem, or files."""
+    transport, is_files = chosen["transport"], chosen["filesystem"].name == FILES
+    if transport.value.traits.gives_files == is_files:
+        return None
+    if is_files:
+        return f"is for transports that give files; {transport.name} gives a disk"
+    return f"has no disk to be on: {transport.name} gives files, so say {FILES}"
+
+
+AXIS = Axis(
+    field="filesystem",
+    noun="Filesystem",
+    title="filesystem",
+    place=70,
+    pointless=_pointless,
+    choices=tuple(sorted(CHOICES, key=lambda choice: choice.place)),
+)

@@ -1,0 +1,114 @@
+"""btrfs, with its defaults (btrfs-check(8)).
+
+`btrfs check`, read-only or repairing: text and exit code -> `FsckResult`.
+
+The exit code is only zero or not (btrfs-check(8)), so the text decides. The closing proof is the
+line `found <n> bytes used, no error found` or `... error(s) found` (btrfs-progs `check/main.c`).
+"""
+
+from __future__ import annotations
+
+import re
+
+from torture.choices.filesystems.protocol import Filesystem
+from torture.facts.axes.axis import Choice
+from torture.facts.axes.sweeps import EVERY_SWEEP
+from torture.facts.evidence.folder import ToolOutput
+from torture.oracles.verdict.fsck import (
+    FsckResult,
+    exit_code_of,
+    has_crashed,
+    lines_of,
+    refuse_codes_beyond,
+    refuse_faults_of_ours,
+    unreadable,
+)
+
+_NO_ERROR = re.compile(r"^found \d+ bytes used, no error found$")
+_ERRORS = re.compile(r"^found \d+ bytes used, error\(s\) found$")
+_PROBLEM = re.compile(
+    r"ERROR|corrupt|verify failed|mismatch|transid|bad |invalid|missing|errors? \d+|errors found|"
+    r"not uptodate|unresolved|backref|wanted|ref mismatch",
+    re.IGNORECASE,
+)
+_GAVE_UP = (
+    "cannot open file system",
+    "No valid Btrfs found",
+    "unable to check the file",
+    "corrupted, unable to continue",
+    "could not setup",
+    "attempt to start transaction over already running one",
+)
+_BENIGN = ("[", "found ", "No device size related problem found", "enabling repair mode")
+"""Headings (`[1/7] checking root items`) and the closing line itself."""
+
+
+def parse_btrfs_check(output: ToolOutput) -> FsckResult:
+    """What btrfs check found; raises `UnreadableError` when that cannot be told."""
+    code = exit_code_of(output)
+    lines = lines_of(output)
+    problems = tuple(
+        line for line in lines if _PROBLEM.search(line) and not line.startswith(_BENIGN)
+    )
+    vouches = any(_NO_ERROR.match(line) for line in lines)
+    if code == 0:
+        if not vouches:
+            raise unreadable(output, "it lacks its closing line")
+        return FsckResult(clean=True, problems=problems)
+    if has_crashed(code):
+        return FsckResult(clean=False, problems=problems, gave_up=True)
+    refuse_codes_beyond(output, (1,))
+    refuse_faults_of_ours(output)
+    if vouches:
+        raise unreadable(output, "it vouches for the filesystem, yet fails")
+    if any(reason in line for line in lines for reason in _GAVE_UP):
+        return FsckResult(clean=False, problems=problems, gave_up=True)
+    if not any(_ERRORS.match(line) for line in lines):
+        raise unreadable(output, "it lacks its closing line")
+    return FsckResult(clean=False, problems=problems)
+
+
+class Btrfs:
+    """One device; metadata is duplicated by default."""
+
+    has_files = True
+    writes_once = True
+    looks_like_zfs = False
+    root_words: str | None = "rootfstype=btrfs"
+    read_check = staticmethod(parse_btrfs_check)
+
+    def make(self, device: str) -> tuple[str, ...]:
+        """Make an empty one."""
+        return ("mkfs.btrfs", "--quiet", "--force", device)
+
+    def mount(self, device: str, mount_point: str) -> tuple[str, ...]:
+        """Mount it, replaying its journal."""
+        return ("mount", "-t", "btrfs", device, mount_point)
+
+    def discarding(self, mount_point: str) -> tuple[str, ...] | None:
+        """At each commit, and not some time after it (btrfs(5), `discard`)."""
+        return ("mount", "-o", "remount,discard=sync", mount_point)
+
+    def scrub(self, mount_point: str) -> tuple[str, ...]:
+        """`-r`: a bad copy beside a good one stays as it is, and is told (btrfs-scrub(8))."""
+        return ("btrfs", "scrub", "start", "-B", "-r", mount_point)
+
+    def first_check(self, device: str) -> tuple[str, ...]:
+        """The same as later: its trees are whole without the log, and a mount may mend them."""
+        return self.check(device)
+
+    def check(self, device: str) -> tuple[str, ...]:
+        """Look for damage, changing nothing."""
+        return ("btrfs", "check", "--readonly", device)
+
+    def repairs(self, device: str) -> tuple[tuple[str, ...], ...]:
+        """Mend what can be mended; yes, a log that cannot be read may be cleared.
+
+        It asks for that even where nobody can answer, and ends (btrfs-progs `check/main.c`).
+        """
+        return (("sh", "-c", 'yes | btrfs check --repair --force "$1"', "repair", device),)
+
+
+CHOICE: Choice[Filesystem] = Choice(
+    name="btrfs", value=Btrfs(), words="btrfs", joins=EVERY_SWEEP, place=0
+)

@@ -1,0 +1,127 @@
+"""ext4, with its defaults: data=ordered (e2fsck(8), ext4(5)).
+
+`e2fsck -f -n` and `e2fsck -f -y`: text and exit code -> `FsckResult`.
+
+The exit code is a sum of bits (e2fsck(8)): 1 corrected, 2 corrected and reboot, 4 left uncorrected,
+8 operational error, 16 usage, 32 cancelled, 128 library error. A recovered journal alone gives 0;
+`-n` on a dirty journal looks past it and may give 0. The closing proof is the last line,
+`<device>: <used>/<all> files (...), <used>/<all> blocks`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from torture.choices.filesystems.protocol import Filesystem
+from torture.facts.axes.axis import Choice
+from torture.facts.axes.sweeps import Sweep
+from torture.facts.evidence.folder import ToolOutput
+from torture.oracles.verdict.fsck import (
+    FsckResult,
+    exit_code_of,
+    has_crashed,
+    lines_of,
+    refuse_faults_of_ours,
+    unreadable,
+)
+
+_UNCORRECTED, _OPERATIONAL_ERROR, _OURS = 4, 8, 16 | 32 | 64 | 128
+_CLOSING = re.compile(r"^\S+: \d+/\d+ files \(.*\), \d+/\d+ blocks$")
+_PASS = re.compile(r"^Pass ([1-5])[A-E]?: \w+")
+_PASSES = frozenset("12345")
+_VERSION = re.compile(r"^e2fsck \d+\.\d+\S* \(.*\)$")
+_SKIPPED = "skipping journal recovery because doing a read-only filesystem check"
+_RECOVERED = re.compile(r"^\S+: recovering journal$")
+_OPTIMISATION = re.compile(r"^Inode \d+ extent tree .*could be (shorter|narrower)\..*$")
+_MODIFIED = "FILE SYSTEM WAS MODIFIED"
+_BENIGN = (_CLOSING, _PASS, _VERSION, _RECOVERED, _OPTIMISATION)
+_GAVE_UP = (
+    "Bad magic number in super-block",
+    "The superblock could not be read",
+    "superblock is corrupt",
+    "Corruption found in superblock",
+    "e2fsck: aborted",
+    "Cannot proceed with file system check",
+)
+
+
+def parse_e2fsck(output: ToolOutput) -> FsckResult:
+    """What e2fsck found; raises `UnreadableError` when that cannot be told."""
+    code = exit_code_of(output)
+    lines = lines_of(output)
+    problems = tuple(line for line in lines if _is_problem(line))
+    if has_crashed(code):
+        return FsckResult(clean=False, problems=problems, gave_up=True)
+    if code & _OURS:
+        raise unreadable(output, "a fault of usage, or it was cancelled")
+    if code & _OPERATIONAL_ERROR:
+        refuse_faults_of_ours(output)
+        if not any(reason in line for line in lines for reason in _GAVE_UP):
+            raise unreadable(output, "an operational error without a reason we know")
+        return FsckResult(clean=False, problems=problems, gave_up=True)
+    if not any(_CLOSING.match(line) for line in lines):
+        raise unreadable(output, "it lacks its closing line")
+    passes = {match[1] for line in lines if (match := _PASS.match(line))}
+    if passes != _PASSES:
+        raise unreadable(output, f"passes {sorted(_PASSES - passes)} are missing")
+    if code == 0 and problems:
+        raise unreadable(output, f"it vouches for the filesystem, yet says {problems[0]!r}")
+    if code & _UNCORRECTED and not problems:
+        raise unreadable(output, "it leaves errors uncorrected, but shows none")
+    return FsckResult(
+        clean=code == 0,
+        problems=problems,
+        journal_dirty=any(_SKIPPED in line for line in lines),
+        journal_replayed=any(_RECOVERED.match(line) for line in lines),
+    )
+
+
+def _is_problem(line: str) -> bool:
+    if _SKIPPED in line or _MODIFIED in line:
+        return False
+    return not any(pattern.match(line) for pattern in _BENIGN)
+
+
+class Ext4:
+    """Lazy initialisation is off: it would write in the background of the first minutes."""
+
+    has_files = True
+    writes_once = True
+    looks_like_zfs = False
+    root_words: str | None = "rootfstype=ext4"
+    read_check = staticmethod(parse_e2fsck)
+
+    def make(self, device: str) -> tuple[str, ...]:
+        """Make an empty one."""
+        return ("mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0", device)
+
+    def mount(self, device: str, mount_point: str) -> tuple[str, ...]:
+        """Mount it, replaying its journal."""
+        return ("mount", "-t", "ext4", device, mount_point)
+
+    def discarding(self, mount_point: str) -> tuple[str, ...] | None:
+        """At each commit of its journal."""
+        return ("mount", "-o", "remount,discard", mount_point)
+
+    def scrub(self, mount_point: str) -> None:
+        """It keeps one copy of everything."""
+
+    def first_check(self, device: str) -> None:
+        """e2fsck -n looks past a journal that is not replayed, at what is no damage."""
+
+    def check(self, device: str) -> tuple[str, ...]:
+        """Look for damage, changing nothing."""
+        return ("e2fsck", "-f", "-n", device)
+
+    def repairs(self, device: str) -> tuple[tuple[str, ...], ...]:
+        """Mend what can be mended."""
+        return (("e2fsck", "-f", "-y", device),)
+
+
+CHOICE: Choice[Filesystem] = Choice(
+    name="ext4",
+    value=Ext4(),
+    words="ext4",
+    joins=frozenset({Sweep.USUAL, Sweep.LOG_DEVICES_AND_FILESYSTEMS, Sweep.BOOT_FILESYSTEMS}),
+    place=1,
+)

@@ -1,0 +1,17 @@
+"""No filesystem of the client's own: its transport gives it files, which lie in the NAS's dataset."""
+
+from __future__ import annotations
+
+from torture.choices.filesystems.protocol import FILES, Filesystem
+from torture.choices.filesystems.raw import Raw
+from torture.facts.axes.axis import Choice
+from torture.facts.axes.sweeps import Sweep
+
+CHOICE: Choice[Filesystem] = Choice(
+    name=FILES,
+    value=Raw(),
+    words="the NAS's files",
+    explained="the files of a transport that gives files",
+    joins=frozenset({Sweep.DATASTORES, Sweep.ROADS, Sweep.ROADS_BEHIND_ALWAYS, Sweep.EVERY_ROAD}),
+    place=4,
+)

@@ -1,0 +1,117 @@
+"""XFS, with its defaults (xfs_repair(8)).
+
+`xfs_repair`, with -n or without: text and exit code -> `FsckResult`.
+
+With -n it returns 1 on corruption, else 0; without, 0 after a repair, 1 when it could not, 2 when
+the log is dirty and must be replayed by a mount (xfs_repair(8)). On a dirty log -n reports errors
+that are none. The closing proofs are `No modify flag set, skipping filesystem flush and exiting.`
+and `done`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from torture.choices.filesystems.protocol import Filesystem
+from torture.facts.axes.axis import Choice
+from torture.facts.axes.sweeps import Sweep
+from torture.facts.evidence.folder import ToolOutput
+from torture.oracles.verdict.fsck import (
+    FsckResult,
+    exit_code_of,
+    has_crashed,
+    lines_of,
+    refuse_codes_beyond,
+    refuse_faults_of_ours,
+    unreadable,
+)
+
+_LOOKED = "No modify flag set, skipping filesystem flush and exiting."
+_MENDED = "done"
+_DIRTY_LOG_CODE = 2
+_DIRTY_LOG = "The filesystem has valuable metadata changes in a log"
+_GAVE_UP = (
+    "fatal error -- couldn't map inode",
+    "Cannot proceed further in no_modify mode",
+    "could not find valid secondary superblock",
+    "Sorry, could not",
+    "The log head and/or tail cannot be discovered",
+)
+_PROBLEM = re.compile(
+    r"\bbad\b|corrupt|would have|would be|would reset|would clear|mismatch|counted|inconsistent|"
+    r"\bcleared\b|disconnected|out of range|invalid|unknown|fatal|missing|resetting|failed|ALERT|"
+    r"duplicate extent|claims|nlinks|Sorry|no_modify mode",
+    re.IGNORECASE,
+)
+_HEADING = re.compile(r"^(- |Phase \d|No modify flag set|Repair may fail if there is a sector)")
+
+
+def parse_xfs_repair(output: ToolOutput) -> FsckResult:
+    """What xfs_repair found; raises `UnreadableError` when that cannot be told."""
+    code = exit_code_of(output)
+    lines = lines_of(output)
+    problems = tuple(line for line in lines if _PROBLEM.search(line) and not _HEADING.match(line))
+    dirty = any(_DIRTY_LOG in line for line in lines)
+    if has_crashed(code):
+        return FsckResult(clean=False, problems=problems, gave_up=True, journal_dirty=dirty)
+    finished = _LOOKED in lines or lines[-1:] == [_MENDED]
+    if code == 0:
+        if not finished:
+            raise unreadable(output, "it lacks its closing line")
+        if _LOOKED in lines and problems and not dirty:
+            raise unreadable(output, f"it vouches for the filesystem, yet says {problems[0]!r}")
+        return FsckResult(clean=True, problems=problems, journal_dirty=dirty)
+    refuse_codes_beyond(output, (1, _DIRTY_LOG_CODE))
+    refuse_faults_of_ours(output)
+    if code == _DIRTY_LOG_CODE and dirty:
+        return FsckResult(clean=False, problems=problems, gave_up=True, journal_dirty=True)
+    if any(reason in line for line in lines for reason in _GAVE_UP):
+        return FsckResult(clean=False, problems=problems, gave_up=True, journal_dirty=dirty)
+    if not finished or not problems:
+        raise unreadable(output, "it lacks its closing line, or shows no error")
+    return FsckResult(clean=False, problems=problems, journal_dirty=dirty)
+
+
+class Xfs:
+    """A mount replays the log; xfs_repair refuses a dirty one."""
+
+    has_files = True
+    writes_once = True
+    looks_like_zfs = False
+    root_words: str | None = "rootfstype=xfs"
+    read_check = staticmethod(parse_xfs_repair)
+
+    def make(self, device: str) -> tuple[str, ...]:
+        """Make an empty one."""
+        return ("mkfs.xfs", "-q", "-f", device)
+
+    def mount(self, device: str, mount_point: str) -> tuple[str, ...]:
+        """Mount it, replaying its journal."""
+        return ("mount", "-t", "xfs", device, mount_point)
+
+    def discarding(self, mount_point: str) -> tuple[str, ...] | None:
+        """At each commit of its journal."""
+        return ("mount", "-o", "remount,discard", mount_point)
+
+    def scrub(self, mount_point: str) -> None:
+        """It keeps one copy of everything."""
+
+    def first_check(self, device: str) -> None:
+        """xfs_repair -n does not replay the log, and finds what is no damage (xfs_repair(8))."""
+
+    def check(self, device: str) -> tuple[str, ...]:
+        """Look for damage, changing nothing."""
+        return ("xfs_repair", "-n", device)
+
+    def repairs(self, device: str) -> tuple[tuple[str, ...], ...]:
+        """Mend what can be mended; zero the log (-L) only if the first refuses because of it."""
+        return (("xfs_repair", device), ("xfs_repair", "-L", device))
+
+
+CHOICE: Choice[Filesystem] = Choice(
+    name="xfs",
+    value=Xfs(),
+    words="xfs",
+    joins=frozenset({Sweep.LOG_DEVICES_AND_FILESYSTEMS, Sweep.BOOT_FILESYSTEMS}),
+    place=2,
+)

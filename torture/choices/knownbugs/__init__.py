@@ -1,0 +1,14 @@
+"""Bugs that are known: where each has to be found and where not, one file each. Pure."""
+
+from __future__ import annotations
+
+from torture.choices.knownbugs.protocol import FromSource, KnownBug
+from torture.discovery import offered
+
+KNOWN_BUGS: dict[str, KnownBug] = {bug.name: bug for bug in offered(__name__, "BUG")}
+
+
+def trees_needed() -> dict[str, FromSource]:
+    """The versions that somebody has to have the source of, by the name that `--tree` knows them by."""
+    sides = (side for bug in KNOWN_BUGS.values() for side in (bug.affected, bug.cleared))
+    return {side.zfs.name: side.zfs for side in sides if isinstance(side.zfs, FromSource)}

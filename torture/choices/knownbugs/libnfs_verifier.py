@@ -1,0 +1,23 @@
+"""libnfs does not compare write verifiers, so what an NFS server forgot in a reboot is not written again.
+
+A client has to keep what it wrote unstably until a COMMIT returns the verifier of the WRITEs, and to
+write it again otherwise (RFC 1813, 3.3.7 and 3.3.21). Linux's own client does (`nfs_commit_release_pages`
+in `fs/nfs/write.c`); libnfs looks at none (`lib/nfs_v3.c`, 7.0.0), so that QEMU's image over NFS loses
+what the server had completed and not committed. The cut spares the client, which commits after the
+server's return.
+"""
+
+from __future__ import annotations
+
+from torture.choices.faults.protocol import Sight
+from torture.choices.knownbugs.protocol import KnownBug, Side
+
+BUG = KnownBug(
+    name="libnfs-verifier",
+    words="libnfs ignores that the server's write verifier changed",
+    source="libnfs lib/nfs_v3.c and lib/nfs_v4.c against RFC 1813 3.3.21; Linux fs/nfs/write.c",
+    affected=Side(cell="nfs_image-standard-noslog-ext4-nasonly"),
+    cleared=Side(cell="nfs4-standard-noslog-files-nasonly"),
+    seen_by=Sight.DATA,
+    cuts=5,
+)

@@ -1,0 +1,33 @@
+"""The README's table of the axes, from their declarations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from torture.choices.matrix.axes import AXES
+from torture.facts.axes.axis import Axis, Choice
+
+_EXPLAINED_MAX = 7
+"""An axis of more choices is explained elsewhere: a row of the table stays one that can be read."""
+
+
+def axes_table() -> str:
+    """Markdown: a row an axis, its choices in order, those that a name leaves out in italics.
+
+    Where `--axis` knows the axis by another word than its title, that is there, too.
+    """
+    return "\n".join(["| axis (FIELD) | choices |", "| --- | --- |", *_rows()])
+
+
+def _rows() -> Iterator[str]:
+    for axis in AXES.values():
+        choices = ", ".join(_in_words(axis, choice) for choice in axis.choices)
+        field = "" if axis.field == axis.title.lower() else f" (`{axis.field}`)"
+        yield f"| {axis.title}{field} | {choices} |"
+
+
+def _in_words(axis: Axis[Any], choice: Choice[Any]) -> str:
+    name = f"*`{choice.name}`*" if choice.name == axis.default else f"`{choice.name}`"
+    is_explained = choice.explained and len(axis.choices) <= _EXPLAINED_MAX
+    return f"{name} ({choice.explained})" if is_explained else name

@@ -1,0 +1,170 @@
+"""A cell is one choice on every axis; its name is those choices joined by dashes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, NoReturn, Self, TypeVar
+
+from torture.choices.matrix.axes import AXES, DEFAULTS, DISK_SECTOR
+from torture.facts.axes.axis import Axis, Choice
+from torture.facts.axes.disk_sector import SECTOR_BEFORE
+from torture.facts.axes.sweeps import SWEEPS, Matrix, Sweep
+
+T = TypeVar("T")
+
+_FIELDS = tuple(AXES)
+_CHOICES = {field: {choice.name: choice for choice in axis.choices} for field, axis in AXES.items()}
+_VARYING_LAST = (
+    *(field for field in _FIELDS if not AXES[field].varies_last),
+    *(field for field in _FIELDS if AXES[field].varies_last),
+)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Cell:
+    """One choice on every axis, e.g. `iscsi-standard-noslog-btrfs-nasonly`; ordered axis by axis.
+
+    Use `parse` or `of`. Raises `ValueError` for a choice that is none, or means nothing with the
+    others.
+    """
+
+    choices: tuple[str, ...]
+    """The choices' names, in the order of `AXES`."""
+
+    def __post_init__(self) -> None:
+        chosen = self._chosen()
+        for field, choice in chosen.items():
+            axis = AXES[field]
+            if choice.name != axis.default and (why := axis.pointless(chosen)) is not None:
+                raise ValueError(f"{choice.name!r} {why}")
+
+    @classmethod
+    def of(cls, **choices: str) -> Self:
+        """The cell of these choices, by axis; of axes left out it has the default."""
+        if unknown := choices.keys() - AXES.keys():
+            raise ValueError(f"no axis is called {', '.join(sorted(unknown))}")
+        complete = DEFAULTS | {field: str(name) for field, name in choices.items()}
+        if missing := AXES.keys() - complete.keys():
+            raise ValueError(f"nothing is chosen on {', '.join(sorted(missing))}")
+        return cls(tuple(complete[field] for field in _FIELDS))
+
+    def but(self, **choices: str) -> Self:
+        """The same cell with other choices on some axes."""
+        return self.of(**(dict(zip(_FIELDS, self.choices, strict=True)) | choices))
+
+    def __getitem__(self, axis: Axis[T]) -> T:
+        """What the choice on an axis stands for."""
+        return axis.choice(self.choices[_FIELDS.index(axis.field)]).value
+
+    def _chosen(self) -> dict[str, Choice[Any]]:
+        chosen = {}
+        for field, name in zip(_FIELDS, self.choices, strict=True):
+            try:
+                chosen[field] = _CHOICES[field][name]
+            except KeyError:
+                raise ValueError(f"{name!r} is no {AXES[field].noun}") from None
+        return chosen
+
+    @property
+    def name(self) -> str:
+        """The choices in the order of the axes, joined by dashes, without those of `DEFAULTS`."""
+        return "-".join(
+            name
+            for field, name in zip(_FIELDS, self.choices, strict=True)
+            if name != DEFAULTS.get(field)
+        )
+
+    @property
+    def axes(self) -> dict[str, str]:
+        """Every axis to its choice, in the order of `AXES`; empty where a choice means nothing."""
+        chosen = self._chosen()
+        return {
+            field: "" if AXES[field].pointless(chosen) else choice.name
+            for field, choice in chosen.items()
+        }
+
+    @classmethod
+    def parse(cls, name: str) -> Self:
+        """The cell whose `name` this is; raises `ValueError` that says which part is wrong and why."""
+        parts = name.split("-")
+        chosen: dict[str, str] = {}
+        left_out: list[Axis[Any]] = []
+        for field, axis in AXES.items():
+            part = parts[0] if parts else None
+            if part is not None and part == axis.default:
+                raise ValueError(f"{part!r} in {name!r} is what is meant without it: leave it out")
+            if part in axis.names:
+                chosen[field] = parts.pop(0)
+                left_out = []
+            elif axis.default is not None:
+                left_out += [axis] if len(axis.choices) > 1 else []
+            else:
+                _refuse(name, part, [*left_out, axis])
+        if parts:
+            last = list(AXES.values())[-1].noun
+            raise ValueError(f"{parts[0]!r} in {name!r} comes after the {last}, where a name ends")
+        return cls.of(**chosen)
+
+
+def with_axes_since(name: str, axes: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    """A cell's name and choices from before its disks' sectors were an axis, as they are said now.
+
+    What this version knows no cell of keeps its name.
+    """
+    field = DISK_SECTOR.field
+    if not axes or field in axes:
+        return name, dict(axes)
+    with suppress(ValueError):
+        name = Cell.parse(name).but(disk_sector=SECTOR_BEFORE).name
+    return name, {**axes, field: SECTOR_BEFORE}
+
+
+def _refuse(name: str, part: str | None, axes: list[Axis[Any]]) -> NoReturn:
+    """Raise `ValueError`: at this place of the name belongs a choice on one of these axes."""
+    if part is None:
+        what = f"{name!r} ends where one part more is missing,"
+    elif home := [axis.noun for axis in AXES.values() if part in axis.names]:
+        what = f"{part!r} in {name!r} is misplaced: it is a {home[0]}, and here belongs"
+    else:
+        what = f"{part!r} in {name!r} is no"
+    known = "; ".join(f"{axis.noun} ({', '.join(axis.names)})" for axis in axes)
+    raise ValueError(f"{what} {known}")
+
+
+def cells_of(matrix: Matrix) -> tuple[Cell, ...]:
+    """The cells of a matrix, in a stable order; each matrix begins with the smaller ones."""
+    return tuple(dict.fromkeys(cell for sweep in SWEEPS[matrix] for cell in _cells_in(sweep)))
+
+
+def cells_over(names: Mapping[str, tuple[str, ...]]) -> Iterator[Cell]:
+    """Every combination that makes sense of these choices, and the default on all other axes.
+
+    Without a default there has to be a choice.
+    """
+    return _grid(
+        {
+            field: names.get(field) or ((axis.default,) if axis.default else axis.names)
+            for field, axis in AXES.items()
+        }
+    )
+
+
+def _cells_in(sweep: Sweep) -> Iterator[Cell]:
+    return _grid(
+        {
+            field: tuple(choice.name for choice in axis.choices if sweep in choice.joins)
+            for field, axis in AXES.items()
+        }
+    )
+
+
+def _grid(names: dict[str, tuple[str, ...]]) -> Iterator[Cell]:
+    """Every combination that makes sense; the axes that vary last do so fastest."""
+    for combination in product(*(names[field] for field in _VARYING_LAST)):
+        try:
+            yield Cell.of(**dict(zip(_VARYING_LAST, combination, strict=True)))
+        except ValueError:
+            continue

@@ -1,0 +1,26 @@
+"""In which cells a fault is what it is in its own: what was found of it there holds here, too (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from torture.choices.matrix.cells import Cell
+from torture.choices.matrix.guarantees import guarantee_of
+
+
+def why_not_there(
+    here: Cell, there: Cell, *, bound_to: Collection[str], amounts_to: Mapping[str, str]
+) -> str:
+    """Why a fault of one cell is another one, or none, in the other; empty where it is the same.
+
+    `bound_to` and `amounts_to` are as in `torture.choices.faults.protocol.Fault`.
+    """
+    anew = {axis for axis, name in there.axes.items() if name != here.axes[axis]}
+    if bound := sorted(anew.intersection(bound_to)):
+        return f"knows one {' and one '.join(bound)}, that of {here.name}"
+    theory, promised = guarantee_of(here), guarantee_of(there)
+    if promised is not theory:
+        return f"is planted where theory says '{theory}', and of {there.name} it says '{promised}'"
+    if amounts_to and guarantee_of(there.but(**amounts_to)) is promised:
+        return f"takes nothing from {there.name}: '{promised}' all the same"
+    return ""

@@ -1,0 +1,79 @@
+"""Linux's NFS server on a dataset (exports(5), rpc.nfsd(8), rpc.mountd(8)).
+
+Nothing of it runs in a NAS that is saved, not even its module: a server's write verifier is drawn when it
+is made, with a key of the module's loading (Linux fs/nfsd/nfssvc.c, `nfsd_reset_write_verifier_locked`).
+A NAS that came back with the verifier of its former life would tell its clients that nothing was lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from torture.choices.transports import _tcp, _theory
+from torture.choices.transports.protocol import CompletedWrite, Traits
+from torture.choices.volumes import VolumeKind, VolumeOptions
+from torture.choices.volumes.dataset import DIRECTORY
+from torture.facts.axes.fate import Fate
+from torture.facts.axes.sync import Sync
+from torture.oracles.verdict.guarantee import Guarantee
+
+NFS_PORT, MOUNTD_PORT, _RPCBIND_PORT = 2049, 20048, 111
+_GRACE_S = 10
+"""The least that a server takes. Its one client has nothing to reclaim that matters: no locks."""
+
+
+def traits(*, gives_files: bool) -> Traits:
+    """Of every transport over it."""
+    return Traits(
+        ports=(_RPCBIND_PORT, NFS_PORT, MOUNTD_PORT),
+        volume=VolumeKind.DATASET,
+        completed=CompletedWrite.IN_CLIENT if gives_files else CompletedWrite.IN_ZFS,
+        gives_files=gives_files,
+        is_nfs=True,
+        names_are_stable=gives_files,
+        client_has_network=gives_files,
+        network_comes_last=not gives_files,
+    )
+
+
+class Exported:
+    """What all transports over it have in common; `traits` decide the rest."""
+
+    traits: Traits
+
+    def publish_script(self, options: VolumeOptions) -> str:
+        """An export."""
+        return _publish_script(options)
+
+    def wait_until_idle_script(self) -> str:
+        """Nothing unread: a client that is gone has not said so, and NFSv3 knows no sessions."""
+        return _tcp.wait_until_read_script(NFS_PORT)
+
+    def cache_scripts(self) -> Mapping[str, str]:
+        """None on the NAS: where the client has a disk, that says it."""
+        return {}
+
+    def guarantee(self, *, sync: Sync, fate: Fate) -> Guarantee:
+        """What follows from where a completed write is."""
+        return _theory.guarantee(self.traits, sync=sync, fate=fate)
+
+
+def _publish_script(options: VolumeOptions) -> str:
+    """Shell: the export first, then the servers, then no grace period.
+
+    `mountpoint`: nothing is exported while the dataset is not mounted. `insecure`: QEMU need not be root.
+    `fsid=0`: file handles are the same before and after a cut, mountd has nothing to look up, and NFSv4
+    mounts it as `/`, since the root of the NAS, an overlay, cannot be exported.
+    """
+    sync = "async" if options.is_exported_async else "sync"
+    words = f"rw,{sync},no_subtree_check,no_root_squash,insecure,fsid=0,mountpoint"
+    return f"""set -eu
+modprobe nfsd
+mountpoint -q /proc/fs/nfsd || mount -t nfsd nfsd /proc/fs/nfsd
+mkdir -p /var/lib/nfs/v4recovery /run/sendsigs.omit.d
+exportfs -o {words} '*:{DIRECTORY}'
+rpcbind -w || rpcbind
+rpc.mountd --port {MOUNTD_PORT}
+rpc.nfsd -G {_GRACE_S} -L {_GRACE_S} 8
+echo Y > /proc/fs/nfsd/v4_end_grace || true
+"""

@@ -1,0 +1,76 @@
+"""iSCSI from a file: LIO's fileio on an image in a dataset; the client's QEMU is the initiator.
+
+Without `fd_buffered_io` LIO opens the file with O_DSYNC and says that it has no write cache: every write
+is in ZFS's log before it is completed, and the client never flushes (`fd_configure_device`,
+drivers/target/target_core_file.c).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from torture.choices.transports import _lio, _theory
+from torture.choices.transports.protocol import Attachment, CompletedWrite, Traits, Transport
+from torture.choices.volumes import SIZE_MIB, VolumeKind, VolumeOptions, dataset
+from torture.facts.axes.axis import Choice
+from torture.facts.axes.fate import Fate
+from torture.facts.axes.sweeps import Sweep
+from torture.facts.axes.sync import Sync
+from torture.oracles.verdict.guarantee import Guarantee
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fileio:
+    """One LUN on a file; `has_write_cache`: targetcli's `write_back=true`, which is its default."""
+
+    has_write_cache: bool = False
+
+    @property
+    def traits(self) -> Traits:
+        """Written through, or not."""
+        completed = CompletedWrite.IN_ZFS if self.has_write_cache else CompletedWrite.IN_LOG
+        return Traits(ports=(_lio.PORT,), volume=VolumeKind.DATASET, completed=completed)
+
+    def make_volume_script(self, options: VolumeOptions) -> str:
+        """An image in a dataset."""
+        return dataset.make_image_script(options)
+
+    def wait_for_volume_script(self) -> str:
+        """The image: LIO would make an empty one where it is missing (O_CREAT)."""
+        return dataset.wait_for_image_script()
+
+    def publish_script(self, options: VolumeOptions) -> str:
+        """A fileio backstore."""
+        buffered = ",fd_buffered_io=1" if self.has_write_cache else ""
+        size = SIZE_MIB * 1024 * 1024
+        control = f"fd_dev_name={dataset.IMAGE},fd_dev_size={size}{buffered}"
+        return _lio.publish_script(kind="fileio", control=control)
+
+    def wait_until_idle_script(self) -> str:
+        """No session."""
+        return _lio.wait_until_idle_script()
+
+    def cache_scripts(self) -> Mapping[str, str]:
+        """The client's disk says it."""
+        return {}
+
+    def attachment(self, *, nas_host: str) -> Attachment:
+        """LUN 0 of the target, as the client's second disk."""
+        return Attachment(
+            source=_lio.source(nas_host), device="/dev/vdb", has_write_cache=self.has_write_cache
+        )
+
+    def guarantee(self, *, sync: Sync, fate: Fate) -> Guarantee:
+        """Nothing volatile, unless it has a write cache."""
+        return _theory.guarantee(self.traits, sync=sync, fate=fate)
+
+
+CHOICE: Choice[Transport] = Choice(
+    name="fileio",
+    value=Fileio(),
+    words="iSCSI (fileio, write-through)",
+    explained="LIO fileio on a file of a dataset, `write_back=false`",
+    joins=frozenset({Sweep.ROADS, Sweep.EVERY_ROAD}),
+    place=20,
+)

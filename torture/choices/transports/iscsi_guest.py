@@ -1,0 +1,71 @@
+"""iSCSI by the client itself: open-iscsi over LIO's iblock on a zvol (iscsiadm(8), iscsid(8)).
+
+`replacement_timeout=-1`: commands wait for the session for ever, as a NAS that reboots needs; by default
+they fail after 120 s. Login is tried again every 3 s, for ever. `iscsistart` would not log in again.
+
+A NAS is taken for dead when it has not answered a ping for 20 s, which is shorter than a reboot under
+emulation. A busy one needs some seconds for zeroes in bulk, and with each connection that breaks under a
+command one of its five tries is gone: after the last its file system sees an I/O error (Linux
+`drivers/scsi/scsi_error.c`, `scsi_decide_disposition`).
+"""
+
+from __future__ import annotations
+
+from torture.choices.transports import _lio, _tcp
+from torture.choices.transports.iscsi import Iscsi
+from torture.choices.transports.protocol import Attachment, Traits, Transport
+from torture.facts.axes.axis import Choice
+from torture.facts.axes.sweeps import Sweep
+from torture.facts.wire.disk_requests import DiskWire
+from torture.facts.wire.iscsi_pdus import IscsiOnWire
+
+_DEVICE = "/dev/sda"
+"""The client has no other SCSI disk."""
+_SETTINGS = {
+    "node.session.timeo.replacement_timeout": "-1",
+    "node.conn[0].timeo.noop_out_interval": "1",
+    "node.conn[0].timeo.noop_out_timeout": "20",
+    "node.conn[0].timeo.login_timeout": "3",
+}
+
+
+class IscsiOfGuest(Iscsi):
+    """One LUN, the client's kernel being the initiator."""
+
+    traits = Traits(
+        ports=(_lio.PORT,), sectors_bytes=(512, 4096), can_discard=True, client_has_network=True
+    )
+
+    def wait_until_idle_script(self) -> str:
+        """Nothing unread: a client that is gone is not logged out."""
+        return _tcp.wait_until_read_script(_lio.PORT)
+
+    def attachment(self, *, nas_host: str) -> Attachment:
+        """A SCSI disk."""
+        node = f"iscsiadm -m node -T {_lio.IQN} -p {nas_host}:{_lio.PORT}"
+        settings = "\n".join(f"{node} -o update -n '{k}' -v {v}" for k, v in _SETTINGS.items())
+        return Attachment(
+            attach_script=f"""set -eu
+modprobe iscsi_tcp
+echo InitiatorName=iqn.1993-08.org.debian:01:client > /etc/iscsi/initiatorname.iscsi
+sed -i 's/^iscsid.startup/#&/' /etc/iscsi/iscsid.conf
+mkdir -p /run/lock/iscsi
+iscsid
+{node} -o new
+{settings}
+{node} --login
+""",
+            detach_script=f"{node} --logout",
+            wire=DiskWire(protocol=IscsiOnWire(_lio.PORT)),
+            device=_DEVICE,
+        )
+
+
+CHOICE: Choice[Transport] = Choice(
+    name="iscsi_guest",
+    value=IscsiOfGuest(),
+    words="iSCSI (open-iscsi)",
+    explained="the same by the client's own kernel, open-iscsi",
+    joins=frozenset({Sweep.ROADS, Sweep.EVERY_ROAD}),
+    place=10,
+)

@@ -1,0 +1,64 @@
+"""Files over NFSv3: knfsd on a dataset, mounted by the client itself (nfs(5)).
+
+`hard`: the client waits for its NAS for ever. It keeps what it wrote until a COMMIT, and sends it again
+when the server's write verifier has changed (Linux fs/nfs/write.c, `nfs_commit_release_pages`; RFC 1813,
+3.3.21). What is made, renamed or removed is stable when it is answered (fs/nfsd/vfs.c,
+`commit_metadata`). `wsize`: what fits one WRITE is sent stable, without a COMMIT (`FLUSH_COND_STABLE`),
+so with the usual megabyte nothing would be asked of the verifier.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torture.choices.filesystems.protocol import MOUNT_POINT
+from torture.choices.transports import _knfsd
+from torture.choices.transports.protocol import Attachment, Traits, Transport
+from torture.choices.volumes import VolumeOptions, dataset
+from torture.facts.axes.axis import Choice
+from torture.facts.axes.sweeps import Sweep
+from torture.facts.wire.file_protocol import FileProtocol
+from torture.facts.wire.files_on_wire import FileWire
+from torture.facts.wire.nfs3_calls import Nfs3OnWire
+
+_TRAITS = _knfsd.traits(gives_files=True)
+_COMMON_OPTIONS = "hard,proto=tcp,timeo=50,retrans=2,wsize=8192"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NfsFiles(_knfsd.Exported):
+    """One export, mounted where filesystems are; `options` are mount's, `path` the export there."""
+
+    options: str
+    wire: FileProtocol
+    path: str = dataset.DIRECTORY
+    traits: Traits = _TRAITS
+
+    def make_volume_script(self, options: VolumeOptions) -> str:
+        """A dataset."""
+        return dataset.make_script(options)
+
+    def wait_for_volume_script(self) -> str:
+        """Its mount."""
+        return dataset.wait_script()
+
+    def attachment(self, *, nas_host: str) -> Attachment:
+        """A mounted directory."""
+        mount = f"mount -t nfs -o {_COMMON_OPTIONS},{self.options}"
+        return Attachment(
+            attach_script=f"set -eu; modprobe nfs; {mount} {nas_host}:{self.path} {MOUNT_POINT}",
+            wire=FileWire(protocol=self.wire),
+        )
+
+
+CHOICE: Choice[Transport] = Choice(
+    name="nfs3",
+    value=NfsFiles(
+        options=f"vers=3,nolock,mountport={_knfsd.MOUNTD_PORT}",
+        wire=Nfs3OnWire(_knfsd.NFS_PORT),
+    ),
+    words="NFSv3",
+    explained="Linux's knfsd, files directly; mounted by the client itself",
+    joins=frozenset({Sweep.ROADS, Sweep.EVERY_ROAD}),
+    place=50,
+)

@@ -1,0 +1,60 @@
+"""A hypervisor's NFS datastore: a raw image on a dataset, opened by the client's QEMU through libnfs.
+
+QEMU's driver speaks NFSv3 and takes no port (its `block/nfs.c`). A flush is a COMMIT of the file; libnfs
+does not look at the write verifier, so a client that lives never sends again what a server forgot.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from xml.etree import ElementTree as ET
+
+from torture.choices.transports import _knfsd
+from torture.choices.transports.protocol import Attachment, Transport
+from torture.choices.volumes import VolumeOptions, dataset
+from torture.facts.axes.axis import Choice
+from torture.facts.axes.sweeps import Sweep
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NfsSource:
+    """A file that QEMU opens as the user root."""
+
+    host: str
+    path: str
+    kind: str = "network"
+
+    def element(self) -> ET.Element:
+        """Its `source` element."""
+        source = ET.Element("source", protocol="nfs", name=self.path)
+        ET.SubElement(source, "host", name=self.host)
+        ET.SubElement(source, "identity", user="+0", group="+0")
+        return source
+
+
+class NfsImage(_knfsd.Exported):
+    """One image on one export."""
+
+    traits = _knfsd.traits(gives_files=False)
+
+    def make_volume_script(self, options: VolumeOptions) -> str:
+        """An image in a dataset."""
+        return dataset.make_image_script(options)
+
+    def wait_for_volume_script(self) -> str:
+        """The image."""
+        return dataset.wait_for_image_script()
+
+    def attachment(self, *, nas_host: str) -> Attachment:
+        """The image, as the client's second disk."""
+        return Attachment(source=NfsSource(host=nas_host, path=dataset.IMAGE), device="/dev/vdb")
+
+
+CHOICE: Choice[Transport] = Choice(
+    name="nfs_image",
+    value=NfsImage(),
+    words="NFS (image, libnfs)",
+    explained="Linux's knfsd, a raw image on a dataset; the client's QEMU opens it through libnfs",
+    joins=frozenset({Sweep.DATASTORES, Sweep.ROADS, Sweep.ROADS_BEHIND_ALWAYS, Sweep.EVERY_ROAD}),
+    place=40,
+)

@@ -1,0 +1,46 @@
+"""A hypervisor's NFS datastore with QEMU's `cache=directsync`, which looks like stable writes and is not.
+
+QEMU makes of a written-through write an unstable one and a COMMIT (`block/io.c`, `bdrv_driver_pwritev`).
+A COMMIT that is under way at the cut is sent again to a server that has nothing left to commit, and
+succeeds: its write is gone, and the client was told that it is durable.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from torture.choices.transports import _theory
+from torture.choices.transports.nfs_image import NfsImage
+from torture.choices.transports.protocol import Attachment, CompletedWrite, Transport
+from torture.facts.axes.axis import Choice
+from torture.facts.axes.fate import Fate
+from torture.facts.axes.sweeps import Sweep
+from torture.facts.axes.sync import Sync
+from torture.oracles.verdict.guarantee import Guarantee
+
+
+class NfsImageDsync(NfsImage):
+    """One image on one export."""
+
+    traits = replace(NfsImage.traits, completed=CompletedWrite.IN_LOG)
+
+    def attachment(self, *, nas_host: str) -> Attachment:
+        """The image, with a flush after each write."""
+        unstable = super().attachment(nas_host=nas_host)
+        return replace(unstable, is_written_through=True, has_write_cache=False)
+
+    def guarantee(self, *, sync: Sync, fate: Fate) -> Guarantee:
+        """What is completed is in the log, until a client that lives sends a COMMIT to another server."""
+        if sync is Sync.STANDARD and fate is Fate.NAS_ONLY:
+            return Guarantee.LOSES
+        return _theory.guarantee(self.traits, sync=sync, fate=fate)
+
+
+CHOICE: Choice[Transport] = Choice(
+    name="nfs_image_dsync",
+    value=NfsImageDsync(),
+    words="NFS (image, QEMU writethrough)",
+    explained="the same with QEMU's `cache=directsync`",
+    joins=frozenset({Sweep.EVERY_ROAD}),
+    place=42,
+)

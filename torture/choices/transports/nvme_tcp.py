@@ -1,0 +1,112 @@
+"""NVMe over TCP: Linux's nvmet on a zvol; the client's own kernel is the host.
+
+Through configfs and /dev/nvme-fabrics (Linux drivers/nvme/target/configfs.c,
+drivers/nvme/host/fabrics.c): nvme-cli and nvmetcli write the same. FUA and flushes reach the zvol
+(drivers/nvme/target/io-cmd-bdev.c).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from torture.choices.transports import _tcp, _theory
+from torture.choices.transports.protocol import Attachment, Traits, Transport
+from torture.choices.volumes import VolumeOptions, zvol
+from torture.facts.axes.axis import Choice
+from torture.facts.axes.fate import Fate
+from torture.facts.axes.sweeps import Sweep
+from torture.facts.axes.sync import Sync
+from torture.facts.wire.disk_requests import DiskWire
+from torture.facts.wire.nvme_pdus import NvmeTcpOnWire
+from torture.oracles.verdict.guarantee import Guarantee
+from torture.shell import write_cache_of
+
+PORT = 4420
+NQN = "nqn.2014-08.org.nvmexpress:torture:vm"
+_HOST_NQN = "nqn.2014-08.org.nvmexpress:uuid:7c1b6d1e-0f4b-4f0e-8f1a-000000000001"
+_HOST_ID = "7c1b6d1e-0f4b-4f0e-8f1a-000000000001"
+_NAMESPACE_UUID = "7c1b6d1e-0f4b-4f0e-8f1a-0000000000ff"
+"""By default it is random, and a client removes a disk whose identity changed (`nvme_validate_ns`)."""
+_NVMET = "/sys/kernel/config/nvmet"
+_SUBSYSTEM = f"{_NVMET}/subsystems/{NQN}"
+_CONNECT = (
+    f"transport=tcp,traddr={{host}},trsvcid={PORT},nqn={NQN},hostnqn={_HOST_NQN},hostid={_HOST_ID},"
+    "ctrl_loss_tmo=-1,reconnect_delay=1,keep_alive_tmo=5"
+)
+"""`ctrl_loss_tmo=-1`: the client waits for its NAS for ever; by default its disk is gone after 600 s."""
+_BY_DEFAULT = "Y"
+_MULTIPATH = "/sys/module/nvme_core/parameters/multipath"
+_TRAITS = Traits(ports=(PORT,), client_has_network=True)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NvmeTcp:
+    """One namespace; `multipath` is `nvme_core`'s parameter, Y by default in Linux.
+
+    It can be set as the module is loaded only, and Debian's cloud kernel has it built in.
+    """
+
+    multipath: str = _BY_DEFAULT
+    traits: Traits = _TRAITS
+
+    def make_volume_script(self, options: VolumeOptions) -> str:
+        """A zvol."""
+        return zvol.make_script(options)
+
+    def wait_for_volume_script(self) -> str:
+        """Its device."""
+        return zvol.wait_script()
+
+    def publish_script(self, options: VolumeOptions) -> str:
+        """Namespace, port, and their link last: listening begins with it."""
+        return f"""set -eu
+modprobe -a nvmet nvmet-tcp
+mkdir -p {_SUBSYSTEM}/namespaces/1 {_NVMET}/ports/1
+echo 1 > {_SUBSYSTEM}/attr_allow_any_host
+echo -n {zvol.DEVICE} > {_SUBSYSTEM}/namespaces/1/device_path
+echo {_NAMESPACE_UUID} > {_SUBSYSTEM}/namespaces/1/device_uuid
+echo 1 > {_SUBSYSTEM}/namespaces/1/enable
+echo tcp > {_NVMET}/ports/1/addr_trtype
+echo ipv4 > {_NVMET}/ports/1/addr_adrfam
+echo 0.0.0.0 > {_NVMET}/ports/1/addr_traddr
+echo {PORT} > {_NVMET}/ports/1/addr_trsvcid
+ln -s {_SUBSYSTEM} {_NVMET}/ports/1/subsystems/{NQN}
+"""
+
+    def wait_until_idle_script(self) -> str:
+        """Nothing unread: a client that is gone has not disconnected."""
+        return _tcp.wait_until_read_script(PORT)
+
+    def cache_scripts(self) -> Mapping[str, str]:
+        """The zvol's; nvmet itself always claims a volatile cache."""
+        return {"zvol": write_cache_of(zvol.DEVICE)}
+
+    def attachment(self, *, nas_host: str) -> Attachment:
+        """An NVMe disk, of a kernel that has multipath as it should."""
+        multipath = self.multipath
+        return Attachment(
+            attach_script=f"""set -eu
+modprobe nvme-tcp
+test "$(cat {_MULTIPATH})" = {multipath} || {{ echo 'multipath is not {multipath}' >&2; exit 1; }}
+echo {_CONNECT.format(host=nas_host)} > /dev/nvme-fabrics
+""",
+            kernel_words="" if multipath == _BY_DEFAULT else f"nvme_core.multipath={multipath}",
+            detach_script="for c in /sys/class/nvme/nvme*; do echo 1 > $c/delete_controller; done",
+            wire=DiskWire(protocol=NvmeTcpOnWire(PORT)),
+            device="/dev/nvme0n1",
+        )
+
+    def guarantee(self, *, sync: Sync, fate: Fate) -> Guarantee:
+        """A write-back namespace; a client that connects again learns nothing of what is gone."""
+        return _theory.guarantee(self.traits, sync=sync, fate=fate)
+
+
+CHOICE: Choice[Transport] = Choice(
+    name="nvme_tcp",
+    value=NvmeTcp(),
+    words="NVMe/TCP",
+    explained="Linux's nvmet on a zvol; the client's own kernel is the host, with native multipath",
+    joins=frozenset({Sweep.ROADS, Sweep.ROADS_BEHIND_ALWAYS, Sweep.EVERY_ROAD}),
+    place=30,
+)

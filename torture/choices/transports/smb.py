@@ -1,0 +1,102 @@
+"""Files over SMB 3.1.1: ksmbd on a dataset, mounted by the client's own kernel.
+
+A client that reconnects sends again what was under way and opens its files anew; what was answered and
+not flushed is forgotten, and nothing tells (Linux fs/smb/client/smb2pdu.c, `smb2_reconnect`). A flush is
+an fsync of the file (fs/smb/server/vfs.c, `ksmbd_vfs_fsync`), but that of a directory does nothing
+(fs/smb/client/cifsfs.c, `cifs_dir_fsync`), and the server syncs no rename: it is lost although the client
+did all it could. Around a small O_DSYNC write Linux 6.12's client sends bytes of its own memory
+(docs/findings.md). Modes are the mount's, and with `noserverino` each name has an inode number of its
+own. mount.cifs(8), ksmbd.conf(5). `nobrl`: no byte-range locks, which nobody here takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from torture.choices.filesystems.protocol import MOUNT_POINT
+from torture.choices.transports import _tcp, _theory
+from torture.choices.transports.protocol import Attachment, Traits, Transport
+from torture.choices.volumes import VolumeKind, VolumeOptions, dataset
+from torture.facts.axes.axis import Choice
+from torture.facts.axes.fate import Fate
+from torture.facts.axes.sweeps import Sweep
+from torture.facts.axes.sync import Sync
+from torture.facts.wire.files_on_wire import FileWire
+from torture.facts.wire.smb2_messages import Smb2OnWire
+from torture.oracles.verdict.guarantee import Guarantee
+
+_PORT = 445
+_SHARE = "vm"
+_OPTIONS = "guest,vers=3.1.1,hard,cache=strict,echo_interval=1,nobrl,noserverino"
+"""`echo_interval=1`: a dead server is noticed after some seconds, rather than minutes."""
+
+
+class Smb:
+    """One share, for everybody."""
+
+    traits = Traits(
+        ports=(_PORT,),
+        volume=VolumeKind.DATASET,
+        gives_files=True,
+        client_has_network=True,
+        is_metadata_volatile=True,
+        keeps_inodes=False,
+    )
+
+    def make_volume_script(self, options: VolumeOptions) -> str:
+        """A dataset."""
+        return dataset.make_script(options)
+
+    def wait_for_volume_script(self) -> str:
+        """Its mount."""
+        return dataset.wait_script()
+
+    def publish_script(self, options: VolumeOptions) -> str:
+        """A share, and the daemon that answers its upcalls."""
+        return f"""set -eu
+modprobe ksmbd
+mkdir -p /etc/ksmbd /run/lock
+cat > /etc/ksmbd/ksmbd.conf << 'END'
+[global]
+    map to guest = bad user
+    server min protocol = SMB3_11
+[{_SHARE}]
+    path = {dataset.DIRECTORY}
+    read only = no
+    guest ok = yes
+    force user = root
+    force group = root
+END
+touch /etc/ksmbd/ksmbdpwd.db
+ksmbd.mountd
+"""
+
+    def wait_until_idle_script(self) -> str:
+        """Nothing unread."""
+        return _tcp.wait_until_read_script(_PORT)
+
+    def cache_scripts(self) -> Mapping[str, str]:
+        """There is no disk."""
+        return {}
+
+    def attachment(self, *, nas_host: str) -> Attachment:
+        """A mounted directory."""
+        mount = f"mount -t cifs -o {_OPTIONS} //{nas_host}/{_SHARE} {MOUNT_POINT}"
+        return Attachment(
+            attach_script=f"set -eu; modprobe cifs; {mount}",
+            wire=FileWire(protocol=Smb2OnWire(_PORT)),
+        )
+
+    def guarantee(self, *, sync: Sync, fate: Fate) -> Guarantee:
+        """What was answered is only in ZFS's memory, and with sync=standard so are the directories."""
+        return _theory.guarantee(self.traits, sync=sync, fate=fate)
+
+
+CHOICE: Choice[Transport] = Choice(
+    name="smb",
+    value=Smb(),
+    words="SMB",
+    explained="Linux's ksmbd, files directly; mounted by the client itself (3.1.1, `hard`)",
+    joins=frozenset({Sweep.EVERY_ROAD}),
+    place=60,
+)

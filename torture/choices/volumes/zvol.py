@@ -1,0 +1,47 @@
+"""A zvol: a block device of the pool (zfsprops(7), zvol in zfs-create(8))."""
+
+from __future__ import annotations
+
+from torture.choices.volumes import SIZE_MIB, VOLUME, VolumeOptions
+from torture.shell import wait_for_path, write_cache_of
+
+DEVICE = f"/dev/zvol/{VOLUME}"
+_TRACING = "/sys/kernel/tracing"
+_QUEUED = f"{_TRACING}/events/block/block_bio_queue"
+
+
+def make_script(options: VolumeOptions) -> str:
+    """Shell: make the zvol, sparse, wait for its device, and insist on its write cache."""
+    return "\n".join(
+        (
+            "set -eu",
+            f"zfs create -s -V {SIZE_MIB}M {options.words} {VOLUME}",
+            wait_for_path(DEVICE),
+            f'test "$({write_cache_of(DEVICE)})" = "write back"',
+        )
+    )
+
+
+def wait_script() -> str:
+    """Shell: return once the device of an imported pool's zvol is there, fail after 20 s."""
+    return wait_for_path(DEVICE)
+
+
+def begin_flush_trace_script() -> str:
+    """Shell: have the kernel note what its block devices are handed (tracefs, events/block)."""
+    return f"""set -eu
+mountpoint -q {_TRACING} || mount -t tracefs nodev {_TRACING}
+echo > {_TRACING}/trace
+echo 1 > {_QUEUED}/enable"""
+
+
+def end_flush_trace_script() -> str:
+    """Shell: note no more, and print how many flushes the zvol was handed.
+
+    Flags are told behind the device, e.g. `230,0 FWS 0 + 0`: an F in the first place is a flush before
+    the rest (Linux kernel/trace/blktrace.c, `blk_fill_rwbs`).
+    """
+    return f"""set -eu
+echo 0 > {_QUEUED}/enable
+numbers=$(tr : , < /sys/block/$(basename $(readlink -f {DEVICE}))/dev)
+grep -c "block_bio_queue: $numbers F" {_TRACING}/trace || true"""

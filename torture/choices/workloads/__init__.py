@@ -1,0 +1,54 @@
+"""What the client runs on its disk: one file a workload. Pure; the trial gives it its machines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from torture.choices.workloads._fio import choices_of_jobs
+from torture.choices.workloads.protocol import CLIENT_IMAGE, Workload
+from torture.discovery import offered
+from torture.errors import HarnessError
+from torture.facts.axes.axis import Axis, Choice, Chosen
+
+CHOICES: tuple[Choice[Workload], ...] = (*offered(__name__, "CHOICE"), *choices_of_jobs())
+
+
+def _pointless(chosen: Chosen) -> str | None:
+    """Applications keep files, and one looks closely at them."""
+    filesystem, transport = chosen["filesystem"], chosen["transport"]
+    is_bare = not (filesystem.value.has_files or transport.value.traits.gives_files)
+    if is_bare and chosen["workload"].value.needs_files:
+        return f"keeps files, and {filesystem.name} has none"
+    if chosen["workload"].value.needs_inodes and not transport.value.traits.keeps_inodes:
+        return f"looks at modes and inodes, and {transport.name} shows none of the NAS's"
+    return None
+
+
+AXIS = Axis(
+    field="workload",
+    noun="Workload",
+    title="load",
+    place=80,
+    default="ledger",
+    pointless=_pointless,
+    choices=tuple(sorted(CHOICES, key=lambda choice: (choice.place, choice.name))),
+)
+
+
+def with_those_beside(chosen: Workload) -> tuple[Workload, ...]:
+    """A workload and those that run in the same trial because it says so; each once."""
+    return tuple(dict.fromkeys(_reached_from(chosen)))
+
+
+def image_needed(workloads: Iterable[Workload]) -> str:
+    """What a client boots that runs all of these; raises `HarnessError` where no image has it all."""
+    needed = {workload.image for workload in workloads} - {CLIENT_IMAGE}
+    if len(needed) > 1:
+        raise HarnessError(f"no image has all of {', '.join(sorted(needed))}")
+    return needed.pop() if needed else CLIENT_IMAGE
+
+
+def _reached_from(workload: Workload) -> Iterator[Workload]:
+    yield workload
+    for name in workload.beside:
+        yield AXIS.choice(name).value

@@ -1,0 +1,91 @@
+"""A workload that is an application: its half in the guest is in `vmimages/client/load/applications`."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from torture.choices.workloads._guest_load import (
+    LOAD_LIFE_MS,
+    PORT,
+    GuestLoad,
+    guest_command,
+    read_of,
+    started,
+)
+from torture.choices.workloads._own_readback import OwnReadback
+from torture.choices.workloads.protocol import Command, Place, Surroundings
+from torture.facts.evidence.folder import Evidence
+from torture.oracles.verdict.applications.transactions import consult_transactions, parse_found
+from torture.oracles.verdict.data_findings import Findings
+from torture.oracles.verdict.unreadable import UnreadableError
+
+DATABASES_IMAGE = "client_databases"
+"""The client with Debian's PostgreSQL and MariaDB."""
+_MODE = "application"
+_OF_ONE_TRIAL = ("trial", "seed", "duration_ms", "port")
+"""What only the writers are told."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ApplicationWorkload(OwnReadback):
+    """Several writers of one application.
+
+    `application` is its module in the guest, `settings` what that module is told beside the rest.
+    """
+
+    application: str
+    settings: Mapping[str, str] = field(default_factory=dict, hash=False)
+    writers: int = 3
+    has_one_order: bool = True
+    """Whether a transaction that is there vouches for all that any writer had done before it began.
+
+    So it does where each is durable once it returned, or where all go into one log.
+    """
+    beside: tuple[str, ...] = ()
+    keeps_ledger: bool = True
+
+    def job(self, *, seed: int, place: Place) -> dict[str, Any]:
+        """What the guest is told; the same dictionary prepares, writes and reads back."""
+        return {
+            "trial": seed,
+            "seed": seed,
+            "mode": _MODE,
+            "duration_ms": LOAD_LIFE_MS,
+            "port": PORT,
+            "application": self.application,
+            "directory": f"{place.directory or ''}/{self.application}",
+            "writers": self.writers,
+            **self.settings,
+        }
+
+    def prepare(self, job: dict[str, Any]) -> str:
+        """What the application needs before the load; the same for every seed, and so made once."""
+        seedless = {key: told for key, told in job.items() if key not in _OF_ONE_TRIAL}
+        return shlex.join(guest_command("prepare", seedless))
+
+    def start(self, job: dict[str, Any], surroundings: Surroundings) -> GuestLoad:
+        """Start the writers and return once the first durable transaction was acknowledged."""
+        return started(job, surroundings)
+
+    def read_back(self, job: dict[str, Any]) -> Command:
+        """The command that has the application show what it has."""
+        return guest_command("read", job)
+
+    def judge(self, evidence: Evidence, *, after_repair: bool) -> Findings:
+        """The oracle's answer; raises `UnreadableError` when ledger or read-back are no evidence."""
+        document = self.readback_after_repair if after_repair else self.readback
+        hello, text = read_of(evidence, document)
+        found = parse_found(text)
+        if (found.trial, found.mode) != (hello.trial, hello.mode):
+            raise UnreadableError(f"{document} is of another trial than the ledger")
+        ledger = evidence.ledger
+        cut_ms = evidence.cut.t_ms if ledger.cut_ms is None else ledger.cut_ms
+        findings = consult_transactions(
+            ledger, found, has_one_order=self.has_one_order, cut_ms=cut_ms
+        )
+        if found.unchecked and not findings.verdict.is_loss:
+            raise UnreadableError(f"{document}: {'; '.join(found.unchecked)}")
+        return findings

@@ -1,0 +1,62 @@
+"""Loads that are fio's job files: those in `jobs`, each a choice by being there.
+
+The guest's half, and how it is told what was written, is `vmimages/client/load/applications/fio.py`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from torture.choices.workloads._application import ApplicationWorkload
+from torture.choices.workloads.protocol import Workload
+from torture.errors import HarnessError
+from torture.facts.axes.axis import Choice
+
+APPLICATION = "fio"
+WRITERS = 2
+JOB_FILE = "job_file"
+"""What the guest calls it, in its job."""
+_JOBS = Path(__file__).with_name("jobs")
+
+
+def choices_of_jobs() -> tuple[Choice[Workload], ...]:
+    """A choice for each job file, named after it; its first line, a comment, is its words.
+
+    Raises `HarnessError` for one that cannot be verified.
+    """
+    return tuple(_choice_of(path) for path in sorted(_JOBS.glob("*.fio")))
+
+
+def _choice_of(path: Path) -> Choice[Workload]:
+    text = path.read_text()
+    must_be_verifiable(text, of=str(path))
+    name = f"fio_{path.stem}"
+    return Choice(
+        name=name,
+        value=ApplicationWorkload(
+            name=name,
+            application=APPLICATION,
+            settings={JOB_FILE: text},
+            writers=WRITERS,
+        ),
+        words=text.splitlines()[0].lstrip("; "),
+    )
+
+
+def must_be_verifiable(text: str, *, of: str) -> None:
+    """Raise `HarnessError` for a job file of which nobody could tell what it wrote, or where."""
+    said = [line.split(";")[0].split("#")[0].replace(" ", "").strip() for line in text.splitlines()]
+    jobs = [line for line in said if line.startswith("[") and line.lower() != "[global]"]
+    if not jobs:
+        raise HarnessError(f"{of} has no job", hint="give it a section: [random]")
+    if not any(line.startswith("verify=") and line != "verify=0" for line in said):
+        raise HarnessError(f"{of} does not say how to verify", hint="add to it: verify=crc32c")
+    if wrong := [line for line in said if line.startswith("filename=/")]:
+        raise HarnessError(
+            f"{of} names its own place: {wrong[0]}", hint=f"take {wrong[0]} out of it"
+        )
+    if wrong := [line for line in said if line.startswith("time_based") and line != "time_based=0"]:
+        raise HarnessError(
+            f"{of} ends by the clock, and fio verifies no such job",
+            hint=f"take {wrong[0]} out of it",
+        )

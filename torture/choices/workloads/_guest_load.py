@@ -1,0 +1,146 @@
+"""The program in the guest that writes and is acknowledged: `vmimages/client/load`."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+from torture.choices.workloads.protocol import Command, Guest, LedgerChannel, Surroundings
+from torture.errors import DeadlineExceeded, HarnessError
+from torture.facts.axes.fate import Fate
+from torture.facts.evidence.folder import CUT, Evidence, Step
+from torture.facts.evidence.ledger import PORT_NAME, Hello
+from torture.oracles.verdict.unreadable import UnreadableError
+
+PORT = f"/dev/virtio-ports/{PORT_NAME}"
+"""Where the guest finds the host."""
+LOAD_LIFE_MS = 600_000
+"""The host ends the load; this only bounds a load whose host is gone."""
+
+_HELLO_DEADLINE_S = 120
+"""A database server takes 10 s to start, under emulation on a loaded host much longer."""
+_GUEST_LOAD = "python3 -S -m load"
+_GUEST_CODE = "/opt/torture"
+
+
+class GuestLoad:
+    """The load in one client, from its start to its end."""
+
+    def __init__(self, *, guest: Guest, ledger: LedgerChannel, argv: Command) -> None:
+        self._guest = guest
+        self._ledger = ledger
+        self._argv = argv
+        self._pid = 0
+
+    @property
+    def begun(self) -> int:
+        """Operations announced so far."""
+        return self._ledger.begun
+
+    @property
+    def acknowledged(self) -> int:
+        """Durable operations acknowledged so far."""
+        return self._ledger.acknowledged
+
+    @property
+    def is_over(self) -> bool:
+        """Whether every writer has ended or failed."""
+        return self._ledger.ended
+
+    def start(self) -> None:
+        """Start the writers and wait until the first operation was acknowledged."""
+        self._pid = self._guest.start(self._argv)
+        end = time.monotonic() + _HELLO_DEADLINE_S
+        while not self._ledger.wait_until(lambda: self.acknowledged > 0, deadline_s=1):
+            self._raise_if_ended("the load does not begin")
+            if time.monotonic() > end:
+                raise DeadlineExceeded(f"nothing was acknowledged within {_HELLO_DEADLINE_S} s")
+
+    def raise_if_over(self) -> None:
+        """Raise `HarnessError` when the load ended before anyone cut anything."""
+        if self._ledger.ended or self._ledger.failed:
+            self._raise_if_ended("the load ended too early")
+            raise HarnessError("a writer of the load failed before anything was cut")
+
+    def _raise_if_ended(self, what: str) -> None:
+        if (done := self._guest.poll(self._pid, self._argv)) is not None:
+            raise HarnessError(f"{what}: {done.exit_code}: {done.stdout}{done.stderr}")
+
+    def wait_until(self, reached: Callable[[], bool], *, deadline_s: float) -> bool:
+        """Wait for the ledger to reach a state; False when the deadline passed first."""
+        return self._ledger.wait_until(reached, deadline_s=deadline_s)
+
+    def take_ending(self) -> None:
+        """Nothing: all that it says is in the ledger."""
+
+    def finish(self, *, deadline_s: float) -> None:
+        """Stop the writers; one that hangs in the kernel is left there at the deadline."""
+        self._ledger.stop_load()
+        self._guest.finish(self._pid, self._argv, deadline_s=deadline_s)
+
+
+def started(job: dict[str, Any], surroundings: Surroundings) -> GuestLoad:
+    """A load of this job, whose first operation was acknowledged."""
+    load = GuestLoad(
+        guest=surroundings.guest,
+        ledger=surroundings.open_ledger(),
+        argv=guest_command("write", job),
+    )
+    load.start()
+    return load
+
+
+def guest_command(verb: str, job: dict[str, Any]) -> Command:
+    """The command that prepares, writes or reads back in the guest."""
+    script = f'cd {_GUEST_CODE} && exec {_GUEST_LOAD} {verb} "$1"'
+    return ("sh", "-c", script, "load", json.dumps(job))
+
+
+def read_of(evidence: Evidence, document: str) -> tuple[Hello, str]:
+    """How the load introduced itself, and what was read back; raises `UnreadableError`."""
+    ledger = evidence.ledger
+    hello = next((event for event in ledger.events if isinstance(event, Hello)), None)
+    if hello is None:
+        raise UnreadableError("the ledger is empty: the load never began")
+    if ledger.garbled:
+        raise UnreadableError(f"{ledger.garbled} lines of the ledger are garbled")
+    if ledger.acknowledged == 0:
+        raise UnreadableError("nothing was acknowledged, so nothing could be lost")
+    if lack := _lack_of(evidence):
+        raise UnreadableError(lack)
+    if document not in evidence.readbacks:
+        raise UnreadableError(f"there is no read-back: {document} is missing")
+    return hello, evidence.readbacks[document]
+
+
+def _lack_of(evidence: Evidence) -> str:
+    """What the ledger lacks of what the client did, by what else is known; empty where it has all.
+
+    What it does not have looks in a read-back as if nobody had written it. Trials without a shelf
+    counted no lines, and theirs is believed.
+    """
+    ledger, cut = evidence.ledger, evidence.cut
+    if not evidence.is_cut_read:
+        return f"{CUT} cannot be read: how much of the ledger was before the cut nobody knows"
+    due = cut.marks if cut.confirmed.marks is None else cut.confirmed.marks
+    if due is None:
+        return ""
+    if ledger.heard is not None and ledger.heard < due:
+        return (
+            f"the ledger is cut off: {ledger.heard} of {due} lines are left of those before the cut"
+        )
+    if ledger.cuts < (2 if cut.second else 1):
+        return "the ledger is cut off: it does not have the cut"
+    if _has_been_ended(evidence) and not ledger.is_ended:
+        return "the ledger is cut off: it does not have the load's end"
+    return ""
+
+
+def _has_been_ended(evidence: Evidence) -> bool:
+    """Whether the host ended the load of a client that lived, and it answered afterwards."""
+    lived = str(evidence.spec.get("cell")).endswith(f"-{Fate.NAS_ONLY}")
+    has_answered = evidence.output(Step.CLIENT_DMESG) is not None
+    lost_root = evidence.output(Step.CLIENT_LOST_ROOT) is not None
+    return lived and has_answered and not lost_root and evidence.ledger.cuts == 1

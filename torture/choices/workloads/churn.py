@@ -1,0 +1,160 @@
+"""Thousands of small files whose times keep changing beside the ledger, and a sync of all each second.
+
+The ledger's own metadata are a few blocks, which each commit of a filesystem writes again: what a NAS
+forgets of one is mended by the next. A disk that somebody lives on has thousands, and a commit writes
+blocks that the next ones leave alone. A filesystem commits every 5 to 30 s by itself (`commit` in ext4(5)
+and btrfs(5)), so that cuts of a load of seconds hardly met one. Here each second has one; after one that
+an outage held up the next comes 30 s later, or it would mend at once what that one lost.
+
+Of the times nothing is promised. The files were durable before the load began: each has to be there.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from torture.choices.workloads._beside import Beside, LoadBeside
+from torture.choices.workloads.protocol import Command, Place, Surroundings, Workload
+from torture.facts.axes.axis import Choice
+from torture.facts.evidence.folder import Evidence
+from torture.oracles.verdict.data_findings import Findings
+from torture.oracles.verdict.unreadable import UnreadableError
+from torture.oracles.verdict.verdicts import Verdict
+
+_NAME = "churn"
+_FILES = 6000
+_STOP = "/run/churn.stop"
+_TOLD_MAX = 12
+_PYTHON = ("python3", "-S", "-c")
+_COMMON = """
+import json, os, random, sys, time
+home, count = sys.argv[1], int(sys.argv[2])
+def path(number): return f"{home}/{number % 64}/{number}"
+def content(number): return f"{number} " * 40
+"""
+_MAKE = (
+    _COMMON
+    + """
+for folder in range(64): os.makedirs(f"{home}/{folder}")
+for number in range(count):
+    with open(path(number), "w") as file: file.write(content(number))
+os.sync()
+"""
+)
+_CHANGE = (
+    _COMMON
+    + """
+draw, stop, due = random.Random(sys.argv[3]), sys.argv[4], time.monotonic() + 1
+while not os.path.exists(stop):
+    for _ in range(4): os.utime(path(draw.randrange(count)))
+    time.sleep(0.1)
+    begun = time.monotonic()
+    if begun > due:
+        os.sync()
+        due = time.monotonic() + (1 if time.monotonic() < begun + 3 else 30)
+"""
+)
+_READ = (
+    _COMMON
+    + """
+found = {"missing": [], "changed": [], "unreadable": []}
+def ask_for(number):
+    try:
+        file = os.open(path(number), os.O_RDONLY | os.O_NONBLOCK)
+        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_WILLNEED)
+        return file
+    except FileNotFoundError: found["missing"].append(number)
+    except OSError: found["unreadable"].append(number)
+def compare(number, file):
+    try:
+        if os.read(file, 65536) != content(number).encode(): found["changed"].append(number)
+    except OSError: found["unreadable"].append(number)
+    os.close(file)
+for folder in range(64):
+    files = [(number, ask_for(number)) for number in range(folder, count, 64)]
+    for number, file in files:
+        if file is not None: compare(number, file)
+print(json.dumps({what: sorted(numbers) for what, numbers in found.items()}))
+"""
+)
+"""A folder's files are asked for at once: each by itself is a journey to the NAS. They are opened once
+and without Python's layers, which took an emulated guest 9 s of a processor, five times what is left."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Churn(Beside):
+    """A disk with metadata that somebody lives on."""
+
+    name: str = _NAME
+
+    def job(self, *, seed: int, place: Place) -> dict[str, Any]:
+        """Where, how many files, and what is drawn from."""
+        return {"directory": f"{place.directory}/{_NAME}", "files": _FILES, "seed": seed}
+
+    def prepare(self, job: dict[str, Any]) -> str:
+        """The files, synced."""
+        return f"python3 -S -c '{_MAKE}' {job['directory']} {job['files']}"
+
+    def start(self, job: dict[str, Any], surroundings: Surroundings) -> LoadBeside:
+        """Begin to change them."""
+        argv = (*_PYTHON, _CHANGE, job["directory"], str(job["files"]), str(job["seed"]), _STOP)
+        load = LoadBeside(name=_NAME, surroundings=surroundings, argv=argv, stop=_STOP)
+        load.begin()
+        return load
+
+    def read_back(self, job: dict[str, Any]) -> Command:
+        """The command that reads all of them and prints which are not as they were, as JSON."""
+        return (*_PYTHON, _READ, job["directory"], str(job["files"]))
+
+    def judge(self, evidence: Evidence, *, after_repair: bool) -> Findings:
+        """Which of them are gone; of these each counts as acknowledged and lost."""
+        document = self.readback_after_repair if after_repair else self.readback
+        gone = parse_gone(evidence.readbacks.get(document, ""), document)
+        lost = sum(map(len, gone.values()))
+        reasons = [
+            f"of the files that were there before the load {len(numbers)} {what}: {_few(numbers)}"
+            for what, numbers in gone.items()
+            if numbers
+        ]
+        return Findings(
+            verdict=Verdict.CORRUPTED if lost else Verdict.INTACT,
+            acknowledged=lost,
+            lost=lost,
+            missing=len(gone["missing"]),
+            torn=0,
+            stale=0,
+            foreign=len(gone["changed"]) + len(gone["unreadable"]),
+            torn_in_flight=0,
+            rollback_ms=None,
+            reasons=tuple(reasons),
+        )
+
+
+def parse_gone(text: str, document: str) -> dict[str, list[int]]:
+    """The files that are missing, changed or unreadable, by number.
+
+    Raises `UnreadableError` where the read-back does not say it.
+    """
+    try:
+        told = json.loads(text)
+        return {
+            what: [int(number) for number in told[what]]
+            for what in ("missing", "changed", "unreadable")
+        }
+    except (ValueError, TypeError, KeyError) as error:
+        raise UnreadableError(f"{document} does not say which files are there: {error}") from error
+
+
+def _few(numbers: list[int]) -> str:
+    more = len(numbers) - _TOLD_MAX
+    told = ", ".join(map(str, numbers[:_TOLD_MAX]))
+    return told + (f" and {more} more" if more > 0 else "")
+
+
+CHOICE: Choice[Workload] = Choice(
+    name=_NAME,
+    value=Churn(),
+    words="the ledger, beside thousands of files that change, with a sync each second",
+)

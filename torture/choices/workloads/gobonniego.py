@@ -1,0 +1,177 @@
+"""gobonniego, the user's own (`--gobonniego PATH`, or on PATH), beside the ledger load.
+
+It syncs nothing, so it is promised nothing: it keeps a filesystem busy with write-back, while the ledger
+beside it holds what was acknowledged. What it finds wrong itself is evidence, and so is a file of its
+that can no longer be read after the cut. It runs again and again; the first run comes before the ledger
+begins, so that each trial has its figures, also one whose client dies with all it had printed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from torture.choices.workloads._beside import Beside, LoadBeside
+from torture.choices.workloads.protocol import (
+    Brought,
+    Command,
+    Place,
+    Surroundings,
+    Workload,
+)
+from torture.errors import HarnessError
+from torture.facts.axes.axis import Choice
+from torture.facts.evidence.completed import Completed
+from torture.facts.evidence.folder import Evidence, Step
+from torture.oracles.verdict.applications.gobonniego_output import (
+    Ending,
+    Run,
+    figures_of,
+    parse_end,
+    parse_runs,
+)
+from torture.oracles.verdict.data_findings import Findings
+from torture.oracles.verdict.unreadable import UnreadableError
+from torture.oracles.verdict.verdicts import Verdict
+
+_NAME = "gobonniego"
+_PROGRAM = "/run/gobonniego"
+_STOP = "/run/gobonniego.stop"
+_ARGUMENTS = ("-json", "-size", "0.03", "-threads", "2", "-runs", "1", "-iops-duration", "0.5")
+"""30 MiB: its spot checks come every 8 MiB, and the client has half a GiB of memory."""
+_FIRST_DEADLINE_S = 180
+_AGAIN = """
+while [ ! -e "$1" ]; do
+    "$2" -dir "$3" %s 2>/run/gobonniego.stderr || { code=$?; cat /run/gobonniego.stderr >&2; exit $code; }
+done
+""" % " ".join(_ARGUMENTS)  # noqa: UP031 - the shell's braces stay
+_READ = """
+if ! cd "$1" 2>/dev/null; then
+    # it makes the folder and removes it: only what is there has to be entered
+    above=$(ls -a "$(dirname "$1")") || exit
+    if echo "$above" | grep -Fxq "$(basename "$1")"; then echo "failed $1: it cannot be entered"; fi
+    echo complete
+    exit 0
+fi
+files=$(mktemp) && said=$(mktemp) || exit
+find . -type f > "$files" 2> "$said"
+sed 's/^/failed /' "$said"
+while read -r file; do
+    if said=$(cat "$file" 2>&1 >/dev/null); then echo "read $file"; else echo "failed $said"; fi
+done < "$files"
+echo complete
+"""
+"""What it left, read to the end: checksums of a filesystem are of what nobody synced, too."""
+
+
+class GobonniegoLoad(LoadBeside):
+    """It runs in one client, again and again, until it is told to stop or finds something."""
+
+    def __init__(self, *, surroundings: Surroundings, directory: str) -> None:
+        argv = ("sh", "-c", _AGAIN, _NAME, _STOP, _PROGRAM, directory)
+        super().__init__(name=_NAME, surroundings=surroundings, argv=argv, stop=_STOP)
+        self._directory = directory
+
+    def start(self, program: bytes, brought: Brought) -> None:
+        """Bring it in, have it run once, and again from then on; raises `HarnessError` if it cannot."""
+        self._guest.put_program(_PROGRAM, program)
+        argv = (_PROGRAM, "-dir", self._directory, *_ARGUMENTS)
+        first = self._guest.finish(self._guest.start(argv), argv, deadline_s=_FIRST_DEADLINE_S)
+        self._keep(first)
+        try:
+            ran = first.exit_code == 0 and parse_runs(first.stdout) != ()
+        except UnreadableError as error:
+            raise HarnessError(
+                f"{brought.path}: {error}", hint=f"{brought.path} -version"
+            ) from error
+        if not ran:
+            raise HarnessError(
+                f"{brought.path} does not run in the client: {first.exit_code}: {first.stderr}",
+                hint=f"{brought.path} {' '.join(_ARGUMENTS)}; it has to be linked statically",
+            )
+        self.begin()
+
+    def _is_evidence(self, done: Completed) -> bool:
+        return _is_mismatch(done.exit_code, done.stderr)
+
+
+def _is_mismatch(exit_code: int | None, stderr: str) -> bool:
+    try:
+        return parse_end(exit_code, stderr).ending is Ending.MISMATCHED
+    except UnreadableError:
+        return False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Gobonniego(Beside):
+    """A benchmark of other people's, as a load."""
+
+    name: str = _NAME
+    prints_before: int = 1
+
+    def job(self, *, seed: int, place: Place) -> dict[str, Any]:
+        """What is run where; raises `HarnessError` when the user has brought none."""
+        program = place.brought_for(self.name, option="--gobonniego PATH, or have it on PATH")
+        return {
+            "directory": f"{place.directory}/bench",
+            "program": program.path,
+            "sha256": program.sha256,
+        }
+
+    def prepare(self, job: dict[str, Any]) -> str:
+        """A directory of its own."""
+        return f"mkdir {job['directory']}"
+
+    def start(self, job: dict[str, Any], surroundings: Surroundings) -> GobonniegoLoad:
+        """Bring the program in, and return once it has run once and runs again."""
+        brought = Brought(load=self.name, path=job["program"], sha256=job["sha256"])
+        load = GobonniegoLoad(surroundings=surroundings, directory=job["directory"])
+        load.start(surroundings.content_of(brought), brought)
+        return load
+
+    def read_back(self, job: dict[str, Any]) -> Command:
+        """The command that reads all that it left."""
+        return ("sh", "-c", _READ, "read-back", f"{job['directory']}/{_NAME}")
+
+    def judge(self, evidence: Evidence, *, after_repair: bool) -> Findings:
+        """What it found wrong, and what of its files cannot be read; raises `UnreadableError`."""
+        document = self.readback_after_repair if after_repair else self.readback
+        text = evidence.readbacks.get(document, "")
+        lines = text.splitlines()
+        if not lines or lines[-1] != "complete":
+            raise UnreadableError(f"there is no complete read-back: {document}")
+        reasons = [
+            f"a file of gobonniego cannot be read: {line.removeprefix('failed ')}"
+            for line in lines
+            if line.startswith("failed ")
+        ]
+        runs: list[Run] = []
+        said: list[str] = []
+        for output in (tool for tool in evidence.tools if tool.step == Step.CLIENT_LOAD):
+            try:
+                runs += parse_runs(output.stdout)
+            except UnreadableError as error:  # it costs the figures, and says nothing about data
+                said.append(str(error))
+            end = parse_end(output.exit_code, output.stderr)
+            if end.ending is Ending.MISMATCHED:
+                reasons.append(f"gobonniego read something else than it had written: {end.words}")
+            elif end.words:
+                said.append(f"gobonniego ended: {end.words}")
+        return Findings(
+            verdict=Verdict.CORRUPTED if reasons else Verdict.INTACT,
+            acknowledged=0,
+            lost=0,
+            missing=0,
+            torn=0,
+            stale=0,
+            foreign=0,
+            torn_in_flight=0,
+            rollback_ms=None,
+            reasons=(*reasons, *said),
+            figures=figures_of(runs),
+        )
+
+
+CHOICE: Choice[Workload] = Choice(
+    name=_NAME, value=Gobonniego(), words="your gobonniego, beside the ledger"
+)

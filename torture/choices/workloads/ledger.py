@@ -1,0 +1,97 @@
+"""The ledger load: every durable operation is announced, done and acknowledged, one at a time.
+
+The guest's half is `vmimages/client/load`; its oracle is
+`torture/oracles/verdict/blocks/oracle.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from torture.choices.workloads._guest_load import (
+    LOAD_LIFE_MS,
+    PORT,
+    GuestLoad,
+    guest_command,
+    read_of,
+    started,
+)
+from torture.choices.workloads.protocol import CLIENT_IMAGE, Command, Place, Surroundings, Workload
+from torture.facts.axes.axis import Choice
+from torture.facts.axes.sweeps import EVERY_SWEEP
+from torture.facts.evidence.folder import READBACK, READBACK_AFTER_REPAIR, Evidence
+from torture.oracles.verdict.blocks.oracle import consult
+from torture.oracles.verdict.blocks.readback import parse_readback
+from torture.oracles.verdict.data_findings import Findings
+from torture.oracles.verdict.unreadable import UnreadableError
+
+_FILE_BLOCKS_MAX = 32
+"""128 KiB; a bare device is read back whole, and therefore its regions are shorter."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ledger:
+    """Three writers on files of a directory, or on one bare device."""
+
+    name: str = "ledger"
+    beside: tuple[str, ...] = ()
+    keeps_ledger: bool = True
+    can_ignore_read_errors: bool = True
+    needs_files: bool = False
+    needs_inodes: bool = False
+    image: str = CLIENT_IMAGE
+    readback: str = READBACK
+    readback_after_repair: str = READBACK_AFTER_REPAIR
+
+    def job(self, *, seed: int, place: Place) -> dict[str, Any]:
+        """What the guest's load is told; the same dictionary writes and reads back."""
+        where = (
+            {"device": place.device}
+            if place.directory is None
+            else {"directory": f"{place.directory}/load"}
+        )
+        return {
+            "trial": seed,
+            "seed": seed,
+            "mode": "raw" if place.directory is None else "files",
+            "writers": 3,
+            "files_per_writer": 4,
+            "blocks_per_file_max": 12 if place.directory is None else _FILE_BLOCKS_MAX,
+            "duration_ms": LOAD_LIFE_MS,
+            "port": PORT,
+            **({"tears_sectors": True} if place.tears_sectors else {}),
+            **where,
+        }
+
+    def prepare(self, job: dict[str, Any]) -> str:
+        """A directory of its own: `lost+found` is not the load's."""
+        return f"mkdir {job['directory']}" if "directory" in job else ""
+
+    def start(self, job: dict[str, Any], surroundings: Surroundings) -> GuestLoad:
+        """Start the writers and return once the first operation was acknowledged."""
+        return started(job, surroundings)
+
+    def prints_due(self, *, ended: bool) -> int:
+        """None: all that it says is in the ledger."""
+        return 0
+
+    def read_back(self, job: dict[str, Any]) -> Command:
+        """The command that reads every file, or the device, back."""
+        return guest_command("read", job)
+
+    def judge(self, evidence: Evidence, *, after_repair: bool) -> Findings:
+        """The oracle's answer; raises `UnreadableError` when ledger or read-back are no evidence."""
+        document = self.readback_after_repair if after_repair else self.readback
+        hello, text = read_of(evidence, document)
+        ledger = evidence.ledger
+        readback = parse_readback(text)
+        if (readback.trial, readback.mode) != (hello.trial, hello.mode):
+            raise UnreadableError(f"{document} is of another trial than the ledger")
+        cut_ms = evidence.cut.t_ms if ledger.cut_ms is None else ledger.cut_ms
+        return consult(ledger, readback, cut_ms=cut_ms, ignores_errors=evidence.ignores_read_errors)
+
+
+CHOICE: Choice[Workload] = Choice(
+    name="ledger", value=Ledger(), words="the ledger load", joins=EVERY_SWEEP, place=0
+)

@@ -1,0 +1,52 @@
+"""Everything a filesystem does beside writing files, each with the sync that makes it durable.
+
+The guest's half is `vmimages/client/load/applications/posix`; what its syncs make durable, and which
+source says so, is `torture/oracles/verdict/trees/tree_syncs.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from torture.choices.workloads._application import ApplicationWorkload
+from torture.choices.workloads._guest_load import read_of
+from torture.choices.workloads.protocol import Place, Workload
+from torture.facts.axes.axis import Choice
+from torture.facts.evidence.folder import Evidence
+from torture.oracles.verdict.data_findings import Findings
+from torture.oracles.verdict.trees.tree_oracle import consult_trees
+from torture.oracles.verdict.trees.tree_seen import parse_trees
+from torture.oracles.verdict.unreadable import UnreadableError
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Posix(ApplicationWorkload):
+    """Its transactions overwrite each other, so that it takes an oracle of its own."""
+
+    needs_inodes: bool = True
+
+    def job(self, *, seed: int, place: Place) -> dict[str, Any]:
+        """As of any application; and of the transport what its ledger is to say."""
+        # super() knows no class that slots have made anew
+        told = ApplicationWorkload.job(self, seed=seed, place=place)
+        told |= {"names_are_stable": True} if place.names_are_stable else {}
+        return told | ({"tears_sectors": True} if place.tears_sectors else {})
+
+    def judge(self, evidence: Evidence, *, after_repair: bool) -> Findings:
+        """The oracle's answer; raises `UnreadableError` when ledger or read-back are no evidence."""
+        document = self.readback_after_repair if after_repair else self.readback
+        hello, text = read_of(evidence, document)
+        seen = parse_trees(text)
+        if (seen.trial, seen.mode) != (hello.trial, hello.mode):
+            raise UnreadableError(f"{document} is of another trial than the ledger")
+        ledger = evidence.ledger
+        cut_ms = evidence.cut.t_ms if ledger.cut_ms is None else ledger.cut_ms
+        return consult_trees(ledger, seen, cut_ms=cut_ms)
+
+
+CHOICE: Choice[Workload] = Choice(
+    name="posix",
+    value=Posix(name="posix", application="posix"),
+    words="names, links, sizes, holes and attributes of files",
+)

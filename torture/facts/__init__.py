@@ -1,0 +1,5 @@
+"""What is so: numbers, versions, axes, a trial's evidence, and what disks and wires recorded. Pure.
+
+Each room holds one kind of fact and judges none of it. A fact may import other facts, and the single
+modules of `torture/`; `stats` imports nothing at all.
+"""

@@ -1,0 +1,58 @@
+"""Parameters of ZFS's kernel module on the NAS (zfs(4)): an axis each, with the parameter's own name.
+
+They are written after each boot of the NAS, before it has a pool.
+"""
+
+from __future__ import annotations
+
+from torture.facts.axes.axis import Axis, Choice
+from torture.facts.axes.setting import (
+    Rule,
+    means_something_always,
+    only_on_a,
+    only_with_a_log,
+    setting_axis,
+)
+
+
+def _parameter(
+    field: str, *, noun: str, place: int, names: tuple[str, str], explained: str, pointless: Rule
+) -> Axis[bool]:
+    off, on = names
+    return setting_axis(
+        field=field,
+        noun=noun,
+        title=field,
+        place=place,
+        default=Choice(name=off, value=False, words=f"{field}=0"),
+        others=(Choice(name=on, value=True, words=f"{field}=1", explained=explained),),
+        pointless=pointless,
+    )
+
+
+ZFS_NOCACHEFLUSH = _parameter(
+    "zfs_nocacheflush",
+    noun="ZfsNocacheflush",
+    place=65,
+    names=("cacheflush", "nocacheflush"),
+    explained="ZFS flushes no disk at all",
+    pointless=means_something_always,
+)
+ZIL_NOCACHEFLUSH = _parameter(
+    "zil_nocacheflush",
+    noun="ZilNocacheflush",
+    place=66,
+    names=("zilcacheflush", "zilnocacheflush"),
+    explained="ZFS does not flush its intent log",
+    pointless=only_with_a_log,
+)
+ZVOL_USE_BLK_MQ = _parameter(
+    "zvol_use_blk_mq",
+    noun="ZvolBlkMq",
+    place=67,
+    names=("nomq", "blkmq"),
+    explained="zvols take requests through the kernel's multi-queue layer",
+    pointless=only_on_a("zvol"),
+)
+
+PARAMETERS: tuple[Axis[bool], ...] = (ZFS_NOCACHEFLUSH, ZIL_NOCACHEFLUSH, ZVOL_USE_BLK_MQ)

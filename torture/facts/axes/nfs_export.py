@@ -1,0 +1,49 @@
+"""When an NFS server answers (exports(5)).
+
+`async` is Linux's way to ignore commits: writes claim the stability that was asked for, and COMMIT does
+nothing (Linux fs/nfsd/vfs.c, `nfsd_vfs_write`, `nfsd_commit`). ZFS's own `sync=always` still holds.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from torture.facts.axes.axis import Axis, Choice, Chosen
+from torture.facts.axes.sweeps import EVERY_SWEEP, Sweep
+
+
+class NfsExport(StrEnum):
+    """What the export says."""
+
+    SYNC = "export_sync"
+    ASYNC = "export_async"
+
+
+def _pointless(chosen: Chosen) -> str | None:
+    transport = chosen["transport"]
+    return None if transport.value.traits.is_nfs else f"is for NFS; {transport.name} has no export"
+
+
+AXIS = Axis(
+    field="nfs_export",
+    noun="NFS export",
+    title="NFS export",
+    place=15,
+    default=NfsExport.SYNC.value,
+    pointless=_pointless,
+    choices=(
+        Choice(
+            name=NfsExport.SYNC.value,
+            value=NfsExport.SYNC,
+            words="export sync",
+            joins=EVERY_SWEEP,
+        ),
+        Choice(
+            name=NfsExport.ASYNC.value,
+            value=NfsExport.ASYNC,
+            words="export async",
+            explained="answers before anything is stable",
+            joins=frozenset({Sweep.ROADS, Sweep.EVERY_ROAD}),
+        ),
+    ),
+)

@@ -1,0 +1,59 @@
+"""Where the client's own root filesystem is.
+
+On the NAS's disk it is what every virtual machine has: its kernel and initrd come from the host, and all
+that it runs from then on, the guest agent too, from the disk whose NAS loses power. The load runs on that
+same filesystem. After the cut the question is whether the VM boots again, and what fsck says at boot.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from torture.facts.axes.axis import Axis, Choice, Chosen
+from torture.facts.axes.sweeps import BOOT_SWEEPS, EVERY_SWEEP
+
+
+class Root(StrEnum):
+    """Where the client's root is."""
+
+    IMAGE = "imageroot"
+    """On the host, with a throw-away layer over it: the NAS's disk is one more."""
+    BOOT = "boot"
+    """On the NAS's disk."""
+
+
+def _unless_a_client_boots_from_it(chosen: Chosen) -> str | None:
+    transport, filesystem = chosen["transport"], chosen["filesystem"]
+    traits = transport.value.traits
+    if traits.gives_files or traits.client_has_network:
+        return f"needs a disk of the client's QEMU, and {transport.name!r} gives its guest none"
+    if filesystem.value.root_words is None:
+        return f"needs a filesystem that a kernel has as its root, and {filesystem.name!r} is none"
+    return None
+
+
+AXIS: Axis[Root] = Axis(
+    field="root",
+    noun="Root",
+    title="client's root",
+    place=75,
+    default=Root.IMAGE.value,
+    is_setting=True,
+    pointless=_unless_a_client_boots_from_it,
+    choices=(
+        Choice(
+            name=Root.IMAGE.value,
+            value=Root.IMAGE,
+            words="client's root is its own",
+            explained="on the host",
+            joins=EVERY_SWEEP - BOOT_SWEEPS,
+        ),
+        Choice(
+            name=Root.BOOT.value,
+            value=Root.BOOT,
+            words="client boots from the disk",
+            explained="on the NAS's disk, like the load: does the VM boot again?",
+            joins=BOOT_SWEEPS,
+        ),
+    ),
+)

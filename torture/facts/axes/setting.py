@@ -1,0 +1,66 @@
+"""An axis that is one setting of ZFS: its default is in every matrix, the others are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from torture.facts.axes.axis import Axis, Choice, Chosen
+from torture.facts.axes.sweeps import EVERY_SWEEP
+
+T = TypeVar("T")
+Rule = Callable[[Chosen], str | None]
+
+
+def setting_axis(
+    *,
+    field: str,
+    noun: str,
+    title: str,
+    place: int,
+    default: Choice[T],
+    others: tuple[Choice[T], ...],
+    pointless: Rule,
+) -> Axis[T]:
+    """The axis of a setting that no matrix varies: theory says that it changes no guarantee, or which."""
+    usual = Choice(
+        name=default.name,
+        value=default.value,
+        words=default.words,
+        explained=default.explained,
+        joins=EVERY_SWEEP,
+    )
+    return Axis(
+        field=field,
+        noun=noun,
+        title=title,
+        place=place,
+        choices=(usual, *others),
+        default=usual.name,
+        is_setting=True,
+        pointless=pointless,
+    )
+
+
+def means_something_always(_chosen: Chosen) -> str | None:
+    """The rule of a setting that every cell can have."""
+    return None
+
+
+def only_with_a_log(chosen: Chosen) -> str | None:
+    """The rule of a setting of the intent log: with `sync=disabled` none is written (zfsprops(7))."""
+    sync = chosen["sync"].name
+    return (
+        "is about the intent log, and with 'disabled' there is none" if sync == "disabled" else None
+    )
+
+
+def only_on_a(kind: str) -> Rule:
+    """The rule of a setting that volumes of one kind have, `zvol` or `dataset`."""
+
+    def rule(chosen: Chosen) -> str | None:
+        transport = chosen["transport"]
+        has = transport.value.traits.volume
+        return None if has == kind else f"is a {kind}'s, and {transport.name!r} is on a {has}"
+
+    return rule

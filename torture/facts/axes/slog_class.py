@@ -1,0 +1,56 @@
+"""How fast the log devices are; means nothing without one."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from torture.facts.axes.axis import Axis, Choice, Chosen
+from torture.facts.axes.sweeps import EVERY_SWEEP, Sweep
+
+
+class SlogClass(StrEnum):
+    """The class of a log device."""
+
+    HDD = "hdd"
+    SATA_SSD = "sata"
+    SAS_SSD = "sas"
+    NVME = "nvme"
+    OPTANE = "optane"
+    NVDIMM = "nvdimm"
+
+
+_WORDS = {
+    SlogClass.HDD: ("SLOG on a hard disk", "a synchronous write takes 10 ms"),
+    SlogClass.SATA_SSD: ("SLOG on a SATA SSD", "1 ms"),
+    SlogClass.SAS_SSD: ("SLOG on a SAS SSD", "0.1 ms"),
+    SlogClass.NVME: ("SLOG on NVMe", "25 us"),
+    SlogClass.OPTANE: ("SLOG on Optane", "10 us"),
+    SlogClass.NVDIMM: ("SLOG on an NVDIMM", "2.5 us"),
+}
+
+
+def _without_a_log_device(chosen: Chosen) -> str | None:
+    slog = chosen["slog"]
+    return (
+        None if slog.value.legs else f"is a slog's class, and with {slog.name!r} there is no slog"
+    )
+
+
+AXIS = Axis(
+    field="slog_class",
+    noun="SlogClass",
+    title="SLOG's speed",
+    place=40,
+    default=SlogClass.NVME,
+    pointless=_without_a_log_device,
+    choices=tuple(
+        Choice(
+            name=slog_class.value,
+            value=slog_class,
+            words=words,
+            explained=explained,
+            joins=EVERY_SWEEP if slog_class is SlogClass.NVME else frozenset({Sweep.LOG_SPEEDS}),
+        )
+        for slog_class, (words, explained) in _WORDS.items()
+    ),
+)

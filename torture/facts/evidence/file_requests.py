@@ -1,0 +1,83 @@
+"""The requests for files that a NAS answered: the promises that an NFS or SMB client builds on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from struct import Struct
+
+from torture.facts.evidence.ledger import BLOCK_HEADER, BLOCK_MAGIC
+
+FILE_REQUESTS = "file-requests.jsonl"
+FILE_REQUESTS_AGAIN = "file-requests-2.jsonl"
+"""Of the client that lived on, up to the second cut."""
+
+_HEADER = Struct(BLOCK_HEADER)
+_SECTOR_BYTES = 512
+
+LoadSector = tuple[int, int, int]
+"""A sector of the load: the operation that wrote it, its block, and its place in that."""
+
+
+class FileKind(StrEnum):
+    """The requests whose answers promise something."""
+
+    WRITE = "write"
+    COMMIT = "commit"
+    """NFS calls it COMMIT, SMB calls it FLUSH."""
+    NAME = "name"
+    """A name was made, moved or removed."""
+    RESIZE = "resize"
+    """A file's length was set: ZFS need not log an older write behind its end."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FileRequest:
+    """One request that the NAS carried out; times since an instant the reader knows."""
+
+    kind: FileKind
+    submitted_ns: int
+    completed_ns: int
+    file: str = ""
+    """The handle, in hexadecimal; empty of a name."""
+    offset_bytes: int = 0
+    length_bytes: int = 0
+    """Of a commit 0 is the rest of the file."""
+    is_forced: bool = False
+    """The answer promises that the write is stable."""
+    verifier: str = ""
+    """The life of the server; a commit vouches for the writes of its own life alone."""
+    sectors: tuple[tuple[int, LoadSector], ...] = ()
+    """The load's sectors in a write, each behind its byte in the file."""
+    names: tuple[str, ...] = ()
+    """In Latin-1, which keeps every byte."""
+
+    def since(self, instant_ns: int) -> FileRequest:
+        """The same request, its times counted from there."""
+        return replace(
+            self,
+            submitted_ns=self.submitted_ns - instant_ns,
+            completed_ns=self.completed_ns - instant_ns,
+        )
+
+
+def load_sectors_in(content: bytes) -> Iterator[tuple[int, LoadSector]]:
+    """The load's sectors in there, each behind the byte where it begins.
+
+    A sector counts once its header is whole, even if the content ends before the sector does.
+    """
+    place = content.find(BLOCK_MAGIC)
+    while 0 <= place <= len(content) - _HEADER.size:
+        _magic, _trial, _file, operation, block, sector = _HEADER.unpack_from(content, place)
+        yield place, (int(operation), int(block), int(sector))
+        place = content.find(BLOCK_MAGIC, place + _HEADER.size)
+
+
+def whole_sectors_of(content: bytes, *, offset_bytes: int) -> tuple[tuple[int, LoadSector], ...]:
+    """The load's sectors that a write has from their first byte to their last."""
+    return tuple(
+        (offset_bytes + place, sector)
+        for place, sector in load_sectors_in(content)
+        if place + _SECTOR_BYTES <= len(content)
+    )

@@ -1,0 +1,336 @@
+"""The ledger: what the client was going to do, did, and was acknowledged, in the order the host heard.
+
+The guest sends JSON lines (`vmimages/client/load/channel.py`); the host stamps each with its own
+clock (`stamp`), stores it, and only then answers (`reply_to`). An event's place in the ledger is
+its moment: an operation whose `done` is at place p was durable before p, one whose `begin` is at
+place p had not begun before p.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from torture.facts.evidence.strict_json import strict_json
+
+PORT_NAME = "torture.ledger"
+"""Name of the virtio-serial port over which a client's acknowledgements leave it."""
+
+BLOCK_MAGIC = b"PWRCUT\x01\n"
+"""With it every sector that the load writes begins; trial, file, operation, block and sector follow
+(`vmimages/client/load/blocks.py`)."""
+BLOCK_SECTORS = 8
+"""How many sectors its blocks have."""
+BLOCK_HEADER = "<8sQQQII"
+"""All of them, as Python's `struct` has it."""
+SECTOR_BYTES = 512
+"""Of each. Its last four are a CRC-32 of all that is before them, little-endian."""
+
+
+class OperationKind(StrEnum):
+    """What an operation does; the words of the guest's `plan.py`."""
+
+    OVERWRITE = "overwrite"
+    DSYNC = "dsync"
+    APPEND = "append"
+    REPLACE = "replace"
+    CREATE = "create"
+    UNLINK = "unlink"
+    SCRIBBLE = "scribble"
+    TRANSACTION = "transaction"
+    """Of an application, which says itself `what` it is; durable when it returns."""
+    LAZY_TRANSACTION = "lazy-transaction"
+    """Whole or not at all, and durable with the next that is: as with an asynchronous commit."""
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether `done` is an acknowledgement; a scribble's is only the return of an unsynced write."""
+        return self not in (OperationKind.SCRIBBLE, OperationKind.LAZY_TRANSACTION)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Hello:
+    """The load phase has begun.
+
+    `tears_sectors`: of what was under way a crash may leave a part of a sector, as the transport's trait
+    has it.
+    """
+
+    t_ms: float
+    trial: int
+    mode: str
+    writers: int = 0
+    """How many work at once; 0 where a ledger of before does not say it."""
+    tears_sectors: bool = False
+    device_bytes: int | None = None
+    """The size of the bare device that the load is on; None of files, and of older ledgers."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Begin:
+    """An operation may have begun from here on; `size_blocks` is the file's length after it.
+
+    `sectors`: those of each of its blocks that it writes. A transaction has no file of ours, no blocks
+    and no size, but says `what` it does.
+    """
+
+    t_ms: float
+    seq: int
+    writer: int
+    kind: OperationKind
+    file: int
+    blocks: tuple[int, ...]
+    size_blocks: int
+    sectors: range = range(BLOCK_SECTORS)
+    what: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    @property
+    def promises_what_it_writes(self) -> bool:
+        """Whether its acknowledgement is of its data.
+
+        A name that needs no sync is durable by itself; what was written under it waits for a sync of its
+        file, or of all.
+        """
+        if not self.what.get("names_are_stable"):
+            return self.kind.is_durable
+        own = self.what.get("whom")
+        return any(call == "syncfs" or whom == own for call, whom in self.what.get("syncs", ()))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Done:
+    """The operation's durable call returned.
+
+    `work_ms`: how long it took in the guest, without waiting for its turn, for the host, or on purpose.
+    `sync_ms`: of that each fsync, fdatasync and write through O_DSYNC. Ledgers of older loads have
+    neither: None and empty. `line` is its place in the file, from 1; 0 where that is not known.
+    """
+
+    t_ms: float
+    seq: int
+    work_ms: float | None = None
+    sync_ms: tuple[float, ...] = ()
+    line: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Failed:
+    """A call of the operation failed; its writer has stopped, and it is in flight for ever."""
+
+    t_ms: float
+    seq: int
+    errno: int
+    call: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class End:
+    """The load ended by itself; `stuck` are writers that hung in the kernel."""
+
+    t_ms: float
+    stuck: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cut:
+    """The host's own mark: the NAS lost power."""
+
+    t_ms: float
+
+
+Event = Hello | Begin | Done | Failed | End | Cut
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ledger:
+    """The events in order; `garbled` counts lines that could not be read, but for a cut-off end.
+
+    `truncated`: the last line was cut off. Nobody answered it, so the client did not go on. `heard`: how
+    many whole lines of the guest the file has; None of a ledger that comes from no file.
+    """
+
+    events: tuple[Event, ...]
+    garbled: int = 0
+    truncated: bool = False
+    heard: int | None = field(default=None, compare=False)
+
+    @property
+    def tears_sectors(self) -> bool:
+        """Whether a crash may leave a part of a sector: as the load was told, and said in its `Hello`."""
+        return any(isinstance(event, Hello) and event.tears_sectors for event in self.events)
+
+    @property
+    def device_bytes(self) -> int | None:
+        """The size of the bare device before the load, where the ledger says it."""
+        sizes = (event.device_bytes for event in self.events if isinstance(event, Hello))
+        return next((size for size in sizes if size is not None), None)
+
+    @property
+    def writers(self) -> int:
+        """How many writers there are, as the load said; 0 where an older ledger does not say it."""
+        return max((event.writers for event in self.events if isinstance(event, Hello)), default=0)
+
+    @property
+    def cuts(self) -> int:
+        """How often the host marked that the NAS lost power."""
+        return sum(isinstance(event, Cut) for event in self.events)
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether the load said that it is over."""
+        return any(isinstance(event, End) for event in self.events)
+
+    @property
+    def acknowledged(self) -> int:
+        """How many durable operations were acknowledged."""
+        durable = {e.seq for e in self.events if isinstance(e, Begin) and e.kind.is_durable}
+        return sum(isinstance(e, Done) and e.seq in durable for e in self.events)
+
+    @property
+    def cut_ms(self) -> float | None:
+        """When the NAS lost power, if the host marked it."""
+        return next((event.t_ms for event in self.events if isinstance(event, Cut)), None)
+
+
+def stamp(line: bytes, t_ms: float) -> bytes:
+    """A guest's line as the host stores it, with `t_ms` (milliseconds since the trial started).
+
+    A line that is no JSON object is kept as text under `garbled`, so that nothing is hidden.
+    """
+    event = _as_object(line)
+    if event is None:
+        event = {"event": "garbled", "garbled": line.decode(errors="backslashreplace")}
+    return _dump(event | {"t_ms": round(t_ms, 3)})
+
+
+def cut_mark(t_ms: float) -> bytes:
+    """The line the host puts into the ledger where the NAS loses power."""
+    return _dump({"event": "cut", "t_ms": round(t_ms, 3)})
+
+
+def heard_in(data: bytes) -> list[bytes]:
+    """The lines of a stored ledger that came from the guest, in order."""
+    lines = data.splitlines(keepends=True)
+    return [line for line in lines if not line.startswith(_CUT_MARK)]
+
+
+def cut_after(data: bytes, *, lines: int, t_ms: float) -> bytes:
+    """A stored ledger as a cut at this time, after so many of the guest's lines, would have left it."""
+    return b"".join(heard_in(data)[:lines]) + cut_mark(t_ms)
+
+
+def reply_to(line: bytes) -> bytes | None:
+    """What the host answers once it has stored a line; None when nobody waits for an answer."""
+    event = _as_object(line)
+    if event is None or event.get("event") not in ("hello", "begin", "done"):
+        return None
+    return f"{event.get('seq', 0)}\n".encode()
+
+
+_CUT_MARK = b'{"event":"cut"'
+
+STOP = b"stop\n"
+"""What the host sends to end the load: writers finish their operation, then the guest exits."""
+
+
+def parse_line(line: bytes, number: int = 0) -> tuple[Event, ...]:
+    """The events of one stored line (a `done` may carry the next `begin`); none for a blank line.
+
+    `number`: its place in the file. Raises `ValueError` when the line is garbled.
+    """
+    if not line.strip():
+        return ()
+    raw = _as_object(line)
+    if raw is None:
+        raise ValueError("no JSON object")
+    try:
+        return tuple(_events(raw, number))
+    except (KeyError, TypeError, OverflowError) as error:
+        raise ValueError(f"an event lacks something: {error!r}") from error
+
+
+def parse_ledger(data: bytes) -> Ledger:
+    """The ledger of a stored file; garbled lines are counted, never guessed at."""
+    *lines, rest = data.split(b"\n")
+    events: list[Event] = []
+    garbled = 0
+    for number, line in enumerate(lines, start=1):
+        try:
+            events.extend(parse_line(line, number))
+        except ValueError:
+            garbled += 1
+    return Ledger(
+        events=tuple(events),
+        garbled=garbled,
+        truncated=bool(rest.strip()),
+        heard=sum(not line.startswith(_CUT_MARK) for line in lines),
+    )
+
+
+def _events(raw: dict[str, Any], number: int) -> Iterator[Event]:
+    t_ms = float(raw["t_ms"])
+    match raw["event"]:
+        case "hello":
+            yield Hello(
+                t_ms=t_ms,
+                trial=int(raw["trial"]),
+                mode=str(raw["mode"]),
+                writers=int(raw.get("writers", 0)),
+                tears_sectors=raw.get("tears_sectors") is True,
+                device_bytes=(
+                    None if raw.get("device_bytes") is None else int(raw["device_bytes"])
+                ),
+            )
+        case "begin":
+            yield _begin(raw, t_ms)
+        case "done":
+            work_ms = raw.get("work_ms")
+            yield Done(
+                t_ms=t_ms,
+                seq=int(raw["seq"]),
+                work_ms=None if work_ms is None else float(work_ms),
+                sync_ms=tuple(float(ms) for ms in raw.get("sync_ms") or ()),
+                line=number,
+            )
+            if raw.get("next") is not None:
+                yield _begin(raw["next"], t_ms)
+        case "failed":
+            yield Failed(
+                t_ms=t_ms, seq=int(raw["seq"]), errno=int(raw["errno"]), call=str(raw["call"])
+            )
+        case "end":
+            yield End(t_ms=t_ms, stuck=tuple(int(writer) for writer in raw["stuck"]))
+        case "cut":
+            yield Cut(t_ms=t_ms)
+        case other:
+            raise ValueError(f"no such event: {other!r}")
+
+
+def _begin(raw: dict[str, Any], t_ms: float) -> Begin:
+    first, count = raw.get("sectors") or (0, BLOCK_SECTORS)
+    return Begin(
+        t_ms=t_ms,
+        seq=int(raw["seq"]),
+        writer=int(raw["writer"]),
+        kind=OperationKind(raw["op"]),
+        file=int(raw["file"]),
+        blocks=tuple(int(block) for block in raw["blocks"]),
+        size_blocks=int(raw["size"]),
+        sectors=range(int(first), int(first) + int(count)),
+        what=dict(raw.get("what") or {}),
+    )
+
+
+def _as_object(line: bytes) -> dict[str, Any] | None:
+    try:
+        parsed = strict_json(line)
+    except ValueError:
+        return None
+    return parsed if isinstance(parsed, dict) else None
+
+
+def _dump(event: dict[str, Any]) -> bytes:
+    return json.dumps(event, separators=(",", ":")).encode() + b"\n"

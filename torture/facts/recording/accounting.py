@@ -1,0 +1,45 @@
+"""What became of each disk's writes at a cut, counted from the recording."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from torture.facts.evidence.cut_document import GONE, DiskAtCut
+from torture.facts.recording.crash_state import CrashState, DiskState, Policy
+from torture.facts.recording.disks import ShelfDisk
+from torture.facts.recording.events import Recording
+from torture.facts.recording.model import tally
+
+
+def everything(recording: Path, *, cut: int, disks: Sequence[ShelfDisk]) -> CrashState:
+    """The crash state that loses nothing: the disks as they were at an event."""
+    return CrashState(
+        recording=recording,
+        cut=cut,
+        seed=0,
+        disks={disk.serial: DiskState(policy=Policy.ALL) for disk in disks},
+    )
+
+
+def account(
+    recording: Recording, state: CrashState, disks: Sequence[ShelfDisk]
+) -> dict[str, DiskAtCut]:
+    """For `cut.json`: by disk, what it is, its writes, and what became of those no flush covered."""
+    return {disk.serial: _account_disk(recording, state, disk) for disk in disks}
+
+
+def _account_disk(recording: Recording, state: CrashState, disk: ShelfDisk) -> DiskAtCut:
+    chosen = state.disks.get(disk.serial)
+    number = recording.place_of(disk.serial)
+    counts = tally(
+        recording.events,
+        disk=number,
+        sector=disk.physical_sector_bytes,
+        view=chosen or DiskState(policy=Policy.FLUSHED),
+        cut=state.cut,
+        seed=state.seed,
+    )
+    policy = GONE if chosen is None else chosen.policy
+    return DiskAtCut(persistence=disk.persistence, policy=policy, **asdict(counts))

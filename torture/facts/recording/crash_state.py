@@ -1,0 +1,250 @@
+"""Views: what the disks hold after a cut, as a small file beside a recording (native/README.md)."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Self
+
+from torture.errors import HarnessError
+from torture.facts.evidence.strict_json import strict_json
+from torture.files import write_whole
+
+SCHEMA = 1
+_U64 = 1 << 64
+
+
+class Policy(StrEnum):
+    """What becomes of the completed writes that no flush covers."""
+
+    ALL = "all"
+    """Every completed one survives: a disk with power-loss protection."""
+    FLUSHED = "flushed"
+    """None survives."""
+    SUBSET = "subset"
+    """Each completed one survives or not, by the seed."""
+    TORN = "torn"
+    """Each sector of each survives or not, in-flight ones included, by the seed."""
+    LYING = "lying"
+    """As `flushed`, but flushes and FUA of the last `lying_ms` count for nothing."""
+    PREFIX = "prefix"
+    """Of each, in-flight ones included, the first sectors survive: not none, not all, by the seed."""
+    OLDEST = "oldest"
+    """Those completed first survive; how many, by the seed."""
+    BUT_FEW = "but-few"
+    """All survive but one or two, by the seed."""
+    EXPLICIT = "explicit"
+    """The `survivors` survive."""
+
+
+class InFlight(StrEnum):
+    """What becomes of the writes in flight, where the policy does not say it."""
+
+    GONE = "gone"
+    """None survives."""
+    WHOLE = "whole"
+    """Each survives or not, by the seed."""
+    TORN = "torn"
+    """Each sector of each survives or not, by the seed."""
+
+
+_OF_CACHES = frozenset(Policy) - {Policy.ALL, Policy.EXPLICIT}
+_LIARS = _OF_CACHES - {Policy.FLUSHED}
+_WITH_IN_FLIGHT = frozenset(Policy) - {Policy.TORN, Policy.PREFIX, Policy.EXPLICIT}
+_NUMBERS = ("lying_ms", "held_ms", "held_bytes")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Survivor:
+    """A write that survives, by its submission's number; with `sectors`, only these places in it."""
+
+    submission: int
+    sectors: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        _must_be_number("a survivor's submission", self.submission)
+        for sector in self.sectors or ():
+            _must_be_number(f"a sector of survivor {self.submission}", sector)
+
+    def as_json(self) -> int | list[Any]:
+        """As plain data; `from_json` takes it back."""
+        if self.sectors is None:
+            return self.submission
+        return [self.submission, list(self.sectors)]
+
+    @classmethod
+    def from_json(cls, data: Any) -> Self:
+        """The survivor of `as_json`'s data; raises `ValueError`."""
+        match data:
+            case [submission, list(sectors)]:
+                return cls(submission=submission, sectors=tuple(sectors))
+            case list():
+                raise ValueError(f"a survivor is a number or [number, [sectors]], not {data!r}")
+        return cls(submission=data)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DiskState:
+    """What of one disk survives. `survivors` belongs to `explicit`, the numbers to policies of caches.
+
+    Raises `ValueError` when it makes no sense.
+    """
+
+    policy: Policy
+    lying_ms: int | None = None
+    held_ms: int | None = None
+    """The cache holds no write that was completed so long before the cut; None: however long."""
+    held_bytes: int | None = None
+    """It holds no more bytes than these, the last completed; None: however many."""
+    in_flight: InFlight = InFlight.GONE
+    survivors: tuple[Survivor, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.lying_ms is None:
+            if self.policy is Policy.LYING:
+                raise ValueError(f"{self.policy} needs `lying_ms`")
+        elif self.policy not in _LIARS:
+            raise ValueError(f"`lying_ms` has no place beside {self.policy}")
+        else:
+            _must_be_number("lying_ms", self.lying_ms)
+        for name in ("held_ms", "held_bytes"):
+            if (bound := getattr(self, name)) is None:
+                continue
+            if self.policy not in _OF_CACHES:
+                raise ValueError(f"`{name}` has no place beside {self.policy}")
+            _must_be_number(name, bound)
+        if self.in_flight is not InFlight.GONE and self.policy not in _WITH_IN_FLIGHT:
+            raise ValueError(f"`in_flight` has no place beside {self.policy}")
+        if self.survivors and self.policy is not Policy.EXPLICIT:
+            raise ValueError(f"`survivors` belongs to `explicit`, and only there: {self.policy}")
+        if len({survivor.submission for survivor in self.survivors}) != len(self.survivors):
+            raise ValueError("a submission survives twice")
+
+    def as_json(self) -> dict[str, Any]:
+        """As plain data; `from_json` takes it back."""
+        data: dict[str, Any] = {"policy": self.policy.value}
+        numbers = {name: getattr(self, name) for name in _NUMBERS}
+        data |= {name: number for name, number in numbers.items() if number is not None}
+        if self.in_flight is not InFlight.GONE:
+            data["in_flight"] = self.in_flight.value
+        if self.policy is Policy.EXPLICIT:
+            data["survivors"] = [survivor.as_json() for survivor in self.survivors]
+        return data
+
+    @classmethod
+    def from_json(cls, data: Any) -> Self:
+        """The disk of `as_json`'s data; raises `ValueError`."""
+        _must_be_object("a disk of a view", data, required={"policy"}, keys=cls.__slots__)
+        policy = Policy(data["policy"])
+        for name in _NUMBERS:
+            if name in data:
+                _must_be_number(name, data[name])
+        if ("survivors" in data) != (policy is Policy.EXPLICIT):
+            raise ValueError(f"`survivors` belongs to `explicit`, and only there: {policy}")
+        survivors = data.get("survivors", [])
+        if not isinstance(survivors, list):
+            raise ValueError(f"survivors have to be a list, not {survivors!r}")
+        return cls(
+            policy=policy,
+            lying_ms=data.get("lying_ms"),
+            held_ms=data.get("held_ms"),
+            held_bytes=data.get("held_bytes"),
+            in_flight=InFlight(data.get("in_flight", InFlight.GONE)),
+            survivors=tuple(Survivor.from_json(survivor) for survivor in survivors),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CrashState:
+    """A crash state: a recording, the number of its last event that happened, and what survived.
+
+    A disk of the recording that is not in `disks` is gone. Raises `ValueError` when it makes no sense.
+    """
+
+    recording: Path
+    cut: int
+    seed: int
+    """64 bits; `subset` and `torn` draw from it."""
+    disks: dict[str, DiskState]
+
+    def __post_init__(self) -> None:
+        _must_be_number("cut", self.cut)
+        _must_be_number("seed", self.seed)
+
+    def as_json(self) -> dict[str, Any]:
+        """As plain data; `from_json` takes it back."""
+        return {
+            "schema": SCHEMA,
+            "recording": str(self.recording),
+            "cut": self.cut,
+            "seed": self.seed,
+            "disks": {name: disk.as_json() for name, disk in self.disks.items()},
+        }
+
+    @classmethod
+    def from_json(cls, data: Any) -> Self:
+        """The view of `as_json`'s data; raises `ValueError` that says what is wrong.
+
+        Unknown keys are wrong too: a misspelt one would silently be another crash state.
+        """
+        keys = {"schema", *cls.__slots__}
+        _must_be_object("a view", data, required=keys, keys=keys)
+        if data["schema"] != SCHEMA:
+            raise ValueError(f"a view of schema {data['schema']!r}, not {SCHEMA}")
+        if not isinstance(data["recording"], str):
+            raise ValueError(f"recording has to be a path, not {data['recording']!r}")
+        if not isinstance(data["disks"], dict):
+            raise ValueError(f"disks have to be an object, not {data['disks']!r}")
+        return cls(
+            recording=Path(data["recording"]),
+            cut=data["cut"],
+            seed=data["seed"],
+            disks={name: DiskState.from_json(disk) for name, disk in data["disks"].items()},
+        )
+
+
+def write_crash_state(path: Path, view: CrashState) -> None:
+    """Store a view: complete or not at all. Its recording is named from the file's own folder on.
+
+    So a folder that holds both can be moved. Raises `HarnessError` when it cannot be written.
+    """
+    try:
+        # of the real folders: `..` leads out of the real one, also behind a link
+        recording = os.path.relpath(view.recording.resolve(), path.parent.resolve())
+        text = json.dumps(replace(view, recording=Path(recording)).as_json(), indent=1) + "\n"
+        write_whole(path, text.encode())
+    except OSError as error:
+        raise HarnessError(
+            f"cannot write the view {path}: {error}", hint=f"df {path.parent}"
+        ) from error
+
+
+def read_crash_state(path: Path) -> CrashState:
+    """The view in a file, its recording resolved; raises `HarnessError` when it cannot be read."""
+    try:
+        view = CrashState.from_json(strict_json(path.read_bytes()))
+    except (OSError, ValueError) as error:
+        raise HarnessError(
+            f"no view that can be read in {path}: {error}",
+            hint="what it has to say is in torture/machines/shelf/native/README.md",
+        ) from error
+    return replace(view, recording=(path.parent / view.recording).resolve())
+
+
+def _must_be_number(what: str, value: Any) -> None:
+    """Raise `ValueError` unless it is a 64-bit number; JSON's `true` is none, though Python's is."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _U64:
+        raise ValueError(f"{what} has to be a number from 0 to 2**64 - 1, not {value!r}")
+
+
+def _must_be_object(what: str, data: Any, *, required: set[str], keys: Iterable[str]) -> None:
+    if not isinstance(data, dict):
+        raise ValueError(f"{what} has to be an object, not {data!r}")
+    if missing := sorted(required - data.keys()):
+        raise ValueError(f"{what} lacks {', '.join(missing)}")
+    if unknown := sorted(data.keys() - set(keys)):
+        raise ValueError(f"{what} has no {', '.join(unknown)}")

@@ -1,0 +1,77 @@
+"""What a disk on the shelf is: its size, what it keeps when its power is cut, and how slow it is."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+from torture.facts.recording.roles import Role
+
+
+class Persistence(StrEnum):
+    """What a disk keeps when its power is cut."""
+
+    PLP = "plp"
+    """Power-loss-protected: whatever it completed."""
+    VOLATILE = "volatile"
+    """What a flush covered; of the rest, any part."""
+    LYING = "lying"
+    """Not even that: flushes shortly before the cut were acknowledged and not done."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Profile:
+    """How slow a disk is; by default not at all.
+
+    A request takes at least its latency, plus its bytes at `mib_per_s` (0: no limit), one after
+    another. What the shelf's plugin makes of it: torture/machines/shelf/native/README.md.
+    """
+
+    read_us: float = 0
+    write_us: float = 0
+    flush_us: float = 0
+    mib_per_s: int = 0
+    serial: bool = False
+    """One request at a time, like a disk's arm."""
+
+    def as_json(self) -> dict[str, Any]:
+        """As `disks[].profile` of the plugin's configuration."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DiskFault:
+    """What a disk acknowledges and does not do: every n-th flush, every n-th write; 0: none."""
+
+    drop_flush_every: int = 0
+    lose_write_every: int = 0
+    role: Role | None = None
+    """Of these only those that are of this role."""
+    flush_early_ms: int = 0
+    """How long before it is done a flush is acknowledged."""
+
+    def as_json(self) -> dict[str, Any]:
+        """As `disks[].fault` of the plugin's configuration."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShelfDisk:
+    """One disk on the shelf; its place on the host is sparse."""
+
+    serial: str
+    """Also the name of its export, and the end of its name in the NAS's /dev/disk/by-id."""
+    size_mib: int
+    sector_bytes: int = 512
+    """Logical sector size, 512 or 4096."""
+    physical_sector_bytes: int = 512
+    """What a write is torn into, and what the guest is shown; `ValueError` below the logical one."""
+    persistence: Persistence = Persistence.PLP
+    profile: Profile = Profile()
+    fault: DiskFault | None = None
+    """Planted on purpose."""
+
+    def __post_init__(self) -> None:
+        if self.physical_sector_bytes < self.sector_bytes:
+            raise ValueError(f"{self.serial}: its physical sector is smaller than its logical one")

@@ -1,0 +1,235 @@
+"""Which writes a block of the intent log holds (OpenZFS `include/sys/zil.h`, `module/zfs/zil.c`)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from torture.facts.recording.roles import EMBEDDED_CHECKSUM_MAGIC, ZIL_MAGIC_AT
+
+_MAGIC = struct.pack("<Q", EMBEDDED_CHECKSUM_MAGIC)
+_SECTOR_BYTES = 512
+_USED_AT = 136
+"""`zc_nused`, behind the padding and the pointer to the next block."""
+_RECORDS_AT = 184
+"""The size of `zil_chain_t`, which ends with its checksum of 40 bytes."""
+_RECORD = struct.Struct("<QQQQ")
+"""`lr_t`: type, length, transaction group, number."""
+_WRITE = struct.Struct("<QQQ")
+"""What follows it in `lr_write_t`: object, offset, length; then the block's offset and pointer."""
+_TX_WRITE = 9
+_LENGTH_MAX = 1 << 24
+"""No block of ZFS is larger, and no record tells of more than one (`SPA_MAXBLOCKSHIFT`)."""
+_USED = struct.Struct("<Q")
+_NEXT_KEY = struct.Struct("<QQQQ")
+_NEXT_KEY_AT = 104
+"""In a block, the checksum of its pointer to the next one: `zil_chain_t`, `blkptr_t`, `blk_cksum`."""
+_FIRST_NUMBER = 2
+"""The first block of a chain is number 1, and points to number 2."""
+_POINTER_AT = 64
+"""`lr_blkptr` in a record of a write, behind `lr_t` and four numbers; only data come behind it."""
+_POINTER_WORDS = struct.Struct("<16Q")
+"""`blkptr_t` (OpenZFS `include/sys/spa.h`): three addresses of two words, properties, and word 10 the
+transaction group that it was born in."""
+_ADDRESSES = 3
+_PROPERTIES_WORD, _BIRTH_WORD = 6, 10
+_EMBEDDED = 1 << 39
+_GANG = 1 << 63
+"""In an address: the block is in several pieces, and a list of them lies there."""
+_SIZE_UNIT_BYTES = 512
+_POINTER_ONLY_BYTES = _POINTER_AT + _POINTER_WORDS.size
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Extent:
+    """A place in the pool: bytes of a top-level vdev, from the end of its first two labels on."""
+
+    vdev: int
+    offset_bytes: int
+    length_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PointedWrite:
+    """A write that the log holds by a pointer to a block of data: it is replayed as the whole block.
+
+    So does OpenZFS (`module/zfs/zvol.c`, `zvol_replay_write`).
+    """
+
+    offset_bytes: int
+    """In the volume."""
+    length_bytes: int
+    txg: int
+    """The transaction group in which the block was allocated."""
+    extents: tuple[Extent, ...]
+    """Each of these holds all of it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ChainPlace:
+    """Where a block stands in its chain.
+
+    The pointer to the next block has its number in the words of its checksum, which are that block's key
+    (OpenZFS `module/zfs/zil.c`, `zil_init_log_chain`; `include/sys/zil.h`, `ZIL_ZC_SEQ`).
+    """
+
+    chain: tuple[int, int, int]
+    """Two random numbers, and the dataset."""
+    number: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LogBlock:
+    """Some writes to a volume, by place, and whether these are all that the block holds."""
+
+    writes: tuple[tuple[int, int], ...]
+    """Offset and length, in bytes, of those whose data are in the block."""
+    is_whole: bool
+    """Else a part of it lies elsewhere: the block was split over disks."""
+    pointed: tuple[PointedWrite, ...] = ()
+    """Those whose data are elsewhere in the pool (`WR_INDIRECT`)."""
+    place: ChainPlace | None = None
+    """None of a block that points to no next one, and of a part that does not say it."""
+    txg: int = 0
+    """The highest transaction group of its records; 0 without any."""
+    changes: bytes = b""
+    """Its records of anything but writes, one behind the other: names in them end with a zero."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LoggedData:
+    """A write to a volume or a file, or a part of one, as a record has it."""
+
+    volume: tuple[int, ...]
+    """The same for all writes to it."""
+    offset_bytes: int
+    data: bytes
+    """Empty where they are not in the record: elsewhere in the pool, or all zeroes."""
+
+
+def log_blocks_in(payload: bytes) -> Iterator[LogBlock]:
+    """The blocks of the intent log in what was written to a disk; neighbours may have been merged.
+
+    A block that is split over disks ends here where the next one begins, whatever it says of its length.
+    """
+    for start, end in pairwise([*log_block_starts(payload), len(payload)]):
+        yield _block(payload[start:end])
+
+
+def log_block_starts(payload: bytes) -> Iterator[int]:
+    """Where blocks of the intent log begin in what was written to a disk, in bytes."""
+    place = payload.find(_MAGIC)
+    while place >= 0:
+        start = place - ZIL_MAGIC_AT
+        if start >= 0 and start % _SECTOR_BYTES == 0:
+            yield start
+        place = payload.find(_MAGIC, place + len(_MAGIC))
+
+
+def logged_data_in(payload: bytes) -> Iterator[LoggedData]:
+    """The data of every write in what was written to a disk: blocks of the intent log that are whole."""
+    for start, end in pairwise([*log_block_starts(payload), len(payload)]):
+        block = payload[start:end]
+        used, place = _USED.unpack_from(block, _USED_AT)[0], _RECORDS_AT
+        dataset = _NEXT_KEY.unpack_from(block, _NEXT_KEY_AT)[:3]
+        while place + _RECORD.size + _WRITE.size <= min(used, len(block)):
+            kind, length, _txg, _number = _RECORD.unpack_from(block, place)
+            if length < _RECORD.size:
+                break
+            if kind == _TX_WRITE:
+                thing, offset, count = _WRITE.unpack_from(block, place + _RECORD.size)
+                data = block[place + _POINTER_ONLY_BYTES : place + length][:count]
+                is_here = len(data) == count
+                yield LoggedData(
+                    volume=(*dataset, thing), offset_bytes=offset, data=data if is_here else b""
+                )
+            place += length
+
+
+def _block(block: bytes) -> LogBlock:
+    (used,) = _USED.unpack_from(block, _USED_AT)
+    end = min(used, len(block))
+    writes: list[tuple[int, int]] = []
+    pointed: list[PointedWrite] = []
+    place = _RECORDS_AT
+    last_txg = 0
+    changes = bytearray()
+    while place + _RECORD.size <= end:
+        kind, length, txg, _number = _RECORD.unpack_from(block, place)
+        if length < _RECORD.size:
+            break
+        last_txg = max(last_txg, txg)
+        if kind == _TX_WRITE and place + _RECORD.size + _WRITE.size <= end:
+            _object, offset, count = _WRITE.unpack_from(block, place + _RECORD.size)
+            if count > _LENGTH_MAX:
+                break  # what follows on this disk is no record: the block goes on elsewhere
+            pointer = _pointed_write(block[place:end], length, offset)
+            if pointer is None:
+                writes.append((offset, count))
+            else:
+                pointed.append(pointer)
+        elif kind != _TX_WRITE:
+            changes += block[place : min(place + length, end)]
+        place += length
+    return LogBlock(
+        writes=tuple(writes),
+        is_whole=len(block) >= used and place >= used,
+        pointed=tuple(pointed),
+        place=_chain_place(block),
+        txg=last_txg,
+        changes=bytes(changes),
+    )
+
+
+def _chain_place(block: bytes) -> ChainPlace | None:
+    first, second, dataset, next_number = _NEXT_KEY.unpack_from(block, _NEXT_KEY_AT)
+    if next_number < _FIRST_NUMBER:
+        return None
+    return ChainPlace(chain=(first, second, dataset), number=next_number - 1)
+
+
+def _pointed_write(record: bytes, length: int, offset: int) -> PointedWrite | None:
+    """What a record of a write points to; None where it holds its data, or they are all zeroes.
+
+    Data follow the pointer; a record without any is one of a pointer (`zil_lwb_commit`).
+    """
+    if length != _POINTER_ONLY_BYTES or len(record) < length:
+        return None
+    words = _POINTER_WORDS.unpack_from(record, _POINTER_AT)
+    properties = words[_PROPERTIES_WORD]
+    addresses = [words[place * 2 : place * 2 + 2] for place in range(_ADDRESSES)]
+    if properties & _EMBEDDED or not any(addresses[0]):
+        return None
+    block_bytes = ((properties & 0xFFFF) + 1) * _SIZE_UNIT_BYTES
+    return PointedWrite(
+        offset_bytes=offset - offset % block_bytes,
+        length_bytes=block_bytes,
+        txg=words[_BIRTH_WORD],
+        extents=tuple(_extent(*address) for address in addresses if any(address)),
+    )
+
+
+def addresses_in(payload: bytes, place: int) -> tuple[tuple[Extent, ...], int] | None:
+    """Where the block lies to which the pointer there points, and in which group it was born.
+
+    None where nothing lies at an address, or the block is in several pieces.
+    """
+    if len(payload) < place + _POINTER_WORDS.size:
+        return None
+    words = _POINTER_WORDS.unpack_from(payload, place)
+    pairs = [words[at * 2 : at * 2 + 2] for at in range(_ADDRESSES)]
+    is_elsewhere = words[_PROPERTIES_WORD] & _EMBEDDED or not any(pairs[0])
+    if is_elsewhere or any(second & _GANG for _, second in pairs):
+        return None
+    return tuple(_extent(*pair) for pair in pairs if any(pair)), words[_BIRTH_WORD]
+
+
+def _extent(first: int, second: int) -> Extent:
+    """A `dva_t`: 24 bits of size and from bit 32 on 24 of the vdev; 63 bits of offset."""
+    return Extent(
+        vdev=first >> 32 & 0xFFFFFF,
+        offset_bytes=(second & _GANG - 1) * _SIZE_UNIT_BYTES,
+        length_bytes=(first & 0xFFFFFF) * _SIZE_UNIT_BYTES,
+    )

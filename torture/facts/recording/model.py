@@ -1,0 +1,301 @@
+"""What a cut leaves on a disk: the contract of native/README.md as a program, slow and obvious (pure).
+
+The native shelf is proven against this file, so it is written from the text and from nothing else.
+`events` is always a log from its record 0 on, `disk` a place among the recording's disks, `sector` that
+disk's physical sector in bytes. A place is that of a sector in its write, from 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice, repeat
+
+from torture.facts.recording.crash_state import DiskState, InFlight, Policy
+from torture.facts.recording.events import WRITE_COMPLETES, WRITE_SUBMITS, Event, Kind
+
+_NS_PER_MS = 1_000_000
+_U64_MASK = (1 << 64) - 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Write:
+    """A write, zeroing or trim that happened, or was happening, at the cut. It has not failed."""
+
+    submission: int
+    completion: int | None
+    """None: in flight at the cut."""
+    kind: Kind
+    """Of its submission."""
+    fua: bool
+    offset: int
+    length: int
+    covered: bool
+    """By a flush or by its own FUA: it is there after the cut, whatever the policy."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CutTally:
+    """What a cut found on one disk, and left, in writes."""
+
+    writes: int
+    """Submitted before the cut, less those that failed."""
+    in_flight: int
+    unflushed: int
+    """Completed and not covered; a flush that lied covers nothing."""
+    survived: int
+    """Of the in-flight and unflushed: those of which every sector survives."""
+    torn: int
+    """Of the in-flight and unflushed: those of which some sectors survive and some do not."""
+
+
+def word(seed: int, submission: int, sector: int) -> int:
+    """What the seed draws for a write, or its sector: 64 bits."""
+    z = (seed + submission * 0x9E3779B97F4A7C15 + sector * 0xBF58476D1CE4E5B9) & _U64_MASK
+    z = ((z ^ z >> 30) * 0xBF58476D1CE4E5B9) & _U64_MASK
+    z = ((z ^ z >> 27) * 0x94D049BB133111EB) & _U64_MASK
+    return z ^ z >> 31
+
+
+def coin(seed: int, submission: int, sector: int) -> bool:
+    """What the seed decides: whether the write, or its sector, survives."""
+    return word(seed, submission, sector) >> 63 == 1
+
+
+def writes_until(
+    events: Sequence[Event],
+    *,
+    disk: int,
+    cut: int,
+    lying_ms: int | None = None,
+    held_ms: int | None = None,
+    held_bytes: int | None = None,
+) -> tuple[Write, ...]:
+    """The writes of a disk until event `cut`, in the order in which they apply.
+
+    That is the order of their completions, then, of those in flight, of their submissions. With
+    `lying_ms`, flushes and FUA that were completed less than so long before the cut count for nothing.
+    With `held_ms` and `held_bytes`, a cache has forgotten no more than they say. Raises `ValueError` when
+    the log has no event `cut`, or completes what was never submitted.
+    """
+    if not 0 <= cut < len(events) or events[cut].seq != cut:
+        raise ValueError(f"no event {cut} in a log of {len(events)}")
+    honest_until_ns = events[cut].time_ns - (lying_ms or 0) * _NS_PER_MS
+
+    def counts(completion: Event) -> bool:
+        return not completion.error and completion.time_ns <= honest_until_ns
+
+    in_flight: dict[int, Event] = {}
+    completed: list[tuple[Event, Event]] = []
+    # of the flushes that count, the one submitted last covers whatever the others do
+    last_flush = -1
+    for event in islice(events, cut + 1):
+        if event.disk != disk:
+            continue
+        if event.kind in WRITE_SUBMITS:
+            in_flight[event.seq] = event
+        elif event.kind in WRITE_COMPLETES:
+            submission = in_flight.pop(event.reference, None)
+            if submission is None:
+                raise ValueError(f"event {event.seq} completes no write in flight")
+            if not event.error:
+                completed.append((submission, event))
+        elif event.kind is Kind.FLUSH_COMPLETE and counts(event):
+            last_flush = max(last_flush, event.reference)
+    held = _held(completed, at_ns=events[cut].time_ns, held_ms=held_ms, held_bytes=held_bytes)
+    return (
+        *(
+            _write(
+                submission,
+                completion=completion.seq,
+                covered=completion.seq < last_flush
+                or (submission.fua and counts(completion))
+                or completion.seq not in held,
+            )
+            for submission, completion in completed
+        ),
+        *(_write(submission, completion=None, covered=False) for submission in in_flight.values()),
+    )
+
+
+def _held(
+    completed: Sequence[tuple[Event, Event]],
+    *,
+    at_ns: int,
+    held_ms: int | None,
+    held_bytes: int | None,
+) -> frozenset[int]:
+    """The completions of the writes that a cache can still hold then, whatever was flushed."""
+    held, bytes_ = set(), 0
+    for submission, completion in reversed(completed):
+        bytes_ += submission.length if submission.kind is Kind.WRITE_SUBMIT else 0
+        if held_bytes is not None and bytes_ > held_bytes:
+            break
+        if held_ms is not None and at_ns - completion.time_ns >= held_ms * _NS_PER_MS:
+            break
+        held.add(completion.seq)
+    return frozenset(held)
+
+
+def writes_under(
+    events: Sequence[Event], *, disk: int, cut: int, view: DiskState
+) -> tuple[Write, ...]:
+    """`writes_until` of a disk that is such a liar or cache as the view says."""
+    return writes_until(
+        events,
+        disk=disk,
+        cut=cut,
+        lying_ms=view.lying_ms,
+        held_ms=view.held_ms,
+        held_bytes=view.held_bytes,
+    )
+
+
+def _spans(write: Write, sector: int) -> list[tuple[int, int]]:
+    """The bytes of a write that each of its sectors has, from its beginning on."""
+    end = write.offset + write.length
+    starts = range(write.offset // sector * sector, end, sector)
+    return [
+        (max(start, write.offset) - write.offset, min(start + sector, end) - write.offset)
+        for start in starts
+    ]
+
+
+def _write(submission: Event, *, completion: int | None, covered: bool) -> Write:
+    return Write(
+        submission=submission.seq,
+        completion=completion,
+        kind=submission.kind,
+        fua=submission.fua,
+        offset=submission.offset,
+        length=submission.length,
+        covered=covered,
+    )
+
+
+def uncovered(writes: Sequence[Write]) -> tuple[Write, ...]:
+    """Those of which the policy decides."""
+    return tuple(write for write in writes if not write.covered)
+
+
+def survivors(
+    events: Sequence[Event], *, disk: int, sector: int, view: DiskState, cut: int, seed: int
+) -> dict[int, tuple[int, ...]]:
+    """For each uncovered write, by its submission, the places of its sectors that survive.
+
+    In the order in which the writes apply. Raises `ValueError` as `writes_until` does.
+    """
+    writes = writes_under(events, disk=disk, cut=cut, view=view)
+    fates = _fates(view, writes, disk=disk, sector=sector, seed=seed)
+    return {
+        write.submission: tuple(place for place, survives in enumerate(fates(write)) if survives)
+        for write in uncovered(writes)
+    }
+
+
+def content(
+    base: bytes,
+    events: Sequence[Event],
+    *,
+    disk: int,
+    sector: int,
+    view: DiskState,
+    cut: int,
+    seed: int,
+    payload: Callable[[int], bytes],
+) -> bytes:
+    """The whole disk after the cut; `base` is what it held at first.
+
+    `payload` gives the bytes of a submission, by its number. Raises `ValueError` as `writes_until`
+    does, and what `payload` raises.
+    """
+    held = bytearray(base)
+    left = survivors(events, disk=disk, sector=sector, view=view, cut=cut, seed=seed)
+    for write in writes_under(events, disk=disk, cut=cut, view=view):
+        is_data = write.kind is Kind.WRITE_SUBMIT
+        written = payload(write.submission) if is_data else bytes(write.length)
+        spans = _spans(write, sector)
+        for place in range(len(spans)) if write.covered else left[write.submission]:
+            start, end = spans[place]
+            held[write.offset + start : write.offset + end] = written[start:end]
+    return bytes(held)
+
+
+def tally(
+    events: Sequence[Event], *, disk: int, sector: int, view: DiskState, cut: int, seed: int
+) -> CutTally:
+    """What a trial's record says of a disk; one pass over the log, and over no more sectors than needed.
+
+    Raises `ValueError` as `writes_until` does.
+    """
+    writes = writes_under(events, disk=disk, cut=cut, view=view)
+    fates = _fates(view, writes, disk=disk, sector=sector, seed=seed)
+    survived = torn = 0
+    for write in uncovered(writes):
+        rest = fates(write)
+        first = next(rest, False)
+        if any(survives != first for survives in rest):
+            torn += 1
+        elif first:
+            survived += 1
+    return CutTally(
+        writes=len(writes),
+        in_flight=sum(write.completion is None for write in writes),
+        unflushed=sum(write.completion is not None for write in uncovered(writes)),
+        survived=survived,
+        torn=torn,
+    )
+
+
+def _fates(
+    view: DiskState, writes: Sequence[Write], *, disk: int, sector: int, seed: int
+) -> Callable[[Write], Iterator[bool]]:
+    """A function that says of each sector of an uncovered write, in order, whether it survives."""
+    listed = {survivor.submission: survivor.sectors for survivor in view.survivors}
+    lost = _lost(view.policy, writes, disk=disk, seed=seed)
+    in_flight = {
+        InFlight.GONE: Policy.FLUSHED,
+        InFlight.WHOLE: Policy.SUBSET,
+        InFlight.TORN: Policy.TORN,
+    }
+
+    def fates(write: Write) -> Iterator[bool]:
+        number = write.submission
+        places = range(len(_spans(write, sector)))
+        if view.policy is Policy.EXPLICIT:
+            sectors = listed.get(number, ())
+            if sectors is None:
+                return repeat(True, len(places))
+            return (place in sectors for place in places)
+        is_decided_apart = view.policy not in (Policy.TORN, Policy.PREFIX)
+        is_in_flight = write.completion is None and is_decided_apart
+        match in_flight[view.in_flight] if is_in_flight else view.policy:
+            case Policy.ALL:
+                return repeat(True, len(places))
+            case Policy.SUBSET:
+                return repeat(coin(seed, number, 0), len(places))
+            case Policy.TORN:
+                return (coin(seed, number, 1 + place) for place in places)
+            case Policy.PREFIX if len(places) > 1:
+                kept = 1 + word(seed, number, 0) % (len(places) - 1)
+                return (place < kept for place in places)
+            case Policy.PREFIX:
+                return repeat(coin(seed, number, 0), len(places))
+            case Policy.OLDEST | Policy.BUT_FEW:
+                return repeat(number not in lost, len(places))
+            case _:
+                return repeat(False, len(places))
+
+    return fates
+
+
+def _lost(policy: Policy, writes: Sequence[Write], *, disk: int, seed: int) -> frozenset[int]:
+    """The submissions that are lost, by the policies that draw among all completed ones."""
+    drawn = [word(seed, 0, 8 * disk + number) for number in range(3)]
+    numbers = [write.submission for write in uncovered(writes) if write.completion is not None]
+    if policy is Policy.OLDEST:
+        return frozenset(numbers[drawn[0] % (len(numbers) + 1) :])
+    if policy is not Policy.BUT_FEW or not numbers:
+        return frozenset()
+    places = drawn[1:] if drawn[0] >> 63 else drawn[1:2]
+    return frozenset(numbers[place % len(numbers)] for place in places)

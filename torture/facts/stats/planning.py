@@ -1,0 +1,183 @@
+"""How many cuts a question needs, before any is made."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import scipy  # which loads `stats` when it is first used: longer than all else of a start
+from scipy.special import gammaln
+
+from torture.facts.stats.comparison import SIGNIFICANT
+from torture.facts.stats.rates import CONFIDENCE, printed_bounds, rate_of
+from torture.facts.stats.sequential import Until
+
+POWER = 0.8
+PAIR_MAX = 20_000
+"""The most cuts in each of two cells that are computed: weeks of them."""
+
+_LOSSES = range(4)
+_CUTS_MAX = 10_000_000
+_NEGLIGIBLE = 1e-9
+"""Probability of counts too rare to be looked at."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Step:
+    """A question, in words, and how many cuts of each cell it needs."""
+
+    question: str
+    cuts: int
+    cells_min: int = 1
+    """2 where two cells are compared."""
+
+
+def plan_rate(rate: float, confidence: float) -> tuple[Step, ...]:
+    """What it takes to speak about one rate; raises `ValueError` where no search ends."""
+    percent, sure = in_percent(rate), in_percent(confidence)
+    steps = [
+        Step(
+            question=f'to print "at most {percent}" with {sure} confidence, {_losses(losses)}',
+            cuts=cuts_below(rate, losses, confidence=confidence),
+        )
+        for losses in _LOSSES
+    ]
+    seen = f"to see a loss at all with {sure} probability, if {percent} of cuts lose"
+    return (*steps, Step(question=seen, cuts=cuts_to_see(rate, probability=confidence)))
+
+
+def plan_until(until: Until) -> Step:
+    """The fewest cuts after which `--until` can end a cell with yes, and what looking costs."""
+    cuts, unlooked = until.trials_at_best, cuts_unlooked(until)
+    ending = "if none loses" if until.is_upper else "if each loses"
+    return Step(
+        question=(
+            f"until '{until}' is answered, {ending}: {cuts / unlooked:.2f} times the {unlooked} "
+            "that do when nobody looks before the end"
+        ),
+        cuts=cuts,
+    )
+
+
+def plan_versus(first_rate: float, second_rate: float) -> Step:
+    """What it takes to tell two rates apart."""
+    cuts = cuts_to_tell_apart(first_rate, second_rate)
+    return Step(
+        question=(
+            f"to tell {in_percent(first_rate)} from {in_percent(second_rate)}, in each of two "
+            f"cells: finds it in {in_percent(round(power(cuts, first_rate, second_rate), 3))} of "
+            f"runs (Fisher's exact test at {in_percent(SIGNIFICANT)})"
+        ),
+        cuts=cuts,
+        cells_min=2,
+    )
+
+
+def cuts_below(rate: float, losses: int, *, confidence: float = CONFIDENCE) -> int:
+    """The fewest cuts after which the printed interval ends at `rate` or below, with so many losses.
+
+    Raises `ValueError` when it takes more than ten millions.
+    """
+
+    def is_enough(cuts: int) -> bool:
+        return printed_bounds(rate_of(losses, cuts, confidence=confidence))[1] <= rate
+
+    return _fewest(is_enough, above=losses, at_most=_CUTS_MAX)
+
+
+def cuts_to_see(rate: float, *, probability: float) -> int:
+    """The fewest cuts that see at least one loss with a probability, if `rate` of cuts lose."""
+    return max(1, math.ceil(math.log1p(-probability) / math.log1p(-rate)))
+
+
+def rate_seen(cuts: int, *, probability: float) -> float:
+    """The rate of losses of which so many cuts see at least one with a probability."""
+    return -math.expm1(math.log1p(-probability) / cuts)
+
+
+def cuts_unlooked(until: Until) -> int:
+    """`until.trials_at_best` for an interval that is looked at only once: what looking is paid on."""
+    limit = until.limit if until.is_upper else 1 - until.limit
+    return _fewest(lambda cuts: rate_of(0, cuts).high < limit, above=0, at_most=_CUTS_MAX)
+
+
+def cuts_to_tell_apart(first_rate: float, second_rate: float) -> int:
+    """Cuts in each of two cells with which Fisher's test finds their difference 4 times out of 5.
+
+    A few fewer may do too: counts are whole, so more cuts do not always mean more power. Raises
+    `ValueError` for equal rates, and when it takes more than `PAIR_MAX`.
+    """
+    if first_rate == second_rate:
+        raise ValueError("two equal rates cannot be told apart")
+    return _fewest(
+        lambda cuts: power(cuts, first_rate, second_rate) >= POWER, above=1, at_most=PAIR_MAX
+    )
+
+
+def power(cuts: int, first_rate: float, second_rate: float) -> float:
+    """How often Fisher's two-sided exact test at 5 % tells two rates apart, `cuts` in each.
+
+    Exact but for counts that come less than once in a billion, which are taken for misses. With
+    equal sizes the test is symmetric: its p is twice the smaller tail.
+    """
+    counts = np.arange(cuts + 1)
+    first, second = (
+        scipy.stats.binom.pmf(counts, cuts, first_rate),
+        scipy.stats.binom.pmf(counts, cuts, second_rate),
+    )
+    log_ways = gammaln(cuts + 1) - gammaln(counts + 1) - gammaln(cuts - counts + 1)
+    found = 0.0
+    for events in _likely(cuts, first_rate, second_rate):
+        fewer = np.arange(max(0, events - cuts), events // 2 + 1)
+        if 2 * fewer[-1] == events:
+            fewer = fewer[:-1]  # the same in both cells
+        extreme = fewer[: _extremes(log_ways, fewer, events, cuts)]
+        others = events - extreme
+        found += float(first[extreme] @ second[others] + first[others] @ second[extreme])
+    return found
+
+
+def _likely(cuts: int, first_rate: float, second_rate: float) -> range:
+    """Numbers of events in both cells together that are not too rare to matter."""
+    low = sum(scipy.stats.binom.ppf(_NEGLIGIBLE, cuts, rate) for rate in (first_rate, second_rate))
+    high = sum(scipy.stats.binom.isf(_NEGLIGIBLE, cuts, rate) for rate in (first_rate, second_rate))
+    return range(max(1, int(low)), min(2 * cuts - 1, int(high)) + 1)
+
+
+def _extremes(
+    log_ways: npt.NDArray[np.float64], fewer: npt.NDArray[np.int_], events: int, cuts: int
+) -> int:
+    """How many of the smaller counts, from the smallest, are significant."""
+    log_all = gammaln(2 * cuts + 1) - gammaln(events + 1) - gammaln(2 * cuts - events + 1)
+    tails = np.cumsum(np.exp(log_ways[fewer] + log_ways[events - fewer] - log_all))
+    return int(np.searchsorted(2 * tails, SIGNIFICANT, side="left"))
+
+
+def in_percent(share: float) -> str:
+    """E.g. `1 %`, as it was asked for."""
+    return f"{share * 100:.6g} %"
+
+
+def counted(cells: int) -> str:
+    """E.g. `1 cell`, `12 cells`."""
+    return f"{cells} cells" if cells > 1 else "1 cell"
+
+
+def _losses(count: int) -> str:
+    return {0: "without a loss", 1: "with 1 loss"}.get(count, f"with {count} losses")
+
+
+def _fewest(is_enough: Callable[[int], bool], *, above: int, at_most: int) -> int:
+    """The least number above one that is enough, found by doubling and halving."""
+    few, enough = above, above + 1
+    while not is_enough(enough):
+        if enough == at_most:
+            raise ValueError(f"that takes more than {at_most:,} cuts of a cell")
+        few, enough = enough, min(2 * enough, at_most)
+    while enough - few > 1:
+        middle = (few + enough) // 2
+        few, enough = (few, middle) if is_enough(middle) else (middle, enough)
+    return enough

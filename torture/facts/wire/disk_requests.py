@@ -1,0 +1,60 @@
+"""The requests of a disk, read off the wire: each command, and the answer that leaves the NAS."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from torture.facts.evidence.block_requests import BlockRequest
+from torture.facts.wire.conversation import Exchange, exchanges_in
+from torture.facts.wire.disk_protocol import Answer, Command, DiskProtocol
+from torture.facts.wire.frames import Frame
+from torture.facts.wire.pdus import Pdu
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DiskWire:
+    """A disk that the client's own kernel attaches."""
+
+    protocol: DiskProtocol
+
+    def requests(self, frames: Iterable[Frame], *, sector_bytes: int) -> tuple[BlockRequest, ...]:
+        """The requests that the disk completed without an error, in the order of completion.
+
+        Raises what `torture.facts.wire.conversation.exchanges_in` raises.
+        """
+        return tuple(
+            _request(exchange, sector_bytes=sector_bytes)
+            for exchange in exchanges_in(
+                frames,
+                port=self.protocol.port,
+                framing=self.protocol.framing,
+                asked=self._asked,
+                answered=self._answered,
+                is_left_out=self.protocol.is_left_out,
+            )
+            if exchange.answer.is_good
+        )
+
+    def _asked(self, pdu: Pdu) -> Iterator[tuple[int, Command | None]]:
+        match self.protocol.command(pdu):
+            case Command() as command:
+                yield command.tag, command
+            case int() as tag:
+                yield tag, None
+
+    def _answered(self, pdu: Pdu) -> Iterator[tuple[int, Answer]]:
+        if (answer := self.protocol.answer(pdu)) is not None:
+            yield answer.tag, answer
+
+
+def _request(exchange: Exchange[Command, Answer], *, sector_bytes: int) -> BlockRequest:
+    command = exchange.question
+    return BlockRequest(
+        kind=command.kind,
+        submitted_ns=exchange.submitted_ns,
+        completed_ns=exchange.completed_ns,
+        offset_bytes=command.first_sector * sector_bytes,
+        length_bytes=command.sectors * sector_bytes,
+        is_forced=command.is_forced,
+    )

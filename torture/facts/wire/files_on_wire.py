@@ -1,0 +1,67 @@
+"""The requests for files, read off the wire: each call, and the answer that leaves the NAS."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from torture.facts.evidence.file_requests import FileKind, FileRequest, whole_sectors_of
+from torture.facts.wire.conversation import Exchange, exchanges_in
+from torture.facts.wire.file_protocol import FileCall, FileProtocol
+from torture.facts.wire.frames import Frame
+from torture.facts.wire.pdus import Pdu
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FileWire:
+    """Files that the client's own kernel mounts."""
+
+    protocol: FileProtocol
+
+    def requests(self, frames: Iterable[Frame], *, sector_bytes: int) -> tuple[FileRequest, ...]:
+        """The calls that the server carried out, in the order of its answers; it has no sectors.
+
+        Raises what `torture.facts.wire.conversation.exchanges_in` raises.
+        """
+        return tuple(self._requests(frames))
+
+    def _requests(self, frames: Iterable[Frame]) -> Iterator[FileRequest]:
+        first_ns: dict[tuple[int, FileCall], int] = {}
+
+        def asked(pdu: Pdu) -> Iterator[tuple[int, FileCall | None]]:
+            for tag, call in self.protocol.calls(pdu):
+                if call is not None:
+                    first_ns.setdefault((tag, call), pdu.begun_ns)
+                yield tag, call
+
+        for exchange in exchanges_in(
+            frames,
+            port=self.protocol.port,
+            framing=self.protocol.framing,
+            asked=asked,
+            answered=self.protocol.answers,
+        ):
+            # a call that is sent again may have been carried out the first time (RFC 8881, 2.10.6)
+            begun_ns = first_ns[exchange.tag, exchange.question]
+            if (request := self._request(exchange, begun_ns)) is not None:
+                yield request
+
+    def _request(self, exchange: Exchange[FileCall, bytes], begun_ns: int) -> FileRequest | None:
+        call = exchange.question
+        outcome = self.protocol.outcome(call, exchange.answer)
+        if outcome is None:
+            return None
+        content = call.content[: outcome.count_bytes]
+        is_write = call.kind is FileKind.WRITE
+        return FileRequest(
+            kind=call.kind,
+            submitted_ns=begun_ns,
+            completed_ns=exchange.completed_ns,
+            file=call.file.hex(),
+            offset_bytes=call.offset_bytes,
+            length_bytes=len(content) if is_write else call.length_bytes,
+            is_forced=outcome.is_stable,
+            verifier=outcome.verifier.hex(),
+            sectors=whole_sectors_of(content, offset_bytes=call.offset_bytes) if is_write else (),
+            names=tuple(name.decode("latin-1") for name in call.names),
+        )

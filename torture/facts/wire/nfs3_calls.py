@@ -1,0 +1,115 @@
+"""NFSv3: writes, commits, and calls that change names (RFC 1813, section 3.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from torture.facts.evidence.file_requests import FileKind
+from torture.facts.wire import rpc
+from torture.facts.wire.file_protocol import FileCall, FileOutcome
+from torture.facts.wire.pdus import Pdu
+from torture.facts.wire.xdr import ShortError, Xdr
+
+_PROGRAM, _VERSION = 100003, 3
+_SETATTR, _WRITE, _CREATE, _REMOVE, _RMDIR, _RENAME, _LINK, _COMMIT = 2, 7, 8, 12, 13, 14, 15, 21
+_MAKING = (9, 10, 11)
+"""MKDIR, SYMLINK and MKNOD."""
+_UNCHECKED = 0
+"""Such a CREATE may find its file there, and change nothing."""
+_ATTRIBUTES_BYTES = 84
+_OLD_ATTRIBUTES_BYTES = 24
+_VERIFIER_BYTES = 8
+
+
+class Nfs3OnWire:
+    """The connections of one server."""
+
+    framing = rpc.FRAMING
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+
+    def calls(self, to_nas: Pdu) -> Iterable[tuple[int, FileCall | None]]:
+        """The call in a record."""
+        call = rpc.call_in(to_nas)
+        if call is None or (call.program, call.version) != (_PROGRAM, _VERSION):
+            return
+        try:
+            yield call.xid, _call(call.procedure, call.arguments)
+        except ShortError:
+            yield call.xid, None
+
+    def answers(self, from_nas: Pdu) -> Iterable[tuple[int, bytes]]:
+        """The reply in a record."""
+        return rpc.replies_in(from_nas)
+
+    def outcome(self, call: FileCall, answer: bytes) -> FileOutcome | None:
+        """What a reply says: it failed, or its write is stable, or under which verifier it is not."""
+        reader = Xdr(answer)
+        try:
+            if reader.word():
+                return None
+            if call.kind is FileKind.WRITE:
+                _skip_attributes(reader)
+                count, stable = reader.word(), reader.word()
+                return FileOutcome(
+                    count_bytes=count,
+                    is_stable=bool(stable),
+                    verifier=reader.fixed(_VERIFIER_BYTES),
+                )
+            if call.kind is FileKind.COMMIT:
+                _skip_attributes(reader)
+                return FileOutcome(verifier=reader.fixed(_VERIFIER_BYTES))
+        except ShortError:
+            return None
+        return FileOutcome()
+
+
+def _call(procedure: int, reader: Xdr) -> FileCall | None:
+    if procedure == _WRITE:
+        file, offset, _count, stable = reader.opaque(), reader.long(), reader.word(), reader.word()
+        return FileCall(
+            kind=FileKind.WRITE,
+            file=file,
+            offset_bytes=offset,
+            content=reader.opaque(),
+            is_forced=bool(stable),
+        )
+    if procedure == _COMMIT:
+        return FileCall(
+            kind=FileKind.COMMIT,
+            file=reader.opaque(),
+            offset_bytes=reader.long(),
+            length_bytes=reader.word(),
+        )
+    if procedure == _SETATTR:
+        return FileCall(kind=FileKind.RESIZE, file=reader.opaque())
+    names = _names(procedure, reader)
+    return FileCall(kind=FileKind.NAME, names=names) if names else None
+
+
+def _names(procedure: int, reader: Xdr) -> tuple[bytes, ...]:
+    """The names that a call makes, moves or removes; none of one that may change nothing."""
+
+    def name_there() -> bytes:
+        reader.opaque()
+        return reader.opaque()
+
+    if procedure == _CREATE:
+        name = name_there()
+        return () if reader.word() == _UNCHECKED else (name,)
+    if procedure in (*_MAKING, _REMOVE, _RMDIR):
+        return (name_there(),)
+    if procedure == _RENAME:
+        return name_there(), name_there()
+    if procedure == _LINK:
+        reader.opaque()
+        return (name_there(),)
+    return ()
+
+
+def _skip_attributes(reader: Xdr) -> None:
+    """`wcc_data` (section 2.6): attributes from before and after, each there or not."""
+    for length in (_OLD_ATTRIBUTES_BYTES, _ATTRIBUTES_BYTES):
+        if reader.word():
+            reader.fixed(length)

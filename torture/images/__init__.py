@@ -1,5 +1,0 @@
-"""Guest images: what a guest boots, built from the recipes in `vmimages/` and kept in a cache."""
-
-from torture.images.build import IMAGES, GuestImage, ensure, ensure_all, find
-
-__all__ = ["IMAGES", "GuestImage", "ensure", "ensure_all", "find"]

@@ -1,0 +1,137 @@
+"""Building the native parts: C++ sources to a shared object, cached under what it was made from.
+
+Standard library only: set-up calls it before there is a virtual environment.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from torture.checkout import CHECKOUT
+from torture.errors import HarnessError
+from torture.files import locked, whole_file
+from torture.machines.host.cache_root import own_cache_root
+
+SHELF_SOURCES = CHECKOUT / "torture" / "machines" / "shelf" / "native"
+SHELF_FLAGS = ("-O2",)
+
+_PLUGIN = "nbdkit-shelf-plugin.so"
+_COMPILER = "g++"
+_STANDARD = ("-std=c++17", "-fPIC", "-Wall", "-Wextra", "-Wshadow", "-Wconversion", "-Werror")
+_LIBRARIES = ("-ldeflate", "-lpthread")
+_COMPILE_DEADLINE_S = 180
+_BUILD_DEADLINE_S = 600
+_BUILDS_MAX = 32
+_OBJECTS_MAX = 128
+
+
+def find_shelf_plugin(
+    *, sources: Path = SHELF_SOURCES, flags: tuple[str, ...] = SHELF_FLAGS
+) -> Path | None:
+    """The shelf's nbdkit plugin as these sources give it, or None when it was not built yet."""
+    plugin = _place(sources, flags) / _PLUGIN
+    if not plugin.exists():
+        return None
+    if os.access(plugin.parent, os.W_OK):
+        os.utime(plugin.parent)
+    return plugin
+
+
+def shelf_plugin(*, sources: Path = SHELF_SOURCES, flags: tuple[str, ...] = SHELF_FLAGS) -> Path:
+    """The same, built when it was not; raises `HarnessError` with the compiler's words."""
+    if (plugin := find_shelf_plugin(sources=sources, flags=flags)) is not None:
+        return plugin
+    folder = _place(sources, flags)
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder / "lock", deadline_s=_BUILD_DEADLINE_S):
+        if not (folder / _PLUGIN).exists():
+            _build(sources, flags, folder)
+            _remove_unused(folder.parent, _BUILDS_MAX)
+    return folder / _PLUGIN
+
+
+def preload_library(source: Path) -> Path:
+    """A library of one source, to be preloaded into a program; built when it was not.
+
+    Raises `HarnessError` with the compiler's words.
+    """
+    folder = own_cache_root() / "native" / _digest([source], SHELF_FLAGS)
+    library = folder / f"{source.stem}.so"
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder / "lock", deadline_s=_BUILD_DEADLINE_S):
+        if not library.exists():
+            argv = [_COMPILER, *_STANDARD, *SHELF_FLAGS, "-shared", str(source), "-ldl"]
+            with whole_file(library, alone=True) as partial:
+                _compile([*argv, "-o", str(partial)])
+            _remove_unused(folder.parent, _BUILDS_MAX)
+    os.utime(folder)
+    return library
+
+
+def _place(sources: Path, flags: tuple[str, ...]) -> Path:
+    return own_cache_root() / "native" / _key(sources, flags)
+
+
+def _key(sources: Path, flags: tuple[str, ...]) -> str:
+    return _digest(sorted(sources.glob("*.?pp")), flags)
+
+
+def _digest(paths: list[Path], flags: tuple[str, ...]) -> str:
+    digest = hashlib.sha256(" ".join([*_STANDARD, *flags]).encode())
+    for path in paths:
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:20]
+
+
+def _build(sources: Path, flags: tuple[str, ...], folder: Path) -> None:
+    headers = sorted(sources.glob("*.hpp"))
+    kept = folder.parent.parent / "native-objects"
+    kept.mkdir(exist_ok=True)
+
+    def made(unit: Path) -> Path:
+        """Its object: a variant that differs in one unit is compiled in one unit."""
+        out = kept / f"{unit.stem}-{_digest([unit, *headers], flags)}.o"
+        if out.exists():
+            os.utime(out)
+        else:
+            with whole_file(out) as partial:
+                _compile([_COMPILER, *_STANDARD, *flags, "-c", str(unit), "-o", str(partial)])
+        return out
+
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        objects = list(pool.map(made, sorted(sources.glob("*.cpp"))))
+    link = (_COMPILER, "-shared", *flags, *map(str, objects))
+    with whole_file(folder / _PLUGIN, alone=True) as partial:
+        _compile([*link, "-o", str(partial), *_LIBRARIES])
+    _remove_unused(kept, _OBJECTS_MAX)
+
+
+def _compile(argv: list[str]) -> None:
+    try:
+        done = subprocess.run(
+            argv, capture_output=True, text=True, timeout=_COMPILE_DEADLINE_S, check=False
+        )
+    except FileNotFoundError as error:
+        raise HarnessError(f"there is no {argv[0]}", hint="tools/run --setup-only") from error
+    except subprocess.TimeoutExpired as error:
+        raise HarnessError(f"{argv[0]} did not end within {_COMPILE_DEADLINE_S} s") from error
+    if done.returncode != 0:
+        raise HarnessError(
+            f"{' '.join(argv)} returned {done.returncode}:\n{done.stderr[-3000:]}",
+            hint="tools/run --setup-only",
+        )
+
+
+def _remove_unused(kept: Path, kept_max: int) -> None:
+    """Keep those used last; each edit and each checked variant makes one."""
+    by_use = sorted(kept.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
+    for path in by_use[kept_max:]:
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)

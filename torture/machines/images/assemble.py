@@ -1,0 +1,240 @@
+"""The quick layer: base, kernel modules and our own files become one squashfs. Needs no root."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from torture.errors import HarnessError
+from torture.machines.images.initrd import build_initrd, read_member
+from torture.machines.images.recipes import RECIPES, Recipe, tree_files
+
+SOURCE_DATE_EPOCH = 1735689600
+"""The time of every file that has none of its own: 2025-01-01, before any package of the suite."""
+
+DROPPED = (
+    "boot",
+    "dev",
+    "etc/apt",
+    "etc/machine-id",
+    "etc/postgresql",
+    "etc/resolv.conf",
+    "etc/ssl/private",
+    "usr/share/bash-completion",
+    "usr/share/bug",
+    "usr/share/doc",
+    "usr/share/doc-base",
+    "usr/share/info",
+    "usr/share/lintian",
+    "usr/share/man",
+    "usr/share/zoneinfo",
+    "var/cache",
+    "var/lib/apt",
+    "var/lib/dpkg",
+    "var/lib/postgresql",
+    "var/lib/systemd",
+    "var/log",
+)
+"""What a base leaves behind: records of its making (not reproducible), and what no guest reads."""
+
+_OF_THE_NAS = "nas/"
+"""Where a stage leaves ZFS's tools, if it built them; see `vmimages/zfs/source/build.sh`."""
+
+MOUNT_POINTS = ("dev", "proc", "run", "sys", "tmp", "var/log", "var/cache")
+
+_UDEV_RULES = "usr/lib/udev/rules.d"
+_SQUASH_DEADLINE_S = 300
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Entry:
+    """One path of the root; the content is read from `tar` when it is packed, if it has one."""
+
+    info: tarfile.TarInfo
+    content: bytes = b""
+    tar: tarfile.TarFile | None = None
+
+
+def assemble(recipe: Recipe, *, base: Path, kernel: Path, into: Path) -> str:
+    """Write `root.sqfs`, `vmlinuz` and `initrd` into a folder; return the kernel's release.
+
+    `base` and `kernel` are the archives of the slow layer. The same input gives the same bytes.
+    Raises `HarnessError` when the archives do not fit together or the disk is full.
+    """
+    with tarfile.open(base) as base_tar, tarfile.open(kernel) as kernel_tar:
+        release = read_member(kernel_tar, "./release").decode().strip()
+        (into / "vmlinuz").write_bytes(read_member(kernel_tar, "./vmlinuz"))
+        modules = recipe.kernel.initrd_modules if recipe.kernel else ()
+        (into / "initrd").write_bytes(
+            build_initrd(kernel_tar, release, modules, RECIPES / "boot" / "init")
+        )
+        _squash(_root_entries(recipe, base_tar, kernel_tar, into), into / "root.sqfs")
+    return release
+
+
+def _root_entries(
+    recipe: Recipe, base: tarfile.TarFile, kernel: tarfile.TarFile, scratch: Path
+) -> list[_Entry]:
+    """Everything in the root, each path once: later sources win over earlier ones."""
+    entries: dict[str, _Entry] = {}
+    for entry in _base_entries(base, recipe):
+        entries[entry.info.name] = entry
+    for entry in _kernel_entries(kernel, _OF_THE_NAS if recipe.follows_zfs else ""):
+        entries[entry.info.name] = entry
+    ours = {name: _folder(name) for name in MOUNT_POINTS}
+    ours["etc/machine-id"] = _file("etc/machine-id", b"", executable=False)
+    for tree in recipe.files:
+        for path in tree_files(tree):
+            name = str(path.relative_to(tree))
+            executable = bool(path.stat().st_mode & 0o100)
+            ours[name] = _file(name, path.read_bytes(), executable=executable)
+    for tree, target in recipe.python:
+        for name, content in _compiled(tree, target, base, scratch).items():
+            ours[name] = _file(name, content, executable=False)
+    for name in sorted(ours):
+        for parent in [str(path) for path in Path(name).parents if str(path) != "."][::-1]:
+            if not entries.setdefault(parent, _folder(parent)).info.isdir():
+                raise HarnessError(
+                    f"{name!r} of {recipe.name!r} lies below {parent!r}, which is a link",
+                    hint="put the file where the link points, e.g. usr/sbin instead of sbin",
+                )
+        entries[name] = ours[name]
+    return [entries[name] for name in sorted(entries)]
+
+
+def _base_entries(base: tarfile.TarFile, recipe: Recipe) -> Iterator[_Entry]:
+    for info in base:
+        info.name = info.name.removeprefix("./").strip("/")
+        if info.name in ("", "."):
+            continue
+        if any(info.name == gone or info.name.startswith(gone + "/") for gone in DROPPED):
+            continue
+        folder, _, leaf = info.name.rpartition("/")
+        if folder == _UDEV_RULES and recipe.udev_rules and leaf not in recipe.udev_rules:
+            continue
+        yield _entry_of(base, info)
+
+
+def _kernel_entries(kernel: tarfile.TarFile, tools: str) -> Iterator[_Entry]:
+    """The modules; and what lies in the folder `tools`, if it is named, as if the root began there."""
+    for info in kernel:
+        info.name = info.name.removeprefix("./").strip("/")
+        if info.name.startswith("usr/lib/modules"):
+            yield _entry_of(kernel, info)
+        elif tools and info.name.startswith(tools):
+            info.name = info.name.removeprefix(tools)
+            if info.islnk():
+                info.linkname = info.linkname.removeprefix("./").removeprefix(tools)
+            yield _entry_of(kernel, info)
+
+
+def _entry_of(tar: tarfile.TarFile, info: tarfile.TarInfo) -> _Entry:
+    if info.islnk():
+        info.linkname = info.linkname.removeprefix("./")
+    return _Entry(info=info, tar=tar if info.isreg() else None)
+
+
+def _file(name: str, content: bytes, *, executable: bool) -> _Entry:
+    info = tarfile.TarInfo(name)
+    info.mode = 0o755 if executable else 0o644
+    info.size = len(content)
+    info.mtime = SOURCE_DATE_EPOCH
+    return _Entry(info=info, content=content)
+
+
+def _folder(name: str) -> _Entry:
+    info = tarfile.TarInfo(name)
+    info.type = tarfile.DIRTYPE
+    info.mode = 0o1777 if name == "tmp" else 0o755
+    info.mtime = SOURCE_DATE_EPOCH
+    return _Entry(info=info)
+
+
+def _compiled(tree: Path, target: str, base: tarfile.TarFile, scratch: Path) -> dict[str, bytes]:
+    """The sources of a Python package and their bytecode, by path in the guest.
+
+    The bytecode must come from the guest's own Python, which is another version than the host's.
+    It runs here by the base's own loader and libraries, so that nobody has to be root for a chroot.
+    """
+    files = {f"{target}/{path.relative_to(tree)}": path.read_bytes() for path in tree_files(tree)}
+    if not files:
+        return {}
+    with tempfile.TemporaryDirectory(dir=scratch) as work:
+        root = Path(work)
+        _extract_python(base, root)
+        for name, content in files.items():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_bytes(content)
+        lib = root / "usr/lib/x86_64-linux-gnu"
+        command = [
+            str(lib / "ld-linux-x86-64.so.2"), "--library-path", str(lib),
+            str(next((root / "usr/bin").glob("python3.[0-9]*"))),
+            "-I", "-m", "compileall", "-q", "-s", str(root), "-p", "/",
+            "--invalidation-mode", "unchecked-hash", str(root / target),
+        ]  # fmt: skip
+        done = subprocess.run(
+            command,
+            env={"PYTHONHOME": str(root / "usr")},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        if done.returncode:
+            raise HarnessError(
+                f"{tree} does not compile in the guest's Python:\n{done.stdout}{done.stderr}",
+                hint="mend the file named above",
+            )
+        return {
+            str(path.relative_to(root)): path.read_bytes()
+            for path in sorted((root / target).rglob("*"))
+            if path.is_file()
+        }
+
+
+def _extract_python(base: tarfile.TarFile, root: Path) -> None:
+    """Unpack the guest's Python, its library and the loader below `root`."""
+    wanted = ("./usr/bin/python3.", "./usr/lib/python3.", "./usr/lib/x86_64-linux-gnu/lib")
+    loader = "./usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2"
+    # the archive is ours; an attribute, because Debian 12's Python has no parameter for it yet
+    base.extraction_filter = tarfile.tar_filter if hasattr(tarfile, "tar_filter") else None
+    for info in base:
+        name = info.name if info.name.startswith("./") else f"./{info.name}"
+        if (name.startswith(wanted) or name == loader) and not info.isdev():
+            base.extract(info, root)
+
+
+def _squash(entries: list[_Entry], path: Path) -> None:
+    """Pack the entries, in this order, into a squashfs; lz4, because the guest is emulated."""
+    command = ["tar2sqfs", "--quiet", "--compressor", "lz4", "--num-jobs", "2", str(path)]
+    with tempfile.TemporaryFile(dir=path.parent) as log:
+        try:
+            packer = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log)
+        except FileNotFoundError:
+            raise HarnessError(
+                "tar2sqfs is not installed", hint="apt-get install squashfs-tools-ng"
+            ) from None
+        assert packer.stdin
+        try:
+            with (
+                packer.stdin as pipe,
+                tarfile.open(fileobj=pipe, mode="w|", format=tarfile.PAX_FORMAT) as tar,
+            ):
+                for entry in entries:
+                    stream = entry.tar.extractfile(entry.info) if entry.tar else None
+                    tar.addfile(entry.info, stream or io.BytesIO(entry.content))
+        except BrokenPipeError:
+            pass  # the packer says why, below
+        code = packer.wait(timeout=_SQUASH_DEADLINE_S)
+        log.seek(0)
+        printed = log.read().decode(errors="replace").strip()
+    if code:
+        raise HarnessError(
+            f"tar2sqfs failed with exit code {code}: {printed}",
+            hint=f"look whether the disk of {path.parent} is full, then build again",
+        )

@@ -1,0 +1,215 @@
+"""The slow layer: Debian packages in a tar archive, made by mmdebstrap, as root or rootless."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import shlex
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from threading import Event
+
+from torture.errors import DeadlineExceeded, HarnessError
+from torture.machines.images import mirrors
+from torture.machines.images.assemble import SOURCE_DATE_EPOCH
+from torture.machines.images.recipes import Recipe
+from torture.machines.images.source_trees import SourceTree
+
+BUILD_DEADLINE_S = 45 * 60
+_LOG_TAIL_LINES = 12
+_POLL_S = 0.1
+# How apt, dpkg and tar say it.
+_FULL_DISK = ("No space left on device", "enough free space")
+_SOURCE = "source.tar"
+_DKMS = "/etc/dkms"
+_PREFERENCES = "/etc/apt/preferences.d/backports"
+_SUBUID = Path("/etc/subuid")
+
+# Not installed at all, so that it costs neither time nor room in the archive.
+_NOT_INSTALLED = ("doc", "info", "locale", "man")
+
+
+# The beginnings of those lines of mmdebstrap's log that are worth showing to somebody who waits.
+_STEPS = ("running ", "downloading ", "extracting ", "installing ", "creating ", "cleaning ")
+
+
+def build_base(
+    recipe: Recipe,
+    work: Path,
+    *,
+    log: Path,
+    progress: Callable[[str], None],
+    stop: Event,
+    keep: int,
+    tree: SourceTree | None = None,
+) -> None:
+    """Write `base.tar` and `packages.json` (name to version) into the folder `work`.
+
+    `keep` is a descriptor the build's processes hold open. `tree` is what the recipe's stages build, if
+    they build something. Raises `HarnessError` with the log's last lines when mmdebstrap fails, and when
+    `stop` is set meanwhile.
+    """
+    if recipe.source:
+        _pack(tree, recipe.source, work)
+    command = _command(recipe, work)
+    environment = os.environ | {
+        "SOURCE_DATE_EPOCH": str(SOURCE_DATE_EPOCH),
+        "DEBIAN_FRONTEND": "noninteractive",
+        "LC_ALL": "C.UTF-8",
+        "TMPDIR": str(_scratch(work)),
+    }
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            pass_fds=(keep,),
+            start_new_session=True,
+        )
+        try:
+            code = _follow(process, log, recipe.name, progress, stop)
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+    if code:
+        tail = _tail(log)
+        full = any(words in tail for words in _FULL_DISK)
+        raise HarnessError(
+            f"building the base of {recipe.name!r} failed with exit code {code};"
+            f" the end of {log}:\n{tail}",
+            hint=f"make room below {work}, then: tools/images build"
+            if full
+            else f"read {log}, then: tools/images build",
+        )
+    (work / _SOURCE).unlink(missing_ok=True)
+    status = work / "status"
+    packages = parse_dpkg_status(status.read_text())
+    (work / "packages.json").write_text(json.dumps(packages, indent=1, sort_keys=True))
+    status.unlink()
+
+
+def parse_dpkg_status(text: str) -> dict[str, str]:
+    """Package to version, from the text of dpkg's `status` file."""
+    packages: dict[str, str] = {}
+    for paragraph in text.split("\n\n"):
+        fields = dict(line.split(": ", 1) for line in paragraph.splitlines() if ": " in line)
+        if fields.get("Status", "").endswith(" installed"):
+            packages[fields["Package"]] = fields["Version"]
+    return packages
+
+
+def _pack(tree: SourceTree | None, version: str, work: Path) -> None:
+    if tree is None or tree.version != version:
+        raise HarnessError(
+            f"ZFS {version} is built from a source tree, and is not built yet",
+            hint="tools/images build --zfs PATH, where that tree is as it was",
+        )
+    tree.pack(work / _SOURCE)
+
+
+def _command(recipe: Recipe, work: Path) -> list[str]:
+    if shutil.which("mmdebstrap") is None:
+        raise HarnessError("mmdebstrap is not installed", hint="apt-get install mmdebstrap")
+    archive = work / "base.tar"
+    command = [
+        *_contained(),
+        "mmdebstrap",
+        f"--mode={_mode()}",
+        "--variant=essential",
+        "--architectures=amd64",
+        f"--include={','.join(recipe.packages)}",
+        '--aptopt=APT::Install-Recommends "false"',
+    ]
+    command += [f"--aptopt={option}" for option in mirrors.transport_options()]
+    command += [f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in _NOT_INSTALLED]
+    if recipe.backports:
+        pins = shlex.quote(mirrors.preferences(recipe.suite, recipe.backports))
+        command += [f'--setup-hook=printf %s {pins} > "$1{_PREFERENCES}"']
+    if recipe.source:
+        command += [f"--customize-hook=upload {work / _SOURCE} /source.tar"]
+    if recipe.patch is not None:
+        # dkms's postinst would build the modules before they are patched, and for minutes
+        command += [
+            f'--setup-hook=mkdir -p "$1{_DKMS}" && touch "$1{_DKMS}/no-autoinstall"',
+            f"--customize-hook=upload {recipe.patch} /planted.patch",
+        ]
+    for stage in recipe.stages:
+        command += [
+            f"--customize-hook=upload {stage} /stage.sh",
+            "--chrooted-customize-hook=sh /stage.sh",
+        ]
+    if recipe.stages:
+        command += [f"--customize-hook=download /stage.tar {archive}"]
+    command += [f"--customize-hook=download /var/lib/dpkg/status {work / 'status'}"]
+    command += [recipe.suite, "/dev/null" if recipe.stages else str(archive)]
+    return command + mirrors.sources(
+        recipe.suite, recipe.components, with_backports=bool(recipe.backports)
+    )
+
+
+def _contained() -> list[str]:
+    """A prefix that makes a killed build take all its processes and mounts with it."""
+    alone = ["setpriv", "--pdeathsig", "KILL", "--"]
+    if os.getuid() == 0:
+        return [*alone, "unshare", "--mount", "--pid", "--mount-proc", "--fork", "--kill-child"]
+    return alone
+
+
+def _mode() -> str:
+    """How mmdebstrap may make files of other owners here."""
+    if os.getuid() == 0:
+        return "root"
+    user = pwd.getpwuid(os.getuid()).pw_name
+    owners = _SUBUID.read_text().splitlines() if _SUBUID.exists() else []
+    if any(line.split(":")[0] in (user, str(os.getuid())) for line in owners):
+        return "unshare"
+    raise HarnessError(
+        f"{user} is not root and has no range in {_SUBUID}, so it cannot build images",
+        hint=f"sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {user}\n"
+        "    or build as root and point TORTURE_CACHE to that cache",
+    )
+
+
+def _scratch(work: Path) -> Path:
+    """Where mmdebstrap unpacks: rootless, it needs a place that other users may pass through."""
+    return work if os.getuid() == 0 else Path("/var/tmp")
+
+
+def _follow(
+    process: subprocess.Popen[bytes],
+    log: Path,
+    name: str,
+    progress: Callable[[str], None],
+    stop: Event,
+) -> int:
+    """Wait for the build's end, passing mmdebstrap's steps ("I: ...") on; return its exit code."""
+    start = time.monotonic()
+    with log.open(errors="replace") as lines:
+        while True:
+            code = process.poll()
+            for line in lines:  # from where the last round ended
+                step = line.strip().removeprefix("I: ").removesuffix("...")
+                if step.startswith(_STEPS):
+                    progress(f"{name}: {step} ({time.monotonic() - start:.0f} s)")
+            if code is not None:
+                return code
+            if stop.wait(_POLL_S):
+                raise HarnessError(f"the build of {name!r} was stopped", hint="tools/images build")
+            if time.monotonic() - start > BUILD_DEADLINE_S:
+                raise DeadlineExceeded(
+                    f"the build of {name!r} took longer than {BUILD_DEADLINE_S} s;"
+                    f" the end of {log}:\n{_tail(log)}",
+                    hint="look whether the mirror answers, then: tools/images build",
+                )
+
+
+def _tail(log: Path) -> str:
+    lines = log.read_text(errors="replace").splitlines()[-_LOG_TAIL_LINES:]
+    return "\n".join(f"  | {line}" for line in lines)

@@ -1,0 +1,233 @@
+"""Finds or makes images: the bases that are missing, in parallel, then the quick layer of each."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
+
+from torture.errors import HarnessError
+from torture.facts.zfs.versions import DEFAULT
+from torture.machines.host.cache_root import CACHE_VARIABLE
+from torture.machines.images.assemble import assemble
+from torture.machines.images.bases import BUILD_DEADLINE_S, build_base
+from torture.machines.images.cache import Cache
+from torture.machines.images.recipes import Recipe, image_names, images_of_every_run, read_recipe
+from torture.machines.images.source_trees import SourceTree
+
+IMAGES = images_of_every_run()
+
+_ASSEMBLE_DEADLINE_S = 300
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GuestImage:
+    """One finished image; its files never change."""
+
+    name: str
+    key: str
+    """Changes whenever anything in the image may have changed."""
+    kernel: Path
+    initrd: Path
+    root: Path
+    """squashfs; give it to the guest as a read-only virtio disk."""
+    manifest: Mapping[str, str]
+    """Package to version, and `kernel` (its release) and `zfs` (the module's version)."""
+
+    def mark_used(self) -> None:
+        """Keep it from being removed as one that nobody has used for long: a run may last for days."""
+        with suppress(OSError):  # a cache built by another user is good to read
+            os.utime(self.root.parent)
+
+
+def find(name: str, *, zfs: str = DEFAULT) -> GuestImage | None:
+    """The finished image of the recipe as it is now, or None; builds nothing.
+
+    `zfs`: the version of ZFS that the NAS has.
+    """
+    recipe = read_recipe(name, zfs=zfs)
+    key = recipe.image_key
+    place = Cache().find("images", f"{name}-{key}")
+    if place is None:
+        return None
+    return GuestImage(
+        name=name,
+        key=key,
+        kernel=place / "vmlinuz",
+        initrd=place / "initrd",
+        root=place / "root.sqfs",
+        manifest=json.loads((place / "manifest.json").read_text()),
+    )
+
+
+def ensure(name: str, *, progress: Callable[[str], None]) -> GuestImage:
+    """The image of this name, built first if need be: seconds, or minutes for new packages.
+
+    Raises `HarnessError`, with the log's path and its end, when the build fails.
+    """
+    return ensure_all((name,), progress=progress)[0]
+
+
+def ensure_all(
+    names: Sequence[str],
+    *,
+    progress: Callable[[str], None],
+    fresh: bool = False,
+    zfs: str = DEFAULT,
+    tree: SourceTree | None = None,
+) -> list[GuestImage]:
+    """The images of these names; what is missing for them is built side by side.
+
+    `fresh` builds all of it again, to get newer packages from the mirror. `tree` is where the version of
+    ZFS is built from, if it is none of Debian's.
+    """
+    if unknown := set(names) - set(image_names()):
+        raise HarnessError(
+            f"no image is called {', '.join(sorted(unknown))}",
+            hint=f"known: {', '.join(image_names())}",
+        )
+    recipes = [read_recipe(name, zfs=zfs) for name in names]
+    if not fresh:
+        found = [find(name, zfs=zfs) for name in names]
+        if all(found):
+            return [image for image in found if image]
+    cache = Cache()
+    cache.prepare()
+    bases = _ensure_bases(cache, recipes, progress, fresh=fresh, tree=tree)
+    for recipe in recipes:
+        _ensure_image(cache, recipe, bases, progress, fresh=fresh)
+    images = [find(name, zfs=zfs) for name in names]
+    if not all(images):
+        raise HarnessError(
+            "a recipe was edited while its image was being built", hint="tools/images build"
+        )
+    return [image for image in images if image]
+
+
+def _ensure_bases(
+    cache: Cache,
+    recipes: Sequence[Recipe],
+    progress: Callable[[str], None],
+    *,
+    fresh: bool,
+    tree: SourceTree | None,
+) -> dict[str, Path]:
+    """The base of each recipe, and of its kernel, by its slot."""
+    stop = Event()
+    wanted = {_slot(made): made for recipe in recipes for made in (recipe, recipe.kernel) if made}
+    with ThreadPoolExecutor(max_workers=len(wanted)) as workers:
+        jobs = {
+            slot: workers.submit(_ensure_base, cache, recipe, progress, stop, fresh, tree)
+            for slot, recipe in wanted.items()
+        }
+        try:
+            wait(jobs.values(), return_when=FIRST_EXCEPTION)
+            for job in jobs.values():
+                if job.done():
+                    job.result()
+        finally:
+            stop.set()
+    return {slot: job.result() for slot, job in jobs.items()}
+
+
+def _slot(recipe: Recipe) -> str:
+    """The name of its base in the cache."""
+    return f"{recipe.name}-{recipe.base_key}"
+
+
+def _ensure_base(
+    cache: Cache,
+    recipe: Recipe,
+    progress: Callable[[str], None],
+    stop: Event,
+    fresh: bool,
+    tree: SourceTree | None,
+) -> Path:
+    slot = _slot(recipe)
+    if not fresh and (place := cache.find("bases", slot)):
+        return place
+    with cache.locked(slot, deadline_s=BUILD_DEADLINE_S, progress=progress, stop=stop):
+        if not fresh and (place := cache.find("bases", slot)):
+            return place
+        cache.require_room()
+        start = time.monotonic()
+        with _full_disk_is_clear(cache), cache.workspace(slot) as (work, keep):
+            made = work / "made"
+            made.mkdir()
+            build_base(
+                recipe,
+                made,
+                log=cache.log(slot),
+                progress=progress,
+                stop=stop,
+                keep=keep,
+                tree=tree,
+            )
+            cache.forget("bases", slot)
+            place = cache.publish(made, "bases", slot)
+        progress(f"{recipe.name}: base ready ({time.monotonic() - start:.0f} s)")
+        return place
+
+
+def _ensure_image(
+    cache: Cache,
+    recipe: Recipe,
+    bases: Mapping[str, Path],
+    progress: Callable[[str], None],
+    *,
+    fresh: bool,
+) -> None:
+    slot = f"{recipe.name}-{recipe.image_key}"
+    with cache.locked(slot, deadline_s=_ASSEMBLE_DEADLINE_S, progress=progress):
+        if not fresh and cache.find("images", slot):
+            return
+        start = time.monotonic()
+        assert recipe.kernel is not None, "an image has a kernel"
+        base, kernel = bases[_slot(recipe)], bases[_slot(recipe.kernel)]
+        with _full_disk_is_clear(cache), cache.workspace(slot) as (work, _):
+            made = work / "made"
+            made.mkdir()
+            release = assemble(
+                recipe, base=base / "base.tar", kernel=kernel / "base.tar", into=made
+            )
+            manifest = _manifest(base, kernel, release, built=recipe.kernel.source)
+            (made / "manifest.json").write_text(json.dumps(manifest, indent=1, sort_keys=True))
+            cache.forget("images", slot)
+            cache.publish(made, "images", slot)
+        progress(f"{recipe.name}: image ready ({time.monotonic() - start:.1f} s)")
+
+
+def _manifest(base: Path, kernel: Path, release: str, *, built: str = "") -> dict[str, str]:
+    """Versions of what is in an image; tools and modules of ZFS must be of the same version.
+
+    `built` is the version that tools and modules were built of, if they are no packages.
+    """
+    packages: dict[str, str] = json.loads((base / "packages.json").read_text())
+    module = built or json.loads((kernel / "packages.json").read_text())["zfs-dkms"]
+    tools = packages.get("zfsutils-linux", module)
+    if tools != module:
+        raise HarnessError(
+            f"ZFS's tools are {tools}, its modules {module}: the mirror moved between two builds",
+            hint="tools/images build --fresh",
+        )
+    return packages | {"kernel": release, "zfs": module}
+
+
+@contextmanager
+def _full_disk_is_clear(cache: Cache) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise HarnessError(
+            f"the disk of {cache.root} is full",
+            hint=f"make room, or set {CACHE_VARIABLE} to a folder on another disk",
+        ) from error

@@ -1,0 +1,168 @@
+"""Where images are kept: finished ones appear at once and whole, unfinished ones leave nothing.
+
+Layout: `bases/NAME-KEY/` and `images/NAME-KEY/` are finished and never written again;
+`work/` holds builds under way, each locked by its builder; `locks/` has one file a key; `logs/`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Event
+
+from torture.errors import HarnessError
+from torture.files import is_locked, locked, try_lock
+from torture.machines.host.cache_root import CACHE_VARIABLE, cache_root
+
+ROOM_BYTES = 4 * 1024**3
+"""What a build from nothing needs at its widest, with half as much to spare: the roots of all bases
+lie unpacked side by side (the kernel's alone is 1.1 GiB), and their archives come on top."""
+
+_OWNER = "owner.lock"
+_UNUSED_DAYS_MAX = {"bases": 60, "images": 2}
+"""Images cost seconds and change with every edit of a guest's file; bases cost minutes."""
+
+
+class Cache:
+    """The folder of finished images and bases, shared by all builders of a user."""
+
+    def __init__(self, root: Path | None = None) -> None:
+        self.root = (root or cache_root()).absolute()
+
+    def place(self, kind: str, slot: str) -> Path:
+        """Where the finished folder of a slot (`NAME-KEY`) is, or will be."""
+        return self.root / kind / slot
+
+    def find(self, kind: str, slot: str) -> Path | None:
+        """The finished folder of a slot, marked as used just now; None when there is none."""
+        place = self.place(kind, slot)
+        if not place.is_dir():
+            return None
+        with suppress(OSError):  # a cache built by another user is good to read
+            os.utime(place)
+        return place
+
+    def log(self, slot: str) -> Path:
+        """The log of a slot's last build."""
+        return self.root / "logs" / f"{slot}.log"
+
+    def prepare(self) -> None:
+        """Make the folders; remove what dead builders left and what nobody has used for long."""
+        try:
+            for name in ("bases", "images", "work", "locks", "logs"):
+                (self.root / name).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise HarnessError(
+                f"cannot write the image cache {self.root}: {error}",
+                hint=f"set {CACHE_VARIABLE} to a folder you may write",
+            ) from error
+        with self._locked("work"):
+            for left in (self.root / "work").iterdir():
+                if not is_locked(left / _OWNER):
+                    _remove(left)
+        for kind, days in _UNUSED_DAYS_MAX.items():
+            for place in (self.root / kind).iterdir():
+                if time.time() - place.stat().st_mtime > days * 86400:
+                    _remove(place)
+
+    def require_room(self) -> None:
+        """Raise `HarnessError` unless a build from nothing has room."""
+        free = shutil.disk_usage(self.root).free
+        if free < ROOM_BYTES:
+            raise HarnessError(
+                f"{self.root} has {free / 1024**3:.1f} GiB free,"
+                f" a build needs {ROOM_BYTES / 1024**3:.0f} GiB",
+                hint=f"make room, or set {CACHE_VARIABLE} to a folder on another disk",
+            )
+
+    @contextmanager
+    def locked(
+        self,
+        slot: str,
+        *,
+        deadline_s: float,
+        progress: Callable[[str], None],
+        stop: Event | None = None,
+    ) -> Iterator[None]:
+        """Hold a slot's lock; while another builder has it, say so once and wait.
+
+        Raises `DeadlineExceeded` when it does not come in time, `HarnessError` when `stop` is set.
+        """
+        with self._locked(
+            slot,
+            deadline_s=deadline_s,
+            waiting=lambda: progress(f"{slot}: another process builds it, waiting for it"),
+            stop=stop or Event(),
+        ):
+            yield
+
+    @contextmanager
+    def workspace(self, slot: str) -> Iterator[tuple[Path, int]]:
+        """A folder for one build, and the descriptor of its lock for the build's children to keep.
+
+        It is removed afterwards, whatever happened; `publish` takes the result out of it before.
+        """
+        with self._locked("work"):
+            work = Path(tempfile.mkdtemp(prefix=f"{slot}.", dir=self.root / "work"))
+            owner = os.open(work / _OWNER, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+            try_lock(owner)  # it is new: nobody has it
+        try:
+            yield work, owner
+        finally:
+            _remove(work)
+            os.close(owner)
+
+    def publish(self, made: Path, kind: str, slot: str) -> Path:
+        """Move a finished folder to its place, after its content is safely on disk."""
+        place = self.place(kind, slot)
+        for path in [*made.iterdir(), made]:
+            descriptor = os.open(path, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        made.chmod(0o755)
+        made.rename(place)
+        return place
+
+    def forget(self, kind: str, slot: str) -> None:
+        """Remove a finished folder, if there is one."""
+        place = self.place(kind, slot)
+        if place.exists():
+            _remove(place)
+
+    @contextmanager
+    def _locked(
+        self,
+        name: str,
+        *,
+        deadline_s: float = 60,
+        waiting: Callable[[], None] = lambda: None,
+        stop: Event | None = None,
+    ) -> Iterator[None]:
+        def look_up() -> None:
+            if stop and stop.is_set():
+                raise HarnessError("stopped waiting for a build", hint="tools/images build")
+            if not told:
+                told.append(name)
+                waiting()
+
+        told: list[str] = []
+        with locked(self.root / "locks" / f"{name}.lock", deadline_s=deadline_s, waiting=look_up):
+            yield
+
+
+def _remove(folder: Path) -> None:
+    # A builder that was killed may have left /dev or /proc mounted in its root: never go in there.
+    subprocess.run(
+        ["rm", "-rf", "--one-file-system", "--", str(folder)],
+        capture_output=True,
+        timeout=300,
+        check=False,
+    )

@@ -1,0 +1,221 @@
+"""The recipes of the guest images, read from `vmimages/`, and the keys that name what they give."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from torture.checkout import CHECKOUT
+from torture.errors import HarnessError
+from torture.facts.zfs.versions import DEFAULT, PLANTED, ZfsVersion, zfs_version
+
+RECIPES = CHECKOUT / "vmimages"
+
+KERNEL = "kernel"
+"""The stage an image takes its kernel and modules from; each version of ZFS has one."""
+
+BASE_FORMAT = 1
+"""Part of every base's key. Raise it when `bases.py` begins to call mmdebstrap differently."""
+
+_STAGE = "stage.sh"
+"""The script of a recipe that names none, if its folder has it."""
+
+_KEY_CHARS = 16
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Recipe:
+    """One folder of `vmimages/`: Debian packages (slow layer) and our own files (quick layer)."""
+
+    name: str
+    suite: str
+    components: tuple[str, ...]
+    packages: tuple[str, ...]
+    backports: tuple[str, ...] = ()
+    """Source packages whose binaries come from the suite's backports; all else is the suite's own."""
+    stages: tuple[Path, ...] = ()
+    """Scripts run in the root of the packages; the last leaves `/stage.tar`, which becomes the base."""
+    source: str = ""
+    """The version of the source tree that its stages build; empty where they need none."""
+    patch: Path | None = None
+    """The bug that its first stage plants in the sources of ZFS's modules."""
+    files: tuple[Path, ...] = ()
+    """Folders copied over the root, in this order."""
+    python: tuple[tuple[Path, str], ...] = ()
+    """Python packages to compile and install: folder on the host, path in the guest."""
+    udev_rules: tuple[str, ...] = ()
+    """The only rule files of udev that stay; without any, all do."""
+    initrd_modules: tuple[str, ...] = ()
+    path: Path
+    """The recipe itself."""
+    extends: Recipe | None = None
+    """The one that it is like, but for what it adds."""
+    is_on_demand: bool = False
+    """Whether it is built only when somebody needs it, not with all the others."""
+    follows_zfs: bool = False
+    """Whether it is made anew, from that version's suite, for each version of ZFS."""
+    kernel: Recipe | None = None
+    """The stage it takes its kernel from; None for such a stage."""
+
+    @property
+    def base_key(self) -> str:
+        """Names the slow layer: changes with the packages and the stage script, nothing else."""
+        content = {
+            "format": BASE_FORMAT,
+            "suite": self.suite,
+            "components": self.components,
+            "packages": self.packages,
+        }
+        if self.backports:
+            content["backports"] = self.backports
+        if self.source:
+            content["source"] = self.source
+        parts = [json.dumps(content, sort_keys=True).encode()]
+        parts += [stage.read_bytes() for stage in self.stages]
+        if self.patch is not None:
+            parts.append(self.patch.read_bytes())
+        return _digest(parts)
+
+    @property
+    def image_key(self) -> str:
+        """Names the image: its base, the kernel's, our files, and the code that joins them."""
+        trees = [*self.files, *(tree for tree, _ in self.python), RECIPES / "boot"]
+        parts = [self.base_key.encode(), self.path.read_bytes()]
+        if self.extends is not None:
+            parts.append(self.extends.path.read_bytes())
+        if self.kernel is not None:
+            parts += [self.kernel.base_key.encode(), self.kernel.path.read_bytes()]
+        for path in sorted(Path(__file__).parent.glob("*.py")):
+            parts.append(path.read_bytes())
+        for tree in trees:
+            for path in tree_files(tree):
+                executable = path.stat().st_mode & 0o100
+                parts.append(f"{path.relative_to(tree)} {executable}".encode())
+                parts.append(path.read_bytes())
+        return _digest(parts)
+
+
+def read_kernel_recipe(zfs: ZfsVersion) -> Recipe:
+    """The stage with this version's kernel and modules; raises `HarnessError` for a garbled recipe."""
+    recipe = _read(KERNEL, zfs.recipe, zfs)
+    if zfs.planted is not None:
+        stages = (PLANTED / _STAGE, *recipe.stages)
+        return replace(recipe, patch=zfs.planted, stages=stages)
+    return replace(recipe, source=zfs.name) if zfs.is_built else recipe
+
+
+def read_recipe(name: str, *, zfs: str = DEFAULT) -> Recipe:
+    """The recipe of the image of this name, with this version of ZFS if it has any.
+
+    An image that says `follows_zfs` is made of that version's suite, kernel and modules; another one
+    has the default's kernel, whatever the NAS runs. Raises `HarnessError` when there is no such
+    recipe or it does not parse.
+    """
+    path = RECIPES / name / "recipe.toml"
+    if not path.exists():
+        raise HarnessError(
+            f"no recipe for an image {name!r}", hint=f"known are: {', '.join(image_names())}"
+        )
+    version = zfs_version(zfs)
+    recipe = _read(name, path, version)
+    kernel = version if recipe.follows_zfs else zfs_version(DEFAULT)
+    return replace(recipe, kernel=read_kernel_recipe(kernel))
+
+
+def image_names() -> tuple[str, ...]:
+    """Every folder of `vmimages/` with a recipe."""
+    return tuple(sorted(path.parent.name for path in RECIPES.glob("*/recipe.toml")))
+
+
+def images_of_every_run() -> tuple[str, ...]:
+    """Those that no run can do without; the others are built when somebody needs them."""
+    return tuple(name for name in image_names() if not _is_on_demand(name))
+
+
+def _is_on_demand(name: str) -> bool:
+    return bool(_parse(RECIPES / name / "recipe.toml").get("on_demand", False))
+
+
+def _read(name: str, path: Path, zfs: ZfsVersion) -> Recipe:
+    content = _parse(path)
+    content.pop("zfs", None)  # `torture/facts/zfs/versions.py` reads it
+    extended = None
+    if (like := content.pop("extends", None)) is not None:
+        extended = _read(like, RECIPES / like / "recipe.toml", zfs)
+        content = _added_to(_parse(extended.path), content)
+    if content.get("follows_zfs"):
+        content |= {
+            "suite": zfs.suite,
+            "components": zfs.components,
+            "backports": zfs.backports,
+            "packages": [*content.get("packages", ()), *zfs.nas_packages],
+        }
+    try:
+        recipe = Recipe(
+            name=name,
+            path=path,
+            suite=content.pop("suite"),
+            components=tuple(content.pop("components")),
+            packages=tuple(content.pop("packages")),
+            backports=tuple(content.pop("backports", ())),
+            stages=_stages(path.parent, content.pop("stages", (_STAGE,))),
+            files=tuple(RECIPES / tree for tree in content.pop("files", ())),
+            python=tuple(
+                (RECIPES / package["from"], package["to"]) for package in content.pop("python", ())
+            ),
+            udev_rules=tuple(content.pop("udev_rules", ())),
+            initrd_modules=tuple(content.pop("initrd_modules", ())),
+            extends=extended,
+            is_on_demand=content.pop("on_demand", False),
+            follows_zfs=content.pop("follows_zfs", False),
+        )
+    except KeyError as error:
+        raise HarnessError(f"{path}: {error} is missing", hint="mend the recipe") from error
+    if content:
+        raise HarnessError(f"{path}: not known: {', '.join(content)}", hint="mend the recipe")
+    return recipe
+
+
+def _parse(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text())
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise HarnessError(f"{path}: {error}", hint="mend the recipe") from error
+
+
+def _added_to(extended: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    """Lists grow, all else is what the recipe says itself, or else what the extended one says."""
+    grown = {
+        key: [*extended[key], *value]
+        for key, value in own.items()
+        if isinstance(value, list) and key in extended
+    }
+    return extended | own | grown
+
+
+def _stages(folder: Path, names: Iterable[str]) -> tuple[Path, ...]:
+    """Those scripts, from the recipe's folder; a recipe that names none need not have the usual one."""
+    stages = [folder / name for name in names]
+    return tuple(stage for stage in stages if stage.name != _STAGE or stage.exists())
+
+
+def tree_files(tree: Path) -> list[Path]:
+    """The regular files below a folder, sorted, without what Python left there."""
+    return [
+        path
+        for path in sorted(tree.rglob("*"))
+        if path.is_file() and "__pycache__" not in path.parts
+    ]
+
+
+def _digest(parts: Iterable[bytes]) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "big"))
+        digest.update(part)
+    return digest.hexdigest()[:_KEY_CHARS]

@@ -1,0 +1,133 @@
+"""A source tree of OpenZFS: the version that it is, by its content, and how a build gets it."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tarfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from torture.errors import HarnessError
+from torture.facts.zfs.versions import (
+    VERSION_PATTERN,
+    choices_in_words,
+    name_of_source,
+    version_names,
+    zfs_version,
+)
+from torture.machines.host.commands import run_host
+
+_META = "META"
+_PACKAGING = Path("contrib/debian/rules.in")
+_NAME = re.compile(r"^Name:\s*(\S+)$", re.MULTILINE)
+_VERSION = re.compile(rf"^Version:\s*({VERSION_PATTERN})$", re.MULTILINE)
+_GIT_DEADLINE_S = 60
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SourceTree:
+    """A tree as it was when it was read."""
+
+    root: Path
+    version: str
+    """What `--zfs`, images and records call it: that of its META, and a hash of all its files."""
+
+    @classmethod
+    def read(cls, root: Path) -> Self:
+        """The tree in this folder; raises `HarnessError` when there is none that can be built."""
+        root = root.absolute()
+        try:
+            meta = (root / _META).read_text(errors="replace")
+        except OSError as error:
+            raise _no_tree(root, f"its {_META} cannot be read: {error}") from error
+        name, version = _NAME.search(meta), _VERSION.search(meta)
+        if name is None or name[1] != "zfs" or version is None:
+            raise _no_tree(root, f"its {_META} names no version of zfs")
+        if not (root / _PACKAGING).is_file():
+            raise _no_tree(root, f"it has no {_PACKAGING}, which came with 2.2 and builds it")
+        return cls(root=root, version=name_of_source(version[1], _digest(root)))
+
+    def pack(self, archive: Path) -> None:
+        """Write its files into a tar archive; raises `HarnessError` when they are others by now."""
+        try:
+            with tarfile.open(archive, "w") as tar:
+                for name in _files(self.root):
+                    tar.add(self.root / name, arcname=name, recursive=False)
+            version = self.read(self.root).version
+        except OSError as error:
+            raise HarnessError(f"{self.root} cannot be packed: {error}") from error
+        if version != self.version:
+            raise HarnessError(
+                f"{self.root} was {self.version} and is {version} now",
+                hint="leave the tree alone until it is packed, and begin again",
+            )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ChosenZfs:
+    """What `--zfs` asks for."""
+
+    version: str
+    tree: SourceTree | None = None
+    """Where it is built from; None for Debian's versions, and for one that was built before."""
+
+
+def choose_zfs(text: str) -> ChosenZfs:
+    """The version of that name, or the one of the source tree in that folder.
+
+    Raises `HarnessError`, with the valid choices, when it is neither.
+    """
+    folder = Path(text).expanduser()
+    if text not in version_names() and folder.is_dir():
+        tree = SourceTree.read(folder)
+        return ChosenZfs(version=tree.version, tree=tree)
+    return ChosenZfs(version=zfs_version(text).name)
+
+
+def _no_tree(root: Path, why: str) -> HarnessError:
+    return HarnessError(
+        f"{root} is no source tree of OpenZFS that can be built: {why}",
+        hint=choices_in_words(),
+    )
+
+
+def _digest(root: Path) -> str:
+    """SHA-256 of names, kinds and contents: the same for the same files, wherever they lie."""
+    digest = hashlib.sha256()
+    try:
+        for name in _files(root):
+            for part in (name.encode(errors="surrogateescape"), *_content(root / name)):
+                digest.update(len(part).to_bytes(8, "big"))
+                digest.update(part)
+    except OSError as error:
+        raise _no_tree(root, f"it cannot be read: {error}") from error
+    return digest.hexdigest()
+
+
+def _content(path: Path) -> Iterator[bytes]:
+    if path.is_symlink():
+        yield b"link"
+        yield bytes(path.readlink())
+    else:
+        yield b"program" if path.stat().st_mode & 0o100 else b"file"
+        yield path.read_bytes()
+
+
+def _files(root: Path) -> list[str]:
+    """What belongs to the tree, sorted: where git knows it, not what was built in it.
+
+    A file that git has not been told of yet is part of it unless it is one to be ignored.
+    """
+    if (root / ".git").exists():
+        command = ("git", "-c", "safe.directory=*", "-C", str(root), "ls-files", "-z")
+        listed = run_host(
+            *command, "--cached", "--others", "--exclude-standard", deadline_s=_GIT_DEADLINE_S
+        )
+        names = sorted(set(listed.split("\0")) - {""})
+    else:
+        names = sorted(str(path.relative_to(root)) for path in root.rglob("*"))
+    paths = ((name, root / name) for name in names)
+    return [name for name, path in paths if path.is_symlink() or path.is_file()]

@@ -1,0 +1,215 @@
+"""Commands inside a guest, over the QEMU guest agent (docs/interop/qemu-ga-ref)."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from torture.errors import DeadlineExceeded, HarnessError
+from torture.facts.evidence.completed import Completed
+
+_AGENT_ANSWER_S = 15
+"""An agent that works answers in well under a second, even under emulation."""
+
+_CHUNK_BYTES = 96 * 1024
+"""Of a file, in one call to the agent: an emulated one took more than `_AGENT_ANSWER_S` for 384 KiB."""
+_FIRST_BYTES, _LAST_BYTES = 1024 * 1024, 256 * 1024
+"""Of what a verbose command says on a stream."""
+_INTO_FILES = 'exec "$@" > "$0.stdout" 2> "$0.stderr"'
+"""Shell. They are in the guest's memory and end with it."""
+_UNPACK_DEADLINE_S = 60
+
+_DEATH_GRACE_S = 1.0
+_POLL_MIN_S, _POLL_MAX_S = 0.01, 0.2
+_POLL_SHARE = 0.1
+"""Of the time that a command has taken: what is waited before it is asked for again."""
+_END_WITH_CHILDREN = (
+    'end() { kill -STOP "$1"; for child in $(pgrep -P "$1"); do end "$child"; done; kill -9 "$1"; }; '
+    'end "$1"'
+)
+"""Shell. None may be left: a repair that goes on would write below whoever looks next. Who is
+stopped first cannot have another child."""
+_KILLED_DEADLINE_S = 5
+"""What the kernel holds does not even end then."""
+
+
+class Agent:
+    """The guest agent of one running domain.
+
+    `raise_if_dead` is asked while waiting, so that a guest that panicked is reported at once;
+    `must_go_on` before each call, so that a trial which cannot go on waits for none.
+    """
+
+    def __init__(self, *, domain: Any, vm: str, raise_if_dead: Callable[[], None]) -> None:
+        self._domain = domain
+        self._vm = vm
+        self._raise_if_dead = raise_if_dead
+        self._verbose_commands = 0
+        self.must_go_on: Callable[[], None] = lambda: None
+
+    def call(
+        self,
+        command: str,
+        arguments: dict[str, object] | None = None,
+        *,
+        timeout_s: int = _AGENT_ANSWER_S,
+    ) -> Any:
+        """The `return` member of the agent's answer to one command.
+
+        Raises `DeadlineExceeded` when it does not answer, `HarnessError` when it refuses.
+        """
+        self.must_go_on()
+        import libvirt
+        import libvirt_qemu
+
+        request = {"execute": command, "arguments": arguments or {}}
+        try:
+            answer = libvirt_qemu.qemuAgentCommand(self._domain, json.dumps(request), timeout_s, 0)
+        except libvirt.libvirtError as error:
+            self._raise_if_dying()
+            kind = DeadlineExceeded if "agent" in str(error).lower() else HarnessError
+            raise kind(f"the guest agent of {self._vm} failed at {command}: {error}") from error
+        return json.loads(answer)["return"]
+
+    def _raise_if_dying(self) -> None:
+        """The agent's socket closes a moment before QEMU, or the console, says why."""
+        end = time.monotonic() + _DEATH_GRACE_S
+        while time.monotonic() < end:
+            self._raise_if_dead()
+            time.sleep(0.05)
+
+    def wait_until_up(self, *, deadline_s: float) -> None:
+        """Return once the agent answers a ping; raises `DeadlineExceeded`."""
+        end = time.monotonic() + deadline_s
+        while True:
+            try:
+                self.call("guest-ping", timeout_s=1)
+                return
+            except DeadlineExceeded as error:
+                if time.monotonic() > end:
+                    raise DeadlineExceeded(
+                        f"the guest agent of {self._vm} did not answer within {deadline_s:g} s"
+                    ) from error
+                time.sleep(0.05)
+
+    def start(self, argv: tuple[str, ...]) -> int:
+        """Start a command in the guest and return its process id there."""
+        arguments: dict[str, object] = {
+            "path": argv[0],
+            "arg": list(argv[1:]),
+            "capture-output": True,
+        }
+        answer = self.call("guest-exec", arguments)
+        return int(answer["pid"])
+
+    def poll(self, pid: int, argv: tuple[str, ...]) -> Completed | None:
+        """What a started command came to, once: None while it runs. Its duration is not known."""
+        status = self.call("guest-exec-status", {"pid": pid})
+        return self._completed(status, argv, 0.0) if status["exited"] else None
+
+    def finish(self, pid: int, argv: tuple[str, ...], *, deadline_s: float) -> Completed:
+        """Wait for a started command; at its deadline it is killed and `exit_code` is None.
+
+        So are its children, and what they had said by then is told all the same.
+        """
+        begun = time.monotonic()
+        is_killed = False
+        while True:
+            status = self.call("guest-exec-status", {"pid": pid})
+            elapsed_s = time.monotonic() - begun
+            if status["exited"] or (is_killed and elapsed_s > deadline_s + _KILLED_DEADLINE_S):
+                break
+            if elapsed_s > deadline_s and not is_killed:
+                self.start(("sh", "-c", _END_WITH_CHILDREN, "end", str(pid)))
+                is_killed = True
+            time.sleep(min(max(_POLL_MIN_S, elapsed_s * _POLL_SHARE), _POLL_MAX_S))
+        completed = self._completed(status, argv, elapsed_s)
+        return replace(completed, exit_code=None) if is_killed else completed
+
+    def _completed(
+        self, status: dict[str, Any], argv: tuple[str, ...], elapsed_s: float
+    ) -> Completed:
+        exit_code = None
+        if status["exited"]:
+            # a command that a signal ended has no exit code: use the shell's convention
+            exit_code = status.get("exitcode", 128 + status.get("signal", 0))
+        return Completed(
+            vm=self._vm,
+            argv=argv,
+            exit_code=exit_code,
+            stdout=_decode(status.get("out-data")),
+            stderr=_decode(status.get("err-data")),
+            duration_ms=round(elapsed_s * 1000),
+        )
+
+    def run(self, argv: tuple[str, ...], *, deadline_s: float) -> Completed:
+        """Run a command to its end; what it says and returns is evidence, never an exception."""
+        return self.finish(self.start(argv), argv, deadline_s=deadline_s)
+
+    def run_verbose(self, argv: tuple[str, ...], *, deadline_s: float) -> Completed:
+        """The same for one that may say more than an answer holds: of much, both ends are told.
+
+        libvirt takes 10 MiB from an agent, 4 through a daemon; from one that says more it hears no more
+        (src/qemu/qemu_agent.c, QEMU_AGENT_MAX_RESPONSE; src/rpc/virnetprotocol.x).
+        """
+        self._verbose_commands += 1
+        files = f"/run/said-{self._verbose_commands}"
+        completed = self.run(("sh", "-c", _INTO_FILES, files, *argv), deadline_s=deadline_s)
+        return replace(
+            completed,
+            argv=argv,
+            stdout=self._both_ends(f"{files}.stdout"),
+            stderr=self._both_ends(f"{files}.stderr"),
+        )
+
+    def _both_ends(self, path: str) -> str:
+        """A file of the guest; of a long one the beginning and the end, and how much is between them."""
+        handle = self.call("guest-file-open", {"path": path, "mode": "r"})
+        first = self._read(handle, _FIRST_BYTES)
+        size = self._seek(handle, 0, "end")
+        self._seek(handle, max(len(first), size - _LAST_BYTES), "set")
+        last = self._read(handle, _LAST_BYTES)
+        self.call("guest-file-close", {"handle": handle})
+        left_out = size - len(first) - len(last)
+        between = f"\n[{left_out} bytes are left out here]\n".encode() if left_out else b""
+        return (first + between + last).decode(errors="replace")
+
+    def _read(self, handle: int, most: int) -> bytes:
+        answer = self.call("guest-file-read", {"handle": handle, "count": most})
+        return base64.b64decode(answer["buf-b64"])
+
+    def _seek(self, handle: int, offset: int, whence: str) -> int:
+        """Where that is, from the file's beginning."""
+        asked = {"handle": handle, "offset": offset, "whence": whence}
+        return int(self.call("guest-file-seek", asked)["position"])
+
+    def put_program(self, path: str, content: bytes) -> None:
+        """A file that can be run, in the guest; raises `HarnessError`."""
+        packed = f"{path}.gz"
+        handle = self.call("guest-file-open", {"path": packed, "mode": "w"})
+        data = gzip.compress(content, mtime=0)
+        for first in range(0, len(data), _CHUNK_BYTES):
+            chunk = base64.b64encode(data[first : first + _CHUNK_BYTES]).decode()
+            self.call("guest-file-write", {"handle": handle, "buf-b64": chunk})
+        self.call("guest-file-close", {"handle": handle})
+        script = 'gunzip --force "$1.gz" && chmod 755 "$1"'
+        done = self.run(("sh", "-c", script, "put", path), deadline_s=_UNPACK_DEADLINE_S)
+        if done.exit_code != 0:
+            raise HarnessError(f"{self._vm} has no {path} now: {done.exit_code}: {done.stderr}")
+
+    def set_clock(self) -> None:
+        """Give the guest the host's time: a resumed guest has that of its saving.
+
+        Not by `guest-set-time`, which also wants to set a hardware clock by a program of its own.
+        """
+        argv = ("date", "--utc", "--set", f"@{time.time():.3f}")
+        self.run(argv, deadline_s=_AGENT_ANSWER_S)
+
+
+def _decode(data: str | None) -> str:
+    return base64.b64decode(data).decode(errors="replace") if data else ""

@@ -1,0 +1,294 @@
+"""Everything a trial needs of the machinery, in one place: it starts NASes and clients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+
+from torture.errors import HarnessError
+from torture.facts.zfs.versions import DEFAULT, zfs_version
+from torture.machines.host import accelerator
+from torture.machines.host.accelerator import Accelerator
+from torture.machines.host.native import preload_library
+from torture.machines.host.network_kind import NetworkKind, choose_network
+from torture.machines.host.sandbox import PRIVATE
+from torture.machines.images import IMAGES, GuestImage, find
+from torture.machines.lab.checkers import Checkers
+from torture.machines.lab.domains import Disk, MachineSpec, TapInterface
+from torture.machines.lab.hypervisor import connect, embedded_root
+from torture.machines.lab.machine import Machine
+from torture.machines.lab.network import (
+    CHECKER_ADDRESS,
+    CLIENT_ADDRESS,
+    HOST_MAC,
+    NAS_ADDRESS,
+    NAS_PREFIX_BITS,
+    Network,
+)
+from torture.machines.lab.network.bridge import BridgeNetwork
+from torture.machines.lab.network.packets import PacketRecorder
+from torture.machines.lab.network.usermode import UserModeNetwork
+from torture.machines.lab.prepared_folders import PreparedFolders
+from torture.machines.lab.saved_states import WarmStates
+
+_BOOT_DEADLINE_S = 240
+_RESUME_DEADLINE_S = 60
+_COMMON_COMMAND_LINE = "console=ttyS0 panic=-1 quiet no_timer_check"
+"""On a busy host an emulated timer may tick too late for the kernel, which then refuses to boot."""
+_EMULATED_COMMAND_LINE = "norandmaps init_on_alloc=0"
+"""QEMU keeps what it translated by address: a program that lies elsewhere each time is translated each
+time, which made starting one take three times as long. Zeroing every page is dear, too."""
+
+_CLIENT, _CHECKER = "client", "checker"
+_NATIVE = Path(__file__).parent / "native"
+_NAS_PROCESSORS = {Accelerator.KVM: 2, Accelerator.TCG: 1}
+"""With two a NAS writes and flushes at once. Emulated ones are threads that share the host's few."""
+
+
+class Boot(StrEnum):
+    """How a machine comes to run."""
+
+    WARM = "warm"
+    """Resumed from a saved state, then its disks are plugged in."""
+    COLD = "cold"
+    """Booted from power-off with its disks in place."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LabSettings:
+    """What of the machinery a run may choose; None leaves the choice to the host."""
+
+    boot: Boot = Boot.WARM
+    accelerator: Accelerator | None = None
+    network: NetworkKind | None = None
+    libvirt_uri: str | None = None
+    zfs: str = DEFAULT
+    """The version of ZFS that the NAS runs."""
+    warm_states: Path
+    """Folder of saved machine states."""
+
+
+class Lab:
+    """The machinery of one worker, which must run in a sandbox. `say` is told what takes long."""
+
+    def __init__(self, settings: LabSettings, *, say: Callable[[str], None]) -> None:
+        self._settings = settings
+        self._say = say
+        uri = settings.libvirt_uri
+        self._root = PRIVATE / "lv" if uri is None else embedded_root(uri)
+        self.sockets = PRIVATE / "sockets"
+        self.sockets.mkdir()
+        # found once, so that a recipe edited meanwhile does not disturb a run
+        self.zfs = zfs_version(settings.zfs)
+        self._images = {name: _image(name, zfs=settings.zfs) for name in IMAGES}
+        self._accelerator = accelerator.choose(settings.accelerator).accelerator
+        self.network: Network = _network(settings.network or choose_network().kind)
+        self.network.set_up()
+        self._connection = connect(self._root)
+        self._warm = WarmStates(
+            directory=settings.warm_states,
+            connection=self._connection,
+            libvirt_root=self._root,
+        )
+        self.checkers = Checkers(start=self._start_checker)
+        self._client_image = _CLIENT
+
+    def boot_clients_from(self, image: str) -> None:
+        """Have all clients from now on be of this image, for a trial that begins.
+
+        Raises `HarnessError` when it is not built.
+        """
+        if image != self._client_image:
+            self.checkers.end()
+        if image not in self._images:
+            self._images[image] = _image(image, zfs=self._settings.zfs)
+        self._client_image = image
+        for used in self._images.values():
+            used.mark_used()
+
+    @property
+    def can_plug_in(self) -> bool:
+        """Whether machines get their disks once they run, rather than boot with them."""
+        return self._settings.boot is Boot.WARM
+
+    @property
+    def prepared(self) -> PreparedFolders | None:
+        """Where machines are kept that were saved with their disks; None where each has to boot."""
+        if not self.can_plug_in:
+            return None
+        return PreparedFolders(self._settings.warm_states.with_name("prepared"))
+
+    def keys(self, *, preload: str = "") -> tuple[str, ...]:
+        """Names for everything that a NAS and a client that have talked to the host depend on.
+
+        Of what the client's QEMU preloads the content, too: the path of what is built says it.
+        """
+        nowhere = Path("console.log")
+        return (
+            self._warm.key(self._nas_spec(nowhere)),
+            self._warm.key(self._client_spec(nowhere, Path("ledger.sock"), preload)),
+            HOST_MAC,
+        )
+
+    def start_nas(self, *, console_log: Path, disks: tuple[Disk, ...]) -> Machine:
+        """A NAS that has just come up, with these disks and no pool."""
+        return self._start(self._nas_spec(console_log), disks)
+
+    def start_client(
+        self, *, console_log: Path, ledger_socket: Path, disks: tuple[Disk, ...], preload: str = ""
+    ) -> Machine:
+        """A client that has just come up, with these disks; its ledger leaves over the socket.
+
+        `preload`: the source of what its QEMU loads before all else (`Attachment.preload`).
+        """
+        return self._start(self._client_spec(console_log, ledger_socket, preload), disks)
+
+    def boot_client(
+        self,
+        *,
+        name: str,
+        console_log: Path,
+        ledger_socket: Path,
+        disks: tuple[Disk, ...],
+        preload: str,
+        root_words: str,
+        deadline_s: float,
+    ) -> Machine:
+        """A client of this name that booted from one of these disks, as `root_words` tell its kernel.
+
+        Raises `GuestDied` when its kernel gives up, `DeadlineExceeded` when its agent does not answer.
+        """
+        spec = self._client_spec(console_log, ledger_socket, preload)
+        words = f"{spec.command_line} {root_words}"
+        spec = replace(spec, name=name, command_line=words, disks=disks)
+        return self._booted(spec, deadline_s=deadline_s)
+
+    def start_networked_client(
+        self, *, console_log: Path, ledger_socket: Path, is_checker: bool, kernel_words: str = ""
+    ) -> Machine:
+        """A client without a disk that has just come up and reaches the NAS by itself.
+
+        `kernel_words`: what its kernel was told as it booted (`Attachment.kernel_words`).
+        """
+        address = CHECKER_ADDRESS if is_checker else CLIENT_ADDRESS
+        words = f"torture.ip={address}/{NAS_PREFIX_BITS} {kernel_words}"
+        spec = self._client_spec(console_log, ledger_socket)
+        spec = replace(
+            spec,
+            name=_CHECKER if is_checker else spec.name,
+            command_line=f"{spec.command_line} {words}".rstrip(),
+            interface=self.network.client_interface(is_checker=is_checker),
+        )
+        return self._start(spec, ())
+
+    def resume_nas(self, state: Path, *, console_log: Path) -> Machine:
+        """A NAS that goes on from where it was saved, with the disks it had then."""
+        return self._resumed(self._nas_spec(console_log), state)
+
+    def resume_client(
+        self, state: Path, *, console_log: Path, ledger_socket: Path, preload: str = ""
+    ) -> Machine:
+        """A client that goes on from where it was saved, with the disks it had then."""
+        return self._resumed(self._client_spec(console_log, ledger_socket, preload), state)
+
+    def listen_to_nas(self, into: Path) -> PacketRecorder:
+        """Write down what passes the NAS's network card; raises `HarnessError` where there is no wire."""
+        card = self.network.nas_interface()
+        if not isinstance(card, TapInterface):
+            raise HarnessError("the user-mode network has no wire", hint="--network bridge")
+        return PacketRecorder(card.tap, into=into)
+
+    @property
+    def _command_line(self) -> str:
+        """What the kernel of every guest is told."""
+        if self._accelerator is Accelerator.TCG:
+            return f"{_COMMON_COMMAND_LINE} {_EMULATED_COMMAND_LINE}"
+        return _COMMON_COMMAND_LINE
+
+    def _nas_spec(self, console_log: Path) -> MachineSpec:
+        image = self._images["nas"]
+        return MachineSpec(
+            name="nas",
+            kernel=image.kernel,
+            initrd=image.initrd,
+            root_image=image.root,
+            command_line=f"{self._command_line} torture.ip={NAS_ADDRESS}/{NAS_PREFIX_BITS}",
+            memory_mib=768,
+            processors=_NAS_PROCESSORS[self._accelerator],
+            accelerator=self._accelerator,
+            console_log=console_log,
+            interface=self.network.nas_interface(),
+        )
+
+    def _start_checker(self, console_log: Path) -> Machine:
+        """A client of another name: it may be there while one that lived through the cut still is."""
+        spec = self._client_spec(console_log, self.sockets / "checker.sock")
+        return self._start(replace(spec, name=_CHECKER), ())
+
+    def _client_spec(
+        self, console_log: Path, ledger_socket: Path, preload: str = ""
+    ) -> MachineSpec:
+        image = self._images[self._client_image]
+        return MachineSpec(
+            name=_CLIENT,
+            kernel=image.kernel,
+            initrd=image.initrd,
+            root_image=image.root,
+            command_line=self._command_line,
+            memory_mib=512,
+            accelerator=self._accelerator,
+            console_log=console_log,
+            ledger_socket=ledger_socket,
+            preload=preload_library(_NATIVE / f"{preload}.cpp") if preload else None,
+        )
+
+    def _start(self, spec: MachineSpec, disks: tuple[Disk, ...]) -> Machine:
+        if self._settings.boot is Boot.COLD:
+            return self._booted(replace(spec, disks=disks), deadline_s=_BOOT_DEADLINE_S)
+        state = self._warm.ensure(spec, say=self._say)
+        machine = Machine(connection=self._connection, libvirt_root=self._root, spec=spec)
+        try:
+            self._resume(machine, state, disks)
+        except BaseException:
+            machine.kill()  # nobody else knows of it yet
+            raise
+        return machine
+
+    def _booted(self, spec: MachineSpec, *, deadline_s: float) -> Machine:
+        machine = Machine(connection=self._connection, libvirt_root=self._root, spec=spec)
+        try:
+            machine.boot(deadline_s=deadline_s)
+        except BaseException:
+            machine.kill()  # nobody else knows of it yet
+            raise
+        return machine
+
+    def _resumed(self, spec: MachineSpec, state: Path) -> Machine:
+        machine = Machine(connection=self._connection, libvirt_root=self._root, spec=spec)
+        try:
+            machine.resume(state, deadline_s=_RESUME_DEADLINE_S, with_its_disks=True)
+        except BaseException:
+            machine.kill()  # nobody else knows of it yet
+            raise
+        return machine
+
+    def _resume(self, machine: Machine, state: Path, disks: tuple[Disk, ...]) -> None:
+        self._warm.resume(machine, state, deadline_s=_RESUME_DEADLINE_S, say=self._say)
+        for disk in disks:
+            machine.attach(disk)
+
+
+def _network(kind: NetworkKind) -> Network:
+    return BridgeNetwork() if kind is NetworkKind.BRIDGE else UserModeNetwork()
+
+
+def _image(name: str, *, zfs: str) -> GuestImage:
+    image = find(name, zfs=zfs)
+    if image is None:
+        raise HarnessError(
+            f"there is no {name} image with ZFS {zfs}",
+            hint=f"tools/images build {name} --zfs {zfs}",
+        )
+    return image

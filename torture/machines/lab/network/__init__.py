@@ -1,0 +1,43 @@
+"""The private network of one trial worker, which lives in a network namespace of its own."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from torture.machines.host.network_kind import NetworkKind
+from torture.machines.lab.domains import TapInterface, UserModeInterface
+
+NAS_ADDRESS = "10.77.0.2"
+NAS_PREFIX_BITS = 24
+NAS_MAC = "52:54:00:77:00:02"
+CLIENT_ADDRESS = "10.77.0.3"
+CLIENT_MAC = "52:54:00:77:00:03"
+CHECKER_ADDRESS = "10.77.0.4"
+CHECKER_MAC = "52:54:00:77:00:04"
+"""The client that checks is there while one that lived through the cut still is."""
+HOST_MAC = "52:54:00:77:00:01"
+"""The same in every sandbox: a saved NAS remembers it, and answers to it when it is resumed."""
+
+
+class Network(Protocol):
+    """What a worker needs of its network."""
+
+    @property
+    def kind(self) -> NetworkKind:
+        """Which way it is; saved states of one are of no use to the other."""
+
+    @property
+    def nas_host(self) -> str:
+        """The address at which processes in the worker's namespace reach the NAS."""
+
+    def set_up(self) -> None:
+        """Make it, in the calling process's namespace; raises `HarnessError`."""
+
+    def nas_interface(self) -> TapInterface | UserModeInterface:
+        """The NAS's network card."""
+
+    def client_interface(self, *, is_checker: bool) -> TapInterface:
+        """The card of a client that speaks to the NAS itself; raises `HarnessError` without a wire."""
+
+    def plug_nas(self, *, is_in: bool) -> None:
+        """Pull the NAS's cable, or put it in; raises `HarnessError` where there is none."""

@@ -1,0 +1,133 @@
+"""Saved states: a machine is booted once per image and host, saved, and resumed for each trial.
+
+A NAS that boots in 10 s under emulation resumes in 0.5 s. A state is keyed by everything it depends
+on: image, machine, emulator, processor.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from torture.errors import HarnessError
+from torture.files import locked, whole_file
+from torture.machines.host.accelerator import Accelerator
+from torture.machines.host.cache_root import own_cache_root
+from torture.machines.lab.domains import MachineSpec, domain_xml
+from torture.machines.lab.machine import Machine
+from torture.machines.lab.resume_failures import StateFault, fault_of_state
+
+_BOOT_AND_SAVE_DEADLINE_S = 300
+_UNUSED_DAYS_MAX = 14
+
+
+def warm_directory() -> Path:
+    """Beside the images, or in the user's own cache."""
+    return own_cache_root() / "warm"
+
+
+class WarmStates:
+    """The saved states in one directory, shared by the workers of a user."""
+
+    def __init__(self, *, directory: Path, connection: Any, libvirt_root: Path) -> None:
+        self._directory = directory
+        self._connection = connection
+        self._root = libvirt_root
+
+    def key(self, spec: MachineSpec) -> str:
+        """A name for everything the state of this machine depends on, the paths of a trial left out."""
+        placeless = replace(
+            spec,
+            console_log=Path("console.log"),
+            ledger_socket=None if spec.ledger_socket is None else Path("ledger.sock"),
+        )
+        parts = [
+            domain_xml(placeless),
+            str(self._connection.getVersion()),
+            str(self._connection.getLibVersion()),
+            *(_identity(path) for path in (spec.kernel, spec.initrd, spec.root_image)),
+            _processor() if spec.accelerator is Accelerator.KVM else "emulated",
+        ]
+        return f"{spec.name}-{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:20]}"
+
+    def ensure(self, spec: MachineSpec, *, say: Callable[[str], None]) -> Path:
+        """The saved state of this machine, made first when there is none.
+
+        One process makes it while others wait. Raises `HarnessError` when it cannot be made.
+        """
+        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        state = self._directory / f"{self.key(spec)}.state"
+        lock = self._directory / f"{state.stem}.lock"
+        with locked(lock, deadline_s=_BOOT_AND_SAVE_DEADLINE_S):
+            if state.exists():
+                os.utime(state)
+                return state
+            say(f"booting {spec.name} once, to resume it from then on")
+            self._remove_unused()
+            self._make(spec, state)
+        return state
+
+    def resume(
+        self, machine: Machine, state: Path, *, deadline_s: float, say: Callable[[str], None]
+    ) -> None:
+        """Resume a machine from a saved state; a state whose fault it is that this fails is deleted.
+
+        It would fail every trial to come. One that is only suspected goes at the second failure in a
+        row, of whichever worker: a new one costs a boot. Raises what `Machine.resume` raises.
+        """
+        suspicion = _suspicion(state)
+        try:
+            machine.resume(state, deadline_s=deadline_s)
+        except HarnessError as error:
+            fault = fault_of_state(error)
+            if fault is StateFault.CERTAIN or (fault is StateFault.POSSIBLE and suspicion.exists()):
+                say(f"deleting the saved state of {machine.name}, which did not resume")
+                state.unlink(missing_ok=True)
+                suspicion.unlink(missing_ok=True)
+            elif fault is StateFault.POSSIBLE:
+                with suppress(OSError):  # a full disk would hide why the machine did not resume
+                    suspicion.touch()
+            raise
+        suspicion.unlink(missing_ok=True)
+
+    def _make(self, spec: MachineSpec, state: Path) -> None:
+        machine = Machine(connection=self._connection, libvirt_root=self._root, spec=spec)
+        try:
+            machine.boot(deadline_s=_BOOT_AND_SAVE_DEADLINE_S)
+            machine.must("sync", deadline_s=30)
+            with whole_file(state, alone=True) as unfinished:
+                machine.save(unfinished)
+                _suspicion(state).unlink(missing_ok=True)
+        except OSError as error:
+            raise HarnessError(f"no saved state {state}: {error}") from error
+        finally:
+            machine.kill()
+
+    def _remove_unused(self) -> None:
+        oldest = time.time() - _UNUSED_DAYS_MAX * 86400
+        for state in self._directory.glob("*.state"):
+            if state.stat().st_mtime < oldest:
+                state.unlink(missing_ok=True)
+                _suspicion(state).unlink(missing_ok=True)
+
+
+def _suspicion(state: Path) -> Path:
+    """A file that is there when the last resume from this state failed for an unknown reason."""
+    return state.with_suffix(".suspected")
+
+
+def _identity(path: Path) -> str:
+    """An image built afresh has the same path: a guest must not resume over another root."""
+    stat = path.stat()
+    return f"{stat.st_ino} {stat.st_size} {stat.st_mtime_ns}"
+
+
+def _processor() -> str:
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    return "\n".join(sorted({line for line in lines if line.startswith(("model name", "flags"))}))

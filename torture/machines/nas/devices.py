@@ -1,0 +1,71 @@
+"""How slow disks are: the data disks, and the classes of log devices, from published figures.
+
+The latencies are of one synchronous 4 KiB write at a time, as `diskinfo -wS` on FreeBSD and fio with
+sync=1 and queue depth 1 measure them, as users compare log devices: hard disk 10 ms and more,
+consumer SATA SSD about 1 ms, enterprise SAS SSD about 0.1 ms, enterprise NVMe SSD 20-30 us, Optane
+900p at or below that (Intel specifies 10 us for its sister P4800X), NVDIMM about 2.5 us (400,000 a
+second). The measure is described where FreeBSD got it, r320683 of its base.
+
+Bandwidths only bound: SATA's 6 Gb/s and SAS's 12 Gb/s links carry 600 and 1,200 MB/s after 8b/10b
+coding; Intel specifies up to 2,000 MB/s written for its NVMe DC P3700 and for the Optane P4800X.
+The hard disk is bound by its 10 ms, of the NVDIMM none is published.
+Reads cost nothing: a log is read only by an import, and no figure is published for that.
+"""
+
+from __future__ import annotations
+
+from torture.facts.axes.slog_class import SlogClass
+from torture.facts.recording.disks import Persistence, Profile
+
+_MB_PER_MIB = 1024 * 1024 / 1_000_000
+_MIB_OF_WRITE = 4 / 1024
+
+
+def _cached(
+    sync_us: float, *, write_us: float = 0, mb_per_s: int = 0, serial: bool = False
+) -> Profile:
+    """A device with a write cache: a write is quick, its flush waits."""
+    mib_per_s = round(mb_per_s / _MB_PER_MIB)
+    flush_us = _latency_us(sync_us, mib_per_s) - write_us
+    return Profile(write_us=write_us, flush_us=flush_us, mib_per_s=mib_per_s, serial=serial)
+
+
+def _protected(sync_us: float, *, mb_per_s: int = 0) -> Profile:
+    """A device whose completed writes are safe by design: the write waits, a flush does nothing."""
+    mib_per_s = round(mb_per_s / _MB_PER_MIB)
+    return Profile(write_us=_latency_us(sync_us, mib_per_s), mib_per_s=mib_per_s)
+
+
+def _latency_us(sync_us: float, mib_per_s: int) -> float:
+    """What is left of a published 4 KiB write beside its transfer, which the shelf adds itself."""
+    transfer_us = _MIB_OF_WRITE / mib_per_s * 1e6 if mib_per_s else 0.0
+    return round(sync_us - transfer_us, 3)
+
+
+_PROFILES = {
+    SlogClass.HDD: _cached(10_000, serial=True),
+    SlogClass.SATA_SSD: _cached(1_000, mb_per_s=600),
+    SlogClass.SAS_SSD: _protected(100, mb_per_s=1_200),
+    SlogClass.NVME: _protected(25, mb_per_s=2_000),
+    SlogClass.OPTANE: _protected(10, mb_per_s=2_000),
+    SlogClass.NVDIMM: _protected(2.5),
+}
+
+
+_DATA_PROFILES = {
+    Persistence.PLP: _protected(100, mb_per_s=1_200),
+    Persistence.VOLATILE: _cached(10_000, write_us=100, mb_per_s=200),
+    Persistence.LYING: _cached(1_000, write_us=100, mb_per_s=600),
+}
+"""As users buy them: an enterprise SAS SSD, a hard disk with its cache on, a consumer SATA SSD. A write
+into a cache takes its command's way there and back, some 0.1 ms."""
+
+
+def data_profile_of(persistence: Persistence) -> Profile:
+    """How slow a data disk of this persistence is."""
+    return _DATA_PROFILES[persistence]
+
+
+def profile_of(slog_class: SlogClass) -> Profile:
+    """How slow a log device of this class is: one synchronous 4 KiB write takes the published time."""
+    return _PROFILES[slog_class]

@@ -1,0 +1,195 @@
+"""The pool: made before the load, brought back after the cut. Commands only; the trial runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from torture.choices.matrix.axes import (
+    ADMINISTRATION,
+    DISK_SECTOR,
+    DISKS,
+    LAYOUT,
+    SPECIAL_VDEV,
+    TRANSPORT,
+)
+from torture.choices.matrix.cells import Cell
+from torture.choices.volumes import POOL, VolumeKind
+from torture.facts.axes.data_disks import Disks
+from torture.facts.axes.layout import Layout
+from torture.facts.axes.zfs_properties import COMPRESSION, VOLBLOCKSIZE
+from torture.facts.recording.disks import Persistence, ShelfDisk
+from torture.machines.nas.devices import data_profile_of
+from torture.machines.nas.slog import slog_layout
+from torture.shell import physical_sector_of, wait_for_path, write_cache_of
+
+_OF_16K = ("", "16K", "64K", "128K")
+"""Volumes' blocks that are a multiple of 16 KiB."""
+_DATA_MIB = 4096
+_SPECIAL_MIB = 2048
+_BY_SERIAL = "/dev/disk/by-id/virtio-"
+SETTLE = "udevadm settle --timeout=20 || udevadm settle --timeout=20"
+"""Rarely udevd hangs up on the first one ("Broken pipe")."""
+
+_DATA_VDEVS: dict[Layout, tuple[tuple[str, ...], int]] = {
+    Layout.SINGLE: ((), 1),
+    Layout.MIRRORED: (("mirror",), 2),
+    Layout.RAIDZ1: (("raidz1",), 3),
+    Layout.RAIDZ2: (("raidz2",), 4),
+    Layout.DRAID1: (("draid1:2d:4c:1s",), 4),
+}
+"""How `zpool create` is told of the data disks, and how many they are."""
+
+_PERSISTENCE = {
+    Disks.PLP: Persistence.PLP,
+    Disks.VOLATILE: Persistence.VOLATILE,
+    Disks.LYING: Persistence.LYING,
+}
+
+
+def pool_disks(cell: Cell) -> tuple[ShelfDisk, ...]:
+    """Every disk the NAS of this cell needs, data disks first; spare ones join its pool later."""
+    sector = cell[DISK_SECTOR]
+    disks = (
+        *_data_disks(cell),
+        *slog_layout(cell).disks,
+        *_spare_disks(cell),
+        *_special_disks(cell),
+    )
+    return tuple(
+        replace(disk, sector_bytes=sector.logical, physical_sector_bytes=sector.physical)
+        for disk in disks
+    )
+
+
+def _spare_disks(cell: Cell) -> tuple[ShelfDisk, ...]:
+    """What an administration adds to the pool."""
+    administration = cell[ADMINISTRATION]
+    first = _data_disks(cell)[0]
+    count = 0 if administration is None else administration.spares
+    return tuple(replace(first, serial=f"spare{number}") for number in range(count))
+
+
+def _special_disks(cell: Cell) -> tuple[ShelfDisk, ...]:
+    if not cell[SPECIAL_VDEV]:
+        return ()
+    persistence = _PERSISTENCE[cell[DISKS]]
+    profile = data_profile_of(persistence)
+    special = ShelfDisk(
+        serial="special0", size_mib=_SPECIAL_MIB, persistence=persistence, profile=profile
+    )
+    return (special,)
+
+
+def _data_disks(cell: Cell) -> tuple[ShelfDisk, ...]:
+    _, count = _DATA_VDEVS[cell[LAYOUT]]
+    persistence = _PERSISTENCE[cell[DISKS]]
+    return tuple(
+        ShelfDisk(
+            serial=f"data{number}",
+            size_mib=_DATA_MIB,
+            persistence=persistence,
+            profile=data_profile_of(persistence),
+        )
+        for number in range(count)
+    )
+
+
+def whole_on(cell: Cell) -> tuple[str, ...]:
+    """The disks on each of which a block of data lies whole, at one place; none where it is split."""
+    administration = cell[ADMINISTRATION]
+    if cell[LAYOUT].splits_blocks or (administration is not None and administration.moves_blocks):
+        return ()
+    return tuple(disk.serial for disk in _data_disks(cell))
+
+
+def tells_metadata_in(cell: Cell) -> bool:
+    """Whether a write's length tells metadata from data, as `torture.facts.recording.roles` has it.
+
+    Data are whole blocks of a zvol then. Files have blocks of any length, as parts of blocks have, and
+    compressed ones.
+    """
+    is_whole = not cell[LAYOUT].splits_blocks and not cell[COMPRESSION]
+    has_16k = cell[TRANSPORT].traits.volume is VolumeKind.ZVOL and cell[VOLBLOCKSIZE] in _OF_16K
+    return is_whole and has_16k
+
+
+def wait_for_disks_script(disks: Sequence[ShelfDisk]) -> str:
+    """Shell: return once udev knows each of these disks; fail when one is not as it was ordered.
+
+    From 2.3 on ZFS skips flushes for a disk without a write cache: nothing would be tested. By the
+    physical sector it chooses its `ashift`.
+    """
+    lines = ["set -eu"]
+    for disk in disks:
+        link = f"{_BY_SERIAL}{disk.serial}"
+        lines += [
+            wait_for_path(link),
+            f'test "$({write_cache_of(link)})" = "write back"',
+            f'test "$({physical_sector_of(link)})" = {disk.physical_sector_bytes}',
+        ]
+    return "\n".join([*lines, SETTLE])
+
+
+def path_of(disk: ShelfDisk) -> str:
+    """Where the NAS finds the disk."""
+    return f"{_BY_SERIAL}{disk.serial}"
+
+
+def cache_scripts(disks: Sequence[ShelfDisk]) -> dict[str, str]:
+    """What prints the mode of each disk's write cache, by serial."""
+    return {disk.serial: write_cache_of(f"{_BY_SERIAL}{disk.serial}") for disk in disks}
+
+
+def create_script(cell: Cell) -> str:
+    """Shell: make the pool."""
+    serials = {disk.serial for disk in pool_disks(cell)}
+    kind, _ = _DATA_VDEVS[cell[LAYOUT]]
+    vdevs = (
+        *kind,
+        *(disk.serial for disk in _data_disks(cell)),
+        *(word for disk in _special_disks(cell) for word in ("special", disk.serial)),
+        *slog_layout(cell).vdev_words,
+    )
+    words = [f"{_BY_SERIAL}{word}" if word in serials else word for word in vdevs]
+    administration = cell[ADMINISTRATION]
+    options = "" if administration is None else administration.pool_options
+    return (
+        "zpool create -f -o cachefile=none -O compression=off "
+        f"{options + ' ' if options else ''}{POOL} {' '.join(words)}"
+    )
+
+
+def make_script(cell: Cell) -> str:
+    """Shell: make the pool, with a second and a third try.
+
+    What zpool writes onto a disk has udev make the partitions' links anew, and one that is gone as the
+    kernel opens it is "no such pool or dataset": 2.3.9 and 2.4.4 do not wait for it (OpenZFS #18993).
+    """
+    create = create_script(cell)
+    again = f"{{ {SETTLE}; {create}; }}"
+    return f"{create} || {again} || {again}"
+
+
+def import_command(*options: str) -> tuple[str, ...]:
+    """Import the pool from its disks by serial, as after a boot."""
+    return ("zpool", "import", "-d", "/dev/disk/by-id", "-o", "cachefile=none", *options, POOL)
+
+
+REFUSALS = ("tail", "-n", "300", "/proc/spl/kstat/zfs/dbgmsg")
+"""What ZFS noted as it refused an import: zpool says little more than that it did (`zfs_dbgmsg`)."""
+SYNC = ("zpool", "sync", POOL)
+TRIM = ("zpool", "trim", POOL)
+"""Tell the disks what is free: returns once it goes on beside all else."""
+DIRTY_LABELS = ("zpool", "set", "comment=torture", POOL)
+"""Labels are written with a transaction group that changed the pool's configuration, and no other.
+Setting its comment does, even to what it was (OpenZFS `module/zfs/spa.c`, `spa_sync_props`)."""
+FREE_LOG = ("sh", "-c", "; ".join([" ".join(SYNC)] * 2))
+"""A block of the intent log is freed by the transaction group that has what is in it, and may be
+written again two later: one `zpool sync` commits three for that (OpenZFS `module/zfs/txg.c`,
+`txg_wait_synced_flags`), and the second one frees what was written beside the first."""
+BLOCKS = ("/usr/lib/torture/zdb", "-e", "-p", "/dev/disk/by-id", "-bc", POOL)
+"""`-e`: by the disks' own labels, the pool being in no cache file. It reads the disks past every cache
+(OpenZFS `lib/libzpool/kernel.c`, `zfs_file_open`: O_DIRECT). `-bcc` would read all data once more:
+6 s under emulation, and the scrub has just read every copy of it (zdb(8))."""
+SCRUB = ("zpool", "scrub", "-w", POOL)

@@ -1,0 +1,131 @@
+"""Telling the shelf when to stand still, asking how it is, and writing marks into its log."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torture.errors import DeadlineExceeded
+from torture.facts.recording.events import Kind
+from torture.facts.recording.roles import Role
+from torture.machines.shelf.connection import Connection, ShelfGoneError
+
+_STATUS_BYTES = 8192
+"""Enough for the disks of a NAS; the rest of the export is padding."""
+_DEADLINE_S = 10.0
+_MARK_DEADLINE_S = 30.0
+"""Longer than a frozen shelf lives: it is killed right after the machines."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShelfStatus:
+    """How the shelf is. `seq` is the last event's number; once frozen, the cut."""
+
+    frozen: bool
+    seq: int
+    errors: int
+    last_error: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FreezeOn:
+    """The event to freeze with: the `count`-th of its kind, role and disk from now on; None is any.
+
+    Only those count behind which a disk has `zil_uncovered` blocks of the intent log that no flush
+    covers, one of them, with `is_zil_reused`, where an older block of it was.
+    """
+
+    event: Kind
+    role: Role | None = None
+    disk: str | None = None
+    count: int = 1
+    zil_uncovered: int = 0
+    is_zil_reused: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        """As the export `control` takes it."""
+        wanted: dict[str, object] = {
+            "disk": self.disk,
+            "role": self.role,
+            "zil_uncovered": self.zil_uncovered,
+            "zil_reused": self.is_zil_reused,
+        }
+        given = {key: value for key, value in wanted.items() if value}
+        return {"event": self.event, "count": self.count, **given}
+
+
+class Control:
+    """The shelf's export `control`."""
+
+    def __init__(self, socket: Path) -> None:
+        self._connection = Connection(socket=socket, export="control")
+
+    def freeze(self) -> int:
+        """From here on nothing is accepted or acknowledged, on all disks; returns the cut's number."""
+        self._obey("now")
+        return self.status().seq
+
+    def freeze_on(self, trigger: FreezeOn) -> None:
+        """Have it freeze by itself with an event to come."""
+        self._obey(trigger.as_json())
+
+    def freeze_after(self, delay_ms: float) -> None:
+        """Have it freeze by itself when this time has passed."""
+        self._obey({"after_ms": delay_ms})
+
+    def halt_with_freeze(self, pids: Sequence[int]) -> None:
+        """Have these processes stopped with the freeze; raises `HarnessError` when one is gone."""
+        self._command({"halt": list(pids)})
+
+    def status(self) -> ShelfStatus:
+        """How it is now; raises `HarnessError` when it does not say."""
+        text = self._connection.read(_STATUS_BYTES, deadline_s=_DEADLINE_S).decode()
+        answer = json.loads(text)
+        return ShelfStatus(
+            frozen=answer["frozen"],
+            seq=answer["seq"],
+            errors=answer["errors"],
+            last_error=answer["last_error"],
+        )
+
+    def close(self) -> None:
+        """End the connection."""
+        self._connection.close()
+
+    def _obey(self, freeze: object) -> None:
+        self._command({"freeze": freeze})
+
+    def _command(self, command: dict[str, object]) -> None:
+        self._connection.write(json.dumps(command).encode(), deadline_s=_DEADLINE_S)
+
+
+class MarkWriter:
+    """The shelf's export `marks`; connects at the first mark."""
+
+    def __init__(self, socket: Path) -> None:
+        self._socket = socket
+        self._connection: Connection | None = None
+        self.spans_ns: list[tuple[int, int]] = []
+        """Of each mark in the log of the last server: when it was sent, and acknowledged, by the host's
+        clock."""
+
+    def write(self, payload: bytes) -> bool:
+        """Whether the payload is in the log; False when the shelf was frozen, or ended, before.
+
+        Raises `HarnessError` when the shelf refuses it.
+        """
+        try:
+            if self._connection is None:
+                self._connection = Connection(socket=self._socket, export="marks")
+                self.spans_ns = []
+            sent_ns = time.time_ns()
+            self._connection.write(payload, deadline_s=_MARK_DEADLINE_S)
+            self.spans_ns.append((sent_ns, time.time_ns()))
+        except (ShelfGoneError, DeadlineExceeded):
+            self._connection = None  # the NAS may come back, on another shelf
+            return False
+        return True

@@ -1,0 +1,119 @@
+"""One nbdkit: started over a configuration, waited for, ended. Whatever serves disks begins here."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Self
+
+from torture.errors import HarnessError
+from torture.machines.host.native import shelf_plugin
+
+_END_DEADLINE_S = 30
+_SOCKETS = Path("/proc/net/unix")
+_LISTENS = "00010000"
+"""SO_ACCEPTCON among the flags in there."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Launch:
+    """How nbdkit is started: with which plugin, in which environment, by which command."""
+
+    plugin: str
+    """A path, or the name of one of nbdkit's own."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Beside this process's own."""
+    wrapper: tuple[str, ...] = ()
+    """What runs nbdkit in its place; it has to become nbdkit."""
+    threads: int | None = None
+    """Of each connection; None leaves that to nbdkit."""
+
+    @classmethod
+    def of_shelf(cls) -> Self:
+        """The shelf's plugin; raises `HarnessError` when it cannot be built."""
+        return cls(plugin=str(shelf_plugin()))
+
+    def with_threads(self, threads: int | None) -> Self:
+        """The same with so many threads, if a number is given."""
+        return self if threads is None else replace(self, threads=threads)
+
+
+def write_configuration(
+    path: Path, disks: Sequence[Mapping[str, Any]], *, recording: str | None = None
+) -> None:
+    """What the shelf's plugin is told (native/README.md); `recording` is made beside the file.
+
+    Raises `OSError` when there is no room for it.
+    """
+    document: dict[str, Any] = {"schema": 1, "disks": list(disks)}
+    if recording is not None:
+        document["recording"] = recording
+    path.write_text(json.dumps(document, indent=1))
+
+
+class NbdkitProcess:
+    """An nbdkit on a socket, whose path must be short. All it prints goes to `errors`.
+
+    It ends with the thread that started it.
+    """
+
+    def __init__(self, launch: Launch, *arguments: str, socket: Path, errors: Path) -> None:
+        """Start it and return at once; raises `HarnessError` when nbdkit is missing."""
+        nbdkit = shutil.which("nbdkit")
+        if nbdkit is None:
+            raise HarnessError("nbdkit is not installed", hint="tools/run --setup-only")
+        threads = () if launch.threads is None else ("--threads", str(launch.threads))
+        self.socket = socket
+        self.errors = errors
+        socket.unlink(missing_ok=True)  # of one that was killed
+        with errors.open("wb") as output:
+            self._process = subprocess.Popen(
+                [
+                    *launch.wrapper, nbdkit, "--foreground", "--exit-with-parent", *threads,
+                    "--unix", str(socket), launch.plugin, *arguments,
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env={**os.environ, **launch.environment},
+                restore_signals=False,  # a file that grows too large is an error then, no death
+            )  # fmt: skip
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
+    @property
+    def exit_code(self) -> int | None:
+        """Of one that has ended, negative for a signal; else None."""
+        return self._process.poll()
+
+    @property
+    def listens(self) -> bool:
+        """Whether it takes connections: it binds its socket a moment before it listens."""
+        if not self.socket.exists():
+            return False
+        sockets = [line.split() for line in _SOCKETS.read_text().splitlines()]
+        return any(fields[-1] == str(self.socket) and fields[3] == _LISTENS for fields in sockets)
+
+    def output(self) -> str:
+        """What it printed so far."""
+        return self.errors.read_text(errors="replace").strip()
+
+    def terminate(self) -> int:
+        """End it as its admin would; its exit code, once its clients have gone."""
+        self._process.send_signal(signal.SIGTERM)
+        return self._process.wait(_END_DEADLINE_S)
+
+    def kill(self) -> None:
+        """End it as the power does, if it runs."""
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait(_END_DEADLINE_S)

@@ -1,0 +1,190 @@
+"""The disks of one NAS: a process of nbdkit with our plugin, one for each life of the NAS."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from torture.deadlines import wait_for
+from torture.errors import HarnessError
+from torture.facts.recording.disks import ShelfDisk
+from torture.facts.recording.remains import Patch
+from torture.machines.lab.domains import NbdSource
+from torture.machines.lab.machine import Machine
+from torture.machines.shelf.connection import Connection, ShelfGoneError
+from torture.machines.shelf.control import Control, FreezeOn, MarkWriter
+from torture.machines.shelf.process import Launch, NbdkitProcess, write_configuration
+
+RECORDINGS_OF_SHELF = "recordings"
+"""The folder of a shelf within its trial's."""
+_MIB = 1024 * 1024
+_FREE_BYTES_MIN = 16 * _MIB
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+_ROOM_HINT = "free some space, or set --scratch"
+_START_DEADLINE_S = 20
+_OVERWRITE_DEADLINE_S = 10
+
+
+class Shelf:
+    """The disks of one NAS, recorded in `directory`, served on `socket`.
+
+    Each `start` makes a recording of its own (`life-1`, `life-2`, ...), over what a view gives. What the
+    servers print goes to `logs`, or to `directory`.
+    """
+
+    def __init__(self, *, directory: Path, socket: Path, logs: Path | None = None) -> None:
+        self.directory = directory
+        self._logs = directory if logs is None else logs
+        self._socket = socket
+        self._server: NbdkitProcess | None = None
+        self._control: Control | None = None
+        self._life = 0
+
+    @property
+    def recording(self) -> Path:
+        """The recording of the server that runs, or ran last."""
+        return self.directory / f"life-{self._life}"
+
+    @property
+    def errors(self) -> Path:
+        """What that server output on standard error."""
+        return self._logs / f"shelf-{self._life}.err"
+
+    @property
+    def control(self) -> Control:
+        """Its control; raises `HarnessError` when no server runs."""
+        if self._control is None:
+            raise HarnessError("the shelf is not running", hint=f"read {self.errors}")
+        return self._control
+
+    def source(self, disk: ShelfDisk) -> NbdSource:
+        """Where QEMU finds a disk."""
+        return NbdSource(socket=self._socket, export=disk.serial)
+
+    def marks(self) -> MarkWriter:
+        """A writer of marks into the log of whichever server runs."""
+        return MarkWriter(self._socket)
+
+    def start(self, disks: Sequence[ShelfDisk], *, view: Path | None = None) -> None:
+        """Serve disks, all zeroes or as a view gives them, and record what they are asked.
+
+        Raises `HarnessError` when nbdkit is missing, the view cannot be opened, or there is no room.
+        """
+        launch = Launch.of_shelf()
+        self._life += 1
+        self.directory.mkdir(parents=True, exist_ok=True)
+        configuration = self.directory / f"life-{self._life}.json"
+        try:
+            write_configuration(
+                configuration, _configured(disks, view), recording=self.recording.name
+            )
+        except OSError as error:
+            raise HarnessError(
+                f"no shelf in {self.directory}: {error}", hint="free some space, or set --scratch"
+            ) from error
+        self._server = NbdkitProcess(
+            launch, f"config={configuration}", socket=self._socket, errors=self.errors
+        )
+        self._control = self._when_up(self._server)
+
+    def _when_up(self, server: NbdkitProcess) -> Control:
+        def control() -> Control | None:
+            if server.exit_code is not None:
+                raise HarnessError(
+                    f"the shelf ended at once: {server.output()}", hint=f"read {self.errors}"
+                )
+            try:
+                return Control(self._socket) if self._socket.exists() else None
+            except ShelfGoneError:
+                return None  # nbdkit binds its socket before it listens
+
+        return wait_for(control, what="answer of the shelf", deadline_s=_START_DEADLINE_S)
+
+    def overwrite(self, disk: ShelfDisk, patch: Patch) -> None:
+        """Write to a disk as a NAS would; raises `HarnessError` when the shelf refuses it."""
+        connection = Connection(socket=self._socket, export=disk.serial)
+        connection.write(patch.content, patch.offset, deadline_s=_OVERWRITE_DEADLINE_S)
+        connection.close()
+
+    def freeze(self) -> int:
+        """From here on nothing is accepted or acknowledged, on all disks; returns the cut's number."""
+        if self._server is None or self._server.exit_code is not None:
+            raise HarnessError("the shelf died before the cut", hint=f"read {self.errors}")
+        return self.control.freeze()
+
+    def freeze_on(self, trigger: FreezeOn) -> None:
+        """Have it freeze by itself with an event to come."""
+        self.control.freeze_on(trigger)
+
+    def halt_with_freeze(self, *machines: Machine) -> None:
+        """Have these machines stand still from the freeze on, whoever freezes it."""
+        pids = [machine.qemu_pid for machine in machines]
+        self.control.halt_with_freeze([pid for pid in pids if pid is not None])
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether it stands still."""
+        return self.control.status().frozen
+
+    @property
+    def is_started(self) -> bool:
+        """Whether its server was started and not stopped since; it may have died."""
+        return self._server is not None
+
+    def must_be_well(self) -> None:
+        """Raise `HarnessError` when the server is gone or failed a request: not the NAS's doing."""
+        if self._server is None or self._server.exit_code is not None:
+            raise HarnessError("the shelf died under the NAS", hint=f"read {self.errors}")
+        status = self.control.status()
+        if status.errors:
+            failed = f"the shelf failed {status.errors} requests, last: {status.last_error}"
+            if not any(os.strerror(code) in status.last_error for code in _NO_ROOM):
+                raise HarnessError(failed, hint=f"read {self.errors}")
+            raise HarnessError(
+                f"{self.directory} had no room for what the NAS wrote: {failed}", hint=_ROOM_HINT
+            )
+        self.must_have_room()
+
+    def must_have_room(self) -> None:
+        """Raise `HarnessError` when what it records soon has no room any more.
+
+        Asks the filesystem alone: whoever waits for a machine asks it often, and from any thread.
+        """
+        if not self.is_started:
+            return
+        free = shutil.disk_usage(self.directory).free
+        if free < _FREE_BYTES_MIN:
+            raise HarnessError(
+                f"{self.directory} has no room for what the NAS writes: {free // _MIB} MiB are free",
+                hint=_ROOM_HINT,
+            )
+
+    def stop(self) -> None:
+        """End the server by SIGKILL, if it runs. What it logged stays."""
+        if self._control is not None:
+            self._control.close()
+            self._control = None
+        if self._server is None:
+            return
+        self._server.kill()
+        self._server = None
+
+
+def _configured(disks: Sequence[ShelfDisk], view: Path | None) -> list[dict[str, Any]]:
+    """The disks as the plugin's configuration has them."""
+    return [
+        {
+            "name": disk.serial,
+            "size": disk.size_mib * _MIB,
+            "sector": disk.sector_bytes,
+            "physical_sector": disk.physical_sector_bytes,
+            "profile": disk.profile.as_json(),
+        }
+        | ({"fault": disk.fault.as_json()} if disk.fault else {})
+        | ({"source": {"view": str(view), "disk": disk.serial}} if view else {})
+        for disk in disks
+    ]

@@ -1,0 +1,341 @@
+"""The audit: a recording's log held against what ZFS promises at every uberblock and acknowledgement.
+
+A cut meets one moment of thousands. A flush that is missing once in twenty is seen here at once.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+
+from torture.facts.axes.sync import Sync
+from torture.facts.recording.events import Event, Kind, RecordedDisk, Recording
+from torture.facts.recording.roles import OF_A_TXG, Role
+from torture.facts.recording.uberblocks import root_in
+from torture.oracles.audit.commits import Commits
+from torture.oracles.audit.coverage import Coverage
+from torture.oracles.audit.disk_writes import DiskWrite, disk_writes_in
+from torture.oracles.audit.due.completions import Completions, overdue_in
+from torture.oracles.audit.due.durable import durable_in
+from torture.oracles.audit.due.returns import Returned, returns_in
+from torture.oracles.audit.extents import Extents
+from torture.oracles.audit.found import Audit
+from torture.oracles.audit.groups import Groups
+from torture.oracles.audit.invariants import Finding, Invariant
+from torture.oracles.audit.labels import Labels, is_partition_table, is_probe
+from torture.oracles.audit.links import missing_links
+from torture.oracles.audit.logged import Logged
+from torture.oracles.audit.logged_contents import Contents
+from torture.oracles.audit.operations import Acknowledged, Operations
+from torture.oracles.audit.phases import PhaseTracker
+from torture.oracles.audit.pointed import Pointed, disks_in, find_pointed, places_of
+from torture.oracles.audit.trims import Trims
+
+_LATELY_MS = 1_000
+"""Operations that were acknowledged so shortly before the cut are counted."""
+
+
+def audit(
+    recording: Recording,
+    *,
+    cut: int,
+    sync: Sync,
+    completed_sync: Sync | None = None,
+    completions: Completions | None = None,
+    waived: Mapping[Invariant, int] | None = None,
+    whole_on: Collection[str] | None = None,
+    writes_once: bool = True,
+    names_are_volatile: bool = False,
+    tells_metadata: bool = True,
+    only_groups_write: bool = True,
+) -> Audit:
+    """Audit the events up to and with `cut`, and what the client's disk completed by then.
+
+    `waived`: what the cell breaks by its own settings, and from which event on: it is counted only.
+    `sync`: unless it is disabled, an acknowledgement means that the ZIL, or a txg, is durable.
+    `completed_sync`: the same of what the client's disk completed, where that is not the same.
+    `whole_on`: the disks on each of which a block of data lies whole, at one place; none where it is
+    split over disks, and by default all.
+    `writes_once`: whether the client's filesystem has no second copy under way of what it wrote
+    (`torture.choices.filesystems.protocol`): only then must every block that holds it be covered.
+    `tells_metadata`: whether a write's length tells metadata from data
+    (`torture.facts.recording.roles`). `names_are_volatile`: an acknowledgement is of the blocks
+    that it names, and of nothing else. `only_groups_write`: nothing but transaction groups and the
+    log writes, as a resilver does: then a group vouches for what came before its first write, and
+    else for what came before its uberblock. Raises what `Recording.payload` raises.
+    """
+    if whole_on is None:
+        whole_on = [disk.name for disk in recording.disks]
+    disk_writes = disk_writes_in(recording, cut=cut, is_split=not whole_on)
+    pointed = find_pointed(recording, disk_writes, whole_on=whole_on)
+    auditor = _Auditor(
+        recording=recording,
+        sync=sync,
+        writes_once=writes_once,
+        tells_metadata=tells_metadata,
+        groups=Groups(only_groups_write=only_groups_write),
+        whole_disks=disks_in(recording, whole_on),
+        returns=returns_in(recording, cut=cut),
+        operations=Operations(names_are_volatile=names_are_volatile),
+        disk_writes=disk_writes,
+        pointed=pointed,
+    )
+    for event in recording.events[: cut + 1]:
+        auditor.hear(event)
+    audited_writes = (
+        None
+        if completions is None
+        else auditor.hear_completions(completions, sync=completed_sync or sync, cut=cut)
+    )
+    operations = auditor.operations
+    held = [
+        finding
+        for finding in auditor.findings
+        if finding.event < (waived or {}).get(finding.invariant, math.inf)
+    ]
+    since_ns = recording.events[cut].time_ns - _LATELY_MS * 1_000_000
+    return Audit(
+        acknowledged_at=tuple(operations.acknowledged_at),
+        completions=audited_writes,
+        txgs=len(auditor.groups.txgs),
+        findings=tuple(held),
+        waived=len(auditor.findings) - len(held),
+        phase=auditor.phases.phase,
+        under_way=operations.under_way if operations.has_ledger else None,
+        acknowledged_lately=auditor.acknowledged_since(since_ns) if operations.has_ledger else None,
+        uncommitted_ms=auditor.commits.uncommitted_ms(recording.events[cut]),
+    )
+
+
+@dataclass(kw_only=True)
+class _Auditor:
+    """The state of an audit, event by event."""
+
+    recording: Recording
+    sync: Sync
+    writes_once: bool
+    tells_metadata: bool
+    groups: Groups
+    whole_disks: list[int]
+    disk_writes: dict[int, DiskWrite]
+    pointed: Pointed
+    returns: dict[int, Returned]
+    operations: Operations
+    findings: list[Finding] = field(default_factory=list)
+    _writes: dict[Role, Coverage] = field(
+        default_factory=lambda: {role: Coverage() for role in Role}
+    )
+    _pointed_writes: Coverage = field(default_factory=Coverage)
+    """Data that the log points to, and nothing else."""
+    phases: PhaseTracker = field(init=False)
+    commits: Commits = field(init=False)
+    logged: Logged = field(default_factory=Logged)
+    contents: Contents = field(default_factory=Contents)
+    extents: Extents = field(default_factory=Extents)
+    labels: Labels = field(init=False)
+    trims: Trims = field(init=False)
+    _txg_by_disk: dict[int | None, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.phases = PhaseTracker(
+            writes=self._writes, pointed=self._pointed_writes, tells_metadata=self.tells_metadata
+        )
+        self.commits = Commits(uberblocks=self._writes[Role.UBERBLOCK])
+        self.labels = Labels(
+            labels=self._writes[Role.LABEL], uberblocks=self._writes[Role.UBERBLOCK]
+        )
+        self.trims = Trims(labels=self.labels)
+
+    @property
+    def _coverages(self) -> tuple[Coverage, ...]:
+        return *self._writes.values(), self._pointed_writes
+
+    def acknowledged_since(self, time_ns: int) -> int:
+        """Durable operations acknowledged at this time of the log or later."""
+        events = self.recording.events
+        return sum(events[done].time_ns >= time_ns for done in self.operations.acknowledged_at)
+
+    def hear(self, event: Event) -> None:
+        """One event."""
+        role = None
+        if self.commits.hear(event):
+            self._find(Invariant.TXG_IS_IN_TIME, event)
+        match event.kind:
+            case Kind.WRITE_SUBMIT:
+                role = self._hear_write(event)
+            case Kind.MARK:
+                self._hear_mark(event)
+            case Kind.TRIM_SUBMIT | Kind.ZERO_SUBMIT:
+                self._hear_trim(event)
+            case _:
+                for coverage in self._coverages:
+                    coverage.hear(event)
+        self.phases.hear(event, role=role)
+
+    def _hear_write(self, event: Event) -> Role | None:
+        """Its role; None of data that the log points to, and of what is none of ZFS's."""
+        written = self.disk_writes[event.seq]
+        role = written.role
+        if role is Role.UBERBLOCK:
+            self._hear_uberblock(event, written.txg or 0)
+        elif role is Role.LABEL:
+            if early := self.labels.hear_label(event):
+                self._find(Invariant.LABELS_TAKE_TURNS, event, early)
+        elif self._is_of(event, is_probe):
+            return role
+        elif self._is_of(event, is_partition_table):
+            return None
+        elif (txg := self.pointed.born_in.get(event.seq)) is not None:
+            if self.extents.hear_pointed(event, txg):
+                self._find(Invariant.EXTENT_IS_KEPT, event)
+            self._pointed_writes.submit(event)
+            return None
+        elif role in OF_A_TXG:
+            if event.seq not in self.pointed.undecided and self.groups.hear_write(event):
+                uberblocks = self._writes[Role.UBERBLOCK].uncovered
+                # a disk that is added has uberblocks of no group
+                if late := [one for one in uberblocks if self.disk_writes[one].txg]:
+                    self._find(Invariant.UBERBLOCK_IS_DURABLE, event, late)
+            self.commits.hear_write_of_txg(event)
+            if event.seq not in self.pointed.undecided:
+                self.extents.hear_write(event)
+        elif role is Role.ZIL:
+            self._hear_log(event, written)
+        self._writes[role].submit(event)
+        return role
+
+    def _hear_log(self, event: Event, written: DiskWrite) -> None:
+        payload = self.recording.payload(event)
+        if event.seq not in self.pointed.holding:
+            self.logged.hear_zil(event, payload)
+        self.extents.hear_log(event)
+        self.trims.hear_log(event, written.log_blocks)
+        if not all(block.is_whole for block in written.log_blocks):
+            self.extents.is_blind = self.contents.is_blind = True
+        self.contents.hear_zil(event, payload)
+        for data in self.pointed.by_log.get(event.seq, ()):
+            parts = (self.recording.events[number] for number in data.submissions or ())
+            self.logged.hear_pointed(event, data, map(self.recording.payload, parts))
+
+    def _hear_trim(self, event: Event) -> None:
+        self.extents.hear_trim(event)
+        if self._is_of(event, self.trims.takes):
+            self._find(Invariant.TRIMMED_IS_FREE, event)
+
+    def _is_of(self, event: Event, what: Callable[[Event, RecordedDisk], bool]) -> bool:
+        disk = event.disk
+        return disk is not None and what(event, self.recording.disks[disk])
+
+    def _hear_uberblock(self, event: Event, txg: int) -> None:
+        self.contents.hear_uberblock(event)
+        if not txg:
+            return  # of a disk that is not in the pool yet (module/zfs/vdev_label.c, vdev_label_init)
+        if txg < self._txg_by_disk.get(event.disk, 0):
+            self._find(Invariant.UBERBLOCKS_ASCEND, event)
+        self._txg_by_disk[event.disk] = txg
+        if late := self.labels.hear_uberblock(event):
+            self._find(Invariant.LABELS_TAKE_TURNS, event, late)
+        is_new = self.groups.hear_uberblock(event, txg)
+        self.commits.hear_uberblock(event, is_copy=not is_new)
+        if not is_new:
+            return  # its copies in the other labels
+        self.trims.hear_uberblock(txg)
+        root = root_in(self.recording.payload(event))
+        places = places_of(root.extents, self.whole_disks) if root and root.txg == txg else None
+        for taking in self.extents.hear_uberblock(txg, places):
+            self._find(Invariant.EXTENT_IS_KEPT, taking)
+        uncovered = {write for of in OF_A_TXG for write in self._writes[of].uncovered}
+        uncovered -= self.pointed.undecided
+        born_in = self.pointed.born_in
+        uncovered |= {write for write in self._pointed_writes.uncovered if born_in[write] <= txg}
+        if uncovered:
+            self._find(Invariant.TXG_IS_DURABLE, event, sorted(uncovered))
+
+    def _hear_mark(self, event: Event) -> None:
+        for one in self.operations.hear(event, self.recording.payload(event)):
+            self.commits.hear_acknowledgement()
+            self.phases.acknowledged_ns = event.time_ns
+            if self.sync is not Sync.DISABLED and not one.owes_nothing:
+                self._hear_acknowledged(event, one)
+
+    def _hear_acknowledged(self, event: Event, one: Acknowledged) -> None:
+        if self.writes_once and one.owes_its_data and self.contents.lacks_some_of(one):
+            self._find(Invariant.LOGGED_IS_WHOLE, event)
+        uncovered = self._writes[Role.ZIL].uncovered
+        own = self._own_of(one, uncovered=self._uncovered, now=event.seq)
+        if own and self.writes_once and one.owes_its_data:
+            self._find(Invariant.ACKNOWLEDGED_IS_DURABLE, event, own)
+            return
+        if one.owes_its_data and (missing := self._missing_before(one.number)):
+            self._find(Invariant.LOG_CHAIN_IS_WHOLE, event, missing)
+        durable = max(self._writes[role].latest for role in (Role.ZIL, Role.UBERBLOCK))
+        if durable < one.begun:
+            self._find(Invariant.ACKNOWLEDGED_IS_DURABLE, event, uncovered)
+        elif self.writes_once and one.owes_its_data and (late := self._late_of(one)):
+            self._find(Invariant.RETURNED_IS_DURABLE, event, late)
+
+    @property
+    def _uncovered(self) -> frozenset[int]:
+        return frozenset(number for coverage in self._coverages for number in coverage.uncovered)
+
+    def _own_of(
+        self, one: Acknowledged, *, uncovered: Collection[int], now: int
+    ) -> tuple[int, ...]:
+        """What of an operation is in the log, or the log points to, and was not on the disks at `now`."""
+        own = {number for number in self.logged.blocks_of(one.number) if number <= now}
+        own.intersection_update(uncovered)
+        own.update(self.logged.not_on_disk(one.number, uncovered=uncovered, now=now))
+        return tuple(sorted(own))
+
+    def _late_of(self, one: Acknowledged) -> tuple[int, ...]:
+        """What of an operation was on its way as its call returned, and was not on the disks by then."""
+        returned = self.returns.get(one.number)
+        if returned is None:
+            return ()
+        events = self.recording.events
+        uberblocks = self._writes[Role.UBERBLOCK].covered_at.items()
+        if any(
+            self.groups.begun_by(write) > one.begun and events[at].time_ns <= returned.latest_ns
+            for write, at in uberblocks
+        ):
+            return ()
+        late = set(self._uncovered)
+        for coverage in self._coverages:
+            late.update(coverage.covered_since(returned.latest_ns, events))
+        now = bisect_right(events, returned.earliest_ns, key=_time_ns) - 1
+        return tuple(write for write in self._own_of(one, uncovered=late, now=now) if write <= now)
+
+    def _missing_before(self, operation: int) -> tuple[int, ...]:
+        """The blocks that replay has to pass before this operation's, and that are not covered."""
+        committed = self.disk_writes.get(self._writes[Role.UBERBLOCK].latest)
+        return missing_links(
+            self.disk_writes,
+            holding=self.logged.blocks_of(operation),
+            uncovered=self._writes[Role.ZIL].uncovered,
+            covered=self._writes[Role.ZIL].covered_at,
+            committed_txg=(committed.txg or 0) if committed else 0,
+        )
+
+    def hear_completions(self, completions: Completions, *, sync: Sync, cut: int) -> int:
+        """What the client's disk completed by the cut; returns how many writes had to be durable."""
+        durable = durable_in(
+            self.recording,
+            self.disk_writes,
+            self.pointed,
+            self._coverages,
+            groups=self.groups,
+        )
+        count, overdue = overdue_in(completions, durable, self.recording.events, sync=sync, cut=cut)
+        self.findings += overdue
+        return count
+
+    def _find(self, invariant: Invariant, event: Event, uncovered: Collection[int] = ()) -> None:
+        self.findings.append(
+            Finding(invariant=invariant, event=event.seq, uncovered=tuple(uncovered))
+        )
+
+
+def _time_ns(event: Event) -> int:
+    return event.time_ns

@@ -1,0 +1,112 @@
+"""When the client's durable calls returned, in the time of the NAS's log.
+
+An acknowledgement reaches the log with its mark, some ms after the call returned. In between the next
+flush may make up for one that was left out. So each line of the load says by the guest's clock when its
+call returned, when it was sent, and when an answer was heard. A line was sent before its mark was heard,
+and an answer was heard after the mark that it answers: together these lay one clock beside the other.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
+from typing import Any
+
+from torture.facts.evidence.strict_json import strict_json
+from torture.facts.evidence.typed import number_of, whole_of
+from torture.facts.recording.events import Kind, Recording
+
+_NS_PER_MS = 1_000_000
+_WINDOW_NS = 500 * _NS_PER_MS
+"""Two clocks drift apart: only marks so near are laid beside a return."""
+_DRIFT_SHARE = 0.0005
+"""Of the time between two readings: a guest measures how fast its clock is, and is so much wrong."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Returned:
+    """A call returned at some time between these, by the log's clock."""
+
+    earliest_ns: int
+    latest_ns: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Reading:
+    """What a mark says of the difference of the clocks, log less guest."""
+
+    at_ns: int
+    least_ns: float | None
+    most_ns: float
+
+
+def returns_in(recording: Recording, *, cut: int) -> dict[int, Returned]:
+    """By operation, when its call returned; an operation without clock readings near it is left out.
+
+    Raises what `Recording.payload` raises.
+    """
+    readings: list[_Reading] = []
+    returned_ms: dict[int, tuple[int, float]] = {}
+    heard_at_ns: dict[int, int | None] = {}
+    for event in recording.events[: cut + 1]:
+        if event.kind is not Kind.MARK:
+            continue
+        line = _line_in(recording.payload(event))
+        seq, guest_ms = whole_of(line, "seq"), number_of(line, "guest_ms")
+        if guest_ms is None:
+            continue
+        readings.append(_reading(line, guest_ms, at_ns=event.time_ns, heard_at_ns=heard_at_ns))
+        if seq is None:
+            continue
+        # a writer's first operation is answered twice, and an answer says no more than its number
+        is_first = line.get("event") == "begin" or seq in heard_at_ns
+        heard_at_ns[seq] = None if is_first else event.time_ns
+        if (returned := number_of(line, "returned_ms")) is not None:
+            returned_ms[seq] = (event.time_ns, returned)
+    found = {
+        seq: _laid_beside(readings, at_ns=at_ns, guest_ns=guest_ms * _NS_PER_MS)
+        for seq, (at_ns, guest_ms) in returned_ms.items()
+    }
+    return {seq: returned for seq, returned in found.items() if returned is not None}
+
+
+def _reading(
+    line: dict[str, Any], guest_ms: float, *, at_ns: int, heard_at_ns: dict[int, int | None]
+) -> _Reading:
+    least_ns = None
+    answered_ms = number_of(line, "answered_ms")
+    answered_seq = whole_of(line, "answered_seq")
+    answered_at_ns = None if answered_seq is None else heard_at_ns.get(answered_seq)
+    if answered_ms is not None and answered_at_ns is not None:
+        least_ns = answered_at_ns - answered_ms * _NS_PER_MS
+    return _Reading(at_ns=at_ns, least_ns=least_ns, most_ns=at_ns - guest_ms * _NS_PER_MS)
+
+
+def _laid_beside(readings: list[_Reading], *, at_ns: int, guest_ns: float) -> Returned | None:
+    first = bisect_left(readings, at_ns - _WINDOW_NS, key=_at_ns)
+    end = bisect_right(readings, at_ns + _WINDOW_NS, key=_at_ns)
+    near = readings[first:end]
+    least_ns = max(
+        (
+            one.least_ns - abs(one.at_ns - at_ns) * _DRIFT_SHARE
+            for one in near
+            if one.least_ns is not None
+        ),
+        default=None,
+    )
+    most_ns = min((one.most_ns + abs(one.at_ns - at_ns) * _DRIFT_SHARE for one in near), default=0)
+    if least_ns is None or least_ns > most_ns:
+        return None
+    return Returned(earliest_ns=int(guest_ns + least_ns), latest_ns=int(guest_ns + most_ns) + 1)
+
+
+def _at_ns(reading: _Reading) -> int:
+    return reading.at_ns
+
+
+def _line_in(payload: bytes) -> dict[str, Any]:
+    try:
+        line = strict_json(payload)
+    except ValueError:
+        return {}
+    return line if isinstance(line, dict) else {}

@@ -1,0 +1,285 @@
+"""The oracle of applications: whether every transaction that was acknowledged is there, once and whole.
+
+Each transaction, there or not, is turned into the moments at which a crash could have left it
+so (`moments.py`): one that is there had begun, one that is not was not durable yet. If the moment after
+everything explains them all, nothing is lost. If only an earlier one does, all went back in time. If none
+does, or one is there in part, or the application's own checks complain: corrupted. If it does not start
+again what it kept is out of reach: unrepairable. What was read whole of another beside it is not lost.
+
+A lazy transaction (SQLite with synchronous=NORMAL, PostgreSQL with synchronous_commit=off) is
+acknowledged for good with the next durable one. It may be gone until then, but with all that came after
+it: a log that is replayed has an end, not holes. Where all writers commit in one order, as to a server's
+log, both hold for what any of them began once it was done; what was under way beside it may be before it
+in the log, or behind. Where each has a log of its own, both hold for what the same writer began: no
+other log's end says anything of this one's. What is durable binds all writers in any case, as they share
+the disk: no past of it lacks that and has what any of them began later.
+
+What an application shows itself to be in the midst of is what a crash leaves while the transaction that
+does it is under way, or lazy and not durable yet, and at no other moment.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
+from typing import Any
+
+from torture.facts.evidence.ledger import Begin, Done, Failed, Ledger, OperationKind
+from torture.oracles.verdict.conclusion import Conclusion, conclude, reasons_in_words
+from torture.oracles.verdict.data_findings import Findings
+from torture.oracles.verdict.moments import Tally, Window, union
+from torture.oracles.verdict.unreadable import UnreadableError
+from torture.oracles.verdict.verdicts import Verdict
+
+_COMPLAINTS_MAX = 5
+_SETTLES = "settle"
+"""A transaction that says so leaves nothing to be found: it makes durable what came before."""
+_THE_ONE_ORDER = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Unfinished:
+    """What an application says that it was in the midst of: this transaction, or one that replaces it.
+
+    `what` both say of themselves, `state` is the application's word for it. `is_new`: a crash amid this
+    transaction leaves it so. `is_old`: one amid the next of the same `what` does, and this one is there
+    until that has ended.
+    """
+
+    seq: int
+    what: Mapping[str, Any]
+    state: str
+    is_new: bool
+    is_old: bool
+
+    @property
+    def words(self) -> str:
+        """For a sentence."""
+        return f"{' '.join(str(value) for value in self.what.values())} is {self.state}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Found:
+    """What an application showed after the cut.
+
+    `whole`: transactions that are as they were written. `parts`: those that are there otherwise, and how.
+    `unfinished`: what it was in the midst of. `complaints`: of its own checks. `unchecked`: why some of
+    these said nothing. `refused`: why it does not
+    start or cannot be read, empty if it does.
+    """
+
+    trial: int
+    mode: str
+    whole: frozenset[int]
+    parts: Mapping[int, str]
+    complaints: tuple[str, ...]
+    refused: str
+    unfinished: tuple[Unfinished, ...] = ()
+    unchecked: tuple[str, ...] = ()
+
+
+@dataclass(kw_only=True, slots=True)
+class _Transaction:
+    """One of the ledger; `begun`, `done` and `durable` are places in it.
+
+    `order`: one number for those of which each vouches for all that were done before it began. `what` it
+    said of itself when it did.
+    """
+
+    order: int
+    what: Mapping[str, Any]
+    begun: int
+    done: int | None = None
+    durable: int | None = None
+
+
+def parse_found(text: str) -> Found:
+    """An application's read-back; raises `UnreadableError` if it is cut off or garbled."""
+    try:
+        raw = json.loads(text)
+        if raw["complete"] is not True:
+            raise UnreadableError("the read-back does not say that it is complete")
+        return Found(
+            trial=int(raw["trial"]),
+            mode=str(raw["mode"]),
+            whole=frozenset(int(seq) for seq in raw["whole"]),
+            parts={int(seq): str(how) for seq, how in raw["parts"].items()},
+            complaints=tuple(str(line) for line in raw["complaints"]),
+            refused=str(raw["refused"]),
+            unchecked=tuple(str(line) for line in raw.get("unchecked", ())),
+            unfinished=tuple(_unfinished_in(one) for one in raw.get("unfinished", ())),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UnreadableError(f"the read-back is garbled: {error!r}") from error
+
+
+def _unfinished_in(raw: Mapping[str, Any]) -> Unfinished:
+    return Unfinished(
+        seq=int(raw["seq"]),
+        what=dict(raw["what"]),
+        state=str(raw["state"]),
+        is_new=_truth(raw["is_new"]),
+        is_old=_truth(raw["is_old"]),
+    )
+
+
+def _truth(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"{value!r} is neither true nor false")
+    return value
+
+
+def consult_transactions(
+    ledger: Ledger, found: Found, *, has_one_order: bool, cut_ms: float | None
+) -> Findings:
+    """What became of what the ledger acknowledges; raises `UnreadableError` when it is inconsistent.
+
+    `has_one_order`: whether a transaction that is there vouches for all that any writer had done before
+    it began; if not, for what its own writer had.
+    """
+    transactions = _transactions_of(ledger, has_one_order=has_one_order)
+    durable = {seq: one.durable for seq, one in transactions.items() if one.durable is not None}
+    there = found.whole | found.parts.keys()
+    halves = _halves(transactions, found, end=len(ledger.events))
+    unfinished = {one.seq for one in found.unfinished}
+    lost = durable.keys() - found.whole - (unfinished - found.parts.keys())
+    lost |= durable.keys() & halves.keys()
+    gone = lost - there - unfinished
+    foreign = (there | unfinished) - transactions.keys()
+    reasons = _complaints(found)
+    reasons += [f"transaction {seq} is in part: {how}" for seq, how in sorted(found.parts.items())]
+    reasons += [f"transaction {seq} is there, which never began" for seq in sorted(foreign)]
+    is_broken = bool(reasons)
+    reasons += [f"transaction {seq} is half there: {words}" for seq, words in halves.items()]
+    if found.refused:  # the others are out of reach, which is not to say that they are gone
+        refusal = f"the application cannot be used: {found.refused}"
+        conclusion = Conclusion(verdict=Verdict.UNREPAIRABLE, first_of_all=(refusal,))
+    else:
+        moment = _latest_moment(transactions, found, end=len(ledger.events))
+        conclusion = conclude(
+            ledger,
+            None if is_broken else moment,
+            last=max(durable.values(), default=-1),
+            cut_ms=cut_ms,
+            otherwise="no single moment explains what is there and what is not"
+            if moment is None
+            else "",
+        )
+        reasons += [f"transaction {seq} is gone" for seq in sorted(gone)]
+    failures = [event for event in ledger.events if isinstance(event, Failed)]
+    return Findings(
+        verdict=conclusion.verdict,
+        acknowledged=ledger.acknowledged,
+        lost=len(lost),
+        missing=len(gone),
+        torn=len(found.parts),
+        stale=0,
+        foreign=len(foreign),
+        torn_in_flight=0,
+        rollback_ms=conclusion.rollback_ms,
+        reasons=reasons_in_words(conclusion, reasons, failures, noun="transaction"),
+    )
+
+
+def _latest_moment(
+    transactions: Mapping[int, _Transaction], found: Found, *, end: int
+) -> int | None:
+    """The latest at which a crash explains which are there, and which unfinished, if there is one."""
+    tally = Tally(end)
+    there = found.whole | found.parts.keys()
+    unfinished = {one.seq for one in found.unfinished}
+    last_there = {one.order: one.begun for seq, one in transactions.items() if seq in there}
+    until = _undone_until(transactions, end=end)
+    for seq, one in transactions.items():
+        if one.done is not None and last_there.get(one.order, -1) > one.done:
+            until[seq] = one.done  # undone it would be a hole
+        if seq in there:
+            tally.add((Window(one.begun + 1, end),))
+        elif seq not in unfinished:
+            tally.add((Window(0, until[seq]),))
+    for half in found.unfinished:
+        if half.seq in transactions:
+            tally.add(_windows_of(half, transactions, there, until))
+    return tally.last_common()
+
+
+def _halves(transactions: Mapping[int, _Transaction], found: Found, *, end: int) -> dict[int, str]:
+    """What should be finished, in words: no crash leaves it so, or none since it was durable."""
+    halves: dict[int, str] = {}
+    there = found.whole | found.parts.keys()
+    until = _undone_until(transactions, end=end)
+    for one in sorted(found.unfinished, key=lambda one: one.seq):
+        if one.seq not in transactions:
+            continue
+        windows = _windows_of(one, transactions, there, until)
+        durable = transactions[one.seq].durable
+        if not windows or (durable is not None and windows[-1].last <= durable):
+            halves[one.seq] = one.words
+    return halves
+
+
+def _undone_until(transactions: Mapping[int, _Transaction], *, end: int) -> dict[int, int]:
+    """The last moment at which a crash may leave each undone, or half done."""
+    return {seq: end if one.durable is None else one.durable for seq, one in transactions.items()}
+
+
+def _windows_of(
+    half: Unfinished,
+    transactions: Mapping[int, _Transaction],
+    there: Set[int],
+    until: Mapping[int, int],
+) -> tuple[Window, ...]:
+    """When a crash leaves it so; nobody is amid a next one that is there."""
+    ways = [half.seq] if half.is_new else []
+    following = _next_of(half, transactions)
+    if half.is_old and following is not None and following not in there:
+        ways.append(following)
+    return union(Window(transactions[seq].begun + 1, until[seq]) for seq in ways)
+
+
+def _next_of(one: Unfinished, transactions: Mapping[int, _Transaction]) -> int | None:
+    """The next that says the same of itself, if there is one."""
+    begun = transactions[one.seq].begun
+    later = (
+        seq
+        for seq, other in transactions.items()
+        if other.begun > begun and one.what.items() <= other.what.items()
+    )
+    return next(later, None)
+
+
+def _complaints(found: Found) -> list[str]:
+    """The first of what its own checks say: why something is gone, before all that is."""
+    more = len(found.complaints) - _COMPLAINTS_MAX
+    shown = [f"its own check: {line}" for line in found.complaints[:_COMPLAINTS_MAX]]
+    return shown + ([f"its own checks say {more} lines more"] if more > 0 else [])
+
+
+def _transactions_of(ledger: Ledger, *, has_one_order: bool) -> dict[int, _Transaction]:
+    """All that leave something to be found, by their number, with what made each durable."""
+    transactions: dict[int, _Transaction] = {}
+    begun: dict[int, tuple[Begin, _Transaction]] = {}
+    waiting: list[_Transaction] = []
+    for place, event in enumerate(ledger.events):
+        if isinstance(event, Begin):
+            order = _THE_ONE_ORDER if has_one_order else event.writer
+            begun[event.seq] = event, _Transaction(order=order, what=event.what, begun=place)
+            if _SETTLES not in event.what:
+                transactions[event.seq] = begun[event.seq][1]
+        elif isinstance(event, Done):
+            if event.seq not in begun:
+                raise UnreadableError(
+                    f"the ledger ends transaction {event.seq}, which had not begun"
+                )
+            begin, own = begun[event.seq]
+            own.done = place
+            if begin.kind is OperationKind.LAZY_TRANSACTION:
+                waiting.append(own)
+                continue
+            own.durable = place
+            for one in waiting:
+                if one.order == own.order and one.done is not None and one.done < own.begun:
+                    one.durable = place
+            waiting = [one for one in waiting if one.durable is None]
+    return transactions

@@ -1,0 +1,315 @@
+"""From the ledger to what each file and block may hold after a crash at each moment.
+
+The rules, and why they hold:
+
+- **Begun.** An operation whose `begin` is at place b has not touched anything at moments <= b: the
+  client waits for the host's answer to `begin` before its first write.
+- **Durable.** What an acknowledged operation did holds at all moments after its `done`, place d:
+  fsync(2), fdatasync(2), O_DSYNC (open(2)) had returned before the client said so. Between b
+  and d anything goes: each sector old or new (a disk guarantees no more
+  than its sector), a name old or new.
+- **fsync covers the file.** Blocks written before it and not synced (`scribble`) become durable
+  with it; a raw device is one file for this. O_DSYNC covers only its own range, as in open(2).
+- **Parts of sectors.** Files have no sectors, and what keeps them on the NAS may leave a part of one.
+  Where the ledger's `Hello` says so, each cut may leave one sector of all half old and half new, but
+  only between b and d (`halves.py`).
+- **Parts of blocks.** A sector is only changed by the operations that write it: the others of its
+  block stay what they were (a disk guarantees no more than its sector, and no less).
+- **Directories.** A new name, a rename or a removal counts from the fsync of its directory, as in
+  fsync(2); btrfs, ext4 and xfs give a new file's name sooner, which is allowed, not owed.
+- **Rename.** The new file is fsynced before it is renamed, so under its final name it is complete
+  or not there; rename(2) over an old file never leaves no file.
+- **Growth.** An append in flight may leave any size from old to new, and zeros where the size was
+  extended before the data came. Blocks beyond the size on disk are the size's matter, not theirs.
+- **Failure.** A call that failed is no acknowledgement and forbids nothing: in flight for ever.
+- **A raw region** held anything before its first durable write, but nothing of this trial's that
+  belongs elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import chain
+
+from torture.facts.evidence.ledger import (
+    BLOCK_SECTORS,
+    Begin,
+    Done,
+    Failed,
+    Ledger,
+    OperationKind,
+)
+from torture.oracles.verdict.moments import Window, Windows, union
+from torture.oracles.verdict.unreadable import UnreadableError
+
+WHOLE = range(BLOCK_SECTORS)
+"""All sectors of a block."""
+
+# These classes are built up in one pass over the ledger and not changed afterwards, so not frozen.
+
+
+@dataclass(kw_only=True, slots=True)
+class Step:
+    """One change of one thing (a block's content, a file's size, a name's target).
+
+    `durable` is the place of the `done` that made it so, `acknowledgement` the operation that said it.
+    Of a block, `sectors` are those that it changed.
+    """
+
+    seq: int
+    begin: int
+    durable: int | None = None
+    acknowledgement: int | None = None
+    sectors: range = WHOLE
+
+
+@dataclass(kw_only=True, slots=True)
+class SizeStep(Step):
+    """A change of a file's size."""
+
+    size_blocks: int
+
+
+@dataclass(kw_only=True, slots=True)
+class Incarnation:
+    """One file from its making to its end; a name may have many, one after the other.
+
+    `is_atomic`: it came by rename, so its first content is all there or not at all.
+    """
+
+    seq: int
+    is_atomic: bool
+    sizes: list[SizeStep] = field(default_factory=list)
+    blocks: dict[int, list[Step]] = field(default_factory=dict)
+
+
+@dataclass(kw_only=True, slots=True)
+class Binding(Step):
+    """From here on the name stands for this incarnation, or for none."""
+
+    incarnation: Incarnation | None
+
+
+@dataclass(kw_only=True, slots=True)
+class Name:
+    """One file number's history. In raw mode: one binding, an incarnation that was always there."""
+
+    bindings: list[Binding]
+    by_seq: dict[int, Incarnation] = field(default_factory=dict)
+    """Which incarnation an operation wrote to."""
+
+    @property
+    def current(self) -> Incarnation | None:
+        """What the name stood for at the ledger's end."""
+        return self.bindings[-1].incarnation
+
+    def acknowledgements_after(self, binding: int) -> Iterator[int]:
+        """Acknowledged operations on what the name stood for later than this binding's place."""
+        for later in self.bindings[binding + 1 :]:
+            if later.acknowledgement is not None:
+                yield later.acknowledgement
+            if later.incarnation is not None:
+                yield from acknowledgements_of(later.incarnation)
+
+
+@dataclass(kw_only=True, slots=True)
+class History:
+    """All names; `end` is the moment after everything."""
+
+    end: int
+    is_raw: bool
+    tears_sectors: bool
+    """Whether a sector may be left by two writes: `torture.oracles.verdict.blocks.halves`."""
+    takes_garbage: bool
+    """Whether the read-back calls such a sector garbage."""
+    ignores_errors: bool
+    """Whether a sector that could not be read may hold anything."""
+    trial: int
+    names: dict[int, Name]
+    acknowledged: dict[int, int]
+    """Operations that were acknowledged as durable, with the place of their `done`."""
+    failures: tuple[Failed, ...]
+
+
+def acknowledgements_of(incarnation: Incarnation) -> Iterator[int]:
+    """Acknowledged operations on one incarnation's size and content."""
+    for step in chain(incarnation.sizes, *incarnation.blocks.values()):
+        if step.acknowledgement is not None:
+            yield step.acknowledgement
+
+
+def window_of(steps: list[Step] | list[SizeStep], index: int, end: int) -> Window:
+    """When a crash leaves exactly this step: begun, and nothing later durable."""
+    durables = (step.durable for step in steps[index + 1 :] if step.durable is not None)
+    return Window(steps[index].begin + 1, min(durables, default=end))
+
+
+def windows_under_way(steps: list[Step], end: int) -> Windows:
+    """When a crash may leave one of these half done: begun, and neither it nor anything later durable."""
+    found: list[Window] = []
+    last = end
+    for step in reversed(steps):
+        if step.durable is not None:
+            last = min(last, step.durable)
+        found.append(Window(step.begin + 1, last))
+    return union(found)
+
+
+def windows_of(steps: list[Binding], end: int) -> list[Window]:
+    """`window_of` for every step, in one pass from the end."""
+    windows: list[Window] = []
+    last = end
+    for step in reversed(steps):
+        windows.append(Window(step.begin + 1, last))
+        if step.durable is not None:
+            last = min(last, step.durable)
+    return windows[::-1]
+
+
+def window_before(steps: list[Step], end: int) -> Window:
+    """When a crash leaves what was there before the first of these steps."""
+    durables = (step.durable for step in steps if step.durable is not None)
+    return Window(0, min(durables, default=end))
+
+
+def build_history(
+    ledger: Ledger,
+    *,
+    mode: str,
+    trial: int,
+    halves: int = 0,
+    takes_garbage: bool = True,
+    ignores_errors: bool = False,
+) -> History:
+    """The history a ledger tells; raises `UnreadableError` when it contradicts itself.
+
+    `halves`: how many sectors two writes may have left. A cut leaves one at most: where there are more,
+    none is excused.
+    """
+    builder = _Builder(is_raw=mode == "raw")
+    for place, event in enumerate(ledger.events):
+        match event:
+            case Begin():
+                builder.begin(event, place)
+            case Done():
+                builder.done(event.seq, place)
+            case Failed():
+                builder.failed(event.seq)
+            case _:
+                pass
+    return History(
+        end=len(ledger.events),
+        is_raw=mode == "raw",
+        tears_sectors=ledger.tears_sectors and halves <= max(1, ledger.cuts),
+        takes_garbage=takes_garbage,
+        ignores_errors=ignores_errors,
+        trial=trial,
+        names=builder.names,
+        acknowledged=builder.acknowledged,
+        failures=tuple(event for event in ledger.events if isinstance(event, Failed)),
+    )
+
+
+@dataclass(kw_only=True, slots=True)
+class _Open:
+    """An operation that has begun: the steps its `done` makes durable."""
+
+    event: Begin
+    begin: int
+    steps: list[Step]
+    covers: int | None
+    """The file whose earlier unsynced writes its fsync covers, by `id`; None: covers nothing."""
+
+
+class _Builder:
+    def __init__(self, *, is_raw: bool) -> None:
+        self._is_raw = is_raw
+        self.names: dict[int, Name] = {}
+        self.acknowledged: dict[int, int] = {}
+        self._open: dict[int, _Open] = {}
+        self._last_seq = 0
+        self._busy_writers: set[int] = set()
+        self._unsynced: dict[int, list[tuple[int, Step]]] = {}
+        """By file: writes that returned unsynced, with the place of their `done`."""
+
+    def begin(self, event: Begin, place: int) -> None:
+        if event.seq <= self._last_seq or event.writer in self._busy_writers:
+            raise UnreadableError(f"the ledger skips something before operation {event.seq}")
+        self._last_seq = event.seq
+        self._busy_writers.add(event.writer)
+        name = self.names.get(event.file)
+        if name is None:
+            name = self.names[event.file] = self._new_name()
+        steps = self._steps(event, place, name)
+        target = name.current
+        covers: int | None = None
+        if target is not None:
+            name.by_seq[event.seq] = target
+            if event.kind not in (OperationKind.DSYNC, OperationKind.SCRIBBLE):
+                covers = self._cover_key(target)
+        self._open[event.seq] = _Open(event=event, begin=place, steps=steps, covers=covers)
+
+    def done(self, seq: int, place: int) -> None:
+        operation = self._end(seq)
+        if not operation.event.kind.is_durable:
+            target = self.names[operation.event.file].by_seq[seq]
+            waiting = self._unsynced.setdefault(self._cover_key(target), [])
+            waiting.extend((place, step) for step in operation.steps)
+            return
+        self.acknowledged[seq] = place
+        if operation.covers is not None:
+            # Only writes that had returned before the fsync could begin are covered for certain.
+            waiting = self._unsynced.pop(operation.covers, [])
+            later = [(at, step) for at, step in waiting if at > operation.begin]
+            operation.steps.extend(step for at, step in waiting if at < operation.begin)
+            if later:
+                self._unsynced[operation.covers] = later
+        for step in operation.steps:
+            step.durable, step.acknowledgement = place, seq
+
+    def failed(self, seq: int) -> None:
+        self._busy_writers.add(self._end(seq).event.writer)  # it never begins anything again
+
+    def _end(self, seq: int) -> _Open:
+        operation = self._open.pop(seq, None)
+        if operation is None:
+            raise UnreadableError(f"the ledger ends operation {seq}, which had not begun")
+        self._busy_writers.discard(operation.event.writer)
+        return operation
+
+    def _new_name(self) -> Name:
+        always = Incarnation(seq=0, is_atomic=False) if self._is_raw else None
+        return Name(bindings=[Binding(seq=0, begin=-1, incarnation=always)])
+
+    def _cover_key(self, target: Incarnation) -> int:
+        return 0 if self._is_raw else target.seq
+
+    def _steps(self, event: Begin, place: int, name: Name) -> list[Step]:
+        made: list[Step] = []
+        if not self._is_raw and event.kind in _REBINDS:
+            fresh: Incarnation | None = None
+            if event.kind is not OperationKind.UNLINK:
+                atomic = event.kind is OperationKind.REPLACE
+                fresh = Incarnation(seq=event.seq, is_atomic=atomic)
+            binding = Binding(seq=event.seq, begin=place, incarnation=fresh)
+            name.bindings.append(binding)
+            made.append(binding)
+        target = name.current
+        if target is None:
+            if event.kind is not OperationKind.UNLINK:
+                raise UnreadableError(f"operation {event.seq} is on a file that is not there")
+            return made
+        if not self._is_raw and event.kind in _RESIZES:
+            size = SizeStep(seq=event.seq, begin=place, size_blocks=event.size_blocks)
+            target.sizes.append(size)
+            made.append(size)
+        for block in event.blocks:
+            step = Step(seq=event.seq, begin=place, sectors=event.sectors)
+            target.blocks.setdefault(block, []).append(step)
+            made.append(step)
+        return made
+
+
+_REBINDS = (OperationKind.CREATE, OperationKind.REPLACE, OperationKind.UNLINK)
+_RESIZES = (OperationKind.CREATE, OperationKind.REPLACE, OperationKind.APPEND)

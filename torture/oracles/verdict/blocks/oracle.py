@@ -1,0 +1,221 @@
+"""The oracle: says whether all that was acknowledged is there, or is old but consistent, or not.
+
+Every observation (a name, a file's size, a sector) is turned into the set of moments at which a
+crash could have left it (the rules are in `history.py`). If the moment after everything is in all
+of them, nothing acknowledged is lost. If another moment is in all of them, one crash at that
+moment explains everything: rolled back. If no moment is, old and new are mixed, or something is
+there that was never written there: corrupted. Linear in the ledger and the read-back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from torture.facts.evidence.ledger import Ledger
+from torture.oracles.verdict.blocks.contents import (
+    BlockFinding,
+    Damage,
+    FileFinding,
+    examine_file,
+    examine_region,
+    examine_temporary,
+)
+from torture.oracles.verdict.blocks.halves import halves_in
+from torture.oracles.verdict.blocks.history import (
+    History,
+    Incarnation,
+    Name,
+    acknowledgements_of,
+    build_history,
+)
+from torture.oracles.verdict.blocks.readback import SECTORS, FileSeen, Readback
+from torture.oracles.verdict.conclusion import conclude, reasons_in_words
+from torture.oracles.verdict.data_findings import Findings
+from torture.oracles.verdict.moments import Tally, Window, union
+from torture.oracles.verdict.unreadable import UnreadableError
+
+_ENOENT = 2
+_NOT_OURS = frozenset({"lost+found"})
+"""Made by mke2fs(8) and e2fsck(8), not by the load."""
+
+
+@dataclass(kw_only=True, slots=True)
+class _Account:
+    """Gathers what every observation says."""
+
+    tally: Tally
+    lost: set[int] = field(default_factory=set)
+    damages: dict[Damage, int] = field(default_factory=lambda: dict.fromkeys(Damage, 0))
+    torn_in_flight: int = 0
+    impossible: bool = False
+    reasons: list[str] = field(default_factory=list)
+
+    def add(self, what: str, windows: Iterable[Window], end: int) -> bool:
+        """Count one observation; returns whether it is right at the end."""
+        disjoint = union(windows)
+        self.tally.add(disjoint)
+        self.impossible |= not disjoint
+        if any(end in window for window in disjoint):
+            return True
+        if not disjoint:
+            self.reasons.append(f"{what}: no crash explains this")
+        return False
+
+    def blame(self, damage: Damage, what: str, lost: Iterable[int]) -> None:
+        """Record one broken block or name and the acknowledgements it breaks."""
+        self.damages[damage] += 1
+        self.lost.update(lost)
+        self.reasons.append(f"{what} ({damage})")
+
+
+def consult(
+    ledger: Ledger, readback: Readback, *, cut_ms: float | None, ignores_errors: bool = False
+) -> Findings:
+    """What became of what the ledger acknowledges; raises `UnreadableError` when the two do not fit.
+
+    `ignores_errors`: what could not be read may be there or not.
+    """
+    if ignores_errors and readback.directory_errno is not None:
+        raise UnreadableError(f"nothing could be read: errno {readback.directory_errno}")
+    history = build_history(
+        ledger,
+        mode=readback.mode,
+        trial=readback.trial,
+        halves=halves_in(readback),
+        takes_garbage=not readback.finds_halves,
+        ignores_errors=ignores_errors,
+    )
+    account = _Account(tally=Tally(history.end))
+    _account_size(account, history, ledger, readback)
+    readback = _completed(history, readback)
+    for seen in readback.files:
+        name = history.names.get(seen.file)
+        if readback.directory_errno is not None:
+            break
+        if ignores_errors and seen.errno not in (None, _ENOENT):
+            continue
+        if history.is_raw:
+            _account_region(account, history, name, seen)
+        else:
+            _account_file(account, history, name, seen)
+    for seen in readback.temporaries if not ignores_errors else ():
+        _account_temporary(account, history, history.names.get(seen.file), seen)
+    for unexpected in sorted(set(readback.unexpected) - _NOT_OURS):
+        account.add(f"{unexpected!r}, which the load never made", (), history.end)
+        account.blame(Damage.FOREIGN, f"{unexpected!r} is in the load's directory", ())
+    if readback.directory_errno is not None:
+        # It was in the pool for good before the load began: no crash since takes it away.
+        account.add("the load's directory", (), history.end)
+        what = f"the load's directory cannot be listed: errno {readback.directory_errno}"
+        account.blame(Damage.MISSING, what, history.acknowledged)
+    return _conclude(history, ledger, account, cut_ms)
+
+
+def _account_size(account: _Account, history: History, ledger: Ledger, readback: Readback) -> None:
+    """A device may have grown since the load began, on purpose; it never becomes shorter."""
+    before, after = ledger.device_bytes, readback.device_bytes
+    if before is None or after is None or after >= before:
+        return
+    account.add("the device", (), history.end)
+    what = f"the device has {after} bytes, and had {before} before the load"
+    account.blame(Damage.MISSING, what, ())
+
+
+def _completed(history: History, readback: Readback) -> Readback:
+    """With the files that were looked for and are not there, or the regions that are all zeros."""
+    left_out = sorted(history.names.keys() - {seen.file for seen in readback.files})
+    if left_out and left_out[-1] >= readback.looked:
+        raise UnreadableError(f"the read-back did not look for file {left_out[-1]}")
+    files = [*readback.files, *(_left_out(history, file) for file in left_out)]
+    return replace(readback, files=tuple(files))
+
+
+def _left_out(history: History, file: int) -> FileSeen:
+    current = history.names[file].current
+    zeros = 1 + max(current.blocks) if history.is_raw and current is not None else 0
+    return FileSeen(
+        file=file,
+        name=f"region-{file}" if history.is_raw else f"f{file:05d}",
+        listed=False,
+        errno=None if history.is_raw else _ENOENT,
+        size_bytes=0,
+        blocks=((("zero",) * SECTORS),) * zeros,
+    )
+
+
+def _account_region(account: _Account, history: History, name: Name | None, seen: FileSeen) -> None:
+    region = name.current if name is not None else None
+    if region is None:  # never written to: nothing of this trial may be in it
+        region = Incarnation(seq=0, is_atomic=False)
+    if seen.errno is not None:
+        account.add(f"{seen.name}: errno {seen.errno}", (), history.end)
+        account.blame(Damage.MISSING, f"{seen.name} cannot be read", acknowledgements_of(region))
+        return
+    findings = examine_region(history, region, seen)
+    _account_blocks(account, history, seen, findings)
+
+
+def _account_file(account: _Account, history: History, name: Name | None, seen: FileSeen) -> None:
+    if name is None:
+        if seen.errno != _ENOENT or seen.listed:
+            account.add(f"{seen.name}, which was never made", (), history.end)
+            account.blame(Damage.FOREIGN, f"{seen.name} is there but was never made", ())
+        return
+    finding = examine_file(history, name, seen)
+    account.add(finding.what, finding.windows, history.end)
+    if finding.damage is not None:
+        account.blame(finding.damage, finding.what, finding.lost)
+    _blame_blocks(account, history, seen, finding.blocks)
+
+
+def _account_temporary(
+    account: _Account, history: History, name: Name | None, seen: FileSeen
+) -> None:
+    finding: FileFinding = examine_temporary(history, name, seen)
+    if not account.add(finding.what, finding.windows, history.end):
+        account.blame(finding.damage or Damage.STALE, finding.what, finding.lost)
+
+
+def _account_blocks(
+    account: _Account, history: History, seen: FileSeen, findings: tuple[BlockFinding, ...]
+) -> None:
+    for finding in findings:
+        account.add(f"{seen.name} block {finding.index}", finding.windows, history.end)
+    _blame_blocks(account, history, seen, findings)
+
+
+def _blame_blocks(
+    account: _Account, history: History, seen: FileSeen, findings: tuple[BlockFinding, ...]
+) -> None:
+    for finding in findings:
+        if any(history.end in window for window in finding.windows):
+            account.torn_in_flight += finding.is_mixed
+        elif finding.damage is not None:
+            what = f"{seen.name} block {finding.index} holds {finding.holds}"
+            account.blame(finding.damage, what, finding.lost)
+
+
+def _conclude(
+    history: History, ledger: Ledger, account: _Account, cut_ms: float | None
+) -> Findings:
+    mixed = "" if account.impossible else "old and new are mixed: no single moment explains them"
+    conclusion = conclude(
+        ledger,
+        account.tally.last_common(),
+        last=history.end - 1,
+        cut_ms=cut_ms,
+        otherwise=mixed,
+    )
+    return Findings(
+        verdict=conclusion.verdict,
+        acknowledged=len(history.acknowledged),
+        lost=len(account.lost),
+        missing=account.damages[Damage.MISSING],
+        torn=account.damages[Damage.TORN],
+        stale=account.damages[Damage.STALE],
+        foreign=account.damages[Damage.FOREIGN],
+        torn_in_flight=account.torn_in_flight,
+        rollback_ms=conclusion.rollback_ms,
+        reasons=reasons_in_words(conclusion, account.reasons, history.failures, noun="operation"),
+    )

@@ -1,0 +1,52 @@
+"""The console of a VM that boots from the disk: what fsck said, and what was said last.
+
+`vmimages/boot/init` puts a line before fsck(8) and one after it, which has its exit code. The kernel may
+write amid these lines, and a console that ends early has only some of them.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from torture.oracles.verdict.kernel_death import KERNEL_DEATH
+
+_FSCK = re.compile(
+    r"torture: fsck of (?P<device>/dev/\w+)\s*?\n(?P<said>.*?)\n"
+    r"[^\n]*torture: fsck ended with (?P<code>\d+)\s",
+    re.DOTALL,
+)
+_IS_UP = re.compile(r"torture: ready\b")
+_KERNELS_CLOCK = re.compile(r"^\[ *\d+\.\d+\] ")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FsckAtBoot:
+    """What fsck(8) said and returned before the root was mounted."""
+
+    device: str
+    exit_code: int
+    said: str
+
+
+def fsck_at_boot(console: str) -> FsckAtBoot | None:
+    """What fsck came to; None where it did not come to its end, or its end was garbled."""
+    match = _FSCK.search(console.replace("\r", ""))
+    if match is None:
+        return None
+    return FsckAtBoot(
+        device=match["device"], exit_code=int(match["code"]), said=match["said"].strip("\n")
+    )
+
+
+def says_it_is_up(console: str) -> bool:
+    """Whether the guest said that its agent comes next."""
+    return _IS_UP.search(console) is not None
+
+
+def last_words(console: str) -> str:
+    """The last line before the kernel gave up, else of all; empty where nothing was said."""
+    death = KERNEL_DEATH.search(console)
+    before = console[: death.start()].rpartition("\n")[0] if death else console
+    lines = [_KERNELS_CLOCK.sub("", line).strip() for line in before.splitlines()]
+    return next((line for line in reversed(lines) if line), "")

@@ -1,0 +1,142 @@
+"""The client's filesystem: its own verdict, from mounts, checks and repairs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from torture.facts.evidence.folder import Evidence, Step, ToolOutput
+from torture.oracles.verdict.fsck import FsckResult
+from torture.oracles.verdict.mount import parse_mount, read_kernel_log
+from torture.oracles.verdict.unreadable import DidNotWork, UnreadableError
+from torture.oracles.verdict.verdicts import Verdict
+
+ReadCheck = Callable[[ToolOutput], FsckResult]
+"""How a filesystem's checker is read; raises `UnreadableError` when it cannot be told."""
+
+_PROBLEMS_MAX = 3
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FilesystemFinding:
+    """The filesystem's verdict. `repaired`: a repair was run, and what counts is what it left."""
+
+    verdict: Verdict
+    summary: str
+    repaired: bool = False
+    reasons: tuple[str, ...] = ()
+
+
+def judge_filesystem(evidence: Evidence, read_check: ReadCheck) -> FilesystemFinding:
+    """Score the filesystem; raises `UnreadableError` when the evidence does not tell.
+
+    Intact when it mounts (the journal may be replayed) and the checker vouches for it afterwards.
+    Repaired when the checker, or the kernel while it read it all, found bad copies beside good ones,
+    when the mount healed what a look before it had found, or when after a repair it mounts and the
+    checker vouches for it. Unrepairable otherwise, and when it will not mount and its repair does not
+    end. A checker's word counts only once the filesystem was unmounted; a repair's counts for nothing,
+    but that it could work: what it left is told by the mount and the check after it.
+    """
+    mount = parse_mount(_need(evidence, Step.FS_MOUNT))
+    check: FsckResult | None = None
+    reasons: list[str] = []
+    if mount.mounted:
+        _need_unmounted(evidence, Step.FS_UMOUNT)
+        check = _after_a_mount(read_check(_need(evidence, Step.FS_CHECK)))
+        if check.clean:
+            found = _healed_at_mount(evidence, read_check) + _bad_copies(evidence)
+            return FilesystemFinding(
+                verdict=Verdict.REPAIRED if check.problems or found else Verdict.INTACT,
+                summary=check.summary + _replayed(evidence),
+                reasons=_quote(Step.FS_CHECK, check) + found,
+            )
+        reasons += _quote(Step.FS_CHECK, check)
+        before = check.summary
+    else:
+        reasons.append(f"mount: {mount.reason}")
+        before = f"will not mount: {mount.reason}"
+    repair_output = _need(evidence, Step.FS_REPAIR)
+    if not mount.mounted and repair_output.exit_code is None:
+        return _unrepairable(f"{before}; the repair did not end", reasons)
+    repair = _repair_said(repair_output, read_check)
+    again = parse_mount(_need(evidence, Step.FS_MOUNT_AFTER_REPAIR))
+    if not again.mounted:
+        reasons += _quote(Step.FS_REPAIR, repair)
+        reasons.append(f"mount after the repair: {again.reason}")
+        return _unrepairable(f"{before}; no repair makes it mount", reasons)
+    _need_unmounted(evidence, Step.FS_UMOUNT_AFTER_REPAIR)
+    after = _after_a_mount(read_check(_need(evidence, Step.FS_CHECK_AFTER_REPAIR)))
+    if not after.clean:
+        reasons += _quote(Step.FS_CHECK_AFTER_REPAIR, after)
+        return _unrepairable(f"{before}; errors are left after the repair", reasons)
+    return FilesystemFinding(
+        verdict=Verdict.REPAIRED,
+        summary=f"{before}; repaired",
+        repaired=True,
+        reasons=tuple(reasons),
+    )
+
+
+def _repair_said(output: ToolOutput, read_check: ReadCheck) -> FsckResult:
+    """What a repair says, to be quoted, be it in words that nobody knows; raises `DidNotWork`."""
+    try:
+        return read_check(output)
+    except DidNotWork:
+        raise
+    except UnreadableError as error:
+        return FsckResult(clean=False, gave_up=True, problems=(str(error),))
+
+
+def _unrepairable(summary: str, reasons: list[str]) -> FilesystemFinding:
+    return FilesystemFinding(
+        verdict=Verdict.UNREPAIRABLE, summary=summary, repaired=True, reasons=tuple(reasons)
+    )
+
+
+def _replayed(evidence: Evidence) -> str:
+    log = evidence.output(Step.CHECK_DMESG)
+    return ", journal replayed" if log is not None and read_kernel_log(log).journal_replayed else ""
+
+
+def _healed_at_mount(evidence: Evidence, read_check: ReadCheck) -> tuple[str, ...]:
+    """What stood there before the mount, and not after it; older evidence has no such look."""
+    output = evidence.output(Step.FS_FIRST_CHECK)
+    if output is None:
+        return ()
+    first = read_check(output)
+    if first.clean and not first.problems:
+        return ()
+    return (f"{Step.FS_FIRST_CHECK}: {first.summary}; healed at mount",)
+
+
+def _bad_copies(evidence: Evidence) -> tuple[str, ...]:
+    """What the kernel of the client that checked said of bad copies: it may have mended them by then."""
+    log = evidence.output(Step.CHECK_DMESG)
+    lines = () if log is None else read_kernel_log(log).bad_copies
+    return tuple(f"{Step.CHECK_DMESG}: {line}" for line in lines[:_PROBLEMS_MAX])
+
+
+def _need(evidence: Evidence, step: Step) -> ToolOutput:
+    output = evidence.output(step)
+    if output is None:
+        raise UnreadableError(f"{step} was never run, and the verdict hangs on it")
+    return output
+
+
+def _need_unmounted(evidence: Evidence, step: Step) -> None:
+    output = evidence.output(step)
+    if output is None or output.exit_code != 0:
+        how = "was never run" if output is None else f"failed (exit {output.exit_code})"
+        raise UnreadableError(f"{step} {how}: it was checked while still mounted")
+
+
+def _after_a_mount(check: FsckResult) -> FsckResult:
+    """A journal that is dirty after a mount and its end: the filesystem shut itself down in between."""
+    if not check.journal_dirty:
+        return check
+    why = "its journal is dirty although it was mounted and unmounted"
+    return replace(check, clean=False, problems=(why, *check.problems))
+
+
+def _quote(step: Step, check: FsckResult) -> tuple[str, ...]:
+    return tuple(f"{step}: {problem}" for problem in check.problems[:_PROBLEMS_MAX])

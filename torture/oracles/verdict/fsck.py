@@ -1,0 +1,109 @@
+"""What any filesystem checker says, in one shape."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torture.facts.evidence.folder import ToolOutput
+from torture.oracles.verdict.unreadable import DidNotWork, UnreadableError
+
+_CRASH_SIGNALS = (4, 6, 7, 8, 11)
+"""SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGSEGV: the tool itself gave up."""
+_SHELL_SIGNAL_BASE = 128
+
+_NOT_ABOUT_THE_DATA = (
+    "command not found",
+    "not found in $path",
+    "out of memory",
+    "cannot allocate memory",
+)
+"""A tool that says so could not do its work for a reason of ours."""
+_ABOUT_THE_DEVICE = (
+    "no such file or directory",
+    "no such device",
+    "permission denied",
+    "operation not permitted",
+    "device or resource busy",
+    "is mounted",
+    "is currently mounted",
+    "contains a mounted",
+    "is in use",
+)
+"""Nor could one that says so of the device. The same is said of what is found on it: xfs_repair's `imap
+claims a free inode 262976 is in use`, the ENOENT of a tree's item."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FsckResult:
+    """One run of a checker.
+
+    `clean`: it vouches for the filesystem. `problems` are its own lines, and may be there although
+    it vouches: a bad copy of something that has a good one. `journal_dirty`: it looked past a
+    journal that was not replayed, so what it says is worth little. `gave_up`: it could not finish.
+    """
+
+    clean: bool
+    problems: tuple[str, ...] = ()
+    gave_up: bool = False
+    journal_dirty: bool = False
+    journal_replayed: bool = False
+
+    @property
+    def summary(self) -> str:
+        """In a few words, with the first problem."""
+        if self.clean and not self.problems:
+            return "clean"
+        head = "gave up" if self.gave_up else "clean, but" if self.clean else "errors"
+        more = f" (and {len(self.problems) - 1} more)" if len(self.problems) > 1 else ""
+        return f"{head}: {self.problems[0]}{more}" if self.problems else head
+
+
+def exit_code_of(output: ToolOutput) -> int:
+    """The exit code; raises `DidNotWork` when the tool was ended at its deadline."""
+    if output.exit_code is None:
+        raise DidNotWork(f"{output.step}: {output.name} did not end within its deadline")
+    return output.exit_code
+
+
+def has_crashed(exit_code: int) -> bool:
+    """Whether a signal of its own making ended the tool (the shell's convention: 128 + signal)."""
+    return exit_code - _SHELL_SIGNAL_BASE in _CRASH_SIGNALS
+
+
+def refuse_faults_of_ours(output: ToolOutput) -> None:
+    """Raise `DidNotWork` when a failed tool says that it could not work at all.
+
+    Its device is the last that it was given, as with all of them.
+    """
+    device = output.argv[-1]
+    for line in lines_of(output):
+        phrases = _NOT_ABOUT_THE_DATA + (_ABOUT_THE_DEVICE if device in line else ())
+        if any(phrase in line.lower() for phrase in phrases):
+            raise DidNotWork(f"{output.step}: {output.name} could not work: {line}")
+
+
+def unreadable(output: ToolOutput, why: str) -> UnreadableError:
+    """The error for output that proves nothing."""
+    return UnreadableError(_sentence(output, why))
+
+
+def _sentence(output: ToolOutput, why: str) -> str:
+    return f"{output.step}: {output.name} (exit {output.exit_code}): {why}"
+
+
+def refuse_codes_beyond(output: ToolOutput, known: tuple[int, ...]) -> None:
+    """Raise `DidNotWork` for an exit code the tool does not have: something ended it."""
+    if output.exit_code not in known:
+        raise DidNotWork(_sentence(output, "no exit code of its own"))
+
+
+def first_whole_line(stream: str, start: str) -> str | None:
+    """The first line that begins so and has its end: one that was cut off says too little."""
+    lines = stream.splitlines(keepends=True)
+    return next((x.strip() for x in lines if x.startswith(start) and x.endswith("\n")), None)
+
+
+def lines_of(output: ToolOutput) -> list[str]:
+    """Both streams' lines, stripped, without the empty ones."""
+    lines = (*output.stdout.splitlines(), *output.stderr.splitlines())
+    return [line.strip() for line in lines if line.strip()]

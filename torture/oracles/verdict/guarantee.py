@@ -1,0 +1,71 @@
+"""What a configuration can be supposed to hold, and which verdicts break that."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from torture.oracles.verdict.verdicts import Verdict
+
+ROLLBACK_MS_MAX = 15_000
+"""How much acknowledged time a cell that rolls back may lose at most where no recording says what was
+committed. At a cut at most three transaction groups are not on the disks: the open, the quiescing and
+the syncing one, each filled for `zfs_txg_timeout`, which is 5 s."""
+
+COMMIT_SLACK_MS = 2_000
+"""What is acknowledged into the next transaction group before the first write of the one that syncs."""
+
+
+class Guarantee(StrEnum):
+    """What a cell is supposed to hold."""
+
+    SAFE = "safe"
+    """Nothing acknowledged is lost, nothing needs repair."""
+    ROLLS_BACK = "rolls back"
+    """What no transaction group had committed may be gone, but what is there is consistent."""
+    LOSES = "loses"
+    """Acknowledged data may be lost or damaged, up to losing the VM or its being stuck; the pool itself
+    survives."""
+    MAY_LOSE_POOL = "may lose the pool"
+    """Anything may happen, up to a pool that cannot be imported."""
+
+    @property
+    def worst_allowed(self) -> Verdict:
+        """The worst verdict that still keeps the guarantee."""
+        return _WORST_ALLOWED[self]
+
+    def is_broken_by(
+        self,
+        verdict: Verdict,
+        rollback_ms: float | None = None,
+        *,
+        rollback_ms_max: float = ROLLBACK_MS_MAX,
+        pool: Verdict | None = None,
+    ) -> bool:
+        """Whether a verdict, the pool's own, or how far it rolled back, is worse than guaranteed.
+
+        Never for `inconclusive`. `rollback_ms` is the record's; None bounds nothing. What becomes of the
+        pool must not hang on `sync`, nor on whether the VM may lose data: disks that honour flushes never
+        cost it more than its log.
+        """
+        if verdict is Verdict.INCONCLUSIVE:
+            return False
+        if (
+            self is Guarantee.ROLLS_BACK
+            and rollback_ms is not None
+            and rollback_ms > rollback_ms_max
+        ):
+            return True
+        if pool is not None and self is not Guarantee.MAY_LOSE_POOL:
+            return max(verdict.badness - self.worst_allowed.badness, pool.badness - _POOL_MAX) > 0
+        return verdict.badness > self.worst_allowed.badness
+
+
+_WORST_ALLOWED = {
+    Guarantee.SAFE: Verdict.INTACT,
+    Guarantee.ROLLS_BACK: Verdict.ROLLED_BACK,
+    Guarantee.LOSES: Verdict.UNAVAILABLE,
+    Guarantee.MAY_LOSE_POOL: Verdict.POOL_LOST,
+}
+_POOL_MAX = Verdict.REPAIRED.badness
+"""An import without the log device that the cut took (`-m`) is allowed; giving up transactions (`-F`),
+errors in data, hanging and panicking are not."""

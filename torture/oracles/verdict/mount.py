@@ -1,0 +1,104 @@
+"""`mount` and the kernel's log: whether the filesystem was taken, and its journal replayed.
+
+Exit codes of mount(8): 0 success, 1 usage or permissions, 2 system error, 4 internal, 8 interrupt,
+16 mtab, 32 mount failure, 64 some succeeded. Success prints nothing: its proof is the code alone.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from torture.facts.evidence.folder import ToolOutput
+from torture.oracles.verdict.fsck import (
+    exit_code_of,
+    first_whole_line,
+    lines_of,
+    refuse_codes_beyond,
+    unreadable,
+)
+
+_MOUNT_FAILURE = 32
+_THE_FILESYSTEMS = (
+    "wrong fs type, bad option, bad superblock",
+    "can't read superblock",
+    "cannot mount; probably corrupted filesystem",
+    "mount failed: ",
+    "mount(2) system call failed: ",
+    "fsconfig system call failed: ",
+    "fsconfig() failed: ",
+)
+"""Reasons that are the filesystem's (util-linux `libmount/src/hook_mount*.c`, old and new)."""
+_REPLAYED = re.compile(
+    r"EXT4-fs \(\S+\): recovery complete|XFS \(\S+\): Ending recovery|"
+    r"BTRFS.*: start tree-log replay"
+)
+_DISK_FAILED = re.compile(
+    r"I/O error, dev (vdb|sd[a-z]+|nvme\d+(c\d+)?n\d+),|nvme\d+n\d+: no available path - failing I/O"
+)
+"""How Linux `block/blk-mq.c` names a request that the disk itself failed, and
+`drivers/nvme/host/multipath.c` one that finds no way to it; a checksum that btrfs finds wrong gives EIO
+too, but no such line. The client's disk is vdb, or what open-iscsi or NVMe/TCP give it."""
+_COMPLAINT = re.compile(
+    r"(BTRFS (error|critical|warning)|EXT4-fs (error|warning)|XFS \(\S+\): .*(corrupt|error)|"
+    r"I/O error|Aborting journal|forced readonly|Remounting filesystem read-only|"
+    r"parent transid verify failed|JBD2: .*error).*",
+    re.IGNORECASE,
+)
+
+
+_BAD_COPY = re.compile(
+    r"BTRFS (error|warning|info).*(csum failed|checksum verify failed|checksum error|bad tree block|"
+    r"parent transid verify failed|corrupt leaf|corrupt node|read error corrected|fixed up error).*",
+    re.IGNORECASE,
+)
+"""Linux `fs/btrfs`: `disk-io.c`, `bio.c`, `scrub.c`. A copy was bad; there may have been a good one."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MountResult:
+    """Whether the kernel took the filesystem, and what mount said if not."""
+
+    mounted: bool
+    reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KernelLog:
+    """What a client's kernel said about its filesystem and disk.
+
+    `disk_failed`: the disk failed a request, whatever the filesystem made of it. `bad_copies`: what a
+    filesystem that keeps checksums says of copies that were bad.
+    """
+
+    journal_replayed: bool
+    disk_failed: bool
+    complaints: tuple[str, ...]
+    bad_copies: tuple[str, ...] = ()
+
+
+def parse_mount(output: ToolOutput) -> MountResult:
+    """Whether a mount succeeded; raises `UnreadableError` when that cannot be told."""
+    code = exit_code_of(output)
+    lines = lines_of(output)
+    if code == 0:
+        if any("write-protected" in line or "failed" in line for line in lines):
+            raise unreadable(output, f"it succeeded, yet says {lines[0]!r}")
+        return MountResult(mounted=True)
+    refuse_codes_beyond(output, (_MOUNT_FAILURE,))
+    refusal = first_whole_line(output.stderr, "mount: ")
+    if refusal is None or not any(reason in refusal for reason in _THE_FILESYSTEMS):
+        raise unreadable(output, f"no reason that is the filesystem's: {lines[:1]}")
+    return MountResult(mounted=False, reason=refusal.split(": ", 2)[2])
+
+
+def read_kernel_log(output: ToolOutput) -> KernelLog:
+    """What a `dmesg` holds about filesystems and the disk, as far as it goes; never raises."""
+    bad_copies = (match[0] for line in lines_of(output) if (match := _BAD_COPY.search(line)))
+    complaints = (match[0] for line in lines_of(output) if (match := _COMPLAINT.search(line)))
+    return KernelLog(
+        journal_replayed=bool(_REPLAYED.search(output.stdout)),
+        disk_failed=_DISK_FAILED.search(output.stdout) is not None,
+        complaints=tuple(dict.fromkeys(complaints)),
+        bad_copies=tuple(dict.fromkeys(bad_copies)),
+    )

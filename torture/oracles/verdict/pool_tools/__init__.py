@@ -1,0 +1,22 @@
+"""What ZFS's own tools say of a pool; here `zpool status`: JSON since OpenZFS 2.3, text before."""
+
+from __future__ import annotations
+
+from torture.facts.evidence.folder import ToolOutput
+from torture.oracles.verdict.fsck import exit_code_of, unreadable
+from torture.oracles.verdict.pool_tools.states import PoolStatus
+from torture.oracles.verdict.pool_tools.status_json import read_json
+from torture.oracles.verdict.pool_tools.status_text import read_text
+
+__all__ = ["PoolStatus", "parse_status"]
+
+
+def parse_status(output: ToolOutput) -> PoolStatus:
+    """The pool's status; raises `UnreadableError` when it cannot be told."""
+    if exit_code_of(output) != 0:
+        raise unreadable(output, "it failed")
+    if "-j" in output.argv:
+        return read_json(output)
+    if "-p" in output.argv:
+        return read_text(output)
+    raise unreadable(output, "only what -j or -p prints is read")

@@ -1,0 +1,100 @@
+"""`zpool import` and `zpool scrub -w`: the pool is back, and was read to its end.
+
+Sources: OpenZFS 2.3 `cmd/zpool/zpool_main.c` and `lib/libzfs/libzfs_pool.c`. A successful import
+prints nothing (with -F: `Pool ... returned to its state as of ...`), so its proof is the exit code.
+`scrub -w` prints nothing and returns 0 when the scrub ends, cancelled or not; the status says which.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from torture.facts.evidence.folder import ToolOutput
+from torture.oracles.verdict.fsck import (
+    exit_code_of,
+    first_whole_line,
+    has_crashed,
+    lines_of,
+    refuse_codes_beyond,
+    unreadable,
+)
+
+_CANNOT = "cannot import '"
+_REASONS_OF_OURS = (
+    "a pool with that name",
+    "a pool with that guid",
+    "already exists",
+    "devices are in use",
+    "is currently imported",
+    "no such pool",
+    "out of memory",
+    "out of space",
+    "Cannot allocate memory",
+    "permission denied",
+    "Operation not permitted",
+    "pool is busy",
+    "pool may be in use",
+    "pool was previously in use",
+    "The ZFS modules",
+)
+"""Refusals that say nothing about what a cut left (`zpool_standard_error_fmt` and `zpool_import_props` in
+libzfs). `no such pool available` is among them, because a cut does not wipe all four labels of a disk,
+so its disks were not there. Every other refusal is the pool's own, be it in words not known here."""
+REASONS_OF_POOLS = (
+    "one or more devices is currently unavailable",
+    "I/O error",
+    "Invalid exchange",
+    "invalid vdev configuration",
+    "insufficient replicas",
+    "no valid replicas",
+    "pool is unavailable",
+    "pool I/O is currently suspended",
+)
+"""Reasons that are the pool's, as far as they were seen."""
+_NO_POOL = ("no such pool available", "no such pool or dataset")
+_REWOUND = "returned to its state as of"
+_OF_A_CHECKPOINT = re.compile(
+    r"warning: will not scrub state that belongs to the checkpoint of pool '[\w.-]+'"
+)
+"""What only a checkpoint keeps is scrubbed by no version (zpool-checkpoint(8))."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ImportResult:
+    """One attempt. `reason` is what it printed when refused, or what it gave up when it rewound."""
+
+    imported: bool
+    reason: str = ""
+
+
+def parse_import(output: ToolOutput) -> ImportResult:
+    """Whether an import succeeded; raises `UnreadableError` when that cannot be told."""
+    code = exit_code_of(output)
+    lines = lines_of(output)
+    if has_crashed(code):
+        return ImportResult(imported=False, reason=f"zpool itself gave up: {' '.join(lines[-1:])}")
+    if code == 0:
+        if any(_CANNOT in line for line in lines):
+            raise unreadable(output, "it succeeded, yet says that it cannot import")
+        rewound = (line for line in lines if _REWOUND in line or "Discarded" in line)
+        return ImportResult(imported=True, reason="; ".join(rewound))
+    refuse_codes_beyond(output, (1,))
+    refusal = first_whole_line(output.stderr, _CANNOT)
+    reason = refusal.split("': ", 1)[-1] if refusal else ""
+    if not reason or any(words in reason for words in _REASONS_OF_OURS):
+        raise unreadable(output, f"no reason that is the pool's: {lines[:1]}")
+    return ImportResult(imported=False, reason=reason)
+
+
+def finds_no_pool(output: ToolOutput) -> bool:
+    """Whether an import says that there is no pool; after a refusal of the pool's own that is one too."""
+    said = output.stderr + output.stdout
+    return output.exit_code == 1 and any(words in said for words in _NO_POOL)
+
+
+def refuse_unfinished_scrub(output: ToolOutput) -> None:
+    """Raise `UnreadableError` unless `zpool scrub -w` ended without a word but that of a checkpoint."""
+    printed = [line for line in lines_of(output) if not _OF_A_CHECKPOINT.fullmatch(line)]
+    if exit_code_of(output) != 0 or printed:
+        raise unreadable(output, f"the pool was not scrubbed to its end: {printed[:1]}")

@@ -1,0 +1,219 @@
+"""The pool's own verdict, from the imports that were tried, the scrub and the status after it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from torture.facts.evidence.cut_document import GONE
+from torture.facts.evidence.folder import Evidence, Step, ToolOutput
+from torture.oracles.verdict.fsck import lines_of
+from torture.oracles.verdict.nas_log import read_nas_log
+from torture.oracles.verdict.pool_tools import PoolStatus, parse_status
+from torture.oracles.verdict.pool_tools.zdb import parse_zdb
+from torture.oracles.verdict.pool_tools.zpool import (
+    finds_no_pool,
+    parse_import,
+    refuse_unfinished_scrub,
+)
+from torture.oracles.verdict.unreadable import UnreadableError
+from torture.oracles.verdict.verdicts import Verdict, worst
+
+_MISSING = ("CANT_OPEN", "UNAVAIL", "REMOVED")
+_NEEDED_REWIND = "needed -F (gave up its last transactions)"
+_LINES_MAX = 3
+_REPLAY = "replay"
+_IMPORTS = (
+    (Step.POOL_IMPORT, ""),
+    (Step.POOL_IMPORT_M, "needed -m (without its log device)"),
+    (Step.POOL_IMPORT_REWIND, _NEEDED_REWIND),
+)
+_IMPORTS_AGAIN = tuple(
+    zip(
+        (Step.POOL_IMPORT_AGAIN, Step.POOL_IMPORT_M_AGAIN, Step.POOL_IMPORT_REWIND_AGAIN),
+        (needed for _, needed in _IMPORTS),
+        strict=True,
+    )
+)
+"""After a second cut."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PoolFinding:
+    """The pool's verdict; `summary` is for a table, `reasons` are for a reader."""
+
+    verdict: Verdict
+    summary: str
+    reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Import:
+    """How a pool came back: what had to be given up for it, and what was said."""
+
+    needed: tuple[str, ...]
+    reasons: tuple[str, ...]
+
+    def and_then(self, again: _Import) -> _Import:
+        """The same, and after a second cut `again`."""
+        return _Import(
+            needed=tuple(dict.fromkeys(self.needed + again.needed)),
+            reasons=self.reasons + again.reasons,
+        )
+
+
+def judge_pool(evidence: Evidence) -> PoolFinding:
+    """Score the pool; raises `UnreadableError` when the evidence does not tell.
+
+    Only a pool that was scrubbed to its end is scored, by its status after that. Intact when a
+    plain import gives a pool without errors, though it may be short of a disk that the trial took
+    away. Repaired when the import had to go without its log (what that cost is for the data's verdict
+    to say) or a device erred and ZFS healed it. Rolled back when it had to give up transactions.
+    Corrupted when ZFS itself counts data it cannot give back, could not replay its log, or has blocks
+    that are leaked or used twice. Unavailable when its kernel module gave up, be the scrub refused or
+    not. Lost when no import works.
+    """
+    try:
+        return _judge_imported(evidence)
+    except UnreadableError as error:
+        nothing_else = PoolFinding(verdict=Verdict.INTACT, summary=str(error))
+        finding = _with_log(evidence, nothing_else)
+        if finding.verdict is Verdict.INTACT:
+            raise
+        return finding
+
+
+def _judge_imported(evidence: Evidence) -> PoolFinding:
+    first = _imported(evidence, _IMPORTS)
+    if isinstance(first, PoolFinding) or not _was_cut_again(evidence):
+        last = first
+    else:
+        again = _imported(evidence, _IMPORTS_AGAIN)
+        last = again if isinstance(again, PoolFinding) else first.and_then(again)
+    return last if isinstance(last, PoolFinding) else _judge_status(evidence, last)
+
+
+def _was_cut_again(evidence: Evidence) -> bool:
+    """Whether the NAS had to come back twice; a replay begins with what the check found after that."""
+    return bool(evidence.cut.second) and evidence.spec.get("origin") != _REPLAY
+
+
+def _imported(evidence: Evidence, imports: Sequence[tuple[Step, str]]) -> _Import | PoolFinding:
+    """How the pool came back; the finding when it did not. Raises `UnreadableError`."""
+    refusals: list[str] = []
+    for step, needed in imports:
+        output = evidence.output(step)
+        if output is None:
+            raise UnreadableError(f"{step} was never tried")
+        if refusals and finds_no_pool(output):
+            refusals.append(f"{step}: no pool is found any more")
+            continue
+        result = parse_import(output)
+        if result.imported:
+            said = (*refusals, *_refused_at_first(evidence, step), *filter(None, [result.reason]))
+            return _Import(needed=(needed,) if needed else (), reasons=said)
+        refusals.append(f"{step}: {result.reason}")
+    return PoolFinding(
+        verdict=Verdict.POOL_LOST, summary="cannot be imported", reasons=tuple(refusals)
+    )
+
+
+def _refused_at_first(evidence: Evidence, step: Step) -> Iterator[str]:
+    """What an import was refused with that was done when it was asked for again."""
+    *before, _ = (tool for tool in evidence.tools if tool.step == step)
+    for output in before:
+        said = " ".join(lines_of(output))
+        yield f"{step}: refused at first, and done when asked for again: {said}"
+
+
+def _judge_status(evidence: Evidence, imported: _Import) -> PoolFinding:
+    needed, reasons = imported.needed, imported.reasons
+    status = parse_status(_status_after_scrub(evidence))
+    erred = _erred(status) and not _is_only_short_of(status, _disks_gone(evidence))
+    if not status.scrubbed:
+        raise UnreadableError(
+            f"{Step.POOL_STATUS}: the pool was not scrubbed to its end: no scrub has finished"
+        )
+    summary = ", ".join((status.summary, *needed))
+    finding = PoolFinding(
+        verdict=_verdict(status, needed=needed, erred=erred),
+        summary=summary,
+        reasons=(*reasons, f"pool: {summary}") if needed or erred else reasons,
+    )
+    return _with_log(evidence, _with_blocks(evidence, finding))
+
+
+def _with_blocks(evidence: Evidence, finding: PoolFinding) -> PoolFinding:
+    """What zdb says of the pool's blocks; evidence of older versions of the suite does not know."""
+    output = evidence.output(Step.POOL_BLOCKS)
+    if output is None:
+        if evidence.output(Step.POOL_BLOCKS_ASTIR) is not None:
+            raise UnreadableError(f"{Step.POOL_BLOCKS}: the pool never stood still for it")
+        return finding
+    blocks = parse_zdb(output)
+    if blocks.is_sound or (blocks.counts_what_is_missing and _disks_gone(evidence)):
+        return finding
+    if blocks.counts_what_is_missing and not evidence.is_cut_read:
+        raise UnreadableError(f"{Step.POOL_BLOCKS}: whether a disk was taken away nobody knows")
+    quoted = [f"{Step.POOL_BLOCKS}: {line}" for line in blocks.problems[:_LINES_MAX]]
+    gave_up = [f"{Step.POOL_BLOCKS}: zdb gave up"] if blocks.gave_up else []
+    return replace(
+        finding,
+        verdict=worst((finding.verdict, Verdict.CORRUPTED)),
+        reasons=(*finding.reasons, *gave_up, *quoted),
+    )
+
+
+def _with_log(evidence: Evidence, finding: PoolFinding) -> PoolFinding:
+    """What the NAS's kernel says of ZFS; evidence of older versions of the suite has no log of it."""
+    logs = [read_nas_log(output) for output in evidence.tools if output.step == Step.NAS_DMESG]
+    panics = [line for log in logs for line in log.panics]
+    lines = panics + [line for log in logs for line in log.replay_errors]
+    if not lines:
+        return finding
+    said = Verdict.UNAVAILABLE if panics else Verdict.CORRUPTED
+    return replace(
+        finding,
+        verdict=worst((finding.verdict, said)),
+        reasons=(*finding.reasons, *(f"nas: {line}" for line in lines[:_LINES_MAX])),
+    )
+
+
+def _status_after_scrub(evidence: Evidence) -> ToolOutput:
+    """A status from before says nothing about what nobody had read yet."""
+    status: ToolOutput | None = None
+    for output in reversed(evidence.tools):
+        if output.step == Step.POOL_SCRUB:
+            refuse_unfinished_scrub(output)
+            if status is None:
+                raise UnreadableError("the pool's status was never asked for after its scrub")
+            return status
+        if output.step == Step.POOL_STATUS and status is None:
+            status = output
+    raise UnreadableError(f"{Step.POOL_SCRUB} was never run: the pool was not scrubbed to its end")
+
+
+def _verdict(status: PoolStatus, *, needed: tuple[str, ...], erred: bool) -> Verdict:
+    if status.data_errors or status.state not in ("ONLINE", "DEGRADED"):
+        return Verdict.CORRUPTED
+    if _NEEDED_REWIND in needed:
+        return Verdict.ROLLED_BACK
+    return Verdict.REPAIRED if needed or erred else Verdict.INTACT
+
+
+def _disks_gone(evidence: Evidence) -> int:
+    """How many disks the trial took away with the cut."""
+    return sum(disk.policy == GONE for disk in evidence.cut.disks.values())
+
+
+def _is_only_short_of(status: PoolStatus, gone: int) -> bool:
+    """Whether all that is wrong with the pool are disks that were taken away: what a mirror is for."""
+    states = Counter(device.rsplit(" ", 1)[-1] for device in status.unhealthy_devices)
+    missing = sum(states.pop(state, 0) for state in _MISSING)
+    states.pop("DEGRADED", None)
+    return not status.device_errors and not states and missing <= gone
+
+
+def _erred(status: PoolStatus) -> bool:
+    return bool(status.data_errors or status.device_errors or status.unhealthy_devices)

@@ -1,0 +1,248 @@
+"""The oracle of the writers' trees: whether all that was synced is there, is old but consistent, or not.
+
+As with the ledger's files (`torture/oracles/verdict/blocks/oracle.py`) each thing that is seen, or
+that is not there, is turned into the moments at which a crash could have left it so
+(`tree_history.py`). If the moment after everything is in all of them, nothing is lost; if only
+another one is, all went back in time; if none is, or there is something that nobody made, it is
+corrupted.
+
+Which file stands behind a name is told by all that is seen of it: its sectors say who wrote them. A file
+that has two names is one: the inode's number says so. What is in a directory that is not there is
+not looked for: if it should be there, its own name says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from torture.facts.evidence.ledger import Begin, Ledger
+from torture.oracles.verdict.conclusion import conclude, reasons_in_words
+from torture.oracles.verdict.data_findings import Findings
+from torture.oracles.verdict.moments import Tally, Window, Windows, both, union
+from torture.oracles.verdict.trees.tree_history import Change, Trees, build_trees
+from torture.oracles.verdict.trees.tree_matching import things_in, windows_of_changes
+from torture.oracles.verdict.trees.tree_seen import (
+    FoundDirectory,
+    FoundEntry,
+    FoundFile,
+    FoundLink,
+    FoundTrees,
+    Unusable,
+)
+from torture.oracles.verdict.trees.tree_syncs import Key, Thing
+from torture.oracles.verdict.unreadable import UnreadableError
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Explanation:
+    """One of a name's changes that what was found there could be, and when."""
+
+    place: int
+    windows: Windows
+
+
+@dataclass(kw_only=True, slots=True)
+class _Account:
+    """Gathers what every observation says."""
+
+    trees: Trees
+    tally: Tally
+    directories: dict[int, FoundDirectory] = field(default_factory=dict)
+    """Those that are there, by number."""
+    inodes: dict[int, dict[int, str]] = field(default_factory=dict)
+    """By file, the inodes behind its names."""
+    lost: set[int] = field(default_factory=set)
+    missing: int = 0
+    stale: int = 0
+    foreign: int = 0
+    reasons: list[str] = field(default_factory=list)
+    _explained: dict[tuple[int, Key], tuple[_Explanation, ...]] = field(default_factory=dict)
+    """By the directory as it was found: a damaged one may be there twice, and not alike."""
+
+    def gather(self, number: int, directory: FoundDirectory) -> None:
+        """A directory that is there, and those in it."""
+        self.directories[number] = directory
+        for name, entry in directory.entries.items():
+            if isinstance(entry, FoundDirectory):
+                for below in self._meant_by((Thing.NAME, number, name), "dir"):
+                    self.gather(below, entry)
+
+    def _meant_by(self, key: Key, kind: str) -> list[int]:
+        meant = (change.value for change in self.trees.changes_of(key))
+        return [one for one in meant if isinstance(one, int) and self.trees.kinds[one] == kind]
+
+    def account_for(self, number: int, directory: FoundDirectory, path: str) -> None:
+        """Account for all names that are in a directory, or were."""
+        known = self.trees.names.get(number, [])
+        for name in known:
+            key: Key = (Thing.NAME, number, name)
+            entry = directory.entries.get(name)
+            explained = self.explanations(key, directory)
+            windows = union(window for one in explained for window in one.windows)
+            if not self._add(windows):
+                self._blame(key, entry, f"{path}/{name}", is_possible=bool(windows))
+            if isinstance(entry, FoundFile) and explained:
+                self._know(key, explained, entry, f"{path}/{name}")
+            elif isinstance(entry, FoundDirectory):
+                for below in self._meant_by(key, "dir"):
+                    self.account_for(below, entry, f"{path}/{name}")
+        for name in sorted(directory.entries.keys() - set(known)):
+            self.impossible(f"{path}/{name} was never made")
+
+    def impossible(self, why: str) -> None:
+        """Something that no crash explains."""
+        self._add(())
+        self.foreign += 1
+        self.reasons.append(why)
+
+    def out_of_reach(self, root: int, tree: FoundEntry, own: Iterable[int]) -> None:
+        """A writer's own directory, and with it all that was acknowledged of its `own` transactions.
+
+        It was there for good before the load began: no crash since takes it away.
+        """
+        self._add(())
+        self.missing += 1
+        self.lost.update(self.trees.acknowledged.keys() & own)
+        self.reasons.append(f"the directory of writer {root} cannot be read: {tree}")
+
+    def _add(self, windows: Windows) -> bool:
+        self.tally.add(windows)
+        return any(self.trees.end in window for window in windows)
+
+    def explanations(self, key: Key, directory: FoundDirectory) -> tuple[_Explanation, ...]:
+        """Which of a name's changes explain what is found in a directory that is there."""
+        at = (id(directory), key)
+        if at not in self._explained:
+            entry = directory.entries.get(str(key[2]))
+            changes = self.trees.changes_of(key)
+            windows = windows_of_changes(changes, self.trees.end)
+            found = (
+                _Explanation(place=place, windows=self._when(changes[place], window, entry))
+                for place, window in enumerate(windows)
+            )
+            self._explained[at] = tuple(one for one in found if one.windows)
+        return self._explained[at]
+
+    def _when(self, change: Change, window: Window, entry: FoundEntry | None) -> Windows:
+        windows = union((window,))
+        number, kind = change.value, ""
+        if isinstance(number, int):
+            kind = self.trees.kinds[number]
+        match entry:
+            case None if number is None:
+                if change.leans_on is not None:
+                    windows = both(windows, self._moved_to(*change.leans_on))
+            case FoundDirectory() if kind == "dir":
+                pass
+            case FoundLink(target=target) if kind == "symlink":
+                assert isinstance(number, int)
+                if target != self.trees.targets[number]:
+                    windows = ()
+            case FoundFile() if kind == "file":
+                assert isinstance(number, int)
+                for _, others in things_in(self.trees, number, entry):
+                    windows = both(windows, others)
+                    if not windows:
+                        break
+            case _:
+                windows = ()
+        return windows
+
+    def _moved_to(self, key: Key, place: int) -> Windows:
+        """When what was renamed away is behind its new name, or has gone on from there."""
+        directory = self.directories.get(key[1])
+        if directory is None:
+            return (Window(0, self.trees.end),)
+        later = (one.windows for one in self.explanations(key, directory) if one.place >= place)
+        return union(window for windows in later for window in windows)
+
+    def _know(
+        self, key: Key, explained: tuple[_Explanation, ...], entry: FoundFile, path: str
+    ) -> None:
+        """Keep which inode a file is, where its content says which file it is."""
+        if any(isinstance(holder, int) for _, _, holder in entry.runs):
+            best = max(explained, key=lambda one: one.windows[-1].last)
+            number = self.trees.changes_of(key)[best.place].value
+            assert isinstance(number, int)
+            self.inodes.setdefault(number, {})[entry.inode] = path
+
+    def _blame(self, key: Key, entry: FoundEntry | None, path: str, *, is_possible: bool) -> None:
+        current = self.trees.current(key)
+        if entry is None:
+            self.missing += 1
+            self.reasons.append(f"{path} is gone")
+            self._lose(key)
+        elif isinstance(entry, Unusable):
+            self.missing += 1
+            self.reasons.append(f"{path} cannot be used: {entry.why}")
+            self._lose(key)
+        elif not (isinstance(entry, FoundFile) and isinstance(current, int)):
+            self.stale += 1
+            self.reasons.append(f"{path} is still there, or is something else")
+            self._lose(key)
+        else:
+            wrong = [
+                thing
+                for thing, windows in things_in(self.trees, current, entry)
+                if not any(self.trees.end in window for window in windows)
+            ]
+            for thing in wrong or [key]:
+                self._lose(thing)
+            self.stale += max(1, len(wrong))
+            words = ", ".join(f"{thing[0]} {thing[2]}".removesuffix(" 0") for thing in wrong[:4])
+            self.reasons.append(f"{path} is not as it was synced: {words or 'another file'}")
+        if not is_possible:
+            self.reasons[-1] += "; no crash explains this"
+
+    def _lose(self, key: Key) -> None:
+        """What was acknowledged of this last is not there."""
+        seqs = [change.acknowledgement for change in self.trees.changes_of(key)]
+        self.lost.update([seq for seq in seqs if seq is not None][-1:])
+
+
+def consult_trees(ledger: Ledger, seen: FoundTrees, *, cut_ms: float | None) -> Findings:
+    """What became of what the ledger acknowledges; raises `UnreadableError` when it is inconsistent."""
+    writers = ledger.writers or len(seen.trees)
+    if len(seen.trees) > writers:
+        raise UnreadableError(f"{len(seen.trees)} trees were read back of {writers} writers")
+    trees = build_trees(ledger, writers=writers, garbage=seen.garbage)
+    found = dict(zip(trees.roots, seen.trees, strict=False))
+    account = _Account(trees=trees, tally=Tally(trees.end))
+    begun = [event for event in ledger.events if isinstance(event, Begin)]
+    for root, tree in found.items():
+        if isinstance(tree, FoundDirectory):
+            account.gather(root, tree)
+    for root in trees.roots:
+        tree = found.get(root, Unusable(why="it was not read back"))
+        if isinstance(tree, FoundDirectory):
+            account.account_for(root, tree, str(root))
+        else:
+            own = (event.seq for event in begun if event.writer == root)
+            account.out_of_reach(root, tree, own)
+    for number, names in account.inodes.items():
+        if len(names) > 1:
+            account.impossible(f"file {number} is several: {', '.join(sorted(names.values()))}")
+    return _conclude(trees, ledger, account, cut_ms)
+
+
+def _conclude(trees: Trees, ledger: Ledger, account: _Account, cut_ms: float | None) -> Findings:
+    conclusion = conclude(
+        ledger,
+        account.tally.last_common(),
+        last=trees.end - 1,
+        cut_ms=cut_ms,
+        otherwise="no single moment explains all that is there",
+    )
+    return Findings(
+        verdict=conclusion.verdict,
+        acknowledged=len(trees.acknowledged),
+        lost=len(account.lost),
+        missing=account.missing,
+        torn=0,
+        stale=account.stale,
+        foreign=account.foreign,
+        torn_in_flight=0,
+        rollback_ms=conclusion.rollback_ms,
+        reasons=reasons_in_words(conclusion, account.reasons, trees.failures, noun="transaction"),
+    )

@@ -1,0 +1,123 @@
+"""What was found of the writers' trees by `vmimages/client/load/applications/posix/looking.py`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from torture.oracles.verdict.blocks.readback import GARBAGE
+from torture.oracles.verdict.unreadable import UnreadableError
+
+Holder = int | str
+"""Who wrote a sector, by operation; or `zero`, or what else it holds."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FoundFile:
+    """A file; `runs` are [first sector, count, holder] of all whole sectors."""
+
+    inode: int
+    links: int
+    mode: int
+    mtime_ns: int
+    size_bytes: int
+    xattrs: Mapping[str, str]
+    runs: tuple[tuple[int, int, Holder], ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FoundDirectory:
+    """A directory and what is in it, by name."""
+
+    entries: Mapping[str, FoundEntry]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FoundLink:
+    """A symbolic link."""
+
+    target: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Unusable:
+    """Something that cannot be read, or is of a kind that was never made; `why` in words."""
+
+    why: str
+
+
+FoundEntry = FoundFile | FoundDirectory | FoundLink | Unusable
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FoundTrees:
+    """One tree of each writer, in their order."""
+
+    trial: int
+    mode: str
+    trees: tuple[FoundEntry, ...]
+
+    @property
+    def garbage(self) -> int:
+        """How many sectors of all files are of no single write; a file may have several names."""
+        return len({sector for tree in self.trees for sector in _garbage_in(tree)})
+
+
+def parse_trees(text: str) -> FoundTrees:
+    """A read-back; raises `UnreadableError` if it is cut off or garbled."""
+    try:
+        raw = json.loads(text)
+        if raw["complete"] is not True:
+            raise UnreadableError("the read-back does not say that it is complete")
+        return FoundTrees(
+            trial=int(raw["trial"]),
+            mode=str(raw["mode"]),
+            trees=tuple(_entry(tree) for tree in raw["trees"]),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UnreadableError(f"the read-back is garbled: {error!r}") from error
+
+
+def _entry(raw: dict[str, Any]) -> FoundEntry:
+    if "errno" in raw:
+        return Unusable(why=f"errno {int(raw['errno'])}")
+    match raw["type"]:
+        case "dir":
+            entries = raw["entries"].items()
+            return FoundDirectory(entries={str(name): _entry(entry) for name, entry in entries})
+        case "symlink":
+            return FoundLink(target=str(raw["target"]))
+        case "file":
+            return FoundFile(
+                inode=int(raw["inode"]),
+                links=int(raw["links"]),
+                mode=int(raw["mode"]),
+                mtime_ns=int(raw["mtime_ns"]),
+                size_bytes=int(raw["size"]),
+                xattrs={str(name): str(value) for name, value in raw["xattrs"].items()},
+                runs=tuple(_run(*run) for run in raw["runs"]),
+            )
+        case other:
+            return Unusable(why=f"of type {str(other)!r}, mode {int(raw['mode']):o}")
+
+
+def _garbage_in(entry: FoundEntry) -> Iterator[tuple[int, int]]:
+    """The inode and place of each."""
+    match entry:
+        case FoundDirectory(entries=entries):
+            for below in entries.values():
+                yield from _garbage_in(below)
+        case FoundFile(inode=inode, runs=runs):
+            for first, count, holder in runs:
+                if holder == GARBAGE:
+                    yield from ((inode, place) for place in range(first, first + count))
+        case _:
+            pass
+
+
+def _run(first: int, count: int, holder: Holder) -> tuple[int, int, Holder]:
+    if isinstance(holder, bool) or not isinstance(holder, (int, str)):
+        raise TypeError(f"holder {holder!r}")
+    return int(first), int(count), holder

@@ -1,0 +1,79 @@
+"""Where everything of a run is: the names are spelled here, and nowhere else.
+
+    results/latest -> RUN
+    results/RUN/run.json, trials.jsonl, report.html
+    results/RUN/trials/TRIAL/...
+    results/RUN/workers/wN.log
+
+What is in a trial's folder has its names in `torture.facts.evidence.folder`; what the files mean
+stands in results/README.md.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+LATEST = "latest"
+"""Beside the runs: a link to the newest."""
+
+RUN_FILE = "run.json"
+"""See `torture.records.record.run_document`."""
+TRIALS_FILE = "trials.jsonl"
+"""One record a line, see `torture.records.record.trials`."""
+TRIALS_FILE_BEFORE = "trials.jsonl.before"
+"""What `TRIALS_FILE` said before the run was judged again; with `-2` and so on when it was once more."""
+PAGE_FILE = "report.html"
+EVIDENCE_FOLDER = "trials"
+"""One folder a trial."""
+WORKERS_FOLDER = "workers"
+"""One log a worker."""
+
+_FOLDER_NAME = re.compile(r"[^/\0]{1,250}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunLayout:
+    """The places in one run's folder; none of them needs to be there."""
+
+    folder: Path
+
+    @classmethod
+    def of_evidence(cls, evidence: Path) -> RunLayout:
+        """The run that a trial's folder lies in, or would lie in."""
+        return cls(folder=evidence.resolve().parents[1])
+
+    @property
+    def run_file(self) -> Path:
+        """What it ran on, and with what."""
+        return self.folder / RUN_FILE
+
+    @property
+    def trials_file(self) -> Path:
+        """One record a line; absent as long as no trial has ended."""
+        return self.folder / TRIALS_FILE
+
+    @property
+    def page(self) -> Path:
+        """The report."""
+        return self.folder / PAGE_FILE
+
+    @property
+    def evidence(self) -> Path:
+        """One folder a trial."""
+        return self.folder / EVIDENCE_FOLDER
+
+    def worker_log(self, number: int) -> Path:
+        """What a worker printed, over all of its trials."""
+        return self.folder / WORKERS_FOLDER / f"w{number}.log"
+
+    def told_within(self, text: str) -> str:
+        """A text whose paths below the folder are told from there: a run may be moved, or published."""
+        return text.replace(f"{self.folder}/", "")
+
+    def evidence_of(self, trial: str) -> Path:
+        """The folder of a trial; raises `ValueError` for a name that leads elsewhere, or nowhere."""
+        if trial in {".", ".."} or not _FOLDER_NAME.fullmatch(trial):
+            raise ValueError(f"{trial[:80]!r} is no name of a folder")
+        return self.evidence / trial

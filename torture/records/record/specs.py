@@ -1,0 +1,117 @@
+"""What a trial is told: plain data, drawn from the run's seed."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Self
+
+from torture.choices.matrix.axes import DISK_SECTOR
+from torture.choices.matrix.cells import Cell
+from torture.choices.workloads.protocol import Brought
+from torture.facts.axes.disk_sector import SECTOR_BEFORE
+from torture.records.record.trials import Origin
+
+DRAW = 3
+"""What seeds draw now. It grows when they draw other cuts or survivors; old specs keep their own."""
+_DRAW_WITH_DISK_SECTORS = 3
+"""What was drawn before had disks of `SECTOR_BEFORE`, and its name says nothing of them."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrialSpec:
+    """One trial: a cell, a seed, and how long its load runs.
+
+    Raises `ValueError` when it repeats a trial and is live, or the other way round.
+    """
+
+    cell: Cell
+    index: int
+    """Place among the trials of this cell, from 0."""
+    seed: int
+    """Everything random in the trial is drawn from it (64 bits)."""
+    load_ms: int
+    """Length of the load phase within which the cut falls."""
+    survive_ms: int = 4000
+    """How long a client that lives through the cut goes on writing once the NAS is back."""
+    fault: str = ""
+    """The name of a fault that is planted on purpose (`torture.choices.faults`); empty for none."""
+    brought: tuple[Brought, ...] = ()
+    """What the user brought for its loads."""
+    origin: Origin = Origin.LIVE
+    repeats: str = ""
+    """The name of the trial that this one repeats; empty for a live one."""
+    replay_of: str = ""
+    """The evidence folder of that trial. `Origin.REPLAY` opens the recording that is in it."""
+    draw: int = DRAW
+    """The version of what a seed draws: specs without one are of the first."""
+    flush_is_doubted: bool = False
+    """Whether ZFS itself may lose a client's flush: the proof asks only that it reaches the volume."""
+
+    def __post_init__(self) -> None:
+        if (self.origin in (Origin.LIVE, Origin.PLANTED)) != (self.repeats == ""):
+            raise ValueError(f"a {self.origin} trial cannot repeat {self.repeats!r}")
+        if self.origin is Origin.PLANTED and not self.fault:
+            raise ValueError("a planted trial has a fault")
+
+    @property
+    def trial(self) -> str:
+        """The trial's name: the same for the same cell, index and run seed.
+
+        A repeated trial's is that of the first with its origin behind it: it never stands for it.
+        """
+        if self.repeats:
+            return f"{self.repeats}.{self.origin}"
+        cell = self.cell
+        if self.draw < _DRAW_WITH_DISK_SECTORS:
+            cell = cell.but(disk_sector=DISK_SECTOR.default or "")
+        planted = f"{self.fault}." if self.origin is Origin.PLANTED else ""
+        return f"{planted}{cell.name}.{self.index:04d}-{self.seed:016x}"
+
+    def as_json(self) -> dict[str, Any]:
+        """As plain data; `from_json` takes it back."""
+        return asdict(self) | {"cell": self.cell.name}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """The spec of `as_json`'s data; other keys are ignored. Raises `ValueError`, `KeyError`."""
+        draw = int(data.get("draw", 1))
+        cell = Cell.parse(data["cell"])
+        if draw < _DRAW_WITH_DISK_SECTORS:
+            cell = cell.but(disk_sector=SECTOR_BEFORE)
+        return cls(
+            cell=cell,
+            index=data["index"],
+            seed=data["seed"],
+            load_ms=data["load_ms"],
+            survive_ms=data["survive_ms"],
+            fault="" if data.get("fault", "none") == "none" else data["fault"].replace("_", "-"),
+            brought=tuple(
+                Brought(**{field.name: str(raw[field.name]) for field in fields(Brought)})
+                for raw in data.get("brought", ())
+            ),
+            origin=Origin(data.get("origin", Origin.LIVE)),
+            repeats=data.get("repeats", ""),
+            replay_of=data.get("replay_of", ""),
+            draw=draw,
+            flush_is_doubted=data.get("flush_is_doubted", False) is True,
+        )
+
+
+def draw_seed(*, run_seed: int, cell: Cell, index: int, fault: str = "", draw: int = DRAW) -> int:
+    """The seed of one trial: the same whichever other cells are selected, and in any order.
+
+    Since disks have sectors of their own it is another one for each `draw`: no two trials share a name.
+    """
+    drawn = f"draw {draw}" if draw >= _DRAW_WITH_DISK_SECTORS else ""
+    text = "/".join([str(run_seed), cell.name, str(index), *filter(None, [fault, drawn])])
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
+
+
+DRAWN_AGAIN_MAX = 3
+"""So often a trial is drawn again: a cell whose cuts are all empty must come to an end."""
+
+
+def drawn_again(spec: TrialSpec) -> TrialSpec:
+    """What follows a trial whose cut could have taken nothing, with a seed drawn from its own."""
+    return replace(spec, seed=draw_seed(run_seed=spec.seed, cell=spec.cell, index=spec.index))

@@ -1,0 +1,86 @@
+"""Every trial that was drawn, in that order, whatever their verdicts are; an empty cut is drawn again."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Sequence
+
+from torture.choices.matrix.cells import Cell
+from torture.records.record.specs import DRAWN_AGAIN_MAX, TrialSpec, drawn_again
+from torture.records.record.trials import Origin, TrialRecord
+from torture.records.schedules.protocol import ScheduleKind, ScheduleOrder
+
+
+class FixedSchedule:
+    """A queue of trials. `drop` is for schedules that find some of them needless.
+
+    A live trial whose cut could have taken nothing is followed by one with a seed drawn from its own,
+    unless the schedule goes on until it knows enough anyway.
+    """
+
+    def __init__(self, specs: Sequence[TrialSpec], *, draws_again: bool = True) -> None:
+        self._draws_again = draws_again
+        self._drawn_again: Counter[str] = Counter()
+        self._waiting = deque(specs)
+        self._total = len(specs)
+        self._left_of_cell = Counter(spec.cell for spec in specs)
+
+    @property
+    def total(self) -> int:
+        """See `Schedule`."""
+        return self._total
+
+    @property
+    def is_over(self) -> bool:
+        """See `Schedule`."""
+        return self._left_of_cell.total() == 0
+
+    def is_cell_over(self, cell: Cell) -> bool:
+        """See `Schedule`."""
+        return self._left_of_cell[cell] == 0
+
+    def next_spec(self) -> TrialSpec | None:
+        """See `Schedule`."""
+        return self._waiting.popleft() if self._waiting else None
+
+    def give_back(self, spec: TrialSpec) -> None:
+        """See `Schedule`; it is the next one again."""
+        self._waiting.appendleft(spec)
+
+    def record_ended(self, spec: TrialSpec, record: TrialRecord) -> None:
+        """See `Schedule`."""
+        self._left_of_cell[spec.cell] -= 1
+        is_empty = record.cut.is_empty and not record.is_conclusive
+        if self._draws_again and is_empty and spec.origin is Origin.LIVE:
+            self._draw_again(spec)
+
+    def _draw_again(self, spec: TrialSpec) -> None:
+        times = self._drawn_again[spec.trial] + 1
+        if times > DRAWN_AGAIN_MAX:
+            return
+        successor = drawn_again(spec)
+        self._drawn_again[successor.trial] = times
+        self._waiting.append(successor)
+        self._total += 1
+        self._left_of_cell[spec.cell] += 1
+
+    def in_words(self) -> str:
+        """Nothing: the table says how many there were."""
+        return ""
+
+    def drop(self, cell: Cell) -> None:
+        """Forget the trials of a cell that wait; those under way end and count."""
+        others = deque(spec for spec in self._waiting if spec.cell != cell)
+        dropped = len(self._waiting) - len(others)
+        self._waiting = others
+        self._total -= dropped
+        self._left_of_cell[cell] -= dropped
+
+
+def _order(asked: str) -> ScheduleOrder:
+    if asked:
+        raise ValueError(f"'fixed' takes no question: {asked!r}")
+    return ScheduleOrder(make=FixedSchedule)
+
+
+SCHEDULE = ScheduleKind(name="fixed", words="all that --trials says", order=_order)

@@ -1,0 +1,122 @@
+"""Whether a planted fault was seen, by which check, and how many cuts it takes to see one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from torture.choices.faults.protocol import Fault, Sight
+from torture.facts.stats.rates import Rate, interval_in_words, rate_of
+from torture.oracles.verdict.guarantee import Guarantee
+from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.trials import TrialRecord
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Detection:
+    """What became of a fault's trials; `inconclusive` ones are among those that did not see it."""
+
+    fault: str
+    layer: str
+    words: str
+    cell: str
+    bound_to: tuple[str, ...]
+    amounts_to: dict[str, str]
+    """In which cells it is the same fault, as `torture.choices.faults.protocol.Fault` has both."""
+    cuts: int
+    detected: int
+    by: dict[Sight, int]
+    """In how many trials each check had something to say."""
+    inconclusive: int
+    confirmed: int
+    """In how many trials a finding of the audit was confirmed by a cut of its own."""
+    confirmed_lost: int
+    """In how many of these something was lost then: another check than the audit had something to say."""
+    predicted_by: Sight
+    predicted_cuts: int
+
+    @property
+    def rate(self) -> Rate:
+        """Of cuts in which it was seen, with its interval."""
+        return rate_of(self.detected, self.cuts)
+
+    @property
+    def is_as_predicted(self) -> bool:
+        """Whether the predicted check saw it, and no fewer cuts can be needed than are thought to be."""
+        return self.by[self.predicted_by] > 0 and self.rate.high >= share_for(self.predicted_cuts)
+
+    @property
+    def cuts_in_words(self) -> str:
+        """After how many cuts it is seen with 95 % confidence, by the interval: e.g. `1-9`."""
+        least, most = cuts_for(self.rate.high), cuts_for(self.rate.low)
+        return f"{least}-{most}" if most is not None else f"{least} or more"
+
+    @property
+    def rate_in_words(self) -> str:
+        """E.g. `5 of 5 [47-100 %]`."""
+        return f"{self.detected} of {self.cuts} [{interval_in_words(self.rate)}]"
+
+    def as_json(self) -> dict[str, Any]:
+        """As plain data, with the interval."""
+        return asdict(self) | {"low": self.rate.low, "high": self.rate.high}
+
+
+def detect(fault: Fault, records: Sequence[TrialRecord]) -> Detection:
+    """Count a fault's trials. One counts as seen when it breaks its cell's guarantee, or is empty.
+
+    Raises `ValueError` for a disturbance, of which nothing is to be seen.
+    """
+    if fault.seen_by is None:
+        raise ValueError(f"{fault.name} is harmless")
+    sights = [seen_by(record) for record in records]
+    confirmed = [
+        seen for seen, record in zip(sights, records, strict=True) if record.cut.confirmed.is_made
+    ]
+    return Detection(
+        fault=fault.name,
+        layer=fault.layer,
+        words=fault.words,
+        cell=fault.cell,
+        bound_to=tuple(sorted(fault.bound_to)),
+        amounts_to=dict(fault.amounts_to),
+        cuts=len(records),
+        detected=sum(
+            record.breaks(Guarantee(record.guarantee)) or Sight.EMPTY in seen
+            for seen, record in zip(sights, records, strict=True)
+        ),
+        by={sight: sum(sight in seen for seen in sights) for sight in Sight},
+        inconclusive=sum(not record.is_conclusive for record in records),
+        confirmed=len(confirmed),
+        confirmed_lost=sum(bool(seen - {Sight.AUDIT}) for seen in confirmed),
+        predicted_by=fault.seen_by,
+        predicted_cuts=fault.cuts,
+    )
+
+
+def seen_by(record: TrialRecord) -> frozenset[Sight]:
+    """The checks that had something to say against a trial."""
+    said = {Sight.AUDIT} if record.cut.audited.is_broken else set()
+    said |= {
+        sight
+        for sight in (Sight.POOL, Sight.FILESYSTEM, Sight.DATA)
+        if record.verdicts.get(sight) not in (None, Verdict.INTACT)
+    }
+    if record.cut.is_empty and not record.is_conclusive:
+        said.add(Sight.EMPTY)
+    return frozenset(said)
+
+
+def cuts_for(share: float) -> int | None:
+    """After how many cuts one sees with 95 % confidence what a cut sees with this share; None: never."""
+    if share <= 0:
+        return None
+    return 1 if share >= 1 else math.ceil(math.log(1 - CONFIDENCE) / math.log(1 - share))
+
+
+def share_for(cuts: int) -> float:
+    """The share with which a cut has to see something that is seen so after so many."""
+    return float(1 - (1 - CONFIDENCE) ** (1 / cuts))

@@ -1,0 +1,102 @@
+"""Judging an old run again: its evidence, today's verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from torture.errors import HarnessError
+from torture.facts.evidence.cut_document import CutDocument
+from torture.facts.evidence.folder import SPEC
+from torture.oracles.verdict.guarantee import Guarantee
+from torture.records.record.run_layout import RunLayout
+from torture.records.record.trials import TrialRecord, read_records
+from torture.records.scoring.score import score
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rejudged:
+    """Today's records; `changes` are sentences; `kept` counts records whose evidence is gone.
+
+    What changes is the verdict, whether the guarantee is broken, or what the audit came to.
+    """
+
+    records: tuple[TrialRecord, ...]
+    changes: tuple[str, ...]
+    kept: int
+    unjudged: tuple[str, ...] = ()
+    """Why records stay as they are whose evidence is there and cannot be judged, one each."""
+    unreadable_lines: int = 0
+    """Of `trials.jsonl`: they are no records, and stay there."""
+
+
+def rejudge(run: Path) -> Rejudged:
+    """Judge every trial of a run whose evidence is there; the others keep their record.
+
+    A trial whose machinery failed stays inconclusive: its evidence is of a trial that never ended. One
+    whose `cut.json` cannot be read keeps what its record has of the cut.
+    Raises `HarnessError` when the folder holds no run.
+    """
+    layout = RunLayout(folder=run)
+    read = read_records(layout.trials_file)
+    old = read.records
+    if not old:
+        lines = f": {read.unreadable_lines} lines, no record" if read.unreadable_lines else ""
+        raise HarnessError(f"no trials in {layout.trials_file}{lines}", hint="ls results/")
+    records: list[TrialRecord] = []
+    changes: list[str] = []
+    unjudged: list[str] = []
+    kept = 0
+    for record in old:
+        try:
+            folder = layout.evidence_of(record.trial)
+        except ValueError as error:
+            unjudged.append(str(error))
+            records.append(record)
+            continue
+        if record.machinery_failed or not (folder / SPEC).exists():
+            kept += not (folder / SPEC).exists()
+            records.append(record)
+            continue
+        try:
+            now = score(folder, timings=record.timings)
+        except HarnessError as error:
+            unjudged.append(f"{record.trial}: {error}")
+            records.append(record)
+            continue
+        if now.cut == CutDocument():
+            # nothing of the cut can be read any more: what is known of it stays known
+            now = replace(now, cut=record.cut, absence=record.absence)
+        records.append(now)
+        if changed := "; ".join(_changes(record, now)):
+            changes.append(f"{record.trial}: {changed}")
+    return Rejudged(
+        records=tuple(records),
+        changes=tuple(changes),
+        kept=kept,
+        unjudged=tuple(unjudged),
+        unreadable_lines=read.unreadable_lines,
+    )
+
+
+def _changes(was: TrialRecord, now: TrialRecord) -> Iterator[str]:
+    if now.verdict is not was.verdict:
+        yield f"{was.verdict} is {now.verdict} now"
+    if (is_broken := _is_broken(now)) is not _is_broken(was):
+        before, after = ("kept", "broken") if is_broken else ("broken", "kept")
+        yield f"the guarantee that was {before} is {after} now"
+    before, after = (_audit_in_words(record) for record in (was, now))
+    if before != after:
+        yield f"the audit, which had {before}, has {after} now"
+
+
+def _is_broken(record: TrialRecord) -> bool:
+    """Whether it breaks its guarantee; by a word of another version nothing can be broken."""
+    is_known = record.guarantee in frozenset(Guarantee)
+    return is_known and record.breaks(Guarantee(record.guarantee))
+
+
+def _audit_in_words(record: TrialRecord) -> str:
+    broken = record.cut.audited.broken
+    return "no result" if broken is None else f"{broken} broken"

@@ -1,0 +1,128 @@
+"""What the evidence of a trial must have, by its cell and by how far the trial came.
+
+A manifest says what was there; this says what has to be there, so that evidence which was never made, or
+a tool that did not end well, vouches for nothing. Only for trials that end with a manifest: older ones
+left out some of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torture.choices.matrix.axes import ADMINISTRATION, FATE, FILESYSTEM, WORKLOAD
+from torture.choices.matrix.cells import Cell
+from torture.choices.workloads import with_those_beside
+from torture.facts.axes.fate import Fate
+from torture.facts.evidence.administration_document import ADMINISTRATION as ADMINISTRATION_DOCUMENT
+from torture.facts.evidence.folder import LEDGER, PROOF, Evidence, Step
+from torture.records.record.trials import Origin
+
+_IMPORTS = (
+    Step.POOL_IMPORT, Step.POOL_IMPORT_M, Step.POOL_IMPORT_REWIND,
+)  # fmt: skip
+_IMPORTS_AGAIN = (
+    Step.POOL_IMPORT_AGAIN, Step.POOL_IMPORT_M_AGAIN, Step.POOL_IMPORT_REWIND_AGAIN,
+)  # fmt: skip
+
+
+def missing_evidence(evidence: Evidence) -> tuple[str, ...]:
+    """What is missing, in words; empty where all is there, or where older evidence is asked."""
+    if not evidence.manifest.is_due:
+        return ()
+    try:
+        cell = Cell.parse(str(evidence.spec.get("cell")))
+    except ValueError as error:
+        return (str(error),)
+    return tuple(_Missing(evidence, cell).all())
+
+
+class _Missing:
+    """One trial's evidence, asked for one thing after the other."""
+
+    def __init__(self, evidence: Evidence, cell: Cell) -> None:
+        self._evidence = evidence
+        self._cell = cell
+        self._is_replay = evidence.spec.get("origin") == Origin.REPLAY
+        is_confirmed = evidence.cut.confirmed.is_made
+        self._client_lived = (
+            cell[FATE] is Fate.NAS_ONLY and not is_confirmed and not self._is_replay
+        )
+        self._was_cut_again = self._client_lived and bool(evidence.cut.second)
+        self._came_back = self._has_imported(_IMPORTS)
+        if self._was_cut_again and self._came_back:
+            self._came_back = self._has_imported(_IMPORTS_AGAIN)
+
+    def all(self) -> Iterator[str]:
+        """Everything that is missing."""
+        loads = with_those_beside(self._cell[WORKLOAD])
+        ledger = [LEDGER] if any(load.keeps_ledger for load in loads) else []
+        for name in (PROOF, *ledger):
+            if name not in self._evidence.documents:
+                yield f"{name} is missing"
+        yield from self._of_administration()
+        if self._evidence.outage is not None:
+            return
+        yield from self._of_client()
+        if self._came_back:
+            yield from self._of_check()
+        elif self._count(Step.POOL_REFUSALS) == 0:
+            yield from self._lines(Step.POOL_REFUSALS)
+
+    def _of_check(self) -> Iterator[str]:
+        """Of a NAS that came back to the end of the trial."""
+        yield from self._lines(Step.POOL_SYNC)
+        yield from self._lines(Step.POOL_SCRUB)
+        if self._count(Step.POOL_BLOCKS_ASTIR) == 0:
+            yield from self._lines(Step.POOL_BLOCKS)
+        yield from self._ended_well(Step.NAS_DMESG, 2 if self._was_cut_again else 1)
+        yield from self._ended_well(Step.CHECK_DMESG, 1)
+        filesystem = self._cell[FILESYSTEM]
+        if filesystem.has_files and filesystem.first_check("device") is not None:
+            yield from self._lines(Step.FS_FIRST_CHECK)
+
+    def _of_client(self) -> Iterator[str]:
+        """Of a client that lived on, and of loads that print what they find."""
+        lost_root = self._count(Step.CLIENT_LOST_ROOT) > 0
+        ended = self._client_lived and not self._was_cut_again and not lost_root
+        if self._client_lived and not lost_root:
+            yield from self._ended_well(Step.CLIENT_DMESG, 1)
+            if not self._was_cut_again:
+                yield from self._lines(Step.CLIENT_UMOUNT)
+        if self._is_replay:
+            return
+        due = sum(load.prints_due(ended=ended) for load in with_those_beside(self._cell[WORKLOAD]))
+        yield from self._lines(Step.CLIENT_LOAD, due)
+
+    def _of_administration(self) -> Iterator[str]:
+        administration = self._cell[ADMINISTRATION]
+        if administration is None:
+            return
+        if ADMINISTRATION_DOCUMENT not in self._evidence.documents:
+            yield f"{ADMINISTRATION_DOCUMENT} is missing"
+        if not self._came_back:
+            return
+        size = len(administration.questions)
+        rounds = 2 if self._was_cut_again else 1
+        yield from self._lines(Step.ADMINISTRATION_STATE, size * rounds)
+        if self._count(Step.ADMINISTRATION_STATE) % size:
+            yield f"{Step.ADMINISTRATION_STATE} was not asked as a whole"
+        if self._evidence.outage is None:
+            yield from self._lines(Step.ADMINISTRATION_END, size)
+
+    def _has_imported(self, steps: tuple[Step, ...]) -> bool:
+        return any(tool.step in steps and tool.exit_code == 0 for tool in self._evidence.tools)
+
+    def _count(self, step: Step) -> int:
+        return sum(tool.step == step for tool in self._evidence.tools)
+
+    def _lines(self, step: Step, due: int = 1) -> Iterator[str]:
+        if (count := self._count(step)) < due:
+            yield f"{step} was run {count} times, and has to be run {due} times"
+
+    def _ended_well(self, step: Step, due: int) -> Iterator[str]:
+        """A kernel's log that was not read to its end says nothing by its silence."""
+        yield from self._lines(step, due)
+        outputs = (tool for tool in self._evidence.tools if tool.step == step)
+        for output in outputs:
+            if output.exit_code != 0:
+                yield f"{step}: {output.name} did not end well (exit {output.exit_code})"

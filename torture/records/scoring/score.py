@@ -1,0 +1,128 @@
+"""From a trial's folder to its record."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+from torture.choices.matrix.axes import ADMINISTRATION
+from torture.choices.matrix.durability import completed_sync_of
+from torture.choices.matrix.guarantees import guarantee_of
+from torture.errors import HarnessError
+from torture.facts.evidence.folder import SPEC, Evidence, load_evidence
+from torture.facts.evidence.manifest import MANIFEST_DUE, write_manifest
+from torture.facts.evidence.writers import failed_writers
+from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.administered_pool import Administered
+from torture.records.record.specs import TrialSpec
+from torture.records.record.trials import TrialRecord
+from torture.records.scoring.judge import judge
+from torture.records.scoring.judgement import Judgement
+from torture.records.scoring.service import absence_in_words, absence_of, speed_of
+
+
+def score(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
+    """The record that the evidence in `folder` gives.
+
+    Raises `HarnessError` when the folder holds no trial, or one that this version does not know.
+    """
+    evidence = load_evidence(folder)
+    spec = _spec_in(evidence, folder)
+    judgement = judge(evidence)
+    writers = failed_writers(evidence.ledger)
+    absence = absence_of(evidence, sync=completed_sync_of(spec.cell))
+    return TrialRecord(
+        trial=spec.trial,
+        cell=spec.cell.name,
+        axes=spec.cell.axes,
+        seed=spec.seed,
+        verdict=judgement.verdict,
+        guarantee=guarantee_of(spec.cell),
+        origin=spec.origin,
+        repeats=spec.repeats,
+        fault=spec.fault,
+        cut=evidence.cut,
+        acknowledged=judgement.acknowledged,
+        lost=judgement.lost,
+        verdicts={
+            "pool": judgement.pool,
+            "filesystem": judgement.filesystem,
+            "data": judgement.data,
+        },
+        found={
+            "missing": judgement.missing,
+            "torn": judgement.torn,
+            "stale": judgement.stale,
+            "foreign": judgement.foreign,
+            "torn_in_flight": judgement.torn_in_flight,
+            "writers": writers.of,
+            "writers_failed": writers.count,
+        },
+        rollback_ms=judgement.rollback_ms,
+        speed=speed_of(evidence),
+        absence=absence,
+        figures=dict(judgement.figures),
+        zfs=str(evidence.spec.get("zfs", "")),
+        fsck=judgement.fsck,
+        pool=judgement.pool_summary,
+        administration=_administered(spec, evidence, judgement),
+        reasons=(*judgement.reasons, *absence_in_words(absence)),
+        timings=timings,
+        has_manifest=evidence.spec.get(MANIFEST_DUE) is True,
+        error="; ".join(judgement.reasons) if judgement.verdict is Verdict.INCONCLUSIVE else None,
+    )
+
+
+def score_with_manifest(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
+    """The record of a trial that has just ended; its manifest says from now on what there was.
+
+    One that there is no room for is missing evidence, and takes no loss away. Raises `HarnessError` as
+    `score` does.
+    """
+    with suppress(OSError):
+        write_manifest(folder)
+    record = score(folder, timings=timings)
+    with suppress(OSError):
+        write_manifest(folder, verdict=record.verdict)
+    return record
+
+
+def _spec_in(evidence: Evidence, folder: Path) -> TrialSpec:
+    file = folder / SPEC
+    try:
+        return TrialSpec.from_json(evidence.spec)
+    except KeyError as error:
+        raise HarnessError(f"{file} does not say {error}", hint=f"read {file}") from error
+    except (ValueError, TypeError, AttributeError) as error:
+        raise HarnessError(f"{file} tells of no trial: {error}", hint=f"read {file}") from error
+
+
+def _administered(spec: TrialSpec, evidence: Evidence, judgement: Judgement) -> Administered | None:
+    if spec.cell[ADMINISTRATION] is None:
+        return None
+    document = evidence.administration
+    return Administered(
+        name=spec.cell.axes[ADMINISTRATION.field],
+        moment="" if document is None else document.moment,
+        returned=None if document is None else document.returned,
+        outcome=judgement.administration,
+    )
+
+
+def inconclusive(spec: TrialSpec, *, zfs: str, error: str, timings: dict[str, int]) -> TrialRecord:
+    """The record of a trial whose machinery failed, with this version of ZFS."""
+    return TrialRecord(
+        trial=spec.trial,
+        cell=spec.cell.name,
+        axes=spec.cell.axes,
+        seed=spec.seed,
+        verdict=Verdict.INCONCLUSIVE,
+        guarantee=guarantee_of(spec.cell),
+        origin=spec.origin,
+        repeats=spec.repeats,
+        fault=spec.fault,
+        timings=timings,
+        error=error,
+        zfs=zfs,
+        machinery_failed=True,
+    )

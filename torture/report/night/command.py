@@ -1,0 +1,133 @@
+"""The command line of `tools/night`, and what a CI is told: outputs of a job, the job's summary."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+from torture.choices.matrix.cells import Cell, cells_of
+from torture.errors import HarnessError
+from torture.facts.axes.sweeps import Matrix
+from torture.report.night.plan import Plan, seed_of_night
+
+OUTPUT_VARIABLE = "GITHUB_OUTPUT"
+"""Names the file to which a step of GitHub Actions appends its outputs, `NAME=VALUE` a line."""
+SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
+"""Names the file to which it appends Markdown for the run's page."""
+
+_TRIALS = 12
+
+
+def night_parser(description: str) -> argparse.ArgumentParser:
+    """The parser of both subcommands; `command` says which was chosen."""
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawTextHelpFormatter
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    plan = commands.add_parser("plan", help="say which shards the night has, and its seed")
+    merge = commands.add_parser("merge", help="one page of all shards, compared with last night")
+    for command in (plan, merge):
+        add = command.add_argument
+        add("--matrix", type=Matrix, choices=list(Matrix), default=Matrix.DEFAULT)
+        add(
+            "--cell",
+            type=_cell,
+            action="append",
+            metavar="NAME",
+            help="exactly this cell instead of a matrix; may be repeated",
+        )
+        add("--trials", type=_positive, default=_TRIALS, metavar="N", help="cuts per cell")
+        add(
+            "--seed",
+            type=_seed,
+            default="auto",
+            metavar="N|auto",
+            help="of the run; auto (default) is today's date, in UTC",
+        )
+    plan.add_argument("--shards", type=_positive, required=True, metavar="N", help="at most")
+    plan.add_argument(
+        "--host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="where shards are cut, as the CI calls it; several take turns",
+    )
+    plan.add_argument(
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help=f"append to it (default: the file that ${OUTPUT_VARIABLE} names, else print)",
+    )
+    add = merge.add_argument
+    add("artifacts", type=Path, metavar="ARTIFACTS", help="the shards' runs lie below it")
+    add(
+        "--shards",
+        type=_positive,
+        metavar="N",
+        help="as planned, with the same matrix, trials and seed: fails when a trial is missing",
+    )
+    add("--last", type=Path, required=True, metavar="DIR", help="last night's run; may be missing")
+    add("--output", type=Path, required=True, metavar="DIR", help="for page, exports and run/")
+    add("--remember", action="store_true", help="then put this night's run in place of the last")
+    return parser
+
+
+def plan_of(arguments: argparse.Namespace) -> Plan | None:
+    """The plan that the arguments tell; None when they do not say how many shards."""
+    if arguments.shards is None:
+        return None
+    cells = tuple(dict.fromkeys(arguments.cell or ())) or cells_of(arguments.matrix)
+    return Plan(cells=cells, shards=arguments.shards, trials=arguments.trials, seed=arguments.seed)
+
+
+def tell_outputs(outputs: Mapping[str, str], *, file: Path | None = None) -> None:
+    """Append `NAME=VALUE` lines to the file, else to the one the CI names, else print them."""
+    lines = "".join(f"{name}={value}\n" for name, value in outputs.items())
+    place = file or _named_by(OUTPUT_VARIABLE)
+    if place is None:
+        print(lines, end="")
+    else:
+        _append(place, lines)
+
+
+def tell_summary(markdown: str) -> None:
+    """Append to the CI's summary of the job, if there is one, and print it."""
+    print(markdown)
+    if (place := _named_by(SUMMARY_VARIABLE)) is not None:
+        _append(place, markdown + "\n")
+
+
+def _append(place: Path, text: str) -> None:
+    try:
+        with place.open("a", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise HarnessError(
+            f"cannot write {place}: {error}", hint=f"ls -ld {place.parent}"
+        ) from error
+
+
+def _named_by(variable: str) -> Path | None:
+    named = os.environ.get(variable)
+    return Path(named) if named else None
+
+
+def _cell(name: str) -> Cell:
+    try:
+        return Cell.parse(name)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not at least 1")
+    return number
+
+
+def _seed(text: str) -> int:
+    return seed_of_night(datetime.now(UTC).date()) if text == "auto" else int(text)

@@ -1,0 +1,143 @@
+"""Putting a night together: one page and one run of all its shards, compared with the last night."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from torture.errors import HarnessError
+from torture.records.record.trials import read_records
+from torture.report.figures.cell_figures import CellFigures, cell_figures
+from torture.report.figures.versus import compare_runs
+from torture.report.night.plan import Plan
+from torture.report.reading.merged import write_merged
+from torture.report.reading.runs import find_runs
+from torture.report.reading.store import Store
+from torture.report.reading.text import escaped
+from torture.report.write import Built, build_report
+
+RUN = "run"
+"""The merged run's folder, beside the page."""
+
+INDEX = "index.html"
+"""The page again, by the name that a web server shows first."""
+
+_FORMATS = ("markdown", "csv", "json", "junit")
+_REPORT_CHARACTERS_MAX = 400_000
+"""Within the summary; a step of GitHub Actions may write 1 MiB in all."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MergedNight:
+    """What came out of a night."""
+
+    page: Path
+    summary: str
+    """Markdown, for the CI's page of the job."""
+    is_worse: bool
+    """Significantly, than last night; or it tells significantly less."""
+    complaints: tuple[str, ...]
+    """Trials worse than guaranteed, cells of which nothing is known, and what was not there: planned
+    trials, or a last night that can be read."""
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether somebody should look."""
+        return self.is_worse or bool(self.complaints)
+
+
+def merge_night(
+    *, artifacts: Path, plan: Plan | None, last: Path, site: Path, remember: bool
+) -> MergedNight:
+    """Build page, exports and merged run of all runs below `artifacts` into `site`.
+
+    `plan` says which trials have to be there. `last` holds last night's run, or nothing yet; with
+    `remember` it holds this night's afterwards. Raises `HarnessError` when there is no trial at all,
+    or something cannot be written.
+    """
+    found_runs = find_runs(artifacts)
+    runs = [run.folder for run in found_runs]
+    found = {
+        record.trial for run in found_runs for record in read_records(run.layout.trials_file).live
+    }
+    complaints = [] if plan is None else [str(gap) for gap in plan.gaps(found)]
+    notes = []
+    if plan is not None and (strangers := plan.strangers(found)):
+        are = "trial is" if strangers == 1 else "trials are"
+        notes.append(f"{strangers} {are} none of this plan's: was the seed the same?")
+    merged = site / RUN
+    try:
+        built = build_report(runs, output=site, formats=_FORMATS)
+        shutil.copyfile(built.page, site / INDEX)
+        with Store.open(runs) as store:
+            write_merged(store, merged)
+            alarms = _alarms(cell_figures(store.tallies()))
+    except OSError as error:
+        raise HarnessError(f"no page in {site}: {error}", hint="df -h") from error
+    is_worse, comparison = False, "This is the first night: there is nothing to compare it with."
+    if last.is_dir() and any(last.iterdir()):
+        try:
+            versus = compare_runs([last], [merged])
+            is_worse, comparison = versus.has_failed, versus.as_markdown()
+        except (HarnessError, OSError) as error:
+            # once: with `remember` the next night has one that can be read
+            comparison = "There is no comparison."
+            complaints.append(f"last night's run cannot be read: {error}")
+    if remember:
+        _put_in_place(merged, last)
+    return MergedNight(
+        page=built.page,
+        summary=_summary(
+            built, alarms=alarms, complaints=complaints, notes=notes, comparison=comparison
+        ),
+        is_worse=is_worse,
+        complaints=(*alarms, *complaints),
+    )
+
+
+def _alarms(cells: Sequence[CellFigures]) -> list[str]:
+    """What is wrong with a night by itself, whatever the last one was."""
+    alarms = []
+    if broken := sum(cell.broken for cell in cells):
+        names = ", ".join(cell.cell for cell in cells if cell.broken)
+        were = "trial was" if broken == 1 else "trials were"
+        alarms.append(f"{broken} {were} worse than theory guarantees ({names})")
+    if silent := [cell.cell for cell in cells if not cell.conclusive]:
+        alarms.append(f"No trial was conclusive of {', '.join(silent)}")
+    return alarms
+
+
+def _summary(
+    built: Built,
+    *,
+    alarms: Sequence[str],
+    complaints: Sequence[str],
+    notes: Sequence[str],
+    comparison: str,
+) -> str:
+    reports = [path.read_text("utf-8") for path in built.exports if path.suffix == ".md"]
+    return "\n\n".join(
+        [
+            *(f"**{escaped(alarm)}**" for alarm in alarms),
+            *(f"**Not as planned: {escaped(complaint)}**" for complaint in complaints),
+            *(escaped(note) for note in notes),
+            *(text for text in reports if len(text) <= _REPORT_CHARACTERS_MAX),
+            "## Against last night",
+            comparison,
+        ]
+    )
+
+
+def _put_in_place(run: Path, last: Path) -> None:
+    """Copy the run beside `last` first, so that a full disk leaves the old one as it was."""
+    beside = last.with_name(f".{last.name}.partial")
+    try:
+        shutil.rmtree(beside, ignore_errors=True)
+        shutil.copytree(run, beside)
+        if last.exists():
+            shutil.rmtree(last)
+        beside.rename(last)
+    except OSError as error:
+        raise HarnessError(f"cannot keep the night in {last}: {error}", hint="df -h") from error

@@ -1,0 +1,262 @@
+"""Running many trials on several workers at once: a schedule says which, a site where."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from dataclasses import dataclass
+from enum import StrEnum
+
+from torture.choices.matrix.cells import Cell
+from torture.errors import HarnessError
+from torture.oracles.verdict.guarantee import Guarantee
+from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.specs import TrialSpec
+from torture.records.record.trials import TrialRecord, append_record
+from torture.records.schedules.protocol import Schedule
+from torture.records.scoring.score import inconclusive
+from torture.trials.campaign.run import Run
+from torture.trials.workers.protocol import WorkerController, WorkerSite
+
+_FAILED_STARTS_MAX = 2
+_JOIN_DEADLINE_S = 15
+_POLL_S = 1.0
+
+
+class EvidencePolicy(StrEnum):
+    """Which trials' evidence folders stay."""
+
+    BAD = "bad"
+    """Those worse than guaranteed, and inconclusive ones, and of the others any loss."""
+    ALL = "all"
+    NONE = "none"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WorkerState:
+    """What a worker is at, for the live line."""
+
+    trial: str
+    stage: str
+
+
+class Campaign:
+    """The trials of one run. `start` returns at once; `wait_for` a cell, then read its records.
+
+    It keeps the workers and the records; which trial comes next and whether a cell has had enough
+    is the schedule's to say. Every worker has a thread, which must be the one that starts it.
+    """
+
+    def __init__(
+        self, *, run: Run, schedule: Schedule, site: WorkerSite, jobs: int, keep: EvidencePolicy
+    ) -> None:
+        self.run = run
+        self.jobs = jobs
+        self._schedule = schedule
+        self._site = site
+        self._keep = keep
+        self._changed = threading.Condition()
+        self._records: list[TrialRecord] = []
+        self._controllers: list[WorkerController] = []
+        self._threads: list[threading.Thread] = []
+        self._states: dict[int, WorkerState] = {}
+        self._at_work: set[int] = set()
+        self._is_stopping = False
+        self._workers_left = min(jobs, schedule.total)
+        self._begun_s = self._last_record_s = time.monotonic()
+        self._why: HarnessError | None = None
+        self._fatal: HarnessError | None = None
+
+    @property
+    def total(self) -> int:
+        """Trials in all, without those that turned out to be needless."""
+        with self._changed:
+            return self._schedule.total
+
+    @property
+    def patience_s(self) -> float:
+        """How long the whole may take: its trials one after the other, and what is prepared first."""
+        return self._site.trial_deadline_s * (self.total + 1)
+
+    @property
+    def schedule_in_words(self) -> str:
+        """What the schedule has to say of the run so far; empty when that is nothing."""
+        with self._changed:
+            return self._schedule.in_words()
+
+    @property
+    def states(self) -> dict[int, WorkerState]:
+        """What each worker that has begun a trial is at, by its number."""
+        with self._changed:
+            return dict(self._states)
+
+    @property
+    def elapsed_s(self) -> float:
+        """From the start to the end of the last trial that ended."""
+        return self._last_record_s - self._begun_s
+
+    @property
+    def records(self) -> tuple[TrialRecord, ...]:
+        """The records so far, in the order in which the trials ended."""
+        with self._changed:
+            return tuple(self._records)
+
+    def start(self) -> None:
+        """Start the workers."""
+        self._begun_s = self._last_record_s = time.monotonic()
+        for number in range(self._workers_left):
+            thread = threading.Thread(
+                target=self._be_worker, args=(number,), name=f"worker-{number}", daemon=True
+            )
+            self._threads.append(thread)
+            thread.start()
+
+    def wait_for(self, cell: Cell, *, timeout_s: float) -> bool:
+        """Wait until every trial of a cell has ended or is needless; False when time passed first.
+
+        Raises `HarnessError` when no worker can work at all.
+        """
+        with self._changed:
+            over = self._changed.wait_for(
+                lambda: self._schedule.is_cell_over(cell) or self._fatal is not None, timeout_s
+            )
+            if self._fatal is not None and not self._schedule.is_cell_over(cell):
+                raise self._fatal
+            return over
+
+    def records_of(self, cell: Cell) -> tuple[TrialRecord, ...]:
+        """The records of one cell so far."""
+        return tuple(record for record in self.records if record.cell == cell.name)
+
+    def stop(self) -> None:
+        """End the workers and everything they started; trials that ran are not recorded."""
+        with self._changed:
+            self._is_stopping = True
+            self._changed.notify_all()
+        for controller in list(self._controllers):
+            controller.kill()
+        for thread in self._threads:
+            thread.join(timeout=_JOIN_DEADLINE_S)
+        self._site.close()
+
+    def _be_worker(self, number: int) -> None:
+        """A thread's whole life: it ends with the schedule, or tells why it cannot go on."""
+        why: HarnessError | None = None
+        try:
+            self._run_trials(number)
+        except HarnessError as error:
+            why = error
+        except Exception as error:
+            # a thread that ended silently would leave the run waiting for ever
+            why = HarnessError(f"the run cannot go on: {error!r}", hint="df -h")
+        finally:
+            self._sign_off(number, why)
+
+    def _run_trials(self, number: int) -> None:
+        """Begin one trial after the other, with a new worker where the last one is gone."""
+        controller: WorkerController | None = None
+        try:
+            while (spec := self._next_spec(number)) is not None:
+                try:
+                    if controller is None or not controller.is_running:
+                        controller = self._started_controller(number)
+                except Exception:
+                    self._give_back(number, spec)
+                    raise
+                if self._is_stopping:
+                    return
+                record = self._record_from(controller, number, spec)
+                if record.machinery_failed:
+                    controller.kill()  # the next trial gets a fresh sandbox
+                self._keep_record(number, spec, record)
+        finally:
+            if controller is not None:
+                controller.kill()
+
+    def _next_spec(self, number: int) -> TrialSpec | None:
+        """The next trial, waited for while others under way may still give one; None: no more."""
+        with self._changed:
+            while not (self._is_stopping or self._schedule.is_over):
+                if (spec := self._schedule.next_spec()) is not None:
+                    self._at_work.add(number)
+                    return spec
+                if not self._at_work:
+                    return None
+                self._states.pop(number, None)
+                self._changed.wait(_POLL_S)
+            return None
+
+    def _give_back(self, number: int, spec: TrialSpec) -> None:
+        """Leave a trial that was not begun to a worker that can."""
+        with self._changed:
+            self._schedule.give_back(spec)
+            self._at_work.discard(number)
+            self._changed.notify_all()
+
+    def _started_controller(self, number: int) -> WorkerController:
+        """A new worker; a second try is worth it, a third is not."""
+        for _ in range(_FAILED_STARTS_MAX - 1):
+            try:
+                return self._new_controller(number)
+            except HarnessError as error:
+                self._hear(number, f"does not start: {error.message}")
+        return self._new_controller(number)
+
+    def _new_controller(self, number: int) -> WorkerController:
+        controller = self._site.controller(number, hear=lambda text: self._hear(number, text))
+        self._controllers.append(controller)
+        controller.start()
+        return controller
+
+    def _hear(self, number: int, text: str) -> None:
+        with self._changed:
+            if (state := self._states.get(number)) is not None:
+                self._states[number] = WorkerState(trial=state.trial, stage=text)
+
+    def _record_from(
+        self, controller: WorkerController, number: int, spec: TrialSpec
+    ) -> TrialRecord:
+        """Have a worker run a trial; when it dies of it, that is what the record says."""
+        with self._changed:
+            self._states[number] = WorkerState(trial=spec.trial, stage="")
+        try:
+            return controller.run(spec, deadline_s=self._site.trial_deadline_s)
+        except HarnessError as error:
+            folder = self.run.evidence / spec.trial
+            text = f"{error}\n  trial: {spec.trial}, evidence: {folder}"
+            return inconclusive(spec, zfs=self.run.zfs, error=text, timings={})
+
+    def _keep_record(self, number: int, spec: TrialSpec, record: TrialRecord) -> None:
+        """Write it down, then tell the schedule; what ends while the run is stopped is no result."""
+        if self._is_stopping:
+            return
+        record = record.told_within(self.run.layout)
+        with self._changed:
+            append_record(self.run.trials_file, record)
+            self._drop_evidence(record)
+            self._records.append(record)
+            self._last_record_s = time.monotonic()
+            self._schedule.record_ended(spec, record)
+            self._at_work.discard(number)
+            self._changed.notify_all()
+
+    def _drop_evidence(self, record: TrialRecord) -> None:
+        is_bad = record.verdict is Verdict.INCONCLUSIVE or record.verdict.is_loss
+        is_bad = is_bad or bool(record.absence.acknowledged_in_outage)
+        is_bad = is_bad or record.breaks(Guarantee(record.guarantee))
+        if self._keep is EvidencePolicy.ALL or (self._keep is EvidencePolicy.BAD and is_bad):
+            return
+        shutil.rmtree(self.run.evidence / record.trial, ignore_errors=True)
+
+    def _sign_off(self, number: int, why: HarnessError | None) -> None:
+        """A worker ends; the run ends with the last one, though trials may be left."""
+        with self._changed:
+            self._states.pop(number, None)
+            self._at_work.discard(number)
+            self._workers_left -= 1
+            self._why = why or self._why
+            if self._workers_left == 0 and not self._schedule.is_over:
+                over = "was stopped" if self._is_stopping else "ended before its schedule"
+                self._fatal = self._why or HarnessError(f"the run {over}")
+            self._changed.notify_all()

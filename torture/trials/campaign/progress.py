@@ -1,0 +1,105 @@
+"""The live line of a run: trials done and left, verdicts so far, rate, time left."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.trials import TrialRecord
+from torture.trials.campaign.campaign import WorkerState
+
+_PLAIN_LINE_EVERY_S = 15.0
+_STYLES = {
+    Verdict.INTACT: "green",
+    Verdict.REPAIRED: "yellow",
+    Verdict.ROLLED_BACK: "dark_orange",
+    Verdict.CORRUPTED: "red",
+    Verdict.UNREPAIRABLE: "bold red",
+    Verdict.UNAVAILABLE: "bold red",
+    Verdict.POOL_LOST: "bold red",
+    Verdict.INCONCLUSIVE: "magenta",
+}
+
+
+class Watched(Protocol):
+    """As much of a campaign as the line looks at."""
+
+    @property
+    def records(self) -> tuple[TrialRecord, ...]:
+        """Of the trials that have ended."""
+
+    @property
+    def total(self) -> int:
+        """Trials in all."""
+
+    @property
+    def states(self) -> dict[int, WorkerState]:
+        """What each worker is at."""
+
+
+class Progress:
+    """Shows a campaign while someone waits for it; plain lines now and then when not a terminal."""
+
+    def __init__(self, campaign: Watched, console: Console) -> None:
+        self._campaign = campaign
+        self._console = console
+        # a dumb terminal cannot take a line back
+        self._has_live_line = console.is_terminal and not console.is_dumb_terminal
+        self._begun_s = time.monotonic()
+        self._had_line = False
+        self._plain_after_s = self._begun_s + _PLAIN_LINE_EVERY_S
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """Keep the line up while the block runs; it is gone afterwards."""
+        if not self._has_live_line:
+            yield
+            return
+        if not self._had_line:
+            self._console.print()  # pytest's own line stays above
+            self._had_line = True
+        with Live(
+            get_renderable=self.line, console=self._console, refresh_per_second=4, transient=True
+        ):
+            yield
+
+    def beat(self) -> None:
+        """Called now and then: prints a plain line when it is time and there is no live one."""
+        now_s = time.monotonic()
+        if self._has_live_line or now_s < self._plain_after_s:
+            return
+        self._plain_after_s = now_s + _PLAIN_LINE_EVERY_S
+        self._console.print(self.line().plain, soft_wrap=True, highlight=False)
+
+    def line(self) -> Text:
+        """The line, e.g. `12/60 trials  intact 7  corrupted 5  210/h  14 min left  [w0 check]`."""
+        records = self._campaign.records
+        counts = Counter(record.verdict for record in records)
+        elapsed_s = max(time.monotonic() - self._begun_s, 1e-9)
+        per_hour = len(records) / elapsed_s * 3600
+        text = Text(f"{len(records)}/{self._campaign.total} trials")
+        for verdict in Verdict:
+            if counts[verdict]:
+                text.append(f"  {verdict} {counts[verdict]}", style=_STYLES[verdict])
+        if records:
+            left_s = (self._campaign.total - len(records)) / per_hour * 3600
+            text.append(f"  {per_hour:.0f}/h  {_duration(left_s)} left")
+        states = sorted(self._campaign.states.items())
+        stages = "  ".join(f"w{number}: {state.stage}" for number, state in states)
+        return text.append(f"  [{stages}]", style="dim")
+
+
+def _duration(seconds: float) -> str:
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes:02} min"
+    return f"{minutes} min {seconds:02} s" if minutes else f"{seconds} s"

@@ -1,0 +1,150 @@
+"""A run: its folder under `results/`, and `run.json`, which says what it ran on and with what."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import secrets
+import shutil
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+
+from torture.errors import HarnessError
+from torture.files import point_link
+from torture.machines.host.accelerator import choose
+from torture.machines.host.commands import run_host
+from torture.machines.host.network_kind import choose_network
+from torture.machines.images import find
+from torture.machines.lab.domains import processor_in_words
+from torture.machines.lab.lab import LabSettings
+from torture.records.record.run_document import (
+    Chosen,
+    HostInfo,
+    ImageInfo,
+    RunDocument,
+    read_run_document,
+)
+from torture.records.record.run_layout import LATEST, RunLayout
+
+FREE_BYTES_MIN = 512 * 1024**2
+"""In the folder of results, before a run begins."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Run:
+    """One run's folder."""
+
+    folder: Path
+
+    @property
+    def scratch_name(self) -> str:
+        """The end of the folder's name, time and token: names the run's scratch directory."""
+        return self.folder.name[-10:]
+
+    @property
+    def layout(self) -> RunLayout:
+        """The places in it."""
+        return RunLayout(folder=self.folder)
+
+    @property
+    def zfs(self) -> str:
+        """The version of ZFS that its NAS runs; empty where nothing says so."""
+        document = read_run_document(self.folder)
+        return "" if document is None else document.zfs
+
+    @property
+    def trials_file(self) -> Path:
+        """One record a line."""
+        return self.layout.trials_file
+
+    @property
+    def evidence(self) -> Path:
+        """One folder a trial."""
+        return self.layout.evidence
+
+    @classmethod
+    def begin(
+        cls,
+        *,
+        results: Path,
+        seed: int,
+        lab: LabSettings,
+        options: dict[str, Any],
+        moves_latest: bool = True,
+    ) -> Self:
+        """A new folder with its `run.json`, private to the user.
+
+        `results/latest` then points to it, unless `moves_latest` is off: a run that somebody's next
+        command does not mean, say a replay. Raises `HarnessError` when there is no room for it.
+        """
+        name = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
+        folder = results / name
+        document = replace(describe(lab), run=name, seed=seed, options=options)
+        try:
+            results.mkdir(parents=True, exist_ok=True)
+            if (free := shutil.disk_usage(results).free) < FREE_BYTES_MIN:
+                raise HarnessError(
+                    f"only {free // 1024**2} MiB are free in {results}, a run needs "
+                    f"{FREE_BYTES_MIN // 1024**2} MiB",
+                    hint="free some space, or set --results",
+                )
+            RunLayout(folder=folder).evidence.mkdir(mode=0o700, parents=True)
+            folder.chmod(0o700)
+            document.write(folder)
+            if moves_latest:
+                point_link(results / LATEST, name)
+        except OSError as error:
+            raise HarnessError(f"no run in {results}: {error}", hint="set --results") from error
+        return cls(folder=folder)
+
+
+def describe(lab: LabSettings) -> RunDocument:
+    """What decides about a run's figures: host, accelerator, network, versions of everything."""
+    accelerator = choose(lab.accelerator)
+    network = choose_network()
+    images = {name: find(name, zfs=lab.zfs) for name in ("nas", "client")}
+    return RunDocument(
+        begun=time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        host=HostInfo(
+            kernel=platform.release(),
+            machine=platform.machine(),
+            cores=os.cpu_count(),
+            memory_mib=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 1024**2,
+            user="root" if os.geteuid() == 0 else "unprivileged",
+        ),
+        accelerator=Chosen(kind=accelerator.accelerator, reason=accelerator.reason),
+        processor=processor_in_words(accelerator.accelerator),
+        network=Chosen(
+            kind=lab.network or network.kind,
+            reason="--network says so" if lab.network else network.reason,
+        ),
+        boot=lab.boot,
+        zfs=lab.zfs,
+        versions={
+            "python": platform.python_version(),
+            "qemu": _version("qemu-system-x86_64", "--version"),
+            "nbdkit": _version("nbdkit", "--version"),
+            "libvirt": _libvirt_version(),
+        },
+        images={
+            name: None if image is None else ImageInfo(key=image.key, packages=dict(image.manifest))
+            for name, image in images.items()
+        },
+    )
+
+
+def _version(*argv: str) -> str:
+    found = re.search(r"\d+(\.\d+)+", run_host(*argv))
+    return found.group() if found else "unknown"
+
+
+def _libvirt_version() -> str:
+    try:
+        import libvirt
+    except ImportError:
+        return "missing"
+    number = libvirt.getVersion()
+    return f"{number // 1_000_000}.{number // 1000 % 1000}.{number % 1000}"

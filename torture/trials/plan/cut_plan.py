@@ -1,0 +1,193 @@
+"""The cut scheduler: when the NAS loses power, drawn from the trial's seed (pure).
+
+A moment drawn evenly over the load would often find the NAS idle between two writes, where no
+setting can lose anything. Most cuts therefore take aim at a step of ZFS's write path, and strike with it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
+from typing import Any, Self
+
+from torture.facts.recording.events import Kind
+from torture.facts.recording.roles import Role
+from torture.machines.nas.pool import DIRTY_LABELS, FREE_LOG, TRIM
+
+_EARLIEST_SHARE_OF_LOAD = 0.25
+
+
+class Aim(StrEnum):
+    """What the cut waits for once its moment has come. A flush is called after what it is for."""
+
+    ANYWHERE = "anywhere"
+    """Nothing."""
+    OPERATION = "operation"
+    """The client begins an operation; the cut strikes a little later, amid its writes."""
+    ACKNOWLEDGED = "acknowledged"
+    """A durable operation was acknowledged; the cut strikes 1 to 2 ms later. What a disk or a flush lied
+    about is taken before the next flush makes up for it. Since draw 2."""
+    ZIL_SUBMITTED = "zil-submitted"
+    ZIL_COMPLETED = "zil-completed"
+    ZIL_FLUSHING = "zil-flushing"
+    ZIL_FLUSHED = "zil-flushed"
+    DATA_SUBMITTED = "data-submitted"
+    DATA_COMPLETED = "data-completed"
+    METADATA_SUBMITTED = "metadata-submitted"
+    METADATA_COMPLETED = "metadata-completed"
+    TXG_FLUSHING = "txg-flushing"
+    TXG_FLUSHED = "txg-flushed"
+    UBERBLOCK_SUBMITTED = "uberblock-submitted"
+    UBERBLOCK_COMPLETED = "uberblock-completed"
+    UBERBLOCK_FLUSHING = "uberblock-flushing"
+    ZIL_SEVERAL = "zil-several"
+    """A block of the intent log is submitted while another one is not covered."""
+    ZIL_REUSED = "zil-reused"
+    """A block of the intent log is written where an older one was."""
+    LABEL_SUBMITTED = "label-submitted"
+    LABEL_FLUSHING = "label-flushing"
+    TRIM_SUBMITTED = "trim-submitted"
+    TRIM_COMPLETED = "trim-completed"
+
+
+_DELAYS_MS = {Aim.OPERATION: (0.0, 40.0), Aim.ACKNOWLEDGED: (1.0, 2.0)}
+"""How long after what they aim at these strike."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Target:
+    """An event on the NAS's disks to strike with: the n-th from the moment on, n at most `count_max`."""
+
+    event: Kind
+    role: Role | None
+    """None where it is no write's and no flush's."""
+    count_max: int
+    zil_uncovered: int = 0
+    """Only with so many blocks of the intent log uncovered on a disk."""
+    is_zil_reused: bool = False
+    """Only with one of these where an older one was."""
+    warm_up: tuple[str, ...] = ()
+    """Run in the NAS before the aim is taken, because a load alone would not bring the event about."""
+    stir: tuple[str, ...] = ()
+    """The same, but run beside the load while the event is waited for."""
+
+
+TARGETS = {
+    Aim.ZIL_SUBMITTED: Target(event=Kind.WRITE_SUBMIT, role=Role.ZIL, count_max=12),
+    Aim.ZIL_COMPLETED: Target(event=Kind.WRITE_COMPLETE, role=Role.ZIL, count_max=12),
+    Aim.ZIL_FLUSHING: Target(event=Kind.FLUSH_SUBMIT, role=Role.ZIL, count_max=4),
+    Aim.ZIL_FLUSHED: Target(event=Kind.FLUSH_COMPLETE, role=Role.ZIL, count_max=4),
+    Aim.DATA_SUBMITTED: Target(event=Kind.WRITE_SUBMIT, role=Role.DATA, count_max=20),
+    Aim.DATA_COMPLETED: Target(event=Kind.WRITE_COMPLETE, role=Role.DATA, count_max=20),
+    Aim.METADATA_SUBMITTED: Target(event=Kind.WRITE_SUBMIT, role=Role.METADATA, count_max=30),
+    Aim.METADATA_COMPLETED: Target(event=Kind.WRITE_COMPLETE, role=Role.METADATA, count_max=30),
+    Aim.TXG_FLUSHING: Target(event=Kind.FLUSH_SUBMIT, role=Role.METADATA, count_max=1),
+    Aim.TXG_FLUSHED: Target(event=Kind.FLUSH_COMPLETE, role=Role.METADATA, count_max=1),
+    Aim.UBERBLOCK_SUBMITTED: Target(event=Kind.WRITE_SUBMIT, role=Role.UBERBLOCK, count_max=4),
+    Aim.UBERBLOCK_COMPLETED: Target(event=Kind.WRITE_COMPLETE, role=Role.UBERBLOCK, count_max=4),
+    Aim.UBERBLOCK_FLUSHING: Target(event=Kind.FLUSH_SUBMIT, role=Role.UBERBLOCK, count_max=1),
+    Aim.ZIL_SEVERAL: Target(event=Kind.WRITE_SUBMIT, role=Role.ZIL, count_max=2, zil_uncovered=2),
+    Aim.ZIL_REUSED: Target(
+        event=Kind.WRITE_COMPLETE, role=Role.ZIL, count_max=1, is_zil_reused=True, warm_up=FREE_LOG
+    ),
+    Aim.LABEL_SUBMITTED: Target(
+        event=Kind.WRITE_SUBMIT, role=Role.LABEL, count_max=6, stir=DIRTY_LABELS
+    ),
+    Aim.LABEL_FLUSHING: Target(
+        event=Kind.FLUSH_SUBMIT, role=Role.LABEL, count_max=3, stir=DIRTY_LABELS
+    ),
+    Aim.TRIM_SUBMITTED: Target(event=Kind.TRIM_SUBMIT, role=None, count_max=8, stir=TRIM),
+    Aim.TRIM_COMPLETED: Target(event=Kind.TRIM_COMPLETE, role=None, count_max=8, stir=TRIM),
+}
+"""A transaction group of the ledger load has 2 to 100 writes of data and then 30 or so of metadata."""
+
+_WEIGHTS = {
+    Aim.ANYWHERE: 8, Aim.OPERATION: 8,
+    Aim.ZIL_SUBMITTED: 8, Aim.ZIL_COMPLETED: 6, Aim.ZIL_FLUSHING: 6, Aim.ZIL_FLUSHED: 4,
+    Aim.DATA_SUBMITTED: 5, Aim.DATA_COMPLETED: 5,
+    Aim.METADATA_SUBMITTED: 4, Aim.METADATA_COMPLETED: 4,
+    Aim.TXG_FLUSHING: 5, Aim.TXG_FLUSHED: 4,
+    Aim.UBERBLOCK_SUBMITTED: 4, Aim.UBERBLOCK_COMPLETED: 4, Aim.UBERBLOCK_FLUSHING: 3,
+    Aim.ZIL_SEVERAL: 5, Aim.ZIL_REUSED: 6,
+    Aim.LABEL_SUBMITTED: 3, Aim.LABEL_FLUSHING: 2,
+    Aim.TRIM_SUBMITTED: 3, Aim.TRIM_COMPLETED: 3,
+}  # fmt: skip
+"""In per cent: so each phase gets its share, and a quarter of the cuts finds a write in flight. Half of
+them wait for a transaction group, which is 5 s away at most; the intent log is never far.
+
+Weighted so, of the phases where 170 cuts fell (`torture.oracles.audit.phases`) the rarest have 5 %
+of those that can have them: a label written, a place of the log used again. What an aim strikes
+beside its own step is told as the phase nearer to the uberblock: 1 of 6 aims at reused blocks, 1
+of 3 at several.
+"""
+
+
+_WEIGHTS_SINCE_DRAW_2 = _WEIGHTS | {
+    Aim.ACKNOWLEDGED: 9, Aim.ANYWHERE: 5, Aim.OPERATION: 6, Aim.ZIL_SUBMITTED: 7,
+    Aim.DATA_SUBMITTED: 4, Aim.METADATA_SUBMITTED: 3, Aim.TXG_FLUSHING: 4,
+}  # fmt: skip
+"""The last acknowledgement was a median of 92 ms old at the cuts of draw 1."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CutPlan:
+    """Take aim `after_ms` into the load, and strike when what is aimed at comes.
+
+    That is with the `count`-th event of its target, or `delay_ms` after an operation's begin or end.
+    """
+
+    after_ms: float
+    aim: Aim
+    delay_ms: float
+    count: int
+
+    def as_json(self) -> dict[str, Any]:
+        """As plain data; `from_json` takes it back."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """The plan of `as_json`'s data; raises `ValueError`, `KeyError`, `TypeError`."""
+        return cls(
+            after_ms=float(data["after_ms"]),
+            aim=Aim(data["aim"]),
+            delay_ms=float(data["delay_ms"]),
+            count=int(data["count"]),
+        )
+
+
+def aimed_at(cut: CutPlan, aim: Aim, *, seed: int) -> CutPlan:
+    """The cut of this seed with another aim, which is no event of a disk."""
+    if aim in TARGETS:
+        raise ValueError(f"a fault cannot choose {aim}")
+    share = random.Random(f"aim/{seed}").random()
+    return replace(cut, aim=aim, delay_ms=_delay_ms(aim, share), count=0)
+
+
+def _delay_ms(aim: Aim, share: float) -> float:
+    first, last = _DELAYS_MS.get(aim, (0.0, 0.0))
+    return first + share * (last - first)
+
+
+def draw_cut(*, seed: int, load_ms: int, has_intent_log: bool, draw: int) -> CutPlan:
+    """The plan of this seed for a load phase of `load_ms`; it takes aim before the phase is over.
+
+    Without an intent log (sync=disabled) nothing is aimed at it. `draw`: as `TrialSpec` has it.
+    """
+    generator = random.Random(f"cut/{seed}")
+    after_ms = generator.uniform(_EARLIEST_SHARE_OF_LOAD, 1.0) * load_ms
+    weights = {
+        aim: weight
+        for aim, weight in (_WEIGHTS if draw == 1 else _WEIGHTS_SINCE_DRAW_2).items()
+        if has_intent_log or aim not in TARGETS or TARGETS[aim].role is not Role.ZIL
+    }
+    [aim] = generator.choices(list(weights), list(weights.values()))
+    share = generator.random()
+    return CutPlan(
+        after_ms=after_ms,
+        aim=aim,
+        delay_ms=_delay_ms(aim, share),
+        count=generator.randint(1, TARGETS[aim].count_max) if aim in TARGETS else 0,
+    )

@@ -1,0 +1,67 @@
+"""Which trials a run has (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torture.choices.faults.protocol import Fault
+from torture.choices.matrix.axes import WORKLOAD
+from torture.choices.matrix.cells import Cell
+from torture.choices.workloads import with_those_beside
+from torture.choices.workloads.protocol import Brought
+from torture.records.record.specs import TrialSpec, draw_seed
+from torture.records.record.trials import Origin
+
+
+def draw_trials(
+    cells: Sequence[Cell],
+    *,
+    trials: int,
+    run_seed: int,
+    load_ms: int,
+    brought: Sequence[Brought] = (),
+) -> tuple[TrialSpec, ...]:
+    """`trials` of each cell, one of each cell first, so that a run stopped early is balanced.
+
+    The same seed draws the same trials, whichever other cells are selected. `brought` goes to the trials
+    whose load it is for.
+    """
+    of_cell = {cell: brought_for(cell, brought) for cell in cells} if brought else {}
+    return tuple(
+        TrialSpec(
+            cell=cell,
+            index=index,
+            seed=draw_seed(run_seed=run_seed, cell=cell, index=index),
+            load_ms=load_ms,
+            brought=of_cell.get(cell, ()),
+        )
+        for index in range(trials)
+        for cell in cells
+    )
+
+
+def brought_for(cell: Cell, brought: Sequence[Brought]) -> tuple[Brought, ...]:
+    """Of what the user brought, what is for the loads of this cell."""
+    names = {workload.name for workload in with_those_beside(cell[WORKLOAD])}
+    return tuple(one for one in brought if one.load in names)
+
+
+def draw_planted(
+    faults: Sequence[Fault], *, trials: int, run_seed: int, load_ms: int
+) -> tuple[TrialSpec, ...]:
+    """The same of faults, each planted in its cell."""
+    cells = {fault.name: Cell.parse(fault.cell) for fault in faults}
+    return tuple(
+        TrialSpec(
+            cell=cells[fault.name],
+            index=index,
+            seed=draw_seed(
+                run_seed=run_seed, cell=cells[fault.name], index=index, fault=fault.name
+            ),
+            load_ms=fault.load_ms or load_ms,
+            fault=fault.name,
+            origin=Origin.PLANTED,
+        )
+        for index in range(trials)
+        for fault in faults
+    )

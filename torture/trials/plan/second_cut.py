@@ -1,0 +1,60 @@
+"""A second cut, after the client has lived on: what was acknowledged then has to survive, too (pure)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from torture.facts.recording.crash_state import DiskState
+from torture.facts.recording.disks import ShelfDisk
+from torture.trials.plan.survivors import draw_disk_states
+
+_SHARE = 0.25
+"""Of the trials whose client lives on."""
+_EARLIEST_SHARE_OF_LIFE = 0.25
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SecondCut:
+    """NAS and client lose power `after_ms` after the client went on.
+
+    `seed` and `survivors` say what the disks keep of what the NAS asked them since it was back.
+    """
+
+    after_ms: float
+    seed: int
+    survivors: Mapping[str, DiskState]
+
+    def as_json(self) -> dict[str, Any]:
+        """As plain data; `from_json` takes it back."""
+        survivors = {serial: state.as_json() for serial, state in self.survivors.items()}
+        return {"after_ms": self.after_ms, "seed": self.seed, "survivors": survivors}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """The second cut of `as_json`'s data; raises what a missing or wrong part of it raises."""
+        return cls(
+            after_ms=float(data["after_ms"]),
+            seed=int(data["seed"]),
+            survivors={
+                str(serial): DiskState.from_json(state)
+                for serial, state in data["survivors"].items()
+            },
+        )
+
+
+def draw_second_cut(
+    disks: Sequence[ShelfDisk], *, seed: int, survive_ms: int, draw: int
+) -> SecondCut | None:
+    """The second cut of one trial in four, within the time for which its client lives on."""
+    generator = random.Random(f"second cut/{seed}")
+    if generator.random() >= _SHARE:
+        return None
+    second_seed = generator.getrandbits(64)
+    return SecondCut(
+        after_ms=round(generator.uniform(_EARLIEST_SHARE_OF_LIFE, 1) * survive_ms, 3),
+        seed=second_seed,
+        survivors=draw_disk_states(disks, seed=second_seed, draw=draw),
+    )

@@ -1,0 +1,133 @@
+"""Everything that a trial's seed decides on the host, before anything is started."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from torture.choices.faults import find
+from torture.choices.matrix.axes import ADMINISTRATION, FATE, SYNC
+from torture.errors import HarnessError
+from torture.facts.axes.fate import Fate
+from torture.facts.axes.sync import Sync
+from torture.facts.evidence.folder import SPEC
+from torture.facts.evidence.strict_json import strict_json
+from torture.facts.recording.crash_state import DiskState
+from torture.machines.nas.pool import pool_disks
+from torture.machines.nas.slog import gone_at_cut
+from torture.records.record.specs import TrialSpec
+from torture.trials.plan.administration_cut import AdministrationCut, draw_administration_cut
+from torture.trials.plan.cut_plan import Aim, CutPlan, aimed_at, draw_cut
+from torture.trials.plan.second_cut import SecondCut, draw_second_cut
+from torture.trials.plan.survivors import draw_disk_states
+
+_CLIENT_OUTLIVES_MS = (2_000, 12_000)
+"""From when nothing of before the cut is on its way any more, until links are given up: the kernel's NVMe
+does so 5 to 10 s after the last answer (`NVME_DEFAULT_KATO`, `drivers/nvme/host/nvme.h`)."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrialPlan:
+    """When the power goes, what each disk keeps then, and which disks go with it."""
+
+    cut: CutPlan
+    survivors: Mapping[str, DiskState]
+    """By serial, of the disks that stay."""
+    gone: frozenset[str]
+    """Serials of the disks that are not there any more after the cut."""
+    second: SecondCut | None = None
+    """Of NAS and client together, once that one has lived on; None in most trials, and in older ones."""
+    client_outlives_ms: float | None = None
+    """How long after the NAS the client loses its power, where it neither dies with it nor lives on."""
+    administration: AdministrationCut | None = None
+    """What the cut waits for instead of `cut.aim`, where the pool is administered."""
+
+    def as_json(self) -> dict[str, Any]:
+        """As plain data, for `spec.json`."""
+        plain: dict[str, Any] = {
+            "cut": self.cut.as_json(),
+            "survivors": {serial: state.as_json() for serial, state in self.survivors.items()},
+            "gone": sorted(self.gone),
+        }
+        further = {"second": self.second, "administration": self.administration}
+        plain |= {name: part.as_json() for name, part in further.items() if part is not None}
+        if self.client_outlives_ms is not None:
+            plain["client_outlives_ms"] = self.client_outlives_ms
+        return plain
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """The plan of `as_json`'s data; raises what a missing or wrong part of it raises."""
+        return cls(
+            cut=CutPlan.from_json(data["cut"]),
+            survivors={
+                str(serial): DiskState.from_json(state)
+                for serial, state in data["survivors"].items()
+            },
+            gone=frozenset(map(str, data["gone"])),
+            second=SecondCut.from_json(data["second"]) if data.get("second") else None,
+            client_outlives_ms=(
+                float(data["client_outlives_ms"]) if "client_outlives_ms" in data else None
+            ),
+            administration=(
+                AdministrationCut.from_json(data["administration"])
+                if data.get("administration")
+                else None
+            ),
+        )
+
+
+def plan_of(spec: TrialSpec) -> TrialPlan:
+    """The plan of a trial: of one that is repeated the very plan it had, if its evidence has it.
+
+    What a seed draws may change from version to version. Raises `HarnessError` for a plan that cannot
+    be read.
+    """
+    file = Path(spec.replay_of) / SPEC
+    if not spec.replay_of or not file.exists():
+        return draw_plan(spec)
+    try:
+        stored = strict_json(file.read_bytes()).get("plan")
+        return draw_plan(spec) if stored is None else TrialPlan.from_json(stored)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise HarnessError(
+            f"the plan in {file} is none of this version's: {error!r}", hint=f"read {file}"
+        ) from error
+
+
+def draw_plan(spec: TrialSpec) -> TrialPlan:
+    """The plan of a trial: the same for the same cell, seed and length of load."""
+    fault = find(spec.fault)
+    planted = {} if fault is None else dict(fault.survivors)
+    gone = gone_at_cut(spec.cell, spec.seed) - planted.keys()
+    disks = [disk for disk in pool_disks(spec.cell) if disk.serial not in gone]
+    cut = draw_cut(
+        seed=spec.seed,
+        load_ms=spec.load_ms,
+        has_intent_log=spec.cell[SYNC] is not Sync.DISABLED,
+        draw=spec.draw,
+    )
+    if fault is not None and fault.aim:
+        cut = aimed_at(cut, Aim(fault.aim), seed=spec.seed)
+    return TrialPlan(
+        cut=cut,
+        survivors=draw_disk_states(disks, seed=spec.seed, draw=spec.draw) | planted,
+        gone=gone,
+        second=(
+            draw_second_cut(disks, seed=spec.seed, survive_ms=spec.survive_ms, draw=spec.draw)
+            if spec.cell[FATE] is Fate.NAS_ONLY
+            else None
+        ),
+        client_outlives_ms=(
+            _draw_client_outlives_ms(spec.seed) if spec.cell[FATE] is Fate.CLIENT_LATER else None
+        ),
+        administration=draw_administration_cut(spec.cell[ADMINISTRATION], seed=spec.seed),
+    )
+
+
+def _draw_client_outlives_ms(seed: int) -> float:
+    generator = random.Random(f"client outlives/{seed}")
+    return round(generator.uniform(*_CLIENT_OUTLIVES_MS), 3)

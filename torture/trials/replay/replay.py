@@ -1,0 +1,106 @@
+"""One trial again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from torture.errors import DeadlineExceeded, HarnessError
+from torture.facts.evidence.folder import SPEC
+from torture.facts.evidence.strict_json import strict_json
+from torture.facts.zfs.versions import DEFAULT
+from torture.machines.host.accelerator import Accelerator
+from torture.machines.host.network_kind import NetworkKind
+from torture.machines.host.scratch import Scratch
+from torture.machines.lab.lab import Boot, LabSettings
+from torture.machines.lab.saved_states import warm_directory
+from torture.records.record.run_document import RunDocument, read_run_document
+from torture.records.record.run_layout import RunLayout
+from torture.records.record.specs import TrialSpec
+from torture.records.record.trials import Origin, TrialRecord
+from torture.records.schedules.replay import ReplaySchedule, repeat
+from torture.trials.campaign.campaign import Campaign, EvidencePolicy
+from torture.trials.campaign.run import Run
+from torture.trials.plan.trial_plan import plan_of
+from torture.trials.trial.client_load.brought import content_of
+from torture.trials.workers.local import LocalSite
+from torture.trials.workers.protocol import WorkerOrders, WorkerSite
+
+
+def replay(
+    evidence: Path,
+    *,
+    results: Path,
+    live: bool,
+    site_of: Callable[[WorkerOrders], WorkerSite] = LocalSite,
+) -> tuple[TrialRecord, Path]:
+    """Recover and check the disks of an evidence folder again, in a run of its own.
+
+    They are what its recording says the cut left, byte for byte. With `live` the trial is run again
+    from its seed instead: the same load and plan, its microseconds its own. Returns the record and
+    the new evidence folder, both named after the first with their origin behind it;
+    `results/latest` stays where it is. Raises `HarnessError` when the folder holds no trial, or when
+    the new one does not end.
+    """
+    spec = _repeated(evidence, Origin.RERUN if live else Origin.REPLAY)
+    lab = _settings_of(RunLayout.of_evidence(evidence).folder)
+    scratch = Scratch()
+    scratch.remove_abandoned()
+    options = {"replay_of": spec.repeats}
+    run = Run.begin(results=results, seed=spec.seed, lab=lab, options=options, moves_latest=False)
+    with scratch.directory(run.scratch_name) as directory:
+        orders = WorkerOrders(scratch=directory, run=run.layout, lab=lab)
+        campaign = Campaign(
+            run=run,
+            schedule=ReplaySchedule(spec),
+            site=site_of(orders),
+            jobs=1,
+            keep=EvidencePolicy.ALL,
+        )
+        campaign.start()
+        try:
+            if not campaign.wait_for(spec.cell, timeout_s=campaign.patience_s):
+                raise DeadlineExceeded(f"the trial did not end within {campaign.patience_s:g} s")
+        finally:
+            campaign.stop()
+    return campaign.records[0], run.evidence / spec.trial
+
+
+def _repeated(evidence: Path, origin: Origin) -> TrialSpec:
+    try:
+        spec = TrialSpec.from_json(strict_json((evidence / SPEC).read_bytes()))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise HarnessError(
+            f"{evidence} holds no trial: {error}", hint=f"read {evidence / SPEC}"
+        ) from error
+    if origin is Origin.REPLAY and spec.replay_of and spec.origin is not Origin.RERUN:
+        raise HarnessError(
+            f"{evidence} is a replay itself: the recording is with the trial that it replayed",
+            hint=f"tools/replay {spec.replay_of}",
+        )
+    repeated = repeat(spec, evidence=evidence.absolute(), origin=origin)
+    if origin is Origin.RERUN:
+        for brought in spec.brought:
+            content_of(brought)
+    plan_of(repeated)  # one that cannot be read is refused before anything begins
+    return repeated
+
+
+def _settings_of(folder: Path) -> LabSettings:
+    """How a run had its machines; a trial whose run is lost gets today's defaults.
+
+    What not every host has, KVM and a bridge, is there where this host has it: a probe takes it first.
+    """
+    run = read_run_document(folder) or RunDocument()
+    zfs = run.zfs or DEFAULT
+    try:
+        accelerator, network = Accelerator(run.accelerator.kind), NetworkKind(run.network.kind)
+        return LabSettings(
+            boot=Boot(run.boot),
+            accelerator=None if accelerator is Accelerator.KVM else accelerator,
+            network=None if network is NetworkKind.BRIDGE else network,
+            zfs=zfs,
+            warm_states=warm_directory(),
+        )
+    except ValueError:
+        return LabSettings(zfs=zfs, warm_states=warm_directory())

@@ -1,0 +1,111 @@
+"""Serving what a trial's disks held, to whoever wants to look: an archive's crash states over NBD."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from torture.errors import HarnessError
+from torture.facts.evidence.folder import CHECK_STATE, CUT_STATE
+from torture.facts.recording.crash_state import (
+    CrashState,
+    DiskState,
+    Policy,
+    read_crash_state,
+    write_crash_state,
+)
+from torture.facts.recording.disks import ShelfDisk
+from torture.facts.recording.enumeration import count_crash_states
+from torture.facts.recording.events import Recording, load_recording
+from torture.machines.host.scratch import Scratch
+from torture.machines.shelf.server import Shelf
+from torture.trials.trial.archive import unpack_recordings
+
+_MIB = 1024 * 1024
+_SERVED_STATE = "served.view.json"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wanted:
+    """Which state to serve; None leaves it as the trial had it."""
+
+    after_check: bool = False
+    """What the check found, instead of what the cut left."""
+    cut: int | None = None
+    policy: Policy | None = None
+    seed: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Served:
+    """What is served, and how many states the same cut could have left."""
+
+    socket: Path
+    state: CrashState
+    disks: tuple[ShelfDisk, ...]
+    crash_states: int
+
+
+@contextmanager
+def served(evidence: Path, wanted: Wanted) -> Iterator[Served]:
+    """Serve a trial's disks on a unix socket for as long as the context lasts; writes go nowhere.
+
+    Raises `HarnessError` when the evidence has no recording, or the wanted state makes no sense.
+    """
+    scratch = Scratch()
+    scratch.remove_abandoned()
+    with scratch.directory(f"view-{secrets.token_hex(2)}") as folder:
+        unpack_recordings(evidence, folder)
+        file = folder / (CHECK_STATE if wanted.after_check else CUT_STATE)
+        if not file.exists():
+            raise HarnessError(f"{evidence} has no {file.name}: its trial ended before that")
+        state = _wanted_state(read_crash_state(file), wanted)
+        recording = load_recording(state.recording)
+        if not 0 <= state.cut < len(recording.events):
+            raise HarnessError(f"the log has events 0 to {len(recording.events) - 1}")
+        write_crash_state(folder / _SERVED_STATE, state)
+        shelf = Shelf(directory=folder / "shelf", socket=folder / "s")
+        disks = _disks_of(recording, state)
+        shelf.start(disks, view=folder / _SERVED_STATE)
+        try:
+            yield Served(
+                socket=folder / "s",
+                state=state,
+                disks=disks,
+                crash_states=count_crash_states(recording, cut=state.cut, disks=list(state.disks)),
+            )
+        finally:
+            shelf.stop()
+
+
+def _wanted_state(state: CrashState, wanted: Wanted) -> CrashState:
+    disks = state.disks
+    if wanted.policy is Policy.LYING or wanted.policy is Policy.EXPLICIT:
+        raise HarnessError(f"{wanted.policy} needs more than a name", hint="write a view file")
+    if wanted.policy is not None:
+        disks = {serial: DiskState(policy=wanted.policy) for serial in state.disks}
+    try:
+        return replace(
+            state,
+            cut=state.cut if wanted.cut is None else wanted.cut,
+            seed=state.seed if wanted.seed is None else wanted.seed,
+            disks=disks,
+        )
+    except ValueError as error:
+        raise HarnessError(str(error), hint="tools/view --help") from error
+
+
+def _disks_of(recording: Recording, state: CrashState) -> tuple[ShelfDisk, ...]:
+    return tuple(
+        ShelfDisk(
+            serial=disk.name,
+            size_mib=disk.size // _MIB,
+            sector_bytes=disk.sector,
+            physical_sector_bytes=disk.physical_sector,
+        )
+        for disk in recording.disks
+        if disk.name in state.disks
+    )

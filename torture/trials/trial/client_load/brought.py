@@ -1,0 +1,64 @@
+"""Files that the user brought for a load: named in a trial's spec, and the same when it is run again."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from pathlib import Path
+
+from torture.choices.workloads.protocol import Brought
+from torture.errors import HarnessError
+
+_TEXT_BYTES_MAX = 100_000
+_ELF, _SCRIPT = b"\x7fELF", b"#!"
+
+
+def brought_program(load: str, path: Path) -> Brought:
+    """A program, which stays where it is; raises `HarnessError` for what no client could run."""
+    data = _read(path)
+    if not data.startswith((_ELF, _SCRIPT)):
+        raise HarnessError(f"{path} is no program of Linux", hint=f"file {path}")
+    if data.startswith(_ELF) and _machine(data) != _machine(_read(Path(sys.executable))):
+        raise HarnessError(f"{path} is a program of another machine than this", hint=f"file {path}")
+    return Brought(load=load, path=str(path.absolute()), sha256=_sha256(data))
+
+
+def brought_text(load: str, path: Path) -> Brought:
+    """A small text, which goes into the spec whole; raises `HarnessError` when it is none."""
+    data = _read(path)
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise HarnessError(f"{path} is no text: {error}") from error
+    if len(data) > _TEXT_BYTES_MAX:
+        raise HarnessError(f"{path} has {len(data):,} bytes, more than {_TEXT_BYTES_MAX:,}")
+    return Brought(load=load, path=str(path.absolute()), sha256=_sha256(data), text=text)
+
+
+def content_of(brought: Brought) -> bytes:
+    """What the user brought, as it was then; raises `HarnessError` when it is gone or another."""
+    if brought.text:
+        return brought.text.encode()
+    data = _read(Path(brought.path))
+    if _sha256(data) != brought.sha256:
+        raise HarnessError(
+            f"{brought.path} is not what the trial ran: its SHA-256 was {brought.sha256}",
+            hint=f"put that one back at {brought.path}",
+        )
+    return data
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise HarnessError(f"{path} cannot be read: {error}", hint=f"ls -l {path}") from error
+
+
+def _machine(elf: bytes) -> tuple[bytes, bytes]:
+    """What it takes to run a program (elf(5)): `EI_CLASS` and `EI_DATA`, and `e_machine`."""
+    return elf[4:6], elf[18:20]
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

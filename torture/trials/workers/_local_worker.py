@@ -1,0 +1,59 @@
+"""What a worker of `local` does: a process in namespaces of its own, one trial after the other.
+
+It speaks JSON lines: first its orders (`WorkerOrders.as_json`), then a spec at a time on standard
+input; on standard output `{"stage": ...}`, `{"say": ...}`, and `{"record": ...}` for each spec, or
+`{"refused": ...}` when it cannot work at all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import IO
+
+from torture.errors import HarnessError
+from torture.machines.lab.lab import Lab
+from torture.records.record.specs import TrialSpec
+from torture.trials.trial.live import run_trial
+from torture.trials.workers.protocol import WorkerOrders
+
+
+class _Answers:
+    """The way back to the controller; nothing else may write there."""
+
+    def __init__(self) -> None:
+        self._file: IO[str] = os.fdopen(os.dup(1), "w", buffering=1)
+        os.dup2(2, 1)
+
+    def send(self, **message: object) -> None:
+        """One JSON line."""
+        print(json.dumps(message), file=self._file, flush=True)
+
+
+def main() -> int:
+    """Work until standard input ends."""
+    answers = _Answers()
+    orders = WorkerOrders.from_json(json.loads(sys.stdin.readline()))
+    orders.scratch.mkdir(parents=True, exist_ok=True)
+    try:
+        lab = Lab(orders.lab, say=lambda text: answers.send(say=text))
+    except HarnessError as error:
+        answers.send(refused=str(error))
+        return 1
+    answers.send(say="ready")
+    for number, line in enumerate(sys.stdin):
+        spec = TrialSpec.from_json(json.loads(line))
+        record = run_trial(
+            spec,
+            lab=lab,
+            folder=orders.run.evidence_of(spec.trial),
+            scratch=orders.scratch / f"t{number}",
+            enter_stage=lambda stage: answers.send(stage=stage),
+        )
+        answers.send(record=record.as_json())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,202 @@
+"""Workers on this host, each a sandboxed process: started, handed specs, replaced when it dies."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import queue
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from torture.checkout import CHECKOUT
+from torture.errors import DeadlineExceeded, HarnessError
+from torture.machines.host.sandbox import USER_NAMESPACES_HINT, sandboxed
+from torture.machines.lab.lab import Boot
+from torture.records.record.specs import TrialSpec
+from torture.records.record.trials import TrialRecord
+from torture.trials.workers.protocol import WorkerOrders, WorkerSiteKind
+
+_START_DEADLINE_S = 60
+_LAST_BREATH_S = 2
+"""Its answers end a moment before the process does."""
+_LINES_MAX = 6
+_SHELL_SIGNAL_BASE = 128
+_LIBVIRTS = re.compile(r"\d{4}-\d\d-\d\d [\d:.+]+: \d+: (debug|info|warning) : ")
+"""How libvirt begins a line of its log (src/util/virlog.c, `virLogFormatString`)."""
+_END_DEADLINE_S = 10
+_TRIAL_DEADLINE_S = {Boot.WARM: 2100, Boot.COLD: 2700}
+"""Enough for the check of a file system whose repair is given up (`torture.trials.trial.check`),
+or just those
+that are lost would be inconclusive."""
+
+
+class LocalSite:
+    """The host itself: each worker has a folder of its own below the scratch directory."""
+
+    def __init__(self, orders: WorkerOrders) -> None:
+        self._orders = orders
+
+    @property
+    def trial_deadline_s(self) -> float:
+        """See `WorkerSite`."""
+        return _TRIAL_DEADLINE_S[self._orders.lab.boot]
+
+    def controller(self, number: int, *, hear: Callable[[str], None]) -> LocalController:
+        """See `WorkerSite`; what the last one of this number left in its folder is gone."""
+        scratch = self._orders.scratch / f"w{number}"
+        shutil.rmtree(scratch, ignore_errors=True)
+        log = self._orders.run.worker_log(number)
+        return LocalController(replace(self._orders, scratch=scratch), log=log, hear=hear)
+
+    def close(self) -> None:
+        """Nothing is held here: a worker's end takes along all that it had."""
+
+
+class LocalController:
+    """A sandboxed worker process; it ends with the thread that called `start`.
+
+    What it prints, tracebacks included, is added to `log`.
+    """
+
+    def __init__(self, orders: WorkerOrders, *, log: Path, hear: Callable[[str], None]) -> None:
+        self._orders = orders
+        self._log = log
+        self._hear = hear
+        self._process: subprocess.Popen[str] | None = None
+        self._answers: queue.Queue[dict[str, Any] | None] = queue.Queue()
+
+    @property
+    def is_running(self) -> bool:
+        """See `WorkerController`."""
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> None:
+        """See `WorkerController`."""
+        self._log.parent.mkdir(mode=0o700, exist_ok=True)
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                sandboxed((sys.executable, "-m", "torture.trials.workers._local_worker")),
+                cwd=CHECKOUT,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                start_new_session=True,  # Ctrl-C is the controller's to hear: it ends its workers
+            )
+        self._answers = queue.Queue()
+        threading.Thread(
+            target=_pass_on, args=(self._process, self._answers), name="answers", daemon=True
+        ).start()
+        self._send(self._orders.as_json())
+        end = time.monotonic() + _START_DEADLINE_S
+        try:
+            while (message := self._next(end)).get("say") != "ready":
+                if "refused" in message:
+                    raise HarnessError(str(message["refused"]))
+        except HarnessError:
+            self.kill()
+            raise
+
+    def run(self, spec: TrialSpec, *, deadline_s: float) -> TrialRecord:
+        """See `WorkerController`."""
+        self._send(spec.as_json())
+        end = time.monotonic() + deadline_s
+        try:
+            while True:
+                message = self._next(end)
+                if "record" in message:
+                    return TrialRecord.from_json(message["record"])
+                for kind in ("stage", "say"):
+                    if kind in message:
+                        self._hear(message[kind])
+        except HarnessError:
+            self.kill()
+            raise
+
+    def _send(self, message: dict[str, Any]) -> None:
+        assert self._process is not None
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(message) + "\n")
+            self._process.stdin.flush()
+        except (OSError, ValueError) as error:  # ended, or closed by `kill`
+            raise self._death() from error
+
+    def _next(self, end_s: float) -> dict[str, Any]:
+        try:
+            message = self._answers.get(timeout=max(0.0, end_s - time.monotonic()))
+        except queue.Empty:
+            raise DeadlineExceeded("the worker took too long", hint=f"read {self._log}") from None
+        if message is None:
+            raise self._death()
+        return message
+
+    def _death(self) -> HarnessError:
+        assert self._process is not None
+        with contextlib.suppress(subprocess.TimeoutExpired):  # one that only fell silent is ended
+            self._process.wait(_LAST_BREATH_S)
+        how = ending_in_words(self._process.returncode)
+        self.kill()
+        said = last_words(self._log.read_text(errors="replace"))
+        why = "\n".join((f"a worker {how}", *said)) if said else f"a worker {how}, and said nothing"
+        refused = any(line.startswith("unshare: ") for line in said)
+        hint = USER_NAMESPACES_HINT if refused else f"read {self._log}"
+        return HarnessError(why, hint=hint)
+
+    def kill(self) -> None:
+        """See `WorkerController`; the end of its namespaces is that of everything in them."""
+        if self._process is None:
+            return
+        self._process.kill()
+        self._process.wait(_END_DEADLINE_S)
+        if self._process.stdin is not None:
+            with contextlib.suppress(OSError):  # what it had not read cannot be written any more
+                self._process.stdin.close()
+
+
+def ending_in_words(code: int | None) -> str:
+    """How a process ended, by its return code; None: it did not.
+
+    A negative code is a signal's (subprocess); one above 128 is of a signal in the sandbox, as tini(1)
+    passes it on.
+    """
+    if code is None:
+        return "does not answer"
+    number = -code if code < 0 else code - _SHELL_SIGNAL_BASE
+    try:
+        return f"died of {signal.Signals(number).name}"
+    except ValueError:
+        return f"ended with exit code {code}"
+
+
+def last_words(log: str) -> list[str]:
+    """The last lines of a worker's log, without what libvirt merely warns of."""
+    lines = (line for line in log.strip().splitlines() if not _LIBVIRTS.match(line))
+    return list(lines)[-_LINES_MAX:]
+
+
+def _pass_on(process: subprocess.Popen[str], answers: queue.Queue[dict[str, Any] | None]) -> None:
+    assert process.stdout is not None
+    with process.stdout as lines:
+        for line in lines:
+            with contextlib.suppress(ValueError):  # cut off by the worker's death
+                answers.put(json.loads(line))
+    answers.put(None)
+
+
+def _open(orders: WorkerOrders, place: str) -> LocalSite:
+    if place:
+        raise HarnessError(f"no workers in {place!r}", hint="--workers local is this host")
+    return LocalSite(orders)
+
+
+WORKERS = WorkerSiteKind(name="local", words="on this host", open=_open)
