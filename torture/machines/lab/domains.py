@@ -198,7 +198,7 @@ def _processor_element(accelerator: Accelerator) -> ET.Element:
     """All that there is, but for cmpxchg16b and AVX under emulation.
 
     QEMU 2.5 to 7.2 take the flags around it for what they no longer are, and can leave the low half of
-    a pointer in EFLAGS (ARCHITECTURE.md, "Facts found on the way"). The guest's kernel then dies of a
+    a pointer in EFLAGS (docs/notes.md, "cmpxchg16b"). The guest's kernel then dies of a
     double fault: in 1 of 82 trials, and 6 times in 25 min of a load by hand; never in 20 min without.
     The kernel and its C library do without it where it is missing. A sound QEMU has to do without it
     too, so that the guests are the same on every host.
