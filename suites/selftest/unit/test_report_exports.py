@@ -21,6 +21,7 @@ from suites.selftest.unit.report_records import make_records, write_run
 from torture.axes.sweeps import Matrix
 from torture.errors import HarnessError
 from torture.evidence.cut_document import CutDocument
+from torture.evidence.phase import Phase
 from torture.matrix.axes import AXES
 from torture.matrix.cells import cells_of
 from torture.record.trials import TrialRecord
@@ -312,3 +313,9 @@ def test_every_column_is_documented() -> None:
     )
     assert set(names) == {*TRIAL_COLUMNS, "export_schema"}, "what is documented is there"
     assert f"export schema {EXPORT_SCHEMA}" in exports
+
+
+def test_every_phase_is_documented() -> None:
+    documented = (Path(__file__).parents[3] / "results" / "README.md").read_text("utf-8")
+    section = documented.split("| phase | state of the disks |")[1].split("\n\n")[0]
+    assert set(re.findall(r"^\| `([\w-]+)` \|", section, re.M)) == set(Phase)
