@@ -1,7 +1,7 @@
 #!/bin/sh
 # Over SMB a small O_DSYNC write sends other memory of the client to the file.
 #
-#   cifs-dsync.sh     as root, on a machine that nobody else needs; with ksmbd-tools
+#   cifs-dsync.sh     as root, on a spare machine; with ksmbd-tools
 #
 # ksmbd shares a folder, and the same machine mounts it. The test file has three pages, none of which is in the
 # client's page cache. The script overwrites 1,536 bytes amid the first page and compares the server's file.

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Over NFSv4.2 an extended attribute is not on the server's disk although it was fsynced.
 #
-#   nfsd-xattr.sh     as root, on a machine that nobody else needs; with nfs-kernel-server, e2fsprogs and attr
+#   nfsd-xattr.sh     as root, on a spare machine; with nfs-kernel-server, e2fsprogs and attr
 #
 # The machine exports an ext4 on a loop device, and mounts it. The script changes a file's mode, then sets an
 # attribute of it, and fsyncs the file after each. Between the call and the fsync's return the server writes the

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Over NVMe/TCP from a zvol every read or write of more than 4 MiB fails.
 #
-#   nvme-tcp-zvol-large.sh     as root, on a machine with OpenZFS that nobody else needs
+#   nvme-tcp-zvol-large.sh     as root, on a spare machine with OpenZFS
 #
 # Linux's target exports a zvol as a namespace, and the same machine is its client. A zvol names 32 MiB as its
 # best size. The target passes that on and names no limit of its own, so the client asks for as much, and the

@@ -1,7 +1,7 @@
 #!/bin/sh
 # On ZFS a power cut loses a file's access time although it was set and fsynced.
 #
-#   zfs-replay-atime.sh     as root, on a machine with OpenZFS that nobody else needs
+#   zfs-replay-atime.sh     as root, on a spare machine with OpenZFS
 #
 # The script freezes a pool on a file, as OpenZFS's own tests of its intent log do: later changes are in the
 # intent log alone. It sets both times of a file, and fsyncs the file. The pool's file then is the state after a

@@ -1,7 +1,7 @@
 #!/bin/sh
 # After a power cut a sector of a zvol is half new and half old.
 #
-#   zvol-torn-sector.sh     as root, on a machine with OpenZFS that nobody else needs
+#   zvol-torn-sector.sh     as root, on a spare machine with OpenZFS
 #
 # A pool on a file has a zvol full of A. The script freezes the pool, as OpenZFS's own tests of its intent log do:
 # later changes are in the intent log alone. Then it writes 18 times 28 KiB of B, and flushes. The file is the
