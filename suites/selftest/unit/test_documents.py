@@ -18,6 +18,7 @@ DOCUMENTS = {
     "ARCHITECTURE.md": "torture",
     "CONTRIBUTING.md": "",
     "docs/audit.md": "torture",
+    "docs/axes.md": "docs",
     "docs/debugging.md": "torture",
     "docs/notes.md": "torture",
     "docs/oracles.md": "torture",
@@ -70,7 +71,8 @@ def code_in(text: str) -> Iterator[str]:
 def paths_in(text: str) -> set[str]:
     """Every path, up to what the reader has to fill in; runs are theirs, too."""
     found = {path for code in code_in(text) for path in PATH.findall(code)}
-    return {known_part(path) for path in found | set(LINK.findall(text))} - {""}
+    links = {link.partition("#")[0] for link in LINK.findall(text)}
+    return {known_part(path) for path in found | links} - {""}
 
 
 def known_part(path: str) -> str:
@@ -113,6 +115,28 @@ def known_options() -> frozenset[str]:
 def test_every_path_in_a_document_is_there(document: str) -> None:
     bases = (DOCUMENTS[document], str(Path(document).parent))
     assert absent_of(text_of(document), bases=bases) == set()
+
+
+def test_every_finding_that_the_readme_links_is_there() -> None:
+    linked = {
+        link.partition("#")[2]
+        for link in LINK.findall(text_of("README.md"))
+        if link.startswith("docs/findings.md#")
+    }
+    assert linked
+    assert linked - anchors_in(text_of("docs/findings.md")) == set()
+
+
+def test_every_finding_begins_with_who_is_affected_and_what_to_do() -> None:
+    _, *sections = text_of("docs/findings.md").split("\n## ")
+    begins = re.compile(r".*\n\n- \*\*Who is affected:\*\* .*\n(  .*\n)*- \*\*What to do:\*\* ")
+    assert [x.splitlines()[0] for x in sections if not begins.match(x)] == []
+
+
+def anchors_in(text: str) -> set[str]:
+    """The anchors that GitHub gives to headings."""
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)

@@ -11,6 +11,7 @@ from torture.checkout import CHECKOUT
 DOCUMENTS = (
     "ARCHITECTURE.md",
     "docs/audit.md",
+    "docs/axes.md",
     "docs/debugging.md",
     "docs/notes.md",
     "docs/oracles.md",
@@ -18,6 +19,8 @@ DOCUMENTS = (
     "docs/statistics.md",
     "docs/transports.md",
     "docs/workers.md",
+    "suites/selftest/recorded/README.md",
+    "vmimages/README.md",
 )
 SENTENCE_WORDS_MAX = 25
 UNWANTED = re.compile(r"\b(told|nobody)\b", re.IGNORECASE)
