@@ -45,7 +45,7 @@ _RULES = {
         "fsync(2), fdatasync(2); open(2), O_DSYNC",
     ),
     Rule.NAME: (
-        "A name stands for the file that its last synced create, rename or unlink left there.",
+        "A name stands for the file, as long as it was, that its last synced call left there.",
         "fsync(2), on directories; rename(2)",
     ),
     Rule.TEMPORARY: (

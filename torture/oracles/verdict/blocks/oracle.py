@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from torture.facts.evidence.ledger import Ledger
 from torture.oracles.verdict.blocks.contents import (
@@ -37,6 +38,7 @@ from torture.oracles.verdict.observations import Observations, Rule
 from torture.oracles.verdict.unreadable import UnreadableError
 
 _ENOENT = 2
+_TELLING_MAX = 2
 _NOT_OURS = frozenset({"lost+found"})
 """Made by mke2fs(8) and e2fsck(8), not by the load."""
 
@@ -170,10 +172,25 @@ def _account_file(account: _Account, history: History, name: Name | None, seen: 
             account.blame(Damage.FOREIGN, f"{seen.name} is there but was never made", ())
         return
     finding = examine_file(history, name, seen)
-    account.add(finding.what, finding.windows, rule=Rule.NAME, breaks=finding.lost)
+    telling = _telling_blocks(finding, history.end)
+    account.add(
+        finding.what,
+        finding.windows,
+        rule=Rule.CONTENT if telling and finding.damage is None else Rule.NAME,
+        holds="".join(f"; block {block.index} holds {block.holds}" for block in telling),
+        breaks=chain(finding.lost, *(block.lost for block in telling)),
+    )
     if finding.damage is not None:
         account.blame(finding.damage, finding.what, finding.lost)
     _blame_blocks(account, history, seen, finding.blocks)
+
+
+def _telling_blocks(finding: FileFinding, end: int) -> tuple[BlockFinding, ...]:
+    """The first blocks that are wrong at the end; of a file that is right the one that came last."""
+    wrong = [x for x in finding.blocks if not any(end in window for window in x.windows)]
+    if wrong or finding.damage is not None:
+        return tuple(wrong[:_TELLING_MAX])
+    return tuple(sorted(finding.blocks, key=lambda block: -block.windows[0].first)[:1])
 
 
 def _account_temporary(
