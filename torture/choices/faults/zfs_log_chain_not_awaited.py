@@ -1,7 +1,7 @@
 """ZFS whose commits do not wait for the log blocks before theirs (`zil_lwb_set_zio_dependency`, zil.c).
 
-A sync then returns while an earlier block of the chain is still on its way: replay would end before it.
-That takes two blocks of one log in flight at once, and the later one to be first.
+A sync then returns while an earlier block of the chain is still in flight: replay would end before
+it. That takes two blocks of one log in flight at once, and the later one must complete first.
 """
 
 from __future__ import annotations
