@@ -21,7 +21,7 @@ CutSide = Callable[[KnownBug, Side, ChosenZfs], tuple[TrialRecord, ...]]
 def cut_side(
     config: pytest.Config, options: Options, bug: KnownBug, side: Side, zfs: ChosenZfs
 ) -> tuple[Path, tuple[TrialRecord, ...]]:
-    """The run's folder and records: `--trials` of them, or as many as the bug's prediction says.
+    """The run's folder and records: `--trials` of them, or as many as the bug predicts.
 
     Fails the test when the run cannot go on, or does not come to its end.
     """
