@@ -1,6 +1,6 @@
 """What a folder holds: each of its modules offers a thing or several, and being there is all it takes.
 
-So adding a transport, a filesystem, a schedule ... is one new file, and no list has to be edited.
+So a new transport, filesystem, schedule ... is one new file, and no list has to be edited.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import pkgutil
 from typing import Any
 
 NOT_OFFERS = frozenset({"protocol"})
-"""Modules that say what the others have to be."""
+"""Modules that define the form of the others."""
 
 
 def offered(package: str, name: str) -> tuple[Any, ...]:
-    """What each module of a package calls `name`, in the order of the modules' names.
+    """The object that each module of a package calls `name`, in the order of the modules' names.
 
     A module may offer several instead: a tuple by the plural, such as `CHOICES` for `CHOICE`.
     Modules whose name begins with an underscore, and those of `NOT_OFFERS`, offer nothing. Raises

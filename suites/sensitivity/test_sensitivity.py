@@ -1,10 +1,10 @@
-"""Planted faults: whether they are seen, after how many cuts; and disturbances, not to be seen.
+"""Planted faults must be seen by the predicted check; disturbances must not be seen.
 
-Each is planted where all is sound without it, or there with the choices of `--axis`: on another road,
-say. `--trials` says how many cuts each gets. A fault fails its test when no cut of it is seen, or when it
-is not seen as was predicted before it was first run (`torture/choices/faults/`). A bug planted in
-ZFS itself is a version of ZFS, built when it is first needed, and its trials are a run of their
-own.
+Each is planted in a cell that is sound without it, or in that cell with the choices of `--axis`,
+e.g. another transport. `--trials` sets the number of cuts for each. A fault fails its test when no
+cut shows it, or when another check sees it than was predicted before its first run
+(`torture/choices/faults/`). A bug planted in ZFS itself is a version of ZFS, built on first use,
+and its trials are a separate run.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the client keeps on its disk: one file a filesystem. Pure."""
+"""The filesystems on the client's disk, one file each. Pure."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ void Disk::read(char *out, uint64_t offset, uint64_t length) {
   try {
     gather(out, offset, places, recorder_.data(), *source_);
   } catch (const Error &error) {
-    recorder_.fail(number_, error);  // else the guest takes the host's failure for its disk's
+    recorder_.fail(number_, error);  // otherwise the guest would take the host's failure for its disk's
     throw;
   }
   pace_.wait(arrival, config_.profile.read_us, length);
