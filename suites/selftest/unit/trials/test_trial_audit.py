@@ -33,8 +33,9 @@ def test_the_audit_is_told_what_the_cell_promises(
         asked.update(terms)
 
     monkeypatch.setattr(cut, "audit", audit)
-    monkeypatch.setattr(cut, "completions_before", lambda *_context, **_terms: None)
+    monkeypatch.setattr(cut, "completions_before", lambda *_of, **_terms: None)
     cell = Cell.parse(name)
-    context: Any = SimpleNamespace(spec=SimpleNamespace(cell=cell), filesystem=cell[FILESYSTEM])
-    cut._audited(context, Recording(folder=tmp_path, disks=(), events=()), 0)
+    trial: Any = SimpleNamespace(cell=cell, filesystem=cell[FILESYSTEM])
+    machines: Any = SimpleNamespace()
+    cut._audited(trial, machines, Recording(folder=tmp_path, disks=(), events=()), 0)
     assert (asked["sync"], asked["names_are_volatile"]) == (sync, names_are_volatile)

@@ -6,19 +6,23 @@ from torture.errors import HarnessError
 from torture.facts.evidence.completed import Completed
 from torture.facts.evidence.folder import Step
 from torture.machines.lab.machine import GuestDied, Machine
-from torture.trials.trial.context import TrialContext
+from torture.trials.trial.client_load.loads import Loads
+from torture.trials.trial.shared.evidence_writer import EvidenceWriter
+from torture.trials.trial.shared.trial import Trial
 
 
-def keep_loss_of_root(context: TrialContext, client: Machine, failure: HarnessError) -> None:
+def keep_loss_of_root(
+    trial: Trial, evidence: EvidenceWriter, loads: Loads, client: Machine, failure: HarnessError
+) -> None:
     """Keep as evidence that the client panicked, or runs nothing any more once all its writers failed.
 
-    Raises `failure` where it is something else: a client that goes on writing has its root, and what then
-    fails is the machinery.
+    Raises `failure` where it is something else: a client that goes on writing has its root, and the
+    machinery has failed.
     """
-    is_its_own = context.boots_from_disk and (
+    is_its_own = trial.boots_from_disk and (
         failure.machine is client and failure.kernel_crashed
         if isinstance(failure, GuestDied)
-        else context.loads.are_over
+        else loads.are_over
     )
     if not is_its_own:
         raise failure
@@ -34,4 +38,4 @@ def keep_loss_of_root(context: TrialContext, client: Machine, failure: HarnessEr
         stderr=failure.message.splitlines()[0],
         duration_ms=0,
     )
-    context.keep(Step.CLIENT_LOST_ROOT, lost)
+    evidence.keep(Step.CLIENT_LOST_ROOT, lost)
