@@ -26,7 +26,7 @@ from torture.trials.plan.cut_plan import Aim, CutPlan
 from torture.trials.plan.survivors import draw_disk_states
 from torture.trials.plan.trial_plan import TrialPlan
 from torture.trials.trial.check import check
-from torture.trials.trial.cut import cut_power
+from torture.trials.trial.cut import keep_cut
 from torture.trials.trial.moment import wait_for_moment
 from torture.trials.trial.setup import attach, prepare_disk, run_script, start_loads
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
@@ -133,10 +133,13 @@ def _cut(lab: Lab, trial: Trial, prepared: Path | None = None) -> dict[str, Any]
         loads = start_loads(trial, machines, evidence, client)
         shelf.halt_with_freeze(client)
         hit = wait_for_moment(trial.plan.cut, shelf, loads, client)
-        state, _ = cut_power(trial, machines, evidence, loads, hit=hit, victims=(client,))
+        blow = machines.cut((client,))
+        state, _ = keep_cut(trial, machines, evidence, loads, blow, hit=hit)
         machines.begin_checker()
         shelf.start((_DISK,), view=state)
-        check(trial, machines, evidence)
+        checker = machines.checker()
+        if check(trial, evidence, checker):
+            machines.give_checker_back(checker)
         shelf.must_be_well()
     return _outcome(load_evidence(trial.folder))
 

@@ -13,7 +13,6 @@ from torture.machines.lab.machine import Machine
 from torture.trials.trial.own_root.boots import plug_in, unplug
 from torture.trials.trial.setup import attach_again, plant
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
-from torture.trials.trial.shared.machines import Machines
 from torture.trials.trial.shared.storage import PATIENCE_S, StorageFailed, must_have_ended
 from torture.trials.trial.shared.trial import Trial
 
@@ -36,16 +35,16 @@ _REFUSED = 2
 
 def check(
     trial: Trial,
-    machines: Machines,
     evidence: EvidenceWriter,
+    client: Machine,
     vm_boots: Callable[[Step], bool] | None = None,
-) -> None:
-    """Gather everything the verdict needs. A client that was not there at the cut has cached nothing.
+) -> bool:
+    """Gather everything the verdict needs; whether the client is as good as new without its disk.
 
-    `vm_boots`: where a client's root is on the disk, boots it from there, as this step. It boots after
-    the first look, and once more at the end when something was wrong.
+    The client was not there at the cut, and so has cached nothing. `vm_boots`: where a client's root is
+    on the disk, boots it from there, as this step: after the first look, and once more at the end when
+    something was wrong.
     """
-    client = machines.checker()
     attach_again(trial, client, deadline_s=PATIENCE_S)
     is_sound = True
     if trial.has_own_filesystem:
@@ -66,11 +65,10 @@ def check(
     else:
         _read_back(trial, evidence, client)
     log = evidence.observe(client, Step.CHECK_DMESG, ("dmesg",), deadline_s=_DMESG_DEADLINE_S)
-    if is_sound and _REMARKABLE.search(log.stdout) is None:
-        machines.give_checker_back(client)
-    elif vm_boots is not None and not is_sound:
+    if vm_boots is not None and not is_sound:
         unplug(trial.client_disks, client)
         vm_boots(Step.BOOT_AFTER_REPAIR)
+    return is_sound and _REMARKABLE.search(log.stdout) is None
 
 
 def _look_first(trial: Trial, evidence: EvidenceWriter, client: Machine) -> bool:

@@ -1,4 +1,4 @@
-"""The cut: the shelf freezes, then SIGKILL ends the machines; nothing ends gracefully anywhere."""
+"""The evidence of a cut: its audit, its document, and the crash state to recover."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from torture.choices.matrix.axes import ADMINISTRATION, FATE
+from torture.choices.matrix.axes import ADMINISTRATION
 from torture.choices.matrix.durability import (
     completed_sync_of,
     flushed_data_sync_of,
@@ -15,7 +15,6 @@ from torture.choices.matrix.durability import (
 )
 from torture.choices.matrix.waived import waived_in
 from torture.errors import HarnessError
-from torture.facts.axes.fate import Fate
 from torture.facts.evidence.confirmation import Confirmation
 from torture.facts.evidence.cut_document import CutDocument
 from torture.facts.evidence.folder import CUT, CUT_STATE, LEDGER, SECOND_CUT_STATE, load_evidence
@@ -26,7 +25,6 @@ from torture.facts.recording.disks import ShelfDisk
 from torture.facts.recording.events import Recording, load_recording, marks_until
 from torture.facts.recording.log_chains import chains_in
 from torture.machines.client.ledger_server import LedgerServer
-from torture.machines.lab.machine import Machine
 from torture.machines.nas.pool import tells_metadata_in, whole_on
 from torture.oracles.audit.audit import audit
 from torture.oracles.audit.found import Audit
@@ -44,26 +42,20 @@ from torture.trials.trial.shared.trial import Trial
 _HEARD_DEADLINE_S = 10
 
 
-def victims(trial: Trial, *, nas: Machine, client: Machine) -> tuple[Machine, ...]:
-    """The machines whose power is cut."""
-    return (nas, client) if trial.cell[FATE] is Fate.BOTH_DIE else (nas,)
-
-
-def cut_power(
+def keep_cut(
     trial: Trial,
     machines: Machines,
     evidence: EvidenceWriter,
     loads: Loads,
+    blow: PowerCut,
     *,
     hit: bool,
-    victims: Sequence[Machine],
 ) -> tuple[Path, Confirmation]:
-    """Cut the power of `victims` now; they stand still already where the shelf froze by itself.
+    """Audit a cut; write `cut.json` and the crash state to recover.
 
-    Writes `cut.json` and the crash state to recover. Returns that state's file, and whether it confirms a
-    finding of the audit: it is then of an earlier cut than this one.
+    Returns that state's file, and whether it confirms a finding of the audit: it is then of an earlier
+    cut than this one. `hit`: whether the plan's target came.
     """
-    blow = machines.cut(victims)
     recording, ledger = blow.recording, machines.ledger
     state = CrashState(
         recording=recording.folder,
@@ -77,7 +69,7 @@ def cut_power(
     acknowledged = parse_ledger(b"".join(marks)).acknowledged
     issued_seq = issued_seq_in(trial.folder)
     found, audit_ms = _audited(
-        trial, machines, recording, blow.seq, acknowledged=acknowledged, issued_seq=issued_seq
+        trial, machines, blow, acknowledged=acknowledged, issued_seq=issued_seq
     )
     recovered, confirmed = confirm(
         recording,
@@ -113,22 +105,15 @@ def note_return(evidence: EvidenceWriter, back: NasBack) -> None:
     evidence.write(CUT, cut.as_json())
 
 
-def cut_power_again(
-    trial: Trial,
-    machines: Machines,
-    evidence: EvidenceWriter,
-    second: SecondCut,
-    *,
-    victims: Sequence[Machine],
+def keep_second_cut(
+    trial: Trial, machines: Machines, evidence: EvidenceWriter, second: SecondCut, blow: PowerCut
 ) -> Path:
-    """Cut the power of NAS and client after the client lived on.
+    """Audit a cut after the client lived on.
 
     Adds to `cut.json`, and returns the file of the crash state.
     """
-    machines.shelf.halt_with_freeze(*victims)
-    before = load_evidence(evidence.folder).cut
-    blow = machines.cut(victims)
     recording = blow.recording
+    before = load_evidence(evidence.folder).cut
     if not trial.filesystem.looks_like_zfs:  # else its chains, which go on, look like the NAS's
         _must_be_another_boot(recording, before)
     state = CrashState(
@@ -139,7 +124,7 @@ def cut_power_again(
     )
     state_file = machines.shelf.directory / SECOND_CUT_STATE
     write_crash_state(state_file, state)
-    found, audit_ms = _audited(trial, machines, recording, blow.seq, is_second=True)
+    found, audit_ms = _audited(trial, machines, blow, is_second=True)
     again = _document(blow, state, found, audit_ms=audit_ms, disks=trial.disks_left)
     evidence.write(CUT, replace(before, second=again.as_json()).as_json())
     return state_file
@@ -177,8 +162,7 @@ def _must_be_another_boot(recording: Recording, before: CutDocument) -> None:
 def _audited(
     trial: Trial,
     machines: Machines,
-    recording: Recording,
-    cut: int,
+    blow: PowerCut,
     *,
     acknowledged: int = 0,
     issued_seq: int = 0,
@@ -192,12 +176,12 @@ def _audited(
     """
     begun_s, cell = time.thread_time(), trial.cell
     found = audit(
-        recording,
-        cut=cut,
+        blow.recording,
+        cut=blow.seq,
         sync=flushed_data_sync_of(cell),
         completed_sync=completed_sync_of(cell),
         completions=completions_before(
-            trial, machines, recording, cut=cut, acknowledged=acknowledged, is_second=is_second
+            trial, machines, blow, acknowledged=acknowledged, is_second=is_second
         ),
         waived=waived_in(cell, issued_seq=issued_seq),
         whole_on=whole_on(cell),

@@ -37,6 +37,8 @@ def inspect(trial: Trial, machines: Machines, evidence: EvidenceWriter, nas: Mac
         state = everything(shelf.recording, cut=before, disks=trial.disks_left)
         write_crash_state(shelf.directory / CHECK_STATE, state)
         vm_boots = partial(boots, machines, evidence, nas) if trial.boots_from_disk else None
-        check(trial, machines, evidence, vm_boots)
+        client = machines.checker()
+        if check(trial, evidence, client, vm_boots):
+            machines.give_checker_back(client)
     with evidence.stage("scrub"):
         scrub(evidence, nas, shelf=shelf, zfs=machines.lab.zfs)

@@ -9,10 +9,11 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+from torture.choices.matrix.axes import FATE
 from torture.choices.workloads import image_needed
 from torture.errors import HarnessError
+from torture.facts.axes.fate import Fate
 from torture.facts.evidence.folder import SPEC
 from torture.facts.evidence.manifest import MANIFEST_DUE
 from torture.machines.lab.lab import Lab
@@ -23,7 +24,7 @@ from torture.records.scoring.score import inconclusive, score_with_manifest
 from torture.trials.trial.administered.issue import administer
 from torture.trials.trial.archive import archive_recordings
 from torture.trials.trial.client_load.loads import Loads
-from torture.trials.trial.cut import cut_power, cut_power_again, note_return, victims
+from torture.trials.trial.cut import keep_cut, keep_second_cut, note_return
 from torture.trials.trial.inspect import inspect
 from torture.trials.trial.moment import wait_for_moment
 from torture.trials.trial.outage import BrokenOff, after_the_cut
@@ -64,7 +65,8 @@ def run_trial(
     try:
         folder.mkdir(parents=True, exist_ok=True)
         scratch.mkdir(parents=True)
-        evidence.write(SPEC, spec.as_json() | _decided(trial, zfs=lab.zfs.name))
+        decided = {"zfs": lab.zfs.name, "plan": trial.plan.as_json(), "loads": trial.jobs}
+        evidence.write(SPEC, spec.as_json() | {MANIFEST_DUE: True} | decided)
         with closing(machines):
             lab.boot_clients_from(image_needed(trial.workloads))
             stages = recorded_stages if spec.origin is Origin.REPLAY else _stages
@@ -100,16 +102,6 @@ def _known_at_least(evidence: EvidenceWriter, error: str) -> TrialRecord | None:
     return replace(record, reasons=(*record.reasons, f"at least that, broken off: {error}"))
 
 
-def _decided(trial: Trial, *, zfs: str) -> dict[str, Any]:
-    """The entries of `spec.json` beside the spec: all decisions before anything was started."""
-    return {
-        MANIFEST_DUE: True,
-        "zfs": zfs,
-        "plan": trial.plan.as_json(),
-        "loads": trial.jobs,
-    }
-
-
 def _stages(trial: Trial, machines: Machines, evidence: EvidenceWriter) -> None:
     shelf, plan, fault = machines.shelf, trial.plan, trial.fault
     nas, client = ready_machines(trial, machines, evidence)
@@ -119,7 +111,7 @@ def _stages(trial: Trial, machines: Machines, evidence: EvidenceWriter) -> None:
         if fault is not None:
             plant(client, fault.in_client)
             plant(nas, fault.in_nas)
-    dying = victims(trial, nas=nas, client=client)
+    dying = (nas, client) if trial.cell[FATE] is Fate.BOTH_DIE else (nas,)
     with evidence.stage("load"):
         trace_disk(trial, machines, client)
         loads = start_loads(trial, machines, evidence, client)
@@ -132,7 +124,8 @@ def _stages(trial: Trial, machines: Machines, evidence: EvidenceWriter) -> None:
             else administer(trial, shelf, evidence, loads, nas=nas, cut=plan.administration)
         )
     with evidence.stage("cut"):
-        view, confirmed = cut_power(trial, machines, evidence, loads, hit=hit, victims=dying)
+        blow = machines.cut(dying)
+        view, confirmed = keep_cut(trial, machines, evidence, loads, blow, hit=hit)
     lives_on = trial.client_lives_on and not confirmed.is_made
     with after_the_cut(machines, evidence):
         if not lives_on:
@@ -195,7 +188,9 @@ def _live_on(
         loads.take_endings()
         keep_kernel_logs(evidence, client=client, nas=nas)
     with evidence.stage("cut again"):
-        view = cut_power_again(trial, machines, evidence, second, victims=(nas, client))
+        machines.shelf.halt_with_freeze(nas, client)
+        blow = machines.cut((nas, client))
+        view = keep_second_cut(trial, machines, evidence, second, blow)
     machines.begin_checker()
     with evidence.stage("bring NAS back again"):
         back = bring_nas_back(trial, machines, evidence, view, again=True)

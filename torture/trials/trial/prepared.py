@@ -19,7 +19,6 @@ from xml.etree import ElementTree as ET
 
 from torture.choices.filesystems.protocol import MOUNT_POINT
 from torture.choices.matrix.axes import SYNC
-from torture.choices.transports.protocol import Attachment
 from torture.choices.volumes import set_sync_script
 from torture.errors import HarnessError
 from torture.facts.axes.sync import Sync
@@ -78,11 +77,6 @@ def ready_machines(
     return nas, client
 
 
-def _can_client_be_saved(attachment: Attachment) -> bool:
-    """Connections from inside the guest would not survive it: such a client attaches anew each time."""
-    return not attachment.attach_script
-
-
 def _resumed(
     trial: Trial, machines: Machines, evidence: EvidenceWriter, folders: PreparedFolders
 ) -> tuple[Machine, Machine]:
@@ -96,9 +90,9 @@ def _resumed(
             sync = set_sync_script(trial.cell[SYNC])
             run_script(nas, sync, deadline_s=_SCRIPT_DEADLINE_S)
         with evidence.stage("set up client"):
-            if _can_client_be_saved(trial.attachment):
+            if not trial.attachment.attach_script:
                 client = machines.resume_client("client", folder / _CLIENT)
-            else:
+            else:  # connections from inside the guest do not survive being saved
                 listen_on_wire(trial, machines)
                 client = set_up_client(trial, machines)
                 mount_disk(trial, client)
@@ -132,7 +126,7 @@ def _prepare(trial: Trial, lab: Lab, evidence: EvidenceWriter, folder: Path) -> 
             prepare_disk(common, client)
             settle(nas)
         with preparing.stage("save"):
-            if _can_client_be_saved(common.attachment):
+            if not common.attachment.attach_script:
                 client.save(folder / _CLIENT)
             else:
                 detach(common, preparing, client)

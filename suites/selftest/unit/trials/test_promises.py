@@ -19,6 +19,7 @@ from torture.facts.wire.disk_requests import DiskWire
 from torture.facts.wire.nvme_pdus import NvmeTcpOnWire
 from torture.trials.trial.promises.disk_trace import QemuTrace, WireTrace
 from torture.trials.trial.promises.of_disk import completions_before
+from torture.trials.trial.shared.machines import PowerCut
 
 
 class Listener:
@@ -90,8 +91,9 @@ def audited(
         Event(seq=1, time_ns=1_000_000_000, kind=Kind.WRITE_COMPLETE),
     )
     recording = Recording(folder=folder, disks=(), events=events)
+    blow = PowerCut(recording=recording, seq=1, t_ms=0.0, took_ms=0.0)
     completions = completions_before(
-        trial, machines, recording, cut=1, acknowledged=acknowledged, is_second=False
+        trial, machines, blow, acknowledged=acknowledged, is_second=False
     )
     assert completions is not None
     assert completions.error_ns == 1_000 + 7

@@ -13,6 +13,7 @@ from torture.choices.matrix.cells import Cell
 from torture.facts.axes.sync import Sync
 from torture.facts.recording.events import Recording
 from torture.trials.trial import cut
+from torture.trials.trial.shared.machines import PowerCut
 
 
 @pytest.mark.parametrize(
@@ -37,5 +38,7 @@ def test_the_audit_is_told_what_the_cell_promises(
     cell = Cell.parse(name)
     trial: Any = SimpleNamespace(cell=cell, filesystem=cell[FILESYSTEM])
     machines: Any = SimpleNamespace()
-    cut._audited(trial, machines, Recording(folder=tmp_path, disks=(), events=()), 0)
+    recording = Recording(folder=tmp_path, disks=(), events=())
+    blow = PowerCut(recording=recording, seq=0, t_ms=0.0, took_ms=0.0)
+    cut._audited(trial, machines, blow)
     assert (asked["sync"], asked["names_are_volatile"]) == (sync, names_are_volatile)

@@ -15,13 +15,13 @@ from torture.facts.evidence.block_requests import (
 )
 from torture.facts.evidence.file_requests import FILE_REQUESTS, FILE_REQUESTS_AGAIN, FileRequest
 from torture.facts.recording.clock import clock_of
-from torture.facts.recording.events import Kind, Recording
+from torture.facts.recording.events import Kind
 from torture.facts.wire.files_on_wire import FileWire
 from torture.files import write_whole
 from torture.machines.lab.machine import Machine
 from torture.oracles.audit.due.completions import Completions
 from torture.trials.trial.promises.disk_trace import QemuTrace, WireTrace
-from torture.trials.trial.shared.machines import Machines
+from torture.trials.trial.shared.machines import Machines, PowerCut
 from torture.trials.trial.shared.trial import Trial
 
 
@@ -48,13 +48,7 @@ def trace_disk(trial: Trial, machines: Machines, client: Machine) -> None:
 
 
 def completions_before(
-    trial: Trial,
-    machines: Machines,
-    recording: Recording,
-    *,
-    cut: int,
-    acknowledged: int,
-    is_second: bool,
+    trial: Trial, machines: Machines, blow: PowerCut, *, acknowledged: int, is_second: bool
 ) -> Completions | None:
     """The requests that were completed up to the cut; None where no trace has them.
 
@@ -73,7 +67,7 @@ def completions_before(
             f"client's disk",
             hint="tools/doctor shows the version of QEMU: its trace may be worded otherwise",
         )
-    events = recording.events[: cut + 1]
+    events = blow.recording.events[: blow.seq + 1]
     marked_ns = [event.time_ns for event in events if event.kind is Kind.MARK]
     clock = clock_of(marks.spans_ns, marked_ns)
     if clock is None:
@@ -84,7 +78,7 @@ def completions_before(
             hint="run the trial again, with a clock that only goes on",
         )
     requests = tuple(request.since(clock.began_ns) for request in requests)
-    requests = tuple(x for x in requests if x.completed_ns <= recording.events[cut].time_ns)
+    requests = tuple(x for x in requests if x.completed_ns <= events[-1].time_ns)
     _keep(trial, requests, is_second=is_second)
     return Completions(
         requests=requests,

@@ -214,7 +214,7 @@ class Machines:
         return self.ledger
 
     def cut(self, victims: Sequence[Machine]) -> PowerCut:
-        """Freeze the shelf, if it has not itself, and end these machines and the shelf."""
+        """Freeze the shelf, if it has not itself, and end these machines and the shelf: SIGKILL, now."""
         t_ms = self.trial.clock_ms()
         seq = self.shelf.freeze()
         if self.ledger is not None:
