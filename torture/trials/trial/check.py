@@ -1,21 +1,30 @@
-"""The check: a fresh client mounts, reads everything back, checks, and tries a repair."""
+"""The last stages of every trial: a fresh client mounts, reads back, checks and repairs; ZFS scrubs."""
 
 from __future__ import annotations
 
 import re
 import time
 from collections.abc import Callable
+from functools import partial
 
 from torture.choices.filesystems.protocol import MOUNT_POINT
+from torture.choices.matrix.axes import ADMINISTRATION
 from torture.errors import HarnessError
-from torture.facts.evidence.folder import Step
+from torture.facts.evidence.folder import CHECK_STATE, Step
+from torture.facts.recording.accounting import everything
+from torture.facts.recording.crash_state import write_crash_state
 from torture.machines.lab.machine import Machine
-from torture.trials.trial.own_root.boots import plug_in, unplug
+from torture.machines.nas import pool
+from torture.trials.trial.administer import wait_until_done
+from torture.trials.trial.own_root.boots import boots
+from torture.trials.trial.recovery import scrub
 from torture.trials.trial.setup import attach_again, plant
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
+from torture.trials.trial.shared.machines import Machines
 from torture.trials.trial.shared.storage import PATIENCE_S, StorageFailed, must_have_ended
 from torture.trials.trial.shared.trial import Trial
 
+_SYNC_DEADLINE_S = 120
 _MOUNT_DEADLINE_S = 300
 _UMOUNT_DEADLINE_S = 120
 _CHECK_DEADLINE_S = 300
@@ -31,6 +40,29 @@ _REMARKABLE = re.compile(r"error|warn|corrupt|fail|bug:|oops|call trace|blocked 
 """In the kernel's log of a client, which is then not as good as new."""
 _REFUSED = 2
 """The exit code of xfs_repair when the log should be replayed first (xfs_repair(8))."""
+
+
+def inspect(trial: Trial, machines: Machines, evidence: EvidenceWriter, nas: Machine) -> None:
+    """Check and scrub.
+
+    The disks as they are before it become a crash state of their own, which a repair in place leaves
+    whole: they can be inspected again.
+    """
+    shelf, administration = machines.shelf, trial.cell[ADMINISTRATION]
+    if administration is not None:
+        with evidence.stage("wait for administration"):
+            wait_until_done(administration, evidence, nas)
+    with evidence.stage("check"):
+        evidence.observe_to_end(nas, Step.POOL_SYNC, pool.SYNC, deadline_s=_SYNC_DEADLINE_S)
+        before = shelf.control.status().seq
+        state = everything(shelf.recording, cut=before, disks=trial.disks_left)
+        write_crash_state(shelf.directory / CHECK_STATE, state)
+        vm_boots = partial(boots, machines, evidence, nas) if trial.boots_from_disk else None
+        client = machines.checker()
+        if check(trial, evidence, client, vm_boots):
+            machines.give_checker_back(client)
+    with evidence.stage("scrub"):
+        scrub(evidence, nas, shelf=shelf, zfs=machines.lab.zfs)
 
 
 def check(
@@ -50,11 +82,16 @@ def check(
     if trial.has_own_filesystem:
         if trial.fault is not None:
             plant(client, trial.fault.before_mount.replace("{device}", trial.device))
-        is_sound = _look_first(trial, evidence, client)
+        # a mount writes, and silently mends what it finds
+        first = trial.filesystem.first_check(trial.device)
+        if first is not None:
+            is_sound = _is_clean(evidence, client, Step.FS_FIRST_CHECK, first)
         if vm_boots is not None:
-            unplug(trial.client_disks, client)
+            for disk in trial.client_disks:
+                client.detach(disk)  # so that nothing of it is cached in this client
             is_sound = vm_boots(Step.BOOT) and is_sound
-            plug_in(trial.client_disks, client)
+            for disk in trial.client_disks:
+                client.attach(disk)
             attach_again(trial, client, deadline_s=PATIENCE_S)
         mounted = _mount_read_umount(trial, evidence, client)
         checker = trial.filesystem.check(trial.device)
@@ -66,17 +103,10 @@ def check(
         _read_back(trial, evidence, client)
     log = evidence.observe(client, Step.CHECK_DMESG, ("dmesg",), deadline_s=_DMESG_DEADLINE_S)
     if vm_boots is not None and not is_sound:
-        unplug(trial.client_disks, client)
+        for disk in trial.client_disks:
+            client.detach(disk)
         vm_boots(Step.BOOT_AFTER_REPAIR)
     return is_sound and _REMARKABLE.search(log.stdout) is None
-
-
-def _look_first(trial: Trial, evidence: EvidenceWriter, client: Machine) -> bool:
-    """Whether the checker finds nothing before a mount writes and silently mends things."""
-    argv = trial.filesystem.first_check(trial.device)
-    if argv is None:
-        return True
-    return _is_clean(evidence, client, Step.FS_FIRST_CHECK, argv)
 
 
 def _repair(trial: Trial, evidence: EvidenceWriter, client: Machine) -> None:
@@ -88,6 +118,7 @@ def _repair(trial: Trial, evidence: EvidenceWriter, client: Machine) -> None:
     if not trial.boots_from_disk:
         for disk in trial.client_disks:
             client.divert_writes(disk, into=trial.scratch / f"{disk.target}.repaired")
+    checker = trial.filesystem.check(trial.device)
     end = time.monotonic() + REPAIR_DEADLINE_S
     for _ in range(_REPAIRS_MAX):
         begun = time.monotonic()
@@ -97,15 +128,11 @@ def _repair(trial: Trial, evidence: EvidenceWriter, client: Machine) -> None:
             if tried.exit_code != _REFUSED:
                 break
         took_s = time.monotonic() - begun
-        # a repair that is given up would remove the evidence of the one before
-        if _looks_mended(trial, evidence, client) or end - time.monotonic() < took_s:
+        mounted = _mount_read_umount(trial, evidence, client, after_repair=True)
+        if mounted and _is_clean(evidence, client, Step.FS_CHECK_AFTER_REPAIR, checker):
             return
-
-
-def _looks_mended(trial: Trial, evidence: EvidenceWriter, client: Machine) -> bool:
-    mounted = _mount_read_umount(trial, evidence, client, after_repair=True)
-    checker = trial.filesystem.check(trial.device)
-    return mounted and _is_clean(evidence, client, Step.FS_CHECK_AFTER_REPAIR, checker)
+        if end - time.monotonic() < took_s:
+            return  # a repair that is given up would remove the evidence of the one before
 
 
 def _mount_read_umount(

@@ -30,7 +30,7 @@ from torture.oracles.audit.audit import audit
 from torture.oracles.audit.found import Audit
 from torture.oracles.audit.marks_only import marks_only
 from torture.trials.plan.second_cut import SecondCut
-from torture.trials.trial.administered.issue import issued_seq_in
+from torture.trials.trial.administer import issued_seq_in
 from torture.trials.trial.client_load.loads import Loads
 from torture.trials.trial.confirm import confirm
 from torture.trials.trial.promises.of_disk import completions_before
@@ -117,10 +117,7 @@ def keep_second_cut(
     if not trial.filesystem.looks_like_zfs:  # else its chains, which go on, look like the NAS's
         _must_be_another_boot(recording, before)
     state = CrashState(
-        recording=recording.folder,
-        cut=blow.seq,
-        seed=second.seed,
-        disks=dict(second.survivors),
+        recording=recording.folder, cut=blow.seq, seed=second.seed, disks=dict(second.survivors)
     )
     state_file = machines.shelf.directory / SECOND_CUT_STATE
     write_crash_state(state_file, state)

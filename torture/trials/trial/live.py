@@ -21,14 +21,14 @@ from torture.machines.lab.machine import Machine
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import Origin, TrialRecord
 from torture.records.scoring.score import inconclusive, score_with_manifest
-from torture.trials.trial.administered.issue import administer
+from torture.trials.trial.administer import administer
 from torture.trials.trial.archive import archive_recordings
+from torture.trials.trial.check import inspect
 from torture.trials.trial.client_load.loads import Loads
 from torture.trials.trial.cut import keep_cut, keep_second_cut, note_return
-from torture.trials.trial.inspect import inspect
 from torture.trials.trial.moment import wait_for_moment
 from torture.trials.trial.outage import BrokenOff, after_the_cut
-from torture.trials.trial.own_root.lost_root import keep_loss_of_root
+from torture.trials.trial.own_root.boots import keep_loss_of_root
 from torture.trials.trial.prepared import ready_machines
 from torture.trials.trial.promises.of_disk import trace_disk
 from torture.trials.trial.promises.proof import prove
@@ -121,7 +121,7 @@ def _stages(trial: Trial, machines: Machines, evidence: EvidenceWriter) -> None:
         hit = (
             wait_for_moment(plan.cut, shelf, loads, nas)
             if plan.administration is None
-            else administer(trial, shelf, evidence, loads, nas=nas, cut=plan.administration)
+            else administer(trial, shelf, evidence, loads, nas)
         )
     with evidence.stage("cut"):
         blow = machines.cut(dying)
@@ -138,13 +138,13 @@ def _stages(trial: Trial, machines: Machines, evidence: EvidenceWriter) -> None:
         if back is None:
             return
         note_return(evidence, back)
-        nas = back.nas
-        if lives_on:
-            survived = _live_on(trial, machines, evidence, loads, nas, client)
-            if survived is None:
-                return
-            nas = survived
-        inspect(trial, machines, evidence, nas)
+        left = (
+            back.nas
+            if not lives_on
+            else _live_on(trial, machines, evidence, loads, back.nas, client)
+        )
+        if left is not None:
+            inspect(trial, machines, evidence, left)
 
 
 def _outlive(trial: Trial, evidence: EvidenceWriter, client: Machine) -> None:

@@ -34,7 +34,7 @@ from torture.machines.nas.volume_options import volume_options_of
 from torture.machines.shelf.server import RECORDINGS_OF_SHELF
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import Origin
-from torture.trials.trial.administered import preparation_of
+from torture.trials.trial.administer import preparation_of
 from torture.trials.trial.own_root.install import install_script, moved_onto_disk
 from torture.trials.trial.promises.of_disk import listen_on_wire
 from torture.trials.trial.recovery import detach, wait_until_idle
@@ -166,10 +166,8 @@ def _key(trial: Trial, lab: Lab) -> str:
         [workload.prepare(jobs[workload.name]) for workload in trial.workloads],
     ]
     if trial.has_own_filesystem:
-        recipe += [
-            filesystem.make(trial.device),
-            filesystem.mount(trial.device, MOUNT_POINT),
-        ]
+        mount = filesystem.mount(trial.device, MOUNT_POINT)
+        recipe += [filesystem.make(trial.device), mount]
     if options.takes_discards:
         recipe.append(filesystem.discarding(MOUNT_POINT))
     if trial.boots_from_disk:

@@ -17,7 +17,7 @@ from torture.facts.evidence.folder import (
 )
 from torture.facts.recording.events import LOG, load_recording, verify_payloads
 from torture.trials.trial.archive import unpack_recordings
-from torture.trials.trial.inspect import inspect
+from torture.trials.trial.check import inspect
 from torture.trials.trial.outage import after_the_cut
 from torture.trials.trial.recovery import bring_nas_back
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter

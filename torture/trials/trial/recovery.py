@@ -12,14 +12,13 @@ from torture.choices.filesystems.protocol import MOUNT_POINT
 from torture.choices.matrix.axes import ADMINISTRATION
 from torture.choices.transports.protocol import Transport
 from torture.choices.volumes import POOL
-from torture.facts.evidence.completed import Completed
 from torture.facts.evidence.folder import Step
 from torture.facts.zfs.versions import ZfsVersion
 from torture.machines.lab.machine import Machine
 from torture.machines.lab.network import Network
 from torture.machines.nas import pool
 from torture.machines.shelf.server import Shelf
-from torture.trials.trial.administered.questions import ask
+from torture.trials.trial.administer import ask
 from torture.trials.trial.client_load.loads import Loads
 from torture.trials.trial.setup import plant, wait_for_disks
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
@@ -130,36 +129,24 @@ def _start_on(trial: Trial, machines: Machines, view: Path, *, again: bool) -> M
 
 
 def _is_imported(evidence: EvidenceWriter, nas: Machine, *, again: bool, deadline_s: float) -> bool:
-    """Whether one of an operator's tries brings the pool back."""
+    """Whether one of an operator's tries brings the pool back.
+
+    An import that gives nothing up is tried once more where it is refused: the link of a disk may be gone
+    for a moment, and the kernel does not wait for it (`pool.make_script`). An operator would not give up
+    the log for that. Both answers are evidence.
+    """
     for step, options in _IMPORTS_AGAIN if again else _IMPORTS:
-        tried = _try_import(evidence, nas, step, options, deadline_s=deadline_s)
+        argv = pool.import_command(*options)
+        tried = evidence.observe(nas, step, argv, deadline_s=deadline_s)
+        if tried.exit_code == _REFUSED and not options:
+            nas.run("sh", "-c", pool.SETTLE, deadline_s=_SETTLE_DEADLINE_S)
+            tried = evidence.observe(nas, step, argv, deadline_s=deadline_s)
         if tried.exit_code == 0:
             return True
         if tried.exit_code is None:
             raise StorageFailed(f"the import of the pool hung for {deadline_s:g} s", machine=nas)
     evidence.observe(nas, Step.POOL_REFUSALS, pool.REFUSALS, deadline_s=_DMESG_DEADLINE_S)
     return False
-
-
-def _try_import(
-    evidence: EvidenceWriter,
-    nas: Machine,
-    step: Step,
-    options: tuple[str, ...],
-    *,
-    deadline_s: float,
-) -> Completed:
-    """Import the pool; an import that gives nothing up is tried once more where it is refused.
-
-    The link of a disk may be gone for a moment, and the kernel does not wait for it (`pool.make_script`).
-    An operator would not give up the log for that. Both answers are evidence.
-    """
-    argv = pool.import_command(*options)
-    tried = evidence.observe(nas, step, argv, deadline_s=deadline_s)
-    if tried.exit_code == _REFUSED and not options:
-        nas.run("sh", "-c", pool.SETTLE, deadline_s=_SETTLE_DEADLINE_S)
-        tried = evidence.observe(nas, step, argv, deadline_s=deadline_s)
-    return tried
 
 
 def scrub(evidence: EvidenceWriter, nas: Machine, *, shelf: Shelf, zfs: ZfsVersion) -> None:
@@ -215,14 +202,12 @@ def go_on(loads: Loads, *, client: Machine, for_ms: float) -> bool:
     """
     acknowledged = loads.acknowledged
     resumed = loads.wait_until(
-        lambda: loads.acknowledged > acknowledged or loads.are_over,
-        deadline_s=PATIENCE_S,
+        lambda: loads.acknowledged > acknowledged or loads.are_over, deadline_s=PATIENCE_S
     )
     client.raise_if_dead()
     if not resumed:
         raise StorageFailed(
-            f"the client did not go on within {PATIENCE_S} s of the NAS's return",
-            machine=client,
+            f"the client did not go on within {PATIENCE_S} s of the NAS's return", machine=client
         )
     time.sleep(for_ms / 1000)
     return not loads.are_over

@@ -11,7 +11,7 @@ from torture.facts.recording.disks import ShelfDisk
 from torture.machines.lab.machine import Machine
 from torture.machines.nas import pool
 from torture.shell import discards_of, sector_bytes_of, wait_for_path, write_cache_of
-from torture.trials.trial import administered
+from torture.trials.trial.administer import preparation_of
 from torture.trials.trial.client_load.brought import content_of
 from torture.trials.trial.client_load.loads import Loads
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
@@ -39,7 +39,7 @@ def set_up_nas(trial: Trial, machines: Machines) -> Machine:
     run_script(nas, pool.make_script(trial.cell), deadline_s=_POOL_DEADLINE_S)
     volume = trial.transport.make_volume_script(trial.volume_options)
     run_script(nas, volume, deadline_s=_SCRIPT_DEADLINE_S)
-    plant(nas, administered.preparation_of(trial.cell))
+    plant(nas, preparation_of(trial.cell))
     publish = trial.transport.publish_script(trial.volume_options)
     run_script(nas, publish, deadline_s=_SCRIPT_DEADLINE_S)
     return nas

@@ -19,9 +19,8 @@ from torture.facts.evidence.folder import Step
 from torture.machines.lab.machine import GuestDied
 from torture.trials.trial.outage import BrokenOff, after_the_cut
 from torture.trials.trial.own_root import boots as booting
-from torture.trials.trial.own_root.boots import boots
+from torture.trials.trial.own_root.boots import boots, keep_loss_of_root
 from torture.trials.trial.own_root.install import install_script
-from torture.trials.trial.own_root.lost_root import keep_loss_of_root
 from torture.trials.trial.recovery import detach
 from torture.trials.trial.setup import prepare_disk
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter

@@ -1,4 +1,4 @@
-"""Whether the VM boots again: from the disk that the cut left, as its operator would start it."""
+"""Whether a VM has its root: one that lived through the cut, and one that boots again from its disk."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import time
 from torture.errors import DeadlineExceeded, HarnessError
 from torture.facts.evidence.completed import Completed
 from torture.facts.evidence.folder import Step
-from torture.machines.lab.domains import Disk
 from torture.machines.lab.machine import GuestDied, Machine
 from torture.oracles.verdict.booted.console import fsck_at_boot
+from torture.trials.trial.client_load.loads import Loads
 from torture.trials.trial.recovery import wait_until_idle
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Machines
+from torture.trials.trial.shared.trial import Trial
 
 _DMESG_DEADLINE_S = 60
 _HALT_DEADLINE_S = 120
@@ -47,18 +48,6 @@ def boots(machines: Machines, evidence: EvidenceWriter, nas: Machine, step: Step
     _keep(evidence, step, why, root_words=machines.trial.root_words, took_ms=took_ms)
     wait_until_idle(machines.trial.transport, nas)
     return not why
-
-
-def unplug(disks: tuple[Disk, ...], client: Machine) -> None:
-    """Detach the NAS's disks from another client, which then caches nothing of them."""
-    for disk in disks:
-        client.detach(disk)
-
-
-def plug_in(disks: tuple[Disk, ...], client: Machine) -> None:
-    """Attach them again."""
-    for disk in disks:
-        client.attach(disk)
 
 
 def _run_and_end(evidence: EvidenceWriter, machine: Machine) -> str:
@@ -105,3 +94,33 @@ def _keep(evidence: EvidenceWriter, step: Step, why: str, *, root_words: str, to
             duration_ms=took_ms,
         ),
     )
+
+
+def keep_loss_of_root(
+    trial: Trial, evidence: EvidenceWriter, loads: Loads, client: Machine, failure: HarnessError
+) -> None:
+    """Keep as evidence that the client panicked, or runs nothing any more once all its writers failed.
+
+    Raises `failure` where it is something else: a client that goes on writing has its root, and the
+    machinery has failed.
+    """
+    is_its_own = trial.boots_from_disk and (
+        failure.machine is client and failure.kernel_crashed
+        if isinstance(failure, GuestDied)
+        else loads.are_over
+    )
+    if not is_its_own:
+        raise failure
+    try:
+        console = client.spec.console_log.read_text(errors="replace")
+    except OSError:
+        console = ""
+    lost = Completed(
+        vm=client.name,
+        argv=("console",),
+        exit_code=1,
+        stdout=console,
+        stderr=failure.message.splitlines()[0],
+        duration_ms=0,
+    )
+    evidence.keep(Step.CLIENT_LOST_ROOT, lost)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import asdict
 
 from torture.errors import HarnessError
@@ -11,9 +10,8 @@ from torture.facts.evidence.block_requests import (
     BLOCK_REQUESTS,
     BLOCK_REQUESTS_AGAIN,
     TRACED,
-    BlockRequest,
 )
-from torture.facts.evidence.file_requests import FILE_REQUESTS, FILE_REQUESTS_AGAIN, FileRequest
+from torture.facts.evidence.file_requests import FILE_REQUESTS, FILE_REQUESTS_AGAIN
 from torture.facts.recording.clock import clock_of
 from torture.facts.recording.events import Kind
 from torture.facts.wire.files_on_wire import FileWire
@@ -52,8 +50,9 @@ def completions_before(
 ) -> Completions | None:
     """The requests that were completed up to the cut; None where no trace has them.
 
-    They are kept as evidence, apart for a second cut. Raises `HarnessError` where operations were
-    acknowledged and the trace has no request: that audit must not look like one that found nothing.
+    They are kept as evidence, a JSON object a line, apart for files and for a second cut. Raises
+    `HarnessError` where operations were acknowledged and the trace has no request: that audit must not
+    look like one that found nothing.
 
     There is no trace without a load that keeps a ledger: its marks have the times of both clocks.
     """
@@ -79,19 +78,14 @@ def completions_before(
         )
     requests = tuple(request.since(clock.began_ns) for request in requests)
     requests = tuple(x for x in requests if x.completed_ns <= events[-1].time_ns)
-    _keep(trial, requests, is_second=is_second)
-    return Completions(
-        requests=requests,
-        error_ns=clock.error_ns + trace.error_ns,
-        names_are_stable=trial.transport.traits.names_are_stable,
-    )
-
-
-def _keep(trial: Trial, requests: Sequence[BlockRequest | FileRequest], *, is_second: bool) -> None:
-    """Write one JSON object a line; requests of a disk and of files have documents of their own."""
     of_files = isinstance(trial.attachment.wire, FileWire)
     first, again = (
         (FILE_REQUESTS, FILE_REQUESTS_AGAIN) if of_files else (BLOCK_REQUESTS, BLOCK_REQUESTS_AGAIN)
     )
     text = "".join(json.dumps(asdict(request)) + "\n" for request in requests)
     write_whole(trial.folder / (again if is_second else first), text.encode())
+    return Completions(
+        requests=requests,
+        error_ns=clock.error_ns + trace.error_ns,
+        names_are_stable=trial.transport.traits.names_are_stable,
+    )

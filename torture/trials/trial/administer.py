@@ -1,4 +1,4 @@
-"""The command is issued in the NAS while the load runs, and the cut comes at its planned moment.
+"""An administration in a trial: prepared, issued while the load runs, and asked about after the cut.
 
 The command prints to the NAS's console that it has returned, and the host reads the console's file. The
 console's lines are older than the moment at which the NAS stands still; the agent then answers no more.
@@ -10,20 +10,22 @@ import re
 import time
 from pathlib import Path
 
-from torture.choices.administration.protocol import Administration
+from torture.choices.administration.protocol import Administration, Outcome
 from torture.choices.matrix.axes import ADMINISTRATION
+from torture.choices.matrix.cells import Cell
 from torture.choices.volumes import POOL
 from torture.deadlines import comes_true
 from torture.errors import HarnessError
 from torture.facts.evidence.administration_document import ADMINISTRATION as DOCUMENT
 from torture.facts.evidence.administration_document import AdministrationDocument
-from torture.facts.evidence.folder import Step
+from torture.facts.evidence.folder import Step, load_evidence
 from torture.facts.evidence.strict_json import strict_json
 from torture.machines.lab.machine import Machine
 from torture.machines.shelf.control import FreezeOn
 from torture.machines.shelf.server import Shelf
+from torture.oracles.verdict.unreadable import UnreadableError
+from torture.records.scoring.administered import rounds_of
 from torture.trials.plan.administration_cut import AdministrationCut
-from torture.trials.trial.administered.questions import ask, must_be_undone
 from torture.trials.trial.client_load.loads import Loads
 from torture.trials.trial.moment import let_load_run
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
@@ -35,24 +37,28 @@ _POLL_S = 0.01
 _CONSOLE = "nas-1.console.log"
 _RETURNED = re.compile(r"^torture: administration returned (\d+)\r?$", re.MULTILINE)
 _ENDED = re.compile(r"^torture: administration ended\r?$", re.MULTILINE)
+_LOOK_DEADLINE_S = 60
+_WAIT_DEADLINE_S = 240
+"""An operator's patience: without a cut each takes some seconds at most, under emulation too."""
+_HISTORY = ("zpool", "history", "-il", POOL)
+
+
+def preparation_of(cell: Cell) -> str:
+    """Shell: what the NAS of this cell needs before any client attaches its volume; empty for nothing."""
+    administration = cell[ADMINISTRATION]
+    return "" if administration is None else administration.prepare
 
 
 def administer(
-    trial: Trial,
-    shelf: Shelf,
-    evidence: EvidenceWriter,
-    loads: Loads,
-    *,
-    nas: Machine,
-    cut: AdministrationCut,
+    trial: Trial, shelf: Shelf, evidence: EvidenceWriter, loads: Loads, nas: Machine
 ) -> bool:
     """Issue the cell's command at its moment, and return when the cut has to come.
 
     True when the plan's event came; the shelf has frozen itself then, unless the plan waits for the end.
     Raises `HarnessError` when the command is refused, or was done already.
     """
-    administration = trial.cell[ADMINISTRATION]
-    if administration is None:
+    administration, cut = trial.cell[ADMINISTRATION], trial.plan.administration
+    if administration is None or cut is None:
         raise HarnessError(f"{trial.cell.name} has no administration")
     let_load_run(trial.plan.cut, shelf, loads)
     ask(administration, evidence, nas, Step.ADMINISTRATION_BEFORE)
@@ -124,3 +130,39 @@ def _text_of(console: Path) -> str:
         return console.read_text(errors="replace")
     except OSError:
         return ""
+
+
+def ask(
+    administration: Administration | None, evidence: EvidenceWriter, nas: Machine, step: Step
+) -> None:
+    """Ask the questions of a cell's administration, if it has one; raises `StorageFailed` at a hang."""
+    if administration is None:
+        return
+    for argv in administration.questions:
+        evidence.observe_to_end(nas, step, argv, deadline_s=_LOOK_DEADLINE_S)
+    if step is Step.ADMINISTRATION_STATE:
+        history = Step.ADMINISTRATION_HISTORY
+        evidence.observe_to_end(nas, history, _HISTORY, deadline_s=_LOOK_DEADLINE_S)
+
+
+def must_be_undone(administration: Administration, folder: Path) -> None:
+    """Raise `HarnessError` unless the answers before the command show that it was never done."""
+    rounds = rounds_of(load_evidence(folder), Step.ADMINISTRATION_BEFORE, administration)
+    try:
+        outcome = administration.read(rounds[-1])
+    except UnreadableError as error:
+        raise HarnessError(f"before the administration: {error}") from error
+    if outcome is not Outcome.UNDONE:
+        raise HarnessError(f"the administration was {outcome} before it was begun")
+
+
+def wait_until_done(administration: Administration, evidence: EvidenceWriter, nas: Machine) -> None:
+    """Wait until the administration ends, and ask again; raises `StorageFailed` when it does not end."""
+    if administration.activity:
+        wait = ("zpool", "wait", "-t", administration.activity, POOL)
+        step = Step.ADMINISTRATION_WAIT
+        evidence.observe_to_end(nas, step, wait, deadline_s=_WAIT_DEADLINE_S)
+    ask(administration, evidence, nas, Step.ADMINISTRATION_END)
+    if administration.at_end:
+        step = Step.ADMINISTRATION_AT_END
+        evidence.observe_to_end(nas, step, administration.at_end, deadline_s=_LOOK_DEADLINE_S)
