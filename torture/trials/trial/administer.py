@@ -44,7 +44,7 @@ _HISTORY = ("zpool", "history", "-il", POOL)
 
 
 def preparation_of(cell: Cell) -> str:
-    """Shell: what the NAS of this cell needs before any client attaches its volume; empty for nothing."""
+    """Shell: prepare the NAS of this cell before a client attaches its volume; may be empty."""
     administration = cell[ADMINISTRATION]
     return "" if administration is None else administration.prepare
 
@@ -65,7 +65,7 @@ def administer(
     must_be_undone(administration, trial.folder)
     issued_seq = shelf.control.status().seq
     nas.agent.start(("sh", "-c", _script_of(administration)))
-    hit = _comes(trial, shelf, cut)
+    hit = _wait_for_event(trial, shelf, cut)
     document = AdministrationDocument(
         name=trial.cell.axes[ADMINISTRATION.field],
         moment=cut.moment,
@@ -96,7 +96,7 @@ def _script_of(administration: Administration) -> str:
     )
 
 
-def _comes(trial: Trial, shelf: Shelf, cut: AdministrationCut) -> bool:
+def _wait_for_event(trial: Trial, shelf: Shelf, cut: AdministrationCut) -> bool:
     """Whether the plan's event comes in time."""
     if cut.is_after_end:
         console = trial.folder / _CONSOLE

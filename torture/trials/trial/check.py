@@ -82,7 +82,7 @@ def check(
     if trial.has_own_filesystem:
         if trial.fault is not None:
             plant(client, trial.fault.before_mount.replace("{device}", trial.device))
-        # a mount writes, and silently mends what it finds
+        # before the mount, which writes and silently mends the filesystem
         first = trial.filesystem.first_check(trial.device)
         if first is not None:
             is_sound = _is_clean(evidence, client, Step.FS_FIRST_CHECK, first)

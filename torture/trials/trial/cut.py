@@ -47,7 +47,7 @@ def keep_cut(
     machines: Machines,
     evidence: EvidenceWriter,
     loads: Loads,
-    blow: PowerCut,
+    cut: PowerCut,
     *,
     hit: bool,
 ) -> tuple[Path, Confirmation]:
@@ -56,26 +56,26 @@ def keep_cut(
     Returns that state's file, and whether it confirms a finding of the audit: it is then of an earlier
     cut than this one. `hit`: whether the plan's target came.
     """
-    recording, ledger = blow.recording, machines.ledger
+    recording, ledger = cut.recording, machines.ledger
     state = CrashState(
         recording=recording.folder,
-        cut=blow.seq,
+        cut=cut.seq,
         seed=trial.spec.seed,
         disks=dict(trial.plan.survivors),
     )
-    marks = marks_until(recording, cut=blow.seq)
+    marks = marks_until(recording, cut=cut.seq)
     if ledger is not None:
         _must_begin_ledger(marks, ledger, file=trial.folder / LEDGER, log=recording.folder)
     acknowledged = parse_ledger(b"".join(marks)).acknowledged
     issued_seq = issued_seq_in(trial.folder)
     found, audit_ms = _audited(
-        trial, machines, blow, acknowledged=acknowledged, issued_seq=issued_seq
+        trial, machines, cut, acknowledged=acknowledged, issued_seq=issued_seq
     )
     recovered, confirmed = confirm(
         recording,
         found,
         drawn=state,
-        t_ms=blow.t_ms,
+        t_ms=cut.t_ms,
         disks=trial.disks_left,
         lives_on=trial.client_lives_on,
         acknowledged=loads.acknowledged,
@@ -84,7 +84,7 @@ def keep_cut(
     state_file = machines.shelf.directory / CUT_STATE
     write_crash_state(state_file, recovered)
     document = replace(
-        _document(blow, state, found, audit_ms=audit_ms, disks=trial.disks),
+        _document(cut, state, found, audit_ms=audit_ms, disks=trial.disks),
         plan=trial.plan.cut.as_json(),
         hit=hit,
         marks=len(marks),
@@ -97,49 +97,49 @@ def keep_cut(
 
 def note_return(evidence: EvidenceWriter, back: NasBack) -> None:
     """Add to `cut.json` when the NAS that came back published its volume again."""
-    cut = replace(
+    document = replace(
         load_evidence(evidence.folder).cut,
         publishing_ms=round(back.publishing_ms, 3),
         published_ms=round(back.published_ms, 3),
     )
-    evidence.write(CUT, cut.as_json())
+    evidence.write(CUT, document.as_json())
 
 
 def keep_second_cut(
-    trial: Trial, machines: Machines, evidence: EvidenceWriter, second: SecondCut, blow: PowerCut
+    trial: Trial, machines: Machines, evidence: EvidenceWriter, second: SecondCut, cut: PowerCut
 ) -> Path:
     """Audit a cut after the client lived on.
 
     Adds to `cut.json`, and returns the file of the crash state.
     """
-    recording = blow.recording
+    recording = cut.recording
     before = load_evidence(evidence.folder).cut
     if not trial.filesystem.looks_like_zfs:  # else its chains, which go on, look like the NAS's
         _must_be_another_boot(recording, before)
     state = CrashState(
-        recording=recording.folder, cut=blow.seq, seed=second.seed, disks=dict(second.survivors)
+        recording=recording.folder, cut=cut.seq, seed=second.seed, disks=dict(second.survivors)
     )
     state_file = machines.shelf.directory / SECOND_CUT_STATE
     write_crash_state(state_file, state)
-    found, audit_ms = _audited(trial, machines, blow, is_second=True)
-    again = _document(blow, state, found, audit_ms=audit_ms, disks=trial.disks_left)
+    found, audit_ms = _audited(trial, machines, cut, is_second=True)
+    again = _document(cut, state, found, audit_ms=audit_ms, disks=trial.disks_left)
     evidence.write(CUT, replace(before, second=again.as_json()).as_json())
     return state_file
 
 
 def _document(
-    blow: PowerCut, state: CrashState, found: Audit, *, audit_ms: int, disks: Sequence[ShelfDisk]
+    cut: PowerCut, state: CrashState, found: Audit, *, audit_ms: int, disks: Sequence[ShelfDisk]
 ) -> CutDocument:
     """The part of `cut.json` that both cuts have."""
     return CutDocument(
-        t_ms=round(blow.t_ms, 3),
-        took_ms=round(blow.took_ms, 3),
-        log_seq=blow.seq,
-        log_ms=round(blow.recording.events[blow.seq].time_ns / 1e6, 3),
-        view=state.as_json() | {"recording": blow.recording.folder.name},
+        t_ms=round(cut.t_ms, 3),
+        took_ms=round(cut.took_ms, 3),
+        log_seq=cut.seq,
+        log_ms=round(cut.recording.events[cut.seq].time_ns / 1e6, 3),
+        view=state.as_json() | {"recording": cut.recording.folder.name},
         phase=found.phase or "",
         audit=found.as_document(took_ms=audit_ms),
-        disks=account(blow.recording, state, disks),
+        disks=account(cut.recording, state, disks),
     )
 
 
@@ -152,14 +152,14 @@ def _must_be_another_boot(recording: Recording, before: CutDocument) -> None:
     if chains_in(recording) & chains_in(former):
         raise HarnessError(
             "the NAS that came back drew the same random numbers as the one before",
-            hint="run the trial again: what a resumed NAS draws depends on when it is asked",
+            hint="run the trial again: a resumed NAS draws other numbers at another moment",
         )
 
 
 def _audited(
     trial: Trial,
     machines: Machines,
-    blow: PowerCut,
+    cut: PowerCut,
     *,
     acknowledged: int = 0,
     issued_seq: int = 0,
@@ -173,12 +173,12 @@ def _audited(
     """
     begun_s, cell = time.thread_time(), trial.cell
     found = audit(
-        blow.recording,
-        cut=blow.seq,
+        cut.recording,
+        cut=cut.seq,
         sync=flushed_data_sync_of(cell),
         completed_sync=completed_sync_of(cell),
         completions=completions_before(
-            trial, machines, blow, acknowledged=acknowledged, is_second=is_second
+            trial, machines, cut, acknowledged=acknowledged, is_second=is_second
         ),
         waived=waived_in(cell, issued_seq=issued_seq),
         whole_on=whole_on(cell),

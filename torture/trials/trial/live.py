@@ -124,8 +124,8 @@ def _stages(trial: Trial, machines: Machines, evidence: EvidenceWriter) -> None:
             else administer(trial, shelf, evidence, loads, nas)
         )
     with evidence.stage("cut"):
-        blow = machines.cut(dying)
-        view, confirmed = keep_cut(trial, machines, evidence, loads, blow, hit=hit)
+        cut = machines.cut(dying)
+        view, confirmed = keep_cut(trial, machines, evidence, loads, cut, hit=hit)
     lives_on = trial.client_lives_on and not confirmed.is_made
     with after_the_cut(machines, evidence):
         if not lives_on:
@@ -189,8 +189,8 @@ def _live_on(
         keep_kernel_logs(evidence, client=client, nas=nas)
     with evidence.stage("cut again"):
         machines.shelf.halt_with_freeze(nas, client)
-        blow = machines.cut((nas, client))
-        view = keep_second_cut(trial, machines, evidence, second, blow)
+        cut = machines.cut((nas, client))
+        view = keep_second_cut(trial, machines, evidence, second, cut)
     machines.begin_checker()
     with evidence.stage("bring NAS back again"):
         back = bring_nas_back(trial, machines, evidence, view, again=True)

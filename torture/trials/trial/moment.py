@@ -44,11 +44,11 @@ def wait_for_moment(plan: CutPlan, shelf: Shelf, loads: Loads, nas: Machine) -> 
             if not loads.wait_until(lambda: loads.begun > begun, deadline_s=_BEGIN_DEADLINE_S):
                 raise HarnessError(f"the load began nothing for {_BEGIN_DEADLINE_S} s")
         case Aim.ACKNOWLEDGED:
-            heard = loads.acknowledged
+            acknowledged = loads.acknowledged
             if not loads.wait_until(
-                lambda: loads.acknowledged > heard, deadline_s=_BEGIN_DEADLINE_S
+                lambda: loads.acknowledged > acknowledged, deadline_s=_BEGIN_DEADLINE_S
             ):
-                return False  # a load that stalled: the cut is empty, and says so
+                return False  # the load stalled: the cut is empty, and its document shows it
         case _:
             return _wait_for_event(plan, shelf, nas)
     time.sleep(plan.delay_ms / 1000)

@@ -56,8 +56,8 @@ def _role_of(machine: Machine) -> str:
 def _is_sound(machines: Machines, failure: HarnessError, failed: Machine) -> bool:
     """Whether the machinery works: every machine answers and runs another command.
 
-    A guest whose kernel has died cannot, and its console says why. The host ended a guest that is gone
-    without a word.
+    A guest whose kernel has died cannot, and its console has the reason. The host ended a guest that is
+    gone and left no reason.
     """
     for machine in machines.all:
         if isinstance(failure, GuestDied) and machine is failed:

@@ -190,8 +190,8 @@ def wait_until_idle(transport: Transport, nas: Machine) -> None:
     for _ in range(_IDLE_TRIES - 1):
         if nas.run("sh", "-c", script, deadline_s=_IDLE_DEADLINE_S).exit_code == 0:
             return
-    otherwise = "the NAS is not done with what a killed client had sent"
-    storage_must(nas, otherwise, script, deadline_s=_IDLE_DEADLINE_S)
+    failure = "the NAS is not done with what a killed client had sent"
+    storage_must(nas, failure, script, deadline_s=_IDLE_DEADLINE_S)
 
 
 def go_on(loads: Loads, *, client: Machine, for_ms: float) -> bool:

@@ -97,7 +97,7 @@ def _device_script(trial: Trial) -> str:
 
 
 def prepare_disk(trial: Trial, client: Machine) -> None:
-    """Make the cell's filesystem, and put on it what the loads need, durably before they begin."""
+    """Make the cell's filesystem, and put the loads' files on it, durably before they begin."""
     if trial.has_own_filesystem:
         if not trial.boots_from_disk:
             client.must(*trial.filesystem.make(trial.device), deadline_s=_MAKE_DEADLINE_S)

@@ -91,9 +91,9 @@ def audited(
         Event(seq=1, time_ns=1_000_000_000, kind=Kind.WRITE_COMPLETE),
     )
     recording = Recording(folder=folder, disks=(), events=events)
-    blow = PowerCut(recording=recording, seq=1, t_ms=0.0, took_ms=0.0)
+    power_cut = PowerCut(recording=recording, seq=1, t_ms=0.0, took_ms=0.0)
     completions = completions_before(
-        trial, machines, blow, acknowledged=acknowledged, is_second=False
+        trial, machines, power_cut, acknowledged=acknowledged, is_second=False
     )
     assert completions is not None
     assert completions.error_ns == 1_000 + 7

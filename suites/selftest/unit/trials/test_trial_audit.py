@@ -39,6 +39,6 @@ def test_the_audit_is_told_what_the_cell_promises(
     trial: Any = SimpleNamespace(cell=cell, filesystem=cell[FILESYSTEM])
     machines: Any = SimpleNamespace()
     recording = Recording(folder=tmp_path, disks=(), events=())
-    blow = PowerCut(recording=recording, seq=0, t_ms=0.0, took_ms=0.0)
-    cut._audited(trial, machines, blow)
+    power_cut = PowerCut(recording=recording, seq=0, t_ms=0.0, took_ms=0.0)
+    cut._audited(trial, machines, power_cut)
     assert (asked["sync"], asked["names_are_volatile"]) == (sync, names_are_volatile)

@@ -46,7 +46,7 @@ def trace_disk(trial: Trial, machines: Machines, client: Machine) -> None:
 
 
 def completions_before(
-    trial: Trial, machines: Machines, blow: PowerCut, *, acknowledged: int, is_second: bool
+    trial: Trial, machines: Machines, cut: PowerCut, *, acknowledged: int, is_second: bool
 ) -> Completions | None:
     """The requests that were completed up to the cut; None where no trace has them.
 
@@ -66,7 +66,7 @@ def completions_before(
             f"client's disk",
             hint="tools/doctor shows the version of QEMU: its trace may be worded otherwise",
         )
-    events = blow.recording.events[: blow.seq + 1]
+    events = cut.recording.events[: cut.seq + 1]
     marked_ns = [event.time_ns for event in events if event.kind is Kind.MARK]
     clock = clock_of(marks.spans_ns, marked_ns)
     if clock is None:

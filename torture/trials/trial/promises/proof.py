@@ -30,9 +30,9 @@ def prove(
 ) -> None:
     """Assert the chain from the client's flush to the shelf, and keep the findings as evidence.
 
-    Raises `HarnessError` when a cache is not write-back, when a setting of the cell is not in effect,
-    or when a flush must arrive at the disks that hold the intent log and none did. Where ZFS itself is
-    doubted, a flush that reached the volume is enough: the trial shows what became of it.
+    Raises `HarnessError` when a cache is not write-back, or a setting of the cell is not in effect. It
+    also raises when no flush reached the disks with the intent log, although one must. Where ZFS itself
+    is doubted, a flush that reached the volume is enough: the trial shows whether it was durable.
     """
     cell = trial.cell
     scripts = pool.cache_scripts(trial.disks) | dict(trial.transport.cache_scripts())
@@ -58,10 +58,10 @@ def prove(
     if wrong := {where: cache for where, cache in caches.items() if cache != _WRITE_BACK}:
         raise HarnessError(f"not write-back, so nothing would be tested: {wrong}")
     if unset := {name: seen for name, seen in settings.items() if seen != asked[name].expected}:
-        raise HarnessError(f"what the cell sets is not in effect: {unset}")
+        raise HarnessError(f"settings of the cell are not in effect: {unset}")
     if is_missing and not seen["flushes_of_volume"]:
         raise HarnessError(
-            f"a flush of the client did not reach the disks with the ZIL: {flushes}",
+            f"a flush of the client did not reach the disks with the intent log: {flushes}",
             hint=f"read {trial.folder / PROOF}",
         )
 

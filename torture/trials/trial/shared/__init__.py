@@ -1,1 +1,1 @@
-"""What all stages of a trial share: the trial, its machines, and the writer of its evidence."""
+"""The stages of a trial share three things: the trial, its machines, and the writer of its evidence."""

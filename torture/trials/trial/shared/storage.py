@@ -23,22 +23,22 @@ class StorageFailed(HarnessError):
         self.machine = machine
 
 
-def storage_must(machine: Machine, otherwise: str, script: str, *, deadline_s: float) -> None:
+def storage_must(machine: Machine, failure: str, script: str, *, deadline_s: float) -> None:
     """Run a script in a machine; raises `StorageFailed` when it fails or does not end."""
     completed = machine.run("sh", "-c", script, deadline_s=deadline_s)
     if completed.exit_code != 0:
         words = (completed.stderr or completed.stdout).strip().splitlines()
-        raise StorageFailed(f"{otherwise}: {' '.join(words[-1:])}", machine=machine)
+        raise StorageFailed(f"{failure}: {' '.join(words[-1:])}", machine=machine)
 
 
-def must_not_hang(machine: Machine, otherwise: str, script: str, *, deadline_s: float) -> None:
+def must_not_hang(machine: Machine, failure: str, script: str, *, deadline_s: float) -> None:
     """Run a script in a machine.
 
     Raises `StorageFailed` when it does not end, and `HarnessError` when it fails.
     """
     completed = machine.run("sh", "-c", script, deadline_s=deadline_s)
     if completed.exit_code is None:
-        raise StorageFailed(f"{otherwise} for {deadline_s:g} s", machine=machine)
+        raise StorageFailed(f"{failure} for {deadline_s:g} s", machine=machine)
     machine.must_have_succeeded(completed, deadline_s=deadline_s)
 
 

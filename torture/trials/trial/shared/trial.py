@@ -31,14 +31,14 @@ _CLIENT_DISK = "vm"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Trial:
-    """A trial's spec, its plan, what follows from both, and its folders."""
+    """A trial's spec and plan, the values that follow from both, and its folders."""
 
     spec: TrialSpec
     plan: TrialPlan
     fault: Fault | None
     """The fault that is planted on purpose."""
     attachment: Attachment
-    """What the transport gives the client."""
+    """The disk or directory that the transport gives the client."""
     disks: tuple[ShelfDisk, ...]
     """The NAS's disks until the cut."""
     disks_left: tuple[ShelfDisk, ...]
