@@ -1,4 +1,4 @@
-"""The modules of a folder as a registry: each module offers one object, without a list.
+"""What a folder holds: each of its modules offers a thing or several, and being there is all it takes.
 
 So a new transport, filesystem, schedule ... is one new file, and no list has to be edited.
 """
@@ -16,7 +16,8 @@ NOT_OFFERS = frozenset({"protocol"})
 def offered(package: str, name: str) -> tuple[Any, ...]:
     """The object that each module of a package calls `name`, in the order of the modules' names.
 
-    Modules whose name starts with an underscore, and those of `NOT_OFFERS`, offer nothing. Raises
+    A module may offer several instead: a tuple by the plural, such as `CHOICES` for `CHOICE`.
+    Modules whose name begins with an underscore, and those of `NOT_OFFERS`, offer nothing. Raises
     `ImportError` for another module without it: a misspelt offer must not go unnoticed.
     """
     found = []
@@ -25,7 +26,10 @@ def offered(package: str, name: str) -> tuple[Any, ...]:
         if info.name.startswith("_") or info.name in NOT_OFFERS:
             continue
         module = importlib.import_module(f"{package}.{info.name}")
-        if not hasattr(module, name):
+        if hasattr(module, f"{name}S"):
+            found += getattr(module, f"{name}S")
+        elif hasattr(module, name):
+            found.append(getattr(module, name))
+        else:
             raise ImportError(f"{module.__name__} does not say {name}", name=module.__name__)
-        found.append(getattr(module, name))
     return tuple(found)

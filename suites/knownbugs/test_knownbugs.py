@@ -13,7 +13,7 @@ import pytest
 
 from fixtures.cells import why_out_of_reach
 from fixtures.trees import zfs_of_side
-from suites.knownbugs.runs import CutSide
+from suites.knownbugs.conftest import CutSide
 from torture.choices.knownbugs import KNOWN_BUGS
 from torture.choices.knownbugs.protocol import KnownBug, Side
 from torture.machines.images.source_trees import ChosenZfs

@@ -1,4 +1,4 @@
-"""The README's table of the axes, made from their declarations."""
+"""The table of the axes in docs/axes.md, from their declarations."""
 
 from __future__ import annotations
 

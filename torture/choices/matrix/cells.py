@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from difflib import get_close_matches
 from itertools import product
 from typing import Any, NoReturn, Self, TypeVar
 
@@ -123,15 +124,26 @@ def with_axes_since(name: str, axes: Mapping[str, str]) -> tuple[str, dict[str, 
 
 
 def _refuse(name: str, part: str | None, axes: list[Axis[Any]]) -> NoReturn:
-    """Raise `ValueError`: this place of the name needs a choice on one of these axes."""
+    """Raise `ValueError`: at this place of the name belongs a choice on one of these axes."""
+    home = [axis.noun for axis in AXES.values() if part in axis.names]
     if part is None:
         what = f"{name!r} ends where one part more is missing,"
-    elif home := [axis.noun for axis in AXES.values() if part in axis.names]:
+    elif home:
         what = f"{part!r} in {name!r} is misplaced: it is a {home[0]}, and here belongs"
     else:
         what = f"{part!r} in {name!r} is no"
-    known = "; ".join(f"{axis.noun} ({', '.join(axis.names)})" for axis in axes)
+    near = _nearest(part or "", axes) if not home else {}
+    known = "; ".join(
+        f"{axis.noun} (nearest: {', '.join(near[axis])})" for axis in axes if axis in near
+    ) or "; ".join(f"{axis.noun} ({', '.join(axis.names)})" for axis in axes)
     raise ValueError(f"{what} {known}")
+
+
+def _nearest(part: str, axes: list[Axis[Any]]) -> dict[Axis[Any], list[str]]:
+    """Axes to the few of their choices that a typo may mean; without axes that have none."""
+    near = get_close_matches(part, [name for axis in axes for name in axis.names])
+    found = {axis: [name for name in near if name in axis.names] for axis in axes}
+    return {axis: names for axis, names in found.items() if names}
 
 
 def cells_of(matrix: Matrix) -> tuple[Cell, ...]:

@@ -19,7 +19,7 @@ class Choice(Generic[T]):
     """One choice on an axis.
 
     `name` is its part of a cell's name and a pytest mark: an identifier, on no other axis. `words`
-    are what a page and a table say, `explained` what the README's table adds to the name.
+    are what a page and a table say, `explained` what docs/axes.md's table adds to the name.
     """
 
     name: str

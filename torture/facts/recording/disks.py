@@ -42,7 +42,7 @@ class Profile:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DiskFault:
-    """What a disk acknowledges and does not do: every n-th flush, every n-th write; 0: none."""
+    """What is wrong with every n-th flush or write of a disk; 0: nothing."""
 
     drop_flush_every: int = 0
     lose_write_every: int = 0
@@ -50,6 +50,9 @@ class DiskFault:
     """Of these only those that are of this role."""
     flush_early_ms: int = 0
     """How long before it is done a flush is acknowledged."""
+    slow_write_every: int = 0
+    slow_write_ms: int = 0
+    """How much longer such a write takes; others overtake it, and nothing is lost by it."""
 
     def as_json(self) -> dict[str, Any]:
         """As `disks[].fault` of the plugin's configuration."""

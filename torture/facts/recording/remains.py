@@ -16,7 +16,7 @@ from torture.facts.recording.events import (
     load_recording,
 )
 from torture.facts.recording.model import Write, writes_until
-from torture.facts.recording.roles import OF_A_TXG, Role, role_of
+from torture.facts.recording.roles import TXG_ROLES, Role, role_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,7 +63,7 @@ class Remains:
 
     def committed_writes(self) -> tuple[Write, ...]:
         """The same of all that transaction groups wrote: data may have been merged with metadata."""
-        return self._committed(OF_A_TXG)
+        return self._committed(TXG_ROLES)
 
     def _committed(self, roles: tuple[Role, ...]) -> tuple[Write, ...]:
         found: list[Write] = []

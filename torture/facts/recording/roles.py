@@ -34,7 +34,7 @@ class Role(StrEnum):
     """All else: data of a transaction group, whole blocks of the volume."""
 
 
-OF_A_TXG = (Role.METADATA, Role.DATA)
+TXG_ROLES = (Role.METADATA, Role.DATA)
 """All that has to be covered before a transaction group's uberblock is written."""
 
 

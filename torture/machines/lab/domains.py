@@ -199,7 +199,7 @@ def _processor_element(accelerator: Accelerator) -> ET.Element:
     """All features of the emulated processor, but for cmpxchg16b and AVX under emulation.
 
     QEMU 2.5 to 7.2 confuse the flags around cmpxchg16b with outdated ones, and can leave the low
-    half of a pointer in EFLAGS (ARCHITECTURE.md, "Facts found on the way"). The guest's kernel then
+    half of a pointer in EFLAGS (docs/notes.md, "cmpxchg16b"). The guest's kernel then
     dies of a double fault: in 1 of 82 trials, and 6 times in 25 min of a load by hand; never in 20
     min without the instruction. The kernel and its C library work without it. It is left out with a
     sound QEMU, too, so that the guests are the same on every host.

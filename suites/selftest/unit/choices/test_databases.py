@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import pytest
 
-from fixtures import plugin
+from fixtures import campaigns
 from fixtures.options import Options
 from torture.choices.matrix.cells import Cell
 from torture.choices.workloads import CHOICES, image_needed
@@ -283,9 +283,9 @@ def test_a_run_builds_what_its_cells_ask_for_and_nothing_else(
     cells: list[str], zfs: str, built: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
-    monkeypatch.setattr(plugin, "ensure_all", lambda names, **_: asked.extend(names))
+    monkeypatch.setattr(campaigns, "ensure_all", lambda names, **_: asked.extend(names))
     specs = draw_trials([Cell.parse(cell) for cell in cells], trials=1, run_seed=1, load_ms=50)
     lab = LabSettings(zfs=zfs, warm_states=Path("warm"))
     options = cast(Options, SimpleNamespace(lab=lab, zfs_tree=None))
-    plugin._build_images(options, specs)
+    campaigns._build_images(options, specs)
     assert asked == sorted(built)

@@ -59,6 +59,8 @@ Fault fault_of(const json &content) {
     if (!fault.role) throw Error(EINVAL, "there is no such role");
   }
   fault.flush_early_ms = content.value("flush_early_ms", 0.0);
+  if (content.contains("slow_write_every")) fault.slow_write_every = number_of(content.at("slow_write_every"));
+  fault.slow_write_ms = content.value("slow_write_ms", 0.0);
   return fault;
 }
 

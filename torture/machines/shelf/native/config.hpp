@@ -27,6 +27,9 @@ struct Fault {
   std::optional<Role> role;
   // How long before its end a flush is acknowledged.
   double flush_early_ms = 0;
+  /// Every so-manieth write takes so much longer; it is done all the same.
+  uint64_t slow_write_every = 0;
+  double slow_write_ms = 0;
 };
 
 struct DiskConfig {

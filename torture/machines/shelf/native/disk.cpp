@@ -61,6 +61,10 @@ void Disk::write(const char *data, uint64_t offset, uint64_t length, bool fua) {
   submission.reference = recorder_.store(number_, data, length);
   const uint64_t seq = recorder_.submit(submission, role);
   pace_.wait(arrival, config_.profile.write_us + (fua ? config_.profile.flush_us : 0), length);
+  if (strikes(slow_writes_, config_.fault.slow_write_every, role)) {
+    // beside the pace: a disk that tries one write again goes on with others meanwhile
+    std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(config_.fault.slow_write_ms));
+  }
   recorder_.complete(submission, seq, role,
                      [&] { map_.set(offset, length, true, submission.reference); });
   last_role_ = role;

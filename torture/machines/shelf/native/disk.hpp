@@ -48,6 +48,7 @@ class Disk {
   Pace pace_;
   std::atomic<uint64_t> flushes_{0};
   std::atomic<uint64_t> writes_{0};
+  std::atomic<uint64_t> slow_writes_{0};
   // The role of the write that was completed last.
   std::atomic<Role> last_role_{Role::none};
 };
