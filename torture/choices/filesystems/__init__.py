@@ -24,6 +24,6 @@ AXIS = Axis(
     noun="Filesystem",
     title="filesystem",
     place=70,
-    pointless=_pointless,
+    inapplicable=_pointless,
     choices=tuple(sorted(CHOICES, key=lambda choice: choice.place)),
 )
