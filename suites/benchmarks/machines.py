@@ -86,7 +86,7 @@ def _measured(nas: Machine, shelf: Shelf, devices: dict[str, str]) -> dict[str, 
         sides = sorted(devices, reverse=number % 2 == 0)
         rounds.append({side: _per_s(nas, devices[side], writes) for side in sides})
     events = shelf.control.status().seq - before
-    shelf.must_be_well()
+    shelf.require_healthy()
     return {"rounds": rounds, "writes": writes, "events": events}
 
 

@@ -4,7 +4,7 @@ The next flush, some 50 ms later, covers the same writes. So few cuts lose anyth
 sees it by the requests that the client's disk completed in between. For files over NFS and SMB only
 the load's own calls show it.
 
-With sync=standard 34 of 40 cuts over NFS see it [70-94 %]: two flushes in three follow changes of
+With sync=standard 34 of 40 cuts over NFS see it [70-94 %]. Two flushes in three follow changes of
 names, which the load awaits only with their data. With sync=always 11 of 20 see it, and over SMB 2
 of 10: there the data were on the disks long before the call returned.
 """

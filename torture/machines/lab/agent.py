@@ -72,12 +72,12 @@ class Agent:
         try:
             answer = libvirt_qemu.qemuAgentCommand(self._domain, json.dumps(request), timeout_s, 0)
         except libvirt.libvirtError as error:
-            self._raise_if_dying()
+            self._raise_cause_of_death()
             kind = DeadlineExceeded if "agent" in str(error).lower() else HarnessError
             raise kind(f"the guest agent of {self._vm} failed at {command}: {error}") from error
         return json.loads(answer)["return"]
 
-    def _raise_if_dying(self) -> None:
+    def _raise_cause_of_death(self) -> None:
         """Raise the reason of a death first: the agent's socket closes a moment before QEMU ends."""
         end = time.monotonic() + _DEATH_GRACE_S
         while time.monotonic() < end:

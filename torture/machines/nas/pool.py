@@ -103,7 +103,7 @@ def whole_on(cell: Cell) -> tuple[str, ...]:
     return tuple(disk.serial for disk in _data_disks(cell))
 
 
-def tells_metadata_in(cell: Cell) -> bool:
+def shows_metadata_by_length(cell: Cell) -> bool:
     """Whether a write's length separates metadata from data, as in `torture.facts.recording.roles`.
 
     Data are whole blocks of a zvol then. Files have blocks of any length, and so have parts of
