@@ -16,7 +16,7 @@ import pytest
 
 from torture.checkout import CHECKOUT
 
-ROOMS = ("torture/oracles/audit",)
+ROOMS = ("torture/facts/recording", "torture/oracles/audit")
 """Files, and folders with all files below them, that keep the rules."""
 
 SENTENCE_WORDS_MAX = 25

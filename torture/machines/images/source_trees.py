@@ -85,7 +85,7 @@ def choose_zfs(text: str) -> ChosenZfs:
     if text not in version_names() and folder.is_dir():
         tree = SourceTree.read(folder)
         return ChosenZfs(version=tree.version, tree=tree)
-    if len(folder.parts) > 1:
+    if "/" in text.partition("+")[0]:
         raise HarnessError(f"there is no folder {folder}", hint=choices_in_words())
     return ChosenZfs(version=zfs_version(text).name)
 
