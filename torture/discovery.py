@@ -31,5 +31,5 @@ def offered(package: str, name: str) -> tuple[Any, ...]:
         elif hasattr(module, name):
             found.append(getattr(module, name))
         else:
-            raise ImportError(f"{module.__name__} does not say {name}", name=module.__name__)
+            raise ImportError(f"{module.__name__} does not define {name}", name=module.__name__)
     return tuple(found)

@@ -19,7 +19,7 @@ _REQUEST_BYTES = MIB
 _THREADS = 16
 """nbdkit's default for each connection; each thread keeps a buffer for its largest request."""
 _OTHER_BYTES = 16 * MIB
-"""nbdkit, its libraries, its threads' stacks, and what the allocator keeps."""
+"""nbdkit, its libraries, its threads' stacks, and the allocator's reserve."""
 _RECORDING = "recording"
 
 

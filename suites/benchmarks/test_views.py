@@ -113,7 +113,7 @@ def test_a_copy_of_the_image_takes_far_longer(
 ) -> None:
     """Each copy against the median opening."""
     if settings.view_writes < _WRITES_MEANT:
-        pytest.skip(f"only of a recording of {_WRITES_MEANT:,} writes is that said")
+        pytest.skip(f"this bound holds for a recording of {_WRITES_MEANT:,} writes only")
     figures.say("copying the image", Spread.of(measured.copies_ms).text(0) + " ms")
     slowest_ms = max(median(taken_ms) for taken_ms in measured.views_ms.values())
     figures.at_least(

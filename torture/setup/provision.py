@@ -185,7 +185,7 @@ class Project:
     """The requirements of `pyproject.toml`, as pip reads them."""
 
     dependencies: tuple[str, ...]
-    """Its own and those of every extra."""
+    """The project's own requirements and those of every extra."""
     builders: tuple[str, ...]
     """The packages that build this project, and those that it gets as sources."""
 

@@ -45,7 +45,7 @@ def has_resilvered(pool: dict[str, Any]) -> bool:
     scan = pool.get("scan_stats", {})
     rebuilds = scan.get("rebuild_stats", {}) if isinstance(scan, dict) else None
     if not isinstance(rebuilds, dict):
-        raise UnreadableError("zpool status -j: scan_stats that are none")
+        raise UnreadableError("zpool status -j: invalid scan_stats")
     try:
         states = [str(rebuild["state"]) for rebuild in rebuilds.values()]
     except (KeyError, TypeError) as error:

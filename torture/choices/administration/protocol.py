@@ -133,7 +133,7 @@ class Printed:
             (root,) = found.values() if len(found) == 1 else ({},)
             found = children_of(root)
         if not isinstance(found, dict) or not all(isinstance(top, dict) for top in found.values()):
-            raise UnreadableError(f"zpool status -j: {kind} that are none")
+            raise UnreadableError(f"zpool status -j: invalid {kind}")
         return found
 
     def has_disk(self, serial: str) -> bool:

@@ -59,7 +59,7 @@ def parse_xfs_repair(output: ToolOutput) -> FsckResult:
         if not finished:
             raise unreadable(output, "it lacks its closing line")
         if _LOOKED in lines and problems and not dirty:
-            raise unreadable(output, f"it vouches for the filesystem, yet says {problems[0]!r}")
+            raise unreadable(output, f"it reports a sound filesystem, yet prints {problems[0]!r}")
         return FsckResult(clean=True, problems=problems, journal_dirty=dirty)
     refuse_codes_beyond(output, (1, _DIRTY_LOG_CODE))
     refuse_faults_of_ours(output)

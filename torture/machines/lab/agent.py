@@ -202,7 +202,9 @@ class Agent:
         script = 'gunzip --force "$1.gz" && chmod 755 "$1"'
         done = self.run(("sh", "-c", script, "put", path), deadline_s=_UNPACK_DEADLINE_S)
         if done.exit_code != 0:
-            raise HarnessError(f"{self._vm} has no {path} now: {done.exit_code}: {done.stderr}")
+            raise HarnessError(
+                f"{path} could not be written in {self._vm}: {done.exit_code}: {done.stderr}"
+            )
 
     def set_clock(self) -> None:
         """Give the guest the host's time: a resumed guest has the time of its saving.

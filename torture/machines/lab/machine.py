@@ -200,7 +200,7 @@ class Machine:
         except libvirt.libvirtError as error:
             raise HarnessError(f"{self.name} keeps disk {disk.serial}: {error}") from error
         if disk.target in left:
-            raise HarnessError(f"{self.name} does not let go of disk {disk.serial}")
+            raise HarnessError(f"{self.name} does not release disk {disk.serial}")
 
     def divert_writes(self, disk: Disk, *, into: Path) -> None:
         """Send all further writes of a disk to a file of the host, and leave the disk as it is.
@@ -224,7 +224,7 @@ class Machine:
         command = {"execute": "chardev-change", "arguments": {"id": _CONSOLE, "backend": backend}}
         answer = json.loads(self._ask_qemu(json.dumps(command)))
         if "return" not in answer:
-            raise HarnessError(f"the console of {self.name} stays where it is: {answer}")
+            raise HarnessError(f"the console of {self.name} could not be moved: {answer}")
         self.spec = replace(self.spec, console_log=console_log)
 
     def trace(self, events: Sequence[str], *, into: Path) -> None:
