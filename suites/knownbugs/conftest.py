@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fixtures.campaigns import run_alone, tell_table
+from fixtures.campaigns import print_table, run_alone
 from fixtures.options import Options, refuse_options
 from fixtures.trees import chosen_trees
 from suites.knownbugs.table import bug_table
@@ -73,4 +73,4 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         "bugs": [outcome.as_json() for outcome in outcomes],
     }
     table, file = bug_table(outcomes), folders[-1] / _TABLE_FILE
-    tell_table(terminalreporter, "known bugs", table, kept=kept, file=file)
+    print_table(terminalreporter, "known bugs", table, kept=kept, file=file)

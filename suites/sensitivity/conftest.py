@@ -9,7 +9,7 @@ import pytest
 from rich import box
 from rich.table import Table
 
-from fixtures.campaigns import Running, begun_campaign, run_alone, selected, tell_table
+from fixtures.campaigns import Running, begun_campaign, print_table, run_alone, selected
 from fixtures.cells import why_out_of_reach
 from fixtures.options import Options, refuse_options
 from torture.choices.faults import DISTURBANCES, FAULTS, ZFS_BUGS
@@ -107,7 +107,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         "faults": [detection.as_json() for detection in detections],
     }
     table, file = _table(detections), run.folder / _TABLE_FILE
-    tell_table(terminalreporter, "sensitivity", table, kept=kept, file=file)
+    print_table(terminalreporter, "sensitivity", table, kept=kept, file=file)
 
 
 def _versions(run: Run) -> dict[str, str]:

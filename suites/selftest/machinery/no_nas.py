@@ -13,7 +13,7 @@ from torture.choices.matrix.cells import Cell
 from torture.choices.transports.protocol import Attachment
 from torture.choices.volumes import SIZE_MIB
 from torture.facts.evidence.folder import SPEC, Evidence, load_evidence, write_document
-from torture.facts.recording.accounting import everything
+from torture.facts.recording.accounting import keep_all
 from torture.facts.recording.crash_state import write_crash_state
 from torture.facts.recording.disks import DiskFault, Persistence, ShelfDisk
 from torture.machines.lab.lab import Lab
@@ -140,7 +140,7 @@ def _cut(lab: Lab, trial: Trial, prepared: Path | None = None) -> dict[str, Any]
         checker = machines.checker()
         if check(trial, evidence, checker):
             machines.give_checker_back(checker)
-        shelf.must_be_well()
+        shelf.require_healthy()
     return _outcome(load_evidence(trial.folder))
 
 
@@ -149,9 +149,9 @@ def _prepare(trial: Trial, shelf: Shelf, client: Machine) -> None:
     prepare_disk(trial, client)
     if trial.is_mounted:
         run_script(client, f"umount {MOUNT_POINT}", deadline_s=_SCRIPT_DEADLINE_S)
-    shelf.must_be_well()
+    shelf.require_healthy()
     last = shelf.control.status().seq
-    state = everything(shelf.recording, cut=last, disks=(_DISK,))
+    state = keep_all(shelf.recording, cut=last, disks=(_DISK,))
     write_crash_state(_prepared_by(trial), state)
 
 

@@ -11,7 +11,7 @@ from suites.selftest.machinery.trial_stages import trial_in
 from torture.errors import HarnessError
 from torture.facts.evidence.folder import SPEC, load_evidence
 from torture.facts.evidence.outage_document import OUTAGE
-from torture.facts.recording.accounting import everything
+from torture.facts.recording.accounting import keep_all
 from torture.facts.recording.crash_state import write_crash_state
 from torture.facts.recording.disks import ShelfDisk
 from torture.machines.lab.lab import Lab
@@ -45,7 +45,7 @@ def _outage(lab: Lab, scratch: Path, zpool: str) -> dict[str, Any]:
     shelf.start(trial.disks)
     shelf.stop()
     view = shelf.directory / "empty.view.json"
-    write_crash_state(view, everything(shelf.recording, cut=0, disks=trial.disks))
+    write_crash_state(view, keep_all(shelf.recording, cut=0, disks=trial.disks))
     start_nas = machines.start_nas
 
     def start_with_another_zpool(

@@ -16,7 +16,7 @@ from torture.choices.transports import _lio, nvme_tcp
 from torture.choices.volumes import zvol
 from torture.choices.volumes.dataset import DIRECTORY
 from torture.facts.evidence.folder import SPEC
-from torture.facts.recording.accounting import everything
+from torture.facts.recording.accounting import keep_all
 from torture.facts.recording.crash_state import write_crash_state
 from torture.facts.wire.disk_requests import DiskWire
 from torture.facts.wire.frames import read_frames
@@ -80,7 +80,7 @@ def boots(lab: Lab, scratch: Path) -> dict[str, Any]:
         shelf = machines.shelf
         last = shelf.control.status().seq
         shelf.stop()
-        state = everything(shelf.recording, cut=last, disks=trial.disks)
+        state = keep_all(shelf.recording, cut=last, disks=trial.disks)
         view = shelf.directory / "reboot.view.json"
         write_crash_state(view, state)
         back = bring_nas_back(trial, machines, evidence, view)
@@ -133,7 +133,7 @@ def _known(host: str, session: int, controller: int) -> dict[str, Any]:
 def _heard(lab: Lab, scratch: Path) -> dict[str, list[Any]]:
     """What is read off the wire of the same requests to both targets."""
     host, file = lab.network.nas_host, scratch / "wire.pcap"
-    recorder = lab.listen_to_nas(file)
+    recorder = lab.record_nas_packets(file)
     with (
         closing(IscsiSession(host, _lio.PORT, target=_lio.IQN, session=0)) as session,
         closing(NvmeQueue(host, nvme_tcp.PORT, subsystem=nvme_tcp.NQN, controller=None)) as first,

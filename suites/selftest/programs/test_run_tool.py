@@ -35,7 +35,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Started:
     [
         (("--cell", "iscsi-always-noslog-btfrs-bothdie"), "ERROR: --cell: 'btfrs' in "),
         (("--cell=icsi", "--collect-only"), "ERROR: --cell: 'icsi' in "),
-        (("--matrix", "quik"), "'quik' is none of quick, default, full"),
+        (("--matrix", "quik"), "'quik' is not one of quick, default, full"),
         (("--axis", "logbais=throughput"), "ERROR: --axis: no axis is called 'logbais'"),
         (
             ("--axis", "recordsize=record4k", "--cell", "iscsi-always-noslog-btrfs-bothdie"),

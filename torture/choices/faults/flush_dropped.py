@@ -1,12 +1,8 @@
 """A disk drops one flush in twenty, and reports success.
 
 The next flush, some 50 ms later, covers the same writes. So few cuts lose anything by it. The audit
-sees it by the requests that the client's disk completed in between. For files over NFS and SMB only
-the load's own calls show it.
-
-With sync=standard 34 of 40 cuts over NFS see it [70-94 %]: two flushes in three follow changes of
-names, which the load awaits only with their data. With sync=always 11 of 20 see it, and over SMB 2
-of 10: there the data were on the disks long before the call returned.
+sees it by the requests that the client's disk completed in between. Over NFS and SMB it sees it by the
+answers of the server on the wire: in 39 of 40 cuts [86-100 %] of nfs3, nfs4 and smb.
 """
 
 from __future__ import annotations

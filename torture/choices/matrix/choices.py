@@ -34,7 +34,7 @@ def with_choices(cells: Sequence[Cell], chosen: Mapping[str, str]) -> tuple[Cell
 
     Raises `ValueError` when none is left, with the reason and the possible choices.
     """
-    left_out = without_sense(cells, chosen)
+    left_out = meaningless_cells(cells, chosen)
     made = {cell.but(**chosen): None for cell in cells if cell not in left_out}
     if cells and not made:
         why = f"{cells[0].name}: {left_out[cells[0]]}"
@@ -42,7 +42,7 @@ def with_choices(cells: Sequence[Cell], chosen: Mapping[str, str]) -> tuple[Cell
     return tuple(made)
 
 
-def without_sense(cells: Sequence[Cell], chosen: Mapping[str, str]) -> dict[Cell, str]:
+def meaningless_cells(cells: Sequence[Cell], chosen: Mapping[str, str]) -> dict[Cell, str]:
     """The cells that make no sense with these choices, and why."""
     why: dict[Cell, str] = {}
     for cell in cells:
@@ -53,7 +53,7 @@ def without_sense(cells: Sequence[Cell], chosen: Mapping[str, str]) -> dict[Cell
     return why
 
 
-def unknown_to(version: ZfsVersion, cell: Cell) -> str:
+def missing_in_version(version: ZfsVersion, cell: Cell) -> str:
     """The features of a cell that this version of ZFS lacks; empty where it has all."""
     for field in sorted(version.lacks):
         if cell.axes[field] not in ("", AXES[field].default):
@@ -64,7 +64,7 @@ def unknown_to(version: ZfsVersion, cell: Cell) -> str:
 def _alternatives(cell: Cell, chosen: Mapping[str, str]) -> str:
     """The choices of each of these axes that make sense with this cell."""
     possible = {
-        field: [name for name in AXES[field].names if not without_sense([cell], {field: name})]
+        field: [name for name in AXES[field].names if not meaningless_cells([cell], {field: name})]
         for field in chosen
     }
     return "possible there: " + "; ".join(

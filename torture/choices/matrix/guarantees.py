@@ -1,7 +1,7 @@
-"""What each cell must hold: theory's prediction, which a test compares with measurements.
+"""The guarantee of each cell: theory's prediction, which a test compares with measurements.
 
-A transport declares what it holds on disks that honour flushes. This module declares what the
-cell's log devices and data disks take from that.
+A transport declares its guarantee on disks that honour flushes. This module declares how the cell's
+log devices and data disks weaken it.
 
 ZFS flushes before it acknowledges: the log's devices in `module/zfs/zil.c`
 (`zil_lwb_flush_vdevs_done`), the data disks and the uberblocks in `module/zfs/vdev_label.c`

@@ -8,7 +8,7 @@ from torture.choices.matrix.cells import Cell
 from torture.choices.matrix.guarantees import guarantee_of
 
 
-def why_not_there(
+def why_different_there(
     here: Cell, there: Cell, *, bound_to: Collection[str], amounts_to: Mapping[str, str]
 ) -> str:
     """Why a fault of one cell is another one, or none, in the other; empty where it is the same.

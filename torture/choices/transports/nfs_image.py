@@ -1,8 +1,8 @@
 """A hypervisor's NFS datastore: a raw image on a dataset, opened by the client's QEMU through libnfs.
 
 QEMU's driver speaks NFSv3 and takes no port (its `block/nfs.c`). A flush is a COMMIT of the file.
-libnfs ignores the write verifier, so a client that lives never repeats the writes that a server
-forgot.
+The library ignores the write verifier, so a client that lives never repeats the writes that a
+server forgot.
 """
 
 from __future__ import annotations
@@ -56,6 +56,8 @@ CHOICE: Choice[Transport] = Choice(
     value=NfsImage(),
     words="NFS (image, libnfs)",
     explained="Linux's knfsd, a raw image on a dataset; the client's QEMU opens it through libnfs",
-    joins=frozenset({Sweep.DATASTORES, Sweep.ROADS, Sweep.ROADS_BEHIND_ALWAYS, Sweep.EVERY_ROAD}),
+    joins=frozenset(
+        {Sweep.DATASTORES, Sweep.TRANSPORTS, Sweep.TRANSPORTS_BEHIND_ALWAYS, Sweep.EVERY_TRANSPORT}
+    ),
     place=40,
 )

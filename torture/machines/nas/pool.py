@@ -103,7 +103,7 @@ def whole_on(cell: Cell) -> tuple[str, ...]:
     return tuple(disk.serial for disk in _data_disks(cell))
 
 
-def tells_metadata_in(cell: Cell) -> bool:
+def shows_metadata_by_length(cell: Cell) -> bool:
     """Whether a write's length separates metadata from data, as in `torture.facts.recording.roles`.
 
     Data are whole blocks of a zvol then. Files have blocks of any length, and so have parts of
@@ -189,8 +189,8 @@ its comment is a change, even to the same value (OpenZFS `module/zfs/spa.c`, `sp
 FREE_LOG = ("sh", "-c", "; ".join([" ".join(SYNC)] * 2))
 """Free blocks of the intent log. The transaction group that contains a block's records frees it,
 and ZFS may overwrite it two groups later. One `zpool sync` commits three groups for that (OpenZFS
-`module/zfs/txg.c`, `txg_wait_synced_flags`). The second one frees the blocks that were written
-beside the first."""
+`module/zfs/txg.c`, `txg_wait_synced_flags`). The second `zpool sync` frees the blocks that
+were written beside the first."""
 BLOCKS = ("/usr/lib/torture/zdb", "-e", "-p", "/dev/disk/by-id", "-bc", POOL)
 """`-e`: by the disks' own labels, as the pool is in no cache file. It bypasses every cache of the
 disks (OpenZFS `lib/libzpool/kernel.c`, `zfs_file_open`: O_DIRECT). `-bcc` would read all data once

@@ -13,7 +13,7 @@ from torture.facts.axes.zfs_properties import PROPERTIES
 _PARAMETERS = "/sys/module/zfs/parameters"
 
 
-LOAD_ZFS_ANEW = """
+RELOAD_ZFS = """
 modprobe -r zfs
 for again in 1 2 3; do rmmod zzstd zlua zunicode zcommon icp znvpair zavl spl 2>/dev/null; done
 test ! -e /sys/module/spl && modprobe zfs
@@ -55,10 +55,10 @@ def settings_of(cell: Cell) -> tuple[Setting, ...]:
         for axis in PARAMETERS
         if cell[axis]
     ]
-    return (*properties, *parameters, *_of_devices(cell))
+    return (*properties, *parameters, *_device_settings(cell))
 
 
-def _of_devices(cell: Cell) -> tuple[Setting, ...]:
+def _device_settings(cell: Cell) -> tuple[Setting, ...]:
     """Settings that a device took over as it appeared, such as the kind of a zvol."""
     node = f"/sys/block/$(basename $(readlink -f {zvol.DEVICE}))"
     queues = Setting(

@@ -14,7 +14,7 @@ from torture.choices.administration.protocol import Administration, Outcome
 from torture.choices.matrix.axes import ADMINISTRATION
 from torture.choices.matrix.cells import Cell
 from torture.choices.volumes import POOL
-from torture.deadlines import comes_true
+from torture.deadlines import wait_until_true
 from torture.errors import HarnessError
 from torture.facts.evidence.administration_document import ADMINISTRATION as DOCUMENT
 from torture.facts.evidence.administration_document import AdministrationDocument
@@ -100,7 +100,7 @@ def _wait_for_event(trial: Trial, shelf: Shelf, cut: AdministrationCut) -> bool:
     """Whether the plan's event comes in time."""
     if cut.is_after_end:
         console = trial.folder / _CONSOLE
-        if not comes_true(
+        if not wait_until_true(
             lambda: bool(_ENDED.search(_text_of(console))),
             deadline_s=_END_DEADLINE_S,
             poll_s=_POLL_S,
@@ -111,7 +111,7 @@ def _wait_for_event(trial: Trial, shelf: Shelf, cut: AdministrationCut) -> bool:
         time.sleep(cut.delay_ms / 1000)
         return True
     shelf.freeze_on(FreezeOn(event=cut.event, role=cut.role, disk=cut.disk, count=cut.count))
-    return comes_true(lambda: shelf.is_frozen, deadline_s=_EVENT_DEADLINE_S, poll_s=_POLL_S)
+    return wait_until_true(lambda: shelf.is_frozen, deadline_s=_EVENT_DEADLINE_S, poll_s=_POLL_S)
 
 
 def _returned(trial: Trial) -> int | None:

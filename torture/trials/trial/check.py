@@ -11,7 +11,7 @@ from torture.choices.filesystems.protocol import MOUNT_POINT
 from torture.choices.matrix.axes import ADMINISTRATION
 from torture.errors import HarnessError
 from torture.facts.evidence.folder import CHECK_STATE, Step
-from torture.facts.recording.accounting import everything
+from torture.facts.recording.accounting import keep_all
 from torture.facts.recording.crash_state import write_crash_state
 from torture.machines.lab.machine import Machine
 from torture.machines.nas import pool
@@ -55,7 +55,7 @@ def inspect(trial: Trial, machines: Machines, evidence: EvidenceWriter, nas: Mac
     with evidence.stage("check"):
         evidence.observe_to_end(nas, Step.POOL_SYNC, pool.SYNC, deadline_s=_SYNC_DEADLINE_S)
         before = shelf.control.status().seq
-        state = everything(shelf.recording, cut=before, disks=trial.disks_left)
+        state = keep_all(shelf.recording, cut=before, disks=trial.disks_left)
         write_crash_state(shelf.directory / CHECK_STATE, state)
         vm_boots = partial(boots, machines, evidence, nas) if trial.boots_from_disk else None
         client = machines.checker()

@@ -25,7 +25,7 @@ from torture.facts.recording.disks import ShelfDisk
 from torture.facts.recording.events import Recording, load_recording, marks_until
 from torture.facts.recording.log_chains import chains_in
 from torture.machines.client.ledger_server import LedgerServer
-from torture.machines.nas.pool import tells_metadata_in, whole_on
+from torture.machines.nas.pool import shows_metadata_by_length, whole_on
 from torture.oracles.audit.audit import audit
 from torture.oracles.audit.found import Audit
 from torture.oracles.audit.marks_only import marks_only
@@ -184,7 +184,7 @@ def _audited(
         whole_on=whole_on(cell),
         writes_once=trial.filesystem.writes_once,
         names_are_volatile=names_are_volatile_in(cell),
-        length_shows_metadata=tells_metadata_in(cell),
+        length_shows_metadata=shows_metadata_by_length(cell),
         only_groups_write=cell[ADMINISTRATION] is None,
     )
     if trial.filesystem.looks_like_zfs:

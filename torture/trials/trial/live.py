@@ -71,7 +71,7 @@ def run_trial(
             lab.boot_clients_from(image_needed(trial.workloads))
             stages = recorded_stages if spec.origin is Origin.REPLAY else _stages
             stages(trial, machines, evidence)
-            shelf.must_be_well()
+            shelf.require_healthy()
         record = score_with_manifest(folder, timings=evidence.timings)
         if spec.origin is Origin.REPLAY:
             return record
@@ -116,7 +116,7 @@ def _stages(trial: Trial, machines: Machines, evidence: EvidenceWriter) -> None:
         trace_disk(trial, machines, client)
         loads = start_loads(trial, machines, evidence, client)
         if fault is not None and fault.nas_stands_still_ms:
-            nas.stand_still(fault.nas_stands_still_ms)
+            nas.pause_emulator(fault.nas_stands_still_ms)
         shelf.halt_with_freeze(*dying)
         hit = (
             wait_for_moment(plan.cut, shelf, loads, nas)

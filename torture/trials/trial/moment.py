@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from torture.deadlines import comes_true
+from torture.deadlines import wait_until_true
 from torture.errors import HarnessError
 from torture.machines.lab.machine import Machine
 from torture.machines.shelf.control import FreezeOn
@@ -25,7 +25,7 @@ def let_load_run(plan: CutPlan, shelf: Shelf, loads: Loads) -> None:
     end = time.monotonic() + plan.after_ms / 1000
     while (left_s := end - time.monotonic()) > 0:
         time.sleep(min(left_s, _LOAD_POLL_S))
-        shelf.must_have_room()
+        shelf.require_room()
         loads.raise_if_over()
 
 
@@ -71,4 +71,6 @@ def _wait_for_event(plan: CutPlan, shelf: Shelf, nas: Machine) -> bool:
             is_zil_reused=target.is_zil_reused,
         )
     )
-    return comes_true(lambda: shelf.is_frozen, deadline_s=_EVENT_DEADLINE_S, poll_s=_EVENT_POLL_S)
+    return wait_until_true(
+        lambda: shelf.is_frozen, deadline_s=_EVENT_DEADLINE_S, poll_s=_EVENT_POLL_S
+    )

@@ -33,7 +33,7 @@ def after_the_cut(machines: Machines, evidence: EvidenceWriter) -> Iterator[None
         yield
     except HarnessError as failure:
         if machines.shelf.is_started:  # else a cut stopped it, and it has not failed
-            machines.shelf.must_be_well()
+            machines.shelf.require_healthy()
         failed = None
         if isinstance(failure, StorageFailed | GuestDied | DiskRefused):
             failed = failure.machine
@@ -64,8 +64,8 @@ def _is_sound(machines: Machines, failure: HarnessError, failed: Machine) -> boo
             if not failure.kernel_crashed:
                 return False
             continue
-        if machine.has_vanished:
-            if not machine.has_said_it_crashed:
+        if machine.has_exited_unexpectedly:
+            if not machine.has_reported_crash:
                 return False
             continue
         if machine is failed and machines.trial.boots_from_disk and _role_of(failed) == "client":

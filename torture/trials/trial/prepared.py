@@ -22,14 +22,14 @@ from torture.choices.matrix.axes import SYNC
 from torture.choices.volumes import set_sync_script
 from torture.errors import HarnessError
 from torture.facts.axes.sync import Sync
-from torture.facts.recording.accounting import everything
+from torture.facts.recording.accounting import keep_all
 from torture.facts.recording.crash_state import write_crash_state
 from torture.machines.lab.lab import Lab
 from torture.machines.lab.machine import Machine
 from torture.machines.lab.prepared_folders import PreparedFolders
 from torture.machines.lab.resume_failures import StateFault, fault_of_state
 from torture.machines.nas import pool
-from torture.machines.nas.settings import LOAD_ZFS_ANEW, parameters_script
+from torture.machines.nas.settings import RELOAD_ZFS, parameters_script
 from torture.machines.nas.volume_options import volume_options_of
 from torture.machines.shelf.server import RECORDINGS_OF_SHELF
 from torture.records.record.specs import TrialSpec
@@ -135,9 +135,9 @@ def _prepare(trial: Trial, lab: Lab, evidence: EvidenceWriter, folder: Path) -> 
             settle(nas)
             nas.save(folder / _NAS)
         shelf = machines.shelf
-        shelf.must_be_well()
+        shelf.require_healthy()
         last = shelf.control.status().seq
-        state = everything(shelf.recording, cut=last, disks=common.disks)
+        state = keep_all(shelf.recording, cut=last, disks=common.disks)
         write_crash_state(shelf.directory / _STATE, state)
 
 
@@ -153,7 +153,7 @@ def _key(trial: Trial, lab: Lab) -> str:
             [disk.serial, disk.size_mib, disk.sector_bytes, disk.physical_sector_bytes]
             for disk in trial.disks
         ],
-        LOAD_ZFS_ANEW,
+        RELOAD_ZFS,
         parameters_script(cell),
         pool.create_script(cell),
         *filter(None, [preparation_of(cell)]),

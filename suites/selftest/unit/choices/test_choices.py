@@ -9,7 +9,12 @@ from hypothesis import strategies as st
 from suites.selftest.unit.every_cell import any_cell
 from torture.choices.matrix.axes import AXES
 from torture.choices.matrix.cells import Cell, cells_of
-from torture.choices.matrix.choices import parse_choices, unknown_to, with_choices, without_sense
+from torture.choices.matrix.choices import (
+    meaningless_cells,
+    missing_in_version,
+    parse_choices,
+    with_choices,
+)
 from torture.facts.axes.sweeps import Matrix
 from torture.facts.zfs.versions import name_of_source, version_names, zfs_version
 
@@ -57,10 +62,10 @@ def test_several_axes_are_chosen_on_at_once_and_nothing_is_no_choice() -> None:
 
 def test_what_is_left_out_makes_no_sense_and_says_why() -> None:
     cells = cells_of(Matrix.QUICK)
-    left_out = without_sense(cells, {"logbias": "throughput"})
+    left_out = meaningless_cells(cells, {"logbias": "throughput"})
     assert set(left_out) == {cell for cell in cells if cell.axes["sync"] == "disabled"}
     assert all("logbias" in why or "throughput" in why for why in left_out.values())
-    assert without_sense(cells, {"compression": "lz4"}) == {}
+    assert meaningless_cells(cells, {"compression": "lz4"}) == {}
 
 
 def test_cells_that_become_one_are_one() -> None:
@@ -113,11 +118,11 @@ MULTI_QUEUE = ALWAYS.but(zvol_use_blk_mq="blkmq")
 def test_what_a_version_of_zfs_lacks_is_refused_with_the_reason(
     version: str, is_known: bool
 ) -> None:
-    why = unknown_to(zfs_version(version), MULTI_QUEUE)
+    why = missing_in_version(zfs_version(version), MULTI_QUEUE)
     assert why == (
         "" if is_known else f"OpenZFS {version} has no zvol_use_blk_mq, so it is nomq there"
     )
-    assert unknown_to(zfs_version(version), ALWAYS) == ""
+    assert missing_in_version(zfs_version(version), ALWAYS) == ""
 
 
 @pytest.mark.parametrize("version", version_names())

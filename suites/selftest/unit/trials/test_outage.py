@@ -54,12 +54,12 @@ def ends_of(
 ) -> AbstractContextManager[None]:
     """The end of a trial with these machines, in its check."""
 
-    def must_be_well() -> None:
+    def require_healthy() -> None:
         if not is_well:
             raise HarnessError("the shelf died under the NAS")
 
     machines: Any = SimpleNamespace(
-        shelf=SimpleNamespace(is_started=is_started, must_be_well=must_be_well),
+        shelf=SimpleNamespace(is_started=is_started, require_healthy=require_healthy),
         all=guests,
         trial=SimpleNamespace(boots_from_disk=False),
     )

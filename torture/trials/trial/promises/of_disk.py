@@ -32,7 +32,7 @@ def listen_on_wire(trial: Trial, machines: Machines) -> None:
         sector_bytes=trial.volume_options.sector_bytes,
         cuts=1 if trial.plan.second is None else 2,
         folder=machines.shelf.directory,
-        listen=machines.lab.listen_to_nas,
+        listen=machines.lab.record_nas_packets,
     )
 
 

@@ -17,7 +17,7 @@ from torture.machines.client.ledger_server import LedgerServer
 from torture.machines.lab.domains import Disk
 from torture.machines.lab.lab import Lab
 from torture.machines.lab.machine import Machine
-from torture.machines.nas.settings import LOAD_ZFS_ANEW, parameters_script
+from torture.machines.nas.settings import RELOAD_ZFS, parameters_script
 from torture.machines.shelf.control import MarkWriter
 from torture.machines.shelf.server import RECORDINGS_OF_SHELF, Shelf
 from torture.trials.trial.promises.disk_trace import DiskTrace
@@ -71,7 +71,7 @@ class Machines:
         A wait for it ends early, too, when the shelf has no room for its disks any more.
         """
         self.all.append(machine)
-        machine.agent.must_go_on = self.shelf.must_have_room
+        machine.agent.must_go_on = self.shelf.require_room
         return machine
 
     def start_nas(
@@ -96,7 +96,7 @@ class Machines:
         )
         nas = self.own(self.lab.start_nas(console_log=self._console(f"nas-{boot}"), disks=disks))
         if draws_anew:
-            nas.must("sh", "-c", LOAD_ZFS_ANEW, deadline_s=_MODULE_DEADLINE_S)
+            nas.must("sh", "-c", RELOAD_ZFS, deadline_s=_MODULE_DEADLINE_S)
         if parameters := parameters_script(self.trial.cell):
             nas.must("sh", "-c", parameters, deadline_s=_MODULE_DEADLINE_S)
         return nas
@@ -208,7 +208,7 @@ class Machines:
                 file=self.trial.folder / LEDGER,
                 clock_ms=self.trial.clock_ms,
                 mark=self.marks.write,
-                must_go_on=self.shelf.must_have_room,
+                must_go_on=self.shelf.require_room,
             )
             self.ledger.start()
         return self.ledger
@@ -220,7 +220,7 @@ class Machines:
         if self.ledger is not None:
             self.ledger.mark_cut(t_ms)
         # asked before its clients are gone: nbdkit before 1.34 may abort when they go unanswered
-        self.shelf.must_be_well()
+        self.shelf.require_healthy()
         for machine in victims:
             machine.kill()
         dead_ms = self.trial.clock_ms()

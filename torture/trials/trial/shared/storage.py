@@ -39,7 +39,7 @@ def must_not_hang(machine: Machine, failure: str, script: str, *, deadline_s: fl
     completed = machine.run("sh", "-c", script, deadline_s=deadline_s)
     if completed.exit_code is None:
         raise StorageFailed(f"{failure} for {deadline_s:g} s", machine=machine)
-    machine.must_have_succeeded(completed, deadline_s=deadline_s)
+    machine.require_success(completed, deadline_s=deadline_s)
 
 
 def must_have_ended(
