@@ -59,16 +59,31 @@ class Axis(Generic[T]):
     is_setting: bool = False
     """Whether it is one of many settings, most of them ZFS's: where all have the default a page says
     nothing of it."""
+    reads: Callable[[str], Choice[T]] | None = None
+    """Makes a choice of any other name, where there are too many to list. Raises `KeyError` for a name of
+    none, and `ValueError` with the reason for a bad one."""
     pointless: Callable[[Chosen], str | None] = _always
     """The rule beside the axis: why a choice here means nothing with the other choices ("is ..."), or
     None where it does. Only the default is allowed then, and a record leaves it empty."""
 
     def choice(self, name: str) -> Choice[T]:
-        """The choice of this name; raises `KeyError`."""
+        """The choice of this name; raises `KeyError`, or what `reads` raises."""
         for choice in self.choices:
             if choice.name == name:
                 return choice
+        if self.reads is not None:
+            return self.reads(name)
         raise KeyError(name)
+
+    def has(self, name: str) -> bool:
+        """Whether this is a choice's name, if only of a bad one."""
+        try:
+            self.choice(name)
+        except KeyError:
+            return False
+        except ValueError:
+            return True
+        return True
 
     @property
     def names(self) -> tuple[str, ...]:
