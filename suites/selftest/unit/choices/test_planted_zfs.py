@@ -64,5 +64,5 @@ def test_a_planted_bug_has_a_kernel_and_an_image_of_its_own() -> None:
     "name", [f"{DEFAULT}+", f"{DEFAULT}+unknown", "2.3.99+uberblock_not_flushed", f"{DEFAULT}+../x"]
 )
 def test_an_unknown_bug_is_refused(name: str) -> None:
-    with pytest.raises(HarnessError, match=r"no recipe for ZFS|there is no folder"):
+    with pytest.raises(HarnessError, match="no recipe for ZFS"):
         choose_zfs(name)
