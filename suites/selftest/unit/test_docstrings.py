@@ -16,7 +16,14 @@ import pytest
 
 from torture.checkout import CHECKOUT
 
-ROOMS = ("torture/facts/recording", "torture/oracles/audit")
+ROOMS = (
+    "torture/facts/axes",
+    "torture/facts/recording",
+    "torture/facts/stats",
+    "torture/facts/wire",
+    "torture/facts/zfs",
+    "torture/oracles/audit",
+)
 """Files, and folders with all files below them, that keep the rules."""
 
 SENTENCE_WORDS_MAX = 25

@@ -33,5 +33,5 @@ AXIS: Axis[Administration | None] = Axis(
     default=NO_ADMINISTRATION.name,
     choices=CHOICES,
     is_setting=True,
-    pointless=_fits,
+    inapplicable=_fits,
 )

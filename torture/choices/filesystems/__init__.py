@@ -24,6 +24,6 @@ AXIS = Axis(
     noun="Filesystem",
     title="filesystem",
     place=70,
-    pointless=_why_meaningless,
+    inapplicable=_why_meaningless,
     choices=tuple(sorted(CHOICES, key=lambda choice: choice.place)),
 )

@@ -12,6 +12,8 @@ CHOICE: Choice[Filesystem] = Choice(
     value=Raw(),
     words="the NAS's files",
     explained="the files of a transport that gives files",
-    joins=frozenset({Sweep.DATASTORES, Sweep.ROADS, Sweep.ROADS_BEHIND_ALWAYS, Sweep.EVERY_ROAD}),
+    joins=frozenset(
+        {Sweep.DATASTORES, Sweep.TRANSPORTS, Sweep.TRANSPORTS_BEHIND_ALWAYS, Sweep.EVERY_TRANSPORT}
+    ),
     place=4,
 )

@@ -39,7 +39,7 @@ class Cell:
         chosen = self._chosen()
         for field, choice in chosen.items():
             axis = AXES[field]
-            if choice.name != axis.default and (why := axis.pointless(chosen)) is not None:
+            if choice.name != axis.default and (why := axis.inapplicable(chosen)) is not None:
                 raise ValueError(f"{choice.name!r} {why}")
 
     @classmethod
@@ -83,7 +83,7 @@ class Cell:
         """Every axis to its choice, in the order of `AXES`; empty where a choice means nothing."""
         chosen = self._chosen()
         return {
-            field: "" if AXES[field].pointless(chosen) else choice.name
+            field: "" if AXES[field].inapplicable(chosen) else choice.name
             for field, choice in chosen.items()
         }
 

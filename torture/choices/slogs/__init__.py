@@ -13,6 +13,6 @@ AXIS = Axis(
     noun="Slog",
     title="SLOG",
     place=30,
-    is_the_question=True,
+    is_always_shown=True,
     choices=tuple(sorted(CHOICES, key=lambda choice: choice.place)),
 )

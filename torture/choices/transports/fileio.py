@@ -71,6 +71,6 @@ CHOICE: Choice[Transport] = Choice(
     value=Fileio(),
     words="iSCSI (fileio, write-through)",
     explained="LIO fileio on a file of a dataset, `write_back=false`",
-    joins=frozenset({Sweep.ROADS, Sweep.EVERY_ROAD}),
+    joins=frozenset({Sweep.TRANSPORTS, Sweep.EVERY_TRANSPORT}),
     place=20,
 )

@@ -38,6 +38,6 @@ CHOICE: Choice[Transport] = Choice(
     value=FileioOnZvol(),
     words="iSCSI (fileio, write-back, on a zvol)",
     explained="LIO fileio on a zvol's node, `write_back=true`: the page cache stands before ZFS",
-    joins=frozenset({Sweep.ROADS, Sweep.ROADS_BEHIND_ALWAYS, Sweep.EVERY_ROAD}),
+    joins=frozenset({Sweep.TRANSPORTS, Sweep.TRANSPORTS_BEHIND_ALWAYS, Sweep.EVERY_TRANSPORT}),
     place=22,
 )

@@ -67,6 +67,6 @@ CHOICE: Choice[Transport] = Choice(
     value=IscsiOfGuest(),
     words="iSCSI (open-iscsi)",
     explained="the same by the client's own kernel, open-iscsi",
-    joins=frozenset({Sweep.ROADS, Sweep.EVERY_ROAD}),
+    joins=frozenset({Sweep.TRANSPORTS, Sweep.EVERY_TRANSPORT}),
     place=10,
 )

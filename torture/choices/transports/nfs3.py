@@ -61,6 +61,6 @@ CHOICE: Choice[Transport] = Choice(
     ),
     words="NFSv3",
     explained="Linux's knfsd, files directly; mounted by the client itself",
-    joins=frozenset({Sweep.ROADS, Sweep.EVERY_ROAD}),
+    joins=frozenset({Sweep.TRANSPORTS, Sweep.EVERY_TRANSPORT}),
     place=50,
 )

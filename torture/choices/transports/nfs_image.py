@@ -56,6 +56,8 @@ CHOICE: Choice[Transport] = Choice(
     value=NfsImage(),
     words="NFS (image, libnfs)",
     explained="Linux's knfsd, a raw image on a dataset; the client's QEMU opens it through libnfs",
-    joins=frozenset({Sweep.DATASTORES, Sweep.ROADS, Sweep.ROADS_BEHIND_ALWAYS, Sweep.EVERY_ROAD}),
+    joins=frozenset(
+        {Sweep.DATASTORES, Sweep.TRANSPORTS, Sweep.TRANSPORTS_BEHIND_ALWAYS, Sweep.EVERY_TRANSPORT}
+    ),
     place=40,
 )

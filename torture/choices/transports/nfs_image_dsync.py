@@ -42,6 +42,6 @@ CHOICE: Choice[Transport] = Choice(
     value=NfsImageDsync(),
     words="NFS (image, QEMU writethrough)",
     explained="the same with QEMU's `cache=directsync`",
-    joins=frozenset({Sweep.EVERY_ROAD}),
+    joins=frozenset({Sweep.EVERY_TRANSPORT}),
     place=42,
 )

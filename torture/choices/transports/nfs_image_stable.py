@@ -31,6 +31,6 @@ CHOICE: Choice[Transport] = Choice(
     value=NfsImageStable(),
     words="NFS (image, stable writes)",
     explained="the same, every write stable, as ESXi's are",
-    joins=frozenset({Sweep.ROADS, Sweep.EVERY_ROAD}),
+    joins=frozenset({Sweep.TRANSPORTS, Sweep.EVERY_TRANSPORT}),
     place=41,
 )

@@ -108,6 +108,6 @@ CHOICE: Choice[Transport] = Choice(
     value=NvmeTcp(),
     words="NVMe/TCP",
     explained="Linux's nvmet on a zvol; the client's own kernel is the host, with native multipath",
-    joins=frozenset({Sweep.ROADS, Sweep.ROADS_BEHIND_ALWAYS, Sweep.EVERY_ROAD}),
+    joins=frozenset({Sweep.TRANSPORTS, Sweep.TRANSPORTS_BEHIND_ALWAYS, Sweep.EVERY_TRANSPORT}),
     place=30,
 )

@@ -17,6 +17,6 @@ CHOICE: Choice[Transport] = Choice(
     value=NvmeTcp(multipath="N"),
     words="NVMe/TCP (one path)",
     explained="the same with `nvme_core.multipath=N`",
-    joins=frozenset({Sweep.EVERY_ROAD}),
+    joins=frozenset({Sweep.EVERY_TRANSPORT}),
     place=31,
 )

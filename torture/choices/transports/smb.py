@@ -100,6 +100,6 @@ CHOICE: Choice[Transport] = Choice(
     value=Smb(),
     words="SMB",
     explained="Linux's ksmbd, files directly; mounted by the client itself (3.1.1, `hard`)",
-    joins=frozenset({Sweep.EVERY_ROAD}),
+    joins=frozenset({Sweep.EVERY_TRANSPORT}),
     place=60,
 )
