@@ -28,8 +28,9 @@ _folders_key = pytest.StashKey[list[Path]]()
 def pytest_configure(config: pytest.Config) -> None:
     """Each bug has its cells and its versions of ZFS."""
     refuse_options(
-        config, "--cell", "--matrix", "--axis", "--shard", "--until", "--schedule", "--zfs"
-    )
+        config, "--cell", "--matrix", "--axis", "--property", "--tunable", "--shard", "--until",
+        "--schedule", "--zfs",
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="session")

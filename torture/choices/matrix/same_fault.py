@@ -21,6 +21,10 @@ def why_different_there(
     theory, promised = guarantee_of(here), guarantee_of(there)
     if promised is not theory:
         return f"is planted where theory says '{theory}', and of {there.name} it says '{promised}'"
-    if amounts_to and guarantee_of(there.but(**amounts_to)) is promised:
+    try:
+        weaker = there.but(**amounts_to)
+    except ValueError as error:
+        return f"cannot be in {there.name}: {error}"
+    if amounts_to and guarantee_of(weaker) is promised:
         return f"takes nothing from {there.name}: '{promised}' all the same"
     return ""

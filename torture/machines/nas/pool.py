@@ -10,6 +10,7 @@ from torture.choices.matrix.axes import (
     DISK_SECTOR,
     DISKS,
     LAYOUT,
+    SETTINGS,
     SPECIAL_VDEV,
     TRANSPORT,
 )
@@ -17,7 +18,6 @@ from torture.choices.matrix.cells import Cell
 from torture.choices.volumes import POOL, VolumeKind
 from torture.facts.axes.data_disks import Disks
 from torture.facts.axes.layout import Layout
-from torture.facts.axes.zfs_properties import COMPRESSION, VOLBLOCKSIZE
 from torture.facts.recording.disks import Persistence, ShelfDisk
 from torture.machines.nas.devices import data_profile_of
 from torture.machines.nas.slog import slog_layout
@@ -109,8 +109,10 @@ def shows_metadata_by_length(cell: Cell) -> bool:
     Data are whole blocks of a zvol then. Files have blocks of any length, and so have parts of
     blocks and compressed blocks.
     """
-    is_whole = not cell[LAYOUT].splits_blocks and not cell[COMPRESSION]
-    has_16k = cell[TRANSPORT].traits.volume is VolumeKind.ZVOL and cell[VOLBLOCKSIZE] in _OF_16K
+    properties = cell[SETTINGS].properties
+    is_whole = not cell[LAYOUT].splits_blocks and properties.get("compression", "off") == "off"
+    is_zvol = cell[TRANSPORT].traits.volume is VolumeKind.ZVOL
+    has_16k = is_zvol and properties.get("volblocksize", "") in _OF_16K
     return is_whole and has_16k
 
 

@@ -82,7 +82,7 @@ def test_a_side_takes_choices_as_the_command_line_does() -> None:
     plain = Side(cell="iscsi-standard-noslog-ext4-bothdie")
     assert plain.chosen_cell.name == plain.cell
     chosen = replace(plain, axes=("zvol_use_blk_mq=blkmq", "logbias=throughput")).chosen_cell
-    assert (chosen.axes["zvol_use_blk_mq"], chosen.axes["logbias"]) == ("blkmq", "throughput")
+    assert chosen.axes["settings"] == "logbias=throughput+zfs.zvol_use_blk_mq=1"
     with pytest.raises(ValueError, match="administering"):
         _ = replace(plain, axes=("administering=expand",)).chosen_cell
 
