@@ -1,4 +1,4 @@
-"""A NAS with a disk on the shelf and one that is a raw file, played in a sandbox."""
+"""A NAS in a sandbox, with one disk on the shelf and one as a raw file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TARGETS = {"shelf": "vdb", "raw": "vdc"}
 _ZVOL_MIB = 128
 _ROUNDS = 40
 _ROUND_S = 0.6
-"""Short, so that both sides of a round meet the same neighbours on the host."""
+"""Short, so that both sides of a round meet the same other load on the host."""
 _WRITES_OF_WARM_UP = 200
 _WRITES_MAX = _ZVOL_MIB * 256
 _DEADLINE_S = 120
@@ -50,7 +50,7 @@ def synchronous_writes(lab: Lab, scratch: Path) -> dict[str, Any]:
         )
         nas = lab.start_nas(console_log=scratch / "console.log", disks=disks)
         stack.callback(nas.kill)
-        # which also makes sure that both have a write cache, so that each write is flushed
+        # which also ensures that both have a write cache, so that each write is flushed
         script = wait_for_disks_script((_SHELF, _RAW))
         nas.must("sh", "-c", script, deadline_s=_DEADLINE_S)
         return {
@@ -74,10 +74,10 @@ def _zvol(nas: Machine, side: str) -> str:
 
 
 def _measured(nas: Machine, shelf: Shelf, devices: dict[str, str]) -> dict[str, Any]:
-    """The rounds, the writes in each, and how many events the shelf logged in all of them."""
+    """The rounds, the writes in each, and how many events the shelf recorded in all of them."""
     slower = min(_per_s(nas, device, _WRITES_OF_WARM_UP) for device in devices.values())
     writes = max(_WRITES_OF_WARM_UP, min(round(slower * _ROUND_S), _WRITES_MAX))
-    # the raw file gets its places on the host now: what is measured overwrites
+    # the raw file gets its places on the host now, as the measured writes overwrite
     for device in devices.values():
         _per_s(nas, device, writes)
     before = shelf.control.status().seq
@@ -86,7 +86,7 @@ def _measured(nas: Machine, shelf: Shelf, devices: dict[str, str]) -> dict[str, 
         sides = sorted(devices, reverse=number % 2 == 0)
         rounds.append({side: _per_s(nas, devices[side], writes) for side in sides})
     events = shelf.control.status().seq - before
-    shelf.must_be_well()
+    shelf.require_healthy()
     return {"rounds": rounds, "writes": writes, "events": events}
 
 
@@ -99,5 +99,5 @@ def _per_s(nas: Machine, device: str, writes: int) -> float:
     timing = nas.must("sh", "-c", write, deadline_s=_DEADLINE_S).stderr
     taken = _TAKEN.search(timing)
     if taken is None or float(taken[1]) > time.monotonic() - begun + 1:
-        raise HarnessError(f"dd in the NAS says no time that can be: {timing!r}")
+        raise HarnessError(f"dd in the NAS reports an impossible time: {timing!r}")
     return writes / float(taken[1])

@@ -1,4 +1,4 @@
-"""The filesystems that are measured on, and whether there is room for it."""
+"""The filesystems for measurements, and whether each has room."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MIB = 1 << 20
 GIB = 1 << 30
 
 
-def must_have_room(place: Path, wanted_bytes: int) -> None:
+def skip_without_room(place: Path, wanted_bytes: int) -> None:
     """Skip the test, with the reason, where there is not enough room; memory has to be free, too."""
     free = shutil.disk_usage(place).free if os.access(place, os.W_OK) else 0
     if place == MEMORY:

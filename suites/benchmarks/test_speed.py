@@ -1,4 +1,4 @@
-"""What recording costs: the shelf against nbdkit's own `file` plugin, the same client for both."""
+"""The cost of recording: the shelf against nbdkit's own `file` plugin, the same client for both."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from suites.benchmarks.figures import Figures
 from suites.benchmarks.fio import Done, Work, run_fio
-from suites.benchmarks.places import DISK, GIB, MEMORY, MIB, must_have_room
+from suites.benchmarks.places import DISK, GIB, MEMORY, MIB, skip_without_room
 from suites.benchmarks.servers import serve_file, serve_shelf
 from suites.benchmarks.settings import Settings
 
@@ -20,7 +20,7 @@ _RATIO_MIN = 0.8
 _RECORDING = "recording"
 _WARM_UP_BYTES = 64 * MIB
 
-# every block once: on neither side is a place of the host written twice
+# every block once: neither side writes the same place of the host twice
 _WORKS = {
     "4 KiB random writes, depth 32": Work(
         pattern="randwrite", block_bytes=4096, depth=32, disk_bytes=GIB, total_bytes=GIB // 4
@@ -41,14 +41,14 @@ def test_recording_costs_little(
     settings: Settings,
 ) -> None:
     work = _WORKS[name]
-    must_have_room(place, 2 * work.total_bytes)
+    skip_without_room(place, 2 * work.total_bytes)
     folder = make_folder(place)
     warm_up = replace(work, total_bytes=_WARM_UP_BYTES)
     _on_shelf(folder, warm_up)
     _on_file(folder, warm_up)
     pairs = []
     for number in range(settings.rounds):
-        # what disturbs the host for a while does not always hit the same side
+        # a temporary disturbance of the host does not always hit the same side
         if number % 2:
             file, shelf = _on_file(folder, work), _on_shelf(folder, work)
         else:

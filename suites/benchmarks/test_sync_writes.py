@@ -1,4 +1,4 @@
-"""What the shelf costs a NAS: synchronous 4 KiB writes in the guest, against a raw file behind QEMU."""
+"""The shelf's cost for a NAS: synchronous 4 KiB writes in the guest, against a raw file of QEMU."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from suites.benchmarks.figures import Figures
-from suites.benchmarks.places import DISK, GIB, MEMORY, must_have_room
+from suites.benchmarks.places import DISK, GIB, MEMORY, skip_without_room
 from suites.selftest.machinery.sandbox import in_sandbox
 
 _RATIO_MIN = 0.9
@@ -23,13 +23,13 @@ _EVENTS_PER_WRITE = 4
 
 @pytest.fixture(scope="module")
 def play(make_folder: Callable[[Path], Path]) -> Callable[[Path], Any]:
-    """The scene on a filesystem, played once for each."""
+    """The measurement on a filesystem, played once for each."""
 
     @cache
     def played(place: Path) -> Any:
-        must_have_room(place, 3 * GIB)
+        skip_without_room(place, 3 * GIB)
         folder = make_folder(place)
-        _must_know_direct_io(folder)
+        _skip_without_direct_io(folder)
         return in_sandbox(
             "suites.benchmarks.machines:synchronous_writes",
             scratch=folder / "nas",
@@ -45,7 +45,7 @@ def play(make_folder: Callable[[Path], Path]) -> Callable[[Path], Any]:
         (DISK, "disk", True),
         (DISK, "zvol", True),
         (MEMORY, "zvol", True),
-        # there a flush of the raw file does nothing at all: no disk is like that
+        # there a flush of the raw file does nothing at all, unlike on any disk
         (MEMORY, "disk", False),
     ],
     ids=str,
@@ -67,7 +67,7 @@ def test_synchronous_writes_in_the_nas_are_as_quick_as_on_a_raw_file(
     )
 
 
-def _must_know_direct_io(folder: Path) -> None:
+def _skip_without_direct_io(folder: Path) -> None:
     """Skip where QEMU could not open the raw file as it does in a trial, without the page cache."""
     try:
         os.close(os.open(folder / "probe", os.O_CREAT | os.O_RDWR | os.O_DIRECT))

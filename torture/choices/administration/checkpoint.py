@@ -20,12 +20,12 @@ def state_of_checkpoint(printed: Printed) -> str:
         return "NONE"
     state = stats.get("state") if isinstance(stats, dict) else None
     if state not in ("NONE", "EXISTS", "DISCARDING"):
-        raise UnreadableError(f"zpool status -j: a checkpoint that is {state!r}")
+        raise UnreadableError(f"zpool status -j: a checkpoint in the unknown state {state!r}")
     return str(state)
 
 
 def read(printed: Printed) -> Outcome:
-    """By what `zpool status` says of the checkpoint."""
+    """Judge by the checkpoint in `zpool status`."""
     states = {"EXISTS": Outcome.DONE, "NONE": Outcome.UNDONE}
     return states.get(state_of_checkpoint(printed), Outcome.HALF)
 

@@ -1,4 +1,4 @@
-"""No filesystem of the client's own: its transport gives it files, which lie in the NAS's dataset."""
+"""No filesystem of the client's own: its transport offers files in the NAS's dataset."""
 
 from __future__ import annotations
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from difflib import get_close_matches
 from itertools import product
 from typing import Any, NoReturn, Self, TypeVar
 
-from torture.choices.matrix.axes import AXES, DEFAULTS, DISK_SECTOR
+from torture.choices.matrix.axes import AXES, DEFAULTS, DISK_SECTOR, SETTINGS
 from torture.facts.axes.axis import Axis, Choice
 from torture.facts.axes.disk_sector import SECTOR_BEFORE
 from torture.facts.axes.sweeps import SWEEPS, Matrix, Sweep
+from torture.facts.axes.zfs_settings import OLD_CHOICES, OLD_FIELDS, ZfsSettings, old_words
 
 T = TypeVar("T")
 
@@ -27,8 +29,8 @@ _VARYING_LAST = (
 class Cell:
     """One choice on every axis, e.g. `iscsi-standard-noslog-btrfs-nasonly`; ordered axis by axis.
 
-    Use `parse` or `of`. Raises `ValueError` for a choice that is none, or means nothing with the
-    others.
+    Use `parse` or `of`. Raises `ValueError` for an unknown choice, or one without meaning beside
+    the others.
     """
 
     choices: tuple[str, ...]
@@ -43,7 +45,7 @@ class Cell:
 
     @classmethod
     def of(cls, **choices: str) -> Self:
-        """The cell of these choices, by axis; of axes left out it has the default."""
+        """The cell of these choices, by axis; it has the default on the other axes."""
         if unknown := choices.keys() - AXES.keys():
             raise ValueError(f"no axis is called {', '.join(sorted(unknown))}")
         complete = DEFAULTS | {field: str(name) for field, name in choices.items()}
@@ -55,15 +57,20 @@ class Cell:
         """The same cell with other choices on some axes."""
         return self.of(**(dict(zip(_FIELDS, self.choices, strict=True)) | choices))
 
+    def with_settings(self, values: Mapping[str, str]) -> Self:
+        """The same cell with these settings of ZFS beside its own, or instead of them."""
+        settings = ZfsSettings.of({**dict(self[SETTINGS].values), **values})
+        return self.but(**{SETTINGS.field: settings.name})
+
     def __getitem__(self, axis: Axis[T]) -> T:
-        """What the choice on an axis stands for."""
+        """The value of the choice on an axis."""
         return axis.choice(self.choices[_FIELDS.index(axis.field)]).value
 
     def _chosen(self) -> dict[str, Choice[Any]]:
         chosen = {}
         for field, name in zip(_FIELDS, self.choices, strict=True):
             try:
-                chosen[field] = _CHOICES[field][name]
+                chosen[field] = _CHOICES[field].get(name) or AXES[field].choice(name)
             except KeyError:
                 raise ValueError(f"{name!r} is no {AXES[field].noun}") from None
         return chosen
@@ -78,6 +85,18 @@ class Cell:
         )
 
     @property
+    def frozen_name(self) -> str:
+        """The name that seeds and folders of trials are made from: settings as they were said as axes."""
+        if self[SETTINGS] == ZfsSettings():
+            return self.name
+        parts = [
+            (AXES[field].place, name)
+            for field, name in zip(_FIELDS, self.choices, strict=True)
+            if field != SETTINGS.field and name != DEFAULTS.get(field)
+        ]
+        return "-".join(part for _, part in sorted([*parts, *old_words(self[SETTINGS])]))
+
+    @property
     def axes(self) -> dict[str, str]:
         """Every axis to its choice, in the order of `AXES`; empty where a choice means nothing."""
         chosen = self._chosen()
@@ -88,15 +107,27 @@ class Cell:
 
     @classmethod
     def parse(cls, name: str) -> Self:
-        """The cell whose `name` this is; raises `ValueError` that says which part is wrong and why."""
+        """The cell with this `name`; raises `ValueError` that names the wrong part and the reason."""
         parts = name.split("-")
+        old = [OLD_CHOICES[part] for part in parts if part in OLD_CHOICES]
+        if not old:
+            return cls._of_parts(name, parts)
+        others = cls._of_parts(name, [part for part in parts if part not in OLD_CHOICES])
+        cell = others.with_settings({choice.name: choice.value for choice in old})
+        if cell.frozen_name != name:
+            raise ValueError(f"{name!r} is called {cell.name!r}")
+        return cell
+
+    @classmethod
+    def _of_parts(cls, name: str, parts: list[str]) -> Self:
+        """The cell of these parts of a name, which it uses up."""
         chosen: dict[str, str] = {}
         left_out: list[Axis[Any]] = []
         for field, axis in AXES.items():
             part = parts[0] if parts else None
             if part is not None and part == axis.default:
-                raise ValueError(f"{part!r} in {name!r} is what is meant without it: leave it out")
-            if part in axis.names:
+                raise ValueError(f"{part!r} in {name!r} is the default: leave it out")
+            if part is not None and axis.has(part):
                 chosen[field] = parts.pop(0)
                 left_out = []
             elif axis.default is not None:
@@ -110,28 +141,53 @@ class Cell:
 
 
 def with_axes_since(name: str, axes: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-    """A cell's name and choices from before its disks' sectors were an axis, as they are said now.
+    """The present name and choices of a cell from before its disks' sectors were an axis.
 
-    What this version knows no cell of keeps its name.
+    And from when some settings of ZFS were. A cell that this version does not know keeps its name.
     """
+    with suppress(ValueError):
+        if not OLD_CHOICES.keys().isdisjoint(name.split("-")):
+            name = Cell.parse(name).name
+    now = _with_settings(axes)
     field = DISK_SECTOR.field
-    if not axes or field in axes:
-        return name, dict(axes)
+    if not now or field in now:
+        return name, now
     with suppress(ValueError):
         name = Cell.parse(name).but(disk_sector=SECTOR_BEFORE).name
-    return name, {**axes, field: SECTOR_BEFORE}
+    return name, {**now, field: SECTOR_BEFORE}
+
+
+def _with_settings(axes: Mapping[str, str]) -> dict[str, str]:
+    """A record's choices, with one for the settings of ZFS instead of an axis for each."""
+    if axes.keys().isdisjoint(OLD_FIELDS):
+        return dict(axes)
+    old = [OLD_CHOICES[axes[field]] for field in OLD_FIELDS if axes.get(field) in OLD_CHOICES]
+    settings = ZfsSettings.of({choice.name: choice.value for choice in old})
+    others = {field: choice for field, choice in axes.items() if field not in OLD_FIELDS}
+    return others | {SETTINGS.field: settings.name}
 
 
 def _refuse(name: str, part: str | None, axes: list[Axis[Any]]) -> NoReturn:
     """Raise `ValueError`: at this place of the name belongs a choice on one of these axes."""
+    home = [axis.noun for axis in AXES.values() if axis.has(part or "")]
     if part is None:
         what = f"{name!r} ends where one part more is missing,"
-    elif home := [axis.noun for axis in AXES.values() if part in axis.names]:
+    elif home:
         what = f"{part!r} in {name!r} is misplaced: it is a {home[0]}, and here belongs"
     else:
         what = f"{part!r} in {name!r} is no"
-    known = "; ".join(f"{axis.noun} ({', '.join(axis.names)})" for axis in axes)
+    near = _nearest(part or "", axes) if not home else {}
+    known = "; ".join(
+        f"{axis.noun} (nearest: {', '.join(near[axis])})" for axis in axes if axis in near
+    ) or "; ".join(f"{axis.noun} ({', '.join(axis.names)})" for axis in axes)
     raise ValueError(f"{what} {known}")
+
+
+def _nearest(part: str, axes: list[Axis[Any]]) -> dict[Axis[Any], list[str]]:
+    """Axes to the few of their choices that a typo may mean; without axes that have none."""
+    near = get_close_matches(part, [name for axis in axes for name in axis.names])
+    found = {axis: [name for name in near if name in axis.names] for axis in axes}
+    return {axis: names for axis, names in found.items() if names}
 
 
 def cells_of(matrix: Matrix) -> tuple[Cell, ...]:
@@ -140,9 +196,9 @@ def cells_of(matrix: Matrix) -> tuple[Cell, ...]:
 
 
 def cells_over(names: Mapping[str, tuple[str, ...]]) -> Iterator[Cell]:
-    """Every combination that makes sense of these choices, and the default on all other axes.
+    """Every combination of these choices that makes sense, with the default on all other axes.
 
-    Without a default there has to be a choice.
+    An axis without a default needs a choice.
     """
     return _grid(
         {
@@ -162,7 +218,7 @@ def _cells_in(sweep: Sweep) -> Iterator[Cell]:
 
 
 def _grid(names: dict[str, tuple[str, ...]]) -> Iterator[Cell]:
-    """Every combination that makes sense; the axes that vary last do so fastest."""
+    """Every combination that makes sense; the last axes vary fastest."""
     for combination in product(*(names[field] for field in _VARYING_LAST)):
         try:
             yield Cell.of(**dict(zip(_VARYING_LAST, combination, strict=True)))

@@ -1,4 +1,4 @@
-"""The pool's log devices, as users buy and lose them: one file a kind. Pure."""
+"""The pool's log devices, one file a kind, as users buy and lose them. Pure."""
 
 from __future__ import annotations
 

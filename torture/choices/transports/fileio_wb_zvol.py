@@ -1,7 +1,7 @@
 """LIO's fileio with `write_back=true` on a zvol's node: the NAS's page cache stands before ZFS.
 
-What is completed lies in the node's page cache (Linux `block/fops.c`), of which ZFS knows nothing, so
-sync=always does not help. A flush is an fsync of the node, and that a flush of the zvol.
+Completed writes lie in the node's page cache (Linux `block/fops.c`), which ZFS does not see, so
+sync=always does not help. A flush becomes an fsync of the node, and this a flush of the zvol.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class Profile:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DiskFault:
-    """Requests that a disk acknowledges and drops: every n-th flush, every n-th write; 0: none."""
+    """What is wrong with every n-th flush or write of a disk; 0: nothing."""
 
     drop_flush_every: int = 0
     lose_write_every: int = 0
@@ -50,6 +50,9 @@ class DiskFault:
     """Only writes of this role are affected; None: all."""
     flush_early_ms: int = 0
     """How long a flush is acknowledged before it is done."""
+    slow_write_every: int = 0
+    slow_write_ms: int = 0
+    """How much longer such a write takes; others overtake it, and nothing is lost by it."""
 
     def as_json(self) -> dict[str, Any]:
         """As `disks[].fault` of the plugin's configuration."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from torture.oracles.verdict.observations import Observation
 from torture.oracles.verdict.verdicts import Verdict, worst
 
 
@@ -30,6 +31,8 @@ class Findings:
     reasons: tuple[str, ...]
     figures: Mapping[str, float] = field(default_factory=dict)
     """What a load measured itself, by names of its own."""
+    observations: tuple[Observation, ...] = ()
+    """The few that decide the verdict; none of an intact one."""
 
 
 def together(findings: Sequence[Findings]) -> Findings:
@@ -53,4 +56,5 @@ def together(findings: Sequence[Findings]) -> Findings:
         rollback_ms=max(back_ms) if back_ms and verdict is Verdict.ROLLED_BACK else None,
         reasons=tuple(reason for finding in findings for reason in finding.reasons),
         figures={name: value for finding in findings for name, value in finding.figures.items()},
+        observations=tuple(one for finding in findings for one in finding.observations),
     )

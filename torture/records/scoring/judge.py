@@ -293,6 +293,7 @@ def _with_data(judgement: Judgement, data: Findings | None) -> Judgement:
         torn_in_flight=data.torn_in_flight,
         rollback_ms=data.rollback_ms,
         figures=data.figures,
+        observations=data.observations,
         reasons=judgement.reasons + data.reasons,
     )
 

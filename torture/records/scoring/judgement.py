@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from torture.oracles.verdict.observations import Observation
 from torture.oracles.verdict.verdicts import Verdict
 
 
@@ -36,3 +37,5 @@ class Judgement:
     reasons: tuple[str, ...] = ()
     figures: Mapping[str, float] = field(default_factory=dict)
     """What loads measured themselves."""
+    observations: tuple[Observation, ...] = ()
+    """The few that decide the verdict of the data."""

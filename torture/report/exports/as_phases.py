@@ -25,10 +25,10 @@ from torture.report.reading.store import Store
 from torture.report.reading.text import escaped, markdown_table
 
 _LEGEND = """\
-A cut's **phase** is derived from the recording of the NAS's disks up to the cut, not from the plan's
-aim; results/README.md defines each phase. **Could**: cuts of cells that reach the phase. Cells whose
-answers do not wait for the intent log (sync=disabled, an asynchronous export) do not write it. Exact
-95 % intervals."""
+A cut's **phase** is the step of ZFS's write path in which the cut fell. It is read from the recording
+of the NAS's disks up to the cut, not from the cut's aim. `results/README.md` defines each phase.
+**Could**: cuts of cells that can reach the phase. With sync=disabled or an asynchronous export ZFS
+writes no intent log. Intervals are exact, 95 %."""
 _RISKS: dict[str, Callable[[CutDocument], bool]] = {
     "something unflushed, in flight or being acknowledged": lambda cut: bool(cut.is_at_risk),
     "a write that no flush covered": lambda cut: any(disk.unflushed for disk in cut.disks.values()),

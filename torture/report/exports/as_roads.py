@@ -1,4 +1,4 @@
-"""The table of all transports, in Markdown: prediction, outcome and price."""
+"""The table of all transports, in Markdown: prediction, outcome and price of each set-up on them."""
 
 from __future__ import annotations
 
@@ -37,21 +37,25 @@ _Key = TypeVar("_Key")
 _LEFT = ("road", "on", "theory", "against theory")
 
 _LEGEND = """\
-A row is a set-up and its load. Theory does not distinguish the filesystems and roots in column
-**on**: their cuts count together. **Theory** was written down before any cut. **Cuts** and rates
-count conclusive cuts only, with exact 95 % intervals. If inconclusive cuts may have lost data, the
-rates with all of them counted as safe, and as lost, follow. A cut with nothing to lose (empty) counts
-in neither. **Damaged** is worse than consistent but old. **Seen from**: these cuts would have shown
-losses of this rate with 95 % probability; rarer losses are possible. **Durable/s**: operations
-acknowledged before the cut per second of the writers' own work. **Sync**: each operation's wait in
-fsync, fdatasync and writes through O_DSYNC, as the client timed it. **Outage**: from the cut to the
-return of the volume or export. **Reconnect**: from there to the client's next acknowledgement. These
-four are medians over conclusive trials. The machines are emulated, so only ratios mean anything.
+A row is a set-up with its load (column **road**). Theory does not distinguish the choices in **on**
+(filesystems, roots), so their cuts count together. **Theory** was written down before any cut.
 
-**Planted**: faults in a cell that is sound without them. Where the client's disk is traced, the audit
-detects each dropped flush. On file transports the audit checks only acknowledged operations, and
-fewer cuts detect a dropped flush."""
-_SEQUENTIAL = "The intervals allow for runs that stopped once their question was answered."
+**Cuts** are conclusive ones. Rates are of these, with exact 95 % intervals. Where inconclusive cuts
+may have lost something, two more rates follow: all of them counted as safe, and all as lost. An
+empty cut, which could have taken nothing, is in none of these numbers. **Damaged** is worse than
+consistent but old. **Seen from**: the cuts would have shown a loss of this frequency with 95 %
+probability. Rarer losses are possible.
+
+**Durable/s**: operations acknowledged before the cut, per second of the writers' own work.
+**Sync**: the writers' waits in fsync, fdatasync and writes through O_DSYNC, as the client timed
+them. **Outage**: from the cut until the NAS offers its volume again. **Reconnect**: from there to
+the client's next acknowledgement. These four are medians over conclusive trials. The machines are
+emulated: of speeds and times only ratios mean anything.
+
+**Planted**: faults in a cell that is sound without them. Where the completions of the client's
+disk are recorded, the audit sees each dropped flush. For files over NFS and SMB it has only the
+load's acknowledgements, and fewer cuts show the fault."""
+_SEQUENTIAL = "Some runs stopped once they knew enough, and the intervals allow for that."
 
 
 def export_roads(store: Store, folder: Path) -> tuple[Path, ...]:
@@ -62,13 +66,13 @@ def export_roads(store: Store, folder: Path) -> tuple[Path, ...]:
     varying = varying_axes(axes)
     parts = [
         [f"<!-- export schema {EXPORT_SCHEMA}: made by tools/report, not by hand -->"],
-        ["# Transports to the disk"],
+        ["# Rates of each transport"],
         [_LEGEND],
         [_SEQUENTIAL] if any(row.figures.loss.is_sequential for row in every) else [],
         [_in_common(axes, varying)],
         *(part for name, rows in sections for part in _section(name, rows, varying)),
         [] if sections else ["There are no trials."],
-        ["## What this was measured on"],
+        ["## Runs"],
         [f"- {_run_in_words(run)}" for run in store.runs],
         [f"- {escaped(note)}" for note in store.notes],
     ]
@@ -80,8 +84,8 @@ def _in_common(axes: Sequence[Mapping[str, str]], varying: Sequence[str]) -> str
     common = common_in_words([_shown(own) for own in axes], varying)
     usual = defaults_in_words(varying)
     sentences = (
-        f"All of them: {common}." if common else "",
-        f"Unless said otherwise: {usual}." if usual else "",
+        f"All rows: {common}." if common else "",
+        f"Unless a row says otherwise: {usual}." if usual else "",
     )
     return " ".join(sentence for sentence in sentences if sentence)
 
@@ -91,7 +95,7 @@ def _section(name: str, rows: Sequence[TransportRow], varying: Sequence[str]) ->
     title = known[name].words if name in known else escaped(name)
     explained = known[name].explained if name in known else ""
     return [
-        [f"## {title or 'Unknown transport'}"],
+        [f"## {title or 'No known transport'}"],
         [f"{explained}."] if explained else [],
         markdown_table(_COLUMNS, [_values(row, varying) for row in rows], left=_LEFT),
         _planted_in_words(name),
@@ -99,10 +103,10 @@ def _section(name: str, rows: Sequence[TransportRow], varying: Sequence[str]) ->
 
 
 def _planted_in_words(transport: str) -> list[str]:
-    """How many cuts detected the faults that were planted on this transport."""
+    """In how many cuts planted faults were seen on this transport."""
     faults = measured_sensitivity().of_transport(transport)
     seen = [f"{fault.words}, {in_words(fault.rate)}" for fault in faults]
-    return [f"Planted here, and detected by the cuts: {'; '.join(seen)}."] if seen else []
+    return [f"Planted faults, as seen by the cuts: {'; '.join(seen)}."] if seen else []
 
 
 def _values(row: TransportRow, varying: Sequence[str]) -> list[str]:
@@ -157,7 +161,7 @@ def _run_in_words(run: RunInfo) -> str:
         ("begun", document.begun),
     )
     said = ", ".join(escaped(f"{what} {value}") for what, value in known if value)
-    return f"{escaped(run.name)}: {said or 'unknown'}"
+    return f"{escaped(run.name)}: {said or 'without a description'}"
 
 
 EXPORT = ExportFormat(name="roads", write=export_roads)

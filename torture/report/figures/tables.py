@@ -18,7 +18,7 @@ from torture.report.reading.loading import fill
 from torture.report.reading.store import Store
 from torture.report.reading.tally import WORTH
 
-EXPORT_SCHEMA = 2
+EXPORT_SCHEMA = 3
 """The schema of all exports: it grows when a field vanishes or changes its meaning, not when one is
 added.
 """

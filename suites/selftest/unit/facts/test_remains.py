@@ -256,7 +256,7 @@ def test_it_is_found_in_a_write_that_was_merged_with_another(tmp_path: Path) -> 
 def test_without_such_a_file_there_is_nothing_to_flip(tmp_path: Path) -> None:
     story = Story(folder=tmp_path)
     committed(story, data("a"), data("n"), txg=1)
-    with pytest.raises(HarnessError, match="nobody touches"):
+    with pytest.raises(HarnessError, match="untouched"):
         patches_of("bit-flipped", remains_of(story))
 
 

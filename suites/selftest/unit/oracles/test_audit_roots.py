@@ -97,10 +97,10 @@ def test_a_trim_of_a_root_block_is_found(story: Story) -> None:
 
 def test_a_root_block_that_its_group_did_not_write_is_ignored(tmp_path: Path) -> None:
     story = Story(folder=tmp_path)
+    ends(story, 4, root=OTHER)
+    ends(story, 5, root=ROOT, born=5)
     story.write(METADATA, offset=ROOT)
-    ends(story, 5, root=OTHER)
-    ends(story, 6, root=OTHER + MIB, length=512)
-    story.write(METADATA, offset=ROOT)
+    ends(story, 8, root=OTHER + MIB, length=512)
     story.write(METADATA, offset=OTHER + MIB + 512)
     ends(story, 12, root=OTHER)
     assert taken(story) == []

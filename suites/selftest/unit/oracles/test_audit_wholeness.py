@@ -231,6 +231,26 @@ def test_an_unmatched_part_of_a_sector_is_no_finding(story: Story) -> None:
     assert lacking(story) == []
 
 
+def test_parts_that_do_not_meet_tell_nothing(story: Story) -> None:
+    begins(story, 1)
+    logs(story, (PLACE, written(1)[:104]))
+    logs(story, (PLACE + 104, written(1)[104:]))
+    story.is_done(1)
+    begins(story, 2)
+    logs(story, (PLACE + SECTOR_BYTES, written(2)[SECTOR_BYTES:]))
+    logs(story, (PLACE, written(2)[:208]))
+    story.is_done(2)
+    assert lacking(story) == []
+
+
+def test_a_sector_in_three_parts_tells_nothing(story: Story) -> None:
+    begins(story)
+    for start, end in ((0, 128), (384, 2 * BLOCK_BYTES), (128, 384)):
+        logs(story, (PLACE + start, written()[start:end]))
+    story.is_done(1)
+    assert lacking(story) == []
+
+
 @pytest.mark.parametrize("mode", ["raw", "files"])
 def test_on_a_bare_device_sectors_lie_as_in_their_file(story: Story, mode: str) -> None:
     story.says(event="hello", trial=7, mode=mode)
