@@ -32,6 +32,7 @@ from typing import Any
 from torture.errors import HarnessError
 from torture.facts.evidence.administration_document import ADMINISTRATION, AdministrationDocument
 from torture.facts.evidence.cut_document import CutDocument
+from torture.facts.evidence.documents import document_or_none
 from torture.facts.evidence.ledger import Ledger
 from torture.facts.evidence.manifest import ManifestFinding, check_manifest
 from torture.facts.evidence.outage_document import OUTAGE, Outage
@@ -199,8 +200,10 @@ def load_evidence(folder: Path) -> Evidence:
             for path in sorted(folder.glob(_READBACKS))
         },
         garbled_tools=garbled,
-        outage=Outage.from_json(_read_object(folder / OUTAGE)),
-        administration=AdministrationDocument.from_json(_read_object(folder / ADMINISTRATION)),
+        outage=document_or_none(Outage, _read_object(folder / OUTAGE)),
+        administration=document_or_none(
+            AdministrationDocument, _read_object(folder / ADMINISTRATION)
+        ),
         is_cut_read=bool(told_of_cut),
         documents=frozenset(path.name for path in folder.glob("*.json*")),
         manifest=check_manifest(folder, spec),

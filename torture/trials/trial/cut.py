@@ -193,7 +193,7 @@ def cut_power_again(
         audit=found.as_document(took_ms=audit_ms),
         disks=disks,
     )
-    write_document(context.folder, CUT, replace(before, second=again.as_json()).as_json())
+    write_document(context.folder, CUT, replace(before, second=again).as_json())
     return state_file
 
 

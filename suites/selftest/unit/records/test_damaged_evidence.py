@@ -109,7 +109,7 @@ def test_lines_that_were_heard_after_the_cut_stand_for_none_before_it(tmp_path: 
 
 def test_a_ledger_without_its_cuts_is_cut_off(tmp_path: Path) -> None:
     assert verdict_of(store(tmp_path / "one", WHOLE[:13], cell=DIES)) is Verdict.INCONCLUSIVE
-    twice = replace(AT_CUT, second={"t_ms": 800.0})
+    twice = replace(AT_CUT, second=CutDocument(t_ms=800.0))
     again = tool(Step.POOL_IMPORT_AGAIN, "zpool/import-ok")
     one_is_gone = store(tmp_path / "two", WHOLE[:14], LAST_WORDS, again, cut=twice)
     assert verdict_of(one_is_gone) is Verdict.INCONCLUSIVE

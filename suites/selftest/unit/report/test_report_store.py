@@ -308,7 +308,8 @@ def test_a_run_json_with_wrong_types_is_not_believed(tmp_path: Path) -> None:
         "seed": True,
         "begun": ["now"],
         "options": "all",
-        "notes": [3, "x" * 9999],
+        "merged": [3],
+        "notes": ["x" * 9999],
     }
     (folder / "run.json").write_text(json.dumps(document))
     (info,) = find_runs(folder)
