@@ -28,7 +28,7 @@ from msgspec import Meta
 COUNT_MAX = 2**63 - 1
 FLOAT_MAX = sys.float_info.max
 _SEED_MAX = 2**64 - 1
-_NAME_CHARACTERS_MAX = 1000
+NAME_CHARACTERS_MAX = 1000
 
 Count = Annotated[int, Meta(ge=0, le=COUNT_MAX)]
 Number = Annotated[float, Meta(ge=-COUNT_MAX, le=COUNT_MAX)]
@@ -40,7 +40,7 @@ Seed = Annotated[int, Meta(ge=0, extra={"most": _SEED_MAX})]
 Text = Annotated[str, Meta(min_length=1)]
 Name = Annotated[
     str,
-    Meta(min_length=1, max_length=_NAME_CHARACTERS_MAX, extra={"refused": "is no name"}),
+    Meta(min_length=1, max_length=NAME_CHARACTERS_MAX, extra={"refused": "is no name"}),
 ]
 Figure = Annotated[int, Meta(ge=0, le=COUNT_MAX, extra={"refused": "is no count", "due": True})]
 """A count that rates are made of: a document that says another thing is refused, and one that says
@@ -54,6 +54,10 @@ _NOTHING: tuple[Any, ...] = (None, "", (), {}, [])
 
 class RefusedError(ValueError):
     """No document of that type; the message says why."""
+
+
+class _LackingError(RefusedError):
+    """A document without a field that it must have; where it is a part of another one, it is left out."""
 
 
 class Document:
@@ -201,7 +205,7 @@ def _believed(cls: type[_Own], data: Mapping[str, Any], left_out: list[str], pat
     for own in _fields_of(cls):
         if own.name not in data:
             if own.default is MISSING:
-                raise RefusedError(f"it has no {own.name}")
+                raise _LackingError(f"it has no {own.name}")
             continue
         value = data[own.name]
         try:
@@ -212,7 +216,7 @@ def _believed(cls: type[_Own], data: Mapping[str, Any], left_out: list[str], pat
             for kept in _kept(own, value, left_out, path + own.name):
                 values[own.name] = kept
             if own.name not in values and own.default is MISSING:
-                raise RefusedError(f"{own.name} is not what it should be") from error
+                raise _LackingError(f"{own.name} is not what it should be") from error
     return cls(**values)
 
 
@@ -221,7 +225,7 @@ def _kept(own: _Field, value: Any, left_out: list[str], path: str) -> Iterator[A
     if own.inner is not None and isinstance(value, Mapping):
         try:
             yield _believed(own.inner, value, left_out, f"{path}.")
-        except RefusedError:
+        except _LackingError:
             if own.default is MISSING:
                 raise
             left_out.append(path)

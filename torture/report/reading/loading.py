@@ -20,8 +20,8 @@ from torture.choices.matrix.cells import Cell
 from torture.choices.matrix.guarantees import guarantee_of
 from torture.errors import HarnessError
 from torture.oracles.verdict.guarantee import Guarantee
+from torture.records.record.lines import Line, Reading, UnreadableLineError, lines_of, read_line
 from torture.records.record.trials import Origin, TrialRecord, the_one_that_counts
-from torture.report.reading.lines import Line, Reading, UnreadableLineError, lines_of, read_line
 from torture.report.reading.remarks import Remark, Remarks
 from torture.report.reading.runs import RunInfo
 from torture.report.reading.tally import WORTH, guarantee_in, kind_of
@@ -290,7 +290,7 @@ def _row(run: RunInfo, line: Line, reading: Reading, guarantee: str) -> tuple[An
     """The values of `_COLUMNS` from the third on."""
     record = reading.record
     kind = kind_of(record, guarantee)
-    found, verdicts, audited = record.found, record.verdicts, record.cut.audited
+    judgement, findings, audited = record.judgement, record.judgement.findings, record.cut.audited
     return (
         line.position,
         len(line.raw),
@@ -324,17 +324,17 @@ def _row(run: RunInfo, line: Line, reading: Reading, guarantee: str) -> tuple[An
         audited.completions,
         audited.txgs,
         audited.broken,
-        verdicts.get("pool") or "",
-        verdicts.get("filesystem") or "",
-        verdicts.get("data") or "",
-        found.get("missing", 0),
-        found.get("torn", 0),
-        found.get("stale", 0),
-        found.get("foreign", 0),
-        found.get("torn_in_flight", 0),
-        json.dumps(record.figures),
-        record.fsck,
-        record.pool,
+        judgement.pool or "",
+        judgement.filesystem or "",
+        judgement.data or "",
+        findings.missing,
+        findings.torn,
+        findings.stale,
+        findings.foreign,
+        findings.torn_in_flight,
+        json.dumps(findings.figures),
+        judgement.fsck,
+        judgement.pool_summary,
         "\n".join(record.reasons),
         record.error or "",
         record.machinery_failed,

@@ -18,6 +18,7 @@ from suites.selftest.unit.good_evidence import (
     tool,
     without,
 )
+from suites.selftest.unit.made_records import changed, trial_record
 from torture.facts.evidence.audit_document import AuditDocument
 from torture.facts.evidence.cut_document import CutDocument, DiskAtCut
 from torture.facts.evidence.documents import document_or_none
@@ -227,10 +228,10 @@ def test_a_pool_that_had_to_give_up_transactions_is_rolled_back() -> None:
 
 
 def _record(verdict: Verdict, *, pool: Verdict = Verdict.INTACT, **more: object) -> TrialRecord:
-    record = TrialRecord(
+    record = trial_record(
         trial="t", cell="c", axes={}, seed=1, verdict=verdict, guarantee="", verdicts={"pool": pool}
     )
-    return replace(record, **more)  # type: ignore[arg-type]
+    return changed(record, **more)
 
 
 @pytest.mark.parametrize("pool", [Verdict.ROLLED_BACK, Verdict.CORRUPTED, Verdict.UNAVAILABLE])

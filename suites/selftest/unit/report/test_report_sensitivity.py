@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from suites.selftest.unit.made_records import changed
 from suites.selftest.unit.report_records import make_records, write_run
 from torture.choices.faults import FAULTS
 from torture.choices.matrix.axes import TRANSPORT
@@ -57,7 +58,7 @@ def figures_of(tmp_path: Path, *names: str) -> tuple[CellFigures, ...]:
     """Of ten sound cuts of each of these cells."""
     for number, name in enumerate(names):
         made = make_records(10, cells=[Cell.parse(name)], seed=number)
-        told = (replace(record, verdict=Verdict.INTACT, error=None, lost=0) for record in made)
+        told = (changed(record, verdict=Verdict.INTACT, error=None, lost=0) for record in made)
         write_run(tmp_path / name, told)
     with Store.open([tmp_path / name for name in names]) as store:
         return cell_figures(store.tallies())

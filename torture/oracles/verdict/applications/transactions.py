@@ -174,9 +174,7 @@ def consult_transactions(
         lost=len(lost),
         missing=len(gone),
         torn=len(found.parts),
-        stale=0,
         foreign=len(foreign),
-        torn_in_flight=0,
         rollback_ms=conclusion.rollback_ms,
         reasons=reasons_in_words(conclusion, reasons, failures, noun="transaction"),
     )

@@ -239,10 +239,8 @@ def _conclude(trees: Trees, ledger: Ledger, account: _Account, cut_ms: float | N
         acknowledged=len(trees.acknowledged),
         lost=len(account.lost),
         missing=account.missing,
-        torn=0,
         stale=account.stale,
         foreign=account.foreign,
-        torn_in_flight=0,
         rollback_ms=conclusion.rollback_ms,
         reasons=reasons_in_words(conclusion, account.reasons, trees.failures, noun="transaction"),
     )
