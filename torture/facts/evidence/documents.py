@@ -34,7 +34,9 @@ Count = Annotated[int, Meta(ge=0, le=COUNT_MAX)]
 Number = Annotated[float, Meta(ge=-COUNT_MAX, le=COUNT_MAX)]
 Finite = Annotated[float, Meta(ge=-FLOAT_MAX, le=FLOAT_MAX)]
 Measure = Annotated[float, Meta(ge=0, le=FLOAT_MAX)]
-Seed = Annotated[int, Meta(ge=0, extra={"most": _SEED_MAX})]
+Seed = Annotated[
+    int, Meta(ge=0, extra={"most": _SEED_MAX}, extra_json_schema={"maximum": _SEED_MAX})
+]
 """64 bits, which msgspec's own bounds cannot say."""
 
 Text = Annotated[str, Meta(min_length=1)]
@@ -47,7 +49,7 @@ Figure = Annotated[int, Meta(ge=0, le=COUNT_MAX, extra={"refused": "is no count"
 nothing is remarked."""
 MeasuredFigure = Annotated[Measure | None, Meta(extra={"refused": "is no time"})]
 
-_OTHERS = "others"
+OTHERS = "others"
 """The field for what another version of the suite said beside the fields of this one."""
 _NOTHING: tuple[Any, ...] = (None, "", (), {}, [])
 
@@ -72,6 +74,14 @@ class Document:
     def newest(cls, data: dict[str, Any]) -> dict[str, Any]:
         """What any version of the suite wrote, in the shape of this one."""
         return data
+
+    @classmethod
+    def documents_within(cls) -> Iterator[type[Document]]:
+        """The documents that its fields are, or are objects of."""
+        for own in _fields_of(cls):
+            inner = own.inner or _document_in(_values_in(own.type))
+            if inner is not None:
+                yield inner
 
     def as_json(self) -> dict[str, Any]:
         """As plain data; `from_json` takes it back. What says nothing is left out."""
@@ -183,11 +193,11 @@ class _Newest:
         data = dict(cls.newest(data))
         known = _fields_of(cls)
         names = {own.name for own in known}
-        if _OTHERS in names:
-            others = {key: value for key, value in data.items() if key not in names - {_OTHERS}}
+        if OTHERS in names:
+            others = {key: value for key, value in data.items() if key not in names - {OTHERS}}
             data = {key: value for key, value in data.items() if key not in others}
             if others:
-                data[_OTHERS] = others
+                data[OTHERS] = others
         for own in known:
             value = data.get(own.name)
             if own.inner is not None and isinstance(value, Mapping):
@@ -262,7 +272,7 @@ def _plain(value: Any) -> Any:
             for own, said in known
             if not (said == own.default and _plain(said) in _NOTHING)
         }
-        return plain | plain.pop(_OTHERS, {})
+        return plain | plain.pop(OTHERS, {})
     if isinstance(value, dict):
         return {key: _plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
