@@ -35,7 +35,8 @@ class Findings(Document):
     """What a load measured itself, by names of its own."""
 
 
-_COUNTS = tuple(own.name for own in fields(Findings) if own.default == 0)
+COUNTS = tuple(own.name for own in fields(Findings) if own.default == 0)
+"""The fields that are counts."""
 
 
 def together(findings: Sequence[Findings]) -> Findings:
@@ -52,5 +53,5 @@ def together(findings: Sequence[Findings]) -> Findings:
         rollback_ms=max(back_ms) if back_ms and verdict is Verdict.ROLLED_BACK else None,
         reasons=tuple(reason for finding in findings for reason in finding.reasons),
         figures={name: value for finding in findings for name, value in finding.figures.items()},
-        **{name: sum(getattr(finding, name) for finding in findings) for name in _COUNTS},
+        **{name: sum(getattr(finding, name) for finding in findings) for name in COUNTS},
     )

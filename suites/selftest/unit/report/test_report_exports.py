@@ -29,8 +29,9 @@ from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.trials import TrialRecord
 from torture.report.exports import EXPORTS
 from torture.report.figures.cell_figures import CellFigures, cell_figures
-from torture.report.figures.tables import CELL_COLUMNS, EXPORT_SCHEMA, TRIAL_COLUMNS
+from torture.report.figures.tables import CELL_COLUMNS, EXPORT_SCHEMA
 from torture.report.figures.wording import rate_in_words
+from torture.report.reading.columns import TRIAL_COLUMNS
 from torture.report.reading.store import Store
 from torture.report.reading.text import escaped
 
