@@ -24,10 +24,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from torture.errors import HarnessError
 from torture.facts.evidence.administration_document import ADMINISTRATION, AdministrationDocument
@@ -236,10 +238,8 @@ def _read_tools(path: Path) -> tuple[tuple[ToolOutput, ...], int]:
         if not line.strip():
             continue
         try:
-            raw = strict_json(line)
-            known = {field.name: raw[field.name] for field in fields(ToolOutput)}
-            tools.append(ToolOutput(**(known | {"argv": tuple(known["argv"])})))
-        except (ValueError, KeyError, TypeError):
+            tools.append(msgspec.convert(strict_json(line), ToolOutput))
+        except ValueError:
             garbled += 1
     return tuple(tools), garbled
 
