@@ -1,1 +1,1 @@
-"""The engine: cells in, trial records out. Knows nothing of pytest."""
+"""The engine: cells in, trial records out. Independent of pytest."""

@@ -1,4 +1,4 @@
-"""Where this checkout is: everything that is found by its place in it starts here."""
+"""The path of this checkout; all paths relative to it start here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bounded waiting for a fact that has to be asked for; other waits carry their own deadlines."""
+"""Bounded polling for a condition; waits of other kinds have their own deadlines."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def wait_for(
 ) -> T:
     """The first result of `probe` that is not None; the pause between tries doubles up to a bound.
 
-    Raises `DeadlineExceeded` after `deadline_s`; whatever `probe` raises goes through.
+    Raises `DeadlineExceeded` after `deadline_s`, and every exception of `probe`.
     """
     end = time.monotonic() + deadline_s
     pause_s = poll_s
@@ -43,7 +43,7 @@ def truth(value: object) -> bool | None:
 
 
 def comes_true(reached: Callable[[], bool], *, deadline_s: float, poll_s: float) -> bool:
-    """Wait until something is true; False when the deadline passed first."""
+    """Wait until a condition holds; False when the deadline passed first."""
     end = time.monotonic() + deadline_s
     while not reached():
         if time.monotonic() > end:

@@ -1,4 +1,4 @@
-"""The one exception of the engine: the machinery failed, which says nothing about the data."""
+"""The one exception of the engine: the machinery failed, which proves nothing about the data."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from __future__ import annotations
 class HarnessError(Exception):
     """The machinery failed, so the trial is inconclusive.
 
-    Corruption is never reported this way: it is a verdict. `hint` is the next thing to do or the
-    next command to type; it is printed after the message.
+    It never reports corruption, which is a verdict. `hint` is the next step or the next command to
+    type; it is printed after the message.
     """
 
     def __init__(self, message: str, *, hint: str = "") -> None:
@@ -20,4 +20,4 @@ class HarnessError(Exception):
 
 
 class DeadlineExceeded(HarnessError):
-    """Something we waited for did not come in time."""
+    """An expected event did not come in time."""

@@ -1,6 +1,7 @@
-"""Files that are there whole or not at all, and locks that the kernel gives back.
+"""Files that are whole or absent, and locks that the kernel releases.
 
-A lock is flock(2) on an open file: it goes with its holder's last descriptor, however that ends.
+A lock is flock(2) on an open file: it goes with its holder's last descriptor, however the holder
+ends.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from torture.deadlines import wait_for
 
 @contextmanager
 def whole_file(path: Path, *, alone: bool = False) -> Iterator[Path]:
-    """A path beside `path` to write to; what is there at the end becomes `path`, durably.
+    """A path beside `path` to write to; its final content becomes `path`, durably.
 
-    After an exception `path` is as it was. `alone`: nobody else writes it meanwhile, because a lock
-    is held; what a killed writer left there is then gone with the next one. Raises `OSError`.
+    After an exception `path` is as it was. `alone`: a lock excludes all other writers, so the next
+    writer replaces a killed writer's left-over. Raises `OSError`.
     """
     partial = path.with_name(f".{path.name}.partial" + ("" if alone else f"-{os.getpid()}"))
     try:
@@ -41,7 +42,7 @@ def write_whole(path: Path, content: bytes) -> Path:
 
 
 def point_link(link: Path, target: str) -> None:
-    """Make a symbolic link point somewhere; a reader finds the old one or the new, never none."""
+    """Make a symbolic link point to `target`; a reader finds the old link or the new one, never none."""
     partial = link.with_name(f".{link.name}-{os.getpid()}")
     partial.unlink(missing_ok=True)
     partial.symlink_to(target)
@@ -49,7 +50,7 @@ def point_link(link: Path, target: str) -> None:
 
 
 def try_lock(file: int | IO[str]) -> bool:
-    """Take the lock of an open file if nobody holds it; whether it was taken."""
+    """Take the lock of an open file if it is free; whether it was taken."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -65,10 +66,10 @@ def locked(
     waiting: Callable[[], None] = lambda: None,
     hint: str = "",
 ) -> Iterator[None]:
-    """Hold the lock of a file, which is made if it is not there; `waiting` hears that someone has it.
+    """Hold the lock of a file, made if absent; `waiting` is called while another holder has it.
 
-    Raises `DeadlineExceeded` when it does not come in time, `OSError` when there can be no such
-    file, and whatever `waiting` raises: it is called after each try that fails.
+    Raises `DeadlineExceeded` when it does not come in time, `OSError` when the file cannot be made,
+    and every exception of `waiting`, which is called after each failed try.
     """
     with path.open("a+") as file:
 
@@ -88,7 +89,7 @@ def locked(
 
 
 def is_locked(path: Path) -> bool:
-    """Whether somebody holds the lock of a file; nobody holds that of a file that is not there."""
+    """Whether the lock of a file is held; the lock of an absent file is free."""
     try:
         with path.open("r+") as file:
             return not try_lock(file)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 
 def wait_for_path(path: str) -> str:
-    """Shell: return once udev has made this device, or a link to it; fail after 20 s and say so.
+    """Shell: return once udev has made this device, or a link to it; fail with a message after 20 s.
 
-    Waiting for udev to say so (udevadm(8), `wait`) leaves it the processor, of which an emulated guest
-    has little; asking 20 times a second did not.
+    `udevadm wait` (udevadm(8)) leaves udev the processor, of which an emulated guest has little; a
+    poll 20 times a second did not.
     """
     return (
         f"udevadm wait --timeout=20 {path} || test -e {path} || "

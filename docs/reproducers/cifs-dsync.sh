@@ -1,12 +1,12 @@
 #!/bin/sh
-# Around a small O_DSYNC write over SMB a file gets whatever was in the client's memory.
+# Over SMB a small O_DSYNC write sends other memory of the client to the file.
 #
-#   cifs-dsync.sh     as root, on a machine that nobody else needs; with ksmbd-tools
+#   cifs-dsync.sh     as root, on a spare machine; with ksmbd-tools
 #
-# A folder is shared by ksmbd and mounted on the same machine. Of a file of three pages, none of which is in
-# the client's page cache any more, 1,536 bytes amid the first page are overwritten; the server's file is
-# compared then. With O_DSYNC the rest of that page is something else: exits with 1, and with 0 where it is
-# as it was. No power is cut, and without O_DSYNC all is well.
+# ksmbd shares a folder, and the same machine mounts it. The test file has three pages, none of which is in the
+# client's page cache. The script overwrites 1,536 bytes amid the first page and compares the server's file.
+# With O_DSYNC the rest of that page has other content: the script exits with 1, and with 0 where the page is
+# intact. No power is cut. Without O_DSYNC the page stays intact.
 set -eu
 
 place=$(mktemp -d)

@@ -1,12 +1,12 @@
 #!/bin/sh
-# An extended attribute over NFSv4.2 is not on the server's disk although it was fsynced.
+# Over NFSv4.2 an extended attribute is not on the server's disk although it was fsynced.
 #
-#   nfsd-xattr.sh     as root, on a machine that nobody else needs; with nfs-kernel-server, e2fsprogs and attr
+#   nfsd-xattr.sh     as root, on a spare machine; with nfs-kernel-server, e2fsprogs and attr
 #
-# An ext4 on a loop device is exported and mounted on the same machine. A file's mode is changed, then an
-# attribute of it is set, each followed by an fsync of the file. Between the call and the fsync's return the
-# device is written for the mode, and not for the attribute: exits with 1, and with 0 where it is for both.
-# A server that loses its power then has forgotten what its client's application was promised.
+# The machine exports an ext4 on a loop device, and mounts it. The script changes a file's mode, then sets an
+# attribute of it, and fsyncs the file after each. Between the call and the fsync's return the server writes the
+# mode to the device, but not the attribute: the script exits with 1, and with 0 where it writes both.
+# A server that loses its power then loses an attribute that the application had fsynced.
 set -eu
 
 place=$(mktemp -d)

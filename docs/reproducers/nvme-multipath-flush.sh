@@ -1,11 +1,11 @@
 #!/bin/sh
-# A flush that nobody answered is said to have succeeded: NVMe over TCP with native multipath.
+# NVMe over TCP with native multipath: a flush without an answer returns 0.
 #
-#   nvme-multipath-flush.sh     as root, on a machine that nobody else needs: its loopback goes down for 20 s
+#   nvme-multipath-flush.sh     as root, on a spare machine: its loopback goes down for 20 s
 #
-# Eight writers call fdatasync on a disk that lies behind nvmet on the same machine; the link goes down under
-# them. Nothing can be flushed then, and nothing may say so before the link is back. With native multipath
-# (`nvme_core.multipath=Y`, the default) a flush that was under way returns 0 as soon as error recovery begins:
+# Eight writers call fdatasync on a disk behind nvmet on the same machine. Then the link goes down. The client
+# can flush nothing before the link is back, so no fdatasync may return 0 before that. With native multipath
+# (`nvme_core.multipath=Y`, the default) a flush under way returns 0 as soon as error recovery begins: the script
 # exits with 1. With `nvme_core.multipath=N` on the kernel's command line it waits for the link: exits with 0.
 set -eu
 
@@ -55,7 +55,7 @@ done
 
 now_ms() { echo $(($(date +%s%N) / 1000000)); }
 
-# each writes a block, which the target keeps in memory, has it flushed, and notes when it was told so
+# each writes a block, which the target keeps in memory, flushes it, and notes when the flush returned
 writer() {
     while [ ! -e "$said/stop" ]; do
         dd if=/dev/zero of="$disk" bs=4096 count=1 seek=$(($1 * 1000)) oflag=direct conv=notrunc 2>/dev/null

@@ -1,12 +1,12 @@
 #!/bin/sh
 # Over NVMe/TCP from a zvol every read or write of more than 4 MiB fails.
 #
-#   nvme-tcp-zvol-large.sh     as root, on a machine with OpenZFS that nobody else needs
+#   nvme-tcp-zvol-large.sh     as root, on a spare machine with OpenZFS
 #
-# A zvol is a namespace of Linux's target, and the same machine is its client. A zvol says that 32 MiB at once
-# are best, the target passes that on and names no limit of its own, and so the client asks for as much; the
-# target refuses it ("failed to map data"). Sizes around 4 MiB are tried, and 14 MiB through the page cache with
-# an fsync. Exits with 1 where any fails, and with 0 where none does. No power is cut.
+# Linux's target exports a zvol as a namespace, and the same machine is its client. A zvol names 32 MiB as its
+# best size. The target passes that on and names no limit of its own, so the client asks for as much, and the
+# target refuses it ("failed to map data"). The script tries sizes around 4 MiB, and 14 MiB through the page cache
+# with an fsync. It exits with 1 where any fails, and with 0 where none does. No power is cut.
 set -eu
 
 place=$(mktemp -d)

@@ -3,9 +3,9 @@
 #
 #   zfs-18920.sh DIR    as root; DIR is where an ext4 or XFS of its own is mounted, with 1 GiB free
 #
-# `zpool attach` commits the raidz with its new disk, waits for 12 transaction groups, and only then commits
-# that it is being expanded. DIR is frozen before, in between and after, and its disks are copied: each is
-# what a power cut would leave of disks without a cache. Exits with 1 where a copy does not import.
+# `zpool attach` commits the raidz with its new disk, waits for 12 transaction groups, and only then commits the
+# start of the expansion. The script freezes DIR before, in between and after, and copies its disks: each copy is
+# the state that a power cut would leave on disks without a cache. Exits with 1 where a copy does not import.
 set -eu
 
 dir=${1:?usage: $0 DIR}

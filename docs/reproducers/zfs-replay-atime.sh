@@ -1,12 +1,12 @@
 #!/bin/sh
-# The access time of a file on ZFS is lost by a power cut although it was set and fsynced.
+# On ZFS a power cut loses a file's access time although it was set and fsynced.
 #
-#   zfs-replay-atime.sh     as root, on a machine with OpenZFS that nobody else needs
+#   zfs-replay-atime.sh     as root, on a spare machine with OpenZFS
 #
-# A pool on a file is frozen, as OpenZFS's own tests of its intent log do it: what follows is in the log alone.
-# Both times of a file are set, and the file is fsynced. The pool's file is then what a power cut leaves, and is
-# imported. Exits with 1 where the modification time is back and the access time is not, and with 0 where both
-# are. NFS servers keep the verifier of an exclusive create in these two times.
+# The script freezes a pool on a file, as OpenZFS's own tests of its intent log do: later changes are in the
+# intent log alone. It sets both times of a file, and fsyncs the file. The pool's file then is the state after a
+# power cut, and the script imports it. It exits with 1 where the modification time is back and the access time
+# is not, and with 0 where both are. NFS servers keep the verifier of an exclusive create in these two times.
 set -eu
 
 place=$(mktemp -d)

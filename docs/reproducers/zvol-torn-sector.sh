@@ -1,13 +1,13 @@
 #!/bin/sh
 # After a power cut a sector of a zvol is half new and half old.
 #
-#   zvol-torn-sector.sh     as root, on a machine with OpenZFS that nobody else needs
+#   zvol-torn-sector.sh     as root, on a spare machine with OpenZFS
 #
-# A zvol full of A is in a pool on a file. The pool is frozen, as OpenZFS's own tests of its intent log do it:
-# what follows is in the log alone. Then 18 times 28 KiB of B are written, and flushed. The file is what a cut
-# leaves once all is on the disk; where a block of the log is wiped, what it leaves while that block and those
-# behind it were not, amid the flush. Each is imported, and sectors are looked for that hold both
-# letters. Exits with 1 where there are any, and with 0 where sectors are whole, as a disk keeps them.
+# A pool on a file has a zvol full of A. The script freezes the pool, as OpenZFS's own tests of its intent log do:
+# later changes are in the intent log alone. Then it writes 18 times 28 KiB of B, and flushes. The file is the
+# state after a cut once all blocks are on the disk. With one block of the log wiped, it is the state after a cut
+# amid the flush, when that block and those behind it were not on the disk. The script imports each state and
+# looks for sectors with both letters. It exits with 1 where it finds any, and with 0 where all sectors are whole.
 set -eu
 
 place=$(mktemp -d)

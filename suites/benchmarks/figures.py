@@ -1,4 +1,4 @@
-"""What a benchmark says: a line for each figure, and the bound it has to keep."""
+"""The output of a benchmark: a line for each figure, and the figure's bound."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Self
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Spread:
-    """What several rounds gave."""
+    """The results of several rounds."""
 
     lowest: float
     median: float
@@ -28,7 +28,7 @@ class Spread:
         )
 
     def text(self, digits: int) -> str:
-        """The median, and in brackets the lowest, the highest and how many there were."""
+        """The median, and in brackets the lowest, the highest and their number."""
         return (
             f"median {self.median:,.{digits}f} (lowest {self.lowest:,.{digits}f}, "
             f"highest {self.highest:,.{digits}f}, {self.rounds} rounds)"
@@ -36,7 +36,7 @@ class Spread:
 
 
 class Figures:
-    """Collects the figures of one benchmark. A figure is said before it is judged."""
+    """Collects the figures of one benchmark. A figure is printed before it is judged."""
 
     def __init__(self, *, record_property: Callable[[str, object], None], lines: list[str]) -> None:
         self._record_property = record_property
@@ -50,7 +50,7 @@ class Figures:
     def at_least(
         self, what: str, ratios: Sequence[float], bound: float | None, *, detail: str
     ) -> None:
-        """Say the ratios' spread; fails when their median is below the bound, if there is one."""
+        """Report the ratios' spread; fails when their median is below the bound, if there is one."""
         spread = Spread.of(ratios)
         bound_text = "no bound" if bound is None else f"bound >= {bound:g}"
         self.say(what, f"ratio {spread.text(3)}, {bound_text}; {detail}")
@@ -59,7 +59,7 @@ class Figures:
         assert spread.median >= bound, f"{what}: the median {spread.median:.3f} is below {bound:g}"
 
     def below(self, what: str, values: Sequence[float], bound: float, *, unit: str) -> None:
-        """Say the values' spread; fails when their median is not below the bound."""
+        """Report the values' spread; fails when their median is not below the bound."""
         spread = Spread.of(values)
         self.say(what, f"{spread.text(2)} {unit}, bound < {bound:g} {unit}")
         assert spread.median < bound, (

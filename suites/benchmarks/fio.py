@@ -17,7 +17,7 @@ _POLL_S = 0.02
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Work:
-    """What fio writes: `total_bytes` in blocks over a disk of `disk_bytes`, so many at once."""
+    """The writes of fio: `total_bytes` in blocks over a disk of `disk_bytes`, so many at once."""
 
     pattern: str
     """fio's `rw`."""
@@ -28,10 +28,10 @@ class Work:
     flush_every: int = 0
     """Writes between two flushes; 0: none at all."""
     overwrites: bool = False
-    """Whether a random block may be written again before every other was."""
+    """Whether fio may rewrite a random block before it has written every other."""
 
     def arguments(self) -> tuple[str, ...]:
-        """As fio takes it."""
+        """The arguments of fio."""
         return (
             f"--rw={self.pattern}",
             f"--bs={self.block_bytes}",
@@ -45,7 +45,7 @@ class Work:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Done:
-    """What became of it."""
+    """The result of fio."""
 
     writes: int
     writes_per_s: float
@@ -56,9 +56,9 @@ class Done:
 def run_fio(
     served: Served, work: Work, *, folder: Path, watch: Callable[[], None] = lambda: None
 ) -> Done:
-    """Have it written; `watch` is called every few milliseconds meanwhile.
+    """Run fio on the server; `watch` is called every few milliseconds meanwhile.
 
-    Raises `HarnessError` with what fio said when it fails.
+    Raises `HarnessError` with fio's output when it fails.
     """
     served.first_read(4096, 0)
     output, errors = folder / "fio.json", folder / "fio.err"

@@ -23,7 +23,7 @@ _TARGETS = {"shelf": "vdb", "raw": "vdc"}
 _ZVOL_MIB = 128
 _ROUNDS = 40
 _ROUND_S = 0.6
-"""Short, so that both sides of a round meet the same neighbours on the host."""
+"""Short, so that both sides of a round meet the same other load on the host."""
 _WRITES_OF_WARM_UP = 200
 _WRITES_MAX = _ZVOL_MIB * 256
 _DEADLINE_S = 120
@@ -50,7 +50,7 @@ def synchronous_writes(lab: Lab, scratch: Path) -> dict[str, Any]:
         )
         nas = lab.start_nas(console_log=scratch / "console.log", disks=disks)
         stack.callback(nas.kill)
-        # which also makes sure that both have a write cache, so that each write is flushed
+        # which also ensures that both have a write cache, so that each write is flushed
         script = wait_for_disks_script((_SHELF, _RAW))
         nas.must("sh", "-c", script, deadline_s=_DEADLINE_S)
         return {
@@ -74,10 +74,10 @@ def _zvol(nas: Machine, side: str) -> str:
 
 
 def _measured(nas: Machine, shelf: Shelf, devices: dict[str, str]) -> dict[str, Any]:
-    """The rounds, the writes in each, and how many events the shelf logged in all of them."""
+    """The rounds, the writes in each, and how many events the shelf recorded in all of them."""
     slower = min(_per_s(nas, device, _WRITES_OF_WARM_UP) for device in devices.values())
     writes = max(_WRITES_OF_WARM_UP, min(round(slower * _ROUND_S), _WRITES_MAX))
-    # the raw file gets its places on the host now: what is measured overwrites
+    # the raw file gets its places on the host now, as the measured writes overwrite
     for device in devices.values():
         _per_s(nas, device, writes)
     before = shelf.control.status().seq

@@ -1,4 +1,4 @@
-"""The filesystems that are measured on, and whether there is room for it."""
+"""The filesystems for measurements, and whether each has room."""
 
 from __future__ import annotations
 

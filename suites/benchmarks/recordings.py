@@ -1,4 +1,4 @@
-"""A large recording, views on it, and the image of one of them: what opening is measured with."""
+"""A large recording, views on it, and the image of one of them, to measure the opening of views."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SEED = 42
 _DEADLINE_S = 900
 
 _KIND_AT = 16
-"""Of a record; and the numbers of its kinds there (native/README.md, "The log")."""
+"""Bytes of a record; and the numbers of its kinds there (native/README.md, "The log")."""
 _WRITE_SUBMIT = 1
 _FLUSH_COMPLETE = 8
 
@@ -38,7 +38,7 @@ def disk_bytes_for(writes: int) -> int:
 
 @dataclass(kw_only=True)
 class Recorded:
-    """The recording `base` in `folder`, which nobody writes to any more."""
+    """The recording `base` in `folder`, which is complete."""
 
     folder: Path
     disk_bytes: int
@@ -66,7 +66,7 @@ class Recorded:
     def open(self, view: Path | None, *, offset: int) -> tuple[float, bytes]:
         """Milliseconds from starting nbdkit on a view (None: an empty disk) to its first block.
 
-        As in a trial: what is written from then on would be recorded. Returns the block as well.
+        As in a trial, nbdkit would record later writes. Returns the block as well.
         """
         self._opened += 1
         recording = f"opened-{self._opened}"
@@ -105,14 +105,14 @@ class Recorded:
         return taken_ms
 
     def block_of_image(self, offset: int) -> bytes:
-        """What the image has there."""
+        """The image's bytes there."""
         with self.image.open("rb") as file:
             file.seek(offset)
             return file.read(BLOCK_BYTES)
 
 
 def record(folder: Path, *, writes: int) -> Recorded:
-    """Have so many random 4 KiB writes recorded, with flushes between them."""
+    """Record this number of random 4 KiB writes, with flushes between them."""
     disk_bytes = disk_bytes_for(writes)
     work = Work(
         pattern="randwrite",
@@ -141,6 +141,6 @@ def record(folder: Path, *, writes: int) -> Recorded:
 
 
 def offsets(disk_bytes: int, count: int) -> Sequence[int]:
-    """Blocks all over a disk."""
+    """Offsets of blocks spread over a disk."""
     blocks = disk_bytes // BLOCK_BYTES
     return [number * blocks // count * BLOCK_BYTES for number in range(count)]

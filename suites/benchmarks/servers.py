@@ -1,4 +1,4 @@
-"""The nbdkit that is measured: started, asked for its first byte, ended by SIGKILL."""
+"""The measured nbdkit: started, read for a first byte, ended by SIGKILL."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Served:
-    """An nbdkit that runs, and the one disk it serves."""
+    """A running nbdkit, and the one disk it serves."""
 
     process: NbdkitProcess
     export: str
 
     @property
     def socket(self) -> Path:
-        """Where it is reached."""
+        """Its socket."""
         return self.process.socket
 
     @property
     def uri(self) -> str:
-        """The disk's address, as fio and QEMU take it."""
+        """The disk's address for fio and QEMU."""
         return f"nbd+unix:///{self.export}?socket={self.socket}"
 
     def processor_s(self) -> float:
-        """The processor time it has taken so far, user and system."""
+        """The processor time it has used so far, user and system."""
         stat = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(stat[11]) + int(stat[12])) / _TICKS_PER_S
 
@@ -55,7 +55,7 @@ class Served:
         raise HarnessError(f"/proc/{self.process.pid}/status has no {field}")
 
     def first_read(self, length: int, offset: int) -> bytes:
-        """These bytes, over a connection of its own: asked for until the server is there."""
+        """Read these bytes over a separate connection, trying until the server is there."""
 
         def read() -> bytes | None:
             handle = nbd.NBD()
@@ -77,7 +77,7 @@ class Served:
 
 @cache
 def _launch() -> Launch:
-    """Looked for once: how long that takes is no part of what is measured."""
+    """Found once: the search time is not part of the measurement."""
     return Launch.of_shelf()
 
 

@@ -1,4 +1,4 @@
-"""How much is measured, by environment variables."""
+"""The amount of measurement, by environment variables."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import pytest
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
-    """What of the benchmarks can be chosen."""
+    """The adjustable amounts of the benchmarks."""
 
     rounds: int
-    """`BENCH_ROUNDS`: pairs of runs that the ratio of each speed is the median of."""
+    """`BENCH_ROUNDS`: pairs of runs; the ratio of each speed is their median."""
     recording_gib: int
-    """`BENCH_RECORDING_GIB`: what is written while memory is watched; 20 for the full benchmark."""
+    """`BENCH_RECORDING_GIB`: GiB written while memory is watched; 20 for the full benchmark."""
     view_writes: int
     """`BENCH_VIEW_WRITES`: writes in the recording that views are opened on."""
     report_trials: int
-    """`BENCH_REPORT_TRIALS`: trials in the run that a report is made of."""
+    """`BENCH_REPORT_TRIALS`: trials in the run of the measured report."""
     restarts: int
     """`BENCH_RESTARTS`: how often a machine is killed and resumed."""
 
@@ -39,5 +39,5 @@ class Settings:
 def _number(name: str, default: int) -> int:
     text = os.environ.get(name, str(default))
     if not text.isdecimal() or int(text) < 1:
-        raise pytest.UsageError(f"{name}={text} is no whole number from 1 on")
+        raise pytest.UsageError(f"{name}={text} is not a whole number from 1 on")
     return int(text)

@@ -1,4 +1,4 @@
-"""What the shelf needs of memory: bounded by what of a disk was touched, not by what was written."""
+"""The shelf's memory: bounded by the touched sectors of a disk, not by the number of writes."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _RECORDING = "recording"
 
 @dataclass(kw_only=True)
 class Peaks:
-    """The most memory a server was seen to have."""
+    """The highest memory use seen of a server."""
 
     served: Served
     anonymous: int = 0
     resident: int = 0
 
     def look(self) -> None:
-        """Take what it has now."""
+        """Take its present values."""
         self.anonymous = max(self.anonymous, self.served.memory_bytes("RssAnon"))
         self.resident = max(self.resident, self.served.memory_bytes("VmRSS"))
 

@@ -1,4 +1,4 @@
-"""What a report of many trials costs: one process of `tools/report`, its time, its memory, its page."""
+"""The cost of a report of many trials: one process of `tools/report`, its time, memory and page."""
 
 from __future__ import annotations
 

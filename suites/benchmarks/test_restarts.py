@@ -1,4 +1,4 @@
-"""Whether a machine that was killed can be resumed at once, every time, and how long that takes."""
+"""Whether a killed machine can be resumed at once, every time, and the time this takes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What recording costs: the shelf against nbdkit's own `file` plugin, the same client for both."""
+"""The cost of recording: the shelf against nbdkit's own `file` plugin, the same client for both."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _RATIO_MIN = 0.8
 _RECORDING = "recording"
 _WARM_UP_BYTES = 64 * MIB
 
-# every block once: on neither side is a place of the host written twice
+# every block once: neither side writes the same place of the host twice
 _WORKS = {
     "4 KiB random writes, depth 32": Work(
         pattern="randwrite", block_bytes=4096, depth=32, disk_bytes=GIB, total_bytes=GIB // 4
@@ -48,7 +48,7 @@ def test_recording_costs_little(
     _on_file(folder, warm_up)
     pairs = []
     for number in range(settings.rounds):
-        # what disturbs the host for a while does not always hit the same side
+        # a temporary disturbance of the host does not always hit the same side
         if number % 2:
             file, shelf = _on_file(folder, work), _on_shelf(folder, work)
         else:

@@ -1,4 +1,4 @@
-"""What the shelf costs a NAS: synchronous 4 KiB writes in the guest, against a raw file behind QEMU."""
+"""The shelf's cost for a NAS: synchronous 4 KiB writes in the guest, against a raw file of QEMU."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _EVENTS_PER_WRITE = 4
 
 @pytest.fixture(scope="module")
 def play(make_folder: Callable[[Path], Path]) -> Callable[[Path], Any]:
-    """The scene on a filesystem, played once for each."""
+    """The measurement on a filesystem, played once for each."""
 
     @cache
     def played(place: Path) -> Any:
@@ -45,7 +45,7 @@ def play(make_folder: Callable[[Path], Path]) -> Callable[[Path], Any]:
         (DISK, "disk", True),
         (DISK, "zvol", True),
         (MEMORY, "zvol", True),
-        # there a flush of the raw file does nothing at all: no disk is like that
+        # there a flush of the raw file does nothing at all, unlike on any disk
         (MEMORY, "disk", False),
     ],
     ids=str,

@@ -40,7 +40,7 @@ class Measured:
 
 @pytest.fixture(scope="module")
 def measured(make_folder: Callable[[Path], Path], settings: Settings) -> Measured:
-    """Everything is measured in turns, so that what disturbs the host meets openings and copies."""
+    """All measurements in turns, so that a disturbance of the host hits openings and copies alike."""
     writes = settings.view_writes
     must_have_room(DISK, writes * BLOCK_BYTES + 3 * disk_bytes_for(writes) + GIB)
     recorded = record(make_folder(DISK), writes=writes)

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import io
-import json
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
+from fixtures.campaigns import run_alone, tell_table
 from fixtures.options import Options, refuse_options
 from fixtures.trees import chosen_trees
-from suites.knownbugs.runs import CutSide, cut_side
 from suites.knownbugs.table import bug_table
 from torture.choices.knownbugs.protocol import KnownBug, Side
-from torture.files import write_whole
 from torture.machines.images.source_trees import ChosenZfs
 from torture.records.record.trials import TrialRecord
 from torture.records.scoring.bug_outcome import BugOutcome
+from torture.trials.plan.draw import draw_trials
 
 _TABLE_FILE = "knownbugs.json"
-_WIDTH = 200
+CutSide = Callable[[KnownBug, Side, ChosenZfs], tuple[TrialRecord, ...]]
 
 _outcomes_key = pytest.StashKey[list[BugOutcome]]()
 _folders_key = pytest.StashKey[list[Path]]()
@@ -47,12 +46,17 @@ def outcomes(request: pytest.FixtureRequest) -> list[BugOutcome]:
 
 @pytest.fixture(scope="session")
 def cut(request: pytest.FixtureRequest, options: Options) -> CutSide:
-    """Cuts of one side, in a run of its own."""
+    """Cuts of one side, in a run of its own: `--trials`, or as many as the bug's prediction says."""
     folders = request.config.stash.setdefault(_folders_key, [])
 
     def run(bug: KnownBug, side: Side, zfs: ChosenZfs) -> tuple[TrialRecord, ...]:
-        folder, records = cut_side(request.config, options, bug, side, zfs)
-        folders.append(folder)
+        cuts = bug.cuts if request.config.getoption("--trials") is None else options.trials
+        drawn = draw_trials(
+            [side.chosen_cell], trials=cuts, run_seed=options.seed, load_ms=options.load_ms
+        )
+        specs = [replace(spec, flush_is_doubted=bug.drops_flushes) for spec in drawn]
+        its_own, records = run_alone(request.config, options, specs, zfs)
+        folders.append(its_own.folder)
         return records
 
     return run
@@ -63,15 +67,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     outcomes = terminalreporter.config.stash.get(_outcomes_key, [])
     if not outcomes:
         return
-    terminalreporter.section("known bugs")
-    console = Console(file=io.StringIO(), width=_WIDTH)
-    with console.capture() as capture:
-        console.print(bug_table(outcomes))
-    terminalreporter.write(capture.get())
     folders = terminalreporter.config.stash[_folders_key]
     kept = {
         "runs": [folder.name for folder in folders],
         "bugs": [outcome.as_json() for outcome in outcomes],
     }
-    write_whole(folders[-1] / _TABLE_FILE, (json.dumps(kept, indent=1) + "\n").encode())
-    terminalreporter.write_line(f"kept: {folders[-1] / _TABLE_FILE}")
+    table, file = bug_table(outcomes), folders[-1] / _TABLE_FILE
+    tell_table(terminalreporter, "known bugs", table, kept=kept, file=file)

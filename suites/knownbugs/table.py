@@ -23,7 +23,7 @@ _COLUMNS = (
 
 
 def bug_table(outcomes: Sequence[BugOutcome]) -> Table:
-    """What was seen on each side, and what that says."""
+    """The findings on each side, and their conclusion."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     for column in _COLUMNS:
         table.add_column(column, no_wrap=column != "known bug")

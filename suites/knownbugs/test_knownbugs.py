@@ -1,9 +1,10 @@
-"""Known bugs: each found in the cell and version that has it, and not in those that have not.
+"""Known bugs: each must be found in its affected cell and version, and not in its cleared ones.
 
-`--trials` says how many cuts each side gets; as many as were predicted without it. A bug fails its test
-when no cut of the affected side shows it, when it is not seen as was predicted before it was first looked
-for, or when anything at all is seen of the cleared side, this bug or another
-(`torture/choices/knownbugs/`).
+`--trials` sets the number of cuts of each side; the default is the predicted number. A bug fails
+its test in three cases (`torture/choices/knownbugs/`):
+- no cut of the affected side shows it
+- another check sees it than was predicted before the first search
+- any check sees anything on the cleared side, this bug or another
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import pytest
 
 from fixtures.cells import why_out_of_reach
 from fixtures.trees import zfs_of_side
-from suites.knownbugs.runs import CutSide
+from suites.knownbugs.conftest import CutSide
 from torture.choices.knownbugs import KNOWN_BUGS
 from torture.choices.knownbugs.protocol import KnownBug, Side
 from torture.machines.images.source_trees import ChosenZfs
@@ -42,7 +43,7 @@ def test_a_known_bug_is_found_where_it_is_and_only_there(
 
 
 def _zfs_or_skip(side: Side, trees: dict[str, ChosenZfs], config: pytest.Config) -> ChosenZfs:
-    """The version that a side needs; skips the test where that or its network cannot be had."""
+    """The version that a side needs; skips the test where that or its network is missing."""
     if why := why_out_of_reach(side.chosen_cell, config):
         pytest.skip(f"{side.chosen_cell.name}: {why}")
     zfs = zfs_of_side(side, trees)

@@ -6,35 +6,24 @@ from collections.abc import Callable
 
 import pytest
 
+from fixtures.campaigns import Running
 from torture.choices.matrix.cells import Cell
 from torture.choices.matrix.guarantees import guarantee_of
-from torture.errors import HarnessError
 from torture.oracles.verdict.guarantee import Guarantee
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.breaches import breaches_in_words
 from torture.records.record.trials import TrialRecord, not_told
 from torture.trials.campaign.campaign import Campaign
-from torture.trials.campaign.progress import Progress
-
-_POLL_S = 1.0
 
 
 def test_cell_keeps_its_guarantee(
     cell: Cell,
-    campaign: Campaign,
-    progress: Progress,
+    running: Running,
     record_property: Callable[[str, object], None],
 ) -> None:
     """Fails when a trial is worse than guaranteed, or broken off, or when no cut says anything."""
-    refusal = ""
-    try:
-        with progress.shown():
-            while not campaign.wait_for(cell, timeout_s=_POLL_S):
-                progress.beat()
-    except HarnessError as error:
-        refusal = str(error)
-    if refusal:
-        pytest.fail(f"the run cannot go on: {refusal}", pytrace=False)
+    running.wait_for(cell)
+    campaign = running.campaign
     records = campaign.records_of(cell)
     for verdict in Verdict:
         record_property(verdict, sum(record.verdict is verdict for record in records))

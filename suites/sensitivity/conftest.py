@@ -2,38 +2,30 @@
 
 from __future__ import annotations
 
-import io
-import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
+from fixtures.campaigns import Running, begun_campaign, run_alone, selected, tell_table
 from fixtures.cells import why_out_of_reach
 from fixtures.options import Options, refuse_options
-from fixtures.own_run import run_alone
-from fixtures.plugin import TERMINAL, begun_campaign
 from torture.choices.faults import DISTURBANCES, FAULTS, ZFS_BUGS
 from torture.choices.faults.protocol import Fault, Sight
 from torture.choices.matrix.cells import Cell
 from torture.choices.matrix.choices import parse_choices
-from torture.files import write_whole
 from torture.machines.images.source_trees import choose_zfs
 from torture.records.record.run_document import RunDocument, read_run_document
 from torture.records.record.trials import TrialRecord
 from torture.records.schedules.fixed import FixedSchedule
 from torture.records.scoring.detection import Detection
-from torture.trials.campaign.campaign import Campaign
-from torture.trials.campaign.progress import Progress
 from torture.trials.campaign.run import Run
 from torture.trials.plan.draw import draw_planted
 from torture.trials.plan.planting import moved
 
 _TABLE_FILE = "sensitivity.json"
-_WIDTH = 200
 _IN_ONE_RUN = {"fault": FAULTS, "disturbance": DISTURBANCES}
 _PLANTED = _IN_ONE_RUN | {"zfs_bug": ZFS_BUGS}
 """The argument of a test to the faults that it is run with."""
@@ -49,10 +41,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(scope="session")
-def planted(request: pytest.FixtureRequest, options: Options) -> Iterator[Campaign]:
+def planted(request: pytest.FixtureRequest, options: Options) -> Iterator[Running]:
     """The trials of all selected faults, running from its first use on."""
     specs = draw_planted(
-        _selected(request.session),
+        selected(request.session, Fault, *_IN_ONE_RUN, needing="planted"),
         trials=options.trials,
         run_seed=options.seed,
         load_ms=options.load_ms,
@@ -60,9 +52,9 @@ def planted(request: pytest.FixtureRequest, options: Options) -> Iterator[Campai
     schedule = FixedSchedule(specs)
     with begun_campaign(
         request.config, options, schedule, specs=specs, moves_latest=False
-    ) as campaign:
-        request.config.stash[_run_key] = campaign.run
-        yield campaign
+    ) as running:
+        request.config.stash[_run_key] = running.campaign.run
+        yield running
 
 
 @pytest.fixture(scope="session")
@@ -78,12 +70,6 @@ def planted_alone(request: pytest.FixtureRequest, options: Options) -> RunAlone:
         return records
 
     return run
-
-
-@pytest.fixture(scope="session")
-def watched(planted: Campaign) -> Progress:
-    """The live line of the campaign."""
-    return Progress(planted, Console(file=TERMINAL))
 
 
 @pytest.fixture(scope="session")
@@ -110,30 +96,18 @@ def _placed(fault: Fault, config: pytest.Config) -> Any:
     return pytest.param(there, id=fault.name, marks=marks)
 
 
-def _selected(session: pytest.Session) -> list[Fault]:
-    items = (item for item in session.items if isinstance(item, pytest.Function))
-    asked_for = (item for item in items if item.get_closest_marker("skip") is None)
-    chosen = (item.callspec.params.get(name) for item in asked_for for name in _IN_ONE_RUN)
-    return [fault for fault in chosen if isinstance(fault, Fault)]
-
-
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """The table, and where it is kept with the versions it was measured with."""
     detections = terminalreporter.config.stash.get(_detections_key, [])
     if not detections:
         return
-    terminalreporter.section("sensitivity")
-    console = Console(file=io.StringIO(), width=_WIDTH)
-    with console.capture() as capture:
-        console.print(_table(detections))
-    terminalreporter.write(capture.get())
     run = terminalreporter.config.stash[_run_key]
     kept = {
         "versions": _versions(run),
         "faults": [detection.as_json() for detection in detections],
     }
-    write_whole(run.folder / _TABLE_FILE, (json.dumps(kept, indent=1) + "\n").encode())
-    terminalreporter.write_line(f"kept: {run.folder / _TABLE_FILE}")
+    table, file = _table(detections), run.folder / _TABLE_FILE
+    tell_table(terminalreporter, "sensitivity", table, kept=kept, file=file)
 
 
 def _versions(run: Run) -> dict[str, str]:

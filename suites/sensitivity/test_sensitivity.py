@@ -1,43 +1,30 @@
-"""Planted faults: whether they are seen, after how many cuts; and disturbances, not to be seen.
+"""Planted faults must be seen by the predicted check; disturbances must not be seen.
 
-Each is planted where all is sound without it, or there with the choices of `--axis`: on another road,
-say. `--trials` says how many cuts each gets. A fault fails its test when no cut of it is seen, or when it
-is not seen as was predicted before it was first run (`torture/choices/faults/`). A bug planted in
-ZFS itself is a version of ZFS, built when it is first needed, and its trials are a run of their
-own.
+Each is planted in a cell that is sound without it, or in that cell with the choices of `--axis`,
+e.g. another transport. `--trials` sets the number of cuts for each. A fault fails its test when no
+cut shows it, or when another check sees it than was predicted before its first run
+(`torture/choices/faults/`). A bug planted in ZFS itself is a version of ZFS, built on first use,
+and its trials are a separate run.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
-import pytest
-
+from fixtures.campaigns import Running
 from fixtures.options import Options
 from suites.sensitivity.conftest import RunAlone
 from torture.choices.faults.protocol import Fault
 from torture.choices.matrix.cells import Cell
-from torture.errors import HarnessError
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.trials import TrialRecord
 from torture.records.scoring.detection import Detection, detect, seen_by
-from torture.trials.campaign.campaign import Campaign
-from torture.trials.campaign.progress import Progress
-
-_POLL_S = 1.0
 
 
 def test_a_planted_fault_is_seen(
-    fault: Fault,
-    planted: Campaign,
-    watched: Progress,
-    detections: list[Detection],
-    options: Options,
+    fault: Fault, planted: Running, detections: list[Detection], options: Options
 ) -> None:
-    with watched.shown():
-        records = _records_of(fault, planted, watched, trials=options.trials)
-    _must_be_as_predicted(fault, records, detections)
+    _must_be_as_predicted(fault, _records_of(fault, planted, trials=options.trials), detections)
 
 
 def test_a_bug_planted_in_zfs_is_seen(
@@ -56,29 +43,20 @@ def _must_be_as_predicted(
 
 
 def test_nothing_is_seen_of_what_is_harmless(
-    disturbance: Fault, planted: Campaign, watched: Progress, options: Options
+    disturbance: Fault, planted: Running, options: Options
 ) -> None:
-    with watched.shown():
-        records = _records_of(disturbance, planted, watched, trials=options.trials)
-    for record in records:
+    for record in _records_of(disturbance, planted, trials=options.trials):
         assert record.is_conclusive, record.error
         assert record.verdict is Verdict.INTACT, record.reasons
         assert not seen_by(record), record.cut.audit.findings
 
 
-def _records_of(
-    fault: Fault, campaign: Campaign, watched: Progress, *, trials: int
-) -> list[TrialRecord]:
-    """The fault's records once its trials have ended."""
-    end = time.monotonic() + campaign.patience_s
+def _records_of(fault: Fault, planted: Running, *, trials: int) -> list[TrialRecord]:
+    """The fault's records once its trials have ended; its cell may have those of other faults, too."""
+
+    def records() -> list[TrialRecord]:
+        return [record for record in planted.campaign.records if record.fault == fault.name]
+
     cell = Cell.parse(fault.cell)
-    while time.monotonic() < end:
-        watched.beat()
-        try:
-            is_over = campaign.wait_for(cell, timeout_s=_POLL_S)
-        except HarnessError as error:
-            pytest.fail(f"the run cannot go on: {error}", pytrace=False)
-        records = [record for record in campaign.records if record.fault == fault.name]
-        if is_over or len(records) >= trials:
-            return records
-    pytest.fail(f"the trials of {fault.name} did not end", pytrace=False)
+    planted.wait_for(cell, name=fault.name, is_enough=lambda: len(records()) >= trials)
+    return records()

@@ -1,5 +1,5 @@
-"""What a cell is put together from, and what can be broken in it: one file a choice. Pure.
+"""The choices that make a cell, and the faults to plant in it: one file a choice. Pure.
 
-Each room has choices of one kind; `matrix` joins them to cells and says what a cell guarantees.
-`faults` and `knownbugs` name what is wrong on purpose. A choice may import facts and oracles.
+Each room has choices of one kind. `matrix` joins them to cells and states the guarantees of each
+cell. `faults` and `knownbugs` name deliberate defects. A choice may import facts and oracles.
 """

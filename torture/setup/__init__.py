@@ -1,5 +1,5 @@
-"""Setting this host up, and saying what it has and lacks. Standard library only.
+"""Setting this host up, and reporting its abilities and lacks. Standard library only.
 
 The set-up runs before there is a virtual environment. It may import the rooms `facts.zfs`,
-`machines.host` and `machines.images`, which need no more than that.
+`machines.host` and `machines.images`, which need only the standard library, too.
 """

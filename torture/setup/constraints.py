@@ -1,10 +1,10 @@
-"""Drawing `constraints.txt` anew: the newest version of every Python package, as the next to be tested.
+"""Drawing `constraints.txt` anew: the newest version of every Python package, to be tested next.
 
-Run by the oldest Python that the project supports, since what suits that one suits the newer ones:
+Run it by the oldest Python that the project supports, since its packages suit the newer ones:
 
     python3.11 -m torture.setup.constraints
 
-and then `tools/run suites/selftest` on every host that the README names. Standard library only.
+Then run `tools/run suites/selftest` on every host that the README names. Standard library only.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ def frozen(environment: Path) -> Sequence[str]:
 def in_words(pins: Sequence[str]) -> str:
     """The text of `constraints.txt`.
 
-    A pin is a name and a version and never a place: where packages come from is each machine's own
-    business. Raises `HarnessError` for any other.
+    A pin is a name and a version and never a place: each machine chooses its own package sources.
+    Raises `HarnessError` for any other pin.
     """
     for pin in pins:
         if "@" in pin or "==" not in pin:
-            raise HarnessError(f"{pin} is no version that an index has", hint="use plain pip")
+            raise HarnessError(f"{pin} is not a version in a package index", hint="use plain pip")
     return _HEADER + "".join(f"{pin}\n" for pin in sorted(pins, key=str.lower))
 
 

@@ -1,6 +1,6 @@
-"""What this host has and lacks for a run, with a fix for each lack. Standard library only.
+"""The abilities and lacks of this host for a run, with a fix for each lack. Standard library only.
 
-Each probe looks at one thing and changes nothing. Its keyword arguments are for tests.
+Each probe examines one item and changes nothing. Its keyword arguments are for tests.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from torture.setup.provision import ENVIRONMENT, environment_is_complete, missin
 PYTHON_MIN = (3, 11)
 SCRATCH_BYTES_MIN = 2 * 1024**3
 RESULTS_BYTES_MIN = 512 * 1024**2
-"""What `Run.begin` asks for."""
+"""The space that `Run.begin` requires."""
 MEMORY_BYTES_MIN = 2 * 1024**3
-"""One trial at a time: a NAS of 768 MiB, a client of 512 MiB, their QEMUs, the disks' pages."""
+"""For one trial at a time: a NAS of 768 MiB, a client of 512 MiB, their QEMUs, the disks' pages."""
 MEMORY_BYTES_ENOUGH = 4 * 1024**3
 SUBORDINATE_IDS_MIN = 65536
 
@@ -53,7 +53,7 @@ _BLOCK_DRIVERS = {
     "nbd": "driver=nbd,server.type=unix,server.path=/nonexistent/socket",
     "nfs": "driver=nfs,server.type=inet,server.host=127.0.0.1,path=/nonexistent/image",
 }
-"""Places where nobody listens: a driver that is there says so, one that is not cannot."""
+"""Addresses without a server: a driver that is there reports that, a missing driver cannot."""
 
 _VERSIONS_SHOWN = {
     "nas": ("kernel", "zfs"),
@@ -62,7 +62,7 @@ _VERSIONS_SHOWN = {
 
 
 def python(name: str, *, version: tuple[int, ...] = tuple(sys.version_info[:3])) -> Finding:
-    """The interpreter that runs the doctor; the virtual environment is made from its like."""
+    """The interpreter that runs the doctor; the virtual environment uses the same one."""
     found = ".".join(map(str, version))
     if version < PYTHON_MIN:
         wanted = ".".join(map(str, PYTHON_MIN))
@@ -88,7 +88,7 @@ def environment(name: str, *, is_complete: Callable[[], bool] = environment_is_c
 def accelerator(
     name: str, *, cpuinfo: Path = Path("/proc/cpuinfo"), kvm: Path = Path("/dev/kvm")
 ) -> Finding:
-    """What guests get. Plain emulation is slower, and tests the same."""
+    """The accelerator of the guests. Plain emulation is slower, and tests the same."""
     choice = accelerators.probe(cpuinfo=cpuinfo, kvm=kvm)
     found = ok if choice.accelerator is Accelerator.KVM else note
     return found(name, f"{choice.accelerator}: {choice.reason}")
@@ -111,10 +111,10 @@ def libvirt(
 
 
 def _libvirt_version(library: str) -> str:
-    """Asked of the library itself (virGetVersion): its Python binding may not be there yet."""
+    """The version from the library itself (virGetVersion): its Python binding may be missing still."""
     number = ctypes.c_ulong()
     if ctypes.CDLL(library).virGetVersion(ctypes.byref(number), None, None) != 0:
-        raise OSError(f"{library} does not tell its version")
+        raise OSError(f"{library} does not report its version")
     return f"{number.value // 1_000_000}.{number.value // 1000 % 1000}.{number.value % 1000}"
 
 
@@ -142,9 +142,9 @@ def qemu(name: str, *, binary: str = _QEMU) -> Finding:
 def block_drivers(
     name: str, *, binary: str = _QEMU, drivers: Mapping[str, str] = _BLOCK_DRIVERS
 ) -> Finding:
-    """How QEMU reaches the shelf and the NAS.
+    """The block drivers by which QEMU reaches the shelf and the NAS.
 
-    Each driver is really loaded: QEMU lists a driver whose module file is missing all the same.
+    The probe loads each driver: QEMU lists a driver even when its module file is missing.
     """
     if shutil.which(binary) is None:
         return lack(name, f"no {binary}", f"{_APT} qemu-system-x86 qemu-block-extra")
@@ -169,7 +169,7 @@ def shelf(
     binary: str = "nbdkit",
     plugin: Callable[[], Path | None] = find_shelf_plugin,
 ) -> Finding:
-    """The disk shelf: nbdkit, and our plugin of it."""
+    """The disk shelf: nbdkit, and the suite's plugin of it."""
     if shutil.which(binary) is None:
         return lack(name, f"no {binary}", f"{_APT} nbdkit")
     built = plugin()
@@ -182,7 +182,7 @@ def shelf(
 
 
 def namespaces(name: str, *, refusal: Callable[[], str | None] = sandbox_refusal) -> Finding:
-    """What each worker is sandboxed in."""
+    """The namespaces in which each worker is sandboxed."""
     refused = refusal()
     if refused is None:
         return ok(name, "network, mount and process namespaces")
@@ -191,7 +191,7 @@ def namespaces(name: str, *, refusal: Callable[[], str | None] = sandbox_refusal
 
 
 def network(name: str, *, tun: Path = Path("/dev/net/tun")) -> Finding:
-    """How the NAS is reached; the user-mode stack needs nothing, and tests the same."""
+    """The network of the NAS; the user-mode stack needs nothing, and tests the same."""
     choice = choose_network(tun=tun)
     found = ok if choice.kind is NetworkKind.BRIDGE else note
     return found(name, f"{choice.kind}: {choice.reason}")
@@ -200,7 +200,7 @@ def network(name: str, *, tun: Path = Path("/dev/net/tun")) -> Finding:
 def subordinate_ids(
     name: str, *, user: str | None = None, uid: int | None = None, table: Path = Path("/etc/subuid")
 ) -> Finding:
-    """What mmdebstrap wants of a user who is not root (subuid(5))."""
+    """The subordinate IDs that mmdebstrap needs for a user other than root (subuid(5))."""
     uid = os.getuid() if uid is None else uid
     if uid == 0:
         return ok(name, "root needs none")
@@ -220,7 +220,7 @@ def subordinate_ids(
 
 
 def memory(name: str, *, meminfo: Path = Path("/proc/meminfo")) -> Finding:
-    """What is available for guests, the disks' pages included."""
+    """The memory available for guests, the disks' pages included."""
     found = re.search(r"^MemAvailable:\s+(\d+) kB", meminfo.read_text(), re.MULTILINE)
     if found is None:
         raise HarnessError(f"{meminfo} does not say MemAvailable", hint=f"cat {meminfo}")
@@ -236,19 +236,19 @@ def memory(name: str, *, meminfo: Path = Path("/proc/meminfo")) -> Finding:
 
 
 def scratch(name: str, *, base: Callable[[], Path] = default_base) -> Finding:
-    """Where the disks of running trials are."""
+    """The place of the disks of running trials."""
     return _room(name, base(), SCRATCH_BYTES_MIN, "run with --scratch DIR")
 
 
 def results(name: str, *, folder: Path = CHECKOUT / "results") -> Finding:
-    """Where runs land."""
+    """The place of runs."""
     return _room(name, folder, RESULTS_BYTES_MIN, "run with --results DIR")
 
 
 def image_cache(
     name: str, *, root: Path | None = None, look: Callable[[str], GuestImage | None] = find
 ) -> Finding:
-    """Room for a build, asked for only while there is something to build."""
+    """Room for a build, needed only while an image is missing."""
     is_built = all(look(image) is not None for image in IMAGES)
     folder = root or cache_root()
     elsewhere = f"export {CACHE_VARIABLE}=DIR"
@@ -256,7 +256,7 @@ def image_cache(
 
 
 def _room(name: str, folder: Path, needed_bytes: int, elsewhere: str) -> Finding:
-    """Whether a folder, or what will be its parent, can be written and has room."""
+    """Whether a folder, or its future parent, is writable and has room."""
     place = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not os.access(place, os.W_OK | os.X_OK):
         return lack(name, f"{place} is closed to this user", elsewhere)
@@ -269,7 +269,7 @@ def _room(name: str, folder: Path, needed_bytes: int, elsewhere: str) -> Finding
 
 
 def image(name: str, *, of: str, look: Callable[[str], GuestImage | None] = find) -> Finding:
-    """A guest image of the recipe as it is now, and what is in it."""
+    """A guest image of the present recipe, and its versions."""
     built = look(of)
     if built is None:
         return lack(name, "not built", _SET_UP)
@@ -300,12 +300,12 @@ PROBES: Mapping[str, Probe] = {
 
 
 def examine() -> tuple[Finding, ...]:
-    """What every probe found, in their order; never raises for what a probe does."""
+    """The findings of all probes, in their order; never raises for a failing probe."""
     return find_all(PROBES)
 
 
 def _output_of(*argv: str) -> str:
-    """Everything a command printed; what it returned does not matter here."""
+    """All output of a command; its exit code does not matter here."""
     completed = subprocess.run(
         argv,
         capture_output=True,

@@ -1,6 +1,6 @@
-"""What was found on this host, one sentence a thing, and how it is shown.
+"""A finding about this host, one sentence each, and its form on the screen.
 
-A probe that fails is a lack itself: a doctor that ends in a traceback has told nobody anything.
+A failing probe is a lack itself: a traceback of the doctor would report nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from torture.errors import HarnessError
 
 
 class State(StrEnum):
-    """What a finding means for a run."""
+    """The meaning of a finding for a run."""
 
     OK = "ok"
     NOTE = "note"
@@ -24,7 +24,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """What one probe found; `fix` is what to type or do, never empty for a lack."""
+    """The finding of one probe; `fix` is the command to type or the step to take, required for a lack."""
 
     state: State
     name: str
@@ -33,7 +33,7 @@ class Finding:
 
 
 Probe = Callable[[str], Finding]
-"""Takes the name under which its finding is shown."""
+"""A probe: takes the name under which its finding is shown."""
 
 
 def ok(name: str, text: str) -> Finding:
@@ -52,7 +52,7 @@ def lack(name: str, text: str, fix: str) -> Finding:
 
 
 def find_all(probes: Mapping[str, Probe]) -> tuple[Finding, ...]:
-    """What every probe found, in their order; never raises for what a probe does."""
+    """The findings of all probes, in their order; never raises for a failing probe."""
     return tuple(_guarded(name, probe) for name, probe in probes.items())
 
 
@@ -63,7 +63,7 @@ def _guarded(name: str, probe: Probe) -> Finding:
         text, fix = error.message, error.hint
     except Exception as error:
         text, fix = f"{type(error).__name__} while looking: {error}", ""
-    return lack(name, text, fix or "mend that, then start tools/doctor again")
+    return lack(name, text, fix or "repair that, then start tools/doctor again")
 
 
 def can_run(findings: Iterable[Finding]) -> bool:
@@ -72,7 +72,7 @@ def can_run(findings: Iterable[Finding]) -> bool:
 
 
 def in_words(findings: Iterable[Finding]) -> str:
-    """A line a finding, its fix indented below it, and what it all comes to."""
+    """A line a finding, its fix indented below it, and the conclusion."""
     shown = tuple(findings)
     width = max((len(finding.name) for finding in shown), default=0)
     lines = []

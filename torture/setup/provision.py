@@ -1,7 +1,7 @@
-"""Setting a machine up: system packages, virtual environment, shelf, guest images. Standard library only.
+"""Setting a machine up: system packages, virtual environment, shelf, images. Standard library only.
 
-Each part is looked at first and done only when something is missing, so a second call is quick. Where
-packages come from is the machine's own business: apt's and pip's configuration are used as they are.
+Each part is examined first and made only when it is missing, so a second call is quick. Each
+machine chooses its own package sources: apt's and pip's configuration are used as they are.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from torture.machines.images import IMAGES, ensure_all, find
 
 ENVIRONMENT = CHECKOUT / ".venv"
 CONSTRAINTS = CHECKOUT / "constraints.txt"
-"""The version of every Python package that the project was tested with."""
+"""The versions of all Python packages with which the project was tested."""
 
 _PACKAGES_FILE = CHECKOUT / "vmimages" / "host-packages.txt"
 _SELFTEST_PACKAGES_FILE = CHECKOUT / "vmimages" / "selftest-packages.txt"
@@ -38,9 +38,9 @@ Say = Callable[[str], None]
 
 
 def provision(*, say: Say, for_selftest: bool = False) -> bool:
-    """Set up whatever is missing; True when anything was. Raises `HarnessError` with the next step.
+    """Set up every missing part; True when one was missing. Raises `HarnessError` with the next step.
 
-    `for_selftest`: also what only the project's own tests need, such as a browser.
+    `for_selftest`: also the parts that only the project's own tests need, such as a browser.
 
     One process does it while others wait, so that two starts at once do not disturb each other.
     """
@@ -101,7 +101,7 @@ def _packages(say: Say, *, for_selftest: bool) -> bool:
 
 
 def environment_stamp() -> str:
-    """What the virtual environment depends on; written into it once it is complete."""
+    """A hash of everything the virtual environment depends on; written into it once it is complete."""
     wanted = (CHECKOUT / "pyproject.toml").read_bytes() + CONSTRAINTS.read_bytes()
     return hashlib.sha256(wanted + str(ENVIRONMENT).encode()).hexdigest()
 
@@ -117,7 +117,7 @@ def _environment(say: Say) -> bool:
         return False
     say("making the virtual environment .venv")
     shutil.rmtree(ENVIRONMENT, ignore_errors=True)
-    # `.[selftest]` would build the checkout; only what it depends on is wanted
+    # `.[selftest]` would build the checkout; only its dependencies are wanted
     wanted = read_project().dependencies
     make_environment(ENVIRONMENT, wanted, python=_python(), constraints=CONSTRAINTS)
     _borrow_libnbd()
@@ -130,8 +130,8 @@ def make_environment(
 ) -> None:
     """A virtual environment of a Python, with these packages at the versions of the constraints.
 
-    What builds a package is held to them, too. Without constraints: the newest of all. Raises
-    `HarnessError` when pip fails, which has output why.
+    The constraints also bind the tools that build a package. Without constraints: the newest of
+    all. Raises `HarnessError` when pip fails, which has printed the reason.
     """
     _run([python, "-m", "venv", str(folder)], deadline_s=120)
     listed = folder / "requirements.txt"
@@ -152,7 +152,7 @@ def _held_to(constraints: Path | None) -> dict[str, str]:
 
 
 def _borrow_libnbd() -> None:
-    """Let the environment see Debian's libnbd module, which no package index has, and nothing else."""
+    """Let the environment import Debian's libnbd module, which no index has, and nothing else."""
     [site] = (ENVIRONMENT / "lib").glob("python3*/site-packages")
     modules = (*_DEBIAN_MODULES.glob("nbd.py"), *_DEBIAN_MODULES.glob("libnbdmod.*.so"))
     for module in modules:
@@ -168,7 +168,7 @@ def _borrow_libnbd() -> None:
 
 
 def use_environment() -> None:
-    """Go on in the virtual environment, for tools that need more than the standard library.
+    """Continue in the virtual environment, for tools that need more than the standard library.
 
     Raises `SystemExit` with the next command when there is none yet.
     """
@@ -182,16 +182,16 @@ def use_environment() -> None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Project:
-    """What `pyproject.toml` asks for, as pip reads it."""
+    """The requirements of `pyproject.toml`, as pip reads them."""
 
     dependencies: tuple[str, ...]
     """Its own and those of every extra."""
     builders: tuple[str, ...]
-    """What builds a package of this project's, and of those that it gets as sources."""
+    """The packages that build this project, and those that it gets as sources."""
 
 
 def read_project() -> Project:
-    """The requirements that stand in `pyproject.toml`."""
+    """The requirements in `pyproject.toml`."""
     document = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
     project = document["project"]
     extras = project["optional-dependencies"].values()
@@ -242,7 +242,7 @@ def _run(
         )
     except subprocess.CalledProcessError as error:
         raise HarnessError(
-            f"{' '.join(argv)} returned {error.returncode}", hint="mend that and start again"
+            f"{' '.join(argv)} returned {error.returncode}", hint="repair that and start again"
         ) from error
     except subprocess.TimeoutExpired as error:
         raise HarnessError(

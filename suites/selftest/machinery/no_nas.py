@@ -13,7 +13,7 @@ from torture.choices.matrix.cells import Cell
 from torture.choices.transports.protocol import Attachment
 from torture.choices.volumes import SIZE_MIB
 from torture.facts.evidence.folder import SPEC, Evidence, load_evidence, write_document
-from torture.facts.recording.accounting import everything
+from torture.facts.recording.accounting import keep_all
 from torture.facts.recording.crash_state import write_crash_state
 from torture.facts.recording.disks import DiskFault, Persistence, ShelfDisk
 from torture.machines.lab.lab import Lab
@@ -149,7 +149,7 @@ def _prepare(context: DirectContext, client: Machine) -> None:
         run_script(client, f"umount {MOUNT_POINT}", deadline_s=_SCRIPT_DEADLINE_S)
     context.shelf.must_be_well()
     last = context.shelf.control.status().seq
-    state = everything(context.shelf.recording, cut=last, disks=(_DISK,))
+    state = keep_all(context.shelf.recording, cut=last, disks=(_DISK,))
     write_crash_state(_prepared_by(context), state)
 
 

@@ -11,7 +11,7 @@ from suites.selftest.machinery.trial_stages import context_in
 from torture.errors import HarnessError
 from torture.facts.evidence.folder import SPEC, load_evidence, write_document
 from torture.facts.evidence.outage_document import OUTAGE
-from torture.facts.recording.accounting import everything
+from torture.facts.recording.accounting import keep_all
 from torture.facts.recording.crash_state import write_crash_state
 from torture.facts.recording.disks import ShelfDisk
 from torture.machines.lab.lab import Lab
@@ -41,7 +41,7 @@ def _outage(lab: Lab, scratch: Path, zpool: str) -> dict[str, Any]:
     context.shelf.start(context.disks)
     context.shelf.stop()
     view = context.shelf.directory / "empty.view.json"
-    write_crash_state(view, everything(context.shelf.recording, cut=0, disks=context.disks))
+    write_crash_state(view, keep_all(context.shelf.recording, cut=0, disks=context.disks))
     start_nas = context.start_nas
 
     def start_with_another_zpool(

@@ -16,7 +16,7 @@ from torture.choices.transports import _lio, nvme_tcp
 from torture.choices.volumes import zvol
 from torture.choices.volumes.dataset import DIRECTORY
 from torture.facts.evidence.folder import SPEC, write_document
-from torture.facts.recording.accounting import everything
+from torture.facts.recording.accounting import keep_all
 from torture.facts.recording.crash_state import write_crash_state
 from torture.facts.wire.disk_requests import DiskWire
 from torture.facts.wire.frames import read_frames
@@ -82,7 +82,7 @@ def boots(lab: Lab, scratch: Path) -> dict[str, Any]:
         before.kill()
         last = context.shelf.control.status().seq
         context.shelf.stop()
-        state = everything(context.shelf.recording, cut=last, disks=context.disks)
+        state = keep_all(context.shelf.recording, cut=last, disks=context.disks)
         view = context.shelf.directory / "reboot.view.json"
         write_crash_state(view, state)
         after = bring_nas_back(context, view)

@@ -114,7 +114,7 @@ def complaint_about(command: Command) -> str | None:
 def refusal_of(program: str, arguments: tuple[str, ...]) -> str:
     """What the tool says against its arguments; nothing is run but its own reading of them."""
     match program, arguments:
-        case ("tools/run", ("--setup-only",)) | (".ci/run", ()):
+        case ("tools/run", ("--setup-only",)) | (".ci/run", ()) | (".ci/site", (_, _)):
             return ""
         case "tools/run", ("suites/powercut", *_):
             done = LAUNCHER.run("-m", "pytest", "--collect-only", "-q", *arguments)
@@ -240,6 +240,7 @@ BROKEN = {
     "no deadline": ("timeout-minutes: 180", "continue-on-error: false"),
     "option": ('--shard "$SHARD"', '--shards "$SHARD"'),
     "value": ("--keep bad", "--keep worst"),
+    "site's folders": (".ci/site site page", ".ci/site"),
     "night's option": ("--last last-night", "--since last-night"),
     "tool": ("tools/run --setup-only", "tools/setup"),
     "variable": ("SHARD: ${{", "PART: ${{"),
@@ -254,6 +255,15 @@ BROKEN = {
 @pytest.mark.parametrize(("old", "new"), BROKEN.values(), ids=BROKEN)
 def test_a_broken_workflow_is_seen(old: str, new: str, tmp_path: Path) -> None:
     assert complaints_of_github(broken(old, new, tmp_path))
+
+
+def test_the_nightly_hands_pages_one_site() -> None:
+    """A second artifact for Pages makes the deployment fail."""
+    steps = load(CHECKOUT / ".github/workflows/nightly.yml")["jobs"]["merge"]["steps"]
+    handed = [step for step in steps if "upload-pages-artifact" in step.get("uses", "")]
+    assert [step["with"]["path"] for step in handed] == ["site"]
+    [built] = [step["run"] for step in steps if ".ci/site" in step.get("run", "")]
+    assert built == ".ci/site site page"
 
 
 def test_a_wrong_key_does_not_fit_the_schema(tmp_path: Path) -> None:

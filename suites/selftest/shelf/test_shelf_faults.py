@@ -17,6 +17,7 @@ from torture.facts.recording.roles import Role
 from torture.machines.shelf.server import Shelf
 
 _EARLY_MS = 200
+_SLOW_MS = 500
 _DEADLINE_S = 10.0
 
 
@@ -74,3 +75,28 @@ def test_an_early_flush_is_acknowledged_before_it_is_done() -> None:
             time.sleep(0.02)
         kinds = _kinds(load_recording(shelf.recording))
     assert kinds[-3:] == [Kind.MARK, Kind.FLUSH_SUBMIT, Kind.FLUSH_COMPLETE]
+
+
+def test_a_slow_write_is_overtaken_and_done() -> None:
+    slow = DiskFault(slow_write_every=2, slow_write_ms=_SLOW_MS, role=Role.ZIL)
+    with _shelf(slow) as (shelf, disk):
+        begun_s = time.monotonic()
+        for place, payload in enumerate((zil_block(), BLOCK, BLOCK)):
+            disk.pwrite(_padded(payload), place << 20)
+        assert time.monotonic() - begun_s < _SLOW_MS / 1000
+        slow_one = disk.aio_pwrite(
+            nbd.Buffer.from_bytearray(bytearray(_padded(zil_block()))), 3 << 20
+        )
+        disk.pwrite(_padded(BLOCK), 4 << 20)
+        while not disk.aio_command_completed(slow_one):
+            disk.poll(-1)
+        recording = load_recording(shelf.recording)
+    places = {
+        event.seq: event.offset >> 20
+        for event in recording.events
+        if event.kind is Kind.WRITE_SUBMIT
+    }
+    completed = [
+        places[event.reference] for event in recording.events if event.kind is Kind.WRITE_COMPLETE
+    ]
+    assert completed == [0, 1, 2, 4, 3]

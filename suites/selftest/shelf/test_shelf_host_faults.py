@@ -10,7 +10,7 @@ import pytest
 from suites.selftest.shelf.requests import payload
 from suites.selftest.shelf.rig import Server, build, disk, of_view
 from torture.errors import HarnessError
-from torture.facts.recording.accounting import everything
+from torture.facts.recording.accounting import keep_all
 from torture.facts.recording.crash_state import write_crash_state
 from torture.facts.recording.disks import ShelfDisk
 from torture.facts.recording.events import DATA, load_recording, verify_payloads
@@ -42,7 +42,7 @@ def recorded(folder: Path) -> Path:
     server.end()
     recording = load_recording(folder / "life")
     disks = (ShelfDisk(serial="d0", size_mib=1),)
-    state = everything(recording.folder, cut=recording.events[-1].seq, disks=disks)
+    state = keep_all(recording.folder, cut=recording.events[-1].seq, disks=disks)
     write_crash_state(folder / "v.json", state)
     return folder / "life" / DATA
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import nbd
 
-from torture.facts.recording.accounting import everything
+from torture.facts.recording.accounting import keep_all
 from torture.facts.recording.crash_state import write_crash_state
 from torture.facts.recording.disks import ShelfDisk
 from torture.facts.recording.events import Kind, load_recording
@@ -55,7 +55,7 @@ def test_a_spoiled_disk_is_served_so_and_the_others_as_they_were(folder: Path) -
         cut = shelf.freeze()
         shelf.stop()
         view = shelf.directory / "cut.view.json"
-        write_crash_state(view, everything(shelf.recording, cut=cut, disks=_DISKS))
+        write_crash_state(view, keep_all(shelf.recording, cut=cut, disks=_DISKS))
         shelf.start(_DISKS, view=view)
         spoil(shelf, _swapped, view=view, disk=_DISKS[1])
         assert _read(socket, "data1") == [new, old]

@@ -218,8 +218,10 @@ class Story:
         """Where acknowledgements are of no names."""
         return list(self._audit(cut=None, sync=Sync.STANDARD, names_are_volatile=True).findings)
 
-    def phase(self, *, tells_metadata: bool = True) -> Phase | None:
-        return self._audit(cut=None, sync=Sync.DISABLED, tells_metadata=tells_metadata).phase
+    def phase(self, *, length_shows_metadata: bool = True) -> Phase | None:
+        return self._audit(
+            cut=None, sync=Sync.DISABLED, length_shows_metadata=length_shows_metadata
+        ).phase
 
     def uncommitted_ms(self) -> int | None:
         return self._audit(cut=None, sync=Sync.DISABLED).uncommitted_ms
@@ -260,8 +262,10 @@ class Story:
     def uncovered(self, *, sync: Sync, error_ns: int = 0) -> tuple[int | None, list[int | None]]:
         """How many writes were promised to be durable, and where the client wrote those that are not."""
         self.begin_flush()  # the cut comes after all that was completed
-        told = Completions(requests=tuple(self.requests), error_ns=error_ns, names_are_stable=True)
-        found = self._audit(cut=None, sync=sync, completions=told)
+        completions = Completions(
+            requests=tuple(self.requests), error_ns=error_ns, names_are_stable=True
+        )
+        found = self._audit(cut=None, sync=sync, completions=completions)
         wanted = Invariant.COMPLETED_IS_DURABLE
         self.accused = [x.event for x in found.findings if x.invariant is wanted]
         places = [x.offset_bytes for x in found.findings if x.invariant is wanted]
@@ -274,7 +278,7 @@ class Story:
         sync: Sync,
         completions: Completions | None = None,
         names_are_volatile: bool = False,
-        tells_metadata: bool = True,
+        length_shows_metadata: bool = True,
     ) -> Audit:
         last = len(self.events) - 1 if cut is None else cut
         return audit(
@@ -284,7 +288,7 @@ class Story:
             completions=completions,
             whole_on=self.whole_on,
             names_are_volatile=names_are_volatile,
-            tells_metadata=tells_metadata,
+            length_shows_metadata=length_shows_metadata,
         )
 
     def recorded(self) -> Recording:
@@ -299,5 +303,5 @@ class Story:
     def audit_of_all(self, *, sync: Sync) -> Audit:
         """The whole audit, with what the client's disk completed, of a cut that comes now."""
         self.begin_flush()
-        told = Completions(requests=tuple(self.requests), error_ns=0)
-        return self._audit(cut=None, sync=sync, completions=told)
+        completions = Completions(requests=tuple(self.requests), error_ns=0)
+        return self._audit(cut=None, sync=sync, completions=completions)

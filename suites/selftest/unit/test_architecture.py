@@ -290,7 +290,15 @@ def test_no_two_rooms_have_modules_of_one_name_for_different_things() -> None:
     assert alike.keys() <= {"__init__", "protocol", *SAME_THING}
 
 
-@pytest.mark.parametrize("module", ["setup.doctor", "setup.provision", "machines.host.native"])
+@pytest.mark.parametrize(
+    "module",
+    [
+        "torture.setup.doctor",
+        "torture.setup.provision",
+        "torture.machines.host.native",
+        "fixtures.asked",
+    ],
+)
 def test_setting_up_needs_the_standard_library_only(module: str) -> None:
     """Before there is a virtual environment, and so without any site package."""
     argv = [
@@ -303,4 +311,4 @@ def test_setting_up_needs_the_standard_library_only(module: str) -> None:
     subprocess.run(argv, check=True, timeout=30)
 
 
-_IMPORTS = "import sys; sys.path.insert(0, {checkout!r}); import torture.{module}"
+_IMPORTS = "import sys; sys.path.insert(0, {checkout!r}); import {module}"

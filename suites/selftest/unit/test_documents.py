@@ -6,6 +6,7 @@ import functools
 import re
 import tomllib
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -16,11 +17,20 @@ DOCUMENTS = {
     "README.md": "",
     "ARCHITECTURE.md": "torture",
     "CONTRIBUTING.md": "",
+    "docs/audit.md": "torture",
+    "docs/axes.md": "docs",
+    "docs/debugging.md": "torture",
+    "docs/notes.md": "torture",
+    "docs/oracles.md": "torture",
+    "docs/power-cut.md": "torture",
+    "docs/statistics.md": "torture",
+    "docs/transports.md": "torture",
+    "docs/workers.md": "torture",
     "results/README.md": "",
     "vmimages/README.md": "vmimages",
     "torture/machines/shelf/native/README.md": "torture/machines/shelf/native",
 }
-"""Each document to the folder that its paths may begin in, beside the checkout."""
+"""Each document to the folder that its paths may begin in, beside the checkout and its own."""
 
 CODE = re.compile(r"^```\w*\n(.*?)^```$|`([^`\n]+)`", re.MULTILINE | re.DOTALL)
 IN_A_TREE = re.compile(r"(?<![\w./])[\w]+/(?![\w*])")
@@ -45,6 +55,7 @@ ELSEWHERE = {
 }
 RECIPE_LINES_MAX = 19
 STYLE_LINES_MAX = 40
+ARCHITECTURE_WORDS_MAX = 2000
 
 
 def text_of(document: str) -> str:
@@ -60,7 +71,8 @@ def code_in(text: str) -> Iterator[str]:
 def paths_in(text: str) -> set[str]:
     """Every path, up to what the reader has to fill in; runs are theirs, too."""
     found = {path for code in code_in(text) for path in PATH.findall(code)}
-    return {known_part(path) for path in found | set(LINK.findall(text))} - {""}
+    links = {link.partition("#")[0] for link in LINK.findall(text)}
+    return {known_part(path) for path in found | links} - {""}
 
 
 def known_part(path: str) -> str:
@@ -72,11 +84,11 @@ def known_part(path: str) -> str:
     return path if not blanks else "/".join(parts[: blanks[0]]) + "/" * (blanks[0] > 0)
 
 
-def absent_of(text: str, *, base: str = "") -> set[str]:
-    """The paths in a text that are neither in the checkout nor in the base, nor the name of a file."""
+def absent_of(text: str, *, bases: tuple[str, ...] = ()) -> set[str]:
+    """The paths in a text that are neither in the checkout nor in a base, nor the name of a file."""
     absent = paths_in(text) - file_names() - ELSEWHERE.keys()
     return {
-        path for path in absent if not any(any((CHECKOUT / at).glob(path)) for at in ("", base))
+        path for path in absent if not any(any((CHECKOUT / at).glob(path)) for at in ("", *bases))
     }
 
 
@@ -101,7 +113,30 @@ def known_options() -> frozenset[str]:
 
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_every_path_in_a_document_is_there(document: str) -> None:
-    assert absent_of(text_of(document), base=DOCUMENTS[document]) == set()
+    bases = (DOCUMENTS[document], str(Path(document).parent))
+    assert absent_of(text_of(document), bases=bases) == set()
+
+
+def test_every_finding_that_the_readme_links_is_there() -> None:
+    linked = {
+        link.partition("#")[2]
+        for link in LINK.findall(text_of("README.md"))
+        if link.startswith("docs/findings.md#")
+    }
+    assert linked
+    assert linked - anchors_in(text_of("docs/findings.md")) == set()
+
+
+def test_every_finding_begins_with_who_is_affected_and_what_to_do() -> None:
+    _, *sections = text_of("docs/findings.md").split("\n## ")
+    begins = re.compile(r".*\n\n- \*\*Who is affected:\*\* .*\n(  .*\n)*- \*\*What to do:\*\* ")
+    assert [x.splitlines()[0] for x in sections if not begins.match(x)] == []
+
+
+def anchors_in(text: str) -> set[str]:
+    """The anchors that GitHub gives to headings."""
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
@@ -140,6 +175,10 @@ def test_what_is_not_there_is_found() -> None:
 def test_nothing_is_excused_that_no_document_names() -> None:
     named = {path for document in DOCUMENTS for path in paths_in(text_of(document))}
     assert ELSEWHERE.keys() <= named
+
+
+def test_the_architecture_is_short() -> None:
+    assert len(text_of("ARCHITECTURE.md").split()) <= ARCHITECTURE_WORDS_MAX
 
 
 def recipes() -> dict[str, str]:

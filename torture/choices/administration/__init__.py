@@ -1,4 +1,4 @@
-"""What an administrator does to the pool while the power is cut: one file an operation. Pure."""
+"""The operations of an administrator under which the power is cut, one file each. Pure."""
 
 from __future__ import annotations
 
@@ -33,5 +33,5 @@ AXIS: Axis[Administration | None] = Axis(
     default=NO_ADMINISTRATION.name,
     choices=CHOICES,
     is_setting=True,
-    pointless=_fits,
+    inapplicable=_fits,
 )

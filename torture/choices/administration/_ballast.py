@@ -1,4 +1,4 @@
-"""Data of the NAS's own: what goes on after a command would end at once on an empty pool."""
+"""Data of the NAS's own: on an empty pool the work behind a command would end at once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ BALLAST = f"{POOL}/ballast"
 def ballast_script(*, mib: int, options: str = "") -> str:
     """Shell: fill a filesystem of the pool, made with these options, and sync it.
 
-    No two blocks are alike, and a recording of them is small all the same.
+    No two blocks are alike, yet their recording stays small.
     """
     make = f"zfs create {options} {BALLAST}" if options else f"zfs create {BALLAST}"
     return (

@@ -1,4 +1,7 @@
-"""Whether ZFS has copied all to a new disk, by `zpool status -j`; what it writes is audited less."""
+"""Whether ZFS has copied everything to a new disk, and which of its writes the audit then skips.
+
+The first is read from `zpool status -j`.
+"""
 
 from __future__ import annotations
 
@@ -16,22 +19,26 @@ COPIED = frozenset(
         Invariant.EXTENT_IS_KEPT,
     }
 )
-"""What is copied to a new disk is no part of the group under way: until a later one says that the disk
-lacks nothing (its DTL, OpenZFS `module/zfs/vdev.c`, `vdev_dtl_reassess`) nobody reads it from there. And
-the copy of a block of the intent log, not covered yet, looks like the block that was covered long ago;
-that of a block that a group has just written to the new disk as well takes its very place there."""
+"""The data copied to a new disk are no part of the group under way. A later group records that the
+disk lacks nothing (its DTL, OpenZFS `module/zfs/vdev.c`, `vdev_dtl_reassess`); until then ZFS does
+not read them from that disk.
+
+A copied block of the intent log that is not yet covered looks like the block that was covered long
+ago. A copied block that a group has just written to the new disk as well takes the same place
+there.
+"""
 
 
 UNLABELLED = frozenset(
     {Invariant.TXG_IS_DURABLE, Invariant.LABELS_TAKE_TURNS, Invariant.UBERBLOCK_IS_DURABLE}
 )
-"""The labels of a disk that has left the pool, with all that lies about them, are overwritten once its
-group is synced, beside the next one, and nothing flushes them (`vdev_label_init` with
+"""The labels of a disk that has left the pool are overwritten, with everything around them, once
+its group is synced and beside the next one. ZFS does not flush these writes (`vdev_label_init` with
 `VDEV_LABEL_REMOVE`): they belong to no group."""
 
 
 def has_resilvered(pool: dict[str, Any]) -> bool:
-    """Whether the last resilver, or the last sequential one, came to its end, and no other goes on.
+    """Whether the last resilver, also a sequential one, has ended, and no other one goes on.
 
     Raises `UnreadableError`.
     """

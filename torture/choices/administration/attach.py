@@ -1,8 +1,8 @@
 """`zpool attach` of a disk to a disk or a mirror, resilvered block by block.
 
 zpool-attach(8). Durable by return: `spa_vdev_attach` ends in `spa_vdev_exit`, which waits until the
-group with the new configuration is synced (OpenZFS `module/zfs/spa.c`, `spa_vdev_config_exit`). What
-the new disk lacks is written down in it, and a resilver goes on after an import.
+group with the new configuration is synced (OpenZFS `module/zfs/spa.c`, `spa_vdev_config_exit`).
+That configuration records what the new disk lacks, and a resilver continues after an import.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ CUT_POINTS = {
 
 
 def read(printed: Printed) -> Outcome:
-    """By the mirror that the new disk must be in beside the old one."""
+    """Judge by the mirror that must hold the new disk beside the old one."""
     for name, top in printed.tops().items():
         disks = [child for child in children_of(top) if child.endswith(SPARE)]
         if not disks and not name.endswith(SPARE):

@@ -1,7 +1,7 @@
-"""`zpool attach -s`: the new disk is filled from the beginning to the end, and a scrub follows.
+"""`zpool attach -s`: the new disk is filled from beginning to end, and a scrub follows.
 
-zpool-attach(8). As `attach`, but the copying knows no blocks (OpenZFS `module/zfs/vdev_rebuild.c`): its
-checksums are verified by the scrub that ZFS begins when it has ended.
+zpool-attach(8). As `attach`, but the copying knows no blocks (OpenZFS `module/zfs/vdev_rebuild.c`).
+ZFS then starts a scrub, which verifies the checksums.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ def state_of_checkpoint(printed: Printed) -> str:
 
 
 def read(printed: Printed) -> Outcome:
-    """By what `zpool status` says of the checkpoint."""
+    """Judge by the checkpoint in `zpool status`."""
     states = {"EXISTS": Outcome.DONE, "NONE": Outcome.UNDONE}
     return states.get(state_of_checkpoint(printed), Outcome.HALF)
 

@@ -1,7 +1,7 @@
-"""`zpool checkpoint -d`: what only the checkpoint kept is freed.
+"""`zpool checkpoint -d`: blocks that only the checkpoint kept are freed.
 
-zpool-checkpoint(8). Durable by return, as `checkpoint` is; the freeing goes on behind it, and after an
-import (OpenZFS `module/zfs/spa_checkpoint.c`, `spa_checkpoint_discard_thread`).
+zpool-checkpoint(8). Durable by return, as `checkpoint` is. The freeing continues after the return,
+and after an import (OpenZFS `module/zfs/spa_checkpoint.c`, `spa_checkpoint_discard_thread`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _OUTCOMES = {
 
 
 def read(printed: Printed) -> Outcome:
-    """By what `zpool status` says of the checkpoint."""
+    """Judge by the checkpoint in `zpool status`."""
     return _OUTCOMES[state_of_checkpoint(printed)]
 
 

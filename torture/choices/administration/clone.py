@@ -16,7 +16,7 @@ _SNAPSHOT = f"{VOLUME}@before"
 
 
 def read(printed: Printed) -> Outcome:
-    """By the clone, and where it says that it comes from."""
+    """Judge by the clone and its stated origin."""
     clone = printed.properties().get(OTHER)
     if clone is None:
         return Outcome.UNDONE

@@ -1,8 +1,8 @@
-"""`zfs destroy` of a dataset with data: it is gone at once, and what it held is freed behind it.
+"""`zfs destroy` of a dataset with data: it is gone at once, and its blocks are freed later.
 
-zfs-destroy(8), zpool-features(7), async_destroy. Durable by return: `dsl_destroy_head` waits for its
-group in `dsl_sync_task` (OpenZFS `module/zfs/dsl_destroy.c`); the freeing goes on after an import
-(`module/zfs/dsl_scan.c`, `dsl_process_async_destroys`).
+zfs-destroy(8), zpool-features(7), async_destroy. Durable by return: `dsl_destroy_head` waits for
+its group in `dsl_sync_task` (OpenZFS `module/zfs/dsl_destroy.c`). The freeing continues after an
+import (`module/zfs/dsl_scan.c`, `dsl_process_async_destroys`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from torture.oracles.verdict.unreadable import UnreadableError
 
 
 def read(printed: Printed) -> Outcome:
-    """By the dataset, and what the pool has still to free."""
+    """Judge by the dataset, and by the bytes that the pool has still to free."""
     try:
         freeing = int(printed.pool_properties()["freeing"])
     except (KeyError, ValueError) as error:

@@ -1,16 +1,18 @@
-"""`zpool attach` of a disk to a raidz: the vdev is expanded, and all its blocks are written anew.
+"""`zpool attach` of a disk to a raidz: the vdev is expanded, and all its blocks are rewritten.
 
-zpool-attach(8). The command returns once `spa_vdev_attach` (OpenZFS `module/zfs/spa.c`) has come out of
-`spa_vdev_exit`, which waits until the transaction group with the new configuration is synced; the blocks
-are moved from then on by a thread of their own (`module/zfs/vdev_raidz.c`, `raidz_reflow_sync`).
+zpool-attach(8). The command returns once `spa_vdev_attach` (OpenZFS `module/zfs/spa.c`) has come
+out of `spa_vdev_exit`. That waits until the transaction group with the new configuration is synced.
+From then on a separate thread moves the blocks (`module/zfs/vdev_raidz.c`, `raidz_reflow_sync`).
 
-Up to 2.3.9 and 2.4.4 the new child is written to the configuration with one group, and that the vdev is
-being expanded some groups later, after waiting for `TXG_CONCURRENT_STATES` + `TXG_DEFER_SIZE` of them
-(12 were seen): a cut in between leaves a vdev of a geometry in which nothing on it was ever written.
-Since "Fix race condition in raidz expansion startup" (7026d33350e4, August 2026) both go into one group.
+Up to 2.3.9 and 2.4.4 one group writes the new child to the configuration. A group some groups later
+writes that the vdev is being expanded, after waiting for `TXG_CONCURRENT_STATES` + `TXG_DEFER_SIZE`
+of them (12 were seen). A cut in between leaves a vdev of a geometry in which none of its data was
+ever written. Since "Fix race condition in raidz expansion startup" (7026d33350e4, August 2026) both
+go into one group.
 
-What is moved is no part of the group under way: that it was moved is said by a later group's uberblock
-(`vdev_raidz.c`, `raidz_reflow_sync`). So the audit cannot ask that an uberblock finds all writes covered.
+The moved data are no part of the group under way: a later group's uberblock records the move
+(`vdev_raidz.c`, `raidz_reflow_sync`). So the audit cannot require that an uberblock finds all
+writes covered.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ _GOES_ON, _HAS_ENDED = "SCANNING", "FINISHED"
 
 
 def read(printed: Printed) -> Outcome:
-    """By the disks of the raidz, and what `zpool status` says of its expansion."""
+    """Judge by the disks of the raidz, and by its expansion in `zpool status`."""
     pool = printed.pool()
     tops = printed.tops()
     if len(tops) != 1:

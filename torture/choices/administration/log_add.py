@@ -1,8 +1,8 @@
 """`zpool add log`: a log device joins a pool that had none, under synchronous writes.
 
-zpool-add(8). Durable by return: `spa_vdev_add` ends in `spa_vdev_exit`, which waits until its group is
-synced (OpenZFS `module/zfs/spa.c`). From then on the intent log is written there, so that a cut has it
-replayed from a device that the pool has only just got.
+zpool-add(8). Durable by return: `spa_vdev_add` ends in `spa_vdev_exit`, which waits until its group
+is synced (OpenZFS `module/zfs/spa.c`). From then on ZFS writes the intent log there. So after a cut
+it replays the log from a device that has only just joined.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from torture.facts.axes.sweeps import Sweep
 
 
 def read(printed: Printed) -> Outcome:
-    """By the pool's log devices."""
+    """Judge by the pool's log devices."""
     is_log = any(name.endswith(SPARE) for name in printed.tops("logs"))
     if is_log:
         return Outcome.DONE

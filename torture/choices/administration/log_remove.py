@@ -26,7 +26,7 @@ _LOG = "slog0"
 
 
 def read(printed: Printed) -> Outcome:
-    """By the pool's log devices."""
+    """Judge by the pool's log devices."""
     if any(_LOG in name for name in printed.tops("logs")):
         return Outcome.UNDONE
     return Outcome.HALF if printed.has_disk(_LOG) else Outcome.DONE

@@ -1,9 +1,9 @@
-"""What an administration is: a command of zpool(8) or zfs(8) that the power is cut under.
+"""The form of an administration: a command of zpool(8) or zfs(8) under which the power is cut.
 
-After recovery it must be done, or not done, or go on: never half. And done, or going on, where the
-command had returned before the cut and returns only once its transaction group is on the disks, or where
-a pool that was cut again had been imported with it. Which of these it is, is read from what ZFS's own
-tools print, and from nothing else.
+After recovery it must be done, not done, or still going on: never half. It must be done or going on
+in two cases: the command had returned before the cut and returns only once its transaction group is
+on the disks, or a pool that was cut again had been imported with it. The outcome is read from the
+output of ZFS's own tools, and from nothing else.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ BY_ID = "/dev/disk/by-id/virtio-"
 STATUS = ("zpool", "status", "-j", POOL)
 """zpool-status(8); since OpenZFS 2.3."""
 _CLASSES = ("vdevs", "logs", "special", "dedup")
-"""Where `zpool status -j` lists what a pool consists of, beside each other."""
+"""The keys of `zpool status -j` under which it lists the pool's top-level parts."""
 
 
 class Outcome(StrEnum):
-    """What became of an administration, by what the NAS that came back says."""
+    """The outcome of an administration, as the NAS reports it after its reboot."""
 
     DONE = "done"
     UNDONE = "undone"
-    """As if it had never been begun."""
+    """As if it had never begun."""
     GOING_ON = "going on"
-    """It was begun, and ZFS goes on with it by itself."""
+    """It has begun, and ZFS continues it by itself."""
     IN_PART = "in part"
-    """Some of its steps are done, each as a whole: the command takes several transaction groups, and
-    typing it again does the rest. Only of an operation that says so."""
+    """Some of its steps are done, each as a whole: the command takes several transaction groups,
+    and repeating it does the rest. Only for an operation that declares it."""
     HALF = "half"
-    """None of these: part of it is there, and nothing goes on."""
+    """None of these: part of it is there, and nothing continues it."""
 
 
 class Moment(StrEnum):
@@ -58,25 +58,27 @@ class Moment(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CutPoint:
-    """What a cut waits for, from when the command is issued on, or from when it has come to its end.
+    """The event for which a cut waits: from the command's issue on, or from its end on.
 
-    That is the n-th event on the disks, n from `least` to `most`, or as many milliseconds as are drawn.
+    It is the n-th event on the disks, n drawn from `least` to `most`, or a drawn number of
+    milliseconds.
     """
 
     event: Kind | None = None
     """None: time alone."""
     role: Role | None = None
     disk: str | None = None
-    """The serial of the only disk that counts; None: all of them."""
+    """The serial of the only disk that counts; None: all disks."""
     least: int = 1
     most: int = 1
     delay_ms_max: float = 0.0
     is_after_end: bool = False
-    """Whether it is waited first until the command has returned, and what goes on behind it has ended."""
+    """Whether the wait begins only when the command has returned and its work behind the return has
+    ended."""
 
 
 def uberblocks(*, most: int, least: int = 1, disk: str = "data0") -> CutPoint:
-    """The n-th uberblock that a disk has completed: four of each transaction group, one a label.
+    """The n-th uberblock that a disk has completed. Each transaction group writes four, one a label.
 
     OpenZFS `module/zfs/vdev_label.c`, `vdev_uberblock_sync`.
     """
@@ -86,12 +88,12 @@ def uberblocks(*, most: int, least: int = 1, disk: str = "data0") -> CutPoint:
 
 
 def blocks(*, most: int, least: int = 1, disk: str | None = None) -> CutPoint:
-    """The n-th write that is completed, of whatever kind, on this disk or on all of them."""
+    """The n-th completed write of any kind, on this disk or on all disks."""
     return CutPoint(event=Kind.WRITE_COMPLETE, disk=disk, least=least, most=most)
 
 
 SOON = CutPoint(delay_ms_max=400)
-"""Under emulation zpool takes some 100 ms until it asks the kernel for anything."""
+"""Under emulation zpool takes some 100 ms until its first request to the kernel."""
 AFTER_END = CutPoint(delay_ms_max=200, is_after_end=True)
 BRIEF: Mapping[Moment, Sequence[CutPoint]] = {
     Moment.START: (SOON, CutPoint(event=Kind.WRITE_SUBMIT, role=Role.METADATA, most=40)),
@@ -101,17 +103,17 @@ BRIEF: Mapping[Moment, Sequence[CutPoint]] = {
     ),
     Moment.END: (AFTER_END,),
 }
-"""Of a command that takes a transaction group or two, and has nothing go on behind it."""
+"""For a command that takes a transaction group or two, and has no work behind its return."""
 
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    """One round of questions: the outputs of an administration's commands, in their order."""
+    """One round of queries: the outputs of an administration's commands, in their order."""
 
     outputs: Sequence[ToolOutput]
 
     def pool(self) -> dict[str, Any]:
-        """What `zpool status -j` says of the one pool; raises `UnreadableError`."""
+        """`zpool status -j` of the one pool; raises `UnreadableError`."""
         pools = self._document("zpool", "status").get("pools")
         if not isinstance(pools, dict) or len(pools) != 1:
             raise UnreadableError("zpool status -j: no status of one pool")
@@ -121,7 +123,7 @@ class Printed:
         return pool
 
     def tops(self, kind: str = "vdevs") -> dict[str, dict[str, Any]]:
-        """The top-level vdevs of a class, by name: of `logs`, say. Raises `UnreadableError`."""
+        """The top-level vdevs of a class, e.g. of `logs`, by name. Raises `UnreadableError`."""
         pool = self.pool()
         found = pool.get(kind, {})
         if kind == "vdevs":
@@ -139,21 +141,21 @@ class Printed:
         )
 
     def properties(self) -> dict[str, dict[str, str]]:
-        """Of each dataset, snapshot and volume that `zfs list -j` lists, by name: its properties.
+        """The properties of each dataset, snapshot and volume in `zfs list -j`, by name.
 
         Raises `UnreadableError`.
         """
         return _values_of(self._document("zfs", "list").get("datasets"), "zfs list -j")
 
     def pool_properties(self) -> dict[str, str]:
-        """What `zpool get -j` says of the one pool; raises `UnreadableError`."""
+        """`zpool get -j` of the one pool; raises `UnreadableError`."""
         pools = _values_of(self._document("zpool", "get").get("pools"), "zpool get -j")
         if len(pools) != 1:
             raise UnreadableError("zpool get -j: not of one pool")
         return next(iter(pools.values()))
 
     def text(self, program: str) -> str:
-        """What another program printed; raises `UnreadableError` unless it returned 0."""
+        """The output of another program; raises `UnreadableError` unless it returned 0."""
         return self._output(program).stdout
 
     def _document(self, program: str, verb: str) -> dict[str, Any]:
@@ -201,41 +203,42 @@ def _values_of(found: object, what: str) -> dict[str, dict[str, str]]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Administration:
-    """One operation; scripts are shell, run in the NAS as root, and have to succeed."""
+    """One operation. Its scripts are shell, run in the NAS as root, and have to succeed."""
 
     script: str
-    """What the administrator types while the client's load runs."""
+    """The administrator's command, run under the client's load."""
     read: Callable[[Printed], Outcome]
-    """What became of it, by the answers to `questions`; raises `UnreadableError`. Pure."""
+    """Its outcome, by the answers to `questions`; raises `UnreadableError`. Pure."""
     cut_points: Mapping[Moment, Sequence[CutPoint]]
-    """What cuts at each moment wait for; one of them is drawn."""
+    """The possible events for a cut at each moment; one of them is drawn."""
     questions: tuple[tuple[str, ...], ...] = (STATUS,)
-    """Commands that are run before, after the import that follows the cut, and at the end."""
+    """Commands that run before, after the import that follows the cut, and at the end."""
     activity: str = ""
-    """What `zpool wait -t` calls that which goes on when the command has returned; empty for nothing."""
+    """The name in `zpool wait -t` of the work behind the command's return; empty for none."""
     at_end: tuple[str, ...] = ()
-    """What is typed once it has come to its end, before the pool is scrubbed; empty for nothing."""
+    """A command to run once that work has ended, before the scrub of the pool; empty for none."""
     is_durable_by_return: bool = True
-    """Whether a command that has returned 0 must not be undone by a cut: the file says why."""
+    """Whether a cut may not undo a command that has returned 0; the choice's file gives the source."""
     prepare: str = ""
-    """Once the volume is made, before any client attaches it."""
+    """Run once the volume is made, before any client attaches it."""
     spares: int = 0
     """How many disks, like the data disks, the NAS has beside those of the pool."""
     pool_options: str = ""
     """Further options of `zpool create`."""
     layouts: frozenset[Layout] = field(default_factory=lambda: frozenset(Layout))
-    """Of the pools that it can be done to."""
+    """The layouts of pools on which it is possible."""
     needs_sync: Sync | None = None
-    """What the volume's `sync` must be before; None: anything."""
+    """The `sync` that the volume must have before; None: any."""
     needs_log_device: bool | None = None
-    """Whether the pool must have one, or none; None: either."""
+    """Whether the pool must have a log device (True) or must not (False); None: either."""
     waived: frozenset[Invariant] = frozenset()
-    """What of the audit does not hold of the blocks that it writes: the file says why."""
+    """The invariants that do not hold of the blocks it writes; the choice's file gives the reason."""
     moves_blocks: bool = False
-    """Whether blocks of data may lie elsewhere than on every data disk at one place."""
+    """Whether a block of data may be missing from some data disk, or at different places on the
+    disks."""
 
     def why_not_with(self, chosen: Chosen) -> str | None:
-        """Why it means nothing with these choices ("is ..."); None where it does."""
+        """Why it means nothing with these choices ("is ..."); None where it makes sense."""
         layout: Layout = chosen["layout"].value
         if layout not in self.layouts:
             return f"is not done to a pool of {chosen['layout'].words}"

@@ -1,8 +1,8 @@
-"""`zfs send | zfs receive` within the pool: the copy is whole and has its snapshot, or is not there.
+"""`zfs send | zfs receive` within the pool: the copy is whole and has its snapshot, or is absent.
 
-zfs-receive(8). Durable by return: the snapshot is made last, and `dmu_recv_end` waits for its group in
-`dsl_sync_task` (OpenZFS `module/zfs/dmu_recv.c`). What was received in part is destroyed by the next
-import (`module/zfs/spa.c`, `dsl_destroy_inconsistent`); sending changes nothing.
+zfs-receive(8). Durable by return: the snapshot is made last, and `dmu_recv_end` waits for its group
+in `dsl_sync_task` (OpenZFS `module/zfs/dmu_recv.c`). The next import destroys a partial copy
+(`module/zfs/spa.c`, `dsl_destroy_inconsistent`). Sending changes nothing.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _COMPARE = (
 
 
 def read(printed: Printed) -> Outcome:
-    """By the copy, its snapshot, and whether its file is the one that was sent."""
+    """Judge by the copy, its snapshot, and whether its file equals the sent one."""
     names = printed.properties()
     has_copy, has_snapshot = OTHER in names, f"{OTHER}@before" in names
     compared = printed.text("sh").strip()

@@ -1,8 +1,8 @@
-"""`zpool remove` of a top-level vdev: all that is on it is copied to the other one.
+"""`zpool remove` of a top-level vdev: all its data are copied to the other one.
 
-zpool-remove(8). Durable by return: that the removal has begun goes into the group that `spa_vdev_exit`
-waits for (OpenZFS `module/zfs/vdev_removal.c`, `spa_vdev_remove_top`); the copying goes on behind it, and
-after an import.
+zpool-remove(8). Durable by return: the start of the removal goes into the group that
+`spa_vdev_exit` waits for (OpenZFS `module/zfs/vdev_removal.c`, `spa_vdev_remove_top`). The copying
+continues after the return, and after an import.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from torture.oracles.verdict.unreadable import UnreadableError
 
 
 def read(printed: Printed) -> Outcome:
-    """By the vdev, and what `zpool status` says of its removal."""
+    """Judge by the vdev, and by its removal in `zpool status`."""
     removal = printed.pool().get("removal_stats")
     state = removal.get("state") if isinstance(removal, dict) else None
     if removal is not None and not isinstance(state, str):

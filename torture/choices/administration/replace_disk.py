@@ -1,7 +1,7 @@
 """`zpool replace` of a disk by another one.
 
-zpool-replace(8). Durable by return, as `attach` is: `spa_vdev_attach` with `replacing`. The old disk
-leaves when the new one has all that it had (OpenZFS `module/zfs/spa.c`, `spa_vdev_copying_done`).
+zpool-replace(8). Durable by return, as `attach` is: `spa_vdev_attach` with `replacing`. The old
+disk leaves when the new one has all its data (OpenZFS `module/zfs/spa.c`, `spa_vdev_copying_done`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _OLD = "data0"
 
 
 def read(printed: Printed) -> Outcome:
-    """By the vdev that holds both disks for as long as the replacement goes on."""
+    """Judge by the vdev that holds both disks as long as the replacement goes on."""
     for _, vdev in devices_in(printed.tops()):
         if vdev.get("vdev_type") == "replacing":
             both = list(children_of(vdev))

@@ -1,12 +1,13 @@
-"""A leg of the mirror that was away comes back, and is resilvered with what it missed.
+"""A leg of the mirror that was away comes back; its missing writes are resilvered.
 
-zpool-online(8). It was offline until the next import at the latest (`zpool offline -t`), as a disk whose
-cable was pulled: a NAS that comes back finds it, too, and resilvers it by itself. Durable by return:
-`vdev_online` ends in `spa_vdev_state_exit`, which waits for its group (OpenZFS `module/zfs/spa_misc.c`).
+zpool-online(8). It was offline until the next import at the latest (`zpool offline -t`), like a
+disk with a pulled cable. So a NAS after a reboot finds it, too, and resilvers it by itself. Durable
+by return: `vdev_online` ends in `spa_vdev_state_exit`, which waits for its group (OpenZFS
+`module/zfs/spa_misc.c`).
 
-An import after a cut begins to read before it knows what the leg missed, and counts what it reads there
-as errors of the leg's (seen: 2 of them). They are cleared once all is resilvered, as an administrator
-would: what the scrub finds after that counts.
+An import after a cut starts to read before it knows the leg's missing writes, and counts its reads
+there as errors of the leg (seen: 2 of them). They are cleared once the resilver is done, as an
+administrator would do. Errors that the scrub finds after that count.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _LEG = "data1"
 
 
 def read(printed: Printed) -> Outcome:
-    """By the state of the leg, and whether it has been resilvered since."""
+    """Judge by the state of the leg, and whether it has been resilvered since."""
     legs = [vdev for name, vdev in devices_in(printed.tops()) if name.endswith(_LEG)]
     states = [str(leg.get("state")) for leg in legs]
     if states == ["OFFLINE"]:

@@ -1,10 +1,10 @@
-"""`zpool import --rewind-to-checkpoint`: a pool goes back to its checkpoint, as a whole or not at all.
+"""`zpool import --rewind-to-checkpoint`: a pool goes back to its checkpoint, all or nothing.
 
-The client's own pool cannot be rewound while the client has its disk, so the one that is rewound lies on
-a file of a dataset beside it: what it flushes is durable by that dataset's intent log.
+The client's own pool cannot be rewound while the client has its disk. So the rewound pool lies on a
+file of a dataset beside it: its flushes are durable by that dataset's intent log.
 
-zpool-import(8). Durable by return: `spa_ld_checkpoint_rewind` writes the checkpoint's uberblock, as that
-of the next group, by `vdev_config_sync` (OpenZFS `module/zfs/spa.c`).
+zpool-import(8). Durable by return: `spa_ld_checkpoint_rewind` writes the checkpoint's uberblock, as
+that of the next group, by `vdev_config_sync` (OpenZFS `module/zfs/spa.c`).
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ _LOOK = (
     f"echo {_CHECKPOINT} $(zpool get -H -p -o value checkpoint {REWOUND}); "
     f"cat /{REWOUND}/*; zpool export {REWOUND} && echo {_END}"
 )
-"""Read-only, so that whoever looks first changes nothing for who looks next."""
+"""Read-only, so that one look changes nothing for the next."""
 
 
 def read(printed: Printed) -> Outcome:
-    """By the content of its files, and whether it has a checkpoint still."""
+    """Judge by the content of its files, and whether it still has a checkpoint."""
     words = printed.text("sh").split()
     if words[-1:] == [_REFUSED]:
         return Outcome.HALF

@@ -1,7 +1,7 @@
-"""`zfs rollback` of a dataset beside the client's volume: all its files are the old ones or the new ones.
+"""`zfs rollback` of a dataset beside the client's volume: all its files are old, or all are new.
 
-zfs-rollback(8). Durable by return: `dsl_dataset_rollback` waits for its group in `dsl_sync_task` (OpenZFS
-`module/zfs/dsl_dataset.c`).
+zfs-rollback(8). Durable by return: `dsl_dataset_rollback` waits for its group in `dsl_sync_task`
+(OpenZFS `module/zfs/dsl_dataset.c`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _WRITE = f"for n in $(seq {_FILES}); do echo {{text}} > /{OTHER}/$n; done"
 
 
 def read(printed: Printed) -> Outcome:
-    """By the content of its files."""
+    """Judge by the content of its files."""
     *lines, last = printed.text("sh").split() or [""]
     if last != _END:
         raise UnreadableError(f"the files of {OTHER} were not read to their end")

@@ -1,11 +1,12 @@
-"""`zpool scrub`: everything is read and verified while the client writes on.
+"""`zpool scrub`: everything is read and verified while the client continues to write.
 
 zpool-scrub(8). Durable by return: `dsl_scan` waits for its group in `dsl_sync_task` (OpenZFS
-`module/zfs/dsl_scan.c`); how far it came is written down every so often, and an import goes on there.
+`module/zfs/dsl_scan.c`). ZFS records the scrub's progress from time to time, and an import
+continues there.
 
-A pool remembers one scan. An import that finds a disk that has missed something begins a resilver in the
-place of a scrub (`spa_load_impl` in `module/zfs/spa.c`, `dsl_scan_restart_resilver`), of which nothing is
-told any more.
+A pool remembers one scan. An import that finds a disk with missing writes starts a resilver in
+place of a scrub (`spa_load_impl` in `module/zfs/spa.c`, `dsl_scan_restart_resilver`). From then on
+`zpool status` does not report the scrub.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from torture.oracles.verdict.unreadable import UnreadableError
 
 
 def read(printed: Printed) -> Outcome:
-    """By what `zpool status` says of the last scan."""
+    """Judge by the last scan in `zpool status`."""
     scan = printed.pool().get("scan_stats")
     if scan is None:
         return Outcome.UNDONE

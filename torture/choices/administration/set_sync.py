@@ -16,7 +16,7 @@ from torture.oracles.verdict.unreadable import UnreadableError
 
 
 def read(printed: Printed) -> Outcome:
-    """By the property."""
+    """Judge by the property."""
     sync = printed.properties().get(VOLUME, {}).get("sync")
     if sync is None:
         raise UnreadableError(f"zfs list -j: no sync of {VOLUME}")

@@ -1,10 +1,10 @@
-"""`zfs set volsize=` on a volume that reserves its space: its size and its reservation grow together.
+"""`zfs set volsize=` on a volume that reserves its space: size and reservation grow together.
 
 zfsprops(7), volsize: the reservation changes with it, "to prevent unexpected behavior". Durable by
 return: `zvol_update_volsize` waits for its group (OpenZFS `module/zfs/zvol.c`), and
-`dsl_dataset_set_refreservation` for its own in `dsl_sync_task`. That these are two groups is ZFS's doing:
-both properties are special (`module/zfs/zfs_ioctl.c`, `zfs_set_prop_nvlist`). And the command typed again
-does not set the reservation, which is only changed where it fits the size that there is
+`dsl_dataset_set_refreservation` for its own in `dsl_sync_task`. ZFS uses two groups because both
+properties are special (`module/zfs/zfs_ioctl.c`, `zfs_set_prop_nvlist`). Repeating the command does
+not set the reservation, which is only changed where it fits the present size
 (`lib/libzfs/libzfs_dataset.c`, `zfs_add_synthetic_resv`).
 """
 
@@ -21,7 +21,7 @@ _OLD, _NEW = 64 * _MIB, 128 * _MIB
 
 
 def read(printed: Printed) -> Outcome:
-    """By both properties: a reservation is at least its volume's size, metadata on top."""
+    """Judge by both properties: a reservation is at least its volume's size, metadata on top."""
     volume = printed.properties().get(OTHER, {})
     try:
         size, reserved = int(volume["volsize"]), int(volume["refreservation"])

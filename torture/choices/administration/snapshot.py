@@ -1,7 +1,7 @@
-"""`zfs snapshot -r` of the pool, the client's volume with it: all of them or none.
+"""`zfs snapshot -r` of the pool and the client's volume in it: all snapshots or none.
 
-zfs-snapshot(8): recursive ones "are taken atomically". Durable by return: `dsl_dataset_snapshot` waits
-for its group in `dsl_sync_task` (OpenZFS `module/zfs/dsl_dataset.c`, `dsl_synctask.c`).
+zfs-snapshot(8): recursive ones "are taken atomically". Durable by return: `dsl_dataset_snapshot`
+waits for its group in `dsl_sync_task` (OpenZFS `module/zfs/dsl_dataset.c`, `dsl_synctask.c`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _NAME = "@amid"
 
 
 def read(printed: Printed) -> Outcome:
-    """By the snapshots of all datasets."""
+    """Judge by the snapshots of all datasets."""
     names = printed.properties()
     datasets = [name for name in names if "@" not in name]
     made = [name for name in datasets if f"{name}{_NAME}" in names]

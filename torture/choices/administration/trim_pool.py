@@ -1,7 +1,7 @@
-"""`zpool trim`: the disks are told of all that is free.
+"""`zpool trim`: ZFS informs the disks of all free space.
 
-zpool-trim(8). Durable by return: `spa_vdev_trim` waits for the group that says which disks are trimmed
-(OpenZFS `module/zfs/spa.c`); the trimming goes on behind it, and after an import
+zpool-trim(8). Durable by return: `spa_vdev_trim` waits for the group that records which disks are
+trimmed (OpenZFS `module/zfs/spa.c`). The trimming continues after the return, and after an import
 (`module/zfs/vdev_trim.c`, `vdev_trim_restart`).
 """
 
@@ -28,7 +28,7 @@ _UNTRIMMED = frozenset({"NONE", "UNTRIMMED"})
 
 
 def read(printed: Printed) -> Outcome:
-    """By what `zpool status -t` says of each disk."""
+    """Judge by the state of each disk in `zpool status -t`."""
     states = {
         str(vdev.get("trim_state"))
         for _, vdev in devices_in(printed.tops())

@@ -1,9 +1,9 @@
 """`zpool upgrade`: all features of this version are enabled in a pool of an older one.
 
-zpool-upgrade(8), zpool-features(7). Each feature is enabled by a call of its own, which waits for its
-group (OpenZFS `cmd/zpool/zpool_main.c`, `upgrade_enable_all`; `module/zfs/spa.c`, `spa_prop_set`): a cut
-may leave some enabled and others not, and the command typed again enables the rest. Once it has returned
-all are enabled.
+zpool-upgrade(8), zpool-features(7). A separate call enables each feature and waits for its group
+(OpenZFS `cmd/zpool/zpool_main.c`, `upgrade_enable_all`; `module/zfs/spa.c`, `spa_prop_set`). So a
+cut may leave some features enabled and others not, and repeating the command enables the rest. Once
+it has returned all are enabled.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _OF_NEW = (
 
 
 def read(printed: Printed) -> Outcome:
-    """By the features that came after the pool's version."""
+    """Judge by the features that came after the pool's version."""
     properties = printed.pool_properties()
     try:
         states = [properties[f"feature@{name}"] for name in (_OF_OLD, *_OF_NEW)]

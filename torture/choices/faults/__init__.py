@@ -1,4 +1,4 @@
-"""What is planted on purpose, one file each: faults to be found, and harmless disturbances. Pure."""
+"""The planted faults, one file each: faults to be found, and harmless disturbances. Pure."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from torture.discovery import offered
 
 _ALL: dict[str, Fault] = {fault.name: fault for fault in offered(__name__, "FAULT")}
 ZFS_BUGS = {name: fault for name, fault in _ALL.items() if fault.zfs}
-"""Faults that are a version of ZFS; a run has one version, so each of them is a run of its own."""
+"""Faults that are a version of ZFS. A run has one version, so each of them needs a run of its own."""
 FAULTS = {name: fault for name, fault in _ALL.items() if not fault.is_harmless and not fault.zfs}
 DISTURBANCES = {name: fault for name, fault in _ALL.items() if fault.is_harmless}
 
 
 def find(name: str) -> Fault | None:
-    """What is planted by this name; None for the empty name, of a sound system. Raises `ValueError`."""
+    """The fault of this name; None for the empty name, a sound system. Raises `ValueError`."""
     if not name:
         return None
     if name not in _ALL:

@@ -1,7 +1,7 @@
-"""One bit of a block of data is another one after the cut.
+"""One bit of a block of data is flipped after the cut.
 
-It is in a file that nobody touches once it is in the pool: any other block may be written anew by the
-intent log's replay, before anybody has read it.
+The block belongs to a file that stays untouched once it is in the pool. The intent log's replay may
+rewrite any other block before it is read.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _flipped(remains: Remains) -> tuple[Patch, ...]:
         for block in range(0, write.length, VOLUME_BLOCK_BYTES):
             if content[block : block + VOLUME_BLOCK_BYTES].count(_LINE) >= _LINES_OF_A_BLOCK:
                 return (_patch(content, block, write.offset, remains.sector_bytes),)
-    raise HarnessError("no block of the file that nobody touches was committed before the cut")
+    raise HarnessError("no block of the untouched file was committed before the cut")
 
 
 def _patch(content: bytes, block: int, offset: int, sector_bytes: int) -> Patch:

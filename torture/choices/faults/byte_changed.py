@@ -1,4 +1,4 @@
-"""One byte of a file is another one after recovery, and every checksum is right."""
+"""One byte of a file is changed after recovery, and every checksum is right."""
 
 from __future__ import annotations
 

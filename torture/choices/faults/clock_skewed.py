@@ -1,4 +1,4 @@
-"""Clocks of NAS and client that are two days apart."""
+"""The clocks of NAS and client are two days apart."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A server that answers COMMIT, and commits nothing: its export has silently become asynchronous.
+"""A server answers COMMIT and commits nothing: its export has silently become asynchronous.
 
-With `async` Linux's server answers before anything is on stable storage (exports(5)).
+With `async`, Linux's server answers before anything is on stable storage (exports(5)).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The second copy of a block of btrfs's metadata is lost, and the first one is well.
+"""The second copy of a block of btrfs's metadata is lost; the first copy is intact.
 
-btrfs reads the first of two copies on one device (Linux `fs/btrfs/volumes.c`, `map_blocks_dup`), and so
-does its checker: only a scrub looks at the other. The block is the root of a tree that nobody writes to,
-so that no commit moves it away before the scrub has come by.
+btrfs reads the first of two copies on one device (Linux `fs/btrfs/volumes.c`, `map_blocks_dup`).
+Its checker does the same: only a scrub reads the second copy. The block is the root of a tree that
+no load changes. So no commit moves the block before the scrub reads it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Programs that do nothing but take processor time, in NAS and client."""
+"""Programs that only consume processor time run in NAS and client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The volume comes back half as long as it was."""
+"""After the reboot the volume has half its length."""
 
 from __future__ import annotations
 

@@ -1,10 +1,8 @@
-"""A disk that does one flush in twenty not at all, and says that it did.
+"""A disk drops one flush in twenty, and reports success.
 
-The next flush makes up for it, some 50 ms later: few cuts lose anything by it, and what it is seen by
-is what the client's disk completed in between. Of files over NFS and SMB only the load's own calls tell
-it. With sync=standard 34 of 40 cuts over NFS see it [70-94 %]: two flushes in three are behind names,
-which the load awaits only with their data. With sync=always 11 of 20 do, and over SMB 2 of 10: there
-the data were on the disks long before the call returned.
+The next flush, some 50 ms later, covers the same writes. So few cuts lose anything by it. The audit
+sees it by the requests that the client's disk completed in between. Over NFS and SMB it sees it by the
+answers of the server on the wire: in 39 of 40 cuts [86-100 %] of nfs3, nfs4 and smb.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A disk that acknowledges a flush 12 ms before it has done it."""
+"""A disk acknowledges a flush 12 ms before the flush is done."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A client whose fsync does nothing: a volatile overlay on its files (Linux filesystems/overlayfs.rst).
+"""A client whose fsync does nothing: its files lie on a volatile overlay.
 
-Such a mount omits every call that would sync what lies below it, and says that all went well. No setting
-of the NAS is of any help: what was acknowledged has not left the client.
+A volatile mount omits every sync of the filesystem below it, and reports success (Linux
+filesystems/overlayfs.rst). No setting of the NAS helps: acknowledged data have not left the client.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""A leg of a mirror that had done nothing of its last 10 s of flushes, and acknowledged them.
+"""A leg of a mirror had not done its last 10 s of flushes, and had acknowledged them.
 
-ZFS takes the newer leg's uberblock, reads what the other one holds, and heals it: nothing is lost. But
-a pool that has to be healed after a cut had a disk that broke its word. A group is committed every 5 s:
-with a lie as short 4 of 10 cuts found only blocks of the log to be stale, which ZFS takes from the
-other leg.
+ZFS takes the newer leg's uberblock, reads that leg's blocks, and heals the other leg: nothing is
+lost. But when a pool has to be healed after a cut, one of its disks broke its promise. ZFS commits
+a group every 5 s. With a lie as short as that, 4 of 10 cuts found only stale blocks of the intent
+log, which ZFS takes from the other leg.
 """
 
 from __future__ import annotations

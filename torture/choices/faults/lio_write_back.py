@@ -1,6 +1,6 @@
-"""LIO's backstore caches: `fileio` with buffered I/O on the zvol, where `iblock` would be without one.
+"""LIO's backstore caches: `fileio` with buffered I/O on the zvol, in place of `iblock`, which does not.
 
-With sync=always nothing of ZFS is at fault, and all that was written is in the memory of the NAS.
+With sync=always ZFS is not at fault: the written data are in the memory of the NAS, above ZFS.
 """
 
 from __future__ import annotations

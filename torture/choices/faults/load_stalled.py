@@ -1,10 +1,11 @@
-"""A load that stops two seconds after it began: nothing is under way any more that a cut could take.
+"""A load stops two seconds after its start: afterwards no write is left for a cut to take.
 
-Its writers are stopped amid their operations, so that each of them has one under way for ever. An
-instrument that counts these as work would call the cut intact. The transaction group after the last
-write is 5 s away, and is at risk when it comes: hence a long load. Its cuts aim at nothing: those that
-aim at a trim or a label bring it about themselves, and have that to take (6 of 10 cuts of any aim were
-empty).
+Its writers are stopped amid their operations, so each has one operation under way for ever. An
+instrument that counts these as work would call the cut intact.
+
+The transaction group after the last write comes 5 s later, and is at risk then: hence a long load.
+Its cuts have no aim: a cut that aims at a trim or a label causes the write itself, and so has
+something to take (6 of 10 cuts of any aim were empty).
 """
 
 from __future__ import annotations

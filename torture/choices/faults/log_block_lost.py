@@ -1,7 +1,7 @@
-"""A disk that writes nothing of one block in ten of the intent log, and says that it did.
+"""A disk drops one write in ten of the intent log's blocks, and reports success.
 
-Replay ends at the first block that is missing: all that was acknowledged behind it is lost as well. The
-pool is well, for the log's end always looks like that.
+Replay ends at the first missing block: all acknowledged records behind it are lost as well. The
+pool is sound, for the end of every intent log looks like this.
 """
 
 from __future__ import annotations

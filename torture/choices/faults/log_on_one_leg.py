@@ -1,6 +1,6 @@
-"""A mirrored log device whose legs differ: one has it all, the other nothing of its last 700 ms.
+"""The legs of a mirrored SLOG differ: one is complete, the other lacks its last 700 ms.
 
-Blocks of the log that were acknowledged are on one leg only, as when the other one lied. ZFS looks at all
+Acknowledged blocks of the intent log are on one leg only, as when the other leg lied. ZFS reads all
 copies of a block of the log before it takes the log to be at its end (`module/zfs/zil.c`,
 `zil_read_log_block`).
 """

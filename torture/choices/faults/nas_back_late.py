@@ -1,4 +1,4 @@
-"""A NAS that is away for a minute: the client waits, and no timeout is a loss."""
+"""A NAS is away for a minute: the client waits, and no timeout may become a loss."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The import of the pool does not end in the NAS that comes back.
+"""The import of the pool does not end in the NAS after its reboot.
 
-Whoever waits gives up after 20 s here, so that the fault costs no more time than others.
+The trial gives up after 20 s here, so that the fault costs no more time than others.
 """
 
 from __future__ import annotations

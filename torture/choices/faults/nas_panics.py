@@ -1,4 +1,4 @@
-"""The kernel of the NAS that comes back panics when it imports the pool."""
+"""The kernel of the NAS panics after its reboot, when it imports the pool."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A NAS whose emulator stands still for 12 s under the load, less than what initiators wait."""
+"""The emulator of the NAS stands still for 12 s under the load: initiators wait longer than that."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""A pool that commits no transaction group of its own accord.
+"""A pool commits no transaction group of its own accord.
 
-The thread that commits waits out its old timeout first, unless it is made to commit once more. What is
-late is so after 8 s (`torture.oracles.audit.commits.LATE_MS`), which a usual load does not last.
+The thread that commits waits out its old timeout first, unless another commit is forced. The audit
+reports a commit as late after 8 s (`torture.oracles.audit.commits.LATE_MS`); a usual load is
+shorter.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A filesystem that asks its disk for no flush (ext4(5), barrier=0)."""
+"""A filesystem sends its disk no flush (ext4(5), barrier=0)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a fault is: where it is planted, and what is predicted of it before it was ever run."""
+"""The form of a fault: where it is planted, and what is predicted before its first run."""
 
 from __future__ import annotations
 
@@ -11,78 +11,81 @@ from torture.facts.recording.disks import DiskFault
 from torture.facts.recording.remains import Patch, Remains
 
 Spoiler = Callable[[Remains], tuple[Patch, ...]]
-"""What is written over the first data disk that the cut left.
+"""A write over the first data disk, after the cut and before the NAS comes back.
 
-Raises `HarnessError` where the disk holds nothing that it could be about.
+Raises `HarnessError` where the disk holds no suitable block.
 """
 
 
 class Layer(StrEnum):
-    """Which part of the chain is at fault."""
+    """The part of the chain that is at fault."""
 
     DISK = "disk"
     ZFS = "ZFS"
     NAS = "NAS"
     CLIENT = "client"
     DATA = "data"
-    """What was recovered was changed afterwards: the checks themselves are asked."""
+    """The recovered data are changed afterwards: this tests the checks themselves."""
 
 
 class Sight(StrEnum):
-    """Which check sees a fault first."""
+    """The check that sees a fault first."""
 
     AUDIT = "audit"
-    """The log, in each trial."""
+    """The recording, in each trial."""
     POOL = "pool"
     FILESYSTEM = "filesystem"
     DATA = "data"
     EMPTY = "empty"
-    """The cut is reported as one that could have lost nothing."""
+    """The report says that the cut could have lost nothing."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fault:
-    """A fault, and its hooks; scripts are shell, run in a machine where they have to succeed."""
+    """A fault and its hooks. The hooks are shell scripts, which have to succeed in their machine."""
 
     name: str
     layer: Layer
     words: str
     cell: str
-    """In which it is planted: one that is sound without it."""
+    """The cell in which it is planted: one that is sound without the fault."""
     seen_by: Sight | None
-    """Predicted; None of a disturbance, which looks bad and of which nothing may be seen."""
+    """Predicted. None for a disturbance, which looks bad and in which no check may see anything."""
     cuts: int
-    """Predicted: after so many cuts it is seen with 95 % confidence; 0 of a disturbance."""
+    """Predicted: after so many cuts it is seen with 95 % confidence; 0 for a disturbance."""
     bound_to: frozenset[str] = frozenset()
-    """Axes that its hooks know one choice of: elsewhere they would fail, or do something else."""
+    """Axes of which its hooks know one choice only: elsewhere they would fail, or do something
+    else."""
     amounts_to: Mapping[str, str] = field(default_factory=dict)
-    """Choices, by axis, that it silently makes: it is a fault where theory promises less of them."""
+    """The choices, by axis, that it silently makes. It is a fault where theory promises less of
+    them."""
     zfs: str = ""
-    """The version of the NAS, with a bug planted in it (`vmimages/zfs/planted`); empty: the run's."""
+    """The version of the NAS, with a bug planted in it (`vmimages/zfs/planted`). Empty: the run's."""
     on_disks: DiskFault | None = None
-    """What the NAS's data disks do."""
+    """How the NAS's data disks misbehave."""
     in_nas: str = ""
-    """From the end of the set-up on, before the load."""
+    """Run in the NAS at the end of the set-up, before the load."""
     in_client: str = ""
-    """The same in the client."""
+    """Run in the client at the same time."""
     aim: str = ""
-    """What its cuts take aim at (`torture.trials.plan.cut_plan.Aim`), where few others would meet it."""
+    """The aim of its cuts (`torture.trials.plan.cut_plan.Aim`), where few other cuts would meet it."""
     load_ms: int | None = None
-    """How long its load lasts; None: as long as any trial's."""
+    """How long its load lasts; None: as long as in any trial."""
     nas_stands_still_ms: int = 0
-    """How long the NAS's emulator is stopped once the load runs, before the cut is waited for."""
+    """How long the NAS's emulator is stopped: once the load runs, before the wait for the cut."""
     survivors: Mapping[str, DiskState] = field(default_factory=dict)
-    """What the cut leaves of these disks, by serial, whatever the seed draws; they are not gone then."""
+    """What the cut leaves of these disks, by serial, whatever the seed draws. They are not gone
+    then."""
     spoiler: Spoiler | None = None
-    """Before the NAS comes back."""
+    """Run on the disk before the NAS comes back."""
     before_import: str = ""
-    """In the NAS that comes back."""
+    """Run in the NAS after its reboot, before the import."""
     import_patience_s: float | None = None
-    """How long its imports may take; None: as long as any trial's."""
+    """How long its imports may take; None: as long as in any trial."""
     before_mount: str = ""
-    """In the client that checks, before it mounts the filesystem; `{device}` is what it lies on."""
+    """Run in the checking client before it mounts the filesystem, which lies on `{device}`."""
     before_read_back: str = ""
-    """In the client that checks, once it has mounted the filesystem."""
+    """Run in the checking client once it has mounted the filesystem."""
 
     @property
     def is_harmless(self) -> bool:

@@ -1,10 +1,12 @@
-"""A read after the reboot gives what was there before a write that a flush covered.
+"""A read after the reboot gives a block's old content, although a flush covered the newer write.
 
-Of stale data ZFS is told by their checksum. A stale block of the intent log looks to it like the log's
-end: it reads the block once, to replay it, and nothing is wrong with the pool afterwards. So it makes
-no difference that the disk would give the right content from then on, and the old one stays here. Its
-cuts aim at an acknowledgement: where an uberblock in flight survives the log is not read (5 of 10 cuts
-of any aim saw it).
+ZFS detects stale data by their checksum. A stale block of the intent log looks to ZFS like the
+log's end. ZFS reads the block once, to replay it, and nothing is wrong with the pool afterwards. So
+it makes no difference that a real disk would give the right content from then on; here the old
+content stays.
+
+Its cuts aim at an acknowledgement: where an uberblock in flight survives, the intent log is not
+read (5 of 10 cuts of any aim saw it).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """All superblocks of the client's root are wiped after the cut: no initrd finds a filesystem there.
 
-ext4 keeps copies of its superblock in some groups of 128 MiB (ext4(5), `sparse_super`); the first block
-of each is wiped, so that no fsck has one to go by.
+ext4 keeps copies of its superblock in some groups of 128 MiB (ext4(5), `sparse_super`). The first
+block of each is wiped, so that fsck finds no copy.
 """
 
 from __future__ import annotations

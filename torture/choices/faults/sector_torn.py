@@ -1,6 +1,6 @@
-"""A sector of a write that a flush covered is old after the cut, and the rest of the write is there.
+"""One sector of a flushed write is old after the cut; the rest of the write is there.
 
-As with a flipped bit the intent log's replay may write the block anew, before anybody has read it.
+As with a flipped bit, the intent log's replay may rewrite the block before it is read.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""sync=standard that has silently become disabled."""
+"""sync=standard has silently become disabled."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""sync=always that has silently become standard.
+"""sync=always has silently become standard.
 
-The client's own flushes are obeyed, so every acknowledgement of an operation is covered: it is what the
-client's disk completed before them that is not. A client that lives loses it. Behind `nfs_image_dsync`
-each write is flushed anyhow, and only a COMMIT that the cut meets is lost (1 of 5 cuts).
+ZFS obeys the client's own flushes, so every acknowledged operation is covered. The writes that the
+client's disk completed before those flushes are not covered. A client that lives loses them. Behind
+`nfs_image_dsync` each write is flushed anyhow: only a COMMIT that the cut meets is lost (1 of 5
+cuts).
 """
 
 from __future__ import annotations

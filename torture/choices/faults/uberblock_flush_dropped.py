@@ -1,7 +1,7 @@
-"""A disk that never does the flush behind an uberblock, and says that it did.
+"""A disk drops every flush behind an uberblock, and reports success.
 
-The next group's first flush makes up for it. Until then the pool would come back one group older, whose
-blocks the group under way may overwrite.
+The next group's first flush covers the uberblock. Until then a cut would bring the pool back one
+group older, and the group under way may overwrite that group's blocks.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The pool is imported, and the volume is not in it."""
+"""The pool is imported, and its volume is gone."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A disk that writes nothing of one write in fifty, and says that it did.
+"""A disk drops one write in fifty, and reports success.
 
-The client's data tell it too: most writes are the intent log's, and the scrub never reads these.
+The client's data show it too: most writes are the intent log's, and the scrub never reads these.
 """
 
 from __future__ import annotations

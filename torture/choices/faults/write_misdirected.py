@@ -1,6 +1,6 @@
-"""A block of data that a flush covered was written over another one, and not where it belongs.
+"""A flushed block of data was written over another block, and not to its own place.
 
-Two blocks are wrong by it: the other one, and its own place, which holds what was there before.
+Two blocks are wrong: the overwritten one, and the block's own place with its old content.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from torture.facts.recording.remains import Patch, Remains
 
 
 def _misdirected(remains: Remains) -> tuple[Patch, ...]:
-    """The last block of data, over the one written before it; where it is alone, behind its own place."""
+    """The last block of data, over the one written before it; a block alone goes behind its own place."""
     *others, block = remains.committed_data()
     places = [other.offset for other in others if other.offset != block.offset]
     place = places[-1] if places else block.offset + block.length

@@ -1,7 +1,7 @@
-"""ZFS whose log blocks do not wait for the data that they point to (`zil_lwb_write_issue`, zil.c).
+"""ZFS whose log blocks do not wait for the data they point to (`zil_lwb_write_issue`, zil.c).
 
-The flush after the log block may then miss the data of `dmu_sync`, and its block pointer may be missing
-in the record. With `logbias=throughput` all writes of a volume are logged by pointer.
+The flush after the log block may then miss the data of `dmu_sync`, and its block pointer may be
+missing in the record. With `logbias=throughput` all writes of a volume are logged by pointer.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""ZFS that gives freed blocks out again at once (`metaslab_sync_done`, metaslab.c).
+"""ZFS reuses freed blocks at once (`metaslab_sync_done`, metaslab.c).
 
-The two transaction groups before the last can then not be read any more: nothing is left for a rewind,
-nor for an uberblock that did not reach the disk.
+The two transaction groups before the last then become unreadable. Nothing is left for a rewind, nor
+for the case that the last uberblock did not reach the disk.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""ZFS with the flush between a group's writes and its uberblock dropped (`vdev_config_sync`).
+"""ZFS without the flush between a group's writes and its uberblock (`vdev_config_sync`).
 
-An uberblock may then reach a disk before the tree below it. A commit of the intent log between the two
+An uberblock may then reach a disk before the tree below it. A commit of the intent log in between
 flushes the same disk, so some groups are covered all the same.
 """
 

@@ -1,7 +1,7 @@
 """ZFS that does not claim the blocks of its intent log at import (`zil_claim_log_block`, zil.c).
 
-They may be overwritten before they are replayed; and once replayed they are freed although they were
-never allocated, which is a panic. A cut with nothing in the log shows nothing.
+ZFS may overwrite them before it replays them. Once replayed, they are freed although they were
+never allocated, which is a panic. A cut with nothing in the intent log shows nothing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""ZFS with the flush after its uberblocks dropped (`vdev_uberblock_sync_list`, vdev_label.c).
+"""ZFS without the flush after its uberblocks (`vdev_uberblock_sync_list`, vdev_label.c).
 
-The next group's blocks may then be on disk before the uberblock of the last one, and overwrite freed
-blocks that the newest uberblock on disk still refers to. No check of a single cut is likely to meet that;
-the audit asks each group for it.
+The next group's blocks may then be on disk before the last group's uberblock. They may overwrite
+freed blocks that the newest uberblock on disk still refers to. No check of a single cut is likely
+to meet that; the audit checks each group for it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A zvol that tells the block layer it has no cache, so that no flush reaches ZFS."""
+"""A zvol reports to the block layer that it has no cache, so no flush reaches ZFS."""
 
 from __future__ import annotations
 

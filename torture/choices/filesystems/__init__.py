@@ -1,4 +1,4 @@
-"""What the client keeps on its disk: one file a filesystem. Pure."""
+"""The filesystems on the client's disk, one file each. Pure."""
 
 from __future__ import annotations
 
@@ -24,6 +24,6 @@ AXIS = Axis(
     noun="Filesystem",
     title="filesystem",
     place=70,
-    pointless=_pointless,
+    inapplicable=_pointless,
     choices=tuple(sorted(CHOICES, key=lambda choice: choice.place)),
 )

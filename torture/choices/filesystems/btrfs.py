@@ -44,7 +44,7 @@ _BENIGN = ("[", "found ", "No device size related problem found", "enabling repa
 
 
 def parse_btrfs_check(output: ToolOutput) -> FsckResult:
-    """What btrfs check found; raises `UnreadableError` when that cannot be told."""
+    """The findings of btrfs check; raises `UnreadableError` when the output is ambiguous."""
     code = exit_code_of(output)
     lines = lines_of(output)
     problems = tuple(
@@ -86,15 +86,15 @@ class Btrfs:
         return ("mount", "-t", "btrfs", device, mount_point)
 
     def discarding(self, mount_point: str) -> tuple[str, ...] | None:
-        """At each commit, and not some time after it (btrfs(5), `discard`)."""
+        """Discards at each commit, and not some time after it (btrfs(5), `discard`)."""
         return ("mount", "-o", "remount,discard=sync", mount_point)
 
     def scrub(self, mount_point: str) -> tuple[str, ...]:
-        """`-r`: a bad copy beside a good one stays as it is, and is told (btrfs-scrub(8))."""
+        """`-r`: reports a bad copy beside a good one, and leaves it (btrfs-scrub(8))."""
         return ("btrfs", "scrub", "start", "-B", "-r", mount_point)
 
     def first_check(self, device: str) -> tuple[str, ...]:
-        """The same as later: its trees are whole without the log, and a mount may mend them."""
+        """The same as later: its trees are whole without the log, and a mount may repair them."""
         return self.check(device)
 
     def check(self, device: str) -> tuple[str, ...]:
@@ -102,9 +102,9 @@ class Btrfs:
         return ("btrfs", "check", "--readonly", device)
 
     def repairs(self, device: str) -> tuple[tuple[str, ...], ...]:
-        """Mend what can be mended; yes, a log that cannot be read may be cleared.
+        """Repair as much as possible; `yes` allows it to clear an unreadable log.
 
-        It asks for that even where nobody can answer, and ends (btrfs-progs `check/main.c`).
+        It asks for that even without a terminal, and ends (btrfs-progs `check/main.c`).
         """
         return (("sh", "-c", 'yes | btrfs check --repair --force "$1"', "repair", device),)
 

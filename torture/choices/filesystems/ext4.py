@@ -3,8 +3,8 @@
 `e2fsck -f -n` and `e2fsck -f -y`: text and exit code -> `FsckResult`.
 
 The exit code is a sum of bits (e2fsck(8)): 1 corrected, 2 corrected and reboot, 4 left uncorrected,
-8 operational error, 16 usage, 32 cancelled, 128 library error. A recovered journal alone gives 0;
-`-n` on a dirty journal looks past it and may give 0. The closing proof is the last line,
+8 operational error, 16 usage, 32 cancelled, 128 library error. A recovered journal alone gives 0.
+`-n` on a dirty journal ignores the journal and may give 0. The closing proof is the last line,
 `<device>: <used>/<all> files (...), <used>/<all> blocks`.
 """
 
@@ -46,7 +46,7 @@ _GAVE_UP = (
 
 
 def parse_e2fsck(output: ToolOutput) -> FsckResult:
-    """What e2fsck found; raises `UnreadableError` when that cannot be told."""
+    """The findings of e2fsck; raises `UnreadableError` when the output is ambiguous."""
     code = exit_code_of(output)
     lines = lines_of(output)
     problems = tuple(line for line in lines if _is_problem(line))
@@ -100,21 +100,21 @@ class Ext4:
         return ("mount", "-t", "ext4", device, mount_point)
 
     def discarding(self, mount_point: str) -> tuple[str, ...] | None:
-        """At each commit of its journal."""
+        """Discards at each commit of its journal."""
         return ("mount", "-o", "remount,discard", mount_point)
 
     def scrub(self, mount_point: str) -> None:
-        """It keeps one copy of everything."""
+        """None: it keeps one copy of everything."""
 
     def first_check(self, device: str) -> None:
-        """e2fsck -n looks past a journal that is not replayed, at what is no damage."""
+        """None: e2fsck -n ignores the journal before its replay, and reports damage that is none."""
 
     def check(self, device: str) -> tuple[str, ...]:
         """Look for damage, changing nothing."""
         return ("e2fsck", "-f", "-n", device)
 
     def repairs(self, device: str) -> tuple[tuple[str, ...], ...]:
-        """Mend what can be mended."""
+        """Repair as much as possible."""
         return (("e2fsck", "-f", "-y", device),)
 
 

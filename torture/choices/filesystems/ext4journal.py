@@ -1,7 +1,7 @@
-"""ext4 with data=journal (ext4(5)): what is written goes through the journal, data too.
+"""ext4 with data=journal (ext4(5)): all writes go through the journal, data too.
 
-O_DIRECT is taken for a write like any other there (Linux `fs/ext4/inode.c`, `ext4_should_use_dio`).
-The checker is ext4's, and so is what it prints.
+ext4 treats O_DIRECT like any other write there (Linux `fs/ext4/inode.c`, `ext4_should_use_dio`).
+The checker and its output are ext4's.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from torture.facts.axes.axis import Choice
 
 
 class Ext4Journal(Ext4):
-    """Made like any ext4: how data is written is said at each mount."""
+    """Made like any ext4: each mount sets how data are written."""
 
     writes_once = False
     root_words = "rootfstype=ext4 rootflags=data=journal"

@@ -1,4 +1,4 @@
-"""No filesystem of the client's own: its transport gives it files, which lie in the NAS's dataset."""
+"""No filesystem of the client's own: its transport offers files in the NAS's dataset."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ CHOICE: Choice[Filesystem] = Choice(
     value=Raw(),
     words="the NAS's files",
     explained="the files of a transport that gives files",
-    joins=frozenset({Sweep.DATASTORES, Sweep.ROADS, Sweep.ROADS_BEHIND_ALWAYS, Sweep.EVERY_ROAD}),
+    joins=frozenset(
+        {Sweep.DATASTORES, Sweep.TRANSPORTS, Sweep.TRANSPORTS_BEHIND_ALWAYS, Sweep.EVERY_TRANSPORT}
+    ),
     place=4,
 )

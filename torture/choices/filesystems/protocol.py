@@ -1,4 +1,4 @@
-"""What a filesystem has to say: how it is made, mounted, checked and mended, and what its check says."""
+"""The form of a filesystem: commands to make, mount, check and repair it, and a reader of its checks."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from torture.facts.evidence.folder import ToolOutput
 from torture.oracles.verdict.fsck import FsckResult
 
 MOUNT_POINT = "/mnt"
-"""Where the client has it."""
+"""Its mount point in the client."""
 
 FILES = "files"
-"""The choice of a client that has no disk."""
+"""The choice for a client without a disk."""
 
 Command = tuple[str, ...]
 
 
 class Filesystem(Protocol):
-    """The commands of a filesystem, and how its checker is read.
+    """The commands of a filesystem, and the reader of its checker's output.
 
-    `check` must leave the disk as it is. On a `Raw` disk there is nothing to mount.
+    `check` must leave the disk as it is. A `Raw` disk cannot be mounted.
     """
 
     @property
@@ -28,22 +28,23 @@ class Filesystem(Protocol):
 
     @property
     def writes_once(self) -> bool:
-        """Whether what an operation wrote is on its way to the disk once, and no journal has it as well.
+        """Whether an operation's data go to the disk once, without a second copy in a journal.
 
-        Else a second copy of it may be under way when the operation is acknowledged, and need not be
-        covered: the audit then does not ask that of every block that holds it.
+        Otherwise a second copy may be in flight when the operation is acknowledged, and need not be
+        covered. The audit then does not require cover for every block with these data.
         """
 
     @property
     def looks_like_zfs(self) -> bool:
         """Whether it has uberblocks, labels and an intent log of its own.
 
-        What the NAS's disks are asked for is told by content: these would be taken for the NAS's.
+        The recording distinguishes the NAS's requests by content: these blocks would be taken for
+        the NAS's.
         """
 
     @property
     def root_words(self) -> str | None:
-        """What tells a client's kernel of a root on it, beside `root=`; None where none boots from it."""
+        """Boot words for a client with its root on it, beside `root=`; None: it cannot boot from it."""
 
     def make(self, device: str) -> Command:
         """Make an empty one."""
@@ -52,25 +53,26 @@ class Filesystem(Protocol):
         """Mount it, replaying its journal."""
 
     def discarding(self, mount_point: str) -> Command | None:
-        """Have the mounted one discard what it frees from now on; None: it does not."""
+        """Make the mounted filesystem discard what it frees from now on; None: it does not."""
 
     def scrub(self, mount_point: str) -> Command | None:
-        """Read all copies of everything in the mounted filesystem, mending nothing; None: it has no such.
+        """Read all copies of everything in the mounted filesystem, repairing nothing; None: it cannot.
 
-        What it finds stands in the kernel's log.
+        Its findings are in the kernel's log.
         """
 
     def first_check(self, device: str) -> Command | None:
-        """Look for damage before anything mounts it, changing nothing.
+        """Look for damage before the first mount, changing nothing.
 
-        None where that says nothing before the journal is replayed: the mount is the first look then.
+        None where the check proves nothing before the journal is replayed: the mount is then the
+        first look.
         """
 
     def check(self, device: str) -> Command:
         """Look for damage in the unmounted filesystem, changing nothing."""
 
     def repairs(self, device: str) -> tuple[Command, ...]:
-        """Mend what can be mended; a further command is for when the one before refused (exit 2)."""
+        """Repair as much as possible; each next command is for a refusal of the one before (exit 2)."""
 
     def read_check(self, output: ToolOutput) -> FsckResult:
-        """What `check` or a repair said; raises `UnreadableError` when that cannot be told."""
+        """The result of `check` or a repair; raises `UnreadableError` when the output is ambiguous."""

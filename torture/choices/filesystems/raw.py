@@ -1,4 +1,4 @@
-"""No filesystem: the load writes to the bare disk, so what is lost was lost below the client."""
+"""No filesystem: the load writes to the bare disk, so every loss happened below the client."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torture.oracles.verdict.fsck import FsckResult
 
 
 class Raw:
-    """A client without a filesystem of its own; asking for its tools is a fault of the trial."""
+    """A client without a filesystem of its own; a call of its tools is an error of the trial."""
 
     has_files = False
     writes_once = True
@@ -27,13 +27,13 @@ class Raw:
         raise HarnessError(f"a raw disk cannot be mounted: {device} on {mount_point}")
 
     def discarding(self, mount_point: str) -> None:
-        """It frees nothing."""
+        """None: it frees nothing."""
 
     def scrub(self, mount_point: str) -> None:
-        """It keeps one copy of everything."""
+        """None: it keeps one copy of everything."""
 
     def first_check(self, device: str) -> None:
-        """Nothing is mounted, so nothing is looked at before."""
+        """None: nothing is mounted, so there is no look before a mount."""
 
     def check(self, device: str) -> tuple[str, ...]:
         """Refuse."""

@@ -2,10 +2,10 @@
 
 `xfs_repair`, with -n or without: text and exit code -> `FsckResult`.
 
-With -n it returns 1 on corruption, else 0; without, 0 after a repair, 1 when it could not, 2 when
-the log is dirty and must be replayed by a mount (xfs_repair(8)). On a dirty log -n reports errors
-that are none. The closing proofs are `No modify flag set, skipping filesystem flush and exiting.`
-and `done`.
+With -n it returns 1 on corruption, else 0. Without -n it returns 0 after a repair, 1 when it could
+not repair, 2 when the log is dirty and must be replayed by a mount (xfs_repair(8)). On a dirty log
+-n reports false errors. The closing proofs are `No modify flag set, skipping filesystem flush and
+exiting.` and `done`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _HEADING = re.compile(r"^(- |Phase \d|No modify flag set|Repair may fail if ther
 
 
 def parse_xfs_repair(output: ToolOutput) -> FsckResult:
-    """What xfs_repair found; raises `UnreadableError` when that cannot be told."""
+    """The findings of xfs_repair; raises `UnreadableError` when the output is ambiguous."""
     code = exit_code_of(output)
     lines = lines_of(output)
     problems = tuple(line for line in lines if _PROBLEM.search(line) and not _HEADING.match(line))
@@ -90,21 +90,21 @@ class Xfs:
         return ("mount", "-t", "xfs", device, mount_point)
 
     def discarding(self, mount_point: str) -> tuple[str, ...] | None:
-        """At each commit of its journal."""
+        """Discards at each commit of its journal."""
         return ("mount", "-o", "remount,discard", mount_point)
 
     def scrub(self, mount_point: str) -> None:
-        """It keeps one copy of everything."""
+        """None: it keeps one copy of everything."""
 
     def first_check(self, device: str) -> None:
-        """xfs_repair -n does not replay the log, and finds what is no damage (xfs_repair(8))."""
+        """None: xfs_repair -n does not replay the log, and reports false damage (xfs_repair(8))."""
 
     def check(self, device: str) -> tuple[str, ...]:
         """Look for damage, changing nothing."""
         return ("xfs_repair", "-n", device)
 
     def repairs(self, device: str) -> tuple[tuple[str, ...], ...]:
-        """Mend what can be mended; zero the log (-L) only if the first refuses because of it."""
+        """Repair as much as possible; zero the log (-L) only if the first refuses because of it."""
         return (("xfs_repair", device), ("xfs_repair", "-L", device))
 
 

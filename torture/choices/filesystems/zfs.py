@@ -1,12 +1,13 @@
 """ZFS on the client's disk, a pool of its own on that one disk (zpoolconcepts(7), zfsprops(7)).
 
-The NAS's log cannot be audited beneath it: both look the same there. Nothing is compressed, so that a
-recording shows the load's sectors. The pool is imported by name, forced: whoever had it last was another
-boot of the client.
+The NAS's intent log cannot be audited beneath it: both look the same there. Nothing is compressed,
+so that a recording shows the load's sectors. The pool is imported by name, forced: an earlier boot
+of the client had it last.
 
-A check is a scrub and the status after it, which counts what was wrong, also what the scrub mended: its
-metadata is there twice. Its closing proofs are a scrub that has finished and no error. `zpool status
--j` -> `FsckResult`. The pool is exported after it, or the next trial's client would still have it.
+A check is a scrub and the status after it, which also counts the errors that the scrub repaired:
+its metadata has two copies. Its closing proofs are a scrub that has finished and no error. `zpool
+status -j` -> `FsckResult`. The pool is exported after it, or the next trial's client would still
+have it.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ _MEANINGS = (*REASONS_OF_POOLS, "pool I/O is currently suspended")
 
 
 def parse_zpool_check(output: ToolOutput) -> FsckResult:
-    """What a scrub and the status after it found; raises `UnreadableError` when that cannot be told."""
+    """The findings of a scrub and the status after it; raises `UnreadableError` on ambiguous output."""
     code = exit_code_of(output)
     if has_crashed(code):
         return FsckResult(clean=False, problems=tuple(lines_of(output)), gave_up=True)
@@ -110,25 +111,25 @@ class Zfs:
         return ("sh", "-c", _MAKE, "make", device)
 
     def mount(self, device: str, mount_point: str) -> tuple[str, ...]:
-        """Import the pool if it is not, and mount it; a pool that does not come is a mount that fails."""
+        """Import the pool if necessary, and mount it; a pool that fails to import is a failed mount."""
         return ("sh", "-c", _MOUNT, "mount", device, mount_point)
 
     def discarding(self, mount_point: str) -> tuple[str, ...]:
-        """Some transaction groups later (zpoolprops(7), `autotrim`)."""
+        """Discards some transaction groups later (zpoolprops(7), `autotrim`)."""
         return ("zpool", "set", "autotrim=on", _POOL)
 
     def scrub(self, mount_point: str) -> None:
-        """The check reads all copies."""
+        """None: the check reads all copies."""
 
     def first_check(self, device: str) -> None:
-        """There is no look before an import: zdb(8) would not replay the log either."""
+        """None: there is no look before an import, as zdb(8) would not replay the log either."""
 
     def check(self, device: str) -> tuple[str, ...]:
-        """Read all copies of everything and say what was wrong, what was mended included."""
+        """Read all copies of everything and report all errors, including repaired ones."""
         return ("sh", "-c", _LOOK, "check", device, _POOL, "-j")
 
     def repairs(self, device: str) -> tuple[tuple[str, ...], ...]:
-        """Give the last transactions up where it does not import else (-F), and mend what has a copy."""
+        """Give up the last transactions where the import fails otherwise (-F), and repair from copies."""
         return (("sh", "-c", _MEND, "repair", device, _POOL, "-j"),)
 
 

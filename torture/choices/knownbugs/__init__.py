@@ -1,4 +1,4 @@
-"""Bugs that are known: where each has to be found and where not, one file each. Pure."""
+"""Known bugs, one file each: where each has to be found, and where it must not be. Pure."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ KNOWN_BUGS: dict[str, KnownBug] = {bug.name: bug for bug in offered(__name__, "B
 
 
 def trees_needed() -> dict[str, FromSource]:
-    """The versions that somebody has to have the source of, by the name that `--tree` knows them by."""
+    """The versions whose source the user has to supply, by their names in `--tree`."""
     sides = (side for bug in KNOWN_BUGS.values() for side in (bug.affected, bug.cleared))
     return {side.zfs.name: side.zfs for side in sides if isinstance(side.zfs, FromSource)}

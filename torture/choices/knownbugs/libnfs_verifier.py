@@ -1,10 +1,10 @@
-"""libnfs does not compare write verifiers, so what an NFS server forgot in a reboot is not written again.
+"""libnfs does not compare write verifiers: writes that an NFS server forgot in a reboot stay lost.
 
-A client has to keep what it wrote unstably until a COMMIT returns the verifier of the WRITEs, and to
-write it again otherwise (RFC 1813, 3.3.7 and 3.3.21). Linux's own client does (`nfs_commit_release_pages`
-in `fs/nfs/write.c`); libnfs looks at none (`lib/nfs_v3.c`, 7.0.0), so that QEMU's image over NFS loses
-what the server had completed and not committed. The cut spares the client, which commits after the
-server's return.
+A client has to keep its unstable writes until a COMMIT returns the verifier of the WRITEs, and to
+write them again otherwise (RFC 1813, 3.3.7 and 3.3.21). Linux's own client does
+(`nfs_commit_release_pages` in `fs/nfs/write.c`). libnfs reads no verifier (`lib/nfs_v3.c`, 7.0.0).
+So QEMU's image over NFS loses the writes that the server had completed and not committed. The cut
+spares the client, which commits after the server's return.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Linux's NFS server answers SETXATTR and REMOVEXATTR before they are stable, and nobody asks again.
+"""Linux's NFS server answers SETXATTR and REMOVEXATTR before they are stable; no client asks again.
 
-What changes names or attributes is committed before it is answered (`commit_metadata` in fs/nfsd/vfs.c:
-`nfsd_setattr`, `nfsd_create_setattr`, `nfsd_link`, `nfsd_rename`, `nfsd_unlink`), but not by
-`nfsd_setxattr` and `nfsd_removexattr` there. And the client has nothing to commit where no data was
-written (`nfs_file_fsync` in fs/nfs/file.c), so that the user's fsync sends nothing: what it promised
-(fsync(2)) is in a transaction group of the NAS's memory. With sync=always ZFS commits an attribute before
-it returns. Found by this suite, with Linux 6.12 on both sides.
+`commit_metadata` in fs/nfsd/vfs.c commits other changes of names or attributes before the answer
+(`nfsd_setattr`, `nfsd_create_setattr`, `nfsd_link`, `nfsd_rename`, `nfsd_unlink`). `nfsd_setxattr`
+and `nfsd_removexattr` there do not call it. The client has nothing to commit where no data were
+written (`nfs_file_fsync` in fs/nfs/file.c), so the user's fsync sends nothing. The attribute that
+fsync(2) promised is in a transaction group in the NAS's memory. With sync=always ZFS commits an
+attribute before it returns. Found by this suite, with Linux 6.12 on both sides.
 """
 
 from __future__ import annotations

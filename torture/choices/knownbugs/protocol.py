@@ -1,4 +1,4 @@
-"""What a known bug is: where it is, where it is not, and what is predicted before it is looked for."""
+"""The form of a known bug: the affected and the cleared side, and the predictions before a search."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ class FromSource:
     """A version of OpenZFS that Debian does not package."""
 
     name: str
-    """What `--tree` calls it."""
+    """Its name in `--tree`."""
     branch: str
-    """The tag or branch of OpenZFS's repository that has it."""
+    """The tag or branch of this version in OpenZFS's repository."""
 
     @property
     def next_step(self) -> str:
-        """What somebody does to have it tried."""
+        """What the user has to do to have it tried."""
         return (
-            f"git clone --branch {self.branch} OPENZFS {self.branch}, OPENZFS being its repository; "
+            f"git clone --branch {self.branch} OPENZFS {self.branch}, where OPENZFS is its repository; "
             f"then --tree {self.name}={self.branch}"
         )
 
@@ -36,39 +36,41 @@ class Side:
     axes: tuple[str, ...] = ()
     """Further choices, as `--axis` takes them, e.g. `zvol_use_blk_mq=blkmq`."""
     zfs: str | FromSource = DEFAULT
-    """The name of a version that Debian packages, or what has to be built from source."""
+    """The name of a version that Debian packages, or a version to be built from source."""
 
     @property
     def chosen_cell(self) -> Cell:
-        """The cell with these choices; raises `ValueError` for what is none."""
+        """The cell with these choices; raises `ValueError` for an unknown choice."""
         [cell] = with_choices((Cell.parse(self.cell),), parse_choices(self.axes))
         return cell
 
     @property
     def version(self) -> str:
-        """What its version is called."""
+        """The name of its version."""
         return self.zfs.name if isinstance(self.zfs, FromSource) else self.zfs
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KnownBug:
-    """A bug that cost somebody data, or could have."""
+    """A bug that cost data, or could have."""
 
     name: str
     words: str
     source: str
-    """Who reported or fixed it, or what it can be read from: issues, commits, files."""
+    """Who reported or fixed it, or where it can be read: issues, commits, files."""
     affected: Side
-    """Where it has to be found."""
+    """The side where it has to be found."""
     cleared: Side
-    """As like the affected side as can be, without the bug: nothing of it may be seen there."""
+    """The side without the bug, otherwise as like the affected side as can be: no check may see it
+    there."""
     seen_by: Sight
-    """Predicted: which check sees it."""
+    """Predicted: the check that sees it."""
     cuts: int
     """Predicted: after so many cuts of the affected side it is seen with 95 % confidence."""
     sign: str = ""
-    """Part of a reason given for trials that show it, e.g. of why no import brought the pool back, by
-    which it is told from whatever else a check sees. Empty where any check's word will do."""
+    """Part of the reason given for trials that show it, e.g. of why no import brought the pool
+    back. It distinguishes the bug from anything else that the check sees. Empty where every reason
+    will do."""
     drops_flushes: bool = False
-    """Whether a client's flush gets lost in ZFS: the proof before use then asks only that it reaches the
-    volume, on both sides alike."""
+    """Whether ZFS loses a client's flush. The proof before use then asks only that the flush
+    reaches the volume, on both sides alike."""

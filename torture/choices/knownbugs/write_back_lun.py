@@ -1,9 +1,10 @@
-"""A write-back LUN whose target reboots: what it had completed is gone, and its initiator is not told.
+"""A write-back LUN whose target reboots loses its completed writes, and its initiator writes none again.
 
-SCSI lets a target cache writes (SBC-3, Caches), and a power-on unit attention is all that says that the
-cache is empty now: neither libiscsi nor Linux's sd writes again what no SYNCHRONIZE CACHE covered. LIO's
-fileio says write-back with `write_back=true` (drivers/target/target_core_file.c). With sync=always ZFS
-has logged each write before the target completes it, and the cache is none.
+SCSI lets a target cache writes (SBC-3, Caches). Only a power-on unit attention reports that the
+cache is empty now. Neither libiscsi nor Linux's sd then repeats the writes that no SYNCHRONIZE
+CACHE covered. LIO's fileio offers write-back with `write_back=true`
+(drivers/target/target_core_file.c). With sync=always ZFS has logged each write before the target
+completes it, so the cache holds nothing volatile.
 """
 
 from __future__ import annotations

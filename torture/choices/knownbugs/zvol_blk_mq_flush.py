@@ -1,10 +1,10 @@
-"""Flushes of a zvol behind `zvol_use_blk_mq=1` take the way of reads, and nothing is flushed.
+"""Flushes of a zvol behind `zvol_use_blk_mq=1` take the path of reads, and nothing is flushed.
 
-What comes as a request rather than as a bio was told by `op_is_write`, which is no for `REQ_OP_FLUSH`: on
-the way of reads a request without data is done at once (`zvol_request_impl` in
-`module/os/linux/zfs/zvol_os.c`). LIO's SYNCHRONIZE CACHE is an empty write with `REQ_PREFLUSH`, which the
-kernel's flush machinery turns into just such a request. In 2.2.0 to 2.2.8 and 2.3.0 to 2.3.4; writes with
-FUA were heeded.
+ZFS judged a request, as opposed to a bio, by `op_is_write`, which is no for `REQ_OP_FLUSH`. On the
+path of reads a request without data completes at once (`zvol_request_impl` in
+`module/os/linux/zfs/zvol_os.c`). LIO's SYNCHRONIZE CACHE is an empty write with `REQ_PREFLUSH`; the
+kernel's flush machinery turns it into this kind of request. In 2.2.0 to 2.2.8 and 2.3.0 to 2.3.4;
+writes with FUA were heeded.
 """
 
 from __future__ import annotations

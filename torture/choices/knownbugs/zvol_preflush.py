@@ -1,9 +1,10 @@
-"""Flushes of a zvol that come as a flag of a write rather than as an operation are not heeded.
+"""ZFS ignores a zvol's flush that comes as a flag of a write rather than as an operation.
 
-Since Linux 4.10 `REQ_PREFLUSH` is a bit of `bi_opf`; a clean-up left only the comparison with
-`REQ_OP_FLUSH`, which no bio is (`bio_is_flush` in `include/os/linux/kernel/linux/blkdev_compat.h`). LIO's
-SYNCHRONIZE CACHE, QEMU's fdatasync of a zvol and a filesystem's own flushes all come so. In 2.3.0 and
-2.3.1, with bios, which is the default.
+Since Linux 4.10 `REQ_PREFLUSH` is a bit of `bi_opf`. A clean-up left only the comparison with
+`REQ_OP_FLUSH`, which matches no bio (`bio_is_flush` in
+`include/os/linux/kernel/linux/blkdev_compat.h`). LIO's SYNCHRONIZE CACHE, QEMU's fdatasync of a
+zvol and a filesystem's own flushes all come as a flag. In 2.3.0 and 2.3.1, with bios, which is the
+default.
 """
 
 from __future__ import annotations

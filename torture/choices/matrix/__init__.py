@@ -1,1 +1,1 @@
-"""All axes together: cells, matrices, shards, what each cell guarantees. Pure."""
+"""All axes together: cells, matrices, shards, and the guarantees of each cell. Pure."""

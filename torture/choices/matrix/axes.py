@@ -1,8 +1,8 @@
 """Every axis, in the order of the parts of a cell's name.
 
-Each is declared where its choices are: in `torture/facts/axes` those with few and closed choices,
-in a room of its own each one whose choices are files. No two axes have a choice of one name, so a
-part of a name tells its axis, and each is a pytest mark.
+Each axis is declared beside its choices. `torture/facts/axes` has the axes with few and closed
+choices; each axis whose choices are files has a room of its own. No two axes share a choice's name,
+so a part of a name identifies its axis, and each is a pytest mark.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ _ALL: tuple[Axis[Any], ...] = (
 AXES: dict[str, Axis[Any]] = {
     axis.field: axis for axis in sorted(_ALL, key=lambda axis: axis.place)
 }
-"""A cell's field to the axis, in the order of the name's parts."""
+"""The field of a cell to its axis, in the order of the name's parts."""
 
 DEFAULTS: dict[str, str] = {
     field: axis.default for field, axis in AXES.items() if axis.default is not None
 }
-"""What a name means when it says nothing of these axes; a name never says it."""
+"""The choices that a name omits: a name never states them."""
 
 CHOICES: dict[str, Choice[Any]] = {
     choice.name: choice for axis in AXES.values() for choice in axis.choices

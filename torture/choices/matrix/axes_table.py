@@ -1,4 +1,4 @@
-"""The README's table of the axes, from their declarations."""
+"""The table of the axes in docs/axes.md, from their declarations."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from torture.choices.matrix.axes import AXES
 from torture.facts.axes.axis import Axis, Choice
 
 _EXPLAINED_MAX = 7
-"""An axis of more choices is explained elsewhere: a row of the table stays one that can be read."""
+"""A longer list of choices is explained elsewhere, which keeps the table's rows readable."""
 
 
 def axes_table() -> str:
     """Markdown: a row an axis, its choices in order, those that a name leaves out in italics.
 
-    Where `--axis` knows the axis by another word than its title, that is there, too.
+    Where `--axis` uses another word than the axis's title, the row states that word, too.
     """
     return "\n".join(["| axis (FIELD) | choices |", "| --- | --- |", *_rows()])
 

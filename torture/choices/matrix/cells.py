@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from difflib import get_close_matches
 from itertools import product
 from typing import Any, NoReturn, Self, TypeVar
 
@@ -27,8 +28,8 @@ _VARYING_LAST = (
 class Cell:
     """One choice on every axis, e.g. `iscsi-standard-noslog-btrfs-nasonly`; ordered axis by axis.
 
-    Use `parse` or `of`. Raises `ValueError` for a choice that is none, or means nothing with the
-    others.
+    Use `parse` or `of`. Raises `ValueError` for an unknown choice, or one without meaning beside
+    the others.
     """
 
     choices: tuple[str, ...]
@@ -38,12 +39,12 @@ class Cell:
         chosen = self._chosen()
         for field, choice in chosen.items():
             axis = AXES[field]
-            if choice.name != axis.default and (why := axis.pointless(chosen)) is not None:
+            if choice.name != axis.default and (why := axis.inapplicable(chosen)) is not None:
                 raise ValueError(f"{choice.name!r} {why}")
 
     @classmethod
     def of(cls, **choices: str) -> Self:
-        """The cell of these choices, by axis; of axes left out it has the default."""
+        """The cell of these choices, by axis; it has the default on the other axes."""
         if unknown := choices.keys() - AXES.keys():
             raise ValueError(f"no axis is called {', '.join(sorted(unknown))}")
         complete = DEFAULTS | {field: str(name) for field, name in choices.items()}
@@ -56,7 +57,7 @@ class Cell:
         return self.of(**(dict(zip(_FIELDS, self.choices, strict=True)) | choices))
 
     def __getitem__(self, axis: Axis[T]) -> T:
-        """What the choice on an axis stands for."""
+        """The value of the choice on an axis."""
         return axis.choice(self.choices[_FIELDS.index(axis.field)]).value
 
     def _chosen(self) -> dict[str, Choice[Any]]:
@@ -82,20 +83,20 @@ class Cell:
         """Every axis to its choice, in the order of `AXES`; empty where a choice means nothing."""
         chosen = self._chosen()
         return {
-            field: "" if AXES[field].pointless(chosen) else choice.name
+            field: "" if AXES[field].inapplicable(chosen) else choice.name
             for field, choice in chosen.items()
         }
 
     @classmethod
     def parse(cls, name: str) -> Self:
-        """The cell whose `name` this is; raises `ValueError` that says which part is wrong and why."""
+        """The cell with this `name`; raises `ValueError` that names the wrong part and the reason."""
         parts = name.split("-")
         chosen: dict[str, str] = {}
         left_out: list[Axis[Any]] = []
         for field, axis in AXES.items():
             part = parts[0] if parts else None
             if part is not None and part == axis.default:
-                raise ValueError(f"{part!r} in {name!r} is what is meant without it: leave it out")
+                raise ValueError(f"{part!r} in {name!r} is the default: leave it out")
             if part in axis.names:
                 chosen[field] = parts.pop(0)
                 left_out = []
@@ -110,9 +111,9 @@ class Cell:
 
 
 def with_axes_since(name: str, axes: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-    """A cell's name and choices from before its disks' sectors were an axis, as they are said now.
+    """The present name and choices of a cell from before its disks' sectors were an axis.
 
-    What this version knows no cell of keeps its name.
+    A cell that this version does not know keeps its name.
     """
     field = DISK_SECTOR.field
     if not axes or field in axes:
@@ -124,14 +125,25 @@ def with_axes_since(name: str, axes: Mapping[str, str]) -> tuple[str, dict[str, 
 
 def _refuse(name: str, part: str | None, axes: list[Axis[Any]]) -> NoReturn:
     """Raise `ValueError`: at this place of the name belongs a choice on one of these axes."""
+    home = [axis.noun for axis in AXES.values() if part in axis.names]
     if part is None:
         what = f"{name!r} ends where one part more is missing,"
-    elif home := [axis.noun for axis in AXES.values() if part in axis.names]:
+    elif home:
         what = f"{part!r} in {name!r} is misplaced: it is a {home[0]}, and here belongs"
     else:
         what = f"{part!r} in {name!r} is no"
-    known = "; ".join(f"{axis.noun} ({', '.join(axis.names)})" for axis in axes)
+    near = _nearest(part or "", axes) if not home else {}
+    known = "; ".join(
+        f"{axis.noun} (nearest: {', '.join(near[axis])})" for axis in axes if axis in near
+    ) or "; ".join(f"{axis.noun} ({', '.join(axis.names)})" for axis in axes)
     raise ValueError(f"{what} {known}")
+
+
+def _nearest(part: str, axes: list[Axis[Any]]) -> dict[Axis[Any], list[str]]:
+    """Axes to the few of their choices that a typo may mean; without axes that have none."""
+    near = get_close_matches(part, [name for axis in axes for name in axis.names])
+    found = {axis: [name for name in near if name in axis.names] for axis in axes}
+    return {axis: names for axis, names in found.items() if names}
 
 
 def cells_of(matrix: Matrix) -> tuple[Cell, ...]:
@@ -140,9 +152,9 @@ def cells_of(matrix: Matrix) -> tuple[Cell, ...]:
 
 
 def cells_over(names: Mapping[str, tuple[str, ...]]) -> Iterator[Cell]:
-    """Every combination that makes sense of these choices, and the default on all other axes.
+    """Every combination of these choices that makes sense, with the default on all other axes.
 
-    Without a default there has to be a choice.
+    An axis without a default needs a choice.
     """
     return _grid(
         {
@@ -162,7 +174,7 @@ def _cells_in(sweep: Sweep) -> Iterator[Cell]:
 
 
 def _grid(names: dict[str, tuple[str, ...]]) -> Iterator[Cell]:
-    """Every combination that makes sense; the axes that vary last do so fastest."""
+    """Every combination that makes sense; the last axes vary fastest."""
     for combination in product(*(names[field] for field in _VARYING_LAST)):
         try:
             yield Cell.of(**dict(zip(_VARYING_LAST, combination, strict=True)))

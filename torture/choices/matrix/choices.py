@@ -1,4 +1,4 @@
-"""Cells with other choices on some axes: what `--axis logbias=throughput` asks for (pure)."""
+"""Cells with other choices on some axes: the work of `--axis logbias=throughput` (pure)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torture.facts.zfs.versions import ZfsVersion
 
 
 def parse_choices(texts: Sequence[str]) -> dict[str, str]:
-    """Axis to choice, of texts like `logbias=throughput`; raises `ValueError` that says what there is."""
+    """Axis to choice, of texts like `logbias=throughput`; raises `ValueError` with valid choices."""
     chosen: dict[str, str] = {}
     for text in texts:
         field, equals, name = text.partition("=")
@@ -30,9 +30,9 @@ def parse_choices(texts: Sequence[str]) -> dict[str, str]:
 
 
 def with_choices(cells: Sequence[Cell], chosen: Mapping[str, str]) -> tuple[Cell, ...]:
-    """These cells with these choices, each once, without those that make no sense so.
+    """These cells with these choices, each once, without combinations that make no sense.
 
-    Raises `ValueError` when none does: why not, and what could be chosen instead.
+    Raises `ValueError` when none is left, with the reason and the possible choices.
     """
     left_out = without_sense(cells, chosen)
     made = {cell.but(**chosen): None for cell in cells if cell not in left_out}
@@ -43,7 +43,7 @@ def with_choices(cells: Sequence[Cell], chosen: Mapping[str, str]) -> tuple[Cell
 
 
 def without_sense(cells: Sequence[Cell], chosen: Mapping[str, str]) -> dict[Cell, str]:
-    """Which of these cells make no sense with these choices, and why."""
+    """The cells that make no sense with these choices, and why."""
     why: dict[Cell, str] = {}
     for cell in cells:
         try:
@@ -54,7 +54,7 @@ def without_sense(cells: Sequence[Cell], chosen: Mapping[str, str]) -> dict[Cell
 
 
 def unknown_to(version: ZfsVersion, cell: Cell) -> str:
-    """What of a cell this version of ZFS does not have; empty where it has everything."""
+    """The features of a cell that this version of ZFS lacks; empty where it has all."""
     for field in sorted(version.lacks):
         if cell.axes[field] not in ("", AXES[field].default):
             return f"OpenZFS {version.name} has no {field}, so it is {AXES[field].default} there"
@@ -62,7 +62,7 @@ def unknown_to(version: ZfsVersion, cell: Cell) -> str:
 
 
 def _alternatives(cell: Cell, chosen: Mapping[str, str]) -> str:
-    """What each of these axes has that makes sense with this cell."""
+    """The choices of each of these axes that make sense with this cell."""
     possible = {
         field: [name for name in AXES[field].names if not without_sense([cell], {field: name})]
         for field in chosen

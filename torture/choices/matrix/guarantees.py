@@ -1,11 +1,12 @@
-"""What each cell must hold: theory's prediction, which a test compares with what was measured.
+"""What each cell must hold: theory's prediction, which a test compares with measurements.
 
-A transport says what it holds on disks that honour flushes; what the cell's log devices and data
-disks take from that is said here. What ZFS flushes before it acknowledges: the log's devices in
-`module/zfs/zil.c` (`zil_lwb_flush_vdevs_done`), the data disks and the uberblocks in
-`module/zfs/vdev_label.c` (`vdev_config_sync`). A pool is imported without its log only with `-m`, at
-the last transaction group that is whole (zpool-import(8)). A log with nothing missing but its end
-replays up to there.
+A transport declares what it holds on disks that honour flushes. This module declares what the
+cell's log devices and data disks take from that.
+
+ZFS flushes before it acknowledges: the log's devices in `module/zfs/zil.c`
+(`zil_lwb_flush_vdevs_done`), the data disks and the uberblocks in `module/zfs/vdev_label.c`
+(`vdev_config_sync`). A pool is imported without its log only with `-m`, at the last transaction
+group that is whole (zpool-import(8)). A log that misses only its end replays up to there.
 """
 
 from __future__ import annotations
@@ -22,13 +23,15 @@ from torture.oracles.verdict.guarantee import Guarantee
 
 
 def guarantee_of(cell: Cell) -> Guarantee:
-    """What theory says a cell holds.
+    """The guarantee that theory gives a cell.
 
-    Disks and log devices that honour flushes are as good as those that keep everything, and a log
-    that still has one good leg is a log; with ZFS told not to flush, only the latter are good. Layouts,
-    speeds, filesystems and where or how large a block is written change nothing: `logbias=throughput`
-    writes blocks of data before the log's that point to them, and flushes both before it acknowledges
-    (OpenZFS `module/zfs/dmu.c`, `dmu_sync_done`).
+    Disks and log devices that honour flushes are as good as those that keep everything. A log with
+    one good leg left is a log. With ZFS set not to flush, only devices that keep everything are
+    good.
+
+    Layouts, speeds, filesystems and the place or size of a written block change nothing.
+    `logbias=throughput` writes blocks of data before the log blocks that point to them, and flushes
+    both before it acknowledges (OpenZFS `module/zfs/dmu.c`, `dmu_sync_done`).
     """
     keeps_all = cell[DISKS] is Disks.PLP
     if cell[DISKS] is Disks.LYING or (cell[ZFS_NOCACHEFLUSH] and not keeps_all):
@@ -41,7 +44,7 @@ def guarantee_of(cell: Cell) -> Guarantee:
 
 
 def _is_log_forgetful(cell: Cell) -> bool:
-    """Whether what the intent log holds may be gone after the cut: also where it was never flushed."""
+    """Whether the intent log's content may be gone after the cut, also where it was never flushed."""
     slog = cell[SLOG]
     if slog.is_forgetful or flushes_its_log(cell):
         return slog.is_forgetful
@@ -51,5 +54,5 @@ def _is_log_forgetful(cell: Cell) -> bool:
 
 
 def flushes_its_log(cell: Cell) -> bool:
-    """Whether ZFS flushes what it writes to its intent log, where it writes one (zfs(4))."""
+    """Whether ZFS flushes its writes to its intent log, where it has one (zfs(4))."""
     return not (cell[ZIL_NOCACHEFLUSH] or cell[ZFS_NOCACHEFLUSH])

@@ -1,4 +1,4 @@
-"""In which cells a fault is what it is in its own: what was found of it there holds here, too (pure)."""
+"""The cells in which a fault is the same as in its own: its measurements hold there, too (pure)."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class Shard:
     """
 
     number: int
-    """From 1."""
+    """Its number, from 1."""
     of: int
 
     def __post_init__(self) -> None:
@@ -35,7 +35,7 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The shard that is written so; raises `ValueError` that says how one is written."""
+        """The shard that this text names; raises `ValueError` that explains the form."""
         found = _WRITTEN.fullmatch(text)
         if found is None:
             raise ValueError(f"{text!r} is no shard: write the third of twelve as 3/12")
@@ -47,10 +47,10 @@ class Shard:
         return tuple(cls(number=number, of=count) for number in range(1, count + 1))
 
     def share_of(self, cells: Iterable[Cell]) -> frozenset[Cell]:
-        """Its cells of these: the same in whatever order, and however often, they are listed.
+        """Its share of these cells: the same for every order and number of repetitions.
 
-        They are dealt out in turn, so that no shard has two cells more than another, nor two cells
-        more whose client lives on: those take much longer.
+        The cells are dealt out in turn. So no shard has two cells more than another, nor two more
+        cells whose client lives on: those take much longer.
         """
         return frozenset(sorted(set(cells), key=_place)[self.number - 1 :: self.of])
 

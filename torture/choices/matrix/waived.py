@@ -1,4 +1,4 @@
-"""What of the audit a cell breaks by its own settings: it is counted, and no finding against ZFS."""
+"""The invariants of the audit that a cell breaks by its own settings: counted, no finding against ZFS."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _ABOUT_FLUSHES = _ABOUT_THE_LOG | {
 
 
 def waived_in(cell: Cell, *, issued_seq: int) -> dict[Invariant, int]:
-    """The invariants that rest on flushes which ZFS is told not to make, or that administration breaks.
+    """The invariants that rest on flushes which ZFS is set not to send, or that administration breaks.
 
-    Each with the event of the log from which on it is waived: `issued_seq` is that before the command of
-    the administration. What was lost is held against the cell's guarantee, as ever; and what rests on no
-    flush, against ZFS.
+    Each comes with the recording's event from which on it is waived: `issued_seq` is the event
+    before the administration's command. Losses count against the cell's guarantee, as ever.
+    Invariants that rest on no flush count against ZFS.
     """
     administration = cell[ADMINISTRATION]
     own = frozenset[Invariant]() if administration is None else administration.waived

@@ -1,4 +1,4 @@
-"""The pool's log devices, as users buy and lose them: one file a kind. Pure."""
+"""The pool's log devices, one file a kind, as users buy and lose them. Pure."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ AXIS = Axis(
     noun="Slog",
     title="SLOG",
     place=30,
-    is_the_question=True,
+    is_always_shown=True,
     choices=tuple(sorted(CHOICES, key=lambda choice: choice.place)),
 )

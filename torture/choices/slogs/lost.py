@@ -1,4 +1,4 @@
-"""The only log device is gone after the cut, whatever it would have kept."""
+"""The only log device is gone after the cut, whatever it kept."""
 
 from __future__ import annotations
 

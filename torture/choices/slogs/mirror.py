@@ -1,6 +1,6 @@
 """Two log devices, one of them gone after the cut.
 
-The leg that stays is no better than what users mirror for safety.
+The leg that stays has a volatile cache, like the devices that users mirror for safety.
 """
 
 from __future__ import annotations

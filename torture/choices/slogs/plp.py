@@ -1,4 +1,4 @@
-"""A log device with power-loss protection: keeps whatever it completed."""
+"""A log device with power-loss protection keeps every completed write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a kind of log device is."""
+"""The form of a kind of log device."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from torture.facts.recording.disks import Persistence
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SlogKind:
-    """The log devices of a pool, and what the cut does to them."""
+    """The log devices of a pool, and their fate in the cut."""
 
     legs: tuple[Persistence, ...]
-    """What each device keeps; two are a mirror, none is no SLOG."""
+    """What each device keeps. Two are a mirror; empty means no SLOG."""
     gone_at_cut: int = 0
-    """How many of them, drawn from the trial's seed, are not there any more after it."""
+    """How many of them are gone after the cut; the trial's seed draws which."""
     is_forgetful: bool = False
-    """Whether after the cut it may not hold what ZFS acknowledged on its word: the pool is then back
-    at its last transaction group, as if nothing had been synchronous."""
+    """Whether after the cut it may lack data that ZFS acknowledged on the device's word. The pool
+    is then back at its last transaction group, as if nothing had been synchronous."""

@@ -1,4 +1,4 @@
-"""A log device that honours flush, and loses what no flush covered."""
+"""A log device that honours flush, and loses unflushed writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the volume leaves the NAS and reaches the client: one file a transport. Pure."""
+"""The path of the volume from the NAS to the client, one file a transport. Pure."""
 
 from __future__ import annotations
 
@@ -26,4 +26,4 @@ FORWARDED_PORTS = tuple(
         }
     )
 )
-"""What a user-mode network forwards: a NAS is saved once, before anybody knows what it will offer."""
+"""The ports that a user-mode network forwards. A NAS is saved once, before its transport is chosen."""

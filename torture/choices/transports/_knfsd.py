@@ -1,8 +1,9 @@
 """Linux's NFS server on a dataset (exports(5), rpc.nfsd(8), rpc.mountd(8)).
 
-Nothing of it runs in a NAS that is saved, not even its module: a server's write verifier is drawn when it
-is made, with a key of the module's loading (Linux fs/nfsd/nfssvc.c, `nfsd_reset_write_verifier_locked`).
-A NAS that came back with the verifier of its former life would tell its clients that nothing was lost.
+A saved NAS runs none of it and has not even loaded its module. A server's write verifier is drawn
+when the server is made, with a key drawn as the module is loaded (Linux fs/nfsd/nfssvc.c,
+`nfsd_reset_write_verifier_locked`). A NAS that came back with its former verifier would report to
+its clients that nothing was lost.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from torture.oracles.verdict.guarantee import Guarantee
 
 NFS_PORT, MOUNTD_PORT, _RPCBIND_PORT = 2049, 20048, 111
 _GRACE_S = 10
-"""The least that a server takes. Its one client has nothing to reclaim that matters: no locks."""
+"""The shortest period that a server accepts. Its one client has no locks to reclaim."""
 
 
 def traits(*, gives_files: bool) -> Traits:
-    """Of every transport over it."""
+    """The traits of every transport over knfsd."""
     return Traits(
         ports=(_RPCBIND_PORT, NFS_PORT, MOUNTD_PORT),
         volume=VolumeKind.DATASET,
@@ -37,7 +38,7 @@ def traits(*, gives_files: bool) -> Traits:
 
 
 class Exported:
-    """What all transports over it have in common; `traits` decide the rest."""
+    """The common part of all transports over knfsd; `traits` decide the rest."""
 
     traits: Traits
 
@@ -46,24 +47,24 @@ class Exported:
         return _publish_script(options)
 
     def wait_until_idle_script(self) -> str:
-        """Nothing unread: a client that is gone has not said so, and NFSv3 knows no sessions."""
+        """Return once no request is unread: a killed client says nothing, and NFSv3 has no sessions."""
         return _tcp.wait_until_read_script(NFS_PORT)
 
     def cache_scripts(self) -> Mapping[str, str]:
-        """None on the NAS: where the client has a disk, that says it."""
+        """None on the NAS: where the client has a disk, that disk shows it."""
         return {}
 
     def guarantee(self, *, sync: Sync, fate: Fate) -> Guarantee:
-        """What follows from where a completed write is."""
+        """The consequence of the place of a completed write."""
         return _theory.guarantee(self.traits, sync=sync, fate=fate)
 
 
 def _publish_script(options: VolumeOptions) -> str:
     """Shell: the export first, then the servers, then no grace period.
 
-    `mountpoint`: nothing is exported while the dataset is not mounted. `insecure`: QEMU need not be root.
-    `fsid=0`: file handles are the same before and after a cut, mountd has nothing to look up, and NFSv4
-    mounts it as `/`, since the root of the NAS, an overlay, cannot be exported.
+    `mountpoint`: nothing is exported while the dataset is not mounted. `insecure`: QEMU need not be
+    root. `fsid=0`: file handles are the same before and after a cut, and mountd has nothing to look
+    up. NFSv4 then mounts it as `/`, since the root of the NAS, an overlay, cannot be exported.
     """
     sync = "async" if options.is_exported_async else "sync"
     words = f"rw,{sync},no_subtree_check,no_root_squash,insecure,fsid=0,mountpoint"

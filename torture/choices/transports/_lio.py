@@ -36,9 +36,9 @@ class IscsiSource:
 def publish_script(
     *, kind: str, control: str, sector_bytes: int = _SECTOR_BYTES, takes_discards: bool = False
 ) -> str:
-    """Shell: backstore of a kind, told `control`, target, LUN, demo-mode access, and the portal last.
+    """Shell: backstore of a kind with these `control` words, target, LUN, demo-mode access, portal last.
 
-    A LUN has its device's logical sectors unless it is told otherwise before it is exported
+    A LUN has its device's logical sectors unless another size is set before its export
     (drivers/target/target_core_configfs.c, `block_size_store`).
     """
     store = f"{_TARGET}/core/{kind}_0/vm"

@@ -1,13 +1,13 @@
-"""When a client that is gone without a word can no longer reach the disks."""
+"""When a killed client can no longer reach the disks."""
 
 from __future__ import annotations
 
 
 def wait_until_read_script(port: int) -> str:
-    """Shell: return once the NAS has read all that came to a port, fail after 20 s.
+    """Shell: return once the NAS has read every byte that came to a port, fail after 20 s.
 
-    A machine whose power is gone closes nothing: its connection stays, and what it had sent may lie in
-    the socket (ss(8), Recv-Q). A server that hangs on it is told by the deadline.
+    A machine without power closes nothing: its connection stays, and its last bytes may lie in the
+    socket (ss(8), Recv-Q). The deadline detects a server that hangs on them.
     """
     unread = (
         f"ss --no-header --tcp --numeric state established '( sport = :{port} )' | grep -v '^0 '"

@@ -1,12 +1,14 @@
-"""What transports hold on disks that honour flushes, by where a completed write is.
+"""What transports hold on disks that honour flushes, by the place of a completed write.
 
-OpenZFS `module/os/linux/zfs/zvol_os.c`, `zfs_vnops.c`: a write is synchronous only with FUA, O_SYNC, a
-flush after it or sync=always. `module/zfs/zil.c`: with sync=disabled `zil_commit` returns at once.
+OpenZFS `module/os/linux/zfs/zvol_os.c`, `zfs_vnops.c`: a write is synchronous only with FUA,
+O_SYNC, a flush after it or sync=always. `module/zfs/zil.c`: with sync=disabled `zil_commit` returns
+at once.
 
-With both machines dead only the log counts: what was acknowledged was flushed. A client that dies some
-seconds later was told nothing more meanwhile, as there was nobody to tell it. One that lives sends again
-only what was under way. What was completed and not flushed is forgotten; it flushes after the NAS's
-return, and never learns of it.
+With both machines dead only the intent log counts: every acknowledged write was flushed. A client
+that dies some seconds later received no acknowledgement meanwhile, as there was no NAS to send one.
+
+A client that lives repeats only the requests in flight. Completed and unflushed writes are lost. It
+flushes after the NAS's return, and never learns of the loss.
 """
 
 from __future__ import annotations
@@ -22,11 +24,11 @@ _FORGOTTEN = {
     CompletedWrite.IN_LOG: {Sync.DISABLED},
     CompletedWrite.IN_CLIENT: {Sync.DISABLED},
 }
-"""With which `sync` a NAS that comes back has forgotten what its client builds on."""
+"""The `sync` with which a NAS, after its reboot, lacks writes that its client relies on."""
 
 
 def guarantee(traits: Traits, *, sync: Sync, fate: Fate) -> Guarantee:
-    """What a transport with these traits holds."""
+    """The guarantee of a transport with these traits."""
     if fate is Fate.NAS_ONLY:
         is_forgotten = sync in _FORGOTTEN[traits.completed]
         return Guarantee.LOSES if is_forgotten else Guarantee.SAFE

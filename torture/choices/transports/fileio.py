@@ -1,7 +1,7 @@
 """iSCSI from a file: LIO's fileio on an image in a dataset; the client's QEMU is the initiator.
 
-Without `fd_buffered_io` LIO opens the file with O_DSYNC and says that it has no write cache: every write
-is in ZFS's log before it is completed, and the client never flushes (`fd_configure_device`,
+Without `fd_buffered_io` LIO opens the file with O_DSYNC and reports no write cache. Every write is
+in ZFS's log before it is completed, and the client never flushes (`fd_configure_device`,
 drivers/target/target_core_file.c).
 """
 
@@ -28,7 +28,7 @@ class Fileio:
 
     @property
     def traits(self) -> Traits:
-        """Written through, or not."""
+        """Write-through or write-back."""
         completed = CompletedWrite.IN_ZFS if self.has_write_cache else CompletedWrite.IN_LOG
         return Traits(ports=(_lio.PORT,), volume=VolumeKind.DATASET, completed=completed)
 
@@ -37,7 +37,7 @@ class Fileio:
         return dataset.make_image_script(options)
 
     def wait_for_volume_script(self) -> str:
-        """The image: LIO would make an empty one where it is missing (O_CREAT)."""
+        """Wait for the image: LIO would make an empty one in its place (O_CREAT)."""
         return dataset.wait_for_image_script()
 
     def publish_script(self, options: VolumeOptions) -> str:
@@ -48,11 +48,11 @@ class Fileio:
         return _lio.publish_script(kind="fileio", control=control)
 
     def wait_until_idle_script(self) -> str:
-        """No session."""
+        """Return once no session is left."""
         return _lio.wait_until_idle_script()
 
     def cache_scripts(self) -> Mapping[str, str]:
-        """The client's disk says it."""
+        """The client's disk shows it."""
         return {}
 
     def attachment(self, *, nas_host: str) -> Attachment:
@@ -71,6 +71,6 @@ CHOICE: Choice[Transport] = Choice(
     value=Fileio(),
     words="iSCSI (fileio, write-through)",
     explained="LIO fileio on a file of a dataset, `write_back=false`",
-    joins=frozenset({Sweep.ROADS, Sweep.EVERY_ROAD}),
+    joins=frozenset({Sweep.TRANSPORTS, Sweep.EVERY_TRANSPORT}),
     place=20,
 )

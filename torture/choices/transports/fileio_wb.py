@@ -12,6 +12,6 @@ CHOICE: Choice[Transport] = Choice(
     value=Fileio(has_write_cache=True),
     words="iSCSI (fileio, write-back)",
     explained="the same with `write_back=true`",
-    joins=frozenset({Sweep.ROADS, Sweep.ROADS_BEHIND_ALWAYS, Sweep.EVERY_ROAD}),
+    joins=frozenset({Sweep.TRANSPORTS, Sweep.TRANSPORTS_BEHIND_ALWAYS, Sweep.EVERY_TRANSPORT}),
     place=21,
 )

@@ -1,7 +1,7 @@
 """LIO's fileio with `write_back=true` on a zvol's node: the NAS's page cache stands before ZFS.
 
-What is completed lies in the node's page cache (Linux `block/fops.c`), of which ZFS knows nothing, so
-sync=always does not help. A flush is an fsync of the node, and that a flush of the zvol.
+Completed writes lie in the node's page cache (Linux `block/fops.c`), which ZFS does not see, so
+sync=always does not help. A flush becomes an fsync of the node, and this a flush of the zvol.
 """
 
 from __future__ import annotations
@@ -38,6 +38,6 @@ CHOICE: Choice[Transport] = Choice(
     value=FileioOnZvol(),
     words="iSCSI (fileio, write-back, on a zvol)",
     explained="LIO fileio on a zvol's node, `write_back=true`: the page cache stands before ZFS",
-    joins=frozenset({Sweep.ROADS, Sweep.ROADS_BEHIND_ALWAYS, Sweep.EVERY_ROAD}),
+    joins=frozenset({Sweep.TRANSPORTS, Sweep.TRANSPORTS_BEHIND_ALWAYS, Sweep.EVERY_TRANSPORT}),
     place=22,
 )

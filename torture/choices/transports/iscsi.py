@@ -41,11 +41,11 @@ class Iscsi:
         )
 
     def wait_until_idle_script(self) -> str:
-        """No session."""
+        """Return once no session is left."""
         return _lio.wait_until_idle_script()
 
     def cache_scripts(self) -> Mapping[str, str]:
-        """The zvol's, which LIO mirrors."""
+        """The zvol's cache, which LIO mirrors."""
         return {"zvol": write_cache_of(zvol.DEVICE)}
 
     def attachment(self, *, nas_host: str) -> Attachment:

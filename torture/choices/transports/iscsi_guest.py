@@ -1,12 +1,13 @@
 """iSCSI by the client itself: open-iscsi over LIO's iblock on a zvol (iscsiadm(8), iscsid(8)).
 
-`replacement_timeout=-1`: commands wait for the session for ever, as a NAS that reboots needs; by default
-they fail after 120 s. Login is tried again every 3 s, for ever. `iscsistart` would not log in again.
+`replacement_timeout=-1`: commands wait for the session for ever, as a NAS that reboots needs. By
+default they fail after 120 s. The client tries to log in every 3 s, for ever. `iscsistart` would
+not log in again.
 
-A NAS is taken for dead when it has not answered a ping for 20 s, which is shorter than a reboot under
-emulation. A busy one needs some seconds for zeroes in bulk, and with each connection that breaks under a
-command one of its five tries is gone: after the last its file system sees an I/O error (Linux
-`drivers/scsi/scsi_error.c`, `scsi_decide_disposition`).
+The initiator takes a NAS for dead after 20 s without an answer to a ping, which is shorter than a
+reboot under emulation. A busy NAS needs some seconds for zeroes in bulk. Each connection that
+breaks under a command costs the command one of its five tries. After the last one its filesystem
+sees an I/O error (Linux `drivers/scsi/scsi_error.c`, `scsi_decide_disposition`).
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ _SETTINGS = {
 
 
 class IscsiOfGuest(Iscsi):
-    """One LUN, the client's kernel being the initiator."""
+    """One LUN; the client's kernel is the initiator."""
 
     traits = Traits(
         ports=(_lio.PORT,), sectors_bytes=(512, 4096), can_discard=True, client_has_network=True
     )
 
     def wait_until_idle_script(self) -> str:
-        """Nothing unread: a client that is gone is not logged out."""
+        """Return once no request is unread: a killed client has not logged out."""
         return _tcp.wait_until_read_script(_lio.PORT)
 
     def attachment(self, *, nas_host: str) -> Attachment:
@@ -66,6 +67,6 @@ CHOICE: Choice[Transport] = Choice(
     value=IscsiOfGuest(),
     words="iSCSI (open-iscsi)",
     explained="the same by the client's own kernel, open-iscsi",
-    joins=frozenset({Sweep.ROADS, Sweep.EVERY_ROAD}),
+    joins=frozenset({Sweep.TRANSPORTS, Sweep.EVERY_TRANSPORT}),
     place=10,
 )

@@ -1,10 +1,12 @@
 """Files over NFSv3: knfsd on a dataset, mounted by the client itself (nfs(5)).
 
-`hard`: the client waits for its NAS for ever. It keeps what it wrote until a COMMIT, and sends it again
-when the server's write verifier has changed (Linux fs/nfs/write.c, `nfs_commit_release_pages`; RFC 1813,
-3.3.21). What is made, renamed or removed is stable when it is answered (fs/nfsd/vfs.c,
-`commit_metadata`). `wsize`: what fits one WRITE is sent stable, without a COMMIT (`FLUSH_COND_STABLE`),
-so with the usual megabyte nothing would be asked of the verifier.
+`hard`: the client waits for its NAS for ever. It keeps its writes until a COMMIT, and repeats them
+when the server's write verifier has changed (Linux fs/nfs/write.c, `nfs_commit_release_pages`; RFC
+1813, 3.3.21). A creation, rename or removal is stable before its answer (fs/nfsd/vfs.c,
+`commit_metadata`).
+
+`wsize`: data that fit one WRITE are sent stable, without a COMMIT (`FLUSH_COND_STABLE`). With the
+usual megabyte the verifier would never be used.
 """
 
 from __future__ import annotations
@@ -59,6 +61,6 @@ CHOICE: Choice[Transport] = Choice(
     ),
     words="NFSv3",
     explained="Linux's knfsd, files directly; mounted by the client itself",
-    joins=frozenset({Sweep.ROADS, Sweep.EVERY_ROAD}),
+    joins=frozenset({Sweep.TRANSPORTS, Sweep.EVERY_TRANSPORT}),
     place=50,
 )

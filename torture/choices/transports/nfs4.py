@@ -14,6 +14,6 @@ CHOICE: Choice[Transport] = Choice(
     value=NfsFiles(options="vers=4.2", wire=Nfs4OnWire(_knfsd.NFS_PORT), path="/"),
     words="NFSv4.2",
     explained="the same over v4.2",
-    joins=frozenset({Sweep.DATASTORES, Sweep.ROADS, Sweep.EVERY_ROAD}),
+    joins=frozenset({Sweep.DATASTORES, Sweep.TRANSPORTS, Sweep.EVERY_TRANSPORT}),
     place=51,
 )

@@ -1,7 +1,8 @@
 """A hypervisor's NFS datastore: a raw image on a dataset, opened by the client's QEMU through libnfs.
 
-QEMU's driver speaks NFSv3 and takes no port (its `block/nfs.c`). A flush is a COMMIT of the file; libnfs
-does not look at the write verifier, so a client that lives never sends again what a server forgot.
+QEMU's driver speaks NFSv3 and takes no port (its `block/nfs.c`). A flush is a COMMIT of the file.
+libnfs ignores the write verifier, so a client that lives never repeats the writes that a server
+forgot.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class NfsImage(_knfsd.Exported):
         return dataset.make_image_script(options)
 
     def wait_for_volume_script(self) -> str:
-        """The image."""
+        """Wait for the image."""
         return dataset.wait_for_image_script()
 
     def attachment(self, *, nas_host: str) -> Attachment:
@@ -55,6 +56,8 @@ CHOICE: Choice[Transport] = Choice(
     value=NfsImage(),
     words="NFS (image, libnfs)",
     explained="Linux's knfsd, a raw image on a dataset; the client's QEMU opens it through libnfs",
-    joins=frozenset({Sweep.DATASTORES, Sweep.ROADS, Sweep.ROADS_BEHIND_ALWAYS, Sweep.EVERY_ROAD}),
+    joins=frozenset(
+        {Sweep.DATASTORES, Sweep.TRANSPORTS, Sweep.TRANSPORTS_BEHIND_ALWAYS, Sweep.EVERY_TRANSPORT}
+    ),
     place=40,
 )

@@ -1,8 +1,8 @@
 """A hypervisor's NFS datastore with QEMU's `cache=directsync`, which looks like stable writes and is not.
 
-QEMU makes of a written-through write an unstable one and a COMMIT (`block/io.c`, `bdrv_driver_pwritev`).
-A COMMIT that is under way at the cut is sent again to a server that has nothing left to commit, and
-succeeds: its write is gone, and the client was told that it is durable.
+QEMU turns a written-through write into an unstable one and a COMMIT (`block/io.c`,
+`bdrv_driver_pwritev`). libnfs repeats a COMMIT in flight at the cut to a server that has nothing
+left to commit. It succeeds: its write is gone, although the client received its acknowledgement.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class NfsImageDsync(NfsImage):
         return replace(unstable, is_written_through=True, has_write_cache=False)
 
     def guarantee(self, *, sync: Sync, fate: Fate) -> Guarantee:
-        """What is completed is in the log, until a client that lives sends a COMMIT to another server."""
+        """Completed writes are in the log, until a client that lives sends a COMMIT to another server."""
         if sync is Sync.STANDARD and fate is Fate.NAS_ONLY:
             return Guarantee.LOSES
         return _theory.guarantee(self.traits, sync=sync, fate=fate)
@@ -41,6 +41,6 @@ CHOICE: Choice[Transport] = Choice(
     value=NfsImageDsync(),
     words="NFS (image, QEMU writethrough)",
     explained="the same with QEMU's `cache=directsync`",
-    joins=frozenset({Sweep.EVERY_ROAD}),
+    joins=frozenset({Sweep.EVERY_TRANSPORT}),
     place=42,
 )

@@ -1,8 +1,8 @@
 """A hypervisor's NFS datastore whose every write is stable: how ESXi writes, and `sync` mounts do.
 
-QEMU's own writethrough is not that: it is an unstable write and a COMMIT (`block/io.c`,
-`bdrv_driver_pwritev`), and a COMMIT that is under way at the cut is sent again to a server that has
-nothing left to commit.
+QEMU's own writethrough is different: it is an unstable write and a COMMIT (`block/io.c`,
+`bdrv_driver_pwritev`). A COMMIT in flight at the cut is repeated to a server that has nothing left
+to commit.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torture.facts.axes.sweeps import Sweep
 
 
 class NfsImageStable(NfsImage):
-    """One image on one export; the client's disk says that it has a cache: its flushes find nothing."""
+    """One image on one export. The client's disk reports a cache, and its flushes find it empty."""
 
     traits = replace(NfsImage.traits, completed=CompletedWrite.IN_LOG)
 
@@ -31,6 +31,6 @@ CHOICE: Choice[Transport] = Choice(
     value=NfsImageStable(),
     words="NFS (image, stable writes)",
     explained="the same, every write stable, as ESXi's are",
-    joins=frozenset({Sweep.ROADS, Sweep.EVERY_ROAD}),
+    joins=frozenset({Sweep.TRANSPORTS, Sweep.EVERY_TRANSPORT}),
     place=41,
 )

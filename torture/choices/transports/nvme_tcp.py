@@ -1,6 +1,6 @@
 """NVMe over TCP: Linux's nvmet on a zvol; the client's own kernel is the host.
 
-Through configfs and /dev/nvme-fabrics (Linux drivers/nvme/target/configfs.c,
+Set up through configfs and /dev/nvme-fabrics (Linux drivers/nvme/target/configfs.c,
 drivers/nvme/host/fabrics.c): nvme-cli and nvmetcli write the same. FUA and flushes reach the zvol
 (drivers/nvme/target/io-cmd-bdev.c).
 """
@@ -27,14 +27,15 @@ NQN = "nqn.2014-08.org.nvmexpress:torture:vm"
 _HOST_NQN = "nqn.2014-08.org.nvmexpress:uuid:7c1b6d1e-0f4b-4f0e-8f1a-000000000001"
 _HOST_ID = "7c1b6d1e-0f4b-4f0e-8f1a-000000000001"
 _NAMESPACE_UUID = "7c1b6d1e-0f4b-4f0e-8f1a-0000000000ff"
-"""By default it is random, and a client removes a disk whose identity changed (`nvme_validate_ns`)."""
+"""Random by default; a client removes a disk whose identity changed (`nvme_validate_ns`)."""
 _NVMET = "/sys/kernel/config/nvmet"
 _SUBSYSTEM = f"{_NVMET}/subsystems/{NQN}"
 _CONNECT = (
     f"transport=tcp,traddr={{host}},trsvcid={PORT},nqn={NQN},hostnqn={_HOST_NQN},hostid={_HOST_ID},"
     "ctrl_loss_tmo=-1,reconnect_delay=1,keep_alive_tmo=5"
 )
-"""`ctrl_loss_tmo=-1`: the client waits for its NAS for ever; by default its disk is gone after 600 s."""
+"""`ctrl_loss_tmo=-1`: the client waits for its NAS for ever. By default its disk is gone after 600
+s."""
 _BY_DEFAULT = "Y"
 _MULTIPATH = "/sys/module/nvme_core/parameters/multipath"
 _TRAITS = Traits(ports=(PORT,), client_has_network=True)
@@ -44,7 +45,7 @@ _TRAITS = Traits(ports=(PORT,), client_has_network=True)
 class NvmeTcp:
     """One namespace; `multipath` is `nvme_core`'s parameter, Y by default in Linux.
 
-    It can be set as the module is loaded only, and Debian's cloud kernel has it built in.
+    It can only be set as the module is loaded, and Debian's cloud kernel has it built in.
     """
 
     multipath: str = _BY_DEFAULT
@@ -59,7 +60,7 @@ class NvmeTcp:
         return zvol.wait_script()
 
     def publish_script(self, options: VolumeOptions) -> str:
-        """Namespace, port, and their link last: listening begins with it."""
+        """Namespace, port, and their link last: listening starts with it."""
         return f"""set -eu
 modprobe -a nvmet nvmet-tcp
 mkdir -p {_SUBSYSTEM}/namespaces/1 {_NVMET}/ports/1
@@ -75,15 +76,15 @@ ln -s {_SUBSYSTEM} {_NVMET}/ports/1/subsystems/{NQN}
 """
 
     def wait_until_idle_script(self) -> str:
-        """Nothing unread: a client that is gone has not disconnected."""
+        """Return once no request is unread: a killed client has not disconnected."""
         return _tcp.wait_until_read_script(PORT)
 
     def cache_scripts(self) -> Mapping[str, str]:
-        """The zvol's; nvmet itself always claims a volatile cache."""
+        """The zvol's cache; nvmet itself always reports a volatile cache."""
         return {"zvol": write_cache_of(zvol.DEVICE)}
 
     def attachment(self, *, nas_host: str) -> Attachment:
-        """An NVMe disk, of a kernel that has multipath as it should."""
+        """An NVMe disk, of a kernel whose multipath is set as wanted."""
         multipath = self.multipath
         return Attachment(
             attach_script=f"""set -eu
@@ -98,7 +99,7 @@ echo {_CONNECT.format(host=nas_host)} > /dev/nvme-fabrics
         )
 
     def guarantee(self, *, sync: Sync, fate: Fate) -> Guarantee:
-        """A write-back namespace; a client that connects again learns nothing of what is gone."""
+        """A write-back namespace; a client that connects again learns nothing of the lost writes."""
         return _theory.guarantee(self.traits, sync=sync, fate=fate)
 
 
@@ -107,6 +108,6 @@ CHOICE: Choice[Transport] = Choice(
     value=NvmeTcp(),
     words="NVMe/TCP",
     explained="Linux's nvmet on a zvol; the client's own kernel is the host, with native multipath",
-    joins=frozenset({Sweep.ROADS, Sweep.ROADS_BEHIND_ALWAYS, Sweep.EVERY_ROAD}),
+    joins=frozenset({Sweep.TRANSPORTS, Sweep.TRANSPORTS_BEHIND_ALWAYS, Sweep.EVERY_TRANSPORT}),
     place=30,
 )

@@ -1,8 +1,8 @@
 """NVMe over TCP without native multipath (`nvme_core.multipath=N`).
 
-With it a flush that is under way when the link dies is ended with success: it has no bio, so
-`nvme_failover_req` (Linux drivers/nvme/host/multipath.c, 6.12) has nothing to send again. Without it,
-the flush waits for the NAS (`nvme_retry_req`, drivers/nvme/host/core.c).
+With multipath a flush in flight when the link dies ends with success. It has no bio, so
+`nvme_failover_req` (Linux drivers/nvme/host/multipath.c, 6.12) has nothing to send again. Without
+multipath the flush waits for the NAS (`nvme_retry_req`, drivers/nvme/host/core.c).
 """
 
 from __future__ import annotations
@@ -17,6 +17,6 @@ CHOICE: Choice[Transport] = Choice(
     value=NvmeTcp(multipath="N"),
     words="NVMe/TCP (one path)",
     explained="the same with `nvme_core.multipath=N`",
-    joins=frozenset({Sweep.EVERY_ROAD}),
+    joins=frozenset({Sweep.EVERY_TRANSPORT}),
     place=31,
 )

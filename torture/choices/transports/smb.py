@@ -1,12 +1,15 @@
 """Files over SMB 3.1.1: ksmbd on a dataset, mounted by the client's own kernel.
 
-A client that reconnects sends again what was under way and opens its files anew; what was answered and
-not flushed is forgotten, and nothing tells (Linux fs/smb/client/smb2pdu.c, `smb2_reconnect`). A flush is
-an fsync of the file (fs/smb/server/vfs.c, `ksmbd_vfs_fsync`), but that of a directory does nothing
-(fs/smb/client/cifsfs.c, `cifs_dir_fsync`), and the server syncs no rename: it is lost although the client
-did all it could. Around a small O_DSYNC write Linux 6.12's client sends bytes of its own memory
-(docs/findings.md). Modes are the mount's, and with `noserverino` each name has an inode number of its
-own. mount.cifs(8), ksmbd.conf(5). `nobrl`: no byte-range locks, which nobody here takes.
+A client that reconnects repeats its requests in flight and opens its files anew. Answered and
+unflushed writes are lost without a report (Linux fs/smb/client/smb2pdu.c, `smb2_reconnect`).
+
+A flush is an fsync of the file (fs/smb/server/vfs.c, `ksmbd_vfs_fsync`). A flush of a directory
+does nothing (fs/smb/client/cifsfs.c, `cifs_dir_fsync`), and the server syncs no rename: a rename is
+lost although the client did all it could. Around a small O_DSYNC write Linux 6.12's client sends
+bytes of its own memory (docs/findings.md).
+
+Modes are the mount's, and with `noserverino` each name has an inode number of its own.
+mount.cifs(8), ksmbd.conf(5). `nobrl`: no byte-range locks, which no load here takes.
 """
 
 from __future__ import annotations
@@ -28,11 +31,11 @@ from torture.oracles.verdict.guarantee import Guarantee
 _PORT = 445
 _SHARE = "vm"
 _OPTIONS = "guest,vers=3.1.1,hard,cache=strict,echo_interval=1,nobrl,noserverino"
-"""`echo_interval=1`: a dead server is noticed after some seconds, rather than minutes."""
+"""`echo_interval=1`: the client notices a dead server after some seconds, rather than minutes."""
 
 
 class Smb:
-    """One share, for everybody."""
+    """One share, open to every user."""
 
     traits = Traits(
         ports=(_PORT,),
@@ -48,7 +51,7 @@ class Smb:
         return dataset.make_script(options)
 
     def wait_for_volume_script(self) -> str:
-        """Its mount."""
+        """Wait for its mount."""
         return dataset.wait_script()
 
     def publish_script(self, options: VolumeOptions) -> str:
@@ -72,11 +75,11 @@ ksmbd.mountd
 """
 
     def wait_until_idle_script(self) -> str:
-        """Nothing unread."""
+        """Return once no request is unread."""
         return _tcp.wait_until_read_script(_PORT)
 
     def cache_scripts(self) -> Mapping[str, str]:
-        """There is no disk."""
+        """None: there is no disk."""
         return {}
 
     def attachment(self, *, nas_host: str) -> Attachment:
@@ -88,7 +91,7 @@ ksmbd.mountd
         )
 
     def guarantee(self, *, sync: Sync, fate: Fate) -> Guarantee:
-        """What was answered is only in ZFS's memory, and with sync=standard so are the directories."""
+        """Answered writes are only in ZFS's memory, and with sync=standard so are the directories."""
         return _theory.guarantee(self.traits, sync=sync, fate=fate)
 
 
@@ -97,6 +100,6 @@ CHOICE: Choice[Transport] = Choice(
     value=Smb(),
     words="SMB",
     explained="Linux's ksmbd, files directly; mounted by the client itself (3.1.1, `hard`)",
-    joins=frozenset({Sweep.EVERY_ROAD}),
+    joins=frozenset({Sweep.EVERY_TRANSPORT}),
     place=60,
 )

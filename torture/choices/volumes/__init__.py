@@ -1,4 +1,4 @@
-"""What in the pool a transport offers: one file a kind of volume. Pure."""
+"""The kinds of volume that a transport offers, one file each. Pure."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from enum import StrEnum
 from torture.facts.axes.sync import Sync
 
 POOL = "tank"
-"""The NAS's pool."""
+"""The name of the NAS's pool."""
 VOLUME = f"{POOL}/vm"
-"""What of it a client's disk lies in, a zvol or a filesystem."""
+"""The zvol or filesystem of the pool in which the client's disk lies."""
 SIZE_MIB = 512
-"""Of a client's disk."""
+"""The size of a client's disk."""
 
 
 class VolumeKind(StrEnum):
-    """What ZFS makes of it."""
+    """The kind of a dataset in ZFS."""
 
     ZVOL = "zvol"
     DATASET = "dataset"
@@ -30,18 +30,18 @@ class VolumeOptions:
 
     sync: Sync
     properties: Mapping[str, str] = field(default_factory=dict)
-    """Further properties it is made with (zfsprops(7))."""
+    """Further properties for its creation (zfsprops(7))."""
     is_exported_async: bool = False
     """Whether an NFS server answers before anything is stable (exports(5), `async`)."""
     sector_bytes: int = 512
-    """The logical sectors of the disk that it is offered as."""
+    """The logical sector size of the offered disk."""
 
     takes_discards: bool = False
-    """Whether that disk takes discards."""
+    """Whether that disk accepts discards."""
 
     @property
     def words(self) -> str:
-        """What `zfs create` is told of its properties."""
+        """The options of `zfs create` for its properties."""
         every = {"sync": self.sync.value, **self.properties}
         return " ".join(f"-o {name}={value}" for name, value in every.items())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torture.choices.volumes import SIZE_MIB, VOLUME, VolumeOptions
 
 DIRECTORY = f"/{VOLUME}"
-"""Where the NAS has it mounted."""
+"""Its mount point in the NAS."""
 IMAGE = f"{DIRECTORY}/disk.raw"
 
 
@@ -20,9 +20,9 @@ def make_image_script(options: VolumeOptions) -> str:
 
 
 def wait_script() -> str:
-    """Shell: return once the filesystem of an imported pool is mounted, fail after 20 s.
+    """Shell: return once the filesystem of an imported pool is mounted; fail after 20 s.
 
-    What is exported before would be an empty directory of the NAS's own root, without an error.
+    An earlier export would offer an empty directory of the NAS's own root, without an error.
     """
     return (
         f"for i in $(seq 400); do mountpoint -q {DIRECTORY} && break; sleep 0.05; done; "
@@ -31,5 +31,5 @@ def wait_script() -> str:
 
 
 def wait_for_image_script() -> str:
-    """Shell: the same, and the image has to be in it."""
+    """Shell: the same, and require the image in it."""
     return f"{wait_script()}; test -e {IMAGE} || {{ echo '{IMAGE} is gone' >&2; exit 1; }}"

@@ -23,12 +23,12 @@ def make_script(options: VolumeOptions) -> str:
 
 
 def wait_script() -> str:
-    """Shell: return once the device of an imported pool's zvol is there, fail after 20 s."""
+    """Shell: return once the device of an imported pool's zvol is there; fail after 20 s."""
     return wait_for_path(DEVICE)
 
 
 def begin_flush_trace_script() -> str:
-    """Shell: have the kernel note what its block devices are handed (tracefs, events/block)."""
+    """Shell: let the kernel trace the requests of its block devices (tracefs, events/block)."""
     return f"""set -eu
 mountpoint -q {_TRACING} || mount -t tracefs nodev {_TRACING}
 echo > {_TRACING}/trace
@@ -36,10 +36,10 @@ echo 1 > {_QUEUED}/enable"""
 
 
 def end_flush_trace_script() -> str:
-    """Shell: note no more, and print how many flushes the zvol was handed.
+    """Shell: end the trace, and print how many flushes the zvol received.
 
-    Flags are told behind the device, e.g. `230,0 FWS 0 + 0`: an F in the first place is a flush before
-    the rest (Linux kernel/trace/blktrace.c, `blk_fill_rwbs`).
+    Flags follow the device, e.g. `230,0 FWS 0 + 0`: an F in the first place is a flush before the
+    rest (Linux kernel/trace/blktrace.c, `blk_fill_rwbs`).
     """
     return f"""set -eu
 echo 0 > {_QUEUED}/enable

@@ -30,7 +30,7 @@ AXIS = Axis(
     title="load",
     place=80,
     default="ledger",
-    pointless=_pointless,
+    inapplicable=_pointless,
     choices=tuple(sorted(CHOICES, key=lambda choice: (choice.place, choice.name))),
 )
 

@@ -16,7 +16,14 @@ from torture.choices.workloads._guest_load import (
     started,
 )
 from torture.choices.workloads._own_readback import OwnReadback
-from torture.choices.workloads.protocol import Command, Place, Surroundings
+from torture.choices.workloads.protocol import (
+    CLIENT_IMAGE,
+    Command,
+    Place,
+    Surroundings,
+    Workload,
+)
+from torture.facts.axes.axis import Choice
 from torture.facts.evidence.folder import Evidence
 from torture.oracles.verdict.applications.transactions import consult_transactions, parse_found
 from torture.oracles.verdict.data_findings import Findings
@@ -89,3 +96,37 @@ class ApplicationWorkload(OwnReadback):
         if found.unchecked and not (findings.verdict and findings.verdict.is_loss):
             raise UnreadableError(f"{document}: {'; '.join(found.unchecked)}")
         return findings
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Setting:
+    """One way to run an application: a row of its table."""
+
+    name: str
+    words: str
+    told: Mapping[str, str]
+    """The settings of the module in the guest."""
+    durable: str
+    """When a commit is, by its source."""
+    source: str
+    has_one_order: bool = True
+
+
+def choices_of(
+    application: str, *settings: Setting, image: str = CLIENT_IMAGE
+) -> tuple[Choice[Workload], ...]:
+    """A workload for each setting of an application."""
+    return tuple(
+        Choice(
+            name=setting.name,
+            value=ApplicationWorkload(
+                name=setting.name,
+                application=application,
+                settings=setting.told,
+                has_one_order=setting.has_one_order,
+                image=image,
+            ),
+            words=setting.words,
+        )
+        for setting in settings
+    )

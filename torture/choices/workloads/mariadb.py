@@ -1,23 +1,56 @@
-"""MariaDB as it comes: innodb_flush_log_at_trx_commit=1, innodb_doublewrite on, no binary log.
+"""MariaDB, with each way of syncing InnoDB's log and the binary log that promises something else.
 
-https://mariadb.com/kb/en/innodb-system-variables/#innodb_flush_log_at_trx_commit: with 1 the log is
-written and flushed to disk after each transaction, "required for full ACID compliance". A page that was
-torn is restored from the doublewrite buffer (`innodb_doublewrite`, on the same page).
+`innodb_doublewrite` is on: a page that was torn is restored from that buffer. What is there after a crash
+is always a prefix of the commits. One that is made while the lazy setting is 1 settles all before it.
 """
 
 from __future__ import annotations
 
-from torture.choices.workloads._application import DATABASES_IMAGE, ApplicationWorkload
+from torture.choices.workloads._application import DATABASES_IMAGE, Setting, choices_of
 from torture.choices.workloads.protocol import Workload
 from torture.facts.axes.axis import Choice
 
-CHOICE: Choice[Workload] = Choice(
-    name="mariadb",
-    value=ApplicationWorkload(
+_LOG = "https://mariadb.com/kb/en/innodb-system-variables/#innodb_flush_log_at_trx_commit"
+_GROUP_COMMIT = "https://mariadb.com/kb/en/binary-log-group-commit-and-innodb-flushing-performance/"
+
+CHOICES: tuple[Choice[Workload], ...] = choices_of(
+    "mariadb",
+    Setting(
         name="mariadb",
-        application="mariadb",
-        settings={"flush": "1", "binlog": "off", "commits": "durable"},
-        image=DATABASES_IMAGE,
+        words="MariaDB",
+        told={"flush": "1", "binlog": "off", "commits": "durable"},
+        durable='The log is flushed at each commit, "required for full ACID compliance".',
+        source=_LOG,
     ),
-    words="MariaDB",
+    # InnoDB and the binary log commit together, in two phases: what InnoDB had prepared when it crashed
+    # is committed if the binary log has it, else rolled back.
+    Setting(
+        name="mariadb_binlog",
+        words="MariaDB, binary log",
+        told={"flush": "1", "binlog": "1", "commits": "durable"},
+        durable="A commit is durable once the binary log is synced, which is before it returns.",
+        source=_GROUP_COMMIT,
+    ),
+    Setting(
+        name="mariadb_binlog0",
+        words="MariaDB, sync_binlog=0",
+        told={"flush": "1", "binlog": "0", "commits": "lazy"},
+        durable='The default: commits "are not guaranteed durable inside InnoDB".',
+        source=_GROUP_COMMIT,
+    ),
+    Setting(
+        name="mariadb_flush0",
+        words="MariaDB, innodb_flush_log_at_trx_commit=0",
+        told={"flush": "0", "binlog": "off", "commits": "lazy"},
+        durable="Written and synced once a second: a crash of the server alone may take that second.",
+        source=_LOG,
+    ),
+    Setting(
+        name="mariadb_flush2",
+        words="MariaDB, innodb_flush_log_at_trx_commit=2",
+        told={"flush": "2", "binlog": "off", "commits": "lazy"},
+        durable="Written at each commit, synced once a second: a crash of the system may take that.",
+        source=_LOG,
+    ),
+    image=DATABASES_IMAGE,
 )

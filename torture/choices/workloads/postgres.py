@@ -1,23 +1,32 @@
-"""PostgreSQL as it comes: synchronous_commit, fsync and full_page_writes are on.
+"""PostgreSQL as it comes, and with commits that do not wait.
 
-A commit is durable when it returns: the server waits until its records of the write-ahead log are on disk
-(https://www.postgresql.org/docs/17/runtime-config-wal.html, `synchronous_commit` and `fsync`), and a page
-that was torn is restored from that log (`full_page_writes`).
+`fsync` and `full_page_writes` are on: a page that was torn is restored from the write-ahead log.
 """
 
 from __future__ import annotations
 
-from torture.choices.workloads._application import DATABASES_IMAGE, ApplicationWorkload
+from torture.choices.workloads._application import DATABASES_IMAGE, Setting, choices_of
 from torture.choices.workloads.protocol import Workload
 from torture.facts.axes.axis import Choice
 
-CHOICE: Choice[Workload] = Choice(
-    name="postgres",
-    value=ApplicationWorkload(
+CHOICES: tuple[Choice[Workload], ...] = choices_of(
+    "postgres",
+    Setting(
         name="postgres",
-        application="postgres",
-        settings={"synchronous_commit": "on", "commits": "durable"},
-        image=DATABASES_IMAGE,
+        words="PostgreSQL",
+        told={"synchronous_commit": "on", "commits": "durable"},
+        durable="A commit waits for its records in the log, and is durable when it returns.",
+        source="https://www.postgresql.org/docs/17/runtime-config-wal.html",
     ),
-    words="PostgreSQL",
+    # "The most recent transactions may be lost if the database should crash", at most those of three
+    # times `wal_writer_delay`; but "the database state will be just the same as if those transactions
+    # had been aborted cleanly".
+    Setting(
+        name="postgres_async",
+        words="PostgreSQL, synchronous_commit=off",
+        told={"synchronous_commit": "off", "commits": "lazy"},
+        durable="A transaction that sets it to `on` for itself settles all before it.",
+        source="https://www.postgresql.org/docs/17/wal-async-commit.html",
+    ),
+    image=DATABASES_IMAGE,
 )

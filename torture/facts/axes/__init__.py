@@ -1,1 +1,1 @@
-"""What an axis is, and the axes whose choices are few and closed: one file an axis. Pure."""
+"""The type of an axis, and the axes with few and fixed choices: one file per axis. Pure."""

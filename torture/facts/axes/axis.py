@@ -11,26 +11,26 @@ from torture.facts.axes.sweeps import Sweep
 T = TypeVar("T")
 
 Chosen = Mapping[str, "Choice[Any]"]
-"""An axis' field to what was chosen on it."""
+"""The choices of a cell, by their axis' field."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Choice(Generic[T]):
     """One choice on an axis.
 
-    `name` is its part of a cell's name and a pytest mark: an identifier, on no other axis. `words`
-    are what a page and a table say, `explained` what the README's table adds to the name.
+    `name` is its part of a cell's name and a pytest mark: an identifier, on no other axis. A page and a
+    table print `words`; docs/axes.md adds `explained` to the name.
     """
 
     name: str
     value: T
-    """What the engine works with."""
+    """The value that the engine uses."""
     words: str
     explained: str = ""
     joins: frozenset[Sweep] = frozenset()
-    """The sweeps, and so the matrices, that have cells of it."""
+    """The sweeps, and so the matrices, that have cells with this choice."""
     place: int = 1000
-    """Where it stands on its axis; equal places are in the order of their names."""
+    """Its rank on its axis; equal ranks are ordered by name."""
 
 
 def _always(_chosen: Chosen) -> str | None:
@@ -39,29 +39,32 @@ def _always(_chosen: Chosen) -> str | None:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Axis(Generic[T]):
-    """One thing that is varied between cells."""
+    """A property that varies between cells."""
 
     field: str
     """Its key in records and its column in exports."""
     noun: str
-    """What error messages call a choice on it."""
+    """The word for one of its choices in error messages."""
     title: str
-    """What the page calls it."""
+    """Its name on the page."""
     place: int
-    """Where its part stands in a cell's name, and its column in tables."""
+    """The rank of its part in a cell's name, and of its column in tables."""
     choices: tuple[Choice[T], ...]
     default: str | None = None
-    """The choice that a name means when it says nothing of this axis; a name never says it."""
-    is_the_question: bool = False
-    """Whether a page says its choice even where it is the same for all."""
+    """The choice of a cell whose name omits this axis; a name never states it."""
+    is_always_shown: bool = False
+    """Whether a page states the choice even if all cells have the same one."""
     varies_last: bool = False
-    """Whether a matrix lists cells that differ here side by side."""
+    """Whether a matrix lists cells that differ only here next to each other."""
     is_setting: bool = False
-    """Whether it is one of many settings, most of them ZFS's: where all have the default a page says
-    nothing of it."""
-    pointless: Callable[[Chosen], str | None] = _always
-    """The rule beside the axis: why a choice here means nothing with the other choices ("is ..."), or
-    None where it does. Only the default is allowed then, and a record leaves it empty."""
+    """Whether it is one of many settings, most of them ZFS's. A page omits it if all cells have the
+    default.
+    """
+    inapplicable: Callable[[Chosen], str | None] = _always
+    """Returns why a choice here has no effect with the other choices ("is ..."), or None if it has one.
+
+    Only the default is allowed then, and a record leaves it empty.
+    """
 
     def choice(self, name: str) -> Choice[T]:
         """The choice of this name; raises `KeyError`."""

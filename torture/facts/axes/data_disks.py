@@ -1,4 +1,4 @@
-"""What the data disks keep when their power is cut."""
+"""The persistence of the data disks across a power cut."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ class Disks(StrEnum):
     """The persistence of the data disks."""
 
     PLP = "plpdisks"
-    """Power-loss-protected: whatever they completed."""
+    """Power-loss-protected: they keep all completed writes."""
     VOLATILE = "volatiledisks"
-    """What a flush covered, like most disks."""
+    """They keep all writes that a flush covered, like most disks."""
     LYING = "lyingdisks"
-    """Not even that: they acknowledge flushes they have not done."""
+    """Not even all covered ones: they acknowledge flushes without doing them."""
 
 
 _WORDS = {

@@ -1,7 +1,7 @@
-"""Whether the client's disk takes discards, and its filesystem discards what it frees.
+"""Whether the client's disk supports discards, and its filesystem discards freed blocks.
 
-LIO offers none unless it is told to (drivers/target/target_core_configfs.c, `emulate_tpu_store`). To a
-zvol a discard is a write of its own: logged as `TX_TRUNCATE`, and what it frees is freed when its
+LIO offers discards only if configured to (drivers/target/target_core_configfs.c, `emulate_tpu_store`). A
+zvol handles a discard like a write: it logs it as `TX_TRUNCATE`, and frees the blocks when the
 transaction group syncs (OpenZFS `module/zfs/zvol.c`, `zvol_log_truncate`).
 """
 
@@ -11,10 +11,12 @@ from torture.facts.axes.axis import Axis, Choice, Chosen
 from torture.facts.axes.setting import setting_axis
 
 
-def _unless_it_can_be_had(chosen: Chosen) -> str | None:
+def _unless_it_is_supported(chosen: Chosen) -> str | None:
     transport = chosen["transport"]
-    can_be_had = transport.value.traits.can_discard
-    return None if can_be_had else f"is for LUNs that can take it, and {transport.name!r} has none"
+    is_supported = transport.value.traits.can_discard
+    return (
+        None if is_supported else f"is for LUNs that can take it, and {transport.name!r} has none"
+    )
 
 
 AXIS: Axis[bool] = setting_axis(
@@ -31,5 +33,5 @@ AXIS: Axis[bool] = setting_axis(
             explained="the LUN takes it, and the client's filesystem discards what it frees",
         ),
     ),
-    pointless=_unless_it_can_be_had,
+    inapplicable=_unless_it_is_supported,
 )

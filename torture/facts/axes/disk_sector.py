@@ -1,7 +1,7 @@
-"""The sectors of the NAS's own disks, in bytes: logical, and physical.
+"""The logical and physical sectors of the NAS's own disks, in bytes.
 
-ZFS takes the physical one for its `ashift` (OpenZFS `module/os/linux/zfs/vdev_disk.c`, `vdev_disk_open`),
-and a write is torn at it. Disks that are sold now have physical sectors of 4096 bytes.
+ZFS uses the physical size for its `ashift` (OpenZFS `module/os/linux/zfs/vdev_disk.c`, `vdev_disk_open`),
+and a write is torn at it. Current disks have physical sectors of 4096 bytes.
 """
 
 from __future__ import annotations
@@ -9,18 +9,18 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from torture.facts.axes.axis import Axis, Choice
-from torture.facts.axes.setting import means_something_always, setting_axis
+from torture.facts.axes.setting import applies_always, setting_axis
 
 
 class DiskSector(NamedTuple):
-    """In bytes."""
+    """A disk's sector sizes in bytes."""
 
     logical: int
     physical: int
 
 
 SECTOR_BEFORE = "sector512"
-"""What all disks had until there was this axis."""
+"""The choice of all runs from before this axis."""
 
 AXIS: Axis[DiskSector] = setting_axis(
     field="disk_sector",
@@ -47,5 +47,5 @@ AXIS: Axis[DiskSector] = setting_axis(
             explained="512 and 512",
         ),
     ),
-    pointless=means_something_always,
+    inapplicable=applies_always,
 )

@@ -13,9 +13,9 @@ class Fate(StrEnum):
 
     BOTH_DIE = "bothdie"
     CLIENT_LATER = "clientlater"
-    """The client loses its power some seconds after the NAS, which is not back by then."""
+    """The client loses power some seconds after the NAS, which is still down then."""
     NAS_ONLY = "nasonly"
-    """The client lives on, waits, reconnects and goes on writing."""
+    """The client survives, waits, reconnects and continues to write."""
 
 
 AXIS = Axis(
@@ -23,7 +23,7 @@ AXIS = Axis(
     noun="Fate",
     title="at the cut",
     place=90,
-    is_the_question=True,
+    is_always_shown=True,
     varies_last=True,
     choices=(
         Choice(
@@ -31,7 +31,7 @@ AXIS = Axis(
             value=Fate.BOTH_DIE,
             words="the VM dies too",
             explained="the client loses power too",
-            joins=EVERY_SWEEP - {Sweep.ROADS_BEHIND_ALWAYS},
+            joins=EVERY_SWEEP - {Sweep.TRANSPORTS_BEHIND_ALWAYS},
         ),
         Choice(
             name=Fate.CLIENT_LATER.value,

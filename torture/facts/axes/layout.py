@@ -9,7 +9,7 @@ from torture.facts.axes.sweeps import EVERY_SWEEP, Sweep
 
 
 class Layout(StrEnum):
-    """How the data disks become a vdev."""
+    """The layout of the data disks' vdev."""
 
     SINGLE = "single"
     MIRRORED = "mirrored"
@@ -19,7 +19,7 @@ class Layout(StrEnum):
 
     @property
     def splits_blocks(self) -> bool:
-        """Whether a block lies on several disks in parts, and not whole on each."""
+        """Whether each block is split over several disks, rather than whole on each."""
         return self in {Layout.RAIDZ1, Layout.RAIDZ2, Layout.DRAID1}
 
 

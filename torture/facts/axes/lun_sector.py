@@ -1,8 +1,8 @@
-"""The logical sectors of the disk that the client sees, in bytes.
+"""The logical sector size, in bytes, of the disk that the client sees.
 
-A zvol has sectors of 512 bytes whatever its `volblocksize`, which is its physical block's size only
-(OpenZFS `module/os/linux/zfs/zvol_os.c`, `zvol_queue_limits_apply`). So it is the target that says
-otherwise, and the client's disk with it.
+A zvol has sectors of 512 bytes whatever its `volblocksize`, which only sets the physical block size
+(OpenZFS `module/os/linux/zfs/zvol_os.c`, `zvol_queue_limits_apply`). So the target sets another logical
+size, and the client's disk inherits it.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from torture.facts.axes.axis import Axis, Choice, Chosen
 from torture.facts.axes.setting import setting_axis
 
 
-def _unless_it_can_be_had(chosen: Chosen) -> str | None:
+def _unless_it_is_supported(chosen: Chosen) -> str | None:
     transport = chosen["transport"]
-    can_be_had = _OF_4K.value in transport.value.traits.sectors_bytes
-    return None if can_be_had else f"is a LUN's sector size, and {transport.name!r} has no such"
+    is_supported = _OF_4K.value in transport.value.traits.sectors_bytes
+    return None if is_supported else f"is a LUN's sector size, and {transport.name!r} has no such"
 
 
 _OF_4K = Choice(name="lun4k", value=4096, words="LUN with sectors of 4096 bytes")
@@ -26,5 +26,5 @@ AXIS: Axis[int] = setting_axis(
     place=68,
     default=Choice(name="lun512", value=512, words="LUN with sectors of 512 bytes"),
     others=(_OF_4K,),
-    pointless=_unless_it_can_be_had,
+    inapplicable=_unless_it_is_supported,
 )

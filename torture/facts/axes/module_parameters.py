@@ -1,4 +1,4 @@
-"""Parameters of ZFS's kernel module on the NAS (zfs(4)): an axis each, with the parameter's own name.
+"""Parameters of ZFS's kernel module on the NAS (zfs(4)): one axis each, named after the parameter.
 
 They are written after each boot of the NAS, before it has a pool.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from torture.facts.axes.axis import Axis, Choice
 from torture.facts.axes.setting import (
     Rule,
-    means_something_always,
+    applies_always,
     only_on_a,
     only_with_a_log,
     setting_axis,
@@ -16,7 +16,7 @@ from torture.facts.axes.setting import (
 
 
 def _parameter(
-    field: str, *, noun: str, place: int, names: tuple[str, str], explained: str, pointless: Rule
+    field: str, *, noun: str, place: int, names: tuple[str, str], explained: str, inapplicable: Rule
 ) -> Axis[bool]:
     off, on = names
     return setting_axis(
@@ -26,7 +26,7 @@ def _parameter(
         place=place,
         default=Choice(name=off, value=False, words=f"{field}=0"),
         others=(Choice(name=on, value=True, words=f"{field}=1", explained=explained),),
-        pointless=pointless,
+        inapplicable=inapplicable,
     )
 
 
@@ -36,7 +36,7 @@ ZFS_NOCACHEFLUSH = _parameter(
     place=65,
     names=("cacheflush", "nocacheflush"),
     explained="ZFS flushes no disk at all",
-    pointless=means_something_always,
+    inapplicable=applies_always,
 )
 ZIL_NOCACHEFLUSH = _parameter(
     "zil_nocacheflush",
@@ -44,7 +44,7 @@ ZIL_NOCACHEFLUSH = _parameter(
     place=66,
     names=("zilcacheflush", "zilnocacheflush"),
     explained="ZFS does not flush its intent log",
-    pointless=only_with_a_log,
+    inapplicable=only_with_a_log,
 )
 ZVOL_USE_BLK_MQ = _parameter(
     "zvol_use_blk_mq",
@@ -52,7 +52,7 @@ ZVOL_USE_BLK_MQ = _parameter(
     place=67,
     names=("nomq", "blkmq"),
     explained="zvols take requests through the kernel's multi-queue layer",
-    pointless=only_on_a("zvol"),
+    inapplicable=only_on_a("zvol"),
 )
 
 PARAMETERS: tuple[Axis[bool], ...] = (ZFS_NOCACHEFLUSH, ZIL_NOCACHEFLUSH, ZVOL_USE_BLK_MQ)

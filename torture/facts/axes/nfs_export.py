@@ -1,6 +1,6 @@
 """When an NFS server answers (exports(5)).
 
-`async` is Linux's way to ignore commits: writes claim the stability that was asked for, and COMMIT does
+With `async` Linux ignores commits: a write's answer claims the requested stability, and COMMIT does
 nothing (Linux fs/nfsd/vfs.c, `nfsd_vfs_write`, `nfsd_commit`). ZFS's own `sync=always` still holds.
 """
 
@@ -13,7 +13,7 @@ from torture.facts.axes.sweeps import EVERY_SWEEP, Sweep
 
 
 class NfsExport(StrEnum):
-    """What the export says."""
+    """The option of the export."""
 
     SYNC = "export_sync"
     ASYNC = "export_async"
@@ -30,7 +30,7 @@ AXIS = Axis(
     title="NFS export",
     place=15,
     default=NfsExport.SYNC.value,
-    pointless=_pointless,
+    inapplicable=_pointless,
     choices=(
         Choice(
             name=NfsExport.SYNC.value,
@@ -43,7 +43,7 @@ AXIS = Axis(
             value=NfsExport.ASYNC,
             words="export async",
             explained="answers before anything is stable",
-            joins=frozenset({Sweep.ROADS, Sweep.EVERY_ROAD}),
+            joins=frozenset({Sweep.TRANSPORTS, Sweep.EVERY_TRANSPORT}),
         ),
     ),
 )

@@ -1,8 +1,8 @@
 """Where the client's own root filesystem is.
 
-On the NAS's disk it is what every virtual machine has: its kernel and initrd come from the host, and all
-that it runs from then on, the guest agent too, from the disk whose NAS loses power. The load runs on that
-same filesystem. After the cut the question is whether the VM boots again, and what fsck says at boot.
+On the NAS's disk it is that of an ordinary virtual machine. Its kernel and initrd come from the host. All
+other programs, the guest agent too, run from the disk whose NAS loses power. The load runs on the same
+filesystem. After the cut the question is whether the VM boots again, and what fsck reports at boot.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ class Root(StrEnum):
     """Where the client's root is."""
 
     IMAGE = "imageroot"
-    """On the host, with a throw-away layer over it: the NAS's disk is one more."""
+    """On the host, with a temporary overlay; the NAS's disk is an additional one."""
     BOOT = "boot"
     """On the NAS's disk."""
 
 
-def _unless_a_client_boots_from_it(chosen: Chosen) -> str | None:
+def _unless_a_client_can_boot_from_it(chosen: Chosen) -> str | None:
     transport, filesystem = chosen["transport"], chosen["filesystem"]
     traits = transport.value.traits
     if traits.gives_files or traits.client_has_network:
         return f"needs a disk of the client's QEMU, and {transport.name!r} gives its guest none"
     if filesystem.value.root_words is None:
-        return f"needs a filesystem that a kernel has as its root, and {filesystem.name!r} is none"
+        return f"needs a filesystem that can be a kernel's root, and {filesystem.name!r} cannot"
     return None
 
 
@@ -39,7 +39,7 @@ AXIS: Axis[Root] = Axis(
     place=75,
     default=Root.IMAGE.value,
     is_setting=True,
-    pointless=_unless_a_client_boots_from_it,
+    inapplicable=_unless_a_client_can_boot_from_it,
     choices=(
         Choice(
             name=Root.IMAGE.value,

@@ -1,4 +1,4 @@
-"""An axis that is one setting of ZFS: its default is in every matrix, the others are asked for."""
+"""An axis for one setting of ZFS: every matrix has its default, users request the other choices."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def setting_axis(
     place: int,
     default: Choice[T],
     others: tuple[Choice[T], ...],
-    pointless: Rule,
+    inapplicable: Rule,
 ) -> Axis[T]:
-    """The axis of a setting that no matrix varies: theory says that it changes no guarantee, or which."""
+    """The axis of a setting that no matrix varies, since theory predicts its effect on guarantees."""
     usual = Choice(
         name=default.name,
         value=default.value,
@@ -38,17 +38,17 @@ def setting_axis(
         choices=(usual, *others),
         default=usual.name,
         is_setting=True,
-        pointless=pointless,
+        inapplicable=inapplicable,
     )
 
 
-def means_something_always(_chosen: Chosen) -> str | None:
-    """The rule of a setting that every cell can have."""
+def applies_always(_chosen: Chosen) -> str | None:
+    """The rule of a setting that affects every cell."""
     return None
 
 
 def only_with_a_log(chosen: Chosen) -> str | None:
-    """The rule of a setting of the intent log: with `sync=disabled` none is written (zfsprops(7))."""
+    """The rule of a setting of the intent log: with `sync=disabled` ZFS writes none (zfsprops(7))."""
     sync = chosen["sync"].name
     return (
         "is about the intent log, and with 'disabled' there is none" if sync == "disabled" else None
@@ -56,7 +56,7 @@ def only_with_a_log(chosen: Chosen) -> str | None:
 
 
 def only_on_a(kind: str) -> Rule:
-    """The rule of a setting that volumes of one kind have, `zvol` or `dataset`."""
+    """The rule of a setting of one kind of volume, `zvol` or `dataset`."""
 
     def rule(chosen: Chosen) -> str | None:
         transport = chosen["transport"]

@@ -1,4 +1,4 @@
-"""How fast the log devices are; means nothing without one."""
+"""The speed of the log devices; without one it has no effect."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ AXIS = Axis(
     title="SLOG's speed",
     place=40,
     default=SlogClass.NVME,
-    pointless=_without_a_log_device,
+    inapplicable=_without_a_log_device,
     choices=tuple(
         Choice(
             name=slog_class.value,

@@ -1,13 +1,13 @@
-"""Whether the pool keeps its metadata on a vdev of their own.
+"""Whether the pool keeps its metadata on a special vdev.
 
-That is zpoolconcepts(7)'s "Special Allocation Class". Its disk is like the data disks, and what is on it
+This is zpoolconcepts(7)'s "Special Allocation Class". Its disk is like the data disks, and its content
 has no other copy.
 """
 
 from __future__ import annotations
 
 from torture.facts.axes.axis import Axis, Choice
-from torture.facts.axes.setting import means_something_always, setting_axis
+from torture.facts.axes.setting import applies_always, setting_axis
 
 AXIS: Axis[bool] = setting_axis(
     field="special_vdev",
@@ -23,5 +23,5 @@ AXIS: Axis[bool] = setting_axis(
             explained="one more disk, for metadata",
         ),
     ),
-    pointless=means_something_always,
+    inapplicable=applies_always,
 )

@@ -1,4 +1,4 @@
-"""Matrices: how much of the cells' space a run covers, as sweeps that choices join by themselves."""
+"""Matrices: which cells a run covers, as sweeps that choices join by themselves."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from enum import StrEnum
 class Sweep(StrEnum):
     """A grid of cells: every combination of the choices that join it, on every axis.
 
-    A sweep that no choice of an axis joins is empty; a new choice joins none unless it says so.
+    A sweep is empty if no choice of some axis joins it. A new choice joins no sweep by default.
     """
 
     QUESTION = "question"
-    """Every `sync` and fate, all else as most people have it."""
+    """Every `sync` and fate, with the most common choice on every other axis."""
     DATASTORES = "datastores"
-    """NFS as hypervisors and their guests have it, with `sync` as it comes."""
+    """NFS as hypervisors and their guests use it, with `sync=standard`."""
     USUAL = "usual"
-    """Where most users are: without a log device and with a good one, two filesystems."""
+    """The most common cells: without a log device and with a good one, two filesystems."""
     LOG_DEVICES = "log devices"
-    """Every log device, where its loss shows: behind sync=always."""
-    ROADS = "roads"
-    """The roads to the disk that theory tells apart, with `sync` as it comes."""
-    ROADS_BEHIND_ALWAYS = "roads behind always"
-    """Those that lose then, behind sync=always: whether it helps."""
+    """Every log device, with sync=always, where its loss shows."""
+    TRANSPORTS = "transports"
+    """The transports that theory distinguishes, with `sync=standard`."""
+    TRANSPORTS_BEHIND_ALWAYS = "transports behind always"
+    """The transports that lose with `sync=standard`, here with sync=always: does it help?"""
     LOG_DEVICES_AND_FILESYSTEMS = "log devices and filesystems"
     LAYOUTS = "layouts"
     DATA_DISKS = "data disks"
     LOG_SPEEDS = "log speeds"
-    """Every class of log device; without a log device there is none."""
-    EVERY_ROAD = "every road"
+    """Every class of log device; cells without a log device have no class."""
+    EVERY_TRANSPORT = "every transport"
     """Every transport, with every `sync` and fate."""
     BOOT = "boot"
     """A client whose root is on the NAS's disk, with every `sync` and fate."""
     BOOT_FILESYSTEMS = "boot filesystems"
-    """The same on each filesystem, with `sync` as it comes."""
+    """The same on each filesystem, with `sync=standard`."""
     ADMINISTRATION = "administration"
-    """What is done to any pool, while both machines die; one cell an operation, as the next three."""
+    """Operations on any pool, while both machines die; one cell per operation, as in the next three."""
     ADMINISTRATION_OF_MIRRORS = "administration of mirrors"
     ADMINISTRATION_OF_RAIDZ = "administration of raidz"
     ADMINISTRATION_OF_LOGS = "administration of logs"
@@ -55,19 +55,19 @@ ADMINISTRATION_SWEEPS = frozenset(
 
 
 class Matrix(StrEnum):
-    """How much of the cells' space a run covers; see `GROWING`."""
+    """Which cells a run covers; see `GROWING`."""
 
     QUICK = "quick"
     DEFAULT = "default"
     FULL = "full"
     BOOT = "boot"
-    """Whether a client boots again from the NAS's disk, and nothing else."""
+    """Only whether a client boots again from the NAS's disk."""
     ADMINISTRATION = "administration"
-    """Every operation of `torture.choices.administration`, and nothing else."""
+    """Only the operations of `torture.choices.administration`."""
 
 
 GROWING = (Matrix.QUICK, Matrix.DEFAULT, Matrix.FULL)
-"""Each begins with the one before; every other matrix is about a question of its own."""
+"""Each contains the one before; every other matrix has a question of its own."""
 
 SWEEPS: Mapping[Matrix, tuple[Sweep, ...]] = {
     Matrix.QUICK: (Sweep.QUESTION, Sweep.DATASTORES),
@@ -76,8 +76,8 @@ SWEEPS: Mapping[Matrix, tuple[Sweep, ...]] = {
         Sweep.DATASTORES,
         Sweep.USUAL,
         Sweep.LOG_DEVICES,
-        Sweep.ROADS,
-        Sweep.ROADS_BEHIND_ALWAYS,
+        Sweep.TRANSPORTS,
+        Sweep.TRANSPORTS_BEHIND_ALWAYS,
     ),
     Matrix.FULL: tuple(
         sweep for sweep in Sweep if sweep not in BOOT_SWEEPS | ADMINISTRATION_SWEEPS

@@ -12,19 +12,19 @@ class Sync(StrEnum):
     """When ZFS writes its intent log."""
 
     STANDARD = "standard"
-    """When it is asked to: with a flush, FUA or O_SYNC."""
+    """When the client requests it: with a flush, FUA or O_SYNC."""
     ALWAYS = "always"
     """With every write."""
     DISABLED = "disabled"
     """Never."""
 
 
-_AS_IT_COMES = frozenset({Sweep.DATASTORES, Sweep.ROADS, Sweep.BOOT_FILESYSTEMS})
-_BEHIND_ALWAYS = frozenset({Sweep.LOG_DEVICES, Sweep.LOG_SPEEDS, Sweep.ROADS_BEHIND_ALWAYS})
+_STANDARD_ONLY = frozenset({Sweep.DATASTORES, Sweep.TRANSPORTS, Sweep.BOOT_FILESYSTEMS})
+_ALWAYS_ONLY = frozenset({Sweep.LOG_DEVICES, Sweep.LOG_SPEEDS, Sweep.TRANSPORTS_BEHIND_ALWAYS})
 _JOINS = {
-    Sync.STANDARD: EVERY_SWEEP - _BEHIND_ALWAYS,
-    Sync.ALWAYS: EVERY_SWEEP - _AS_IT_COMES - ADMINISTRATION_SWEEPS,
-    Sync.DISABLED: EVERY_SWEEP - _BEHIND_ALWAYS - _AS_IT_COMES - ADMINISTRATION_SWEEPS,
+    Sync.STANDARD: EVERY_SWEEP - _ALWAYS_ONLY,
+    Sync.ALWAYS: EVERY_SWEEP - _STANDARD_ONLY - ADMINISTRATION_SWEEPS,
+    Sync.DISABLED: EVERY_SWEEP - _ALWAYS_ONLY - _STANDARD_ONLY - ADMINISTRATION_SWEEPS,
 }
 
 AXIS = Axis(
@@ -32,7 +32,7 @@ AXIS = Axis(
     noun="Sync",
     title="sync",
     place=20,
-    is_the_question=True,
+    is_always_shown=True,
     varies_last=True,
     choices=tuple(
         Choice(

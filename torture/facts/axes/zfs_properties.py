@@ -1,13 +1,13 @@
-"""Properties of the volume (zfsprops(7)): an axis each, whose field is the property's own name.
+"""Properties of the volume (zfsprops(7)): one axis each, whose field is the property's own name.
 
-A choice's value is what `zfs get` prints, or empty where ZFS's own default is left alone.
+A choice's value is the output of `zfs get`, or empty for ZFS's own default.
 """
 
 from __future__ import annotations
 
 from torture.facts.axes.axis import Axis, Choice
 from torture.facts.axes.setting import (
-    means_something_always,
+    applies_always,
     only_on_a,
     only_with_a_log,
     setting_axis,
@@ -27,7 +27,7 @@ LOGBIAS: Axis[str] = setting_axis(
             explained="the log points to blocks of data that are written before their group",
         ),
     ),
-    pointless=only_with_a_log,
+    inapplicable=only_with_a_log,
 )
 
 
@@ -50,7 +50,7 @@ VOLBLOCKSIZE: Axis[str] = setting_axis(
         explained="ZFS's own: 16K, before 2.2 8K",
     ),
     others=_sizes("volblock", "volblocksize", "4K", "16K", "64K", "128K"),
-    pointless=only_on_a("zvol"),
+    inapplicable=only_on_a("zvol"),
 )
 
 RECORDSIZE: Axis[str] = setting_axis(
@@ -60,7 +60,7 @@ RECORDSIZE: Axis[str] = setting_axis(
     place=62,
     default=Choice(name="record128k", value="", words="recordsize=128K", explained="ZFS's own"),
     others=_sizes("record", "recordsize", "4K", "16K"),
-    pointless=only_on_a("dataset"),
+    inapplicable=only_on_a("dataset"),
 )
 
 COMPRESSION: Axis[str] = setting_axis(
@@ -73,7 +73,7 @@ COMPRESSION: Axis[str] = setting_axis(
         Choice(name=algorithm, value=algorithm, words=f"compression={algorithm}")
         for algorithm in ("lz4", "zstd")
     ),
-    pointless=means_something_always,
+    inapplicable=applies_always,
 )
 
 DEDUP: Axis[str] = setting_axis(
@@ -83,7 +83,7 @@ DEDUP: Axis[str] = setting_axis(
     place=64,
     default=Choice(name="nodedup", value="", words="dedup=off"),
     others=(Choice(name="dedup", value="on", words="dedup=on"),),
-    pointless=means_something_always,
+    inapplicable=applies_always,
 )
 
 PROPERTIES: tuple[Axis[str], ...] = (LOGBIAS, VOLBLOCKSIZE, RECORDSIZE, COMPRESSION, DEDUP)

@@ -22,36 +22,50 @@ from typing import (
     get_type_hints,
 )
 
-import msgspec
-from msgspec import Meta
+try:
+    import msgspec
+except ModuleNotFoundError:  # `tools/run` reads the names of cells before there is an environment
+    msgspec = None  # type: ignore[assignment]
 
 COUNT_MAX = 2**63 - 1
 FLOAT_MAX = sys.float_info.max
 _SEED_MAX = 2**64 - 1
 NAME_CHARACTERS_MAX = 1000
 
-Count = Annotated[int, Meta(ge=0, le=COUNT_MAX)]
-Number = Annotated[float, Meta(ge=-COUNT_MAX, le=COUNT_MAX)]
-Finite = Annotated[float, Meta(ge=-FLOAT_MAX, le=FLOAT_MAX)]
-Measure = Annotated[float, Meta(ge=0, le=FLOAT_MAX)]
+
+def limits(**said: Any) -> Any:
+    """What a type says beyond itself, as `msgspec.Meta` takes it."""
+    return tuple(said) if msgspec is None else msgspec.Meta(**said)
+
+
+Count = Annotated[int, limits(ge=0, le=COUNT_MAX)]
+Number = Annotated[float, limits(ge=-COUNT_MAX, le=COUNT_MAX)]
+Finite = Annotated[float, limits(ge=-FLOAT_MAX, le=FLOAT_MAX)]
+Measure = Annotated[float, limits(ge=0, le=FLOAT_MAX)]
 Seed = Annotated[
-    int, Meta(ge=0, extra={"most": _SEED_MAX}, extra_json_schema={"maximum": _SEED_MAX})
+    int, limits(ge=0, extra={"most": _SEED_MAX}, extra_json_schema={"maximum": _SEED_MAX})
 ]
 """64 bits, which msgspec's own bounds cannot say."""
 
-Text = Annotated[str, Meta(min_length=1)]
+Text = Annotated[str, limits(min_length=1)]
 Name = Annotated[
     str,
-    Meta(min_length=1, max_length=NAME_CHARACTERS_MAX, extra={"refused": "is no name"}),
+    limits(min_length=1, max_length=NAME_CHARACTERS_MAX, extra={"refused": "is no name"}),
 ]
-Figure = Annotated[int, Meta(ge=0, le=COUNT_MAX, extra={"refused": "is no count", "due": True})]
+Figure = Annotated[int, limits(ge=0, le=COUNT_MAX, extra={"refused": "is no count", "due": True})]
 """A count that rates are made of: a document that says another thing is refused, and one that says
 nothing is remarked."""
-MeasuredFigure = Annotated[Measure | None, Meta(extra={"refused": "is no time"})]
+MeasuredFigure = Annotated[Measure | None, limits(extra={"refused": "is no time"})]
 
 OTHERS = "others"
 """The field for what another version of the suite said beside the fields of this one."""
+_UNWRITTEN = "unwritten"
 _NOTHING: tuple[Any, ...] = (None, "", (), {}, [])
+
+
+def unwritten(default: Any) -> Any:
+    """A field of a document that is neither written nor read nor compared."""
+    return field(default=default, compare=False, metadata={_UNWRITTEN: True})
 
 
 class RefusedError(ValueError):
@@ -76,6 +90,11 @@ class Document:
         return data
 
     @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """Of its fields, those that are written and read."""
+        return tuple(own.name for own in _fields_of(cls))
+
+    @classmethod
     def documents_within(cls) -> Iterator[type[Document]]:
         """The documents that its fields are, or are objects of."""
         for own in _fields_of(cls):
@@ -95,6 +114,7 @@ class Document:
 
 
 _Own = TypeVar("_Own", bound=Document)
+_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -123,6 +143,11 @@ def read_document(cls: type[_Own], data: Any) -> Read[_Own]:
     left_out: list[str] = []
     document = _believed(cls, data, left_out, "")
     return Read(document=document, left_out=tuple(dict.fromkeys(left_out)), missing=missing)
+
+
+def strictly(cls: type[_Value], data: Any) -> _Value:
+    """The value of another dataclass in plain data. Raises `ValueError`."""
+    return msgspec.convert(data, cls)
 
 
 def document_or_none(cls: type[_Own], data: Any) -> _Own | None:
@@ -156,6 +181,8 @@ def _fields_of(cls: Any) -> tuple[_Field, ...]:
 def _looked_at(cls: Any) -> Iterator[_Field]:
     hints = get_type_hints(cls, include_extras=True)
     for own in fields(cls):
+        if own.metadata.get(_UNWRITTEN):
+            continue
         extra: dict[str, Any] = {}
         for meta in getattr(hints[own.name], "__metadata__", ()):
             extra |= meta.extra or {}
@@ -195,9 +222,8 @@ class _Newest:
         names = {own.name for own in known}
         if OTHERS in names:
             others = {key: value for key, value in data.items() if key not in names - {OTHERS}}
-            data = {key: value for key, value in data.items() if key not in others}
-            if others:
-                data[OTHERS] = others
+            data[OTHERS] = others
+        data = {name: value for name, value in data.items() if name in names}
         for own in known:
             value = data.get(own.name)
             if own.inner is not None and isinstance(value, Mapping):

@@ -29,12 +29,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from torture.errors import HarnessError
 from torture.facts.evidence.administration_document import ADMINISTRATION, AdministrationDocument
 from torture.facts.evidence.cut_document import CutDocument
-from torture.facts.evidence.documents import document_or_none
+from torture.facts.evidence.documents import document_or_none, strictly
 from torture.facts.evidence.ledger import Ledger
 from torture.facts.evidence.manifest import ManifestFinding, check_manifest
 from torture.facts.evidence.outage_document import OUTAGE, Outage
@@ -238,7 +236,7 @@ def _read_tools(path: Path) -> tuple[tuple[ToolOutput, ...], int]:
         if not line.strip():
             continue
         try:
-            tools.append(msgspec.convert(strict_json(line), ToolOutput))
+            tools.append(strictly(ToolOutput, strict_json(line)))
         except ValueError:
             garbled += 1
     return tuple(tools), garbled

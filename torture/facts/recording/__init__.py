@@ -1,1 +1,1 @@
-"""What the NAS's disks were asked, and what a cut leaves of it. Pure."""
+"""The requests to the NAS's disks as recorded, and the crash states that a cut can leave. Pure."""

@@ -1,4 +1,4 @@
-"""What became of each disk's writes at a cut, counted from the recording."""
+"""The fate of each disk's writes at a cut, counted from the recording."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from torture.facts.recording.events import Recording
 from torture.facts.recording.model import tally
 
 
-def everything(recording: Path, *, cut: int, disks: Sequence[ShelfDisk]) -> CrashState:
-    """The crash state that loses nothing: the disks as they were at an event."""
+def keep_all(recording: Path, *, cut: int, disks: Sequence[ShelfDisk]) -> CrashState:
+    """The crash state that loses no write: the disks as they were at an event."""
     return CrashState(
         recording=recording,
         cut=cut,
@@ -26,7 +26,7 @@ def everything(recording: Path, *, cut: int, disks: Sequence[ShelfDisk]) -> Cras
 def account(
     recording: Recording, state: CrashState, disks: Sequence[ShelfDisk]
 ) -> dict[str, DiskAtCut]:
-    """For `cut.json`: by disk, what it is, its writes, and what became of those no flush covered."""
+    """For `cut.json`: each disk's persistence and policy, its writes, and the uncovered ones' fate."""
     return {disk.serial: _account_disk(recording, state, disk) for disk in disks}
 
 

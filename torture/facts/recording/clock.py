@@ -1,4 +1,4 @@
-"""When a recording's log began, by the host's clock: what else was timed can then be laid beside it."""
+"""When a recording began by the host's clock, so that other timed events can be compared with it."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class LogClock:
-    """The host's time at which the log's clock was 0, and by how much that may be wrong."""
+class RecordingClock:
+    """The host's time at which the recording's clock was 0, and the bound on its error."""
 
     began_ns: int
     error_ns: int
 
 
-def clock_of(spans: Sequence[tuple[int, int]], heard_ns: Sequence[int]) -> LogClock | None:
-    """The clock of a log, by marks: when each was sent and acknowledged, and the log's time of each.
+def clock_of(spans: Sequence[tuple[int, int]], heard_ns: Sequence[int]) -> RecordingClock | None:
+    """The clock of a recording, from the marks' times: sent, acknowledged, and recorded.
 
-    Every mark was heard between these two: all together leave some tens of microseconds. None without
-    marks, and when they contradict each other, because the host's clock was set meanwhile.
+    `spans` are the host's times of sending and acknowledgement, `heard_ns` the recording's times. Each
+    mark was recorded between its two host times; all marks together leave an error of some tens of
+    microseconds. None without marks, or when they contradict each other since the host's clock was set
+    meanwhile.
     """
     pairs = list(zip(spans, heard_ns, strict=False))
     if not pairs:
@@ -28,4 +30,4 @@ def clock_of(spans: Sequence[tuple[int, int]], heard_ns: Sequence[int]) -> LogCl
     if earliest > latest:
         return None
     middle = (earliest + latest) // 2
-    return LogClock(began_ns=middle, error_ns=latest - middle)
+    return RecordingClock(began_ns=middle, error_ns=latest - middle)

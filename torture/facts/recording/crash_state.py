@@ -1,4 +1,7 @@
-"""Views: what the disks hold after a cut, as a small file beside a recording (native/README.md)."""
+"""Crash states: the disks' content after a cut, as a small file beside a recording.
+
+native/README.md has the format, and calls the file a view.
+"""
 
 from __future__ import annotations
 
@@ -19,22 +22,23 @@ _U64 = 1 << 64
 
 
 class Policy(StrEnum):
-    """What becomes of the completed writes that no flush covers."""
+    """Which of the completed writes that no flush covers survive."""
 
     ALL = "all"
-    """Every completed one survives: a disk with power-loss protection."""
+    """All survive: a disk with power-loss protection."""
     FLUSHED = "flushed"
     """None survives."""
     SUBSET = "subset"
-    """Each completed one survives or not, by the seed."""
+    """Each survives or not, by the seed."""
     TORN = "torn"
-    """Each sector of each survives or not, in-flight ones included, by the seed."""
+    """Each sector of each write survives or not, by the seed; in-flight writes included."""
     LYING = "lying"
-    """As `flushed`, but flushes and FUA of the last `lying_ms` count for nothing."""
+    """As `flushed`, but flushes and FUA of the last `lying_ms` have no effect."""
     PREFIX = "prefix"
-    """Of each, in-flight ones included, the first sectors survive: not none, not all, by the seed."""
+    """Of each write, in-flight ones included, the seed's number of first sectors survives: some, not all.
+    """
     OLDEST = "oldest"
-    """Those completed first survive; how many, by the seed."""
+    """The writes completed first survive; how many, by the seed."""
     BUT_FEW = "but-few"
     """All survive but one or two, by the seed."""
     EXPLICIT = "explicit"
@@ -42,25 +46,25 @@ class Policy(StrEnum):
 
 
 class InFlight(StrEnum):
-    """What becomes of the writes in flight, where the policy does not say it."""
+    """Which writes in flight survive, where the policy does not decide it."""
 
     GONE = "gone"
     """None survives."""
     WHOLE = "whole"
     """Each survives or not, by the seed."""
     TORN = "torn"
-    """Each sector of each survives or not, by the seed."""
+    """Each sector of each write survives or not, by the seed."""
 
 
-_OF_CACHES = frozenset(Policy) - {Policy.ALL, Policy.EXPLICIT}
-_LIARS = _OF_CACHES - {Policy.FLUSHED}
+_CACHE_POLICIES = frozenset(Policy) - {Policy.ALL, Policy.EXPLICIT}
+_LYING_POLICIES = _CACHE_POLICIES - {Policy.FLUSHED}
 _WITH_IN_FLIGHT = frozenset(Policy) - {Policy.TORN, Policy.PREFIX, Policy.EXPLICIT}
 _NUMBERS = ("lying_ms", "held_ms", "held_bytes")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Survivor:
-    """A write that survives, by its submission's number; with `sectors`, only these places in it."""
+    """A write that survives, by its submission's number; with `sectors`, only these sectors of it."""
 
     submission: int
     sectors: tuple[int, ...] | None = None
@@ -89,17 +93,18 @@ class Survivor:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DiskState:
-    """What of one disk survives. `survivors` belongs to `explicit`, the numbers to policies of caches.
+    """Which writes of one disk survive.
 
-    Raises `ValueError` when it makes no sense.
+    `survivors` belongs to `explicit`; `lying_ms`, `held_ms` and `held_bytes` belong to the policies of
+    caches. Raises `ValueError` for fields that contradict the policy.
     """
 
     policy: Policy
     lying_ms: int | None = None
     held_ms: int | None = None
-    """The cache holds no write that was completed so long before the cut; None: however long."""
+    """The cache holds no write that completed this long before the cut; None: no limit."""
     held_bytes: int | None = None
-    """It holds no more bytes than these, the last completed; None: however many."""
+    """The cache holds only this many bytes, the last completed; None: no limit."""
     in_flight: InFlight = InFlight.GONE
     survivors: tuple[Survivor, ...] = ()
 
@@ -107,14 +112,14 @@ class DiskState:
         if self.lying_ms is None:
             if self.policy is Policy.LYING:
                 raise ValueError(f"{self.policy} needs `lying_ms`")
-        elif self.policy not in _LIARS:
+        elif self.policy not in _LYING_POLICIES:
             raise ValueError(f"`lying_ms` has no place beside {self.policy}")
         else:
             _must_be_number("lying_ms", self.lying_ms)
         for name in ("held_ms", "held_bytes"):
             if (bound := getattr(self, name)) is None:
                 continue
-            if self.policy not in _OF_CACHES:
+            if self.policy not in _CACHE_POLICIES:
                 raise ValueError(f"`{name}` has no place beside {self.policy}")
             _must_be_number(name, bound)
         if self.in_flight is not InFlight.GONE and self.policy not in _WITH_IN_FLIGHT:
@@ -160,9 +165,9 @@ class DiskState:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CrashState:
-    """A crash state: a recording, the number of its last event that happened, and what survived.
+    """A crash state: a recording, its last event before the cut, and the surviving writes.
 
-    A disk of the recording that is not in `disks` is gone. Raises `ValueError` when it makes no sense.
+    A disk of the recording that is not in `disks` is gone. Raises `ValueError` for fields out of range.
     """
 
     recording: Path
@@ -187,9 +192,9 @@ class CrashState:
 
     @classmethod
     def from_json(cls, data: Any) -> Self:
-        """The view of `as_json`'s data; raises `ValueError` that says what is wrong.
+        """The crash state of `as_json`'s data; raises `ValueError` that names the bad field.
 
-        Unknown keys are wrong too: a misspelt one would silently be another crash state.
+        Unknown keys are errors too: a misspelt key would silently be another crash state.
         """
         keys = {"schema", *cls.__slots__}
         _must_be_object("a view", data, required=keys, keys=keys)
@@ -208,12 +213,12 @@ class CrashState:
 
 
 def write_crash_state(path: Path, view: CrashState) -> None:
-    """Store a view: complete or not at all. Its recording is named from the file's own folder on.
+    """Write a crash state atomically; its path of the recording is relative to the file's folder.
 
-    So a folder that holds both can be moved. Raises `HarnessError` when it cannot be written.
+    So a folder that holds both can be moved. Raises `HarnessError` when the file cannot be written.
     """
     try:
-        # of the real folders: `..` leads out of the real one, also behind a link
+        # resolved first: `..` behind a symbolic link leads out of the link's target
         recording = os.path.relpath(view.recording.resolve(), path.parent.resolve())
         text = json.dumps(replace(view, recording=Path(recording)).as_json(), indent=1) + "\n"
         write_whole(path, text.encode())
@@ -224,19 +229,19 @@ def write_crash_state(path: Path, view: CrashState) -> None:
 
 
 def read_crash_state(path: Path) -> CrashState:
-    """The view in a file, its recording resolved; raises `HarnessError` when it cannot be read."""
+    """The crash state in a file, its recording resolved; raises `HarnessError` for an unreadable file."""
     try:
         view = CrashState.from_json(strict_json(path.read_bytes()))
     except (OSError, ValueError) as error:
         raise HarnessError(
-            f"no view that can be read in {path}: {error}",
-            hint="what it has to say is in torture/machines/shelf/native/README.md",
+            f"no readable view in {path}: {error}",
+            hint="torture/machines/shelf/native/README.md has the format",
         ) from error
     return replace(view, recording=(path.parent / view.recording).resolve())
 
 
 def _must_be_number(what: str, value: Any) -> None:
-    """Raise `ValueError` unless it is a 64-bit number; JSON's `true` is none, though Python's is."""
+    """Raise `ValueError` unless it is a 64-bit number; JSON's `true`, an int in Python, is none."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _U64:
         raise ValueError(f"{what} has to be a number from 0 to 2**64 - 1, not {value!r}")
 

@@ -1,4 +1,4 @@
-"""What a disk on the shelf is: its size, what it keeps when its power is cut, and how slow it is."""
+"""A disk on the shelf: its size, its persistence across a power cut, and its speed."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from torture.facts.recording.roles import Role
 
 
 class Persistence(StrEnum):
-    """What a disk keeps when its power is cut."""
+    """Which writes a disk keeps when its power is cut."""
 
     PLP = "plp"
-    """Power-loss-protected: whatever it completed."""
+    """Power-loss-protected: all completed writes."""
     VOLATILE = "volatile"
-    """What a flush covered; of the rest, any part."""
+    """All writes that a flush covered, and any part of the others."""
     LYING = "lying"
-    """Not even that: flushes shortly before the cut were acknowledged and not done."""
+    """Not even all covered ones: it acknowledged flushes shortly before the cut without doing them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Profile:
     """How slow a disk is; by default not at all.
 
-    A request takes at least its latency, plus its bytes at `mib_per_s` (0: no limit), one after
-    another. What the shelf's plugin makes of it: torture/machines/shelf/native/README.md.
+    A request takes at least its latency, and its bytes at `mib_per_s` (0: no limit) one after another.
+    torture/machines/shelf/native/README.md says how the shelf's plugin implements it.
     """
 
     read_us: float = 0
@@ -42,14 +42,17 @@ class Profile:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DiskFault:
-    """What a disk acknowledges and does not do: every n-th flush, every n-th write; 0: none."""
+    """What is wrong with every n-th flush or write of a disk; 0: nothing."""
 
     drop_flush_every: int = 0
     lose_write_every: int = 0
     role: Role | None = None
-    """Of these only those that are of this role."""
+    """Only writes of this role are affected; None: all."""
     flush_early_ms: int = 0
-    """How long before it is done a flush is acknowledged."""
+    """How long a flush is acknowledged before it is done."""
+    slow_write_every: int = 0
+    slow_write_ms: int = 0
+    """How much longer such a write takes; others overtake it, and nothing is lost by it."""
 
     def as_json(self) -> dict[str, Any]:
         """As `disks[].fault` of the plugin's configuration."""
@@ -58,7 +61,7 @@ class DiskFault:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShelfDisk:
-    """One disk on the shelf; its place on the host is sparse."""
+    """One disk on the shelf; its file on the host is sparse."""
 
     serial: str
     """Also the name of its export, and the end of its name in the NAS's /dev/disk/by-id."""
@@ -66,11 +69,11 @@ class ShelfDisk:
     sector_bytes: int = 512
     """Logical sector size, 512 or 4096."""
     physical_sector_bytes: int = 512
-    """What a write is torn into, and what the guest is shown; `ValueError` below the logical one."""
+    """The unit of torn writes, which the guest sees as well; `ValueError` below the logical sector."""
     persistence: Persistence = Persistence.PLP
     profile: Profile = Profile()
     fault: DiskFault | None = None
-    """Planted on purpose."""
+    """A fault planted on purpose."""
 
     def __post_init__(self) -> None:
         if self.physical_sector_bytes < self.sector_bytes:

@@ -1,7 +1,7 @@
-"""All the crash states of a cut, where the writes that no flush covers are few (pure).
+"""All crash states of a cut, where few writes are uncovered (pure).
 
-A state is one choice, for all disks together, of the whole writes that survive. Torn writes are not
-among them: their states cannot be counted through.
+A crash state is one choice, for all disks together, of the whole writes that survive. Torn writes are
+left out: their states are too many to enumerate.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torture.facts.recording.model import uncovered, writes_until
 
 
 def count_crash_states(recording: Recording, *, cut: int, disks: Sequence[str]) -> int:
-    """How many states `crash_states` would give; raises `ValueError` as it does."""
+    """How many states `crash_states` gives; raises its `ValueError`."""
     undecided = _undecided(recording, cut=cut, disks=disks)
     return 1 << sum(len(submissions) for submissions in undecided.values())
 
@@ -25,15 +25,15 @@ def crash_states(
 ) -> Iterator[CrashState]:
     """Every state in which the cut can leave these disks; the other disks are gone.
 
-    Each uncovered write, in flight or completed, is there as a whole or not at all: 2 to the power of
-    their number. The first state keeps none of them, the last one all. Different states may have equal
-    content. Raises `ValueError`, before the first, when there would be more than `states_max`, and when
-    the recording has no such cut or disk.
+    Each uncovered write, in flight or completed, survives as a whole or not at all. So the number of
+    states is 2 to the power of these writes. The first state keeps none of them, the last one all.
+    Different states may have equal content. Raises `ValueError`, before the first state, for more than
+    `states_max`, and for an unknown cut or disk.
     """
     undecided = _undecided(recording, cut=cut, disks=disks)
     candidates = [(name, number) for name, numbers in undecided.items() for number in numbers]
     if 1 << len(candidates) > states_max:
-        # not written out: of thousands of writes it is a number that Python refuses to print
+        # the power itself is not printed: Python refuses numbers of so many digits
         raise ValueError(
             f"the uncovered writes at cut {cut} make 2**{len(candidates)} crash states, and "
             f"{states_max} are allowed"

@@ -1,6 +1,6 @@
-"""Reading what the native shelf recorded: its log of events, its disks, its payloads (pure).
+"""Reads the native shelf's recording: its events, its disks, its payloads (pure).
 
-The format is native/README.md's, and so are the names of the events.
+native/README.md has the format and the names of the events.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ LOG = "log"
 DATA = "data"
 
 SCHEMA = 1
-"""Of `shelf.json`."""
+"""The schema of `shelf.json`."""
 LOG_VERSION = 1
-"""What a `begin` has as its `reference`."""
+"""The `reference` of a `begin` event."""
 RECORD_BYTES = 64
 SECTORS_BYTES = (512, 4096)
 
@@ -34,7 +34,7 @@ assert _RECORD.size == RECORD_BYTES
 
 
 class Kind(StrEnum):
-    """What happened. The order is that of the numbers in the log, from 0."""
+    """The kind of an event. The order is that of the numbers in the recording, from 0."""
 
     BEGIN = "begin"
     WRITE_SUBMIT = "write-submit"
@@ -54,17 +54,17 @@ _KINDS = tuple(Kind)
 _NUMBER_OF = {kind: number for number, kind in enumerate(_KINDS)}
 
 WRITE_SUBMITS = frozenset({Kind.WRITE_SUBMIT, Kind.ZERO_SUBMIT, Kind.TRIM_SUBMIT})
-"""Zeroes and trims are writes too."""
+"""Zeroes and trims count as writes."""
 WRITE_COMPLETES = frozenset({Kind.WRITE_COMPLETE, Kind.ZERO_COMPLETE, Kind.TRIM_COMPLETE})
 WITH_PAYLOAD = frozenset({Kind.WRITE_SUBMIT, Kind.MARK})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Event:
-    """One record of the log. `offset` and `length` are bytes on the disk.
+    """One event of a recording. `offset` and `length` are bytes on the disk.
 
-    `reference` is the place of the payload in `data`, or for a completion its submission's `seq`;
-    `in_flight` counts the writes of all disks submitted and not completed after this event.
+    `reference` is the payload's offset in `data`; of a completion it is the `seq` of its submission.
+    `in_flight` counts the writes of all disks that are submitted and not completed after this event.
     """
 
     seq: int
@@ -72,7 +72,7 @@ class Event:
     kind: Kind
     fua: bool = False
     disk: int | None = None
-    """Place among the recording's disks."""
+    """Its index among the recording's disks."""
     error: int = 0
     """errno of a completion that failed."""
     offset: int = 0
@@ -83,7 +83,7 @@ class Event:
 
 
 def encode_event(event: Event) -> bytes:
-    """The record of an event, as the log has it."""
+    """The bytes of an event in the file `log`."""
     checked = _RECORD.pack(
         event.seq,
         event.time_ns,
@@ -102,7 +102,7 @@ def encode_event(event: Event) -> bytes:
 
 
 def parse_event(record: bytes) -> Event:
-    """The event of one record; raises `ValueError` when it is short or garbled, or of no known kind."""
+    """The event of one record; raises `ValueError` for a short or garbled record or an unknown kind."""
     if len(record) != RECORD_BYTES:
         raise ValueError(f"a record has {RECORD_BYTES} bytes, not {len(record)}")
     *fields, crc = _RECORD.unpack(record)
@@ -112,11 +112,11 @@ def parse_event(record: bytes) -> Event:
 
 
 def read_events(data: bytes) -> tuple[Event, ...]:
-    """The events of a log, until its first record that is short, garbled or wrongly numbered.
+    """The events of a file `log`, until its first record that is short, garbled or wrongly numbered.
 
-    So `read_events(...)[n].seq == n`. A log that a kill cut off at any byte is read up to its last whole
-    record. Raises `ValueError` for a sound record of no known kind: a newer shelf wrote it, and to stop
-    there would hide what it says.
+    So `read_events(...)[n].seq == n`. A file that a kill truncated at any byte is read up to its last
+    whole record. Raises `ValueError` for a sound record of an unknown kind: a newer shelf wrote it.
+    Stopping there would hide the events behind it.
     """
     events: list[Event] = []
     view = memoryview(data)
@@ -163,14 +163,14 @@ def _event(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ImageSource:
-    """A disk that held the content of a file at first."""
+    """A disk that began with the content of a file."""
 
     image: Path
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ViewSource:
-    """A disk that held at first what a disk of a view holds."""
+    """A disk that began with the content of a crash state's disk."""
 
     view: Path
     disk: str
@@ -181,36 +181,36 @@ Source = ImageSource | ViewSource
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecordedDisk:
-    """A disk as it was served; sizes are bytes, no `source` means zeroes."""
+    """A disk as it was served; sizes are bytes. Without `source` it began with zeroes."""
 
     name: str
     size: int
     sector: int
     physical_sector: int
-    """What its writes are torn into."""
+    """The unit of torn writes."""
     source: Source | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recording:
-    """All that the disks of one shelf were asked while it lived; an event's `disk` counts `disks`."""
+    """All requests to the disks of one shelf; an event's `disk` is an index of `disks`."""
 
     folder: Path
     disks: tuple[RecordedDisk, ...]
     events: tuple[Event, ...]
 
     def place_of(self, name: str) -> int:
-        """A disk's place in `disks`; raises `ValueError` when there is none of this name."""
+        """A disk's index in `disks`; raises `ValueError` for an unknown name."""
         for place, disk in enumerate(self.disks):
             if disk.name == name:
                 return place
         raise ValueError(f"{self.folder} has no disk {name!r}")
 
     def payload(self, event: Event) -> bytes:
-        """What a `write-submit` wrote, or a `mark` says.
+        """The bytes of a `write-submit`, or the text of a `mark`.
 
-        Raises `HarnessError` when `data` does not hold it unharmed, `ValueError` when an event of this
-        kind has none.
+        Raises `HarnessError` when `data` does not hold the payload undamaged, and `ValueError` for an
+        event without payload.
         """
         if event.kind not in WITH_PAYLOAD:
             raise ValueError(f"event {event.seq}, a {event.kind}, has no payload")
@@ -233,7 +233,7 @@ class Recording:
 def load_recording(folder: Path) -> Recording:
     """The recording in a folder; raises `HarnessError` when it cannot be read.
 
-    The paths of its sources count from the folder on.
+    Its sources' paths are relative to the folder.
     """
     try:
         disks = _disks(strict_json((folder / CONFIGURATION).read_bytes()), folder)
@@ -244,21 +244,21 @@ def load_recording(folder: Path) -> Recording:
             raise ValueError(f"{LOG} does not begin as a log of version {LOG_VERSION}")
     except (OSError, ValueError) as error:
         raise HarnessError(
-            f"no recording that can be read in {folder}: {error}",
-            hint=f"ls -l {folder}; what it has to hold says torture/machines/shelf/native/README.md",
+            f"no readable recording in {folder}: {error}",
+            hint=f"ls -l {folder}; torture/machines/shelf/native/README.md has the format",
         ) from error
     return Recording(folder=folder, disks=disks, events=events)
 
 
 def verify_payloads(recording: Recording) -> None:
-    """Read every payload once; raises `HarnessError` for the first that `data` does not hold unharmed."""
+    """Read every payload; raises `HarnessError` for the first that `data` does not hold undamaged."""
     for event in recording.events:
         if event.kind in WITH_PAYLOAD:
             recording.payload(event)
 
 
 def marks_until(recording: Recording, *, cut: int) -> list[bytes]:
-    """What the marks up to and with event `cut` say, in order; raises what `Recording.payload` raises."""
+    """The text of the marks up to and including event `cut`; raises what `Recording.payload` raises."""
     events = recording.events[: cut + 1]
     return [recording.payload(event) for event in events if event.kind is Kind.MARK]
 
@@ -280,7 +280,7 @@ def _disks(configuration: Any, folder: Path) -> tuple[RecordedDisk, ...]:
             for disk in configuration["disks"]
         )
     except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{CONFIGURATION} lacks something: {error!r}") from error
+        raise ValueError(f"{CONFIGURATION} lacks a field: {error!r}") from error
     for disk in disks:
         for bytes_ in (disk.sector, disk.physical_sector):
             if bytes_ not in SECTORS_BYTES:

@@ -1,4 +1,4 @@
-"""Which writes a block of the intent log holds (OpenZFS `include/sys/zil.h`, `module/zfs/zil.c`)."""
+"""Parses a block of the intent log (OpenZFS `include/sys/zil.h`, `module/zfs/zil.c`)."""
 
 from __future__ import annotations
 
@@ -18,33 +18,36 @@ _RECORDS_AT = 184
 _RECORD = struct.Struct("<QQQQ")
 """`lr_t`: type, length, transaction group, number."""
 _WRITE = struct.Struct("<QQQ")
-"""What follows it in `lr_write_t`: object, offset, length; then the block's offset and pointer."""
+"""Follows `lr_t` in `lr_write_t`: object, offset, length; then the block's offset and pointer."""
 _TX_WRITE = 9
 _LENGTH_MAX = 1 << 24
-"""No block of ZFS is larger, and no record tells of more than one (`SPA_MAXBLOCKSHIFT`)."""
+"""No block of ZFS, and so no write in a record, is larger (`SPA_MAXBLOCKSHIFT`)."""
 _USED = struct.Struct("<Q")
 _NEXT_KEY = struct.Struct("<QQQQ")
 _NEXT_KEY_AT = 104
-"""In a block, the checksum of its pointer to the next one: `zil_chain_t`, `blkptr_t`, `blk_cksum`."""
+"""The offset of the next block's key: the checksum in the pointer to it (`zil_chain_t`, `blkptr_t`,
+`blk_cksum`).
+"""
 _FIRST_NUMBER = 2
 """The first block of a chain is number 1, and points to number 2."""
 _POINTER_AT = 64
-"""`lr_blkptr` in a record of a write, behind `lr_t` and four numbers; only data come behind it."""
+"""`lr_blkptr` in a write's record, behind `lr_t` and four numbers; only the data follow it."""
 _POINTER_WORDS = struct.Struct("<16Q")
-"""`blkptr_t` (OpenZFS `include/sys/spa.h`): three addresses of two words, properties, and word 10 the
-transaction group that it was born in."""
+"""`blkptr_t` (OpenZFS `include/sys/spa.h`): three addresses of two words each, then the properties. Word
+10 is the transaction group of its birth.
+"""
 _ADDRESSES = 3
 _PROPERTIES_WORD, _BIRTH_WORD = 6, 10
 _EMBEDDED = 1 << 39
 _GANG = 1 << 63
-"""In an address: the block is in several pieces, and a list of them lies there."""
+"""A flag in an address of a gang block: the address has a list of the block's pieces."""
 _SIZE_UNIT_BYTES = 512
 _POINTER_ONLY_BYTES = _POINTER_AT + _POINTER_WORDS.size
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Extent:
-    """A place in the pool: bytes of a top-level vdev, from the end of its first two labels on."""
+    """A place in the pool: bytes of a top-level vdev, counted from the end of its first two labels."""
 
     vdev: int
     offset_bytes: int
@@ -53,73 +56,74 @@ class Extent:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PointedWrite:
-    """A write that the log holds by a pointer to a block of data: it is replayed as the whole block.
+    """A write that the log holds by a pointer to a data block; replay writes the whole block.
 
-    So does OpenZFS (`module/zfs/zvol.c`, `zvol_replay_write`).
+    See OpenZFS `module/zfs/zvol.c`, `zvol_replay_write`.
     """
 
     offset_bytes: int
-    """In the volume."""
+    """The offset in the volume."""
     length_bytes: int
     txg: int
     """The transaction group in which the block was allocated."""
     extents: tuple[Extent, ...]
-    """Each of these holds all of it."""
+    """Copies: each extent holds the whole block."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ChainPlace:
-    """Where a block stands in its chain.
+    """A block's place in its chain.
 
-    The pointer to the next block has its number in the words of its checksum, which are that block's key
-    (OpenZFS `module/zfs/zil.c`, `zil_init_log_chain`; `include/sys/zil.h`, `ZIL_ZC_SEQ`).
+    The pointer to the next block contains that block's number. The words of the pointer's checksum are
+    the next block's key (OpenZFS `module/zfs/zil.c`, `zil_init_log_chain`; `include/sys/zil.h`,
+    `ZIL_ZC_SEQ`).
     """
 
     chain: tuple[int, int, int]
-    """Two random numbers, and the dataset."""
+    """Two random numbers, and the dataset's number."""
     number: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LogBlock:
-    """Some writes to a volume, by place, and whether these are all that the block holds."""
+    """The writes to a volume in one log block, by place, and whether the block is whole here."""
 
     writes: tuple[tuple[int, int], ...]
-    """Offset and length, in bytes, of those whose data are in the block."""
+    """Offset and length, in bytes, of the writes whose data are in the block."""
     is_whole: bool
-    """Else a part of it lies elsewhere: the block was split over disks."""
+    """False where a part of the block lies elsewhere, since it was split over disks."""
     pointed: tuple[PointedWrite, ...] = ()
-    """Those whose data are elsewhere in the pool (`WR_INDIRECT`)."""
+    """The writes whose data are elsewhere in the pool (`WR_INDIRECT`)."""
     place: ChainPlace | None = None
-    """None of a block that points to no next one, and of a part that does not say it."""
+    """None for a block without a next one, and for a part of a block without the pointer."""
     txg: int = 0
-    """The highest transaction group of its records; 0 without any."""
+    """The highest transaction group of its records; 0 without records."""
     changes: bytes = b""
-    """Its records of anything but writes, one behind the other: names in them end with a zero."""
+    """All its records other than writes, concatenated; names in them end with a zero byte."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LoggedData:
-    """A write to a volume or a file, or a part of one, as a record has it."""
+    """A record's write to a volume or a file, or a part of one."""
 
     volume: tuple[int, ...]
-    """The same for all writes to it."""
+    """Identifies the volume or file."""
     offset_bytes: int
     data: bytes
-    """Empty where they are not in the record: elsewhere in the pool, or all zeroes."""
+    """Empty where the record does not contain them: they lie elsewhere in the pool, or are all zeroes."""
 
 
 def log_blocks_in(payload: bytes) -> Iterator[LogBlock]:
-    """The blocks of the intent log in what was written to a disk; neighbours may have been merged.
+    """The log blocks in a disk write's payload; adjacent blocks may have been merged.
 
-    A block that is split over disks ends here where the next one begins, whatever it says of its length.
+    A block that is split over disks ends where the next one begins, whatever length it states.
     """
     for start, end in pairwise([*log_block_starts(payload), len(payload)]):
         yield _block(payload[start:end])
 
 
 def log_block_starts(payload: bytes) -> Iterator[int]:
-    """Where blocks of the intent log begin in what was written to a disk, in bytes."""
+    """The offsets, in bytes, at which log blocks begin in a disk write's payload."""
     place = payload.find(_MAGIC)
     while place >= 0:
         start = place - ZIL_MAGIC_AT
@@ -129,7 +133,7 @@ def log_block_starts(payload: bytes) -> Iterator[int]:
 
 
 def logged_data_in(payload: bytes) -> Iterator[LoggedData]:
-    """The data of every write in what was written to a disk: blocks of the intent log that are whole."""
+    """The data of every logged write in a disk write's payload; its log blocks must be whole."""
     for start, end in pairwise([*log_block_starts(payload), len(payload)]):
         block = payload[start:end]
         used, place = _USED.unpack_from(block, _USED_AT)[0], _RECORDS_AT
@@ -164,7 +168,7 @@ def _block(block: bytes) -> LogBlock:
         if kind == _TX_WRITE and place + _RECORD.size + _WRITE.size <= end:
             _object, offset, count = _WRITE.unpack_from(block, place + _RECORD.size)
             if count > _LENGTH_MAX:
-                break  # what follows on this disk is no record: the block goes on elsewhere
+                break  # no record: the block continues on another disk
             pointer = _pointed_write(block[place:end], length, offset)
             if pointer is None:
                 writes.append((offset, count))
@@ -191,9 +195,10 @@ def _chain_place(block: bytes) -> ChainPlace | None:
 
 
 def _pointed_write(record: bytes, length: int, offset: int) -> PointedWrite | None:
-    """What a record of a write points to; None where it holds its data, or they are all zeroes.
+    """The pointed write of a record; None where the record holds its data, or they are all zeroes.
 
-    Data follow the pointer; a record without any is one of a pointer (`zil_lwb_commit`).
+    Data follow the pointer, so a record that ends with the pointer has its data elsewhere
+    (`zil_lwb_commit`).
     """
     if length != _POINTER_ONLY_BYTES or len(record) < length:
         return None
@@ -212,9 +217,9 @@ def _pointed_write(record: bytes, length: int, offset: int) -> PointedWrite | No
 
 
 def addresses_in(payload: bytes, place: int) -> tuple[tuple[Extent, ...], int] | None:
-    """Where the block lies to which the pointer there points, and in which group it was born.
+    """The place of the block that this pointer names, and the transaction group of its birth.
 
-    None where nothing lies at an address, or the block is in several pieces.
+    None for a pointer without an address, and for a gang block.
     """
     if len(payload) < place + _POINTER_WORDS.size:
         return None
@@ -227,7 +232,7 @@ def addresses_in(payload: bytes, place: int) -> tuple[tuple[Extent, ...], int] |
 
 
 def _extent(first: int, second: int) -> Extent:
-    """A `dva_t`: 24 bits of size and from bit 32 on 24 of the vdev; 63 bits of offset."""
+    """A `dva_t`: 24 bits of size and, from bit 32 on, 24 bits of vdev; then 63 bits of offset."""
     return Extent(
         vdev=first >> 32 & 0xFFFFFF,
         offset_bytes=(second & _GANG - 1) * _SIZE_UNIT_BYTES,

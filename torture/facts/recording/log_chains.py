@@ -1,9 +1,9 @@
-"""Which chains of the intent log a recording has: each boot of a NAS begins chains of its own.
+"""The intent log's chains in a recording: each boot of a NAS begins its own chains.
 
-A chain's blocks are told from what else lies on the disks by two random numbers (OpenZFS
-`module/zfs/zil.c`, `zil_init_log_chain`). They come from a generator that is seeded when ZFS is loaded
-(`module/os/linux/spl/spl-generic.c`), which for a NAS that is resumed was before it was saved. The first
-NAS of a trial loads it anew as it is prepared; that the next one's chains are others is looked at.
+Two random numbers distinguish a chain's blocks from other content (OpenZFS `module/zfs/zil.c`,
+`zil_init_log_chain`). Their generator is seeded when ZFS is loaded (`module/os/linux/spl/spl-generic.c`).
+A resumed NAS loaded ZFS before it was saved. So the first NAS of a trial reloads ZFS when it is prepared,
+and the trial checks that the next NAS has other chains.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Chain = tuple[int, int]
 
 
 def chains_in(recording: Recording) -> frozenset[Chain]:
-    """The numbers of every chain of which a block was written."""
+    """The random numbers of every chain of which a block was written."""
     found = set()
     for event in recording.events:
         if event.kind is Kind.WRITE_SUBMIT:

@@ -1,8 +1,8 @@
-"""What a cut leaves on a disk: the contract of native/README.md as a program, slow and obvious (pure).
+"""The content of a disk after a cut: native/README.md's contract as a slow and obvious program (pure).
 
-The native shelf is proven against this file, so it is written from the text and from nothing else.
-`events` is always a log from its record 0 on, `disk` a place among the recording's disks, `sector` that
-disk's physical sector in bytes. A place is that of a sector in its write, from 0.
+The tests compare the native shelf with this file, so it is written from that text alone. `events` is
+always a recording from its event 0 on. `disk` is an index of the recording's disks, and `sector` that
+disk's physical sector in bytes. Sectors of a write are counted from 0.
 """
 
 from __future__ import annotations
@@ -20,37 +20,37 @@ _U64_MASK = (1 << 64) - 1
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Write:
-    """A write, zeroing or trim that happened, or was happening, at the cut. It has not failed."""
+    """A write, zeroing or trim, completed or in flight at the cut. It has not failed."""
 
     submission: int
     completion: int | None
-    """None: in flight at the cut."""
+    """None if in flight at the cut."""
     kind: Kind
-    """Of its submission."""
+    """The kind of its submission."""
     fua: bool
     offset: int
     length: int
     covered: bool
-    """By a flush or by its own FUA: it is there after the cut, whatever the policy."""
+    """Whether a flush or its own FUA covers it: it then survives under every policy."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CutTally:
-    """What a cut found on one disk, and left, in writes."""
+    """The counts of a disk's writes at a cut, and of the survivors."""
 
     writes: int
-    """Submitted before the cut, less those that failed."""
+    """Submitted before the cut, without those that failed."""
     in_flight: int
     unflushed: int
-    """Completed and not covered; a flush that lied covers nothing."""
+    """Completed and not covered; a lying flush covers nothing."""
     survived: int
-    """Of the in-flight and unflushed: those of which every sector survives."""
+    """In-flight and unflushed writes of which every sector survives."""
     torn: int
-    """Of the in-flight and unflushed: those of which some sectors survive and some do not."""
+    """In-flight and unflushed writes of which some sectors survive and some do not."""
 
 
 def word(seed: int, submission: int, sector: int) -> int:
-    """What the seed draws for a write, or its sector: 64 bits."""
+    """The 64 bits that the seed draws for a write or one of its sectors."""
     z = (seed + submission * 0x9E3779B97F4A7C15 + sector * 0xBF58476D1CE4E5B9) & _U64_MASK
     z = ((z ^ z >> 30) * 0xBF58476D1CE4E5B9) & _U64_MASK
     z = ((z ^ z >> 27) * 0x94D049BB133111EB) & _U64_MASK
@@ -58,7 +58,7 @@ def word(seed: int, submission: int, sector: int) -> int:
 
 
 def coin(seed: int, submission: int, sector: int) -> bool:
-    """What the seed decides: whether the write, or its sector, survives."""
+    """Whether the write, or its sector, survives by the seed."""
     return word(seed, submission, sector) >> 63 == 1
 
 
@@ -73,10 +73,10 @@ def writes_until(
 ) -> tuple[Write, ...]:
     """The writes of a disk until event `cut`, in the order in which they apply.
 
-    That is the order of their completions, then, of those in flight, of their submissions. With
-    `lying_ms`, flushes and FUA that were completed less than so long before the cut count for nothing.
-    With `held_ms` and `held_bytes`, a cache has forgotten no more than they say. Raises `ValueError` when
-    the log has no event `cut`, or completes what was never submitted.
+    Completed writes come first, in the order of their completion. Writes in flight follow, in the order
+    of their submission. With `lying_ms`, flushes and FUA completed less than this long before the cut
+    have no effect. With `held_ms` and `held_bytes`, a cache holds no more writes than they allow. Raises
+    `ValueError` when the recording has no event `cut`, or completes a write that was not submitted.
     """
     if not 0 <= cut < len(events) or events[cut].seq != cut:
         raise ValueError(f"no event {cut} in a log of {len(events)}")
@@ -87,7 +87,7 @@ def writes_until(
 
     in_flight: dict[int, Event] = {}
     completed: list[tuple[Event, Event]] = []
-    # of the flushes that count, the one submitted last covers whatever the others do
+    # of the effective flushes, the one submitted last covers all that the others cover
     last_flush = -1
     for event in islice(events, cut + 1):
         if event.disk != disk:
@@ -140,7 +140,7 @@ def _held(
 def writes_under(
     events: Sequence[Event], *, disk: int, cut: int, view: DiskState
 ) -> tuple[Write, ...]:
-    """`writes_until` of a disk that is such a liar or cache as the view says."""
+    """`writes_until` of a disk with the view's lying time and cache limits."""
     return writes_until(
         events,
         disk=disk,
@@ -152,7 +152,7 @@ def writes_under(
 
 
 def _spans(write: Write, sector: int) -> list[tuple[int, int]]:
-    """The bytes of a write that each of its sectors has, from its beginning on."""
+    """The range of a write's bytes in each of its sectors, from the write's beginning."""
     end = write.offset + write.length
     starts = range(write.offset // sector * sector, end, sector)
     return [
@@ -174,16 +174,16 @@ def _write(submission: Event, *, completion: int | None, covered: bool) -> Write
 
 
 def uncovered(writes: Sequence[Write]) -> tuple[Write, ...]:
-    """Those of which the policy decides."""
+    """The writes whose survival the policy decides."""
     return tuple(write for write in writes if not write.covered)
 
 
 def survivors(
     events: Sequence[Event], *, disk: int, sector: int, view: DiskState, cut: int, seed: int
 ) -> dict[int, tuple[int, ...]]:
-    """For each uncovered write, by its submission, the places of its sectors that survive.
+    """The surviving sectors of each uncovered write, by its submission, in the order of application.
 
-    In the order in which the writes apply. Raises `ValueError` as `writes_until` does.
+    Raises `ValueError` as `writes_until` does.
     """
     writes = writes_under(events, disk=disk, cut=cut, view=view)
     fates = _fates(view, writes, disk=disk, sector=sector, seed=seed)
@@ -204,10 +204,10 @@ def content(
     seed: int,
     payload: Callable[[int], bytes],
 ) -> bytes:
-    """The whole disk after the cut; `base` is what it held at first.
+    """The whole disk after the cut; `base` is its first content.
 
-    `payload` gives the bytes of a submission, by its number. Raises `ValueError` as `writes_until`
-    does, and what `payload` raises.
+    `payload` gives the bytes of a submission, by its number. Raises `ValueError` as `writes_until` does,
+    and what `payload` raises.
     """
     held = bytearray(base)
     left = survivors(events, disk=disk, sector=sector, view=view, cut=cut, seed=seed)
@@ -224,7 +224,7 @@ def content(
 def tally(
     events: Sequence[Event], *, disk: int, sector: int, view: DiskState, cut: int, seed: int
 ) -> CutTally:
-    """What a trial's record says of a disk; one pass over the log, and over no more sectors than needed.
+    """The counts for a trial's record, in one pass over the recording and as few sectors as needed.
 
     Raises `ValueError` as `writes_until` does.
     """
@@ -250,7 +250,7 @@ def tally(
 def _fates(
     view: DiskState, writes: Sequence[Write], *, disk: int, sector: int, seed: int
 ) -> Callable[[Write], Iterator[bool]]:
-    """A function that says of each sector of an uncovered write, in order, whether it survives."""
+    """A function that yields for each sector of an uncovered write, in order, whether it survives."""
     listed = {survivor.submission: survivor.sectors for survivor in view.survivors}
     lost = _lost(view.policy, writes, disk=disk, seed=seed)
     in_flight = {
@@ -267,8 +267,8 @@ def _fates(
             if sectors is None:
                 return repeat(True, len(places))
             return (place in sectors for place in places)
-        is_decided_apart = view.policy not in (Policy.TORN, Policy.PREFIX)
-        is_in_flight = write.completion is None and is_decided_apart
+        has_own_policy = view.policy not in (Policy.TORN, Policy.PREFIX)
+        is_in_flight = write.completion is None and has_own_policy
         match in_flight[view.in_flight] if is_in_flight else view.policy:
             case Policy.ALL:
                 return repeat(True, len(places))
@@ -290,7 +290,7 @@ def _fates(
 
 
 def _lost(policy: Policy, writes: Sequence[Write], *, disk: int, seed: int) -> frozenset[int]:
-    """The submissions that are lost, by the policies that draw among all completed ones."""
+    """The lost submissions, under the policies that draw among all completed writes."""
     drawn = [word(seed, 0, 8 * disk + number) for number in range(3)]
     numbers = [write.submission for write in uncovered(writes) if write.completion is not None]
     if policy is Policy.OLDEST:

@@ -1,4 +1,4 @@
-"""What of a disk is certain at a cut, write by write, and what a place held before it was written."""
+"""The writes of a disk that are certain to survive a cut, and a place's content before a write."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from torture.facts.recording.events import (
     load_recording,
 )
 from torture.facts.recording.model import Write, writes_until
-from torture.facts.recording.roles import OF_A_TXG, Role, role_of
+from torture.facts.recording.roles import TXG_ROLES, Role, role_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Patch:
-    """Bytes over whatever a place of a disk holds; both in whole sectors."""
+    """Bytes that replace a place's content; both are whole sectors."""
 
     offset: int
     content: bytes
@@ -29,7 +29,7 @@ class Patch:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Remains:
-    """One disk of a recording, by its place in it, at a cut."""
+    """One disk of a recording, by its index, at a cut."""
 
     recording: Recording
     disk: int
@@ -37,15 +37,15 @@ class Remains:
 
     @property
     def sector_bytes(self) -> int:
-        """What a write of this disk is torn into."""
+        """The unit of torn writes on this disk."""
         return self.recording.disks[self.disk].physical_sector
 
     def payload(self, write: Write) -> bytes:
-        """What it wrote."""
+        """The bytes of a write."""
         return self.recording.payload(self.recording.events[write.submission])
 
     def held_before(self, write: Write) -> bytes:
-        """What the write's place held when it was submitted; raises as `held` does."""
+        """The content of the write's place when it was submitted; raises as `held` does."""
         return held(
             self.recording,
             disk=self.disk,
@@ -55,15 +55,15 @@ class Remains:
         )
 
     def committed_data(self) -> tuple[Write, ...]:
-        """Covered data of transaction groups, as far as the last covered uberblock leads to them.
+        """Covered data of transaction groups up to the last covered uberblock.
 
         Raises `HarnessError` when there are none.
         """
         return self._committed((Role.DATA,))
 
     def committed_writes(self) -> tuple[Write, ...]:
-        """The same of all that transaction groups wrote: data may have been merged with metadata."""
-        return self._committed(OF_A_TXG)
+        """All covered writes of these groups: data may have been merged with metadata."""
+        return self._committed(TXG_ROLES)
 
     def _committed(self, roles: tuple[Role, ...]) -> tuple[Write, ...]:
         found: list[Write] = []
@@ -74,16 +74,16 @@ class Remains:
             elif role is Role.UBERBLOCK and write.covered:
                 committed = len(found)
         if not committed:
-            raise HarnessError(f"no block of data was committed on {self._name} before the cut")
+            raise HarnessError(f"no data block was committed on {self._name} before the cut")
         return tuple(found[:committed])
 
     def needed_log(self) -> Write:
-        """A covered block of the intent log that a replay cannot do without.
+        """A covered block of the intent log that a replay needs.
 
-        It is the first since the last uberblock that was written. Where there is none yet, that one may
-        not have survived: then the first since its transaction group's metadata began to be written,
-        which holds what came after that group; else the last of all. Raises `HarnessError` when there is
-        none.
+        It is the first block after the last uberblock that was written. Without such a block that
+        uberblock may be lost. The next choice is then the first block since its group's metadata began to
+        be written, which holds operations from after that group. The last choice is the last block of
+        all. Raises `HarnessError` without any block.
         """
         blocks: list[Write] = []
         uberblock = metadata = metadata_of_uberblock = -1
@@ -95,14 +95,14 @@ class Remains:
             elif role is Role.UBERBLOCK:
                 uberblock, metadata_of_uberblock = write.submission, metadata
         if not blocks:
-            raise HarnessError(f"no block of the intent log is on {self._name} for certain")
+            raise HarnessError(f"no block of the intent log is sure to be on {self._name}")
         for since in (uberblock, metadata_of_uberblock):
             if later := [block for block in blocks if block.submission > since]:
                 return later[0]
         return blocks[-1]
 
     def _writes(self) -> Iterator[tuple[Role, Write]]:
-        """In the order in which they apply."""
+        """The surviving candidates with their roles, in the order in which they apply."""
         for write in writes_until(self.recording.events, disk=self.disk, cut=self.cut):
             if write.kind is Kind.WRITE_SUBMIT:
                 yield role_of(self.payload(write)), write
@@ -113,9 +113,9 @@ class Remains:
 
 
 def held(recording: Recording, *, disk: int, offset: int, length: int, before: int) -> bytes:
-    """What a place of a disk held before event `before`: of its completed writes, and from the first.
+    """The content of a disk's place before event `before`, from its completed writes and first content.
 
-    Raises `HarnessError` for a disk that began as a view which had lost something, or cannot be read.
+    Raises `HarnessError` for a disk whose first content is unreadable, or a view that had lost writes.
     """
     content = bytearray(_held_at_first(recording, disk=disk, offset=offset, length=length))
     for event in islice(recording.events, before):
@@ -138,9 +138,9 @@ def _held_at_first(recording: Recording, *, disk: int, offset: int, length: int)
         case ViewSource(view=view, disk=name):
             state = read_crash_state(view)
             if name not in state.disks or state.disks[name].policy is not Policy.ALL:
-                raise HarnessError(f"{view} did not keep all of {name}")
+                raise HarnessError(f"the view {view} lost writes of {name}")
             below = load_recording(state.recording)
             place = below.place_of(name)
             return held(below, disk=place, offset=offset, length=length, before=state.cut + 1)
         case source:
-            raise HarnessError(f"{recording.folder}: nobody reads what was in {source}")
+            raise HarnessError(f"{recording.folder}: cannot read the content of {source}")

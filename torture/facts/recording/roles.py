@@ -1,4 +1,4 @@
-"""What a write to a disk of the pool is for, told by its content (native/README.md, "Roles")."""
+"""The purpose of a write to a pool's disk, detected by its content (native/README.md, "Roles")."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ import struct
 from enum import StrEnum
 
 UBERBLOCK_MAGIC = 0x00BAB10C
-"""OpenZFS `include/sys/uberblock_impl.h`; the first field of an uberblock, its txg the third."""
+"""The first field of an uberblock; its txg is the third (OpenZFS `include/sys/uberblock_impl.h`)."""
 EMBEDDED_CHECKSUM_MAGIC = 0x210DA7AB10C7A11
-"""OpenZFS `include/sys/spa_checksum.h`, `ZEC_MAGIC`: of labels and of blocks of the ZIL."""
+"""Marks labels and blocks of the ZIL (OpenZFS `include/sys/spa_checksum.h`, `ZEC_MAGIC`)."""
 ZIL_MAGIC_AT = 144
-"""In a block of the ZIL (`include/sys/zil.h`, `zil_chain_t`): behind its padding, pointer and length."""
+"""The magic's offset in a ZIL block: behind padding, pointer and length (`include/sys/zil.h`,
+`zil_chain_t`).
+"""
 LABEL_BYTES = 112 << 10
-"""Of a label's configuration (`include/sys/vdev_impl.h`, `vdev_phys_t`), its checksum at its end."""
+"""The size of a label's configuration, whose checksum is at its end (`include/sys/vdev_impl.h`,
+`vdev_phys_t`).
+"""
 VOLUME_BLOCK_BYTES = 16 << 10
 """The default `volblocksize` (zfsprops(7))."""
 
@@ -22,26 +26,26 @@ _MAGIC = struct.Struct("<Q")
 
 
 class Role(StrEnum):
-    """What a write is for."""
+    """The purpose of a write."""
 
     ZIL = "zil"
-    """A block of the intent log, on a log device or not."""
+    """A block of the intent log, on a log device or on data disks."""
     UBERBLOCK = "uberblock"
     LABEL = "label"
     METADATA = "metadata"
-    """Of a transaction group; written behind its data, and compressed, so of another length."""
+    """Metadata of a transaction group; written after its data, and compressed, so of another length."""
     DATA = "data"
-    """All else: data of a transaction group, whole blocks of the volume."""
+    """All other writes: data of a transaction group, whole blocks of the volume."""
 
 
-OF_A_TXG = (Role.METADATA, Role.DATA)
-"""All that has to be covered before a transaction group's uberblock is written."""
+TXG_ROLES = (Role.METADATA, Role.DATA)
+"""The roles that must be covered before a transaction group's uberblock is written."""
 
 
 def role_of(payload: bytes) -> Role:
-    """The role of a write with this payload, from a host of little-endian numbers.
+    """The role of a write with this payload, from a little-endian host.
 
-    Writes of one role that lie side by side may have been merged: the first of them tells.
+    Adjacent writes of one role may have been merged: the first of them determines it.
     """
     if len(payload) >= _UBERBLOCK.size and _number(payload, 0) == UBERBLOCK_MAGIC:
         return Role.UBERBLOCK

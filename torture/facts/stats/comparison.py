@@ -1,4 +1,4 @@
-"""Two rates compared: whether the new one is worse, and by how much."""
+"""Compares two rates: whether the new one is worse, and by how much."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy  # which loads `stats` when it is first used: longer than all else of a start
+import scipy  # loads the slow `stats` only when it is first used
 
 from torture.facts.stats.rates import CONFIDENCE, Rate, rate_of
 
@@ -15,30 +15,33 @@ SIGNIFICANT = 0.05
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Comparison:
-    """A new rate against an old one."""
+    """A new rate compared with an old one."""
 
     p: float
     """Fisher's exact test, two-sided; correct it with `holm` where there are others."""
     difference: float | None
-    """New share less old share; None when one of them has no trials."""
+    """New share less old share; None when one side has no trials."""
     low: float
     high: float
-    """The 95 % interval of the difference of the rates behind them."""
+    """The 95 % interval of the difference of the true rates."""
 
     def is_worse(self, corrected_p: float) -> bool:
-        """Whether the new rate is higher, and not by chance; `corrected_p` is of `holm`."""
+        """Whether the new rate is significantly higher; `corrected_p` comes from `holm`."""
         return corrected_p < SIGNIFICANT and self.difference is not None and self.difference > 0
 
 
 def compare(old: Rate, new: Rate) -> Comparison:
-    """Compare two rates by their counts; with no trials on one side anything is possible.
+    """Compare two rates by their counts; with no trials on one side any difference is possible.
 
-    The interval: both rates are in their own exact 97.5 % intervals with at least 95 %, so their
-    difference is between the farthest ends of these (Bonferroni). That holds at all rates and sizes,
-    also when the two runs drew the same trials from one seed. MOVER (Newcombe 1998; Zou and Donner
-    2008) with exact 95 % intervals is shorter, but was found to cover only 90.6 % at 1 and 1 trials
-    and 92.8 % at 300 and 300, for rates near 0 and 1. It may hold 0 where the test says no chance:
-    the test asks whether there is a difference, which takes less than saying how large it is.
+    The interval: both rates are in their own exact 97.5 % intervals with at least 95 % confidence. So
+    their difference is between the farthest ends of these (Bonferroni). That holds at all rates and
+    sizes, also when the two runs drew the same trials from one seed.
+
+    MOVER (Newcombe 1998; Zou and Donner 2008) with exact 95 % intervals is shorter. But it covered only
+    90.6 % at 1 and 1 trials and 92.8 % at 300 and 300, for rates near 0 and 1.
+
+    The interval may include 0 where the test is significant. The test asks whether there is a difference,
+    which takes fewer trials than measuring it.
     """
     counts = np.array([[rate.events, rate.trials - rate.events] for rate in (new, old)])
     is_known = old.trials > 0 and new.trials > 0
@@ -55,10 +58,11 @@ def compare(old: Rate, new: Rate) -> Comparison:
 
 
 def holm(ps: Sequence[float]) -> tuple[float, ...]:
-    """Each p corrected for being one of a family, in the order given.
+    """Each p corrected for the size of its family, in the order given.
 
-    Below 0.05 afterwards: at most 5 % of families without any difference have one that says so.
-    S. Holm, "A simple sequentially rejective multiple test procedure", Scand. J. Statist. 6 (1979).
+    If all corrected p below 0.05 count as findings, at most 5 % of families without any difference have a
+    finding. S. Holm, "A simple sequentially rejective multiple test procedure", Scand. J. Statist. 6
+    (1979).
     """
     corrected = [0.0] * len(ps)
     worst = 0.0

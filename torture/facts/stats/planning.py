@@ -1,4 +1,4 @@
-"""How many cuts a question needs, before any is made."""
+"""Computes how many cuts a question needs, before any is made."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import scipy  # which loads `stats` when it is first used: longer than all else of a start
+import scipy  # loads the slow `stats` only when it is first used
 from scipy.special import gammaln
 
 from torture.facts.stats.comparison import SIGNIFICANT
@@ -17,59 +17,59 @@ from torture.facts.stats.sequential import Until
 
 POWER = 0.8
 PAIR_MAX = 20_000
-"""The most cuts in each of two cells that are computed: weeks of them."""
+"""The largest size of each of two cells that is computed: weeks of cuts."""
 
 _LOSSES = range(4)
 _CUTS_MAX = 10_000_000
 _NEGLIGIBLE = 1e-9
-"""Probability of counts too rare to be looked at."""
+"""The probability of counts too rare to consider."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Step:
-    """A question, in words, and how many cuts of each cell it needs."""
+class Size:
+    """A question in words, and how many cuts of each cell answer it."""
 
     question: str
     cuts: int
     cells_min: int = 1
-    """2 where two cells are compared."""
+    """2 where the question compares two cells."""
 
 
-def plan_rate(rate: float, confidence: float) -> tuple[Step, ...]:
-    """What it takes to speak about one rate; raises `ValueError` where no search ends."""
+def plan_rate(rate: float, confidence: float) -> tuple[Size, ...]:
+    """The sample sizes for statements about one rate; raises `ValueError` above the largest size."""
     percent, sure = in_percent(rate), in_percent(confidence)
     steps = [
-        Step(
+        Size(
             question=f'to print "at most {percent}" with {sure} confidence, {_losses(losses)}',
             cuts=cuts_below(rate, losses, confidence=confidence),
         )
         for losses in _LOSSES
     ]
     seen = f"to see a loss at all with {sure} probability, if {percent} of cuts lose"
-    return (*steps, Step(question=seen, cuts=cuts_to_see(rate, probability=confidence)))
+    return (*steps, Size(question=seen, cuts=cuts_to_detect(rate, probability=confidence)))
 
 
-def plan_until(until: Until) -> Step:
-    """The fewest cuts after which `--until` can end a cell with yes, and what looking costs."""
-    cuts, unlooked = until.trials_at_best, cuts_unlooked(until)
+def plan_until(until: Until) -> Size:
+    """The fewest cuts after which `--until` can end a cell with yes, and the price of the looks."""
+    cuts, one_look = until.trials_at_best, cuts_of_fixed_size(until)
     ending = "if none loses" if until.is_upper else "if each loses"
-    return Step(
+    return Size(
         question=(
-            f"until '{until}' is answered, {ending}: {cuts / unlooked:.2f} times the {unlooked} "
-            "that do when nobody looks before the end"
+            f"until '{until}' is answered, {ending}: {cuts / one_look:.2f} times the {one_look} "
+            "that suffice if the first look is at the end"
         ),
         cuts=cuts,
     )
 
 
-def plan_versus(first_rate: float, second_rate: float) -> Step:
-    """What it takes to tell two rates apart."""
-    cuts = cuts_to_tell_apart(first_rate, second_rate)
-    return Step(
+def plan_versus(first_rate: float, second_rate: float) -> Size:
+    """The sample size that distinguishes two rates."""
+    cuts = cuts_to_distinguish(first_rate, second_rate)
+    return Size(
         question=(
-            f"to tell {in_percent(first_rate)} from {in_percent(second_rate)}, in each of two "
-            f"cells: finds it in {in_percent(round(power(cuts, first_rate, second_rate), 3))} of "
-            f"runs (Fisher's exact test at {in_percent(SIGNIFICANT)})"
+            f"to distinguish {in_percent(first_rate)} from {in_percent(second_rate)}, in each of "
+            f"two cells: significant in {in_percent(round(power(cuts, first_rate, second_rate), 3))} "
+            f"of runs (Fisher's exact test at {in_percent(SIGNIFICANT)})"
         ),
         cuts=cuts,
         cells_min=2,
@@ -79,7 +79,7 @@ def plan_versus(first_rate: float, second_rate: float) -> Step:
 def cuts_below(rate: float, losses: int, *, confidence: float = CONFIDENCE) -> int:
     """The fewest cuts after which the printed interval ends at `rate` or below, with so many losses.
 
-    Raises `ValueError` when it takes more than ten millions.
+    Raises `ValueError` above ten million cuts.
     """
 
     def is_enough(cuts: int) -> bool:
@@ -88,40 +88,40 @@ def cuts_below(rate: float, losses: int, *, confidence: float = CONFIDENCE) -> i
     return _fewest(is_enough, above=losses, at_most=_CUTS_MAX)
 
 
-def cuts_to_see(rate: float, *, probability: float) -> int:
-    """The fewest cuts that see at least one loss with a probability, if `rate` of cuts lose."""
+def cuts_to_detect(rate: float, *, probability: float) -> int:
+    """The fewest cuts that show a loss with this probability, if `rate` of cuts lose."""
     return max(1, math.ceil(math.log1p(-probability) / math.log1p(-rate)))
 
 
-def rate_seen(cuts: int, *, probability: float) -> float:
-    """The rate of losses of which so many cuts see at least one with a probability."""
+def rate_detected(cuts: int, *, probability: float) -> float:
+    """The rate of losses at which so many cuts show at least one loss with this probability."""
     return -math.expm1(math.log1p(-probability) / cuts)
 
 
-def cuts_unlooked(until: Until) -> int:
-    """`until.trials_at_best` for an interval that is looked at only once: what looking is paid on."""
+def cuts_of_fixed_size(until: Until) -> int:
+    """`until.trials_at_best` for a fixed number of cuts and one look, to compare prices."""
     limit = until.limit if until.is_upper else 1 - until.limit
     return _fewest(lambda cuts: rate_of(0, cuts).high < limit, above=0, at_most=_CUTS_MAX)
 
 
-def cuts_to_tell_apart(first_rate: float, second_rate: float) -> int:
+def cuts_to_distinguish(first_rate: float, second_rate: float) -> int:
     """Cuts in each of two cells with which Fisher's test finds their difference 4 times out of 5.
 
-    A few fewer may do too: counts are whole, so more cuts do not always mean more power. Raises
-    `ValueError` for equal rates, and when it takes more than `PAIR_MAX`.
+    A few fewer may suffice: counts are whole, so more cuts do not always mean more power. Raises
+    `ValueError` for equal rates, and above `PAIR_MAX`.
     """
     if first_rate == second_rate:
-        raise ValueError("two equal rates cannot be told apart")
+        raise ValueError("two equal rates cannot be distinguished")
     return _fewest(
         lambda cuts: power(cuts, first_rate, second_rate) >= POWER, above=1, at_most=PAIR_MAX
     )
 
 
 def power(cuts: int, first_rate: float, second_rate: float) -> float:
-    """How often Fisher's two-sided exact test at 5 % tells two rates apart, `cuts` in each.
+    """How often Fisher's two-sided exact test at 5 % distinguishes two rates, with `cuts` in each cell.
 
-    Exact but for counts that come less than once in a billion, which are taken for misses. With
-    equal sizes the test is symmetric: its p is twice the smaller tail.
+    Exact but for counts rarer than one in a billion, which count as misses. With equal sizes the test is
+    symmetric: its p is twice the smaller tail.
     """
     counts = np.arange(cuts + 1)
     first, second = (
@@ -130,24 +130,24 @@ def power(cuts: int, first_rate: float, second_rate: float) -> float:
     )
     log_ways = gammaln(cuts + 1) - gammaln(counts + 1) - gammaln(cuts - counts + 1)
     found = 0.0
-    for events in _likely(cuts, first_rate, second_rate):
+    for events in _likely_totals(cuts, first_rate, second_rate):
         fewer = np.arange(max(0, events - cuts), events // 2 + 1)
         if 2 * fewer[-1] == events:
             fewer = fewer[:-1]  # the same in both cells
-        extreme = fewer[: _extremes(log_ways, fewer, events, cuts)]
+        extreme = fewer[: _significant_counts(log_ways, fewer, events, cuts)]
         others = events - extreme
         found += float(first[extreme] @ second[others] + first[others] @ second[extreme])
     return found
 
 
-def _likely(cuts: int, first_rate: float, second_rate: float) -> range:
-    """Numbers of events in both cells together that are not too rare to matter."""
+def _likely_totals(cuts: int, first_rate: float, second_rate: float) -> range:
+    """Totals of both cells' events that are not too rare to matter."""
     low = sum(scipy.stats.binom.ppf(_NEGLIGIBLE, cuts, rate) for rate in (first_rate, second_rate))
     high = sum(scipy.stats.binom.isf(_NEGLIGIBLE, cuts, rate) for rate in (first_rate, second_rate))
     return range(max(1, int(low)), min(2 * cuts - 1, int(high)) + 1)
 
 
-def _extremes(
+def _significant_counts(
     log_ways: npt.NDArray[np.float64], fewer: npt.NDArray[np.int_], events: int, cuts: int
 ) -> int:
     """How many of the smaller counts, from the smallest, are significant."""
@@ -157,7 +157,7 @@ def _extremes(
 
 
 def in_percent(share: float) -> str:
-    """E.g. `1 %`, as it was asked for."""
+    """E.g. `1 %`, with the digits of the question."""
     return f"{share * 100:.6g} %"
 
 
@@ -171,11 +171,11 @@ def _losses(count: int) -> str:
 
 
 def _fewest(is_enough: Callable[[int], bool], *, above: int, at_most: int) -> int:
-    """The least number above one that is enough, found by doubling and halving."""
+    """The least number above `above` that is enough, found by doubling and halving."""
     few, enough = above, above + 1
     while not is_enough(enough):
         if enough == at_most:
-            raise ValueError(f"that takes more than {at_most:,} cuts of a cell")
+            raise ValueError(f"this question needs more than {at_most:,} cuts of a cell")
         few, enough = enough, min(2 * enough, at_most)
     while enough - few > 1:
         middle = (few + enough) // 2

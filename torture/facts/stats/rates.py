@@ -1,4 +1,4 @@
-"""Rates with their exact intervals, and how both are printed: 0 of 300 still means up to 1.23 %."""
+"""Rates with their exact intervals, and their printed form: 0 of 300 still means up to 1.23 %."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from scipy.special import betaincinv
 CONFIDENCE = 0.95
 
 _DIGITS = 3
-"""Significant digits of a printed bound below 10 %; from there on bounds are whole numbers."""
+"""Significant digits of a printed bound below 10 %; higher bounds are whole numbers."""
 
 _WHOLE_FROM_PERCENT = 10
 
 _NEARLY_ALL_PERCENT = 99.5
-"""From here on a share would be rounded to 100 %, which it is not."""
+"""Above this share rounding to whole numbers would print 100 %."""
 
 _EXACT = Context(prec=1000)
 """Holds every digit of a float."""
@@ -24,15 +24,16 @@ _EXACT = Context(prec=1000)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rate:
-    """`events` of `trials`, with the interval of the rate behind it."""
+    """`events` of `trials`, with the interval of the true rate."""
 
     events: int
     trials: int
     low: float
     high: float
     is_sequential: bool = False
-    """Whether the interval holds however often one looked before stopping; else for a number of
-    trials that was fixed before."""
+    """Whether the interval holds however often one looked before stopping; otherwise the number of trials
+    was fixed before.
+    """
 
     @property
     def share(self) -> float:
@@ -41,10 +42,10 @@ class Rate:
 
 
 def rate_of(events: int, trials: int, *, confidence: float = CONFIDENCE) -> Rate:
-    """The rate with its exact two-sided interval; no trials: anything is possible.
+    """The rate with its exact two-sided interval; without trials that is 0 to 1.
 
-    Clopper and Pearson, Biometrika 26 (1934): it covers the true rate at least as often as it says,
-    at every rate and number of trials, as long as that number did not depend on the outcomes.
+    Clopper and Pearson, Biometrika 26 (1934). It covers the true rate at least as often as stated, at
+    every rate and number of trials. That number must not depend on the outcomes.
     """
     tail = (1 - confidence) / 2
     low = 0.0 if events == 0 else float(betaincinv(events, trials - events + 1, tail))
@@ -61,10 +62,10 @@ def in_words(rate: Rate) -> str:
 
 
 def interval_in_words(rate: Rate) -> str:
-    """E.g. `3.2-38 %`: rounded outward, so that what is printed covers what the interval covers.
+    """E.g. `3.2-38 %`: rounded outward, so that the printed interval covers the exact one.
 
-    Rounding to the nearest lets bounds slip inside: of 1000 trials the printed interval would then
-    miss rates just beside 0 or 1 nearly always.
+    Rounding to the nearest moves some bounds inward. The printed interval of 1000 trials would then
+    nearly always miss rates just beside 0 or 1.
     """
     return f"{_outward(rate.low, ROUND_FLOOR)}-{_outward(rate.high, ROUND_CEILING)} %"
 
@@ -75,13 +76,13 @@ def bound_in_words(share: float) -> str:
 
 
 def printed_bounds(rate: Rate) -> tuple[float, float]:
-    """The bounds as a reader of `interval_in_words` has them, as shares."""
+    """The bounds as `interval_in_words` prints them, as shares."""
     low, high = interval_in_words(rate).removesuffix(" %").split("-")
     return float(Decimal(low) / 100), float(Decimal(high) / 100)
 
 
 def share_in_words(share: float) -> str:
-    """E.g. `37 %`: the nearest, and never `0 %` or `100 %` for what is neither."""
+    """E.g. `37 %`: rounded to the nearest, and `0 %` or `100 %` only for exactly 0 or 1."""
     percent = share * 100
     decimals = 0
     if _NEARLY_ALL_PERCENT <= percent < 100:
@@ -92,7 +93,7 @@ def share_in_words(share: float) -> str:
 
 
 def _outward(share: float, rounding: str) -> str:
-    """A share as a number of percent, rounded in one direction."""
+    """A share in percent, rounded in one direction."""
     percent = Decimal(share).scaleb(2, _EXACT)
     decimals = 0
     if 0 < percent < _WHOLE_FROM_PERCENT:
@@ -101,11 +102,11 @@ def _outward(share: float, rounding: str) -> str:
 
 
 def _decimals(value: float, digits: int) -> int:
-    """How many decimals show so many significant digits; `value` is above 0."""
+    """How many decimals show this many significant digits; `value` is above 0."""
     return max(0, digits - 1 - math.floor(math.log10(value)))
 
 
 def _plain(value: Decimal) -> str:
-    """Without an exponent, and without zeros that end a fraction."""
+    """The number without an exponent and without trailing zeros."""
     text = f"{value:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text

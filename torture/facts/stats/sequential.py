@@ -1,26 +1,29 @@
 """Rates that may be looked at after every trial, and the question that ends a cell's trials.
 
-Who looks after each trial and stops when the interval pleases is wrong more often than a fixed-n
-interval says: each look is another chance to be misled, and looked at for ever a 95 % interval of
-Clopper and Pearson misses the truth for certain. The correction here: for every rate p0 a test
-martingale
+A fixed-n interval is wrong too often if one looks after each trial and stops when the interval pleases.
+Each look is another chance of an error. With endless looking a 95 % interval of Clopper and Pearson
+misses the true rate with certainty. The correction here: for every rate p0 a test martingale
 
     M_n(p0) = 1/p0 * integral over q from 0 to p0 of L_n(q) / L_n(p0),  L_n(p) = p^k (1-p)^(n-k),
 
-the evidence against "the rate is p0 or more" after k events in n trials. Under every such rate each
-ratio L(q)/L(p0) with q < p0 is expected not to grow, so neither is their mean, and it reaches 40
-with a probability of at most 1/40 at any time (Ville's inequality). M grows with p0; so all rates
-from the upper bound on, where it is 40, are excluded at once with an error of at most 2.5 %,
-whenever one stops. The lower bound is the same with events and non-events exchanged; together 95 %.
+is the evidence against "the rate is p0 or more" after k events in n trials. Under every such rate the
+ratio L(q)/L(p0) with q < p0 is expected not to grow. So their mean is not either, and it ever reaches 40
+with a probability of at most 1/40 (Ville's inequality). M grows with p0, and the upper bound is the rate
+where it is 40. So all rates from the upper bound on are excluded at once, with an error of at most 2.5 %,
+whenever one stops. The lower bound exchanges events and non-events; together they have 95 %.
 
-Its price: to exclude rates of 1 % and more it takes 535 trials without a loss, where an interval
-for a number fixed before takes 368: 1.45 times as many (`tools/plan` computes it).
+The price: excluding rates of 1 % and more takes 535 trials without a loss. An interval for a number fixed
+before takes 368, so the factor is 1.45 (`tools/plan` computes it).
 
-Sources: J. Ville, Etude critique de la notion de collectif (1939); H. Robbins, "Statistical methods
-related to the law of the iterated logarithm", Ann. Math. Statist. 41 (1970); S. Howard, A. Ramdas,
-J. McAuliffe, J. Sekhon, "Time-uniform, nonparametric, nonasymptotic confidence sequences", Ann.
-Statist. 49 (2021); I. Waudby-Smith, A. Ramdas, "Estimating means of bounded random variables by
-betting", J. R. Statist. Soc. B 86 (2024).
+Sources:
+
+- J. Ville, Etude critique de la notion de collectif (1939);
+- H. Robbins, "Statistical methods related to the law of the iterated logarithm", Ann. Math. Statist. 41
+  (1970);
+- S. Howard, A. Ramdas, J. McAuliffe, J. Sekhon, "Time-uniform, nonparametric, nonasymptotic confidence
+  sequences", Ann. Statist. 49 (2021);
+- I. Waudby-Smith, A. Ramdas, "Estimating means of bounded random variables by betting", J. R. Statist.
+  Soc. B 86 (2024).
 """
 
 from __future__ import annotations
@@ -36,7 +39,7 @@ from scipy.special import betainc, betaln
 from torture.facts.stats.rates import CONFIDENCE, Rate
 
 LIMIT_MIN = 0.0001
-"""The smallest rate that can be asked for (and 1 less this the largest): 54,000 trials at least."""
+"""The smallest limit of a question (and 1 less this the largest): it takes at least 54,000 trials."""
 
 _HALVINGS = 60
 _QUESTION = re.compile(r"(?:(loss|corruption)\s+)?(upper|lower)\s*([<>])\s*(\S+)")
@@ -44,7 +47,7 @@ _EXAMPLES = "say e.g. 'upper<0.01' or 'corruption lower>0.5'"
 
 
 def sequential_rate_of(events: int, trials: int, *, confidence: float = CONFIDENCE) -> Rate:
-    """The rate with an interval that holds whenever one stops; no trials: anything is possible."""
+    """The rate with an interval that holds whenever one stops; without trials that is 0 to 1."""
     return Rate(
         events=events,
         trials=trials,
@@ -55,7 +58,7 @@ def sequential_rate_of(events: int, trials: int, *, confidence: float = CONFIDEN
 
 
 def is_below(events: int, trials: int, limit: float, *, confidence: float = CONFIDENCE) -> bool:
-    """Whether the rate is below `limit`, by half of the error that `confidence` leaves.
+    """Whether the rate is below `limit`, with half of the error that `confidence` leaves.
 
     It is when the upper bound of `sequential_rate_of` is.
     """
@@ -77,7 +80,7 @@ def _log_evidence(events: int, trials: int, rate: float) -> float:
 
 
 def _upper(events: int, trials: int, confidence: float) -> float:
-    """The least rate that is excluded, from outside; 1 when none is."""
+    """The least excluded rate, rounded up; 1 when none is excluded."""
     if events == trials:
         return 1.0
     low, high = events / trials, 1.0
@@ -93,35 +96,35 @@ def _upper(events: int, trials: int, confidence: float) -> float:
 
 
 class Answer(StrEnum):
-    """What a question was answered with."""
+    """The answer to a question."""
 
     YES = "yes"
     NO = "no"
 
 
 class Counted(StrEnum):
-    """Which rate is asked about; of conclusive trials."""
+    """The rate that a question is about, among conclusive trials."""
 
     LOSS = "loss"
-    """Something acknowledged is not there."""
+    """An acknowledged write is missing."""
     CORRUPTION = "corruption"
     """The verdict is worse than consistent but old."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Until:
-    """A question that ends a cell's trials: whether the rate is below, or above, a limit."""
+    """A question that ends a cell's trials: whether its rate is below, or above, a limit."""
 
     counted: Counted
     is_upper: bool
-    """Whether it asks for an upper bound below the limit, else for a lower bound above it."""
+    """Whether it asks for an upper bound below the limit; otherwise for a lower bound above it."""
     limit: float
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The question of e.g. `upper<0.01`, `lower > 0.5`, `corruption upper<0.01`.
+        """Parse e.g. `upper<0.01`, `lower > 0.5`, `corruption upper<0.01`.
 
-        Raises `ValueError`, which says what is wrong and shows one that is right.
+        Raises `ValueError` that names the error and shows a correct question.
         """
         found = _QUESTION.fullmatch(text.strip())
         if found is None:
@@ -145,7 +148,7 @@ class Until:
         return f"{self.counted} {bound}{self.limit}"
 
     def answer(self, events: int, trials: int) -> Answer | None:
-        """The answer of so many events; None while the limit is inside the interval."""
+        """The answer after so many events; None while the limit is inside the interval."""
         if is_below(events, trials, self.limit):
             return Answer.YES if self.is_upper else Answer.NO
         if is_above(events, trials, self.limit):
@@ -154,7 +157,7 @@ class Until:
 
     @property
     def trials_at_best(self) -> int:
-        """The fewest trials that answer yes: none of them an event, or all of them for `lower>`."""
+        """The fewest trials that answer yes: without any event, or with events only for `lower>`."""
         few, enough = 0, 1
         while not self._is_answered_at_best(enough):
             few, enough = enough, 2 * enough

@@ -1,5 +1,6 @@
-"""What went between a client and its NAS, as the NAS's network card passed it on.
+"""The traffic between a client and its NAS, as captured at the NAS's network card.
 
-A client whose own kernel speaks to the NAS tells nobody what its disk completed. The wire does: each
-command as it goes to the NAS, and each answer as it leaves it, which is the promise itself.
+Where the client's own kernel is the initiator, QEMU cannot trace which requests its disk completed. The
+wire shows each command on its way to the NAS, and each answer as it leaves the NAS. That answer is the
+promise.
 """

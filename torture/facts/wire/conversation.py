@@ -1,4 +1,4 @@
-"""Questions and answers of one protocol, paired as they passed the wire."""
+"""Pairs the questions and answers of one protocol as they pass the wire."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 from torture.errors import HarnessError
 from torture.facts.wire.frames import Flow, Frame, Segment, segments_in
-from torture.facts.wire.pdus import Cutter, Framing, Pdu
+from torture.facts.wire.pdus import Framing, Pdu, PduSplitter
 from torture.facts.wire.streams import Stream
 
 Question = TypeVar("Question")
@@ -19,8 +19,8 @@ Answer = TypeVar("Answer")
 class Exchange(Generic[Question, Answer]):
     """A question and its answer, by the host's clock.
 
-    It is submitted as the first byte of its question passes, and completed as its answer does: so nothing
-    is due earlier than it was promised, or for longer than it was asked.
+    `submitted_ns` is when the first byte of the question passes, `completed_ns` when the answer does. So
+    no write is due before its promise, or for longer than it was under way.
     """
 
     tag: int
@@ -37,21 +37,22 @@ def exchanges_in(
     framing: Framing,
     asked: Callable[[Pdu], Iterable[tuple[int, Question | None]]],
     answered: Callable[[Pdu], Iterable[tuple[int, Answer]]],
-    is_left_out: Callable[[Pdu], bool] = lambda _: False,
+    is_ignored: Callable[[Pdu], bool] = lambda _: False,
 ) -> Iterator[Exchange[Question, Answer]]:
     """The exchanges with this port of the NAS, in the order of their answers.
 
-    `asked` and `answered` give the tags in a unit; a question that promises nothing is None.
-    `is_left_out` ends the hearing of a connection. A connection whose beginning did not pass is left out;
-    so is all behind a gap. Raises `HarnessError` where a unit begins like none of the protocol: what
-    follows cannot be read, and silence looks like a NAS that promised nothing.
+    `asked` and `answered` give the tags in a unit; a question without a promise is None. `is_ignored`
+    ends the reading of a connection. Connections whose beginning was not captured are left out, and so
+    are all bytes behind a gap. Raises `HarnessError` for a unit that does not begin like one of the
+    protocol. The rest of the connection is then unreadable, and skipping it would look like a NAS without
+    promises.
     """
     flows: dict[Flow, _Direction] = {}
     open_questions: dict[Flow, dict[int, tuple[Question, int]]] = {}
     for segment in segments_in(frames):
         flow = segment.flow
         if port not in (flow.sender[1], flow.receiver[1]):
-            continue  # another protocol's
+            continue  # another protocol
         if segment.is_first:
             flows[flow] = _Direction(after=segment.sequence, framing=framing)
             open_questions.pop(flow if flow.receiver[1] == port else flow.back, None)
@@ -60,7 +61,7 @@ def exchanges_in(
             continue
         for pdu in direction.feed(segment):
             if flow.receiver[1] == port:
-                if is_left_out(pdu):
+                if is_ignored(pdu):
                     del flows[flow]
                     break
                 under_way = open_questions.setdefault(flow, {})
@@ -84,13 +85,13 @@ def exchanges_in(
 class _Direction:
     def __init__(self, *, after: int, framing: Framing) -> None:
         self._stream = Stream(next_sequence=after + 1)
-        self._cutter = Cutter(framing)
+        self._splitter = PduSplitter(framing)
 
     def feed(self, segment: Segment) -> Iterator[Pdu]:
         in_order = self._stream.feed(segment.sequence, segment.content)
-        yield from self._cutter.feed(in_order, time_ns=segment.time_ns)
-        if self._cutter.is_lost:
+        yield from self._splitter.feed(in_order, time_ns=segment.time_ns)
+        if self._splitter.is_lost:
             raise HarnessError(
-                f"what passed on the wire at {segment.time_ns} ns begins like no unit of its protocol",
+                f"the bytes on the wire at {segment.time_ns} ns begin no unit of their protocol",
                 hint="tshark -r wire-1.pcap, beside the recordings of the trial",
             )

@@ -1,4 +1,4 @@
-"""What has to be known of a protocol by which a disk is spoken to over TCP."""
+"""The interface of a protocol that carries a disk over TCP."""
 
 from __future__ import annotations
 
@@ -11,40 +11,40 @@ from torture.facts.wire.pdus import Framing, Pdu
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Command:
-    """A write or a flush that was sent, by the tag with which it will be answered."""
+    """A write or a flush that was sent, by the tag of its answer."""
 
     tag: int
     kind: BlockKind
     first_sector: int = 0
     sectors: int = 0
     is_forced: bool = False
-    """FUA: it may be answered when it is durable, and not before."""
+    """FUA: it may be answered only once it is durable."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """That a command is done."""
+    """The completion of a command."""
 
     tag: int
     is_good: bool
 
 
 class DiskProtocol(Protocol):
-    """How a disk is spoken to over TCP."""
+    """A protocol that carries a disk over TCP."""
 
     @property
     def port(self) -> int:
-        """Of the NAS."""
+        """The NAS's TCP port."""
 
     @property
     def framing(self) -> Framing:
-        """Of both directions."""
+        """The framing of both directions."""
 
-    def is_left_out(self, to_nas: Pdu) -> bool:
-        """Whether a unit says that its connection carries no writes: it is heard no more."""
+    def is_ignored(self, to_nas: Pdu) -> bool:
+        """Whether a unit shows that its connection carries no writes; the rest of it is then ignored."""
 
     def command(self, to_nas: Pdu) -> Command | int | None:
-        """What a unit asks for; the mere tag of what changes nothing; None where it is no command."""
+        """The command in a unit; the mere tag if it changes nothing; None without a command."""
 
     def answer(self, from_nas: Pdu) -> Answer | None:
-        """What a unit answers, if anything."""
+        """The answer in a unit, if any."""

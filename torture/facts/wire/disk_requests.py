@@ -1,4 +1,4 @@
-"""The requests of a disk, read off the wire: each command, and the answer that leaves the NAS."""
+"""The requests of a disk, read off the wire from each command and its answer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torture.facts.wire.pdus import Pdu
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DiskWire:
-    """A disk that the client's own kernel attaches."""
+    """The wire of a disk whose initiator is the client's own kernel."""
 
     protocol: DiskProtocol
 
@@ -31,7 +31,7 @@ class DiskWire:
                 framing=self.protocol.framing,
                 asked=self._asked,
                 answered=self._answered,
-                is_left_out=self.protocol.is_left_out,
+                is_ignored=self.protocol.is_ignored,
             )
             if exchange.answer.is_good
         )

@@ -1,4 +1,4 @@
-"""The facts about a protocol by which files are reached over TCP."""
+"""The interface of a protocol that carries files over TCP."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torture.facts.evidence.file_requests import FileKind
 from torture.facts.wire.pdus import Framing, Pdu
 
 MESSAGE_BYTES_MAX = 1 << 24
-"""No server here takes more in one message (Linux `NFSSVC_MAXBLKSIZE`, ksmbd's 8 MiB)."""
+"""The largest message that any server here accepts (Linux `NFSSVC_MAXBLKSIZE`, ksmbd's 8 MiB)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -22,7 +22,7 @@ class FileCall:
     offset_bytes: int = 0
     length_bytes: int = 0
     content: bytes = b""
-    """Of a write."""
+    """The data of a write."""
     is_forced: bool = False
     names: tuple[bytes, ...] = ()
     operation: int = 0
@@ -31,31 +31,31 @@ class FileCall:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FileOutcome:
-    """A good answer: the server did it."""
+    """A good answer: the server executed the call."""
 
     count_bytes: int = 0
-    """Of a write: so much of it."""
+    """How many bytes of a write the server executed."""
     is_stable: bool = False
-    """The server says that the write is stable already."""
+    """Whether the server calls the write stable already."""
     verifier: bytes = b""
 
 
 class FileProtocol(Protocol):
-    """How files are reached over TCP."""
+    """A protocol that carries files over TCP."""
 
     @property
     def port(self) -> int:
-        """Of the NAS."""
+        """The NAS's TCP port."""
 
     @property
     def framing(self) -> Framing:
-        """Of both directions; units are wanted whole."""
+        """The framing of both directions; units are read whole."""
 
     def calls(self, to_nas: Pdu) -> Iterable[tuple[int, FileCall | None]]:
-        """The requests in a unit, each behind its tag; None of a request that promises nothing."""
+        """The requests in a unit, each with its tag; None for a request without a promise."""
 
     def answers(self, from_nas: Pdu) -> Iterable[tuple[int, bytes]]:
-        """The answers in a unit, each behind its tag."""
+        """The answers in a unit, each with its tag."""
 
     def outcome(self, call: FileCall, answer: bytes) -> FileOutcome | None:
-        """What an answer says of its call; None if the call failed or changed nothing."""
+        """The outcome of a call from its answer; None if the call failed or changed nothing."""

@@ -1,4 +1,4 @@
-"""The requests for files, read off the wire: each call, and the answer that leaves the NAS."""
+"""The requests for files, read off the wire from each call and its answer."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from torture.facts.wire.pdus import Pdu
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FileWire:
-    """Files that the client's own kernel mounts."""
+    """The wire of files that the client's own kernel mounts."""
 
     protocol: FileProtocol
 
     def requests(self, frames: Iterable[Frame], *, sector_bytes: int) -> tuple[FileRequest, ...]:
-        """The calls that the server carried out, in the order of its answers; it has no sectors.
+        """The calls that the server executed, in the order of its answers; `sector_bytes` is unused.
 
         Raises what `torture.facts.wire.conversation.exchanges_in` raises.
         """
@@ -41,7 +41,7 @@ class FileWire:
             asked=asked,
             answered=self.protocol.answers,
         ):
-            # a call that is sent again may have been carried out the first time (RFC 8881, 2.10.6)
+            # a call that is sent again may have been executed the first time (RFC 8881, 2.10.6)
             begun_ns = first_ns[exchange.tag, exchange.question]
             if (request := self._request(exchange, begun_ns)) is not None:
                 yield request

@@ -1,6 +1,6 @@
-"""Frames of a network card, in a file that Wireshark opens, and the TCP segments in them.
+"""Frames of a network card in a pcap file, and the TCP segments in them.
 
-dpkt knows a hundred protocols and loads them all: only where frames are at hand.
+dpkt loads a hundred protocols, so it is imported only where frames are read or written.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import IO, Any
 
 _NS = 1_000_000_000
 _LENGTH_MAX_BYTES = 1 << 18
-"""Of a frame: a card that leaves cutting to the host hands over 64 KiB at once."""
+"""The largest frame: a card that leaves segmentation to the host passes 64 KiB at once."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Frame:
-    """An Ethernet frame, and when it passed by the host's clock."""
+    """An Ethernet frame, and the host's time at which it passed."""
 
     time_ns: int
     content: bytes
@@ -26,7 +26,7 @@ class Frame:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Flow:
-    """One direction of a connection: who sends to whom, each an address and a port."""
+    """One direction of a connection: sender and receiver, each an address and a port."""
 
     sender: tuple[bytes, int]
     receiver: tuple[bytes, int]
@@ -39,18 +39,18 @@ class Flow:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Segment:
-    """What TCP carried in a frame (RFC 9293, 3.1); `sequence` is the number of its first byte."""
+    """The TCP content of a frame (RFC 9293, 3.1); `sequence` is the number of its first byte."""
 
     time_ns: int
     flow: Flow
     sequence: int
     is_first: bool
-    """A SYN: the number after its own is that of the first byte there will be."""
+    """Whether it is a SYN: the connection's first byte has the next sequence number."""
     content: bytes
 
 
 class FrameFile:
-    """A file of frames that is being written; it is whole after each `write`."""
+    """A pcap file under construction; it is whole after each `write`."""
 
     def __init__(self, file: Path) -> None:
         import dpkt
@@ -65,12 +65,12 @@ class FrameFile:
         self._file.flush()
 
     def close(self) -> None:
-        """Write no more."""
+        """Close the file."""
         self._file.close()
 
 
 def read_frames(file: Path) -> Iterator[Frame]:
-    """The frames of a file, up to where it is cut short or garbled; raises `OSError`."""
+    """The frames of a file, up to where it is truncated or garbled; raises `OSError`."""
     import dpkt
 
     with file.open("rb") as opened:
@@ -82,7 +82,7 @@ def read_frames(file: Path) -> Iterator[Frame]:
 
 
 def segments_in(frames: Iterable[Frame]) -> Iterator[Segment]:
-    """What of the frames is TCP over IPv4 and carries something, or begins a connection."""
+    """The TCP segments over IPv4 that carry data or begin a connection."""
     import dpkt
 
     for frame in frames:

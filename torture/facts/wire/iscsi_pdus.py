@@ -1,7 +1,7 @@
 """iSCSI: SCSI commands and their responses.
 
-RFC 7143, 11.2 (basic header segments), 11.3 and 11.4 (SCSI command and response); the commands
-themselves: SBC-4, 5.2 and on; Linux `include/scsi/iscsi_proto.h`.
+RFC 7143, 11.2 (basic header segments), 11.3 and 11.4 (SCSI command and response); SBC-4, 5.2 and
+following (the commands themselves); Linux `include/scsi/iscsi_proto.h`.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _CDB_6, _CDB_10, _CDB_12, _CDB_16 = (
     Struct(">2xII"),
     Struct(">2xQI"),
 )
-"""First block, and how many, by the length of a command's description."""
+"""First block and number of blocks in a CDB, by the CDB's length."""
 _WRITES = {0x0A: _CDB_6, 0x2A: _CDB_10, 0xAA: _CDB_12, 0x8A: _CDB_16}
 _WRITE_6_MASK, _WRITE_6_BLOCKS = 0x1FFFFF, 256
-"""Its opcode stands before the first block; no blocks are that many."""
+"""WRITE(6) has its opcode before the first block; a count of 0 means 256 blocks."""
 _SYNCS = {0x35: _CDB_10, 0x91: _CDB_16}
-"""SYNCHRONIZE CACHE; from block 0 on, and 0 of them, it is the whole cache."""
+"""SYNCHRONIZE CACHE; first block 0 with count 0 means the whole cache."""
 _FUA = 1 << 3
 _IMMEDIATE = 1 << 1
 
@@ -51,12 +51,12 @@ class IscsiOnWire:
     def __init__(self, port: int) -> None:
         self.port = port
 
-    def is_left_out(self, to_nas: Pdu) -> bool:
-        """None is."""
+    def is_ignored(self, to_nas: Pdu) -> bool:
+        """Ignores no connection."""
         return False
 
     def command(self, to_nas: Pdu) -> Command | int | None:
-        """A write, or a SYNCHRONIZE CACHE that is answered when it is done."""
+        """The write in a unit, or the SYNCHRONIZE CACHE that is answered only once it is done."""
         if to_nas.head[0] & _OPCODE_MASK != _SCSI_COMMAND:
             return None
         tag = int.from_bytes(to_nas.head[_TAG_AT], "big")
@@ -78,7 +78,7 @@ class IscsiOnWire:
         )
 
     def answer(self, from_nas: Pdu) -> Answer | None:
-        """What a SCSI response says: GOOD, of a command that the target completed."""
+        """The SCSI response in a unit; good if the target completed the command with GOOD."""
         if from_nas.head[0] & _OPCODE_MASK != _SCSI_RESPONSE:
             return None
         is_good = from_nas.head[_RESPONSE_AT] == 0 and from_nas.head[_STATUS_AT] == 0

@@ -12,10 +12,10 @@ from torture.facts.wire.xdr import ShortError, Xdr
 
 _PROGRAM, _VERSION = 100003, 3
 _SETATTR, _WRITE, _CREATE, _REMOVE, _RMDIR, _RENAME, _LINK, _COMMIT = 2, 7, 8, 12, 13, 14, 15, 21
-_MAKING = (9, 10, 11)
+_CREATING = (9, 10, 11)
 """MKDIR, SYMLINK and MKNOD."""
 _UNCHECKED = 0
-"""Such a CREATE may find its file there, and change nothing."""
+"""An UNCHECKED CREATE may find an existing file, and then changes nothing."""
 _ATTRIBUTES_BYTES = 84
 _OLD_ATTRIBUTES_BYTES = 24
 _VERIFIER_BYTES = 8
@@ -44,7 +44,7 @@ class Nfs3OnWire:
         return rpc.replies_in(from_nas)
 
     def outcome(self, call: FileCall, answer: bytes) -> FileOutcome | None:
-        """What a reply says: it failed, or its write is stable, or under which verifier it is not."""
+        """The outcome of a call: failed, stable, or unstable under a verifier."""
         reader = Xdr(answer)
         try:
             if reader.word():
@@ -89,7 +89,7 @@ def _call(procedure: int, reader: Xdr) -> FileCall | None:
 
 
 def _names(procedure: int, reader: Xdr) -> tuple[bytes, ...]:
-    """The names that a call makes, moves or removes; none of one that may change nothing."""
+    """The names that a call creates, moves or removes; none for a call that may change nothing."""
 
     def name_there() -> bytes:
         reader.opaque()
@@ -98,7 +98,7 @@ def _names(procedure: int, reader: Xdr) -> tuple[bytes, ...]:
     if procedure == _CREATE:
         name = name_there()
         return () if reader.word() == _UNCHECKED else (name,)
-    if procedure in (*_MAKING, _REMOVE, _RMDIR):
+    if procedure in (*_CREATING, _REMOVE, _RMDIR):
         return (name_there(),)
     if procedure == _RENAME:
         return name_there(), name_there()
@@ -109,7 +109,7 @@ def _names(procedure: int, reader: Xdr) -> tuple[bytes, ...]:
 
 
 def _skip_attributes(reader: Xdr) -> None:
-    """`wcc_data` (section 2.6): attributes from before and after, each there or not."""
+    """Skip `wcc_data` (section 2.6): attributes from before and after the call, each optional."""
     for length in (_OLD_ATTRIBUTES_BYTES, _ATTRIBUTES_BYTES):
         if reader.word():
             reader.fixed(length)

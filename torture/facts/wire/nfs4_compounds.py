@@ -1,7 +1,7 @@
 """NFSv4.1 and 4.2: compounds with a write, a commit, or an operation that changes names.
 
-RFC 8881, sections 16 and 18; Linux fs/nfs/nfs4xdr.c has the compounds that its client sends: SEQUENCE,
-the file or directory, the operation itself, and questions for attributes behind it.
+RFC 8881, sections 16 and 18. Linux fs/nfs/nfs4xdr.c has its client's compounds: SEQUENCE, the file or
+directory, the operation itself, then GETATTR operations.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ _PROGRAM, _VERSION, _COMPOUND = 100003, 4, 1
 _COMMIT, _CREATE, _LINK, _OPEN, _REMOVE, _RENAME, _SETATTR, _WRITE = 5, 6, 11, 18, 28, 29, 34, 38
 _CHANGING = frozenset({_COMMIT, _CREATE, _LINK, _OPEN, _REMOVE, _RENAME, _SETATTR, _WRITE})
 _PUTFH, _PUTROOTFH, _RESTOREFH, _SAVEFH, _SEQUENCE = 22, 24, 31, 32, 53
-_BARE = (_PUTROOTFH, _RESTOREFH, _SAVEFH)
+_WITHOUT_ARGUMENTS = (_PUTROOTFH, _RESTOREFH, _SAVEFH)
 _STATE_BYTES, _VERIFIER_BYTES = 16, 8
 _SEQUENCE_BYTES, _SEQUENCED_BYTES = 32, 36
-"""Of its arguments, and of its results (sections 18.46.1 and 18.46.2)."""
+"""The size of SEQUENCE's arguments and of its results (sections 18.46.1 and 18.46.2)."""
 _LINK_TYPE, _DEVICE_TYPES = 5, (3, 4)
 _OPEN_CREATE, _UNCHECKED, _GUARDED, _EXCLUSIVE, _EXCLUSIVE_41 = 1, 0, 1, 2, 3
 _CLAIM_NULL = 0
@@ -50,7 +50,7 @@ class Nfs4OnWire:
         return rpc.replies_in(from_nas)
 
     def outcome(self, call: FileCall, answer: bytes) -> FileOutcome | None:
-        """What a reply says of that operation, whatever became of the questions behind it."""
+        """The outcome of that operation, whatever the result of the GETATTR operations behind it."""
         reader = Xdr(answer)
         try:
             reader.word()
@@ -75,17 +75,17 @@ def _call(reader: Xdr) -> FileCall | None:
     for _ in range(reader.word()):
         operation = reader.word()
         if operation in _CHANGING:
-            return _changing(operation, file, reader)
+            return _changing_operation(operation, file, reader)
         if operation == _SEQUENCE:
             reader.fixed(_SEQUENCE_BYTES)
         elif operation == _PUTFH:
             file = reader.opaque()
-        elif operation not in _BARE:
+        elif operation not in _WITHOUT_ARGUMENTS:
             return None
     return None
 
 
-def _changing(operation: int, file: bytes, reader: Xdr) -> FileCall | None:
+def _changing_operation(operation: int, file: bytes, reader: Xdr) -> FileCall | None:
     if operation == _WRITE:
         reader.fixed(_STATE_BYTES)
         offset, stable = reader.long(), reader.word()
@@ -115,7 +115,7 @@ def _names(operation: int, reader: Xdr) -> tuple[bytes, ...]:
     if operation == _RENAME:
         return reader.opaque(), reader.opaque()
     if operation == _OPEN:
-        return _opened(reader)
+        return _name_to_create(reader)
     if operation == _CREATE:
         kind = reader.word()
         if kind == _LINK_TYPE:
@@ -125,8 +125,8 @@ def _names(operation: int, reader: Xdr) -> tuple[bytes, ...]:
     return (reader.opaque(),)
 
 
-def _opened(reader: Xdr) -> tuple[bytes, ...]:
-    """The name that an OPEN may make (section 18.16.1)."""
+def _name_to_create(reader: Xdr) -> tuple[bytes, ...]:
+    """The name that an OPEN may create (section 18.16.1)."""
     for _seqid_access_deny in range(3):
         reader.word()
     reader.long()
@@ -158,6 +158,6 @@ def _outcome(operation: int, reader: Xdr) -> FileOutcome | None:
 
 
 def _has_changed(reader: Xdr) -> bool:
-    """Whether a directory did (`change_info4`): an OPEN may find its file there."""
+    """Whether a directory changed (`change_info4`): an OPEN may find an existing file."""
     reader.word()
     return reader.long() != reader.long()

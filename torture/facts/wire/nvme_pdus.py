@@ -1,7 +1,9 @@
-"""NVMe over TCP: capsules with commands, and those with what became of them.
+"""NVMe over TCP: the capsules of commands and of their responses.
 
-NVMe TCP Transport Specification 1.0, section 3.6 (PDUs); NVMe Base Specification 2.0, 3.3.3 (entries of
-queues) and Command Set 1.0, 3.2 (flush and write); Linux `include/linux/nvme-tcp.h` and `nvme.h`.
+- NVMe TCP Transport Specification 1.0, section 3.6 (PDUs);
+- NVMe Base Specification 2.0, 3.3.3 (entries of queues);
+- NVM Command Set Specification 1.0, 3.2 (flush and write);
+- Linux `include/linux/nvme-tcp.h` and `nvme.h`.
 """
 
 from __future__ import annotations
@@ -13,16 +15,16 @@ from torture.facts.wire.disk_protocol import Answer, Command
 from torture.facts.wire.pdus import Framing, Pdu
 
 _HEADER = Struct("<BBBBI")
-"""Type, flags, length of the header, where the data begin, length of the whole."""
+"""Type, flags, length of the header, offset of the data, length of the PDU."""
 _COMMAND = Struct("<BBH36xQI")
-"""Opcode, flags, identifier; the first block, and its count beneath flags, from 40 on."""
+"""Opcode, flags, identifier; from byte 40 on the first block, and a word with flags above the count."""
 _COMPLETION = Struct("<12xHH")
-"""Identifier, and status above a bit for queues in memory."""
+"""Identifier, and the status, whose lowest bit is used by queues in memory only."""
 _COMMAND_CAPSULE, _RESPONSE_CAPSULE = 4, 5
 _TYPES = range(10)
 _FABRICS, _CONNECT = 0x7F, 0x01
 _FABRICS_TYPE_AT, _QUEUE_AT = 4, 42
-"""In a command of the fabrics (`struct nvmf_connect_command`)."""
+"""Offsets in a fabrics command (`struct nvmf_connect_command`)."""
 _FUA = 1 << 30
 _HEAD_BYTES = _HEADER.size + 64
 _LENGTH_MAX_BYTES = 1 << 26
@@ -36,22 +38,22 @@ def _length_of(head: bytes) -> int | None:
 
 
 class NvmeTcpOnWire:
-    """The queues of one controller, each a connection; that of its administration is left out."""
+    """The I/O queues of one controller, each a connection; the admin queue is ignored."""
 
     framing = Framing(base_bytes=_HEADER.size, length_of=_length_of, head_bytes=_HEAD_BYTES)
 
     def __init__(self, port: int) -> None:
         self.port = port
 
-    def is_left_out(self, to_nas: Pdu) -> bool:
-        """The queue 0: its opcodes mean other things."""
+    def is_ignored(self, to_nas: Pdu) -> bool:
+        """Whether the connection is queue 0, the admin queue: its opcodes have other meanings."""
         entry = _command_of(to_nas)
         if entry is None or entry[0] != _FABRICS or entry[_FABRICS_TYPE_AT] != _CONNECT:
             return False
         return not any(entry[_QUEUE_AT : _QUEUE_AT + 2])
 
     def command(self, to_nas: Pdu) -> Command | int | None:
-        """A flush or a write."""
+        """The flush or write in a capsule."""
         entry = _command_of(to_nas)
         if entry is None:
             return None
@@ -70,7 +72,7 @@ class NvmeTcpOnWire:
         return int(tag)
 
     def answer(self, from_nas: Pdu) -> Answer | None:
-        """What the capsule of a response says."""
+        """The response in a capsule."""
         if from_nas.head[0] != _RESPONSE_CAPSULE or len(from_nas.head) < _HEADER.size + 16:
             return None
         tag, status = _COMPLETION.unpack_from(from_nas.head, _HEADER.size)
@@ -78,7 +80,7 @@ class NvmeTcpOnWire:
 
 
 def _command_of(pdu: Pdu) -> bytes | None:
-    """The entry of the submission queue in a capsule."""
+    """The submission queue's entry in a capsule."""
     if pdu.head[0] != _COMMAND_CAPSULE or len(pdu.head) < _HEAD_BYTES:
         return None
     return pdu.head[_HEADER.size :]

@@ -1,4 +1,4 @@
-"""A stream of bytes cut into the units of a protocol, each of which begins with its length."""
+"""Splits a byte stream into the units of a protocol, each of which begins with its length."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Framing:
-    """How long the units of a protocol are."""
+    """The lengths of a protocol's units."""
 
     base_bytes: int
-    """So much of a unit says how long it is; none is shorter."""
+    """This many first bytes of a unit state its length; no unit is shorter."""
     length_of: Callable[[bytes], int | None]
-    """The length of a unit that begins so, its data included; None if no unit does."""
+    """The length of a unit with these first bytes, its data included; None if no unit begins so."""
     head_bytes: int
-    """So much of a unit is wanted, where it is that long."""
+    """This many first bytes of a unit are kept, if it is that long."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pdu:
-    """A unit: its head, when the first byte of that passed, and the last."""
+    """The head of a unit, and when its first byte and the head's last byte passed."""
 
     head: bytes
     begun_ns: int
     known_ns: int
 
 
-class Cutter:
-    """Cuts one stream; `is_lost` once something in it began like no unit: then it knows no more."""
+class PduSplitter:
+    """Splits one stream; `is_lost` once bytes in it begin no unit: then it yields no more."""
 
     def __init__(self, framing: Framing) -> None:
         self._framing = framing
@@ -43,7 +43,7 @@ class Cutter:
         self._begun_ns = 0
 
     def feed(self, content: bytes, *, time_ns: int) -> Iterator[Pdu]:
-        """The units whose heads are whole now; `content` passed at this time."""
+        """The units whose heads are complete now; `content` passed at this time."""
         at = 0
         while at < len(content) and not self.is_lost:
             if self._to_skip:
@@ -60,7 +60,7 @@ class Cutter:
                 yield pdu
 
     def _known(self, time_ns: int) -> Pdu | None:
-        """The unit, if all that is wanted of its head is there; what is left of it is skipped then."""
+        """The unit, if its head is complete; the rest of the unit is skipped."""
         head = bytes(self._head)
         if self._length is None:
             self._length = self._framing.length_of(head)

@@ -39,7 +39,7 @@ class RpcCall:
 
 
 def call_in(record: Pdu) -> RpcCall | None:
-    """The call in a record; None where there is none."""
+    """The call in a record; None without one."""
     reader = Xdr(record.head[_MARK_BYTES:])
     try:
         xid, kind = reader.word(), reader.word()
@@ -55,7 +55,7 @@ def call_in(record: Pdu) -> RpcCall | None:
 
 
 def replies_in(record: Pdu) -> Iterable[tuple[int, bytes]]:
-    """The reply in a record, as its call's number and its results; nothing of one that was refused."""
+    """The reply in a record, as its call's number and its results; nothing for a refused call."""
     reader = Xdr(record.head[_MARK_BYTES:])
     try:
         xid, kind, state = (reader.word() for _ in range(3))

@@ -1,4 +1,4 @@
-"""SMB 3.1.1: writes and flushes, neither signed by a guest nor encrypted.
+"""SMB 3.1.1: writes and flushes; a guest's messages are neither signed nor encrypted.
 
 [MS-SMB2] 2.1 (transport), 2.2.1 (header), 2.2.17 to 2.2.22 (flush and write), 2.2.39 (SET_INFO); Linux
 fs/smb/common/smb2pdu.h. Names are left out: ksmbd answers a rename before it is stable.
@@ -15,13 +15,13 @@ from torture.facts.wire.pdus import Framing, Pdu
 
 _LENGTH_BYTES = 4
 _HEADER = Struct("<4s2xHIHHIIQ32x")
-"""Protocol, credits, status, command, credits, flags, where the next message is, number."""
+"""Protocol, credits, status, command, credits, flags, offset of the next message, number."""
 _PROTOCOL = b"\xfeSMB"
 _FLUSH, _WRITE, _SET_INFO = 0x07, 0x09, 0x11
 _IS_ANSWER = 1
 _GOOD, _PENDING = 0, 0x103
 _WRITE_CALL = Struct("<2xHIQ16s12xI")
-"""Behind its size: where the content begins, its length, the place in the file, handle, flags."""
+"""Behind the structure's size: offset and length of the data, offset in the file, handle, flags."""
 _FLUSH_CALL = Struct("<8x16s")
 _SET_INFO_CALL = Struct("<16x16s")
 _WRITE_ANSWER = Struct("<4xI")
@@ -46,18 +46,18 @@ class Smb2OnWire:
         self.port = port
 
     def calls(self, to_nas: Pdu) -> Iterable[tuple[int, FileCall | None]]:
-        """Each message of a unit."""
+        """The calls in the messages of a unit."""
         for number, command, _status, message in _messages(to_nas, is_answer=False):
             yield number, _call(command, message)
 
     def answers(self, from_nas: Pdu) -> Iterable[tuple[int, bytes]]:
-        """Each that is final: a server may say first that it has begun."""
+        """The final answers in a unit: a server may first answer that the call is pending."""
         for number, _command, status, message in _messages(from_nas, is_answer=True):
             if status != _PENDING:
                 yield number, status.to_bytes(4, "little") + message[_HEADER.size :]
 
     def outcome(self, call: FileCall, answer: bytes) -> FileOutcome | None:
-        """What an answer says."""
+        """The outcome of a call from its answer."""
         if int.from_bytes(answer[:4], "little") != _GOOD:
             return None
         if call.kind is not FileKind.WRITE:
@@ -69,7 +69,7 @@ class Smb2OnWire:
 
 
 def _messages(unit: Pdu, *, is_answer: bool) -> Iterator[tuple[int, int, int, bytes]]:
-    """Number, command, status and content of each message in a unit; of one that is encrypted nothing."""
+    """Number, command, status and content of each message in a unit; nothing for an encrypted one."""
     left = unit.head[_LENGTH_BYTES:]
     while len(left) >= _HEADER.size:
         protocol, _, status, command, _, flags, following, number = _HEADER.unpack_from(left)

@@ -1,17 +1,17 @@
-"""The bytes of a TCP connection in their order, whatever was sent twice, late or never."""
+"""The bytes of a TCP connection in their order; segments may come twice, late or never."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 _NUMBERS = 1 << 32
-"""Sequence numbers begin anew after that many bytes (RFC 9293, 3.4)."""
+"""Sequence numbers wrap after this many bytes (RFC 9293, 3.4)."""
 _AHEAD_MAX = 1024
-"""Segments after a gap: what is not sent again by then has passed unseen, and is not sent again."""
+"""So many segments after a gap, the missing bytes were never captured, and will not be sent again."""
 
 
 def _distance(start: int, to: int) -> int:
-    """From one sequence number to another, negative if that was before."""
+    """The distance from one sequence number to another; negative if that came before."""
     return (to - start + _NUMBERS // 2) % _NUMBERS - _NUMBERS // 2
 
 
@@ -19,16 +19,16 @@ def _distance(start: int, to: int) -> int:
 class Stream:
     """One direction of a connection, from its first byte on.
 
-    Bytes come out once all before them have: after one that never passed, nothing does.
+    A byte is returned once all bytes before it are; after a byte that was never captured, none is.
     """
 
     next_sequence: int
     is_lost: bool = False
     _ahead: dict[int, bytes] = field(default_factory=dict)
-    """What came too early, by its sequence number."""
+    """Early segments, by sequence number."""
 
     def feed(self, sequence: int, content: bytes) -> bytes:
-        """What is in order now."""
+        """Add a segment; returns the bytes that are in order now."""
         if self.is_lost:
             return b""
         if len(self._ahead.get(sequence, b"")) < len(content):
@@ -45,5 +45,5 @@ class Stream:
         return bytes(in_order)
 
     def _next_piece(self) -> int | None:
-        """The sequence number of a piece that is not after a gap."""
+        """The sequence number of a segment that is not after a gap."""
         return next((x for x in self._ahead if _distance(self.next_sequence, x) <= 0), None)

@@ -38,7 +38,7 @@ class Xdr:
         """Opaque data of a fixed length (section 4.9)."""
         piece = self._content[self._at : self._at + length]
         if len(piece) < length:
-            raise ShortError(f"{length} bytes are due, {len(piece)} are there")
+            raise ShortError(f"{length} bytes expected, {len(piece)} left")
         self._at += -(-length // _WORD.size) * _WORD.size
         return piece
 
@@ -47,5 +47,5 @@ class Xdr:
         return self.fixed(self.word())
 
     def rest(self) -> bytes:
-        """All that is left."""
+        """The remaining bytes."""
         return self._content[self._at :]

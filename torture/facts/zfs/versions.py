@@ -1,10 +1,11 @@
-"""A version of OpenZFS: the recipe of its kernel and modules, and what its tools can say.
+"""A version of OpenZFS: the recipe of its kernel and modules, and the abilities of its tools.
 
-Each is a file `vmimages/zfs/VERSION.toml`, read by `torture/machines/images/recipes.py` as the
-stage that the guests take their kernel from; its table `[zfs]` has what differs between versions.
-What is built from a source tree is a version, too: its name has a hash of all that is in the tree,
-and names its images. So is one of Debian's with a bug planted in its modules:
-`2.3.9+uberblock_not_flushed` is 2.3.9 with the patch of that name, from `vmimages/zfs/planted/`.
+Each is a file `vmimages/zfs/VERSION.toml`. `torture/machines/images/recipes.py` reads it as the stage
+that provides the guests' kernel. Its table `[zfs]` has the differences between versions.
+
+A build from a source tree is a version, too: its name has a hash of the tree's content, and names its
+images. So is a Debian version with a bug planted in its modules. `2.3.9+uberblock_not_flushed` is 2.3.9
+with the patch of that name, from `vmimages/zfs/planted/`.
 """
 
 from __future__ import annotations
@@ -20,40 +21,42 @@ from torture.errors import HarnessError
 DEFAULT = "2.3.9"
 FOLDER = CHECKOUT / "vmimages" / "zfs"
 PLANTED = FOLDER / "planted"
-"""Patches of one line each, on the sources of the modules in Debian's package."""
+"""Patches of one line each to the module sources in Debian's package."""
 
 VERSION_PATTERN = r"\d{1,4}(?:\.\d{1,4}){1,3}"
 _HASH_CHARS = 12
 _OF_SOURCE = re.compile(rf"({VERSION_PATTERN})-[0-9a-f]{{{_HASH_CHARS}}}")
 _JSON_STATUS_SINCE = (2, 3)
 _AXES_SINCE = {"zvol_use_blk_mq": (2, 2)}
-"""Axes of what older versions do not have; their recipes say so as `lacks`."""
+"""Axes that older versions lack, with the first version that has them; recipes list them as `lacks`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ZfsVersion:
-    """One version, by the name that `--zfs` takes and that a trial's record says."""
+    """One version, by its name for `--zfs` and in a trial's record."""
 
     name: str
     recipe: Path
     suite: str
-    """Debian's suite that the NAS's packages come from, ZFS's tools among them."""
+    """Debian's suite of the NAS's packages, ZFS's tools included."""
     components: tuple[str, ...]
     backports: tuple[str, ...]
-    """Source packages that come from that suite's backports, and nothing else does."""
+    """The only source packages that come from that suite's backports."""
     nas_packages: tuple[str, ...]
-    """What the NAS has for this version alone: ZFS's tools, or what they need where they are built."""
+    """The NAS's additional packages for this version: ZFS's tools, or their dependencies if they are
+    built.
+    """
     is_built: bool
-    """Whether it is made from a source tree, which only its making needs."""
+    """Whether it is built from a source tree, which is needed only for the build."""
     lacks: frozenset[str]
-    """Axes on which it knows nothing but the default."""
+    """Axes on which it supports only the default."""
     has_json_status: bool
-    """Whether `zpool status -j` is known: since 2.3 (zpool-status(8))."""
+    """Whether `zpool status -j` is supported: since 2.3 (zpool-status(8))."""
     planted: Path | None = None
     """The patch that plants a bug in its modules."""
 
     def status_command(self, pool: str) -> tuple[str, ...]:
-        """What prints the state of a pool, in the form that is read best: else counts are rounded."""
+        """The command that prints a pool's state with exact counts: as JSON, or with `-p`."""
         return ("zpool", "status", "-j" if self.has_json_status else "-p", pool)
 
 
@@ -64,17 +67,17 @@ def version_names() -> tuple[str, ...]:
 
 
 def choices_in_words() -> str:
-    """What `--zfs` takes, for a message."""
+    """The values of `--zfs`, for a message."""
     return f"known are: {', '.join(version_names())}, and folders with a source tree of OpenZFS"
 
 
 def name_of_source(version: str, digest: str) -> str:
-    """The version that is built from a tree which says it is this one, by a hash of its content."""
+    """The name of the version built from a tree that states `version`, with a hash of its content."""
     return f"{version}-{digest[:_HASH_CHARS]}"
 
 
 def zfs_version(name: str) -> ZfsVersion:
-    """The version of this name; raises `HarnessError` when there is no recipe, or a garbled one."""
+    """The version of this name; raises `HarnessError` for a missing or garbled recipe."""
     built = _OF_SOURCE.fullmatch(name)
     sound, plus, bug = name.partition("+")
     planted = PLANTED / f"{bug}.patch" if plus else None

@@ -1,1 +1,1 @@
-"""The host's end of what a client says while it runs: its ledger."""
+"""The host's side of the client's ledger, which reports events while the client runs."""

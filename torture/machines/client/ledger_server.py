@@ -1,6 +1,6 @@
-"""The host's end of the ledger: keeps what the client is told, before the client hears of it.
+"""The host's side of the ledger: records each acknowledgement before the client learns of it.
 
-The guest's half is `vmimages/client/load`. Its channel is a virtio-serial port; this end is a unix
+The guest's half is `vmimages/client/load`. Its channel is a virtio-serial port; this side is a unix
 socket that the client's QEMU listens on.
 """
 
@@ -21,16 +21,16 @@ _RECEIVE_BYTES = 65536
 _POLL_S = 0.2
 _CONNECT_DEADLINE_S = 10
 _LOOK_S = 0.5
-"""How often whoever waits asks whether the trial can go on."""
+"""How often a wait checks whether the trial can go on."""
 
 
 class LedgerServer:
-    """Writes every event of the guest into the trial's ledger, and only then answers it.
+    """Writes every event of the guest into the trial's ledger before it answers the event.
 
-    `clock_ms` is the trial's clock. `mark` puts a line into the shelf's log first, if the shelf
-    still takes it: what was acknowledged before a cut is then told by numbers of one log. `must_go_on` is
-    asked while waiting, and raises `HarnessError`. A thread of its own listens from `start` until
-    `close`.
+    `clock_ms` is the trial's clock. `mark` first puts a line into the shelf's recording, if the
+    shelf still accepts it. So event numbers of one recording show which operations were
+    acknowledged before a cut. `must_go_on` runs during waits, and raises `HarnessError`. A separate
+    thread listens from `start` until `close`.
     """
 
     def __init__(
@@ -57,11 +57,11 @@ class LedgerServer:
         """Lines of the guest in the ledger."""
         self.begun = 0
         self.acknowledged = 0
-        """Durable operations acknowledged; a write without an fsync is none of them."""
+        """Durable operations acknowledged; a write without an fsync does not count."""
         self.failed = 0
         self.ended = False
-        """Whether every writer has ended or failed; of the latter the load itself tells nothing more
-        before it is stopped."""
+        """Whether every writer has ended or failed. Of a failed writer the load reports nothing
+        more until it is stopped."""
         self._writers = 0
         self.failure: str | None = None
 
@@ -89,7 +89,7 @@ class LedgerServer:
         self._keep(ledger.cut_mark(t_ms))
 
     def stop_load(self) -> None:
-        """Ask the guest's writers to finish what they are doing and end."""
+        """Ask the guest's writers to finish their present operations and end."""
         if self._socket is not None:
             try:
                 self._socket.sendall(ledger.STOP)
@@ -111,7 +111,7 @@ class LedgerServer:
             return reached()
 
     def close(self) -> None:
-        """Read what is left in the socket (the client is gone), and end."""
+        """Read the rest of the socket (the client is gone), and end."""
         self._closing = True
         if self._thread is not None:
             self._thread.join(timeout=10)
@@ -147,7 +147,7 @@ class LedgerServer:
         self._keep(stamped)
         self._count_line()
         if (reply := ledger.reply_to(line)) is not None and self._socket is not None:
-            # a client that was cut off does not hear the answer any more
+            # a client that was cut off no longer receives the answer
             with contextlib.suppress(ConnectionError):
                 self._socket.sendall(reply)
         try:

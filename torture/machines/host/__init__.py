@@ -1,1 +1,1 @@
-"""What is true of this host, and what every live machine stands on. Standard library only."""
+"""Facts of this host that every live machine depends on. Standard library only."""

@@ -30,8 +30,8 @@ def probe(
 ) -> AcceleratorChoice:
     """KVM where it really works, else TCG.
 
-    `/dev/kvm` may exist and open where the processor offers no virtualisation: guests then crawl or
-    stop with an emulation error. So the processor's flags are asked first.
+    `/dev/kvm` may exist and open on a processor without virtualisation. Guests then crawl or stop
+    with an emulation error. So the processor's flags are checked first.
     """
     flags = set(cpuinfo.read_text(errors="replace").split())
     if not flags & {"vmx", "svm"}:

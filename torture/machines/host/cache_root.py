@@ -1,4 +1,4 @@
-"""Where what costs time to make is kept between runs: images, saved states, native builds."""
+"""The place for expensive results that outlive a run: images, saved states, native builds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def cache_root() -> Path:
 
 
 def own_cache_root() -> Path:
-    """The same folder; in the user's own cache when that one belongs to someone else."""
+    """The same folder, or the user's own cache when another user owns that folder."""
     root = cache_root()
     if root.exists() and not os.access(root, os.W_OK):
         return Path.home() / ".cache" / "powercut-torture"

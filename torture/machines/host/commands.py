@@ -9,7 +9,7 @@ from torture.errors import DeadlineExceeded, HarnessError
 
 
 def run_host(*argv: str, deadline_s: float = 30, hint: str = "") -> str:
-    """What a command of the host printed; raises `HarnessError` when it is missing or fails."""
+    """The output of a command of the host; raises `HarnessError` when it is missing or fails."""
     if shutil.which(argv[0]) is None:
         raise HarnessError(f"{argv[0]} is not installed", hint="tools/run --setup-only")
     try:

@@ -1,4 +1,4 @@
-"""Building the native parts: C++ sources to a shared object, cached under what it was made from.
+"""Builds the native parts: C++ sources to a shared object, cached by a hash of its inputs.
 
 Standard library only: set-up calls it before there is a virtual environment.
 """
@@ -33,7 +33,7 @@ _OBJECTS_MAX = 128
 def find_shelf_plugin(
     *, sources: Path = SHELF_SOURCES, flags: tuple[str, ...] = SHELF_FLAGS
 ) -> Path | None:
-    """The shelf's nbdkit plugin as these sources give it, or None when it was not built yet."""
+    """The shelf's nbdkit plugin built from these sources, or None when it is not built yet."""
     plugin = _place(sources, flags) / _PLUGIN
     if not plugin.exists():
         return None
@@ -43,7 +43,7 @@ def find_shelf_plugin(
 
 
 def shelf_plugin(*, sources: Path = SHELF_SOURCES, flags: tuple[str, ...] = SHELF_FLAGS) -> Path:
-    """The same, built when it was not; raises `HarnessError` with the compiler's words."""
+    """The same plugin, built if necessary; raises `HarnessError` with the compiler's words."""
     if (plugin := find_shelf_plugin(sources=sources, flags=flags)) is not None:
         return plugin
     folder = _place(sources, flags)
@@ -56,7 +56,7 @@ def shelf_plugin(*, sources: Path = SHELF_SOURCES, flags: tuple[str, ...] = SHEL
 
 
 def preload_library(source: Path) -> Path:
-    """A library of one source, to be preloaded into a program; built when it was not.
+    """A library of one source, to be preloaded into a program; built if necessary.
 
     Raises `HarnessError` with the compiler's words.
     """
@@ -94,7 +94,7 @@ def _build(sources: Path, flags: tuple[str, ...], folder: Path) -> None:
     kept.mkdir(exist_ok=True)
 
     def made(unit: Path) -> Path:
-        """Its object: a variant that differs in one unit is compiled in one unit."""
+        """The unit's object: a variant that differs in one unit compiles only that unit."""
         out = kept / f"{unit.stem}-{_digest([unit, *headers], flags)}.o"
         if out.exists():
             os.utime(out)
@@ -128,7 +128,7 @@ def _compile(argv: list[str]) -> None:
 
 
 def _remove_unused(kept: Path, kept_max: int) -> None:
-    """Keep those used last; each edit and each checked variant makes one."""
+    """Keep the results used last; each edit and each checked variant makes one."""
     by_use = sorted(kept.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
     for path in by_use[kept_max:]:
         if path.is_dir():

@@ -24,7 +24,7 @@ class NetworkChoice:
 
 
 def choose_network(*, tun: Path = Path("/dev/net/tun")) -> NetworkChoice:
-    """A bridge where taps can be had, else the user-mode stack."""
+    """A bridge where the user can make taps, else the user-mode stack."""
     if not tun.exists():
         return NetworkChoice(
             kind=NetworkKind.USER_MODE, reason=f"{tun} is missing: sudo modprobe tun"

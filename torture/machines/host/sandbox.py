@@ -1,9 +1,9 @@
-"""The sandbox of a trial worker: namespaces that die with it, and take everything in them along.
+"""The sandbox of a trial worker: namespaces that end with it, together with all their processes.
 
 A worker runs as the child of an init of its own process namespace. When the controller ends in any
-way, `kill -9` included, `setpriv --pdeathsig` ends `unshare`, `--kill-child` ends the init, and with
-the init the kernel ends every process in the namespace (pid_namespaces(7)): QEMU, nbdkit, all. The
-network namespace with its bridge and taps goes with its last process.
+way, `kill -9` included, `setpriv --pdeathsig` ends `unshare`, and `--kill-child` ends the init.
+With the init the kernel ends every process in the namespace, such as QEMU and nbdkit
+(pid_namespaces(7)). The network namespace with its bridge and taps goes with its last process.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from pathlib import Path
 from torture.errors import HarnessError
 
 PRIVATE = Path("/run/libvirt")
-"""A folder that every sandbox has for itself, in memory, gone with it: for sockets, whose paths must be
-short, and for libvirt, which keeps some state there wherever its root is."""
+"""A folder in memory, one for each sandbox and gone with it. Sockets lie there, whose paths must be
+short, and so does some state of libvirt, which has that place whatever its root."""
 
 _MAKE_PRIVATE = f"""\
 mkdir -p {PRIVATE} 2>/dev/null
@@ -33,7 +33,7 @@ USER_NAMESPACES_HINT = (
 
 
 def sandboxed(argv: tuple[str, ...]) -> tuple[str, ...]:
-    """The command line that runs `argv` in a sandbox, with all rights in it, tied to its parent's life.
+    """The command line that runs `argv` in a sandbox with all rights in it, until its parent ends.
 
     Raises `HarnessError` when a tool for it is missing.
     """
@@ -51,7 +51,7 @@ def sandboxed(argv: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def sandbox_refusal() -> str | None:
-    """Why this user cannot have a sandbox here, or None when they can."""
+    """Why this user cannot have a sandbox here, or None when a sandbox works."""
     try:
         completed = subprocess.run(
             sandboxed(("ip", "link", "set", "lo", "up")),

@@ -1,7 +1,7 @@
-"""Temporary directories that know whether their owner lives, so that the next start can tidy up.
+"""Temporary directories with a live owner; the next start removes those whose owner is gone.
 
-Each run has one directory, which it keeps locked (flock(2)) as long as it lives: the kernel gives
-the lock back however the run ends. A directory whose lock is free is nobody's and is removed.
+Each run has one directory, which it keeps locked (flock(2)) as long as it lives: the kernel
+releases the lock however the run ends. A directory with a free lock has no owner and is removed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SHARED_MEMORY, _DISK = Path("/dev/shm"), Path("/var/tmp")
 
 
 def default_base() -> Path:
-    """Where scratch goes: memory when there is plenty (flushes then cost nothing), else /var/tmp."""
+    """Where scratch goes: memory when there is plenty (flushes are free there), else /var/tmp."""
     if _SHARED_MEMORY.is_dir() and os.access(_SHARED_MEMORY, os.W_OK):
         free = shutil.disk_usage(_SHARED_MEMORY).free
         available = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -35,7 +35,7 @@ def default_base() -> Path:
 class Scratch:
     """The scratch directories of this user under one base, private to the user.
 
-    Without a base, under the one that is best now: another start may have found another one best.
+    Without a base, the best one at present is used: an earlier start may have chosen another.
     """
 
     def __init__(self, base: Path | None = None) -> None:
@@ -62,7 +62,7 @@ class Scratch:
                 lock = (path / _LOCK).open("w")
             except OSError as error:
                 raise HarnessError(f"no scratch {path}: {error}", hint="set --scratch") from error
-            try_lock(lock)  # it is new: nobody has it
+            try_lock(lock)  # it is new: no process holds its lock
         try:
             yield path
         finally:
@@ -70,14 +70,15 @@ class Scratch:
             lock.close()
 
     def remove_abandoned(self) -> list[Path]:
-        """Remove the directories whose owner is gone, no others; says which.
+        """Remove the directories whose owner is gone, no others; returns their paths.
 
-        What was left in memory takes it from the next start, which then puts its scratch elsewhere.
+        Left-overs in memory reduce the next start's free memory, so that it puts its scratch
+        elsewhere.
         """
         removed = []
         for home in self._elsewhere:
             if home.is_dir():
-                with suppress(HarnessError):  # not this user's, and nothing that is needed here
+                with suppress(HarnessError):  # owned by another user, and not needed here
                     removed += Scratch(home.parent).remove_abandoned()
         with self._exclusively():
             for path in sorted(self.home.iterdir()):
@@ -88,7 +89,7 @@ class Scratch:
 
     @contextmanager
     def _exclusively(self) -> Iterator[None]:
-        """Between making a directory and locking it nobody may take it for abandoned."""
+        """Hold off removals between the creation of a directory and its lock."""
         with ExitStack() as stack:
             try:
                 self.home.mkdir(mode=0o700, parents=True, exist_ok=True)

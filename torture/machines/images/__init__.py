@@ -1,4 +1,4 @@
-"""Guest images: what a guest boots, built from the recipes in `vmimages/` and kept in a cache."""
+"""Guest images, built from the recipes in `vmimages/` and kept in a cache."""
 
 from torture.machines.images.build import IMAGES, GuestImage, ensure, ensure_all, find
 

@@ -1,4 +1,4 @@
-"""The quick layer: base, kernel modules and our own files become one squashfs. Needs no root."""
+"""The quick layer: base, kernel modules and the suite's files become one squashfs. Needs no root."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from torture.machines.images.initrd import build_initrd, read_member
 from torture.machines.images.recipes import RECIPES, Recipe, tree_files
 
 SOURCE_DATE_EPOCH = 1735689600
-"""The time of every file that has none of its own: 2025-01-01, before any package of the suite."""
+"""The time of every file without a time of its own: 2025-01-01, before any package of the suite."""
 
 DROPPED = (
     "boot",
@@ -40,10 +40,12 @@ DROPPED = (
     "var/lib/systemd",
     "var/log",
 )
-"""What a base leaves behind: records of its making (not reproducible), and what no guest reads."""
+"""Parts of a base that are left out: records of its making (not reproducible), and files unused in
+a guest."""
 
 _OF_THE_NAS = "nas/"
-"""Where a stage leaves ZFS's tools, if it built them; see `vmimages/zfs/source/build.sh`."""
+"""The folder in which a stage leaves ZFS's tools, if it built them; see
+`vmimages/zfs/source/build.sh`."""
 
 MOUNT_POINTS = ("dev", "proc", "run", "sys", "tmp", "var/log", "var/cache")
 
@@ -53,7 +55,7 @@ _SQUASH_DEADLINE_S = 300
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Entry:
-    """One path of the root; the content is read from `tar` when it is packed, if it has one."""
+    """One path of the root; its content, if it has one, is read from `tar` at packing."""
 
     info: tarfile.TarInfo
     content: bytes = b""
@@ -121,7 +123,7 @@ def _base_entries(base: tarfile.TarFile, recipe: Recipe) -> Iterator[_Entry]:
 
 
 def _kernel_entries(kernel: tarfile.TarFile, tools: str) -> Iterator[_Entry]:
-    """The modules; and what lies in the folder `tools`, if it is named, as if the root began there."""
+    """The modules, and the content of the folder `tools`, if given, as if it were the root."""
     for info in kernel:
         info.name = info.name.removeprefix("./").strip("/")
         if info.name.startswith("usr/lib/modules"):
@@ -158,8 +160,8 @@ def _folder(name: str) -> _Entry:
 def _compiled(tree: Path, target: str, base: tarfile.TarFile, scratch: Path) -> dict[str, bytes]:
     """The sources of a Python package and their bytecode, by path in the guest.
 
-    The bytecode must come from the guest's own Python, which is another version than the host's.
-    It runs here by the base's own loader and libraries, so that nobody has to be root for a chroot.
+    The bytecode must come from the guest's own Python, whose version differs from the host's. It
+    runs here by the base's own loader and libraries, so that the build needs no root for a chroot.
     """
     files = {f"{target}/{path.relative_to(tree)}": path.read_bytes() for path in tree_files(tree)}
     if not files:
@@ -188,7 +190,7 @@ def _compiled(tree: Path, target: str, base: tarfile.TarFile, scratch: Path) -> 
         if done.returncode:
             raise HarnessError(
                 f"{tree} does not compile in the guest's Python:\n{done.stdout}{done.stderr}",
-                hint="mend the file named above",
+                hint="correct the file named above",
             )
         return {
             str(path.relative_to(root)): path.read_bytes()
@@ -201,7 +203,7 @@ def _extract_python(base: tarfile.TarFile, root: Path) -> None:
     """Unpack the guest's Python, its library and the loader below `root`."""
     wanted = ("./usr/bin/python3.", "./usr/lib/python3.", "./usr/lib/x86_64-linux-gnu/lib")
     loader = "./usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2"
-    # the archive is ours; an attribute, because Debian 12's Python has no parameter for it yet
+    # the archive is the suite's own; an attribute, as Debian 12's Python has no parameter for it
     base.extraction_filter = tarfile.tar_filter if hasattr(tarfile, "tar_filter") else None
     for info in base:
         name = info.name if info.name.startswith("./") else f"./{info.name}"
@@ -229,12 +231,12 @@ def _squash(entries: list[_Entry], path: Path) -> None:
                     stream = entry.tar.extractfile(entry.info) if entry.tar else None
                     tar.addfile(entry.info, stream or io.BytesIO(entry.content))
         except BrokenPipeError:
-            pass  # the packer says why, below
+            pass  # the packer prints the reason, see below
         code = packer.wait(timeout=_SQUASH_DEADLINE_S)
         log.seek(0)
         printed = log.read().decode(errors="replace").strip()
     if code:
         raise HarnessError(
             f"tar2sqfs failed with exit code {code}: {printed}",
-            hint=f"look whether the disk of {path.parent} is full, then build again",
+            hint=f"check whether the disk of {path.parent} is full, then build again",
         )

@@ -22,7 +22,7 @@ from torture.machines.images.source_trees import SourceTree
 BUILD_DEADLINE_S = 45 * 60
 _LOG_TAIL_LINES = 12
 _POLL_S = 0.1
-# How apt, dpkg and tar say it.
+# The wording of apt, dpkg and tar.
 _FULL_DISK = ("No space left on device", "enough free space")
 _SOURCE = "source.tar"
 _DKMS = "/etc/dkms"
@@ -33,7 +33,7 @@ _SUBUID = Path("/etc/subuid")
 _NOT_INSTALLED = ("doc", "info", "locale", "man")
 
 
-# The beginnings of those lines of mmdebstrap's log that are worth showing to somebody who waits.
+# The beginnings of those lines of mmdebstrap's log that a waiting user wants to see.
 _STEPS = ("running ", "downloading ", "extracting ", "installing ", "creating ", "cleaning ")
 
 
@@ -49,9 +49,9 @@ def build_base(
 ) -> None:
     """Write `base.tar` and `packages.json` (name to version) into the folder `work`.
 
-    `keep` is a descriptor the build's processes hold open. `tree` is what the recipe's stages build, if
-    they build something. Raises `HarnessError` with the log's last lines when mmdebstrap fails, and when
-    `stop` is set meanwhile.
+    The build's processes hold the descriptor `keep` open. `tree` is the source tree that the
+    recipe's stages build, if they build one. Raises `HarnessError` with the log's last lines when
+    mmdebstrap fails, and when `stop` is set meanwhile.
     """
     if recipe.source:
         _pack(tree, recipe.source, work)
@@ -135,7 +135,7 @@ def _command(recipe: Recipe, work: Path) -> list[str]:
     if recipe.source:
         command += [f"--customize-hook=upload {work / _SOURCE} /source.tar"]
     if recipe.patch is not None:
-        # dkms's postinst would build the modules before they are patched, and for minutes
+        # dkms's postinst would build the modules, for minutes, before they are patched
         command += [
             f'--setup-hook=mkdir -p "$1{_DKMS}" && touch "$1{_DKMS}/no-autoinstall"',
             f"--customize-hook=upload {recipe.patch} /planted.patch",
@@ -155,7 +155,7 @@ def _command(recipe: Recipe, work: Path) -> list[str]:
 
 
 def _contained() -> list[str]:
-    """A prefix that makes a killed build take all its processes and mounts with it."""
+    """A prefix with which a killed build loses all its processes and mounts."""
     alone = ["setpriv", "--pdeathsig", "KILL", "--"]
     if os.getuid() == 0:
         return [*alone, "unshare", "--mount", "--pid", "--mount-proc", "--fork", "--kill-child"]
@@ -163,7 +163,7 @@ def _contained() -> list[str]:
 
 
 def _mode() -> str:
-    """How mmdebstrap may make files of other owners here."""
+    """The way in which mmdebstrap may make files of other owners here."""
     if os.getuid() == 0:
         return "root"
     user = pwd.getpwuid(os.getuid()).pw_name
@@ -178,7 +178,7 @@ def _mode() -> str:
 
 
 def _scratch(work: Path) -> Path:
-    """Where mmdebstrap unpacks: rootless, it needs a place that other users may pass through."""
+    """The folder in which mmdebstrap unpacks: rootless, it needs a place that other users may pass."""
     return work if os.getuid() == 0 else Path("/var/tmp")
 
 
@@ -189,12 +189,12 @@ def _follow(
     progress: Callable[[str], None],
     stop: Event,
 ) -> int:
-    """Wait for the build's end, passing mmdebstrap's steps ("I: ...") on; return its exit code."""
+    """Wait for the build's end, reporting mmdebstrap's steps ("I: ..."); return its exit code."""
     start = time.monotonic()
     with log.open(errors="replace") as lines:
         while True:
             code = process.poll()
-            for line in lines:  # from where the last round ended
+            for line in lines:  # from the end of the last round
                 step = line.strip().removeprefix("I: ").removesuffix("...")
                 if step.startswith(_STEPS):
                     progress(f"{name}: {step} ({time.monotonic() - start:.0f} s)")
@@ -206,7 +206,7 @@ def _follow(
                 raise DeadlineExceeded(
                     f"the build of {name!r} took longer than {BUILD_DEADLINE_S} s;"
                     f" the end of {log}:\n{_tail(log)}",
-                    hint="look whether the mirror answers, then: tools/images build",
+                    hint="check whether the mirror answers, then: tools/images build",
                 )
 
 

@@ -33,16 +33,16 @@ class GuestImage:
 
     name: str
     key: str
-    """Changes whenever anything in the image may have changed."""
+    """Changes whenever any part of the image may have changed."""
     kernel: Path
     initrd: Path
     root: Path
-    """squashfs; give it to the guest as a read-only virtio disk."""
+    """A squashfs; give it to the guest as a read-only virtio disk."""
     manifest: Mapping[str, str]
     """Package to version, and `kernel` (its release) and `zfs` (the module's version)."""
 
     def mark_used(self) -> None:
-        """Keep it from being removed as one that nobody has used for long: a run may last for days."""
+        """Keep it from being removed as long unused: a run may last for days."""
         with suppress(OSError):  # a cache built by another user is good to read
             os.utime(self.root.parent)
 
@@ -68,7 +68,7 @@ def find(name: str, *, zfs: str = DEFAULT) -> GuestImage | None:
 
 
 def ensure(name: str, *, progress: Callable[[str], None]) -> GuestImage:
-    """The image of this name, built first if need be: seconds, or minutes for new packages.
+    """The image of this name, built first if necessary: seconds, or minutes for new packages.
 
     Raises `HarnessError`, with the log's path and its end, when the build fails.
     """
@@ -83,10 +83,10 @@ def ensure_all(
     zfs: str = DEFAULT,
     tree: SourceTree | None = None,
 ) -> list[GuestImage]:
-    """The images of these names; what is missing for them is built side by side.
+    """The images of these names; missing ones are built in parallel.
 
-    `fresh` builds all of it again, to get newer packages from the mirror. `tree` is where the version of
-    ZFS is built from, if it is none of Debian's.
+    `fresh` builds all of them again, to get newer packages from the mirror. `tree` is the source
+    tree of the version of ZFS, if that is not Debian's.
     """
     if unknown := set(names) - set(image_names()):
         raise HarnessError(
@@ -205,9 +205,9 @@ def _ensure_image(
 
 
 def _manifest(base: Path, kernel: Path, release: str, *, built: str = "") -> dict[str, str]:
-    """Versions of what is in an image; tools and modules of ZFS must be of the same version.
+    """The versions in an image; tools and modules of ZFS must be of the same version.
 
-    `built` is the version that tools and modules were built of, if they are no packages.
+    `built` is the version of tools and modules that were built from source.
     """
     packages: dict[str, str] = json.loads((base / "packages.json").read_text())
     module = built or json.loads((kernel / "packages.json").read_text())["zfs-dkms"]

@@ -1,7 +1,8 @@
-"""Where images are kept: finished ones appear at once and whole, unfinished ones leave nothing.
+"""The cache of images: finished ones appear at once and whole, unfinished ones leave nothing.
 
-Layout: `bases/NAME-KEY/` and `images/NAME-KEY/` are finished and never written again;
-`work/` holds builds under way, each locked by its builder; `locks/` has one file a key; `logs/`.
+Layout: `bases/NAME-KEY/` and `images/NAME-KEY/` are finished and never written again. `work/` holds
+builds under way, each locked by its builder. `locks/` has one file a key; `logs/` has the builds'
+logs.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from torture.files import is_locked, locked, try_lock
 from torture.machines.host.cache_root import CACHE_VARIABLE, cache_root
 
 ROOM_BYTES = 4 * 1024**3
-"""What a build from nothing needs at its widest, with half as much to spare: the roots of all bases
-lie unpacked side by side (the kernel's alone is 1.1 GiB), and their archives come on top."""
+"""The peak need of a build from nothing, with half as much to spare: the roots of all bases lie
+unpacked side by side (the kernel's alone is 1.1 GiB), beside their archives."""
 
 _OWNER = "owner.lock"
 _UNUSED_DAYS_MAX = {"bases": 60, "images": 2}
@@ -36,7 +37,7 @@ class Cache:
         self.root = (root or cache_root()).absolute()
 
     def place(self, kind: str, slot: str) -> Path:
-        """Where the finished folder of a slot (`NAME-KEY`) is, or will be."""
+        """The path of a slot's finished folder (`NAME-KEY`), which may not exist yet."""
         return self.root / kind / slot
 
     def find(self, kind: str, slot: str) -> Path | None:
@@ -53,7 +54,7 @@ class Cache:
         return self.root / "logs" / f"{slot}.log"
 
     def prepare(self) -> None:
-        """Make the folders; remove what dead builders left and what nobody has used for long."""
+        """Make the folders; remove the left-overs of dead builders and long unused results."""
         try:
             for name in ("bases", "images", "work", "locks", "logs"):
                 (self.root / name).mkdir(parents=True, exist_ok=True)
@@ -90,7 +91,7 @@ class Cache:
         progress: Callable[[str], None],
         stop: Event | None = None,
     ) -> Iterator[None]:
-        """Hold a slot's lock; while another builder has it, say so once and wait.
+        """Hold a slot's lock; while another builder has it, report that once and wait.
 
         Raises `DeadlineExceeded` when it does not come in time, `HarnessError` when `stop` is set.
         """
@@ -106,12 +107,12 @@ class Cache:
     def workspace(self, slot: str) -> Iterator[tuple[Path, int]]:
         """A folder for one build, and the descriptor of its lock for the build's children to keep.
 
-        It is removed afterwards, whatever happened; `publish` takes the result out of it before.
+        It is removed afterwards in every case; `publish` takes the result out of it before.
         """
         with self._locked("work"):
             work = Path(tempfile.mkdtemp(prefix=f"{slot}.", dir=self.root / "work"))
             owner = os.open(work / _OWNER, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-            try_lock(owner)  # it is new: nobody has it
+            try_lock(owner)  # it is new: no process holds its lock
         try:
             yield work, owner
         finally:
@@ -159,7 +160,7 @@ class Cache:
 
 
 def _remove(folder: Path) -> None:
-    # A builder that was killed may have left /dev or /proc mounted in its root: never go in there.
+    # A killed builder may have left /dev or /proc mounted in its root: never go in there.
     subprocess.run(
         ["rm", "-rf", "--one-file-system", "--", str(folder)],
         capture_output=True,

@@ -17,12 +17,12 @@ def module_order(dep: str, builtin: str, wanted: Sequence[str]) -> list[str]:
     """Paths of the modules to load, each after those it needs, as insmod wants them.
 
     `dep` and `builtin` are the texts of depmod's `modules.dep` and `modules.builtin`
-    (modules.dep(5)); what is built in is left out. Raises `HarnessError` for an unknown module.
+    (modules.dep(5)); built-in modules are left out. Raises `HarnessError` for an unknown module.
     """
     needs: dict[str, tuple[str, list[str]]] = {}
     for line in dep.splitlines():
         path, _, rest = line.partition(":")
-        # modules.dep names the needed modules nearest first, and all of them, not only the direct.
+        # modules.dep lists all needed modules, not only the direct ones, nearest first.
         needs[_module_name(path)] = (path, rest.split()[::-1])
     built_in = {_module_name(path) for path in builtin.split()}
     order: list[str] = []
@@ -31,7 +31,7 @@ def module_order(dep: str, builtin: str, wanted: Sequence[str]) -> list[str]:
             continue
         if name not in needs:
             raise HarnessError(
-                f"the kernel has no module {name!r}", hint="mend initrd_modules in the recipe"
+                f"the kernel has no module {name!r}", hint="correct initrd_modules in the recipe"
             )
         path, before = needs[name]
         order += [path_needed for path_needed in [*before, path] if path_needed not in order]

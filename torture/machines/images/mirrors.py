@@ -1,4 +1,4 @@
-"""Where Debian packages come from: the host's own apt configuration, with the recipe's suite."""
+"""The sources of Debian packages: the host's own apt configuration, with the recipe's suite."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ _RELEASE = re.compile(
     r"(?:bullseye|bookworm|trixie|forky|duke|oldstable|stable|testing|sid|unstable)"
     r"(?P<pocket>|-updates|-security)"
 )
-# What decides whether and how apt reaches a mirror; all else of the host's apt is its own affair.
+# The options that decide whether and how apt reaches a mirror; the host's other options are left
+# out.
 _TRANSPORT_OPTION = re.compile(
     r"Acquire::(?:\S+::)?"
     r"(?:Proxy|ProxyAutoDetect|Proxy-Auto-Detect|CaInfo|CaPath|SslCert|SslKey|Verify-Peer"
@@ -58,9 +59,9 @@ def sources(suite: str, components: Sequence[str], *, with_backports: bool = Fal
 
 
 def preferences(suite: str, source_packages: Sequence[str]) -> str:
-    """apt_preferences(5): these come from the suite's backports, of which nothing else is taken.
+    """apt_preferences(5): these come from the suite's backports, all other packages do not.
 
-    An archive of backports says `NotAutomatic`, so that all other packages are the suite's own.
+    An archive of backports sets `NotAutomatic`, so that all other packages are the suite's own.
     """
     return "\n".join(
         f"Package: src:{name}\nPin: release n={suite}{BACKPORTS}\nPin-Priority: 990\n"
@@ -69,10 +70,10 @@ def preferences(suite: str, source_packages: Sequence[str]) -> str:
 
 
 def parse_index_targets(text: str) -> list[tuple[str, str]]:
-    """Mirrors of Debian in what `apt-get indextargets` printed: URI and pocket.
+    """Mirrors of Debian in the output of `apt-get indextargets`: URI and pocket.
 
-    The pocket is "", "-updates" or "-security". A line is `origin|uri|release|component`; the
-    origin stays unexpanded until the host has run `apt-get update`, and then release and
+    The pocket is "", "-updates" or "-security". A line is `origin|uri|release|component`. The
+    origin stays unexpanded until the host has run `apt-get update`; until then release and
     component have to do.
     """
     found: list[tuple[str, str]] = []
@@ -94,7 +95,7 @@ def transport_options() -> list[str]:
 
 
 def parse_transport_options(text: str) -> list[str]:
-    """Those lines of `apt-config dump` that say how a mirror is reached."""
+    """The lines of `apt-config dump` that describe how to reach a mirror."""
     return [line for line in text.splitlines() if _TRANSPORT_OPTION.fullmatch(line)]
 
 

@@ -1,4 +1,4 @@
-"""The recipes of the guest images, read from `vmimages/`, and the keys that name what they give."""
+"""The recipes of the guest images, read from `vmimages/`, and the keys of their results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from torture.facts.zfs.versions import DEFAULT, PLANTED, ZfsVersion, zfs_version
 RECIPES = CHECKOUT / "vmimages"
 
 KERNEL = "kernel"
-"""The stage an image takes its kernel and modules from; each version of ZFS has one."""
+"""The stage that provides an image's kernel and modules; each version of ZFS has one."""
 
 BASE_FORMAT = 1
 """Part of every base's key. Raise it when `bases.py` begins to call mmdebstrap differently."""
@@ -30,14 +30,15 @@ _KEY_CHARS = 16
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recipe:
-    """One folder of `vmimages/`: Debian packages (slow layer) and our own files (quick layer)."""
+    """One folder of `vmimages/`: Debian packages (slow layer) and the suite's files (quick layer)."""
 
     name: str
     suite: str
     components: tuple[str, ...]
     packages: tuple[str, ...]
     backports: tuple[str, ...] = ()
-    """Source packages whose binaries come from the suite's backports; all else is the suite's own."""
+    """Source packages whose binaries come from the suite's backports; all other packages are the
+    suite's own."""
     stages: tuple[Path, ...] = ()
     """Scripts run in the root of the packages; the last leaves `/stage.tar`, which becomes the base."""
     source: str = ""
@@ -52,19 +53,19 @@ class Recipe:
     """The only rule files of udev that stay; without any, all do."""
     initrd_modules: tuple[str, ...] = ()
     path: Path
-    """The recipe itself."""
+    """The path of the recipe itself."""
     extends: Recipe | None = None
-    """The one that it is like, but for what it adds."""
+    """The recipe that it extends by its own entries."""
     is_on_demand: bool = False
-    """Whether it is built only when somebody needs it, not with all the others."""
+    """Whether it is built only on demand, not with all the others."""
     follows_zfs: bool = False
-    """Whether it is made anew, from that version's suite, for each version of ZFS."""
+    """Whether each version of ZFS has its own variant, from that version's suite."""
     kernel: Recipe | None = None
-    """The stage it takes its kernel from; None for such a stage."""
+    """The stage that provides its kernel; None for such a stage."""
 
     @property
     def base_key(self) -> str:
-        """Names the slow layer: changes with the packages and the stage script, nothing else."""
+        """The key of the slow layer: changes with the packages and the stage script, nothing else."""
         content = {
             "format": BASE_FORMAT,
             "suite": self.suite,
@@ -83,7 +84,7 @@ class Recipe:
 
     @property
     def image_key(self) -> str:
-        """Names the image: its base, the kernel's, our files, and the code that joins them."""
+        """The key of the image: its base, the kernel's, the suite's files, the code that joins them."""
         trees = [*self.files, *(tree for tree, _ in self.python), RECIPES / "boot"]
         parts = [self.base_key.encode(), self.path.read_bytes()]
         if self.extends is not None:
@@ -112,7 +113,7 @@ def read_kernel_recipe(zfs: ZfsVersion) -> Recipe:
 def read_recipe(name: str, *, zfs: str = DEFAULT) -> Recipe:
     """The recipe of the image of this name, with this version of ZFS if it has any.
 
-    An image that says `follows_zfs` is made of that version's suite, kernel and modules; another one
+    An image with `follows_zfs` is made of that version's suite, kernel and modules. Another image
     has the default's kernel, whatever the NAS runs. Raises `HarnessError` when there is no such
     recipe or it does not parse.
     """
@@ -133,7 +134,7 @@ def image_names() -> tuple[str, ...]:
 
 
 def images_of_every_run() -> tuple[str, ...]:
-    """Those that no run can do without; the others are built when somebody needs them."""
+    """The images that every run needs; the others are built on demand."""
     return tuple(name for name in image_names() if not _is_on_demand(name))
 
 
@@ -175,9 +176,9 @@ def _read(name: str, path: Path, zfs: ZfsVersion) -> Recipe:
             follows_zfs=content.pop("follows_zfs", False),
         )
     except KeyError as error:
-        raise HarnessError(f"{path}: {error} is missing", hint="mend the recipe") from error
+        raise HarnessError(f"{path}: {error} is missing", hint="correct the recipe") from error
     if content:
-        raise HarnessError(f"{path}: not known: {', '.join(content)}", hint="mend the recipe")
+        raise HarnessError(f"{path}: not known: {', '.join(content)}", hint="correct the recipe")
     return recipe
 
 
@@ -185,11 +186,11 @@ def _parse(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text())
     except (OSError, tomllib.TOMLDecodeError) as error:
-        raise HarnessError(f"{path}: {error}", hint="mend the recipe") from error
+        raise HarnessError(f"{path}: {error}", hint="correct the recipe") from error
 
 
 def _added_to(extended: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
-    """Lists grow, all else is what the recipe says itself, or else what the extended one says."""
+    """Lists grow; every other entry is the recipe's own, or else the extended recipe's."""
     grown = {
         key: [*extended[key], *value]
         for key, value in own.items()
@@ -199,13 +200,13 @@ def _added_to(extended: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
 
 
 def _stages(folder: Path, names: Iterable[str]) -> tuple[Path, ...]:
-    """Those scripts, from the recipe's folder; a recipe that names none need not have the usual one."""
+    """These scripts of the recipe's folder; a recipe that names none need not have the usual one."""
     stages = [folder / name for name in names]
     return tuple(stage for stage in stages if stage.name != _STAGE or stage.exists())
 
 
 def tree_files(tree: Path) -> list[Path]:
-    """The regular files below a folder, sorted, without what Python left there."""
+    """The regular files below a folder, sorted, without Python's caches."""
     return [
         path
         for path in sorted(tree.rglob("*"))

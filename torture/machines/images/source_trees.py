@@ -1,4 +1,4 @@
-"""A source tree of OpenZFS: the version that it is, by its content, and how a build gets it."""
+"""A source tree of OpenZFS: its version, by its content, and its way into a build."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ class SourceTree:
 
     root: Path
     version: str
-    """What `--zfs`, images and records call it: that of its META, and a hash of all its files."""
+    """Its name in `--zfs`, images and records: the version in its META, and a hash of all its
+    files."""
 
     @classmethod
     def read(cls, root: Path) -> Self:
@@ -51,7 +52,7 @@ class SourceTree:
         return cls(root=root, version=name_of_source(version[1], _digest(root)))
 
     def pack(self, archive: Path) -> None:
-        """Write its files into a tar archive; raises `HarnessError` when they are others by now."""
+        """Write its files into a tar archive; raises `HarnessError` when they have changed."""
         try:
             with tarfile.open(archive, "w") as tar:
                 for name in _files(self.root):
@@ -68,11 +69,11 @@ class SourceTree:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ChosenZfs:
-    """What `--zfs` asks for."""
+    """The version that `--zfs` requests."""
 
     version: str
     tree: SourceTree | None = None
-    """Where it is built from; None for Debian's versions, and for one that was built before."""
+    """Its source tree; None for Debian's versions, and for one that was built before."""
 
 
 def choose_zfs(text: str) -> ChosenZfs:
@@ -84,6 +85,8 @@ def choose_zfs(text: str) -> ChosenZfs:
     if text not in version_names() and folder.is_dir():
         tree = SourceTree.read(folder)
         return ChosenZfs(version=tree.version, tree=tree)
+    if "/" in text.partition("+")[0]:
+        raise HarnessError(f"there is no folder {folder}", hint=choices_in_words())
     return ChosenZfs(version=zfs_version(text).name)
 
 
@@ -117,9 +120,9 @@ def _content(path: Path) -> Iterator[bytes]:
 
 
 def _files(root: Path) -> list[str]:
-    """What belongs to the tree, sorted: where git knows it, not what was built in it.
+    """The files that belong to the tree, sorted; where git manages it, without build results.
 
-    A file that git has not been told of yet is part of it unless it is one to be ignored.
+    A file that is new to git belongs to it unless git ignores the file.
     """
     if (root / ".git").exists():
         command = ("git", "-c", "safe.directory=*", "-C", str(root), "ls-files", "-z")

@@ -14,35 +14,36 @@ from torture.errors import DeadlineExceeded, HarnessError
 from torture.facts.evidence.completed import Completed
 
 _AGENT_ANSWER_S = 15
-"""An agent that works answers in well under a second, even under emulation."""
+"""A working agent answers in well under a second, even under emulation."""
 
 _CHUNK_BYTES = 96 * 1024
-"""Of a file, in one call to the agent: an emulated one took more than `_AGENT_ANSWER_S` for 384 KiB."""
+"""Bytes of a file in one call to the agent: an emulated agent took more than `_AGENT_ANSWER_S` for
+384 KiB."""
 _FIRST_BYTES, _LAST_BYTES = 1024 * 1024, 256 * 1024
-"""Of what a verbose command says on a stream."""
+"""Bytes kept of each stream of a verbose command."""
 _INTO_FILES = 'exec "$@" > "$0.stdout" 2> "$0.stderr"'
-"""Shell. They are in the guest's memory and end with it."""
+"""Shell. The files are in the guest's memory and end with it."""
 _UNPACK_DEADLINE_S = 60
 
 _DEATH_GRACE_S = 1.0
 _POLL_MIN_S, _POLL_MAX_S = 0.01, 0.2
 _POLL_SHARE = 0.1
-"""Of the time that a command has taken: what is waited before it is asked for again."""
+"""The wait before the next poll, as a share of the command's time so far."""
 _END_WITH_CHILDREN = (
     'end() { kill -STOP "$1"; for child in $(pgrep -P "$1"); do end "$child"; done; kill -9 "$1"; }; '
     'end "$1"'
 )
-"""Shell. None may be left: a repair that goes on would write below whoever looks next. Who is
-stopped first cannot have another child."""
+"""Shell. Every process must end: a surviving repair would write below the next check. Each is
+stopped first, so that it cannot start another child."""
 _KILLED_DEADLINE_S = 5
-"""What the kernel holds does not even end then."""
+"""A process blocked in the kernel does not end even then."""
 
 
 class Agent:
     """The guest agent of one running domain.
 
-    `raise_if_dead` is asked while waiting, so that a guest that panicked is reported at once;
-    `must_go_on` before each call, so that a trial which cannot go on waits for none.
+    `raise_if_dead` runs during waits, so that a guest's panic is reported at once. `must_go_on`
+    runs before each call, so that a trial that cannot go on does not wait.
     """
 
     def __init__(self, *, domain: Any, vm: str, raise_if_dead: Callable[[], None]) -> None:
@@ -77,7 +78,7 @@ class Agent:
         return json.loads(answer)["return"]
 
     def _raise_if_dying(self) -> None:
-        """The agent's socket closes a moment before QEMU, or the console, says why."""
+        """Raise the reason of a death first: the agent's socket closes a moment before QEMU ends."""
         end = time.monotonic() + _DEATH_GRACE_S
         while time.monotonic() < end:
             self._raise_if_dead()
@@ -108,14 +109,14 @@ class Agent:
         return int(answer["pid"])
 
     def poll(self, pid: int, argv: tuple[str, ...]) -> Completed | None:
-        """What a started command came to, once: None while it runs. Its duration is not known."""
+        """The result of a started command: None while it runs. Its duration is not known."""
         status = self.call("guest-exec-status", {"pid": pid})
         return self._completed(status, argv, 0.0) if status["exited"] else None
 
     def finish(self, pid: int, argv: tuple[str, ...], *, deadline_s: float) -> Completed:
         """Wait for a started command; at its deadline it is killed and `exit_code` is None.
 
-        So are its children, and what they had said by then is told all the same.
+        Its children are killed, too, and the output so far is returned all the same.
         """
         begun = time.monotonic()
         is_killed = False
@@ -148,14 +149,15 @@ class Agent:
         )
 
     def run(self, argv: tuple[str, ...], *, deadline_s: float) -> Completed:
-        """Run a command to its end; what it says and returns is evidence, never an exception."""
+        """Run a command to its end; its output and exit code are evidence, never an exception."""
         return self.finish(self.start(argv), argv, deadline_s=deadline_s)
 
     def run_verbose(self, argv: tuple[str, ...], *, deadline_s: float) -> Completed:
-        """The same for one that may say more than an answer holds: of much, both ends are told.
+        """Run a command whose output may exceed an answer; a long stream keeps its beginning and end.
 
-        libvirt takes 10 MiB from an agent, 4 through a daemon; from one that says more it hears no more
-        (src/qemu/qemu_agent.c, QEMU_AGENT_MAX_RESPONSE; src/rpc/virnetprotocol.x).
+        libvirt takes 10 MiB from an agent, 4 through a daemon. After a longer answer it receives
+        nothing more from that agent (src/qemu/qemu_agent.c, QEMU_AGENT_MAX_RESPONSE;
+        src/rpc/virnetprotocol.x).
         """
         self._verbose_commands += 1
         files = f"/run/said-{self._verbose_commands}"
@@ -168,7 +170,7 @@ class Agent:
         )
 
     def _both_ends(self, path: str) -> str:
-        """A file of the guest; of a long one the beginning and the end, and how much is between them."""
+        """A file of the guest; of a long one the beginning and the end, with the size of the gap."""
         handle = self.call("guest-file-open", {"path": path, "mode": "r"})
         first = self._read(handle, _FIRST_BYTES)
         size = self._seek(handle, 0, "end")
@@ -184,12 +186,12 @@ class Agent:
         return base64.b64decode(answer["buf-b64"])
 
     def _seek(self, handle: int, offset: int, whence: str) -> int:
-        """Where that is, from the file's beginning."""
+        """The resulting position, from the file's beginning."""
         asked = {"handle": handle, "offset": offset, "whence": whence}
         return int(self.call("guest-file-seek", asked)["position"])
 
     def put_program(self, path: str, content: bytes) -> None:
-        """A file that can be run, in the guest; raises `HarnessError`."""
+        """Put an executable file into the guest; raises `HarnessError`."""
         packed = f"{path}.gz"
         handle = self.call("guest-file-open", {"path": packed, "mode": "w"})
         data = gzip.compress(content, mtime=0)
@@ -203,9 +205,9 @@ class Agent:
             raise HarnessError(f"{self._vm} has no {path} now: {done.exit_code}: {done.stderr}")
 
     def set_clock(self) -> None:
-        """Give the guest the host's time: a resumed guest has that of its saving.
+        """Give the guest the host's time: a resumed guest has the time of its saving.
 
-        Not by `guest-set-time`, which also wants to set a hardware clock by a program of its own.
+        `guest-set-time` is unsuitable: it also sets a hardware clock by a separate program.
         """
         argv = ("date", "--utc", "--set", f"@{time.time():.3f}")
         self.run(argv, deadline_s=_AGENT_ANSWER_S)

@@ -1,9 +1,9 @@
-"""The client that checks what a cut left: one machine for many trials, while nothing befalls it.
+"""The client that checks the crash states: one machine serves many trials while it stays healthy.
 
-Under emulation a machine that is resumed translates all its code anew, and mounts, reads and checks at
-a third of the speed it has the second time. So a client whose disk was sound is kept for the next trial.
-It has cached nothing of that one's disk: its own was unplugged, and with it went what its kernel had
-read of it.
+Under emulation a resumed machine translates all its code anew. Its first mount, read and check run
+at a third of the speed of the second ones. So a client whose disk was sound is kept for the next
+trial. It caches nothing of the earlier disk: that disk was unplugged, and the kernel's cached
+blocks went with it.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from torture.errors import HarnessError
 from torture.machines.lab.machine import Machine
 
 _TRIALS_MAX = 20
-"""Then a new one comes, so that nothing adds up in its kernel."""
+"""After this number a new one comes, so that nothing adds up in its kernel."""
 _CLEAR_DEADLINE_S = 20
 
 
 class Checkers:
-    """At most one client that is kept; `start` brings up a new one, which writes its console there."""
+    """At most one client that is kept; `start` brings up a new one, with its console in that file."""
 
     def __init__(self, *, start: Callable[[Path], Machine]) -> None:
         self._start = start
@@ -28,10 +28,7 @@ class Checkers:
         self._trials = 0
 
     def take(self, *, console_log: Path) -> Machine:
-        """A client without a disk, the kept one if it still answers; the caller's from now on.
-
-        Its kernel's log and its console begin with this. Raises `HarnessError` when none comes up.
-        """
+        """Give a client without a disk to the caller: the kept one if it still answers, or a new one."""
         machine, self._kept = self._kept, None
         if machine is not None and self._is_like_new(machine, console_log):
             return machine
@@ -39,7 +36,7 @@ class Checkers:
         return self._start(console_log)
 
     def keep(self, machine: Machine) -> None:
-        """Take back a client whose disks are unplugged, of which nothing remarkable was seen."""
+        """Take back a client whose disks are unplugged and whose trial had no unusual event."""
         self._trials += 1
         if self._trials >= _TRIALS_MAX:
             machine.kill()
@@ -47,13 +44,13 @@ class Checkers:
             self._kept = machine
 
     def end(self) -> None:
-        """Keep none any more."""
+        """End the kept client."""
         if self._kept is not None:
             self._kept.kill()
             self._kept = None
 
     def _is_like_new(self, machine: Machine, console_log: Path) -> bool:
-        """Whether it answers and forgets what it said; one that does not is ended."""
+        """Whether the kept client answers and its logs can be cleared; otherwise it is ended."""
         try:
             machine.write_console_to(console_log)
             machine.must("dmesg", "--clear", deadline_s=_CLEAR_DEADLINE_S)

@@ -1,4 +1,4 @@
-"""What a virtual machine is, and its libvirt domain XML (pure)."""
+"""The description of a virtual machine, and its libvirt domain XML (pure)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ ET.register_namespace("qemu", _QEMU_NS)
 _SECTOR_BYTES_DEFAULT = 512
 _NOT_EMULATED = ("cx16", "avx", "avx2")
 _SERIAL_PORTS = 3
-"""The agent's and the ledger's, behind port 0, which is kept for a console.
+"""The ports of the agent and the ledger, behind port 0, which is kept for a console.
 
-By default there would be 31, and QEMU's main loop would wait for 64 queues of theirs at every turn.
+By default there would be 31 ports, and QEMU's main loop would wait for their 64 queues at every
+turn.
 """
 
 
@@ -40,7 +41,7 @@ class NbdSource:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FileSource:
-    """A raw file of the host; its filesystem has to know O_DIRECT."""
+    """A raw file of the host; its filesystem must support O_DIRECT."""
 
     path: Path
     kind: str = "file"
@@ -52,7 +53,7 @@ class FileSource:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Disk:
-    """A writable disk of a guest: its place (`vdb`), its serial, and where its bytes are."""
+    """A writable disk of a guest: its place (`vdb`), its serial, and the source of its bytes."""
 
     target: str
     serial: str
@@ -61,7 +62,7 @@ class Disk:
     physical_sector_bytes: int = 512
     """At least the logical sector."""
     is_written_through: bool = False
-    """Whether QEMU flushes after each write, and tells the guest of no write cache."""
+    """Whether QEMU flushes after each write, and reports no write cache to the guest."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,7 +84,7 @@ class UserModeInterface:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MachineSpec:
-    """A virtual machine as it is defined, before anything is hot-plugged."""
+    """The definition of a virtual machine, before anything is hot-plugged."""
 
     name: str
     kernel: Path
@@ -108,11 +109,11 @@ def _add(parent: ET.Element, tag: str, text: str | None = None, **attributes: st
 
 
 def disk_xml(disk: Disk) -> str:
-    """The XML of one disk, also what hot-plugging it takes.
+    """The XML of one disk, also for hot-plugging.
 
-    `cache=none` makes QEMU pass every flush of the guest on, and tell the guest of a write cache;
-    `directsync` is the same with a flush after each write (qemu-system(1), `-drive cache=`).
-    Errors are reported to the guest: by default QEMU would pause it on ENOSPC.
+    `cache=none` makes QEMU forward every flush of the guest, and report a write cache to the guest.
+    `directsync` is the same with a flush after each write (qemu-system(1), `-drive cache=`). Errors
+    are reported to the guest: by default QEMU would pause it on ENOSPC.
     """
     return ET.tostring(_disk_element(disk), encoding="unicode")
 
@@ -163,7 +164,7 @@ def _add_channels(devices: ET.Element, spec: MachineSpec) -> None:
 
 
 def _command_line_of(domain: ET.Element) -> ET.Element:
-    """What is said to QEMU past libvirt; a domain has one at most."""
+    """QEMU's arguments beyond libvirt's XML; a domain has one such element at most."""
     tag = f"{{{_QEMU_NS}}}commandline"
     found = domain.find(tag)
     return _add(domain, tag) if found is None else found
@@ -176,7 +177,7 @@ def _add_interface(domain: ET.Element, devices: ET.Element, spec: MachineSpec) -
             _add(card, "mac", address=mac)
             _add(card, "target", dev=tap, managed="no")
             _add(card, "model", type="virtio")
-            # vhost-net cannot be had without privileges, and a saved state must not depend on it
+            # vhost-net needs privileges, and a saved state must not depend on them
             _add(card, "driver", name="qemu")
         case UserModeInterface(mac=mac, guest_address=address, forwarded_ports=ports):
             forwards = "".join(f",hostfwd=tcp:127.0.0.1:{port}-{address}:{port}" for port in ports)
@@ -195,17 +196,17 @@ def _add_interface(domain: ET.Element, devices: ET.Element, spec: MachineSpec) -
 
 
 def _processor_element(accelerator: Accelerator) -> ET.Element:
-    """All that there is, but for cmpxchg16b and AVX under emulation.
+    """All features of the emulated processor, but for cmpxchg16b and AVX under emulation.
 
-    QEMU 2.5 to 7.2 take the flags around it for what they no longer are, and can leave the low half of
-    a pointer in EFLAGS (ARCHITECTURE.md, "Facts found on the way"). The guest's kernel then dies of a
-    double fault: in 1 of 82 trials, and 6 times in 25 min of a load by hand; never in 20 min without.
-    The kernel and its C library do without it where it is missing. A sound QEMU has to do without it
-    too, so that the guests are the same on every host.
+    QEMU 2.5 to 7.2 confuse the flags around cmpxchg16b with outdated ones, and can leave the low
+    half of a pointer in EFLAGS (docs/notes.md, "cmpxchg16b"). The guest's kernel then
+    dies of a double fault: in 1 of 82 trials, and 6 times in 25 min of a load by hand; never in 20
+    min without the instruction. The kernel and its C library work without it. It is left out with a
+    sound QEMU, too, so that the guests are the same on every host.
 
-    Vectors are emulated word by word: checksums and copies that have only SSE to choose from are no
-    slower, and need not be translated, or measured against each other, in so many variants. A NAS
-    spent a tenth less of a processor's time until its pool was back.
+    QEMU emulates vectors word by word. Checksums and copies that can only choose SSE are no slower.
+    They also need fewer variants to be translated, or measured against each other. A NAS needed a
+    tenth less processor time until its pool was back.
     """
     if accelerator is Accelerator.KVM:
         return ET.Element("cpu", mode="host-passthrough")
@@ -216,18 +217,18 @@ def _processor_element(accelerator: Accelerator) -> ET.Element:
 
 
 def processor_in_words(accelerator: Accelerator) -> str:
-    """The guests' processor as libvirt is told of it, e.g. `maximum, without cx16, without avx`."""
+    """The guests' processor as libvirt receives it, e.g. `maximum, without cx16, without avx`."""
     processor = _processor_element(accelerator)
     without = [str(feature.get("name")) for feature in processor.findall("feature")]
     return ", ".join([str(processor.get("mode")), *(f"without {name}" for name in without)])
 
 
 def _ask_little_of_the_processor(domain: ET.Element) -> None:
-    """Have libvirt read the guest's processor by feature words, not by a question for each property.
+    """Make libvirt read the guest's processor by feature words, not by a query for each property.
 
-    It asks QEMU some 500 questions at every start, of which QEMU reads one byte at a time: 0.3 s of a
-    processor (libvirt 9.0, `qemuProcessFetchGuestCPU` in src/qemu/qemu_process.c, which asks so only
-    where QEMU has this capability; `qemu:capabilities` is in docs/drvqemu.rst).
+    By default it sends QEMU some 500 queries at every start, which QEMU reads byte by byte: 0.3 s
+    of a processor (libvirt 9.0, `qemuProcessFetchGuestCPU` in src/qemu/qemu_process.c, which does
+    so only where QEMU has this capability; `qemu:capabilities` is in docs/drvqemu.rst).
     """
     capabilities = _add(domain, f"{{{_QEMU_NS}}}capabilities")
     _add(capabilities, f"{{{_QEMU_NS}}}del", capability="cpu-unavailable-features")
@@ -236,13 +237,14 @@ def _ask_little_of_the_processor(domain: ET.Element) -> None:
 def domain_xml(spec: MachineSpec) -> str:
     """The domain of a machine; the same name always has the same UUID, as saved states need.
 
-    A guest that panics or reboots is destroyed rather than restarted, so that it can be noticed.
+    A guest that panics or reboots is destroyed rather than restarted, so that the suite detects it.
     """
     domain = ET.Element("domain", type="kvm" if spec.accelerator is Accelerator.KVM else "qemu")
     _add(domain, "name", spec.name)
     identity = str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{spec.name}.torture.invalid"))
     _add(domain, "uuid", identity)
-    # libvirt draws a new one at every resume, upon which the guest reseeds its random numbers
+    # by default libvirt draws a new one at every resume, and the guest then reseeds its random
+    # numbers
     _add(domain, "genid", identity)
     _add(domain, "memory", str(spec.memory_mib), unit="MiB")
     _add(domain, "vcpu", str(spec.processors))
@@ -287,6 +289,6 @@ def with_console(xml: str, console_log: Path) -> str:
 
 
 def disk_places(xml: str) -> frozenset[str]:
-    """Where a domain has disks: `vda` and so on."""
+    """The places of a domain's disks: `vda` and so on."""
     targets = ET.fromstring(xml).findall("devices/disk/target")
     return frozenset(target.get("dev", "") for target in targets)

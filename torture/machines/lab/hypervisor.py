@@ -1,7 +1,7 @@
 """One libvirt connection of this process, by default to an embedded driver that needs no daemon.
 
 Facts behind the configuration (libvirt 9.0, docs/drvqemu.rst): the embedded driver takes its
-settings from `<root>/etc/qemu.conf`; as root, namespace root included, it would otherwise hand
+settings from `<root>/etc/qemu.conf`. As root, namespace root included, it would otherwise hand
 consoles to `virtlogd` and change the owner of every file. One root serves one process, and socket
 paths below it must stay under 108 characters.
 """
@@ -53,8 +53,8 @@ def _start_event_loop() -> None:
 def embedded_root(uri: str) -> Path:
     """The root of an embedded driver's URI, `qemu:///embed?root=DIR`.
 
-    Raises `HarnessError` for any other: a daemon's machines would not live in the worker's sandbox, so
-    they would neither reach its network nor end with it.
+    Raises `HarnessError` for any other URI. A daemon's machines would live outside the worker's
+    sandbox: they could not reach its network, and would not end with it.
     """
     parts = urlsplit(uri)
     root = parse_qs(parts.query).get("root")

@@ -1,4 +1,4 @@
-"""Everything a trial needs of the machinery, in one place: it starts NASes and clients."""
+"""All machinery of a trial in one place: it starts NASes and clients."""
 
 from __future__ import annotations
 
@@ -38,17 +38,18 @@ _RESUME_DEADLINE_S = 60
 _COMMON_COMMAND_LINE = "console=ttyS0 panic=-1 quiet no_timer_check"
 """On a busy host an emulated timer may tick too late for the kernel, which then refuses to boot."""
 _EMULATED_COMMAND_LINE = "norandmaps init_on_alloc=0"
-"""QEMU keeps what it translated by address: a program that lies elsewhere each time is translated each
-time, which made starting one take three times as long. Zeroing every page is dear, too."""
+"""QEMU keeps translated code by address. A program at a random address is translated at each start,
+which made a start take three times as long. Zeroing every page is expensive, too."""
 
 _CLIENT, _CHECKER = "client", "checker"
 _NATIVE = Path(__file__).parent / "native"
 _NAS_PROCESSORS = {Accelerator.KVM: 2, Accelerator.TCG: 1}
-"""With two a NAS writes and flushes at once. Emulated ones are threads that share the host's few."""
+"""With two processors a NAS writes and flushes at once. Emulated ones are threads that share the
+host's few."""
 
 
 class Boot(StrEnum):
-    """How a machine comes to run."""
+    """The way a machine gets to its running state."""
 
     WARM = "warm"
     """Resumed from a saved state, then its disks are plugged in."""
@@ -58,7 +59,7 @@ class Boot(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LabSettings:
-    """What of the machinery a run may choose; None leaves the choice to the host."""
+    """The machinery that a run may choose; None leaves the choice to the host."""
 
     boot: Boot = Boot.WARM
     accelerator: Accelerator | None = None
@@ -71,7 +72,7 @@ class LabSettings:
 
 
 class Lab:
-    """The machinery of one worker, which must run in a sandbox. `say` is told what takes long."""
+    """The machinery of one worker, which must run in a sandbox. `say` receives notes of long steps."""
 
     def __init__(self, settings: LabSettings, *, say: Callable[[str], None]) -> None:
         self._settings = settings
@@ -96,7 +97,7 @@ class Lab:
         self._client_image = _CLIENT
 
     def boot_clients_from(self, image: str) -> None:
-        """Have all clients from now on be of this image, for a trial that begins.
+        """Make all clients from now on of this image, for a trial that begins.
 
         Raises `HarnessError` when it is not built.
         """
@@ -110,20 +111,21 @@ class Lab:
 
     @property
     def can_plug_in(self) -> bool:
-        """Whether machines get their disks once they run, rather than boot with them."""
+        """Whether machines get their disks once they run, rather than at boot."""
         return self._settings.boot is Boot.WARM
 
     @property
     def prepared(self) -> PreparedFolders | None:
-        """Where machines are kept that were saved with their disks; None where each has to boot."""
+        """The folder of machines saved with their disks; None where each machine has to boot."""
         if not self.can_plug_in:
             return None
         return PreparedFolders(self._settings.warm_states.with_name("prepared"))
 
     def keys(self, *, preload: str = "") -> tuple[str, ...]:
-        """Names for everything that a NAS and a client that have talked to the host depend on.
+        """Keys of everything on which a NAS and a client that have reached the host depend.
 
-        Of what the client's QEMU preloads the content, too: the path of what is built says it.
+        The content of the client's preloaded library counts, too: the path of its build contains
+        the hash.
         """
         nowhere = Path("console.log")
         return (
@@ -133,15 +135,15 @@ class Lab:
         )
 
     def start_nas(self, *, console_log: Path, disks: tuple[Disk, ...]) -> Machine:
-        """A NAS that has just come up, with these disks and no pool."""
+        """A freshly started NAS, with these disks and no pool."""
         return self._start(self._nas_spec(console_log), disks)
 
     def start_client(
         self, *, console_log: Path, ledger_socket: Path, disks: tuple[Disk, ...], preload: str = ""
     ) -> Machine:
-        """A client that has just come up, with these disks; its ledger leaves over the socket.
+        """A freshly started client, with these disks; it sends its ledger over the socket.
 
-        `preload`: the source of what its QEMU loads before all else (`Attachment.preload`).
+        `preload`: the source of the library that its QEMU loads first (`Attachment.preload`).
         """
         return self._start(self._client_spec(console_log, ledger_socket, preload), disks)
 
@@ -156,9 +158,10 @@ class Lab:
         root_words: str,
         deadline_s: float,
     ) -> Machine:
-        """A client of this name that booted from one of these disks, as `root_words` tell its kernel.
+        """A client of this name, booted from one of these disks by its kernel's `root_words`.
 
-        Raises `GuestDied` when its kernel gives up, `DeadlineExceeded` when its agent does not answer.
+        Raises `GuestDied` when its kernel gives up, `DeadlineExceeded` when its agent does not
+        answer.
         """
         spec = self._client_spec(console_log, ledger_socket, preload)
         words = f"{spec.command_line} {root_words}"
@@ -168,9 +171,9 @@ class Lab:
     def start_networked_client(
         self, *, console_log: Path, ledger_socket: Path, is_checker: bool, kernel_words: str = ""
     ) -> Machine:
-        """A client without a disk that has just come up and reaches the NAS by itself.
+        """A freshly started client without a disk, which reaches the NAS by itself.
 
-        `kernel_words`: what its kernel was told as it booted (`Attachment.kernel_words`).
+        `kernel_words`: further boot words of its kernel (`Attachment.kernel_words`).
         """
         address = CHECKER_ADDRESS if is_checker else CLIENT_ADDRESS
         words = f"torture.ip={address}/{NAS_PREFIX_BITS} {kernel_words}"
@@ -184,17 +187,17 @@ class Lab:
         return self._start(spec, ())
 
     def resume_nas(self, state: Path, *, console_log: Path) -> Machine:
-        """A NAS that goes on from where it was saved, with the disks it had then."""
+        """A NAS that continues from its saved state, with the disks of that time."""
         return self._resumed(self._nas_spec(console_log), state)
 
     def resume_client(
         self, state: Path, *, console_log: Path, ledger_socket: Path, preload: str = ""
     ) -> Machine:
-        """A client that goes on from where it was saved, with the disks it had then."""
+        """A client that continues from its saved state, with the disks of that time."""
         return self._resumed(self._client_spec(console_log, ledger_socket, preload), state)
 
     def listen_to_nas(self, into: Path) -> PacketRecorder:
-        """Write down what passes the NAS's network card; raises `HarnessError` where there is no wire."""
+        """Record the packets of the NAS's network card; raises `HarnessError` where there is no wire."""
         card = self.network.nas_interface()
         if not isinstance(card, TapInterface):
             raise HarnessError("the user-mode network has no wire", hint="--network bridge")
@@ -202,7 +205,7 @@ class Lab:
 
     @property
     def _command_line(self) -> str:
-        """What the kernel of every guest is told."""
+        """The boot words of every guest's kernel."""
         if self._accelerator is Accelerator.TCG:
             return f"{_COMMON_COMMAND_LINE} {_EMULATED_COMMAND_LINE}"
         return _COMMON_COMMAND_LINE
@@ -223,7 +226,7 @@ class Lab:
         )
 
     def _start_checker(self, console_log: Path) -> Machine:
-        """A client of another name: it may be there while one that lived through the cut still is."""
+        """A client of another name: a client that survived the cut may still run beside it."""
         spec = self._client_spec(console_log, self.sockets / "checker.sock")
         return self._start(replace(spec, name=_CHECKER), ())
 
@@ -252,7 +255,7 @@ class Lab:
         try:
             self._resume(machine, state, disks)
         except BaseException:
-            machine.kill()  # nobody else knows of it yet
+            machine.kill()  # no other owner ends it yet
             raise
         return machine
 
@@ -261,7 +264,7 @@ class Lab:
         try:
             machine.boot(deadline_s=deadline_s)
         except BaseException:
-            machine.kill()  # nobody else knows of it yet
+            machine.kill()  # no other owner ends it yet
             raise
         return machine
 
@@ -270,7 +273,7 @@ class Lab:
         try:
             machine.resume(state, deadline_s=_RESUME_DEADLINE_S, with_its_disks=True)
         except BaseException:
-            machine.kill()  # nobody else knows of it yet
+            machine.kill()  # no other owner ends it yet
             raise
         return machine
 

@@ -1,4 +1,4 @@
-"""One virtual machine: started or resumed, talked to, cut off. It owns its QEMU until it is gone."""
+"""One virtual machine: start, resume, commands, power cut. It owns its QEMU until that is gone."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _CONSOLE = "charserial0"
 
 
 class GuestDied(HarnessError):
-    """A machine stopped by itself. `kernel_crashed`: its kernel said so, else only its QEMU is gone."""
+    """A machine stopped by itself. `kernel_crashed`: its kernel reported a crash; else QEMU is gone."""
 
     def __init__(self, message: str, *, machine: Machine, kernel_crashed: bool) -> None:
         super().__init__(message, hint=f"read {machine.spec.console_log}")
@@ -44,7 +44,7 @@ class GuestDied(HarnessError):
 
 
 class DiskRefused(HarnessError):
-    """QEMU cannot open a disk of a machine: after a cut that is the storage's doing."""
+    """QEMU cannot open a disk of a machine: after a cut the storage is the cause."""
 
     def __init__(self, message: str, *, machine: Machine) -> None:
         super().__init__(message, hint=f"read {machine.spec.console_log}")
@@ -52,7 +52,7 @@ class DiskRefused(HarnessError):
 
 
 class Machine:
-    """A domain and its QEMU process. `libvirt_root` is where the driver keeps its files."""
+    """A domain and its QEMU process. `libvirt_root` is the driver's folder."""
 
     def __init__(self, *, connection: Any, libvirt_root: Path, spec: MachineSpec) -> None:
         self._connection = connection
@@ -90,9 +90,9 @@ class Machine:
     def resume(self, state: Path, *, deadline_s: float, with_its_disks: bool = False) -> None:
         """Continue from a saved state, with this machine's own paths, and set the clock.
 
-        `with_its_disks`: those that were plugged in when it was saved are where they were; else it
-        was saved without any. Raises `StartRefused`, or another `HarnessError` when the guest does
-        not come up.
+        `with_its_disks`: the disks that were plugged in at the save are in their places. Otherwise
+        the machine was saved without disks. Raises `StartRefused`, or another `HarnessError` when
+        the guest does not come up.
         """
 
         def restore(xml: str) -> Any:
@@ -135,7 +135,7 @@ class Machine:
             ) from error
 
     def _wait_until_name_is_free(self) -> None:
-        """Wait until libvirt has let go of the machine's former life; it refuses the name until then."""
+        """Wait until libvirt has released the machine's former life; it refuses the name until then."""
         import libvirt
 
         try:
@@ -151,12 +151,14 @@ class Machine:
     def _is_name_free(self) -> bool:
         """Whether libvirt has no domain of this name at all any more.
 
-        A domain whose QEMU is gone is first marked as being removed, upon which no look-up finds it,
-        and leaves libvirt's list a moment later; a start in between is refused ("already being
-        removed"). Lists of names do not heed the mark: a domain that is not found, because it is
-        marked, is not active and stays listed as defined until it has left (libvirt 9.0 to 11.3,
-        src/conf/virdomainobjlist.c, virDomainObjListRemove, FindByName, CopyInactiveNames). No event
-        tells: `STOPPED` comes before the mark, `UNDEFINED` is not for transient domains.
+        libvirt first marks a domain whose QEMU is gone as being removed, and then no look-up finds
+        it. A moment later the domain leaves libvirt's list. A start in between is refused ("already
+        being removed").
+
+        Lists of names ignore the mark: a marked domain counts as not active and stays listed as
+        defined until it has left (libvirt 9.0 to 11.3, src/conf/virdomainobjlist.c,
+        virDomainObjListRemove, FindByName, CopyInactiveNames). No event reports this: `STOPPED`
+        comes before the mark, and `UNDEFINED` is not for transient domains.
         """
         import libvirt
 
@@ -189,7 +191,7 @@ class Machine:
             raise DiskRefused(refusal, machine=self) from error
 
     def detach(self, disk: Disk) -> None:
-        """Unplug a disk that nothing in the guest uses; raises `HarnessError` when it stays."""
+        """Unplug a disk that the guest no longer uses; raises `HarnessError` when it stays."""
         import libvirt
 
         try:
@@ -201,7 +203,7 @@ class Machine:
             raise HarnessError(f"{self.name} does not let go of disk {disk.serial}")
 
     def divert_writes(self, disk: Disk, *, into: Path) -> None:
-        """Keep what is written to a disk from now on in a file of the host, and the disk as it is.
+        """Send all further writes of a disk to a file of the host, and leave the disk as it is.
 
         Raises `HarnessError` when QEMU refuses it.
         """
@@ -217,7 +219,7 @@ class Machine:
             raise HarnessError(f"{self.name} takes no overlay of {disk.serial}: {error}") from error
 
     def write_console_to(self, console_log: Path) -> None:
-        """Have the console go on in another file; raises `HarnessError` when QEMU refuses it."""
+        """Continue the console in another file; raises `HarnessError` when QEMU refuses it."""
         backend = {"type": "file", "data": {"out": str(console_log)}}
         command = {"execute": "chardev-change", "arguments": {"id": _CONSOLE, "backend": backend}}
         answer = json.loads(self._ask_qemu(json.dumps(command)))
@@ -226,14 +228,14 @@ class Machine:
         self.spec = replace(self.spec, console_log=console_log)
 
     def trace(self, events: Sequence[str], *, into: Path) -> None:
-        """Have QEMU tell of events from now on, a line each; raises `HarnessError` when it refuses."""
+        """Make QEMU trace these events from now on, a line each; raises `HarnessError` if it refuses."""
         commands = [f"logfile {into}", *(f"trace-event {event} on" for event in events)]
         answers = [self._ask_qemu(command, for_people=True) for command in commands]
         if refusals := [answer.strip() for answer in answers if answer.strip()]:
-            raise HarnessError(f"the QEMU of {self.name} tells nothing: {'; '.join(refusals)}")
+            raise HarnessError(f"the QEMU of {self.name} cannot trace: {'; '.join(refusals)}")
 
     def _ask_qemu(self, command: str, *, for_people: bool = False) -> str:
-        """QEMU's answer to a command of its monitor, of QMP or of the one for people."""
+        """QEMU's answer to a monitor command: of QMP, or of the human monitor with `for_people`."""
         import libvirt
         import libvirt_qemu
 
@@ -253,9 +255,9 @@ class Machine:
             os.kill(self._qemu_pid, signal.SIGCONT)
 
     def kill(self) -> None:
-        """End QEMU by SIGKILL, which lets it flush and announce nothing; does nothing when it is gone.
+        """End QEMU by SIGKILL, so that it flushes and announces nothing; does nothing when it is gone.
 
-        libvirt's `destroy` would send SIGTERM first, upon which QEMU flushes its disks.
+        libvirt's `destroy` would send SIGTERM first, and QEMU would flush its disks.
         """
         if self._qemu_pid is None:
             return
@@ -272,12 +274,12 @@ class Machine:
 
     @property
     def has_vanished(self) -> bool:
-        """Whether its QEMU is gone although nobody ended it."""
+        """Whether its QEMU is gone although the suite did not end it."""
         return self._qemu_pid is not None and _is_gone(self._qemu_pid)
 
     @property
     def has_said_it_crashed(self) -> bool:
-        """Whether its kernel said on the console that it is dead."""
+        """Whether its kernel reported a crash on the console."""
         return KERNEL_DEATH.search(self._console()) is not None
 
     def raise_if_dead(self) -> None:
@@ -301,11 +303,11 @@ class Machine:
             return ""
 
     def run(self, *argv: str, deadline_s: float) -> Completed:
-        """Run a command in the guest; its exit code is the caller's to read."""
+        """Run a command in the guest; the caller checks its exit code."""
         return self.agent.run(argv, deadline_s=deadline_s)
 
     def run_verbose(self, *argv: str, deadline_s: float) -> Completed:
-        """Run a command in the guest that may say a line for each thing it finds."""
+        """Run a command in the guest that may print a line for each finding."""
         return self.agent.run_verbose(argv, deadline_s=deadline_s)
 
     def must(self, *argv: str, deadline_s: float) -> Completed:
@@ -315,7 +317,7 @@ class Machine:
         return completed
 
     def must_have_succeeded(self, completed: Completed, *, deadline_s: float) -> None:
-        """Raise `HarnessError` for a command that did not, with what it said."""
+        """Raise `HarnessError` for a failed command, with its output."""
         if completed.exit_code != 0:
             how = (
                 f"did not end within {deadline_s:g} s"
@@ -330,7 +332,7 @@ class Machine:
 
 
 def _is_gone(pid: int) -> bool:
-    """Whether a process has ended; a zombie, which only its parent can remove, has."""
+    """Whether a process has ended. A zombie counts, which only its parent can remove."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:

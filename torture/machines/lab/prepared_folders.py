@@ -1,4 +1,4 @@
-"""Folders of what was prepared once and is used by many trials: machines saved with their disks."""
+"""Folders of prepared machines, saved with their disks: made once, used by many trials."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MAKE_DEADLINE_S = 600
 _PARTIAL = ".partial"
 _UNUSED_DAYS_MAX = 14
 _BYTES_MAX = 8 << 30
-"""Of all that is kept; a pool with its client takes 300 MB."""
+"""Bytes of all kept folders; a pool with its client takes 300 MB."""
 
 
 class PreparedFolders:
@@ -25,10 +25,10 @@ class PreparedFolders:
         self._directory = directory
 
     def ensure(self, key: str, *, make: Callable[[Path], None]) -> Path:
-        """The folder of this key, made first when it is not there.
+        """The folder of this key, made first when it is missing.
 
-        One process makes it while others wait. Raises `HarnessError` when there can be none, and what
-        `make` raises.
+        One process makes it while others wait. Raises `HarnessError` when no folder can be made,
+        and the exceptions of `make`.
         """
         try:
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -38,17 +38,17 @@ class PreparedFolders:
             folder = self._directory / key
             if not folder.exists():
                 self._make(folder, make)
-            os.utime(folder)  # so it is the last to be removed
+            os.utime(folder)  # used now, so the last to be removed
         return folder
 
     def forget(self, key: str) -> None:
-        """Remove what turned out to be of no use."""
+        """Remove a folder that proved useless."""
         shutil.rmtree(self._directory / key, ignore_errors=True)
 
     def _make(self, folder: Path, make: Callable[[Path], None]) -> None:
         self._remove_unused()
         partial = folder.with_name(f".{folder.name}{_PARTIAL}")
-        shutil.rmtree(partial, ignore_errors=True)  # of a maker that was killed
+        shutil.rmtree(partial, ignore_errors=True)  # left by a killed maker
         try:
             partial.mkdir(mode=0o700)
             make(partial)
@@ -61,20 +61,20 @@ class PreparedFolders:
             shutil.rmtree(partial, ignore_errors=True)
 
     def _remove_unused(self) -> None:
-        """The oldest first, until what is left is young enough and there is room for more."""
+        """Remove the oldest first, until the rest is young enough and there is room for more."""
         kept_bytes = 0
         oldest_s = time.time() - _UNUSED_DAYS_MAX * 86400
         folders = [path for path in self._directory.iterdir() if path.is_dir()]
         for folder in sorted(folders, key=_used_s, reverse=True):
             if folder.name.endswith(_PARTIAL):
-                self._remove(folder)  # of a maker that was killed, unless it is still at it
+                self._remove(folder)  # left by a killed maker, unless its process still runs
                 continue
             kept_bytes += sum(_size(path) for path in folder.rglob("*"))
             if _used_s(folder) < oldest_s or kept_bytes > _BYTES_MAX:
                 self._remove(folder)
 
     def _remove(self, folder: Path) -> None:
-        """Unless somebody uses it."""
+        """Remove a folder, unless a process uses it."""
         key = folder.name.removeprefix(".").removesuffix(_PARTIAL)
         try:
             with locked(self._directory / f"{key}.lock", deadline_s=0):
@@ -91,7 +91,7 @@ def _used_s(path: Path) -> float:
 
 
 def _size(path: Path) -> int:
-    """What it takes on the host: recordings and states are no sparse files."""
+    """Its size on the host: recordings and states are not sparse files."""
     try:
         return path.stat().st_size
     except OSError:

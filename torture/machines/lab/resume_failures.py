@@ -1,9 +1,9 @@
 """Whether a saved state that did not resume is itself to blame (pure but for the exception).
 
-libvirt reports most of what can go wrong under two error codes (operation failed, internal error), so
-its words decide; QEMU's own are among them. Neither is translated here: Python leaves the locale of
-messages at C. The words are those of libvirt 9.0 to 11.3 (src/qemu/qemu_saveimage.c,
-src/conf/domain_conf.c, src/qemu/qemu_migration.c) and QEMU 7.2 to 10 (migration/migration.c).
+libvirt reports most failures under two error codes (operation failed, internal error), so its words
+decide; QEMU's own are among them. Neither is translated here: Python leaves the locale of messages
+at C. The words are those of libvirt 9.0 to 11.3 (src/qemu/qemu_saveimage.c, src/conf/domain_conf.c,
+src/qemu/qemu_migration.c) and QEMU 7.2 to 10 (migration/migration.c).
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ class StateFault(StrEnum):
     """How far a failure to resume is the fault of the saved state."""
 
     NONE = "none"
-    """Something else was missing or in the way, or nobody knows."""
+    """Another resource was missing or in the way, or the cause is unknown."""
     POSSIBLE = "possible"
-    """QEMU or the guest failed without saying why: a damaged state does that, a busy host too."""
+    """QEMU or the guest failed without a reason: a damaged state does that, a busy host too."""
     CERTAIN = "certain"
     """The file is damaged, or is the state of another machine."""
 
 
 class StartRefused(HarnessError):
-    """libvirt did not start a machine. `refusal` is what it said, without the rest of QEMU's log.
+    """libvirt did not start a machine. `refusal` is its message, without the rest of QEMU's log.
 
-    The log is shared by all lives of a machine, so its last lines may be about an earlier one.
+    All lives of a machine share the log, so its last lines may be about an earlier one.
     """
 
     def __init__(self, message: str, *, refusal: str, hint: str = "") -> None:
@@ -66,9 +66,9 @@ _WITHOUT_A_REASON = re.compile(
 
 
 def fault_of_state(error: HarnessError) -> StateFault:
-    """What a failure to resume says of the saved state.
+    """The saved state's share in a failure to resume.
 
-    What is not a refusal to start comes from a guest that was resumed: it is silent, or it died.
+    An error other than a refused start comes from a resumed guest: it is silent, or it died.
     """
     return _fault_by(error.refusal) if isinstance(error, StartRefused) else StateFault.POSSIBLE
 

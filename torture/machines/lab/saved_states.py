@@ -1,7 +1,7 @@
 """Saved states: a machine is booted once per image and host, saved, and resumed for each trial.
 
-A NAS that boots in 10 s under emulation resumes in 0.5 s. A state is keyed by everything it depends
-on: image, machine, emulator, processor.
+A NAS that boots in 10 s under emulation resumes in 0.5 s. The key of a state covers all its
+dependencies: image, machine, emulator, processor.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class WarmStates:
         self._root = libvirt_root
 
     def key(self, spec: MachineSpec) -> str:
-        """A name for everything the state of this machine depends on, the paths of a trial left out."""
+        """A key of everything on which this machine's state depends, without the paths of a trial."""
         placeless = replace(
             spec,
             console_log=Path("console.log"),
@@ -76,10 +76,11 @@ class WarmStates:
     def resume(
         self, machine: Machine, state: Path, *, deadline_s: float, say: Callable[[str], None]
     ) -> None:
-        """Resume a machine from a saved state; a state whose fault it is that this fails is deleted.
+        """Resume a machine from a saved state; delete a state that is itself the cause of a failure.
 
-        It would fail every trial to come. One that is only suspected goes at the second failure in a
-        row, of whichever worker: a new one costs a boot. Raises what `Machine.resume` raises.
+        Such a state would fail every trial to come. A state that is only suspected is deleted at
+        the second failure in a row, of any worker: a new one costs a boot. Raises as
+        `Machine.resume` does.
         """
         suspicion = _suspicion(state)
         try:
@@ -118,12 +119,12 @@ class WarmStates:
 
 
 def _suspicion(state: Path) -> Path:
-    """A file that is there when the last resume from this state failed for an unknown reason."""
+    """The file that records that the last resume from this state failed for an unknown reason."""
     return state.with_suffix(".suspected")
 
 
 def _identity(path: Path) -> str:
-    """An image built afresh has the same path: a guest must not resume over another root."""
+    """A rebuilt image has the same path: a guest must not resume over another root."""
     stat = path.stat()
     return f"{stat.st_ino} {stat.st_size} {stat.st_mtime_ns}"
 

@@ -1,15 +1,19 @@
-"""How slow disks are: the data disks, and the classes of log devices, from published figures.
+"""The speeds of the data disks and of the classes of log devices, from published figures.
 
-The latencies are of one synchronous 4 KiB write at a time, as `diskinfo -wS` on FreeBSD and fio with
-sync=1 and queue depth 1 measure them, as users compare log devices: hard disk 10 ms and more,
-consumer SATA SSD about 1 ms, enterprise SAS SSD about 0.1 ms, enterprise NVMe SSD 20-30 us, Optane
-900p at or below that (Intel specifies 10 us for its sister P4800X), NVDIMM about 2.5 us (400,000 a
-second). The measure is described where FreeBSD got it, r320683 of its base.
+The latencies are of one synchronous 4 KiB write at a time. Users compare log devices by this
+measure, taken by `diskinfo -wS` on FreeBSD or by fio with sync=1 and queue depth 1; r320683 of
+FreeBSD's base, which added it, describes it:
+- hard disk 10 ms and more
+- consumer SATA SSD about 1 ms
+- enterprise SAS SSD about 0.1 ms
+- enterprise NVMe SSD 20-30 us
+- Optane 900p at or below that (Intel specifies 10 us for its sister P4800X)
+- NVDIMM about 2.5 us (400,000 a second)
 
 Bandwidths only bound: SATA's 6 Gb/s and SAS's 12 Gb/s links carry 600 and 1,200 MB/s after 8b/10b
-coding; Intel specifies up to 2,000 MB/s written for its NVMe DC P3700 and for the Optane P4800X.
-The hard disk is bound by its 10 ms, of the NVDIMM none is published.
-Reads cost nothing: a log is read only by an import, and no figure is published for that.
+coding. Intel specifies up to 2,000 MB/s written for its NVMe DC P3700 and for the Optane P4800X.
+The hard disk is bound by its 10 ms; no bandwidth of the NVDIMM is published. Reads cost nothing:
+only an import reads a log, and no figure is published for that.
 """
 
 from __future__ import annotations
@@ -37,7 +41,7 @@ def _protected(sync_us: float, *, mb_per_s: int = 0) -> Profile:
 
 
 def _latency_us(sync_us: float, mib_per_s: int) -> float:
-    """What is left of a published 4 KiB write beside its transfer, which the shelf adds itself."""
+    """The time of a published 4 KiB write without its transfer, which the shelf adds itself."""
     transfer_us = _MIB_OF_WRITE / mib_per_s * 1e6 if mib_per_s else 0.0
     return round(sync_us - transfer_us, 3)
 
@@ -57,15 +61,15 @@ _DATA_PROFILES = {
     Persistence.VOLATILE: _cached(10_000, write_us=100, mb_per_s=200),
     Persistence.LYING: _cached(1_000, write_us=100, mb_per_s=600),
 }
-"""As users buy them: an enterprise SAS SSD, a hard disk with its cache on, a consumer SATA SSD. A write
-into a cache takes its command's way there and back, some 0.1 ms."""
+"""As users buy them: an enterprise SAS SSD, a hard disk with its cache on, a consumer SATA SSD. A
+write into a cache takes its command's round trip, some 0.1 ms."""
 
 
 def data_profile_of(persistence: Persistence) -> Profile:
-    """How slow a data disk of this persistence is."""
+    """The speed of a data disk of this persistence."""
     return _DATA_PROFILES[persistence]
 
 
 def profile_of(slog_class: SlogClass) -> Profile:
-    """How slow a log device of this class is: one synchronous 4 KiB write takes the published time."""
+    """The speed of a log device of this class: one synchronous 4 KiB write takes the published time."""
     return _PROFILES[slog_class]

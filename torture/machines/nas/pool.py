@@ -1,4 +1,4 @@
-"""The pool: made before the load, brought back after the cut. Commands only; the trial runs them."""
+"""The pool: made before the load, imported after the cut. Commands only; the trial runs them."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from torture.machines.nas.slog import slog_layout
 from torture.shell import physical_sector_of, wait_for_path, write_cache_of
 
 _OF_16K = ("", "16K", "64K", "128K")
-"""Volumes' blocks that are a multiple of 16 KiB."""
+"""Sizes of a volume's blocks that are a multiple of 16 KiB."""
 _DATA_MIB = 4096
 _SPECIAL_MIB = 2048
 _BY_SERIAL = "/dev/disk/by-id/virtio-"
 SETTLE = "udevadm settle --timeout=20 || udevadm settle --timeout=20"
-"""Rarely udevd hangs up on the first one ("Broken pipe")."""
+"""Twice, because udevd rarely closes the connection of the first call ("Broken pipe")."""
 
 _DATA_VDEVS: dict[Layout, tuple[tuple[str, ...], int]] = {
     Layout.SINGLE: ((), 1),
@@ -38,7 +38,7 @@ _DATA_VDEVS: dict[Layout, tuple[tuple[str, ...], int]] = {
     Layout.RAIDZ2: (("raidz2",), 4),
     Layout.DRAID1: (("draid1:2d:4c:1s",), 4),
 }
-"""How `zpool create` is told of the data disks, and how many they are."""
+"""The words of `zpool create` for the data disks, and how many disks they are."""
 
 _PERSISTENCE = {
     Disks.PLP: Persistence.PLP,
@@ -63,7 +63,7 @@ def pool_disks(cell: Cell) -> tuple[ShelfDisk, ...]:
 
 
 def _spare_disks(cell: Cell) -> tuple[ShelfDisk, ...]:
-    """What an administration adds to the pool."""
+    """The disks that an administration adds to the pool."""
     administration = cell[ADMINISTRATION]
     first = _data_disks(cell)[0]
     count = 0 if administration is None else administration.spares
@@ -96,7 +96,7 @@ def _data_disks(cell: Cell) -> tuple[ShelfDisk, ...]:
 
 
 def whole_on(cell: Cell) -> tuple[str, ...]:
-    """The disks on each of which a block of data lies whole, at one place; none where it is split."""
+    """The disks that each hold a whole copy of a block at one place; none where blocks are split."""
     administration = cell[ADMINISTRATION]
     if cell[LAYOUT].splits_blocks or (administration is not None and administration.moves_blocks):
         return ()
@@ -104,10 +104,10 @@ def whole_on(cell: Cell) -> tuple[str, ...]:
 
 
 def tells_metadata_in(cell: Cell) -> bool:
-    """Whether a write's length tells metadata from data, as `torture.facts.recording.roles` has it.
+    """Whether a write's length separates metadata from data, as in `torture.facts.recording.roles`.
 
-    Data are whole blocks of a zvol then. Files have blocks of any length, as parts of blocks have, and
-    compressed ones.
+    Data are whole blocks of a zvol then. Files have blocks of any length, and so have parts of
+    blocks and compressed blocks.
     """
     is_whole = not cell[LAYOUT].splits_blocks and not cell[COMPRESSION]
     has_16k = cell[TRANSPORT].traits.volume is VolumeKind.ZVOL and cell[VOLBLOCKSIZE] in _OF_16K
@@ -115,10 +115,10 @@ def tells_metadata_in(cell: Cell) -> bool:
 
 
 def wait_for_disks_script(disks: Sequence[ShelfDisk]) -> str:
-    """Shell: return once udev knows each of these disks; fail when one is not as it was ordered.
+    """Shell: return once udev knows each of these disks; fail when one differs from its configuration.
 
-    From 2.3 on ZFS skips flushes for a disk without a write cache: nothing would be tested. By the
-    physical sector it chooses its `ashift`.
+    From 2.3 on ZFS skips flushes for a disk without a write cache: nothing would be tested. ZFS
+    chooses its `ashift` by the physical sector.
     """
     lines = ["set -eu"]
     for disk in disks:
@@ -137,7 +137,7 @@ def path_of(disk: ShelfDisk) -> str:
 
 
 def cache_scripts(disks: Sequence[ShelfDisk]) -> dict[str, str]:
-    """What prints the mode of each disk's write cache, by serial."""
+    """Scripts that print the mode of each disk's write cache, by serial."""
     return {disk.serial: write_cache_of(f"{_BY_SERIAL}{disk.serial}") for disk in disks}
 
 
@@ -163,8 +163,9 @@ def create_script(cell: Cell) -> str:
 def make_script(cell: Cell) -> str:
     """Shell: make the pool, with a second and a third try.
 
-    What zpool writes onto a disk has udev make the partitions' links anew, and one that is gone as the
-    kernel opens it is "no such pool or dataset": 2.3.9 and 2.4.4 do not wait for it (OpenZFS #18993).
+    The writes of zpool onto a disk make udev renew the partitions' links. A link that is missing as
+    the kernel opens it gives "no such pool or dataset": 2.3.9 and 2.4.4 do not wait for it (OpenZFS
+    #18993).
     """
     create = create_script(cell)
     again = f"{{ {SETTLE}; {create}; }}"
@@ -177,19 +178,21 @@ def import_command(*options: str) -> tuple[str, ...]:
 
 
 REFUSALS = ("tail", "-n", "300", "/proc/spl/kstat/zfs/dbgmsg")
-"""What ZFS noted as it refused an import: zpool says little more than that it did (`zfs_dbgmsg`)."""
+"""Print ZFS's own messages about a refused import: zpool reports little more than the refusal
+(`zfs_dbgmsg`)."""
 SYNC = ("zpool", "sync", POOL)
 TRIM = ("zpool", "trim", POOL)
-"""Tell the disks what is free: returns once it goes on beside all else."""
+"""Report free space to the disks: the command returns once this runs in the background."""
 DIRTY_LABELS = ("zpool", "set", "comment=torture", POOL)
-"""Labels are written with a transaction group that changed the pool's configuration, and no other.
-Setting its comment does, even to what it was (OpenZFS `module/zfs/spa.c`, `spa_sync_props`)."""
+"""Write labels: only a transaction group that changed the pool's configuration writes them. Setting
+its comment is a change, even to the same value (OpenZFS `module/zfs/spa.c`, `spa_sync_props`)."""
 FREE_LOG = ("sh", "-c", "; ".join([" ".join(SYNC)] * 2))
-"""A block of the intent log is freed by the transaction group that has what is in it, and may be
-written again two later: one `zpool sync` commits three for that (OpenZFS `module/zfs/txg.c`,
-`txg_wait_synced_flags`), and the second one frees what was written beside the first."""
+"""Free blocks of the intent log. The transaction group that contains a block's records frees it,
+and ZFS may overwrite it two groups later. One `zpool sync` commits three groups for that (OpenZFS
+`module/zfs/txg.c`, `txg_wait_synced_flags`). The second one frees the blocks that were written
+beside the first."""
 BLOCKS = ("/usr/lib/torture/zdb", "-e", "-p", "/dev/disk/by-id", "-bc", POOL)
-"""`-e`: by the disks' own labels, the pool being in no cache file. It reads the disks past every cache
-(OpenZFS `lib/libzpool/kernel.c`, `zfs_file_open`: O_DIRECT). `-bcc` would read all data once more:
-6 s under emulation, and the scrub has just read every copy of it (zdb(8))."""
+"""`-e`: by the disks' own labels, as the pool is in no cache file. It bypasses every cache of the
+disks (OpenZFS `lib/libzpool/kernel.c`, `zfs_file_open`: O_DIRECT). `-bcc` would read all data once
+more: 6 s under emulation, and the scrub has just read every copy of it (zdb(8))."""
 SCRUB = ("zpool", "scrub", "-w", POOL)

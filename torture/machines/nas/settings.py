@@ -1,4 +1,4 @@
-"""What of ZFS a cell has set otherwise on its NAS, and what shows that it is so."""
+"""The changed settings of ZFS on a cell's NAS, and the proof that each is in effect."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ modprobe -r zfs
 for again in 1 2 3; do rmmod zzstd zlua zunicode zcommon icp znvpair zavl spl 2>/dev/null; done
 test ! -e /sys/module/spl && modprobe zfs
 """
-"""Shell, of a NAS without a pool: ZFS's random numbers are seeded as it is loaded (OpenZFS
-`module/os/linux/spl/spl-generic.c`, `spl_random_init`), which in a NAS that is resumed was before it was
-saved: every resumed one draws the same, and the numbers tell the intent log's chains apart. OpenZFS 2.1
-is nine modules, some of which outlive zfs."""
+"""Shell, of a NAS without a pool: load ZFS again, which seeds its random numbers (OpenZFS
+`module/os/linux/spl/spl-generic.c`, `spl_random_init`). A resumed NAS was seeded before it was
+saved. So every resumed one would draw the same numbers, by which ZFS distinguishes the intent log's
+chains. OpenZFS 2.1 is nine modules, some of which outlive zfs."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Setting:
-    """A setting, shell that prints a line, and the line that says it is in effect."""
+    """A setting, shell that prints a line, and the expected line when the setting is in effect."""
 
     name: str
     script: str
@@ -34,13 +34,13 @@ class Setting:
 
 
 def parameters_script(cell: Cell) -> str:
-    """Shell: set the module's parameters, before a pool is there; empty where all are as usual."""
+    """Shell: set the module's parameters, before a pool is there; empty without a changed parameter."""
     fields = [axis.field for axis in PARAMETERS if cell[axis]]
     return " && ".join(f"echo 1 > {_PARAMETERS}/{field}" for field in fields)
 
 
 def settings_of(cell: Cell) -> tuple[Setting, ...]:
-    """Everything that is not as usual, of a NAS with its pool and volume."""
+    """All changed settings of a NAS with its pool and volume."""
     properties = [
         Setting(
             name=axis.field,
@@ -59,7 +59,7 @@ def settings_of(cell: Cell) -> tuple[Setting, ...]:
 
 
 def _of_devices(cell: Cell) -> tuple[Setting, ...]:
-    """A zvol is of the kind that the parameter said when its device came up."""
+    """Settings that a device took over as it appeared, such as the kind of a zvol."""
     node = f"/sys/block/$(basename $(readlink -f {zvol.DEVICE}))"
     queues = Setting(
         name="queues of the zvol", script=f"test ! -d {node}/mq || echo several", expected="several"

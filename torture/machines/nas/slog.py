@@ -1,4 +1,4 @@
-"""The pool's log devices: which disks they take, how `zpool create` is told, which a cut takes away."""
+"""The pool's log devices: their disks, their words for `zpool create`, and the losses of a cut."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LOG_MIB = 1024
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SlogLayout:
-    """Disks of their own, and the words that end the `zpool create` line, disks by their serials."""
+    """Dedicated disks, and the words that end the `zpool create` line, with disks by their serials."""
 
     disks: tuple[ShelfDisk, ...]
     vdev_words: tuple[str, ...]
@@ -37,7 +37,7 @@ def slog_layout(cell: Cell) -> SlogLayout:
 
 
 def gone_at_cut(cell: Cell, seed: int) -> frozenset[str]:
-    """The serials of the disks that are not there any more after the cut of the trial of this seed."""
+    """The serials of the disks that are gone after the cut of the trial with this seed."""
     serials = [disk.serial for disk in slog_layout(cell).disks]
     count = cell[SLOG].gone_at_cut
     if count == len(serials):

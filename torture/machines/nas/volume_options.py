@@ -1,4 +1,4 @@
-"""How a cell's volume is made and offered, from all of its axes."""
+"""The options of a cell's volume, from all of the cell's axes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torture.facts.axes.zfs_properties import PROPERTIES
 
 
 def volume_options_of(cell: Cell) -> VolumeOptions:
-    """What the cell's axes say of its volume."""
+    """The volume options that the cell's axes set."""
     return VolumeOptions(
         sync=cell[SYNC],
         properties={axis.field: cell[axis] for axis in PROPERTIES if cell[axis]},

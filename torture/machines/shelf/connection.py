@@ -35,10 +35,10 @@ class Connection:
             raise ShelfGoneError(f"the shelf refused a connection to {export!r}")
 
     def write(self, data: bytes, offset: int = 0, *, deadline_s: float) -> None:
-        """Return once it is acknowledged.
+        """Return once the write is acknowledged.
 
-        Raises `ShelfGoneError`, `DeadlineExceeded` (a frozen shelf never answers), or `HarnessError`
-        when the shelf refuses it.
+        Raises `ShelfGoneError`, `DeadlineExceeded` (a frozen shelf never answers), or
+        `HarnessError` when the shelf refuses it.
         """
         buffer = self._buffer(len(data))
         buffer.to_buffer()[:] = data
@@ -51,11 +51,11 @@ class Connection:
         return bytes(buffer.to_bytearray())
 
     def close(self) -> None:
-        """Go without a word, as a client that dies does."""
-        del self._handle  # libnbd closes what nobody refers to any more
+        """Drop the connection without a disconnect, as a dying client does."""
+        del self._handle  # libnbd closes a handle without references
 
     def _buffer(self, length: int) -> nbd.Buffer:
-        """One for each length: libnbd's Python module (1.14) never lets go of one it was given."""
+        """One buffer for each length: libnbd's Python module (1.14) never releases a buffer."""
         if length not in self._buffers:
             self._buffers[length] = nbd.Buffer.from_bytearray(bytearray(length))
         return self._buffers[length]

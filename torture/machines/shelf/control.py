@@ -1,4 +1,4 @@
-"""Telling the shelf when to stand still, asking how it is, and writing marks into its log."""
+"""Control of the shelf: freeze it, query its status, write marks into its recording."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MARK_DEADLINE_S = 30.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShelfStatus:
-    """How the shelf is. `seq` is the last event's number; once frozen, the cut."""
+    """The status of the shelf. `seq` is the last event's number; once frozen, the cut."""
 
     frozen: bool
     seq: int
@@ -35,8 +35,8 @@ class ShelfStatus:
 class FreezeOn:
     """The event to freeze with: the `count`-th of its kind, role and disk from now on; None is any.
 
-    Only those count behind which a disk has `zil_uncovered` blocks of the intent log that no flush
-    covers, one of them, with `is_zil_reused`, where an older block of it was.
+    An event counts only if its disk then has `zil_uncovered` blocks of the intent log that no flush
+    covers. With `is_zil_reused` one of them must lie where an older block of the log was.
     """
 
     event: Kind
@@ -47,7 +47,7 @@ class FreezeOn:
     is_zil_reused: bool = False
 
     def as_json(self) -> dict[str, Any]:
-        """As the export `control` takes it."""
+        """The form that the export `control` takes."""
         wanted: dict[str, object] = {
             "disk": self.disk,
             "role": self.role,
@@ -65,24 +65,24 @@ class Control:
         self._connection = Connection(socket=socket, export="control")
 
     def freeze(self) -> int:
-        """From here on nothing is accepted or acknowledged, on all disks; returns the cut's number."""
+        """Freeze all disks: they accept and acknowledge nothing afterwards. Returns the cut's number."""
         self._obey("now")
         return self.status().seq
 
     def freeze_on(self, trigger: FreezeOn) -> None:
-        """Have it freeze by itself with an event to come."""
+        """Make the shelf freeze by itself with an event to come."""
         self._obey(trigger.as_json())
 
     def freeze_after(self, delay_ms: float) -> None:
-        """Have it freeze by itself when this time has passed."""
+        """Make the shelf freeze by itself when this time has passed."""
         self._obey({"after_ms": delay_ms})
 
     def halt_with_freeze(self, pids: Sequence[int]) -> None:
-        """Have these processes stopped with the freeze; raises `HarnessError` when one is gone."""
+        """Make the shelf stop these processes as it freezes; raises `HarnessError` when one is gone."""
         self._command({"halt": list(pids)})
 
     def status(self) -> ShelfStatus:
-        """How it is now; raises `HarnessError` when it does not say."""
+        """Its present status; raises `HarnessError` when the shelf does not report it."""
         text = self._connection.read(_STATUS_BYTES, deadline_s=_DEADLINE_S).decode()
         answer = json.loads(text)
         return ShelfStatus(
@@ -110,11 +110,11 @@ class MarkWriter:
         self._socket = socket
         self._connection: Connection | None = None
         self.spans_ns: list[tuple[int, int]] = []
-        """Of each mark in the log of the last server: when it was sent, and acknowledged, by the host's
-        clock."""
+        """For each mark in the last server's recording: its times of sending and acknowledgement,
+        by the host's clock."""
 
     def write(self, payload: bytes) -> bool:
-        """Whether the payload is in the log; False when the shelf was frozen, or ended, before.
+        """Whether the payload is in the recording; False when the shelf was frozen or ended before.
 
         Raises `HarnessError` when the shelf refuses it.
         """

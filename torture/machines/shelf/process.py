@@ -30,9 +30,9 @@ class Launch:
     environment: Mapping[str, str] = field(default_factory=dict)
     """Beside this process's own."""
     wrapper: tuple[str, ...] = ()
-    """What runs nbdkit in its place; it has to become nbdkit."""
+    """A program that starts in nbdkit's place; it has to become nbdkit."""
     threads: int | None = None
-    """Of each connection; None leaves that to nbdkit."""
+    """Threads of each connection; None leaves that to nbdkit."""
 
     @classmethod
     def of_shelf(cls) -> Self:
@@ -40,14 +40,14 @@ class Launch:
         return cls(plugin=str(shelf_plugin()))
 
     def with_threads(self, threads: int | None) -> Self:
-        """The same with so many threads, if a number is given."""
+        """The same launch with this number of threads, if a number is given."""
         return self if threads is None else replace(self, threads=threads)
 
 
 def write_configuration(
     path: Path, disks: Sequence[Mapping[str, Any]], *, recording: str | None = None
 ) -> None:
-    """What the shelf's plugin is told (native/README.md); `recording` is made beside the file.
+    """Write the configuration of the shelf's plugin (native/README.md); `recording` is made beside it.
 
     Raises `OSError` when there is no room for it.
     """
@@ -58,7 +58,7 @@ def write_configuration(
 
 
 class NbdkitProcess:
-    """An nbdkit on a socket, whose path must be short. All it prints goes to `errors`.
+    """An nbdkit on a socket, whose path must be short. All its output goes to `errors`.
 
     It ends with the thread that started it.
     """
@@ -71,7 +71,7 @@ class NbdkitProcess:
         threads = () if launch.threads is None else ("--threads", str(launch.threads))
         self.socket = socket
         self.errors = errors
-        socket.unlink(missing_ok=True)  # of one that was killed
+        socket.unlink(missing_ok=True)  # left by a killed server
         with errors.open("wb") as output:
             self._process = subprocess.Popen(
                 [
@@ -82,7 +82,7 @@ class NbdkitProcess:
                 stdout=output,
                 stderr=output,
                 env={**os.environ, **launch.environment},
-                restore_signals=False,  # a file that grows too large is an error then, no death
+                restore_signals=False,  # a file that grows too large is then an error, not a death
             )  # fmt: skip
 
     @property
@@ -92,7 +92,7 @@ class NbdkitProcess:
 
     @property
     def exit_code(self) -> int | None:
-        """Of one that has ended, negative for a signal; else None."""
+        """The exit code of an ended nbdkit, negative for a signal; else None."""
         return self._process.poll()
 
     @property
@@ -104,16 +104,16 @@ class NbdkitProcess:
         return any(fields[-1] == str(self.socket) and fields[3] == _LISTENS for fields in sockets)
 
     def output(self) -> str:
-        """What it printed so far."""
+        """Its output so far."""
         return self.errors.read_text(errors="replace").strip()
 
     def terminate(self) -> int:
-        """End it as its admin would; its exit code, once its clients have gone."""
+        """End it as its admin would; returns its exit code, once its clients have gone."""
         self._process.send_signal(signal.SIGTERM)
         return self._process.wait(_END_DEADLINE_S)
 
     def kill(self) -> None:
-        """End it as the power does, if it runs."""
+        """End it like a power cut, if it runs."""
         if self._process.poll() is None:
             self._process.kill()
         self._process.wait(_END_DEADLINE_S)

@@ -1,4 +1,4 @@
-"""The disks of one NAS: a process of nbdkit with our plugin, one for each life of the NAS."""
+"""The disks of one NAS: an nbdkit process with the suite's plugin, one for each life of the NAS."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from torture.machines.shelf.control import Control, FreezeOn, MarkWriter
 from torture.machines.shelf.process import Launch, NbdkitProcess, write_configuration
 
 RECORDINGS_OF_SHELF = "recordings"
-"""The folder of a shelf within its trial's."""
+"""The folder of a shelf within its trial's folder."""
 _MIB = 1024 * 1024
 _FREE_BYTES_MIN = 16 * _MIB
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
@@ -32,8 +32,8 @@ _OVERWRITE_DEADLINE_S = 10
 class Shelf:
     """The disks of one NAS, recorded in `directory`, served on `socket`.
 
-    Each `start` makes a recording of its own (`life-1`, `life-2`, ...), over what a view gives. What the
-    servers print goes to `logs`, or to `directory`.
+    Each `start` makes a separate recording (`life-1`, `life-2`, ...), over the disks of a view. The
+    servers' output goes to `logs`, or to `directory`.
     """
 
     def __init__(self, *, directory: Path, socket: Path, logs: Path | None = None) -> None:
@@ -51,7 +51,7 @@ class Shelf:
 
     @property
     def errors(self) -> Path:
-        """What that server output on standard error."""
+        """That server's output on standard error."""
         return self._logs / f"shelf-{self._life}.err"
 
     @property
@@ -62,17 +62,18 @@ class Shelf:
         return self._control
 
     def source(self, disk: ShelfDisk) -> NbdSource:
-        """Where QEMU finds a disk."""
+        """The address of a disk for QEMU."""
         return NbdSource(socket=self._socket, export=disk.serial)
 
     def marks(self) -> MarkWriter:
-        """A writer of marks into the log of whichever server runs."""
+        """A writer of marks into the recording of the present server."""
         return MarkWriter(self._socket)
 
     def start(self, disks: Sequence[ShelfDisk], *, view: Path | None = None) -> None:
-        """Serve disks, all zeroes or as a view gives them, and record what they are asked.
+        """Serve disks, all zeroes or with a view's content, and record their requests.
 
-        Raises `HarnessError` when nbdkit is missing, the view cannot be opened, or there is no room.
+        Raises `HarnessError` when nbdkit is missing, the view cannot be opened, or there is no
+        room.
         """
         launch = Launch.of_shelf()
         self._life += 1
@@ -111,23 +112,23 @@ class Shelf:
         connection.close()
 
     def freeze(self) -> int:
-        """From here on nothing is accepted or acknowledged, on all disks; returns the cut's number."""
+        """Freeze all disks: they accept and acknowledge nothing afterwards. Returns the cut's number."""
         if self._server is None or self._server.exit_code is not None:
             raise HarnessError("the shelf died before the cut", hint=f"read {self.errors}")
         return self.control.freeze()
 
     def freeze_on(self, trigger: FreezeOn) -> None:
-        """Have it freeze by itself with an event to come."""
+        """Make the shelf freeze by itself with an event to come."""
         self.control.freeze_on(trigger)
 
     def halt_with_freeze(self, *machines: Machine) -> None:
-        """Have these machines stand still from the freeze on, whoever freezes it."""
+        """Make these machines stop at the freeze, whatever causes it."""
         pids = [machine.qemu_pid for machine in machines]
         self.control.halt_with_freeze([pid for pid in pids if pid is not None])
 
     @property
     def is_frozen(self) -> bool:
-        """Whether it stands still."""
+        """Whether it is frozen."""
         return self.control.status().frozen
 
     @property
@@ -136,7 +137,7 @@ class Shelf:
         return self._server is not None
 
     def must_be_well(self) -> None:
-        """Raise `HarnessError` when the server is gone or failed a request: not the NAS's doing."""
+        """Raise `HarnessError` when the server is gone or failed a request: the NAS is not the cause."""
         if self._server is None or self._server.exit_code is not None:
             raise HarnessError("the shelf died under the NAS", hint=f"read {self.errors}")
         status = self.control.status()
@@ -150,9 +151,9 @@ class Shelf:
         self.must_have_room()
 
     def must_have_room(self) -> None:
-        """Raise `HarnessError` when what it records soon has no room any more.
+        """Raise `HarnessError` when the recording will soon lack room.
 
-        Asks the filesystem alone: whoever waits for a machine asks it often, and from any thread.
+        It queries the filesystem alone: waits call it often, and from any thread.
         """
         if not self.is_started:
             return
@@ -164,7 +165,7 @@ class Shelf:
             )
 
     def stop(self) -> None:
-        """End the server by SIGKILL, if it runs. What it logged stays."""
+        """End the server by SIGKILL, if it runs. Its recording stays."""
         if self._control is not None:
             self._control.close()
             self._control = None

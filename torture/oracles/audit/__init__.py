@@ -1,1 +1,1 @@
-"""Whether a recording keeps what makes ZFS safe, at every acknowledgement and uberblock in it. Pure."""
+"""The audit checks the invariants that make ZFS safe, at every acknowledgement and uberblock. Pure."""

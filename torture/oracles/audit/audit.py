@@ -1,6 +1,7 @@
-"""The audit: a recording's log held against what ZFS promises at every uberblock and acknowledgement.
+"""The audit checks a recording against ZFS's invariants at every uberblock and acknowledgement.
 
-A cut meets one moment of thousands. A flush that is missing once in twenty is seen here at once.
+A cut tests one moment of thousands. The audit tests all of them, so it detects a flush that is missing
+once in twenty.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field
 
 from torture.facts.axes.sync import Sync
 from torture.facts.recording.events import Event, Kind, RecordedDisk, Recording
-from torture.facts.recording.roles import OF_A_TXG, Role
+from torture.facts.recording.roles import TXG_ROLES, Role
 from torture.facts.recording.uberblocks import root_in
 from torture.oracles.audit.commits import Commits
 from torture.oracles.audit.coverage import Coverage
@@ -34,7 +35,7 @@ from torture.oracles.audit.pointed import Pointed, disks_in, find_pointed, place
 from torture.oracles.audit.trims import Trims
 
 _LATELY_MS = 1_000
-"""Operations that were acknowledged so shortly before the cut are counted."""
+"""The audit counts operations acknowledged within this time before the cut."""
 
 
 def audit(
@@ -48,23 +49,26 @@ def audit(
     whole_on: Collection[str] | None = None,
     writes_once: bool = True,
     names_are_volatile: bool = False,
-    tells_metadata: bool = True,
+    length_shows_metadata: bool = True,
     only_groups_write: bool = True,
 ) -> Audit:
-    """Audit the events up to and with `cut`, and what the client's disk completed by then.
+    """Audit the events up to and including `cut`, and the client's requests completed by then.
 
-    `waived`: what the cell breaks by its own settings, and from which event on: it is counted only.
-    `sync`: unless it is disabled, an acknowledgement means that the ZIL, or a txg, is durable.
-    `completed_sync`: the same of what the client's disk completed, where that is not the same.
-    `whole_on`: the disks on each of which a block of data lies whole, at one place; none where it is
-    split over disks, and by default all.
-    `writes_once`: whether the client's filesystem has no second copy under way of what it wrote
-    (`torture.choices.filesystems.protocol`): only then must every block that holds it be covered.
-    `tells_metadata`: whether a write's length tells metadata from data
-    (`torture.facts.recording.roles`). `names_are_volatile`: an acknowledgement is of the blocks
-    that it names, and of nothing else. `only_groups_write`: nothing but transaction groups and the
-    log writes, as a resilver does: then a group vouches for what came before its first write, and
-    else for what came before its uberblock. Raises what `Recording.payload` raises.
+    - `waived`: invariants that the cell's own settings break, and the event from which on they do. From
+      there the audit only counts their violations.
+    - `sync`: unless disabled, an acknowledgement means that the ZIL, or a txg, is durable.
+    - `completed_sync`: the sync level for completed block requests, if it differs.
+    - `whole_on`: the disks that each hold whole data blocks at one place. Empty where blocks are split
+      over disks; by default all disks.
+    - `writes_once`: whether the client's filesystem writes no second copy of its data
+      (`torture.choices.filesystems.protocol`). Only then must every log block with these data be covered.
+    - `names_are_volatile`: an acknowledgement covers only the blocks that it names.
+    - `length_shows_metadata`: whether a write's length distinguishes metadata from data
+      (`torture.facts.recording.roles`).
+    - `only_groups_write`: whether only transaction groups and the ZIL write, and no resilver. Then a
+      committed group vouches for everything before its first write, otherwise before its uberblock.
+
+    Raises what `Recording.payload` raises.
     """
     if whole_on is None:
         whole_on = [disk.name for disk in recording.disks]
@@ -74,7 +78,7 @@ def audit(
         recording=recording,
         sync=sync,
         writes_once=writes_once,
-        tells_metadata=tells_metadata,
+        length_shows_metadata=length_shows_metadata,
         groups=Groups(only_groups_write=only_groups_write),
         whole_disks=disks_in(recording, whole_on),
         returns=returns_in(recording, cut=cut),
@@ -111,12 +115,12 @@ def audit(
 
 @dataclass(kw_only=True)
 class _Auditor:
-    """The state of an audit, event by event."""
+    """The state of an audit; it takes the events one by one."""
 
     recording: Recording
     sync: Sync
     writes_once: bool
-    tells_metadata: bool
+    length_shows_metadata: bool
     groups: Groups
     whole_disks: list[int]
     disk_writes: dict[int, DiskWrite]
@@ -128,7 +132,7 @@ class _Auditor:
         default_factory=lambda: {role: Coverage() for role in Role}
     )
     _pointed_writes: Coverage = field(default_factory=Coverage)
-    """Data that the log points to, and nothing else."""
+    """Writes that hold only data that the intent log points to."""
     phases: PhaseTracker = field(init=False)
     commits: Commits = field(init=False)
     logged: Logged = field(default_factory=Logged)
@@ -140,7 +144,9 @@ class _Auditor:
 
     def __post_init__(self) -> None:
         self.phases = PhaseTracker(
-            writes=self._writes, pointed=self._pointed_writes, tells_metadata=self.tells_metadata
+            writes=self._writes,
+            pointed=self._pointed_writes,
+            length_shows_metadata=self.length_shows_metadata,
         )
         self.commits = Commits(uberblocks=self._writes[Role.UBERBLOCK])
         self.labels = Labels(
@@ -153,12 +159,12 @@ class _Auditor:
         return *self._writes.values(), self._pointed_writes
 
     def acknowledged_since(self, time_ns: int) -> int:
-        """Durable operations acknowledged at this time of the log or later."""
+        """How many durable operations were acknowledged at this time of the recording or later."""
         events = self.recording.events
         return sum(events[done].time_ns >= time_ns for done in self.operations.acknowledged_at)
 
     def hear(self, event: Event) -> None:
-        """One event."""
+        """Audit one event."""
         role = None
         if self.commits.hear(event):
             self._find(Invariant.TXG_IS_IN_TIME, event)
@@ -175,7 +181,7 @@ class _Auditor:
         self.phases.hear(event, role=role)
 
     def _hear_write(self, event: Event) -> Role | None:
-        """Its role; None of data that the log points to, and of what is none of ZFS's."""
+        """The write's role; None for data that the intent log points to and for a partition table."""
         written = self.disk_writes[event.seq]
         role = written.role
         if role is Role.UBERBLOCK:
@@ -192,11 +198,11 @@ class _Auditor:
                 self._find(Invariant.EXTENT_IS_KEPT, event)
             self._pointed_writes.submit(event)
             return None
-        elif role in OF_A_TXG:
+        elif role in TXG_ROLES:
             if event.seq not in self.pointed.undecided and self.groups.hear_write(event):
                 uberblocks = self._writes[Role.UBERBLOCK].uncovered
-                # a disk that is added has uberblocks of no group
-                if late := [one for one in uberblocks if self.disk_writes[one].txg]:
+                # `vdev_label_init` writes uberblocks of txg 0 to a new disk: no flush is due for them
+                if late := [number for number in uberblocks if self.disk_writes[number].txg]:
                     self._find(Invariant.UBERBLOCK_IS_DURABLE, event, late)
             self.commits.hear_write_of_txg(event)
             if event.seq not in self.pointed.undecided:
@@ -221,7 +227,7 @@ class _Auditor:
 
     def _hear_trim(self, event: Event) -> None:
         self.extents.hear_trim(event)
-        if self._is_of(event, self.trims.takes):
+        if self._is_of(event, self.trims.hits_used_space):
             self._find(Invariant.TRIMMED_IS_FREE, event)
 
     def _is_of(self, event: Event, what: Callable[[Event, RecordedDisk], bool]) -> bool:
@@ -231,7 +237,7 @@ class _Auditor:
     def _hear_uberblock(self, event: Event, txg: int) -> None:
         self.contents.hear_uberblock(event)
         if not txg:
-            return  # of a disk that is not in the pool yet (module/zfs/vdev_label.c, vdev_label_init)
+            return  # the disk is not in the pool yet (module/zfs/vdev_label.c, vdev_label_init)
         if txg < self._txg_by_disk.get(event.disk, 0):
             self._find(Invariant.UBERBLOCKS_ASCEND, event)
         self._txg_by_disk[event.disk] = txg
@@ -240,13 +246,13 @@ class _Auditor:
         is_new = self.groups.hear_uberblock(event, txg)
         self.commits.hear_uberblock(event, is_copy=not is_new)
         if not is_new:
-            return  # its copies in the other labels
+            return  # a copy of this uberblock in another label
         self.trims.hear_uberblock(txg)
         root = root_in(self.recording.payload(event))
         places = places_of(root.extents, self.whole_disks) if root and root.txg == txg else None
         for taking in self.extents.hear_uberblock(txg, places):
             self._find(Invariant.EXTENT_IS_KEPT, taking)
-        uncovered = {write for of in OF_A_TXG for write in self._writes[of].uncovered}
+        uncovered = {write for role in TXG_ROLES for write in self._writes[role].uncovered}
         uncovered -= self.pointed.undecided
         born_in = self.pointed.born_in
         uncovered |= {write for write in self._pointed_writes.uncovered if born_in[write] <= txg}
@@ -257,40 +263,40 @@ class _Auditor:
         for one in self.operations.hear(event, self.recording.payload(event)):
             self.commits.hear_acknowledgement()
             self.phases.acknowledged_ns = event.time_ns
-            if self.sync is not Sync.DISABLED and not one.owes_nothing:
+            if self.sync is not Sync.DISABLED and not one.guarantees_nothing:
                 self._hear_acknowledged(event, one)
 
     def _hear_acknowledged(self, event: Event, one: Acknowledged) -> None:
-        if self.writes_once and one.owes_its_data and self.contents.lacks_some_of(one):
+        if self.writes_once and one.guarantees_data and self.contents.lacks_some_of(one):
             self._find(Invariant.LOGGED_IS_WHOLE, event)
         uncovered = self._writes[Role.ZIL].uncovered
-        own = self._own_of(one, uncovered=self._uncovered, now=event.seq)
-        if own and self.writes_once and one.owes_its_data:
+        own = self._uncovered_log_writes(one, uncovered=self._uncovered, now=event.seq)
+        if own and self.writes_once and one.guarantees_data:
             self._find(Invariant.ACKNOWLEDGED_IS_DURABLE, event, own)
             return
-        if one.owes_its_data and (missing := self._missing_before(one.number)):
+        if one.guarantees_data and (missing := self._missing_before(one.number)):
             self._find(Invariant.LOG_CHAIN_IS_WHOLE, event, missing)
         durable = max(self._writes[role].latest for role in (Role.ZIL, Role.UBERBLOCK))
         if durable < one.begun:
             self._find(Invariant.ACKNOWLEDGED_IS_DURABLE, event, uncovered)
-        elif self.writes_once and one.owes_its_data and (late := self._late_of(one)):
+        elif self.writes_once and one.guarantees_data and (late := self._uncovered_at_return(one)):
             self._find(Invariant.RETURNED_IS_DURABLE, event, late)
 
     @property
     def _uncovered(self) -> frozenset[int]:
         return frozenset(number for coverage in self._coverages for number in coverage.uncovered)
 
-    def _own_of(
+    def _uncovered_log_writes(
         self, one: Acknowledged, *, uncovered: Collection[int], now: int
     ) -> tuple[int, ...]:
-        """What of an operation is in the log, or the log points to, and was not on the disks at `now`."""
+        """The `uncovered` writes at `now` in which the log holds, or points to, an operation's data."""
         own = {number for number in self.logged.blocks_of(one.number) if number <= now}
         own.intersection_update(uncovered)
         own.update(self.logged.not_on_disk(one.number, uncovered=uncovered, now=now))
         return tuple(sorted(own))
 
-    def _late_of(self, one: Acknowledged) -> tuple[int, ...]:
-        """What of an operation was on its way as its call returned, and was not on the disks by then."""
+    def _uncovered_at_return(self, one: Acknowledged) -> tuple[int, ...]:
+        """The writes of an operation that were submitted, but not covered, when its call returned."""
         returned = self.returns.get(one.number)
         if returned is None:
             return ()
@@ -305,10 +311,11 @@ class _Auditor:
         for coverage in self._coverages:
             late.update(coverage.covered_since(returned.latest_ns, events))
         now = bisect_right(events, returned.earliest_ns, key=_time_ns) - 1
-        return tuple(write for write in self._own_of(one, uncovered=late, now=now) if write <= now)
+        writes = self._uncovered_log_writes(one, uncovered=late, now=now)
+        return tuple(write for write in writes if write <= now)
 
     def _missing_before(self, operation: int) -> tuple[int, ...]:
-        """The blocks that replay has to pass before this operation's, and that are not covered."""
+        """The uncovered log blocks that replay must pass before it reaches this operation's blocks."""
         committed = self.disk_writes.get(self._writes[Role.UBERBLOCK].latest)
         return missing_links(
             self.disk_writes,
@@ -319,7 +326,7 @@ class _Auditor:
         )
 
     def hear_completions(self, completions: Completions, *, sync: Sync, cut: int) -> int:
-        """What the client's disk completed by the cut; returns how many writes had to be durable."""
+        """Audit the requests that the client completed by the cut; returns how many writes were due."""
         durable = durable_in(
             self.recording,
             self.disk_writes,

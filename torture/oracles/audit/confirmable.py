@@ -1,7 +1,7 @@
-"""Which finding a crash state can confirm, and which state that is: what it accuses is really lost there.
+"""Chooses the finding that a crash state can confirm, and that crash state.
 
-A log says that something is not on the disks which was said to be. Had the power gone then, it would be
-gone: so the disks are cut there, with nothing left that no flush covers, and recovered and checked.
+A finding says that data was not durable when it had to be. A power cut at that event would lose the
+data. So the disks are cut there without any uncovered write, recovered and checked.
 """
 
 from __future__ import annotations
@@ -21,20 +21,22 @@ _KEPT = {
     Persistence.VOLATILE: DiskState(policy=Policy.FLUSHED),
     Persistence.LYING: DiskState(policy=Policy.FLUSHED),
 }
-"""What a disk is sure to keep. A lying one may also have told the truth: then the loss is none of its."""
+"""What a disk is sure to keep. A lying disk may also have flushed honestly: then it did not cause the
+loss.
+"""
 
-_NOT_TO_BE_SEEN = frozenset(Invariant) - {
+_UNCONFIRMABLE = frozenset(Invariant) - {
     Invariant.ACKNOWLEDGED_IS_DURABLE,
     Invariant.LOG_CHAIN_IS_WHOLE,
     Invariant.TXG_IS_DURABLE,
     Invariant.COMPLETED_IS_DURABLE,
 }
-"""What these are about is not what one cut takes away."""
+"""One cut cannot show that these were broken."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Confirmable:
-    """A finding, the last event that happens, and by serial what the disks keep then."""
+    """A finding, the last event before the cut, and the state of each disk then, by serial."""
 
     finding: Finding
     event: int
@@ -42,43 +44,48 @@ class Confirmable:
 
 
 def confirmable(
-    found: Audit, recording: Recording, *, disks: Sequence[ShelfDisk], lives_on: bool
+    found: Audit, recording: Recording, *, disks: Sequence[ShelfDisk], client_survives: bool
 ) -> Confirmable | str:
-    """The finding whose loss is surest, and of these the last: least else is different from the real cut.
+    """The finding whose loss is surest; of several the last, since it differs least from the real cut.
 
-    `disks` are those that are there after the cut; `lives_on` says whether the client is, too. When
-    none can be confirmed, why, in words.
+    `disks` are those present after the cut. `client_survives` says whether the client lives on. Where no
+    finding can be confirmed, returns the reason in words.
 
-    Surest is an acknowledgement of what a cut takes away. Then a transaction group whose uberblock
-    survives and its writes do not. Then a request of the client after which an operation was
-    acknowledged before a flush made up for it, cut right before that; and at last any request. These
-    say nothing with a client that lives: one that died never hears of what it had completed, and one
-    that lived knows what came after. The other two are lost to both.
+    The order of preference:
+
+    - An acknowledged operation whose data a cut would lose.
+    - A transaction group whose uberblock survives a cut, but not all its writes.
+    - A completed request, if an operation was acknowledged before a later flush covered it. The cut falls
+      right before that flush.
+    - Any other completed request.
+
+    Completed requests say nothing if the client survives: it then knows later events than the cut. A
+    client that died forgets its completions. The other two kinds are lost with either client.
     """
-    seen = [finding for finding in found.findings if finding.invariant not in _NOT_TO_BE_SEEN]
+    seen = [finding for finding in found.findings if finding.invariant not in _UNCONFIRMABLE]
     if not seen:
-        return "no cut takes away what was found"
-    if lives_on:
+        return "no single cut can show these findings"
+    if client_survives:
         seen = [x for x in seen if x.invariant is not Invariant.COMPLETED_IS_DURABLE]
         if not seen:
-            return "the client lived on: at the cut it knew more than when this was found"
+            return "the client survived: it knows later events than these findings"
     first = found.acknowledged_at[0] if found.acknowledged_at else len(recording.events)
     seen = [finding for finding in seen if _event(finding, found) >= first]
     if not seen:
-        return "nothing had been acknowledged yet"
-    takers = {disk.serial for disk in disks if disk.persistence is not Persistence.PLP}
-    seen = [finding for finding in seen if _can_be_lost(finding, recording, takers)]
+        return "no operation had been acknowledged yet"
+    lossy_disks = {disk.serial for disk in disks if disk.persistence is not Persistence.PLP}
+    seen = [finding for finding in seen if _can_be_lost(finding, recording, lossy_disks)]
     if not seen:
-        return "the disks keep what was not covered"
+        return "the disks keep their uncovered writes"
     finding = max(seen, key=lambda finding: _preference(finding, found))
     kept = {disk.serial: _KEPT[disk.persistence] for disk in disks}
     if finding.invariant is Invariant.TXG_IS_DURABLE:
-        kept |= _with_uberblock(finding, recording, takers)
+        kept |= _with_uberblock(finding, recording, lossy_disks)
     return Confirmable(finding=finding, event=_event(finding, found), disks=kept)
 
 
 def _event(finding: Finding, found: Audit) -> int:
-    """Where to cut: for a request as late as it did not hold, if something was acknowledged by then."""
+    """Where to cut: for a request right before it became durable, if an acknowledgement came by then."""
     if finding.until is None:
         return finding.event
     heard = bisect_right(found.acknowledged_at, finding.until)
@@ -97,19 +104,21 @@ def _preference(finding: Finding, found: Audit) -> tuple[int, int]:
             return int(event > finding.event), event
 
 
-def _can_be_lost(finding: Finding, recording: Recording, takers: Collection[str]) -> bool:
-    """Whether one of these disks has what was not covered, or none has, for it was never written."""
+def _can_be_lost(finding: Finding, recording: Recording, lossy_disks: Collection[str]) -> bool:
+    """Whether one of these disks holds an uncovered write, or no disk does since it was never written."""
     events, disks = recording.events, recording.disks
     places = [events[submission].disk for submission in finding.uncovered]
-    return not places or any(place is not None and disks[place].name in takers for place in places)
+    return not places or any(
+        place is not None and disks[place].name in lossy_disks for place in places
+    )
 
 
 def _with_uberblock(
-    finding: Finding, recording: Recording, takers: Collection[str]
+    finding: Finding, recording: Recording, lossy_disks: Collection[str]
 ) -> dict[str, DiskState]:
-    """The disk to which the uberblock was on its way: it is there, whatever was written before it."""
+    """The disk of the finding's uberblock: the uberblock survives, uncovered writes before it do not."""
     place = recording.events[finding.event].disk
-    if place is None or (name := recording.disks[place].name) not in takers:
+    if place is None or (name := recording.disks[place].name) not in lossy_disks:
         return {}
     survivor = Survivor(submission=finding.event)
     return {name: DiskState(policy=Policy.EXPLICIT, survivors=(survivor,))}

@@ -1,6 +1,6 @@
-"""Which writes of a role a flush covers, event by event: the rule of native/README.md, on its own.
+"""Which writes of a role a flush covers: native/README.md's rule, implemented separately.
 
-Trims are writes, too.
+A trim counts as a write.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from torture.facts.recording.events import Event, Kind
 
 @dataclass(kw_only=True)
 class Coverage:
-    """Of some writes: which are under way, completed, and covered, on all disks.
+    """Which of some writes are under way, completed and covered, on all disks.
 
-    `latest` is the submission's number of the last one that is covered, `latest_covered_at` that of
-    the event which covered one last; -1 before there is one. `covered_at` has this of each submission.
+    All are numbers of events, and -1 before there is one. `latest` is the highest covered submission.
+    `latest_covered_at` is the last event that covered one. `covered_at` has this event for each
+    submission.
     """
 
     latest: int = -1
@@ -24,29 +25,29 @@ class Coverage:
     covered_at: dict[int, int] = field(default_factory=dict)
     _under_way: dict[int, Event] = field(default_factory=dict)
     _completed: dict[int, set[int]] = field(default_factory=dict)
-    """By disk, the submissions that were completed and are not covered."""
+    """By disk, the submissions that are completed and not covered."""
     _flushes: dict[int, frozenset[int]] = field(default_factory=dict)
-    """By a flush's submission, what it will have covered once it is completed."""
+    """By a flush's submission, the writes that it covers once it completes."""
 
     @property
     def uncovered(self) -> tuple[int, ...]:
-        """The submissions that a cut could take away now."""
+        """The submissions that a cut could lose now."""
         completed = (submission for done in self._completed.values() for submission in done)
         return tuple(sorted((*self._under_way, *completed)))
 
     def covered_since(self, time_ns: int, events: Sequence[Event]) -> Iterator[int]:
-        """The submissions that were covered later than at this time of the log."""
+        """The submissions that were covered after this time of the recording."""
         for submission, at in reversed(self.covered_at.items()):
             if events[at].time_ns <= time_ns:
                 return
             yield submission
 
     def submit(self, event: Event) -> None:
-        """One of the writes begins."""
+        """Note the submission of a write."""
         self._under_way[event.seq] = event
 
     def hear(self, event: Event) -> None:
-        """Any event that is no submission of a write."""
+        """Note any event other than a submission of a write."""
         disk = -1 if event.disk is None else event.disk
         match event.kind:
             case Kind.WRITE_COMPLETE | Kind.TRIM_COMPLETE:

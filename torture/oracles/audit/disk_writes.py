@@ -1,4 +1,4 @@
-"""What every write of a recording is, by its content and, where blocks are split, by its neighbours."""
+"""Classifies every write of a recording by its content, and split blocks by their neighbours as well."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 
 from torture.facts.recording.events import Event, Kind, Recording
 from torture.facts.recording.intent_log import LogBlock, log_blocks_in
-from torture.facts.recording.roles import OF_A_TXG, Role, role_of, txg_of
+from torture.facts.recording.roles import TXG_ROLES, Role, role_of, txg_of
 
 _SECTOR_BYTES = 512
 _NEAR_EVENTS = 64
-"""The columns of a block are written beside each other, some tens of events at most apart."""
+"""The columns of a block are written close together: at most some tens of events apart."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -20,19 +20,23 @@ class DiskWrite:
     event: Event
     role: Role
     txg: int | None
-    """Of an uberblock: the group that it ends."""
+    """The transaction group of an uberblock; None for other writes."""
     log_blocks: tuple[LogBlock, ...]
-    """Data that were merged with one behind them begin like data, and are on their way with it."""
+    """The log blocks in this write.
+
+    A write that merges data with a log block behind them begins like data. It still counts as the
+    ZIL's, since the log block is in flight with it.
+    """
     is_mixed: bool = False
-    """Of a block that is split: whether it may hold a part of the log and something else."""
+    """Whether the write may hold a column of a split log block and other data."""
 
 
 def disk_writes_in(recording: Recording, *, cut: int, is_split: bool) -> dict[int, DiskWrite]:
-    """By its number, every write up to and with event `cut`; raises what `Recording.payload` raises.
+    """Every write up to and including event `cut`, by number; raises what `Recording.payload` raises.
 
-    `is_split`: a block lies on several disks in parts, as in a raidz, at one place of each or one sector
-    further (`module/zfs/vdev_raidz.c`, `vdev_raidz_map_alloc`). Of a block of the log some parts alone
-    say so, and the others would be taken for data of a transaction group.
+    `is_split`: blocks are split over disks, as in a raidz. The columns lie at one offset of each disk,
+    or one sector further (`module/zfs/vdev_raidz.c`, `vdev_raidz_map_alloc`). Only some columns of a
+    log block show its magic. The others would be mistaken for data of a transaction group.
     """
     writes = {
         event.seq: _disk_write(event, recording.payload(event))
@@ -46,7 +50,7 @@ def _disk_write(event: Event, payload: bytes) -> DiskWrite:
     role, log_blocks = role_of(payload), tuple(log_blocks_in(payload))
     return DiskWrite(
         event=event,
-        role=Role.ZIL if log_blocks and role in OF_A_TXG else role,
+        role=Role.ZIL if log_blocks and role in TXG_ROLES else role,
         txg=txg_of(payload) if role is Role.UBERBLOCK else None,
         log_blocks=log_blocks,
     )
@@ -54,19 +58,19 @@ def _disk_write(event: Event, payload: bytes) -> DiskWrite:
 
 def _with_columns(writes: dict[int, DiskWrite]) -> dict[int, DiskWrite]:
     in_order = list(writes.values())
-    told = dict(writes)
+    classified = dict(writes)
     for place, write in enumerate(in_order):
         if write.role is not Role.ZIL:
             continue
         for other in _near(in_order, place):
             number = other.event.seq
-            if other.role not in OF_A_TXG or other.event.disk == write.event.disk:
+            if other.role not in TXG_ROLES or other.event.disk == write.event.disk:
                 continue
             if _is_column(other.event, of=write.event):
-                told[number] = replace(other, role=Role.ZIL)
-            elif _overlap(other.event, write.event) and told[number].role is not Role.ZIL:
-                told[number] = replace(other, is_mixed=True)
-    return told
+                classified[number] = replace(other, role=Role.ZIL)
+            elif _overlap(other.event, write.event) and classified[number].role is not Role.ZIL:
+                classified[number] = replace(other, is_mixed=True)
+    return classified
 
 
 def _near(in_order: list[DiskWrite], place: int) -> list[DiskWrite]:

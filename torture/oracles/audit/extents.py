@@ -1,15 +1,17 @@
-"""That nothing is overwritten which the last transaction groups wrote: an older one must stay readable.
+"""Checks that ZFS does not overwrite the blocks of the last transaction groups.
 
-What a transaction group frees may be written again only after two more (OpenZFS
-`module/zfs/metaslab.c`, `TXG_DEFER_SIZE`), by their numbers: an empty group writes nothing, not even an
-uberblock, and counts (`module/zfs/vdev_label.c`, `vdev_config_sync`). Within its own group a block may be
-written several times (`zfs_sync_pass_rewrite`, zfs(4)), and the intent log's blocks are freed at once.
+An older group must stay readable. Blocks that a group frees may be reused only after two more groups
+(OpenZFS `module/zfs/metaslab.c`, `TXG_DEFER_SIZE`), by their numbers. An empty group counts, though it
+writes nothing, not even an uberblock (`module/zfs/vdev_label.c`, `vdev_config_sync`). Within its own
+group a block may be written several times (`zfs_sync_pass_rewrite`, zfs(4)). The intent log's blocks
+are freed at once.
 
-The two groups begin when a block is freed (`metaslab_sync_done`), and a recording shows that of one block
-only. An uberblock names its root block, which the next group that writes another one frees
-(`module/zfs/dmu_objset.c`, `dmu_objset_write_done`). All other frees stand in compressed metadata, and
-content does not tell them: a client's filesystem may have freed, moved or copied what it wrote. Hence any
-other block counts as freed by the group that wrote it, the earliest that could.
+The two groups begin when a block is freed (`metaslab_sync_done`). A recording shows this time only for
+the root block. An uberblock names its root block; the next group that writes a new root block frees the
+old one (`module/zfs/dmu_objset.c`, `dmu_objset_write_done`). All other frees are recorded in compressed
+metadata. The content of data does not show them either: a client's filesystem may have freed, moved or
+copied its blocks. So any other block counts as freed by the group that wrote it, the earliest group
+possible.
 """
 
 from __future__ import annotations
@@ -22,34 +24,34 @@ from torture.facts.recording.events import Event
 _SECTOR_BYTES = 512
 _KEPT_FOR_GROUPS = 2
 _IN_USE = -1
-"""Stands for the group of what no group has freed."""
+"""Stands for the group that freed a block, while none has."""
 
 Place = tuple[int | None, int]
-"""A disk and a sector of it."""
+"""A disk and one of its sectors."""
 
 
 @dataclass(kw_only=True)
 class Extents:
-    """Follows a log: in which transaction group each sector of each disk was written last.
+    """Follows a recording: the transaction group that last wrote each sector of each disk.
 
-    Which group a write belongs to is told by the uberblock that ends it; of a group without one nothing
-    is said. Nor is anything where a block of the log is split over disks: parts of it look like data.
+    The uberblock that ends a group identifies its writes; a group without one is not judged. Nor is a
+    pool whose log blocks are split over disks (`is_blind`): their columns look like data.
     """
 
     is_blind: bool = False
     _written_in: dict[Place, int] = field(default_factory=dict)
-    """Of a former root block the group that freed it."""
+    """For a former root block, the group that freed it."""
     _written_now: set[Place] = field(default_factory=set)
-    """By the group under way."""
+    """Written by the current group."""
     _root: frozenset[Place] = frozenset()
-    """Where the root block lies, as far as a recording shows that it was written there."""
+    """Where the root block lies, if the recording shows that it was written there."""
     _overwritten_now: list[tuple[Event, frozenset[int]]] = field(default_factory=list)
-    """What the group under way wrote over what of former groups, by their numbers."""
+    """The current group's writes over blocks of former groups, with these groups' numbers."""
     _trimmed_now: list[tuple[Event, frozenset[int]]] = field(default_factory=list)
-    """The same of trims and zeroes."""
+    """The same for trims and zeroes."""
 
     def hear_write(self, event: Event) -> None:
-        """A write of the transaction group under way."""
+        """Note a write of the current transaction group."""
         if groups := self._groups_at(event):
             self._overwritten_now.append((event, groups))
         for sector in sectors_of(event.offset, event.length):
@@ -57,7 +59,7 @@ class Extents:
             self._written_now.add((event.disk, sector))
 
     def hear_trim(self, event: Event) -> None:
-        """A trim, or zeroes: these fall on free space alone, so not on what was written just now."""
+        """Note a trim, or zeroes: they may hit free space only, and no block of the current group."""
         groups = self._groups_at(event)
         if any(_places_at(event, self._written_now)):
             groups |= {_IN_USE}
@@ -65,7 +67,7 @@ class Extents:
             self._trimmed_now.append((event, groups))
 
     def hear_pointed(self, event: Event, txg: int) -> bool:
-        """Data of this group that the intent log points to; whether they took what had to be kept."""
+        """Note the group's data that the log points to; returns whether they overwrote kept blocks."""
         groups = self._groups_at(event)
         self.hear_log(event)
         for sector in sectors_of(event.offset, event.length):
@@ -73,15 +75,15 @@ class Extents:
         return not self.is_blind and _must_keep(groups, txg)
 
     def hear_log(self, event: Event) -> None:
-        """A block of the intent log."""
+        """Note a block of the intent log."""
         for sector in sectors_of(event.offset, event.length):
             self._written_in.pop((event.disk, sector), None)
             self._written_now.discard((event.disk, sector))
 
     def hear_uberblock(self, txg: int, root: Collection[Place] | None = None) -> tuple[Event, ...]:
-        """The end of the group under way, which has this number; what of it took what had to be kept.
+        """End the current group, number `txg`; returns its writes and trims that hit kept blocks.
 
-        `root`: where its root block lies; None where it is still that of an older group.
+        `root`: the sectors of its root block; None where the root block is still an older group's.
         """
         taken = [event for event, groups in self._overwritten_now if _must_keep(groups, txg)]
         taken += [event for event, groups in self._trimmed_now if _is_not_free(groups, txg)]
@@ -97,12 +99,12 @@ class Extents:
         return () if self.is_blind else tuple(sorted(taken, key=lambda event: event.seq))
 
     def _groups_at(self, event: Event) -> frozenset[int]:
-        """The groups that wrote what is there."""
+        """The groups that wrote the sectors of this event."""
         return frozenset(self._written_in[place] for place in _places_at(event, self._written_in))
 
 
 def _places_at(event: Event, known: Collection[Place]) -> Iterator[Place]:
-    """Those that an event is about. A trim may be of more sectors than were ever written."""
+    """The known places that an event covers. A trim may cover more sectors than were ever written."""
     sectors = sectors_of(event.offset, event.length)
     if len(sectors) < len(known):
         places = ((event.disk, sector) for sector in sectors)
@@ -111,16 +113,16 @@ def _places_at(event: Event, known: Collection[Place]) -> Iterator[Place]:
 
 
 def _must_keep(groups: frozenset[int], txg: int) -> bool:
-    """Whether one of these groups has to be kept from this one."""
+    """Whether group `txg` must not overwrite blocks of one of these groups."""
     return any(group == _IN_USE or 0 < txg - group <= _KEPT_FOR_GROUPS for group in groups)
 
 
 def _is_not_free(groups: frozenset[int], txg: int) -> bool:
-    """Whether what one of these groups wrote cannot be free as this one ends; it may be a later one."""
+    """Whether blocks of one of these groups, which may be later ones, cannot be free when `txg` ends."""
     return any(txg - group <= _KEPT_FOR_GROUPS or group == _IN_USE for group in groups)
 
 
 def sectors_of(offset_bytes: int, length_bytes: int) -> range:
-    """The numbers of the sectors that are touched there, of 512 bytes whatever the disk's own are."""
+    """The numbers of the sectors in this range, 512 bytes each, whatever the disk's own sector size."""
     end_bytes = offset_bytes + length_bytes
     return range(offset_bytes // _SECTOR_BYTES, -(-end_bytes // _SECTOR_BYTES))

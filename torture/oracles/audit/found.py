@@ -1,4 +1,4 @@
-"""What an audit looked at, and what it found."""
+"""The result of an audit: the counts of checked promises, and the findings."""
 
 from __future__ import annotations
 
@@ -8,33 +8,35 @@ from torture.facts.evidence.audit_document import AuditDocument
 from torture.facts.evidence.phase import Phase
 from torture.oracles.audit.invariants import Finding
 
-_FINDINGS_TOLD_MAX = 5
+_FINDINGS_REPORTED_MAX = 5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Audit:
-    """What was looked at, and what was found."""
+    """The counts of checked promises, and the findings."""
 
     acknowledged_at: tuple[int, ...]
-    """The marks with which a durable operation was acknowledged, by number."""
+    """The numbers of the marks that acknowledged a durable operation."""
     completions: int | None
-    """Writes of the client that had to be durable; None where its disk told nothing."""
+    """Writes of the client that had to be durable; None where no request was traced."""
     txgs: int
     findings: tuple[Finding, ...]
     waived: int
-    """Of the invariants that were waived: how often one did not hold."""
+    """How often a waived invariant was broken."""
     phase: Phase | None
-    """Of the cut; None where writes cannot be told apart."""
+    """The cut's phase; None where the content of writes does not distinguish them."""
     under_way: int | None
     """Durable operations begun and not acknowledged at the cut; None where no load keeps a ledger."""
     acknowledged_lately: int | None
-    """Durable operations acknowledged in the last second before it; None likewise."""
+    """Durable operations acknowledged in the last second before the cut; None where no load keeps a
+    ledger.
+    """
     uncommitted_ms: int | None
-    """As `torture.oracles.audit.commits.Commits.uncommitted_ms` at the cut."""
+    """`torture.oracles.audit.commits.Commits.uncommitted_ms` at the cut."""
 
     @property
     def acknowledgements(self) -> int:
-        """Durable operations that were acknowledged."""
+        """How many durable operations were acknowledged."""
         return len(self.acknowledged_at)
 
     def as_document(self, *, took_ms: int) -> AuditDocument:
@@ -44,7 +46,9 @@ class Audit:
             completions=self.completions,
             txgs=self.txgs,
             broken=len(self.findings),
-            findings=tuple(finding.in_words() for finding in self.findings[:_FINDINGS_TOLD_MAX]),
+            findings=tuple(
+                finding.in_words() for finding in self.findings[:_FINDINGS_REPORTED_MAX]
+            ),
             waived=self.waived or None,
             under_way=self.under_way,
             acknowledged_lately=self.acknowledged_lately,

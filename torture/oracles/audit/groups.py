@@ -1,4 +1,4 @@
-"""Transaction groups in a recording, and which write each of them surely begins with."""
+"""The transaction groups of a recording, and the first write that surely belongs to each."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from torture.facts.recording.events import Event
 class Groups:
     """Follows a recording.
 
-    `only_groups_write`: nothing else writes data or metadata, as a resilver does. Then a group vouches
-    for what came before its first write, and else for what came before its uberblock.
+    `only_groups_write`: only transaction groups write data or metadata, and no resilver. Then a
+    committed group vouches for everything before its first write, otherwise before its uberblock.
     """
 
     only_groups_write: bool
     txgs: set[int] = field(default_factory=set)
     begun: dict[int, int] = field(default_factory=dict)
-    """By the submission of an uberblock, the first write that is surely of its group."""
+    """The first write that surely belongs to a group, by the submission of its uberblock."""
     _is_begun: bool = True
-    """Nothing is known of the group that is under way when a recording begins."""
+    """True at first: the recording may begin in the middle of a group."""
     _first: int | None = None
     _first_of: dict[int, int | None] = field(default_factory=dict)
 
     def hear_write(self, event: Event) -> bool:
-        """A write that is surely of the group under way; whether it is the first one."""
+        """Note a write that surely belongs to the current group; returns whether it is the first one."""
         if self._is_begun:
             return False
         self._is_begun, self._first = True, event.seq
         return True
 
     def hear_uberblock(self, event: Event, txg: int) -> bool:
-        """An uberblock of a group; whether it is the first of its copies."""
+        """Note an uberblock; returns whether it is the first copy of its group."""
         is_new = txg not in self.txgs
         if is_new:
             self.txgs.add(txg)
@@ -44,5 +44,5 @@ class Groups:
         return is_new
 
     def begun_by(self, uberblock: int) -> int:
-        """The submission before which a write is in this uberblock's group, or in an older one."""
+        """Writes submitted before this event are in this uberblock's group, or in an older one."""
         return self.begun.get(uberblock, uberblock)

@@ -1,7 +1,7 @@
-"""Chains of the intent log: what replay has to pass before it comes to a block.
+"""Chains of the intent log: the blocks that replay must pass before it reaches a block.
 
-Each block points to the next one of its chain, and replay ends where one is missing. A block whose
-records are all in a committed transaction group need not be there: replay begins behind it.
+Each block points to the next one of its chain. Replay ends at a missing block. It begins behind the
+blocks whose records are all in a committed transaction group, so these need not be there.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ def missing_links(
     covered: Iterable[int],
     committed_txg: int,
 ) -> tuple[int, ...]:
-    """Of the `uncovered` submissions those that stand before `holding` in a chain, and are needed.
+    """The `uncovered` submissions that replay needs before it reaches `holding`.
 
-    Where a block was never written, the next one of its chain stands for it: replay does not come there.
-    `committed_txg`: the transaction group of the last uberblock that a flush covers. A block that lies on
-    several disks is there as soon as one of them has it.
+    Where a block was never written, the next one of its chain is returned instead: replay does not
+    reach it. `committed_txg` is the transaction group of the last covered uberblock. A block that lies
+    on several disks is present as soon as one of them has it.
     """
     ends: dict[Chain, int] = {}
     for block in _blocks_of(writes, holding):
@@ -45,14 +45,14 @@ def missing_links(
     }
     there = {block.place for block in _blocks_of(writes, covered)} if lacking else set()
     missing = {number for number, place in lacking.items() if place not in there}
-    missing.update(_behind_gaps(writes, ends, committed_txg=committed_txg))
+    missing.update(_after_gaps(writes, ends, committed_txg=committed_txg))
     return tuple(sorted(missing))
 
 
-def _behind_gaps(
+def _after_gaps(
     writes: Mapping[int, DiskWrite], ends: Mapping[Chain, int], *, committed_txg: int
 ) -> Iterator[int]:
-    """The submissions of blocks up to `ends` whose predecessors were never written."""
+    """The submissions of blocks, up to `ends`, whose predecessors were never written."""
     for chain, end in ends.items():
         known = {
             block.place.number: (number, block.txg)

@@ -1,7 +1,7 @@
-"""Which blocks of the intent log hold what an operation wrote.
+"""Finds the intent log's blocks that hold an operation's data.
 
-Our load's blocks say themselves whose they are, and the intent log does not compress them: so it can be
-told of an acknowledged operation whether the very blocks that hold it were covered, and not only some.
+The load's blocks name their operation, and the intent log does not compress them. So the audit can
+check the very blocks that hold an acknowledged operation.
 """
 
 from __future__ import annotations
@@ -14,31 +14,31 @@ from torture.facts.recording.events import Event
 from torture.oracles.audit.pointed import PointedData
 
 Sector = tuple[int, int]
-"""Of an operation, a block and a sector in it."""
+"""A block of an operation, and a sector in it."""
 
 
 @dataclass(kw_only=True)
 class Logged:
-    """Follows a log. What a block's end cuts off is not found, and nothing is said of it."""
+    """Follows a recording. A sector that a log block's end cuts off is not found, and not judged."""
 
     _blocks: dict[int, list[int]] = field(default_factory=dict)
-    """By operation, the submissions of the blocks of the intent log with sectors of it."""
+    """By operation, the submissions of the log blocks that hold its sectors."""
     _versions: dict[tuple[object, int], set[int]] = field(default_factory=dict)
-    """Of blocks of data that are pointed to, the submissions of these and of the log's that do so."""
+    """By version of pointed data, the submissions of the data and of the log blocks that point there."""
     _pointed: dict[int, dict[Sector, set[tuple[object, int]]]] = field(default_factory=dict)
-    """By operation and sector, which of these hold it."""
+    """By operation and sector, the versions that hold it."""
 
     def hear_zil(self, event: Event, payload: bytes) -> None:
-        """A block of the intent log."""
+        """Note a block of the intent log."""
         for operation in operations_in(payload):
             self._blocks.setdefault(operation, []).append(event.seq)
 
     def blocks_of(self, operation: int) -> tuple[int, ...]:
-        """The submissions of the blocks that hold what this operation wrote."""
+        """The submissions of the blocks that hold this operation's data."""
         return tuple(self._blocks.get(operation, ()))
 
     def hear_pointed(self, event: Event, data: PointedData, payloads: Iterable[bytes]) -> None:
-        """A block of the intent log that points to these data."""
+        """Note a block of the intent log that points to these data."""
         version = self._versions.setdefault(data.version, set())
         version |= {event.seq, *(data.submissions or ())}
         for payload in payloads:
@@ -49,11 +49,11 @@ class Logged:
     def not_on_disk(
         self, operation: int, *, uncovered: Collection[int], now: int
     ) -> tuple[int, ...]:
-        """Of an operation's sectors that were logged by pointer what no version has on the disks.
+        """The missing writes for the operation's pointed sectors that are in no version on the disks.
 
-        `now` is the last event: what is submitted later is not there either. A block of a volume holds
-        what older operations wrote, too: they are on the disks already with an older version of it,
-        whatever becomes of a later one.
+        `now` is the last event; later submissions are not on the disks. A volume's block also holds the
+        data of older operations. These are on the disks with an older version of the block, whatever
+        happens to a later one.
         """
         missing: set[int] = set()
         for versions in self._pointed.get(operation, {}).values():
@@ -71,5 +71,5 @@ class Logged:
 
 
 def operations_in(payload: bytes) -> frozenset[int]:
-    """The operations that wrote the load's sectors in there."""
+    """The operations that wrote the load's sectors in this payload."""
     return frozenset(operation for _, (operation, _, _) in load_sectors_in(payload))

@@ -1,18 +1,22 @@
-"""That the intent log holds all that an acknowledged operation wrote, and unharmed.
+"""Checks that the intent log holds all data of an acknowledged operation, undamaged.
 
-The load's sectors say whose they are, where they belong, and what their checksum is, and records of the
-log hold them as they are. So of an operation of which the log has one sector it has all, unless a group
-committed some: then an uberblock was written after the operation began. This rests on `zil_commit`
-(OpenZFS `module/zfs/zil.c`): every write of the volume or file that no group has synced is in a record.
+The load's sectors contain their operation, place and checksum. Log records hold them unchanged. If the
+log has one sector of an operation, it has all, unless a group committed some. In that case an uberblock
+was written after the operation began. This rests on `zil_commit` (OpenZFS `module/zfs/zil.c`). Every
+write of the volume or file that no group has synced is in a record.
 
-A record may end amid a sector, and the next block goes on (`zil_lwb_commit`): both parts are joined. They
-were read one after the other, and may be of two writes: so no sector is accused by itself, only an
-operation that has no sound copy of it. Nothing is said where the log could hold what is not seen: where a
-block is split over disks, where data lie elsewhere in the pool, where parts do not meet, and where a
-client compresses or encrypts, so that no sector of the operation shows.
+A record may end amid a sector, and the next block continues it (`zil_lwb_commit`). The audit joins both
+parts. They may belong to two writes, since they are matched by their order only. So a single bad sector
+is no finding; an operation without any sound copy of a sector is. The audit judges nothing where the
+log may hold data that it cannot see:
 
-Where a sector stands in the volume is asked on a bare device alone, of which each file is one region. A
-filesystem puts the blocks of a file where it likes, and no request of the client says what is in it.
+- blocks are split over disks;
+- data lie elsewhere in the pool;
+- parts do not meet;
+- a client compresses or encrypts, so that no sector of the operation is visible.
+
+The audit checks a sector's place in the volume only on a bare device, where each file is one region. A
+filesystem chooses the blocks of a file freely, and no request of the client shows that choice.
 """
 
 from __future__ import annotations
@@ -30,42 +34,42 @@ _HEADER = struct.Struct(BLOCK_HEADER)
 _CHECKSUM = struct.Struct("<I")
 
 _Place = tuple[tuple[int, ...], int]
-"""A volume, and a sector of it."""
+"""A volume, and one of its sectors."""
 
 
 @dataclass(kw_only=True)
 class Contents:
-    """Follows the blocks of a log."""
+    """Follows the blocks of the intent log."""
 
     is_blind: bool = False
     _seen: set[int] = field(default_factory=set)
-    """The operations of which a sector was begun."""
+    """The operations that a sector in the log names."""
     _begins: dict[int, dict[Sector, set[int]]] = field(default_factory=dict)
-    """By operation and sound sector, where its file would begin if that lay in one piece."""
-    _not_to_be_told_at: int = -1
-    """The last event by which an operation may be durable in a way that is not seen here."""
+    """By operation and sound sector, where its file would begin if the file were contiguous."""
+    _unobservable_at: int = -1
+    """The last event that may have made an operation durable outside the visible records."""
     _parts: dict[_Place, dict[bool, bytes]] = field(default_factory=dict)
-    """Of sectors that a record cuts: how each begins and how it ends."""
+    """Both parts of each sector that a record cuts; the key is whether the part is its end."""
     _unmet_at: dict[_Place, int] = field(default_factory=dict)
-    """The events that wrote a part without its other part."""
+    """The event that wrote a part of a sector whose other part is missing."""
 
     def hear_uberblock(self, event: Event) -> None:
-        """An uberblock: what was written before it may be committed."""
-        self._not_to_be_told_at = event.seq
+        """Note an uberblock: it may commit all earlier writes."""
+        self._unobservable_at = event.seq
 
     def hear_zil(self, event: Event, payload: bytes) -> None:
-        """A block of the intent log, or several."""
+        """Note one or several blocks of the intent log."""
         for piece in logged_data_in(payload):
             first, last = _sectors_of(piece)
             is_amid = piece.offset_bytes % SECTOR_BYTES and first == last
             if not piece.data or (is_amid and _end(piece) % SECTOR_BYTES):
-                self._not_to_be_told_at = event.seq
+                self._unobservable_at = event.seq
             else:
                 self._hear_piece(event, piece)
 
     def lacks_some_of(self, one: Acknowledged) -> bool:
-        """Whether the log has a part of an operation, should have all of it, and has not."""
-        unseen_at = max(self._not_to_be_told_at, *self._unmet_at.values(), -1)
+        """Whether the log holds only a part of an operation that it must hold entirely."""
+        unseen_at = max(self._unobservable_at, *self._unmet_at.values(), -1)
         if self.is_blind or unseen_at > one.begun or one.number not in self._seen:
             return False
         begins = self._begins.get(one.number, {})
@@ -111,5 +115,5 @@ def _end(piece: LoggedData) -> int:
 
 
 def _sectors_of(piece: LoggedData) -> tuple[int, int]:
-    """The first and the last sector that it is about."""
+    """The first and the last sector of a piece."""
     return piece.offset_bytes // SECTOR_BYTES, (_end(piece) - 1) // SECTOR_BYTES

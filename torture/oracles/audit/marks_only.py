@@ -1,4 +1,4 @@
-"""An audit of a log whose writes cannot be told by their content: what the ledger's marks say is left."""
+"""An audit of a recording whose writes cannot be classified: only the ledger's marks count."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from torture.oracles.audit.found import Audit
 
 
 def marks_only(found: Audit) -> Audit:
-    """The same without all that hangs on what a write is for: nothing was audited then."""
+    """The audit without the results that depend on the role of a write."""
     return replace(
         found,
         acknowledged_at=(),

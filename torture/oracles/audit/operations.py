@@ -1,4 +1,4 @@
-"""The load's durable operations, as the marks in the NAS's log announce and acknowledge them."""
+"""The load's durable operations, as the marks in the recording announce and acknowledge them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torture.facts.evidence.ledger import Begin, Done, Hello, OperationKind, par
 from torture.facts.recording.events import Event
 
 Sector = tuple[int, int, int]
-"""A file, a block of it, and a sector in that."""
+"""A file, one of its blocks, and a sector in that block."""
 
 _WRITING = frozenset(OperationKind) - {
     OperationKind.UNLINK,
@@ -18,7 +18,7 @@ _WRITING = frozenset(OperationKind) - {
     OperationKind.TRANSACTION,
     OperationKind.LAZY_TRANSACTION,
 }
-"""What has written the blocks that it names, in the load's own format, when it is acknowledged."""
+"""Operations of these kinds have written their blocks, in the load's own format, when acknowledged."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,38 +27,38 @@ class Acknowledged:
 
     number: int
     begun: int
-    """The mark that announced it, by number."""
-    owes_its_data: bool
-    """Whether the acknowledgement is of what it wrote."""
-    owes_nothing: bool
-    """Whether it names no block where names are volatile: which of it was data is unknown."""
+    """The number of the mark that announced it."""
+    guarantees_data: bool
+    """Whether the acknowledgement guarantees the data that it wrote."""
+    guarantees_nothing: bool
+    """Whether names are volatile and it names no block: then its data are unknown, and nothing is due."""
     sectors: frozenset[Sector]
-    """What it wrote in the load's own format."""
+    """The sectors that it wrote in the load's own format."""
     is_on_device: bool
-    """Whether that lies on a bare device, of which each file is a region."""
+    """Whether they lie on a bare device, where each file is a region."""
 
 
 @dataclass(kw_only=True)
 class Operations:
-    """Follows the marks.
+    """Follows the marks of a recording.
 
-    `names_are_volatile`: an acknowledgement is of the blocks that it names, and of nothing else.
+    `names_are_volatile`: an acknowledgement covers only the blocks that it names.
     """
 
     names_are_volatile: bool
     has_ledger: bool = False
     _is_on_device: bool = False
     acknowledged_at: list[int] = field(default_factory=list)
-    """The marks with which an operation was acknowledged, by number."""
+    """The numbers of the marks that acknowledged an operation."""
     _begun: dict[int, tuple[int, Begin]] = field(default_factory=dict)
 
     @property
     def under_way(self) -> int:
-        """How many are begun and not acknowledged."""
+        """How many operations are begun and not acknowledged."""
         return len(self._begun)
 
     def hear(self, mark: Event, payload: bytes) -> Iterator[Acknowledged]:
-        """One mark: what it acknowledges, before what it announces."""
+        """Note one mark; yields the operations that it acknowledges."""
         self.has_ledger = True
         for heard in parse_ledger(payload).events:
             if isinstance(heard, Hello):
@@ -71,8 +71,8 @@ class Operations:
                 yield Acknowledged(
                     number=heard.seq,
                     begun=number,
-                    owes_its_data=begin.promises_what_it_writes,
-                    owes_nothing=self.names_are_volatile and not begin.blocks,
+                    guarantees_data=begin.promises_what_it_writes,
+                    guarantees_nothing=self.names_are_volatile and not begin.blocks,
                     sectors=frozenset(_sectors_of(begin)),
                     is_on_device=self._is_on_device,
                 )

@@ -1,4 +1,4 @@
-"""Where in ZFS's write path a cut fell, told from the log and not from what was planned."""
+"""The phase of ZFS's write path in which a cut fell, derived from the recording and not from the plan."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from torture.facts.evidence.phase import Phase
 from torture.facts.recording.events import Event, Kind
-from torture.facts.recording.roles import OF_A_TXG, Role
+from torture.facts.recording.roles import TXG_ROLES, Role
 from torture.oracles.audit.coverage import Coverage
 from torture.oracles.audit.extents import sectors_of
 
@@ -16,31 +16,34 @@ _LATELY_NS = 2_500_000
 
 @dataclass(kw_only=True)
 class PhaseTracker:
-    """Follows a log; `phase` is that of a cut with the last event heard."""
+    """Follows a recording; `phase` is that of a cut right after the last event."""
 
     writes: dict[Role, Coverage]
     pointed: Coverage
-    """Data that the intent log points to."""
-    tells_metadata: bool
-    """Whether a write's length tells metadata from data."""
+    """The coverage of data that the intent log points to."""
+    length_shows_metadata: bool
+    """Whether a write's length distinguishes metadata from data."""
     acknowledged_ns: int | None = None
-    """When the last operation was acknowledged, by the log."""
+    """When the last operation was acknowledged, by the recording's clock."""
     _now_ns: int = 0
     _is_before_uberblock: bool = False
     _flushes_of_txg: set[int] = field(default_factory=set)
-    """Under way, and submitted when data or metadata was written and not covered, and none since: a
-    flush with more of the group behind it is the intent log's."""
+    """Flushes under way that belong to the transaction group.
+
+    They were submitted while data or metadata was uncovered, and no such write followed. A flush with
+    more writes of the group behind it is the intent log's.
+    """
     _last_mark: int = -1
     _trims: Coverage = field(default_factory=Coverage)
     _log_sectors: dict[int | None, set[int]] = field(default_factory=dict)
-    """By disk, the sectors where a block of the intent log was the last to be written."""
+    """By disk, the sectors that a block of the intent log wrote last."""
     _disk_of: dict[int, int | None] = field(default_factory=dict)
-    """By submission, of the intent log's blocks."""
+    """The disk of each block of the intent log, by submission."""
     _reusing: set[int] = field(default_factory=set)
-    """Submissions of those that were written where an older one was."""
+    """The log blocks that were written over an older one, by submission."""
 
     def hear(self, event: Event, *, role: Role | None = None) -> None:
-        """One event, after `writes` has heard it; `role` is a write's."""
+        """Note one event, after `writes` has it; `role` is that of a write."""
         self._trims.hear(event)
         self._now_ns = event.time_ns
         match event.kind:
@@ -60,7 +63,7 @@ class PhaseTracker:
                 self._is_before_uberblock = not self._is_txg_uncovered
 
     def _hear_write(self, event: Event, role: Role | None) -> None:
-        if role is Role.UBERBLOCK or role in OF_A_TXG:
+        if role is Role.UBERBLOCK or role in TXG_ROLES:
             self._is_before_uberblock = False
             self._flushes_of_txg.clear()
         if role is Role.ZIL:
@@ -74,21 +77,21 @@ class PhaseTracker:
             self._forget_log(event)
 
     def _forget_log(self, event: Event) -> None:
-        """What is written or trimmed there now is no block of the intent log."""
+        """Forget log blocks that this write or trim replaces."""
         sectors = sectors_of(event.offset, event.length)
         if older := self._log_sectors.get(event.disk):
             if len(sectors) < len(older):
                 older.difference_update(sectors)
-            else:  # a trim may be of more than was ever written
+            else:  # a trim may cover more than was ever written
                 older -= {sector for sector in older if sector in sectors}
 
     @property
     def _is_txg_uncovered(self) -> bool:
-        return any(self.writes[role].uncovered for role in OF_A_TXG)
+        return any(self.writes[role].uncovered for role in TXG_ROLES)
 
     @property
     def phase(self) -> Phase:
-        """Where a cut with the last event heard falls."""
+        """The phase of a cut right after the last event."""
         if self.writes[Role.UBERBLOCK].uncovered:
             return Phase.UBERBLOCK_WRITTEN
         if self.writes[Role.LABEL].uncovered:
@@ -97,7 +100,7 @@ class PhaseTracker:
             return Phase.TRIMMING
         if self._is_before_uberblock or (self._is_txg_uncovered and self._flushes_of_txg):
             return Phase.BEFORE_UBERBLOCK
-        if self.writes[Role.METADATA].uncovered and self.tells_metadata:
+        if self.writes[Role.METADATA].uncovered and self.length_shows_metadata:
             return Phase.METADATA_WRITTEN
         if self._is_txg_uncovered:
             return Phase.TXG_WRITTEN

@@ -1,27 +1,26 @@
-"""Blocks of data that the intent log points to, and which writes of a recording they are.
+"""Finds the data blocks that the intent log points to, among the writes of a recording.
 
 With `logbias=throughput`, and for large writes without a log device, ZFS logs a write by a pointer
-(`WR_INDIRECT`): `dmu_sync` writes the block of the volume to where it will stay, before its transaction
-group syncs, and the record has its address. Told by its content it would be taken for a write of the
-group that is syncing, whose uberblock need not wait for it, and a sound NAS be accused. What must hold
-of it instead (OpenZFS 2.3.9):
+(`WR_INDIRECT`). `dmu_sync` writes the volume's block to its final place before its transaction group
+syncs. The record has the block's address. The content looks like a write of the group that is syncing,
+but that group's uberblock need not wait for it. A sound NAS would be accused. These rules hold instead
+(OpenZFS 2.3.9):
 
-- `module/zfs/zil.c`, `zil_lwb_commit` and `zil_lwb_write_issue`: the block of the log waits until the
-  data have an address, and not until they are written: both are on their way at once. The flush waits
-  for both ("for their writing completion before the vdev cache flushing"), and `dmu_sync_done`
-  (`module/zfs/dmu.c`) adds the data's vdev to those that are flushed (`zil_lwb_add_block`). So when
-  the client is answered, both are covered; either may have been written first.
-- A group does not sync before the data that were born in it are written: `dbuf_sync_leaf` waits for
-  `dmu_sync` to be done, and one that came too late to have its block taken over holds a transaction of
-  the group that is open (`dmu_sync_late_arrival`). So at the uberblock of the group in which they were
-  born they are covered by its flush of all disks, whatever the log has flushed by then, and no
-  earlier uberblock asks for them.
-- An address is used again three groups later at the earliest (`torture.oracles.audit.extents`),
-  and none is born later than two groups after the one that syncs: between the uberblocks of the
-  third group before its birth and of its own a place has one write only, which is it.
+- `module/zfs/zil.c`, `zil_lwb_commit` and `zil_lwb_write_issue`: the log block waits until the data
+  have an address, not until they are written. Both are in flight at once. The flush waits for both
+  ("for their writing completion before the vdev cache flushing"). `dmu_sync_done` (`module/zfs/dmu.c`)
+  adds the data's vdev to the flushed ones (`zil_lwb_add_block`). So both are covered when the client
+  gets its answer; either may have been written first.
+- A group syncs only after the data born in it are written: `dbuf_sync_leaf` waits for `dmu_sync`. A
+  `dmu_sync` that came too late holds a transaction of the open group (`dmu_sync_late_arrival`). So the
+  group's own flush of all disks covers the data before its uberblock, whatever the log has flushed by
+  then. No earlier uberblock needs them.
+- An address is reused three groups later at the earliest (`torture.oracles.audit.extents`). None is
+  born more than two groups after the one that syncs. So a place has one write only between the
+  uberblocks of the third group before its birth and of its own. That write is the block.
 
-What a record will point to is not known before it is written. Data that are younger than the last few
-blocks of the log may be such: of these nothing is said.
+The target of a record is unknown before the record is written. The log may still point to data that are
+younger than the last few log blocks. Such data are not judged.
 """
 
 from __future__ import annotations
@@ -33,30 +32,33 @@ from dataclasses import dataclass, field
 
 from torture.facts.recording.events import Recording
 from torture.facts.recording.intent_log import Extent, PointedWrite
-from torture.facts.recording.roles import OF_A_TXG, Role
+from torture.facts.recording.roles import TXG_ROLES, Role
 from torture.oracles.audit.disk_writes import DiskWrite
 from torture.oracles.audit.extents import sectors_of
 
 _FIRST_BLOCK_BYTES = (1 << 20) + (4 << 20)
-"""Where a disk's allocations begin: behind its partition's first MiB, two labels and the room for booting
-(`include/sys/vdev_impl.h`, `VDEV_LABEL_START_SIZE`)."""
+"""Where a disk's allocations begin: behind its partition's first MiB, two labels and the boot area
+(`include/sys/vdev_impl.h`, `VDEV_LABEL_START_SIZE`).
+"""
 _VDEV = 0
-"""The data's: `zpool create` is told of it first."""
+"""The data vdev: it comes first in `zpool create`."""
 _GROUPS_BEFORE_REUSE = 3
 _BLOCKS_BEHIND = 8
-"""So many blocks of the log on a disk may be written between data and the record that points to them:
-some are begun while others wait for their place in the chain."""
+"""At most this many log blocks of a disk come between data and the record that points to them.
+
+ZFS begins some of these blocks while others wait for their place in the chain.
+"""
 
 Place = tuple[int, int]
-"""A disk and a sector of it."""
+"""A disk and one of its sectors."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PointedData:
-    """A record by a pointer, and the writes of what it points to, a disk each or several.
+    """A pointing record, and the writes of its data, on one disk or several.
 
-    None where they are not to be told, of a block that is split over disks. None of them is missing
-    when the numbers are empty: it was not written before the cut.
+    `submissions` is None where the block is split over disks, so that its writes are unknown. It is
+    empty where the block was not written before the cut.
     """
 
     write: PointedWrite
@@ -64,30 +66,30 @@ class PointedData:
 
     @property
     def version(self) -> tuple[tuple[Extent, ...], int]:
-        """The same for each copy of the record: where the block lies, and when it was born."""
+        """Identifies the data by place and group of birth, equal in each copy of the record."""
         return self.write.extents, self.write.txg
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pointed:
-    """What the log of a recording points to."""
+    """The data that the intent log of a recording points to."""
 
     by_log: Mapping[int, tuple[PointedData, ...]] = field(default_factory=dict)
-    """By the submission of a block of the log."""
+    """The pointed data, by the submission of the log block."""
     born_in: Mapping[int, int] = field(default_factory=dict)
-    """By the submission of data that are pointed to and nothing else, their transaction group."""
+    """The transaction group of writes that hold only pointed data, by submission."""
     holding: frozenset[int] = frozenset()
-    """All submissions with data that are pointed to, whatever else is in them."""
+    """All submissions with pointed data, whatever else they hold."""
     undecided: frozenset[int] = frozenset()
-    """Submissions that may be of a transaction group, or of data that the log was going to point to."""
+    """Submissions of a transaction group, or of data to which the log was about to point."""
 
 
 def find_pointed(
     recording: Recording, disk_writes: Mapping[int, DiskWrite], *, whole_on: Collection[str]
 ) -> Pointed:
-    """What the blocks of the log among these writes point to.
+    """Find the data that the log blocks among these writes point to.
 
-    `whole_on`: the disks on each of which a block lies whole, at one place; none where blocks are split.
+    `whole_on`: the disks that each hold whole blocks at one place; empty where blocks are split.
     """
     asked = [
         (number, write)
@@ -136,9 +138,9 @@ class _Finder:
     _uberblocks: list[tuple[int, int]] = field(init=False)
     """Transaction group and submission of the first uberblock of each, ascending."""
     _written_at: dict[Place, list[int]] = field(default_factory=dict)
-    """By place, the submissions of what was written there."""
+    """By place, the submissions that wrote there."""
     _pointed: dict[int, tuple[int, set[Place]]] = field(default_factory=dict)
-    """By submission of data: the first group of what is pointed to in it, and where that is."""
+    """By submission: the first group of the pointed data in it, and their places."""
 
     def __post_init__(self) -> None:
         first: dict[int, int] = {}
@@ -148,7 +150,7 @@ class _Finder:
         self._uberblocks = sorted(first.items())
 
     def index(self, wanted: Collection[Place]) -> None:
-        """Note what is written to these places."""
+        """Note the writes to these places."""
         for number, written in self.disk_writes.items():
             for place in _places(written):
                 if place in wanted:
@@ -173,7 +175,7 @@ class _Finder:
         return frozenset(found)
 
     def _window(self, txg: int) -> tuple[int, float]:
-        """From which number on, and before which one, a block that was born in this group is written."""
+        """Where a block of this group is written: from the first of these events, before the second."""
         groups = [group for group, _ in self._uberblocks]
         former = bisect_right(groups, txg - _GROUPS_BEFORE_REUSE) - 1
         own = bisect_left(groups, txg)
@@ -182,11 +184,11 @@ class _Finder:
 
     @property
     def holding(self) -> frozenset[int]:
-        """The writes in which something is pointed to."""
+        """The writes that hold pointed data."""
         return frozenset(self._pointed)
 
     def born_in(self) -> dict[int, int]:
-        """The writes that are wholly pointed to."""
+        """The writes that hold only pointed data, with their groups."""
         return {
             number: txg
             for number, (txg, known) in self._pointed.items()
@@ -194,18 +196,18 @@ class _Finder:
         }
 
     def undecided(self) -> frozenset[int]:
-        """The writes that are so in part, and those to which the log may have come to point."""
+        """The writes that hold some pointed data, and those to which the log may still have pointed."""
         known = self.born_in()
         last = self._last_with_enough_behind()
         return frozenset(
             number
             for number, written in self.disk_writes.items()
-            if written.role in OF_A_TXG and number not in known
+            if written.role in TXG_ROLES and number not in known
             if number in self._pointed or number > last
         )
 
     def _last_with_enough_behind(self) -> float:
-        """The number up to which data would be pointed to by now; no number where none is told."""
+        """The last event whose data the log would point to by now; -inf where blocks are split."""
         if not self.disks:
             return -math.inf
         by_disk: dict[int | None, list[int]] = {}

@@ -1,10 +1,10 @@
-"""That a trim, or zeroes, spare what is in use: labels, uberblocks, and the log that replay needs.
+"""Checks that trims and zeroes spare labels, uberblocks, and the log blocks that replay needs.
 
-ZFS trims only what a metaslab can give out (OpenZFS `module/zfs/vdev_trim.c`, `vdev_trim_thread` and
-`vdev_autotrim_thread`), and no metaslab has a label in it. A block of the log cannot be given out before
-a group has committed its records: `zil_sync` (`module/zfs/zil.c`) frees it then at the earliest. This
-rests on no flush: an uberblock counts as soon as it is submitted. Trims over data are the business of
-`torture.oracles.audit.extents`.
+ZFS trims only the free space of a metaslab (OpenZFS `module/zfs/vdev_trim.c`, `vdev_trim_thread` and
+`vdev_autotrim_thread`). No metaslab contains a label. A log block becomes free once a group has
+committed its records, at the earliest: `zil_sync` frees it (`module/zfs/zil.c`). This does not depend
+on any flush, so an uberblock counts as soon as it is submitted. `torture.oracles.audit.extents` checks
+trims over data.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from torture.oracles.audit.labels import Labels
 
 @dataclass(kw_only=True)
 class Trims:
-    """Follows a log; `labels` says where the labels of a disk are."""
+    """Follows a recording; `labels` has the places of a disk's labels."""
 
     labels: Labels
     _txg: int = 0
-    """The highest transaction group that an uberblock ended."""
+    """The highest transaction group with an uberblock."""
     _needed: list[tuple[Event, int]] = field(default_factory=list)
-    """Writes with blocks of the log, each with the group that has to end before one may be freed."""
+    """Writes of log blocks, each with the group that has to end before one may be freed."""
 
     def hear_log(self, event: Event, blocks: Collection[LogBlock]) -> None:
-        """A write with these blocks of the log; of blocks that are split over disks nothing is said."""
+        """Note a write with these log blocks; blocks that are split over disks are not judged."""
         if all(block.is_whole for block in blocks):
             txg = min((block.txg for block in blocks), default=0)
             if txg > self._txg:
                 self._needed.append((event, txg))
 
     def hear_uberblock(self, txg: int) -> None:
-        """The end of this group."""
+        """Note the uberblock that ends this group."""
         self._txg = max(self._txg, txg)
         self._needed = [(event, until) for event, until in self._needed if until > self._txg]
 
-    def takes(self, trim: Event, disk: RecordedDisk) -> bool:
-        """Whether a trim, or zeroes, take something that is in use."""
+    def hits_used_space(self, trim: Event, disk: RecordedDisk) -> bool:
+        """Whether a trim, or zeroes, overlap a label, an uberblock or a needed log block."""
         if self.labels.is_touched_by(trim, disk):
             return True
         return any(_overlap(trim, event) for event, _ in self._needed)

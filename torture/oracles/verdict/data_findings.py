@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 
-from torture.facts.evidence.documents import Count, Document, Figure, MeasuredFigure, Number
+from torture.facts.evidence.documents import (
+    Count,
+    Document,
+    Figure,
+    MeasuredFigure,
+    Number,
+    unwritten,
+)
+from torture.oracles.verdict.observations import Observation
 from torture.oracles.verdict.verdicts import Verdict, worst
 
 
@@ -33,6 +41,8 @@ class Findings(Document):
     reasons: tuple[str, ...] = ()
     figures: dict[str, Number] = field(default_factory=dict)
     """What a load measured itself, by names of its own."""
+    observations: tuple[Observation, ...] = unwritten(())
+    """The few that decide the verdict; none of an intact one. The record leaves them to its evidence."""
 
 
 COUNTS = tuple(own.name for own in fields(Findings) if own.default == 0)
@@ -54,4 +64,5 @@ def together(findings: Sequence[Findings]) -> Findings:
         reasons=tuple(reason for finding in findings for reason in finding.reasons),
         figures={name: value for finding in findings for name, value in finding.figures.items()},
         **{name: sum(getattr(finding, name) for finding in findings) for name in COUNTS},
+        observations=tuple(one for finding in findings for one in finding.observations),
     )

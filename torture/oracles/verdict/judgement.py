@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from msgspec import Meta
-
-from torture.facts.evidence.documents import Document
+from torture.facts.evidence.documents import Document, limits
 from torture.oracles.verdict.data_findings import Findings
 from torture.oracles.verdict.verdicts import Verdict
 
@@ -19,7 +17,7 @@ class Judgement(Document):
     The verdicts of the parts are None where there was nothing to score (a raw disk has no filesystem).
     """
 
-    verdict: Annotated[Verdict, Meta(extra={"refused": "is no name"})]
+    verdict: Annotated[Verdict, limits(extra={"refused": "is no name"})]
     pool: Verdict | None = None
     filesystem: Verdict | None = None
     findings: Findings = field(default_factory=Findings)

@@ -1,4 +1,4 @@
-"""Why a record breaks its cell's guarantee, in words for the person who reads the failing test."""
+"""How a trial ended, and why its record breaks its guarantee, in words for the reader."""
 
 from __future__ import annotations
 
@@ -6,6 +6,20 @@ from collections.abc import Iterator
 
 from torture.oracles.verdict.guarantee import Guarantee
 from torture.records.record.trials import TrialRecord
+
+
+def outcome_in_short(record: TrialRecord) -> str:
+    """The verdict and how much was lost, on a line."""
+    return f"{record.verdict}, {record.lost} of {record.acknowledged} lost"
+
+
+def outcome_in_full(record: TrialRecord) -> tuple[str, ...]:
+    """The reasons of the verdict, or the machinery's error, and how the record breaks its guarantee."""
+    reasons = record.reasons or ((record.error,) if record.error else ())
+    # a record of another version may say a guarantee that this one does not know
+    is_known = record.guarantee in frozenset(Guarantee)
+    breaches = breaches_in_words(record, Guarantee(record.guarantee)) if is_known else ()
+    return (*reasons, *breaches)
 
 
 def breaches_in_words(record: TrialRecord, guarantee: Guarantee) -> tuple[str, ...]:

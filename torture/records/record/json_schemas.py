@@ -12,7 +12,6 @@ import inspect
 import json
 import textwrap
 from collections.abc import Iterator
-from dataclasses import fields
 
 import msgspec
 
@@ -51,12 +50,19 @@ def schemas() -> dict[str, str]:
 def _text_of(of: type[Document]) -> str:
     known = {each.__name__: each for each in _documents_from(of)}
     schema = msgspec.json.schema(of)
-    for name, part in schema["$defs"].items():
-        properties = part.get("properties", {})
-        properties.pop(OTHERS, None)
-        for field, words in _words_of(known[name]) if name in known else ():
+    for name, document in known.items():
+        part = schema["$defs"][name]
+        names = set(document.names()) - {OTHERS}
+        properties = {field: value for field, value in part["properties"].items() if field in names}
+        for field, words in _words_of(document):
             if field in properties:
                 properties[field]["description"] = words
+        part["properties"] = properties
+    while unused := [
+        name for name in schema["$defs"] if f"/$defs/{name}" not in json.dumps(schema)
+    ]:
+        for name in unused:
+            del schema["$defs"][name]
     return json.dumps({"$schema": _DIALECT} | schema, indent=1) + "\n"
 
 
@@ -70,7 +76,6 @@ def _documents_from(of: type[Document]) -> Iterator[type[Document]]:
 
 def _words_of(of: type[Document]) -> Iterator[tuple[str, str]]:
     """Each field with the docstring right below it."""
-    names = {own.name for own in fields(of)}  # type: ignore[arg-type]
     [parsed] = ast.parse(textwrap.dedent(inspect.getsource(of))).body
     assert isinstance(parsed, ast.ClassDef)
     for field, below in zip(parsed.body, parsed.body[1:], strict=False):
@@ -78,8 +83,7 @@ def _words_of(of: type[Document]) -> Iterator[tuple[str, str]]:
             case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(
                 value=ast.Constant(value=str(words))
             ):
-                if name in names:
-                    yield name, " ".join(words.split())
+                yield name, " ".join(words.split())
 
 
 if __name__ == "__main__":

@@ -10,11 +10,9 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Annotated, Any, NamedTuple, Protocol, Self, TypeVar
 
-from msgspec import Meta
-
 from torture.facts.evidence.administration_document import AdministrationDocument
 from torture.facts.evidence.cut_document import CutDocument
-from torture.facts.evidence.documents import Count, Document, Name, Seed
+from torture.facts.evidence.documents import Count, Document, Name, Seed, limits
 from torture.oracles.verdict.guarantee import COMMIT_SLACK_MS, ROLLBACK_MS_MAX, Guarantee
 from torture.oracles.verdict.judgement import Judgement
 from torture.oracles.verdict.verdicts import Verdict
@@ -63,7 +61,7 @@ class TrialRecord(Document):
     guarantee: str = ""
     """What theory says of the cell: one of `torture.oracles.verdict.guarantee.Guarantee`."""
     judgement: Judgement
-    origin: Annotated[Origin, Meta(extra={"refused": "is none that is known"})] = Origin.LIVE
+    origin: Annotated[Origin, limits(extra={"refused": "is none that is known"})] = Origin.LIVE
     repeats: str = ""
     """The name of the trial that a replay or rerun repeats."""
     origin_run: str = ""

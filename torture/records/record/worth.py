@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from msgspec import Meta
-
-from torture.facts.evidence.documents import COUNT_MAX, Count, Document, Measure
+from torture.facts.evidence.documents import COUNT_MAX, Count, Document, Measure, limits
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,5 +35,5 @@ class Absence(Document):
     """Durable operations that were acknowledged in between, when nobody can have stored anything."""
     unfounded: Count = 0
     """Of these the ones that nothing vouches for (`torture.records.scoring.service`)."""
-    lines: tuple[Annotated[int, Meta(ge=1, le=COUNT_MAX)], ...] = ()
+    lines: tuple[Annotated[int, limits(ge=1, le=COUNT_MAX)], ...] = ()
     """The first of them in the ledger, by their lines."""

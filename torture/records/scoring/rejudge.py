@@ -61,14 +61,11 @@ def rejudge(run: Path) -> Rejudged:
             records.append(record)
             continue
         try:
-            now = score(folder, timings=record.timings)
+            now = _score_again(folder, record)
         except HarnessError as error:
             unjudged.append(f"{record.trial}: {error}")
             records.append(record)
             continue
-        if now.cut == CutDocument():
-            # nothing of the cut can be read any more: what is known of it stays known
-            now = replace(now, cut=record.cut, absence=record.absence)
         records.append(now)
         if changed := "; ".join(_changes(record, now)):
             changes.append(f"{record.trial}: {changed}")
@@ -79,6 +76,26 @@ def rejudge(run: Path) -> Rejudged:
         unjudged=tuple(unjudged),
         unreadable_lines=read.unreadable_lines,
     )
+
+
+def rejudge_trial(evidence: Path) -> tuple[TrialRecord | None, TrialRecord]:
+    """The record that a trial's run has of it, None where it has none, and today's.
+
+    A trial whose machinery failed keeps its record. Raises `HarnessError` when the folder holds no trial.
+    """
+    old = read_records(RunLayout.of_evidence(evidence).trials_file).records
+    was = next((record for record in old if record.trial == evidence.resolve().name), None)
+    if was is None:
+        return None, score(evidence, timings={})
+    return was, was if was.machinery_failed else _score_again(evidence, was)
+
+
+def _score_again(evidence: Path, was: TrialRecord) -> TrialRecord:
+    now = score(evidence, timings=was.timings)
+    if now.cut == CutDocument():
+        # nothing of the cut can be read any more: what is known of it stays known
+        return replace(now, cut=was.cut, absence=was.absence)
+    return now
 
 
 def _changes(was: TrialRecord, now: TrialRecord) -> Iterator[str]:

@@ -25,9 +25,10 @@ from torture.report.reading.store import Store
 from torture.report.reading.text import escaped, markdown_table
 
 _LEGEND = """\
-A cut's **phase** is told from the log of the NAS's disks up to it, and not from what it took aim at;
-results/README.md says what each is. **Could**: cuts of cells that come to it. Where nobody is answered
-by the intent log (sync=disabled, an asynchronous export) none is written. Exact 95 % intervals."""
+A cut's **phase** is the step of ZFS's write path in which the cut fell. It is read from the recording
+of the NAS's disks up to the cut, not from the cut's aim. `results/README.md` defines each phase.
+**Could**: cuts of cells that can reach the phase. With sync=disabled or an asynchronous export ZFS
+writes no intent log. Intervals are exact, 95 %."""
 _RISKS: dict[str, Callable[[CutDocument], bool]] = {
     "something unflushed, in flight or being acknowledged": lambda cut: bool(cut.is_at_risk),
     "a write that no flush covered": lambda cut: any(disk.unflushed for disk in cut.disks.values()),
@@ -43,7 +44,7 @@ def export_phases(store: Store, folder: Path) -> tuple[Path, ...]:
     parts = [
         [f"<!-- export schema {EXPORT_SCHEMA}: made by tools/report, not by hand -->"],
         ["# Where the cuts fell"],
-        [_LEGEND] if told else ["No record tells it."],
+        [_LEGEND] if told else ["No record has a phase."],
         *([_phases(told), _risks(told)] if told else []),
         *([_kept(records)] if any(record.cut.policies for record in records) else []),
         *([_audits(records, cell_figures(store.tallies()))] if records else []),

@@ -1,4 +1,4 @@
-"""The table of all roads to the disk, in Markdown: prediction, outcome and price, by transport."""
+"""The table of all transports, in Markdown: prediction, outcome and price of each set-up on them."""
 
 from __future__ import annotations
 
@@ -37,22 +37,25 @@ _Key = TypeVar("_Key")
 _LEFT = ("road", "on", "theory", "against theory")
 
 _LEGEND = """\
-A row is a set-up and its load. What it was tried **on** (filesystems, roots) theory does not tell
-apart: those cuts count together. **Theory** was written down before any cut. **Cuts** are
-conclusive ones, and so are rates, with exact 95 % intervals; where inconclusive ones may have lost
-something, the rates with all of them counted as safe, and as lost, stand behind. A cut that could
-have taken nothing (empty) is none of these. **Damaged** is worse than consistent but old.
-**Seen from**: a loss as frequent as this would have been seen in so many cuts with 95 %
-probability; rarer ones may be there. **Durable/s**: operations acknowledged before the cut in a
-second of the writers' own work. **Sync**: what each of them waited in fsync, fdatasync and writes
-through O_DSYNC, as the client timed it. **Outage**: from the cut to the return of what the client
-attaches. **Reconnect**: from there to the client's next acknowledgement. These four are medians
-over conclusive trials. The machines are emulated: of speeds and times only ratios mean anything.
+A row is a set-up with its load (column **road**). Theory does not distinguish the choices in **on**
+(filesystems, roots), so their cuts count together. **Theory** was written down before any cut.
 
-**Planted**: faults in a cell that is sound without them. Where the client's disk tells what it
-completed the audit sees each flush that is dropped; of files over NFS and SMB only what the load
-was acknowledged tells, and fewer cuts see it."""
-_SEQUENTIAL = "Where a run stopped when it knew enough, the intervals allow for that."
+**Cuts** are conclusive ones. Rates are of these, with exact 95 % intervals. Where inconclusive cuts
+may have lost something, two more rates follow: all of them counted as safe, and all as lost. An
+empty cut, which could have taken nothing, is in none of these numbers. **Damaged** is worse than
+consistent but old. **Seen from**: the cuts would have shown a loss of this frequency with 95 %
+probability. Rarer losses are possible.
+
+**Durable/s**: operations acknowledged before the cut, per second of the writers' own work.
+**Sync**: the writers' waits in fsync, fdatasync and writes through O_DSYNC, as the client timed
+them. **Outage**: from the cut until the NAS offers its volume again. **Reconnect**: from there to
+the client's next acknowledgement. These four are medians over conclusive trials. The machines are
+emulated: of speeds and times only ratios mean anything.
+
+**Planted**: faults in a cell that is sound without them. Where the completions of the client's
+disk are recorded, the audit sees each dropped flush. For files over NFS and SMB it has only the
+load's acknowledgements, and fewer cuts show the fault."""
+_SEQUENTIAL = "Some runs stopped once they knew enough, and the intervals allow for that."
 
 
 def export_roads(store: Store, folder: Path) -> tuple[Path, ...]:
@@ -63,13 +66,13 @@ def export_roads(store: Store, folder: Path) -> tuple[Path, ...]:
     varying = varying_axes(axes)
     parts = [
         [f"<!-- export schema {EXPORT_SCHEMA}: made by tools/report, not by hand -->"],
-        ["# Roads to the disk"],
+        ["# Rates of each transport"],
         [_LEGEND],
         [_SEQUENTIAL] if any(road.figures.loss.is_sequential for road in every) else [],
         [_in_common(axes, varying)],
         *(part for name, roads in sections for part in _section(name, roads, varying)),
         [] if sections else ["There are no trials."],
-        ["## What this was measured on"],
+        ["## Runs"],
         [f"- {_run_in_words(run)}" for run in store.runs],
         [f"- {escaped(note)}" for note in store.notes],
     ]
@@ -81,8 +84,8 @@ def _in_common(axes: Sequence[Mapping[str, str]], varying: Sequence[str]) -> str
     common = common_in_words([_shown(own) for own in axes], varying)
     usual = usual_in_words(varying)
     sentences = (
-        f"All of them: {common}." if common else "",
-        f"Unless said otherwise: {usual}." if usual else "",
+        f"All rows: {common}." if common else "",
+        f"Unless a row says otherwise: {usual}." if usual else "",
     )
     return " ".join(sentence for sentence in sentences if sentence)
 
@@ -92,7 +95,7 @@ def _section(name: str, roads: Sequence[Road], varying: Sequence[str]) -> list[l
     title = known[name].words if name in known else escaped(name)
     explained = known[name].explained if name in known else ""
     return [
-        [f"## {title or 'No transport that is known'}"],
+        [f"## {title or 'No known transport'}"],
         [f"{explained}."] if explained else [],
         markdown_table(_COLUMNS, [_values(road, varying) for road in roads], left=_LEFT),
         _planted_in_words(name),
@@ -100,10 +103,10 @@ def _section(name: str, roads: Sequence[Road], varying: Sequence[str]) -> list[l
 
 
 def _planted_in_words(transport: str) -> list[str]:
-    """In how many cuts faults were seen that were planted on this road."""
+    """In how many cuts planted faults were seen on this transport."""
     faults = measured_sensitivity().of_road(transport)
     seen = [f"{fault.words}, {in_words(fault.rate)}" for fault in faults]
-    return [f"Planted here, and seen by the cuts: {'; '.join(seen)}."] if seen else []
+    return [f"Planted faults, as seen by the cuts: {'; '.join(seen)}."] if seen else []
 
 
 def _values(road: Road, varying: Sequence[str]) -> list[str]:
@@ -158,7 +161,7 @@ def _run_in_words(run: RunInfo) -> str:
         ("begun", document.begun),
     )
     said = ", ".join(escaped(f"{what} {value}") for what, value in known if value)
-    return f"{escaped(run.name)}: {said or 'it does not say'}"
+    return f"{escaped(run.name)}: {said or 'without a description'}"
 
 
 EXPORT = ExportFormat(name="roads", write=export_roads)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from torture.choices.matrix.axes import AXES, DEFAULTS, FILESYSTEM, ROOT, TRANSPORT
-from torture.facts.stats.planning import rate_seen
+from torture.facts.stats.planning import rate_detected
 from torture.facts.stats.rates import CONFIDENCE, Rate, rate_of
 from torture.facts.stats.sequential import sequential_rate_of
 from torture.oracles.verdict.verdicts import Verdict
@@ -37,7 +37,7 @@ class Road:
     def seen_from(self) -> float | None:
         """A loss as frequent as this would have been seen with 95 %; None without a conclusive cut."""
         cuts = self.figures.conclusive
-        return rate_seen(cuts, probability=CONFIDENCE) if cuts else None
+        return rate_detected(cuts, probability=CONFIDENCE) if cuts else None
 
     @property
     def comparison(self) -> str:

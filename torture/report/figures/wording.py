@@ -14,7 +14,7 @@ from torture.report.reading.tally import Audited
 AXIS_TITLES = {field: axis.title for field, axis in AXES.items()}
 """Axis to its name, in the order in which people ask; other axes come after, by their own name."""
 
-_ALWAYS_SAID = tuple(field for field, axis in AXES.items() if axis.is_the_question)
+_ALWAYS_SAID = tuple(field for field, axis in AXES.items() if axis.is_always_shown)
 """What the question is about is said even where it is the same for all."""
 
 _SETTINGS = frozenset(field for field, axis in AXES.items() if axis.is_setting)

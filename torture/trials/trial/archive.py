@@ -45,6 +45,8 @@ def archive_recordings(record: TrialRecord, *, of: Path, into: Path) -> TrialRec
 
 def unpack_recordings(evidence: Path, into: Path) -> None:
     """Unpack what `archive_recordings` kept; raises `HarnessError` when it is not there or harmed."""
+    if not evidence.is_dir():
+        raise HarnessError(f"there is no folder {evidence}", hint="ls results/latest/trials")
     try:
         with zipfile.ZipFile(evidence / RECORDINGS) as archive:
             archive.extractall(into)

@@ -26,7 +26,7 @@ def confirm(
         why_not = "a load keeps its acknowledgements elsewhere than in the log"
         return drawn, Confirmation(why_not=why_not)
     chosen = confirmable(
-        found, recording, disks=context.disks_left, lives_on=context.client_lives_on
+        found, recording, disks=context.disks_left, client_survives=context.client_lives_on
     )
     if isinstance(chosen, str):
         return drawn, Confirmation(why_not=chosen)

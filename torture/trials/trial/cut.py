@@ -272,7 +272,7 @@ def _audited(
         whole_on=whole_on(context.spec.cell),
         writes_once=context.filesystem.writes_once,
         names_are_volatile=names_are_volatile_in(context.spec.cell),
-        tells_metadata=tells_metadata_in(context.spec.cell),
+        length_shows_metadata=tells_metadata_in(context.spec.cell),
         only_groups_write=context.spec.cell[ADMINISTRATION] is None,
     )
     if context.filesystem.looks_like_zfs:

@@ -6,7 +6,7 @@ from functools import partial
 
 from torture.choices.matrix.axes import ADMINISTRATION
 from torture.facts.evidence.folder import CHECK_STATE, Step
-from torture.facts.recording.accounting import everything
+from torture.facts.recording.accounting import keep_all
 from torture.facts.recording.crash_state import write_crash_state
 from torture.machines.lab.machine import Machine
 from torture.machines.nas import pool
@@ -32,7 +32,7 @@ def inspect(context: TrialContext, nas: Machine) -> None:
     with context.stage("check"):
         observe_to_end(context, nas, Step.POOL_SYNC, pool.SYNC, deadline_s=_SYNC_DEADLINE_S)
         before = context.shelf.control.status().seq
-        state = everything(context.shelf.recording, cut=before, disks=context.disks_left)
+        state = keep_all(context.shelf.recording, cut=before, disks=context.disks_left)
         write_crash_state(context.shelf.directory / CHECK_STATE, state)
         check(context, partial(boots, context, nas) if context.boots_from_disk else None)
     with context.stage("scrub"):

@@ -22,7 +22,7 @@ from torture.choices.matrix.axes import SYNC
 from torture.choices.volumes import set_sync_script
 from torture.errors import HarnessError
 from torture.facts.axes.sync import Sync
-from torture.facts.recording.accounting import everything
+from torture.facts.recording.accounting import keep_all
 from torture.facts.recording.crash_state import write_crash_state
 from torture.machines.lab.machine import Machine
 from torture.machines.lab.prepared_folders import PreparedFolders
@@ -135,7 +135,7 @@ def _prepare(context: TrialContext, folder: Path) -> None:
         shelf = preparing.shelf
         shelf.must_be_well()
         last = shelf.control.status().seq
-        state = everything(shelf.recording, cut=last, disks=preparing.disks)
+        state = keep_all(shelf.recording, cut=last, disks=preparing.disks)
         write_crash_state(shelf.directory / _STATE, state)
 
 

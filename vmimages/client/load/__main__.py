@@ -1,6 +1,6 @@
 """`python3 -m load prepare|write|read '<json job>'`: see `write.run` and `read.run` for the job's keys.
 
-`prepare` is for applications alone: what has to be there, and durable, before they begin.
+`prepare` is for applications alone: it makes their files durably before they start.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The codec of self-describing blocks: every 512-byte sector says whose it is.
+"""The codec of self-describing blocks: every 512-byte sector identifies its write.
 
-A disk may tear a 4096-byte block at any sector, return an older one, another file's or nothing, so
-each sector carries enough to tell these apart: trial, file, sequence number of the operation that
-wrote it, place (block, sector) and a checksum over all of that and the filler.
+A disk may tear a 4096-byte block at any sector, or return an older one, another file's or nothing.
+So each sector carries enough to distinguish these: trial, file, sequence number of the writing
+operation, place (block, sector) and a checksum over all of that and the filler.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _POOL_BYTES = 1 << 18
 _WORD_BYTES = 8
 """OpenZFS splits a write between two blocks of its intent log at a multiple of these (zil.c, `dnow`)."""
 _SEQS_MAX = 1 << 13
-"""More operations than a load ever begins."""
+"""More operations than a load ever starts."""
 
 TYPE_CHECKING = False  # `typing` itself is one of the slow imports
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class Encoder:
-    """Makes blocks of one trial; filler is cut from one pool, which is the same for the same trial."""
+    """Makes blocks of one trial; filler is cut from one pool, the same for the same trial."""
 
     __slots__ = ("_pool", "_trial")
 
@@ -62,7 +62,7 @@ class Encoder:
 
 
 def halves_of(data: bytes, *, trial: int, file: int, index: int, sector: int) -> Sector:
-    """Which two writes a sector that is no valid one begins and ends with.
+    """The two writes at the start and the end of an invalid sector.
 
     `half:<seq>:<seq>` where a multiple of 8 bytes parts the two, with 0 for zeros; else `garbage`.
     """
@@ -87,11 +87,11 @@ def halves_of(data: bytes, *, trial: int, file: int, index: int, sector: int) ->
 
 
 def decode_sector(data: bytes, *, trial: int, file: int, index: int, sector: int) -> Sector:
-    """What a sector turned out to be.
+    """The origin of a sector.
 
     Its sequence number when it is valid and in its place; else `zero`, `garbage` (no magic or a
     wrong checksum), `partial` (cut short by the end of the file) or
-    `foreign:<trial>:<file>:<block>:<sector>:<seq>`: a valid sector that belongs somewhere else.
+    `foreign:<trial>:<file>:<block>:<sector>:<seq>`: a valid sector that belongs to another place.
     """
     if len(data) < SECTOR_BYTES:
         return "partial"
@@ -109,10 +109,10 @@ def decode_sector(data: bytes, *, trial: int, file: int, index: int, sector: int
 
 
 def decode_block(data: bytes, *, trial: int, file: int, index: int) -> Block:
-    """What a block turned out to be: one sector's answer if all agree, else a list of them.
+    """The origin of a block: one sector's answer if all agree, else a list of them.
 
-    `data` is up to 4096 bytes; sectors wholly behind the end of the file are left out of the list. A
-    sector that is the only garbage of its block is looked at more closely: `halves_of`.
+    `data` is up to 4096 bytes; sectors wholly behind the end of the file are left out of the list.
+    A sector that is the only garbage of its block is examined further: `halves_of`.
     """
     if data == _ZERO_BLOCK:
         return "zero"

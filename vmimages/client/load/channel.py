@@ -1,8 +1,8 @@
 """The ledger's channel: JSON lines to the host over a virtio-serial port, and its replies.
 
-Each line that says `begin` or `done` is answered by the host with the sequence number on a line of
-its own, once the host has it; a writer goes on only then. So whatever a client did, the host knew
-that it might, and whatever a client was told, the host knows.
+The host answers each `begin` or `done` line with the sequence number on a line of its own, once the
+host has the line. A writer goes on only then. So the host knows of every operation that the client
+may have started, and of every acknowledgement that the client received.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class Operation(Protocol):
-        """What a writer does next."""
+        """A writer's next operation."""
 
         def announced(self) -> dict[str, object]:
-            """What the host is told of it: `op`, its kind, and more."""
+            """Its announcement to the host: `op`, its kind, and more."""
 
 
 REPLY_WAIT_S = 60.0
-"""How long a writer waits for the host; it is much longer than the host ever takes."""
+"""The longest wait of a writer for the host; it is much longer than the host ever takes."""
 _NO_HOST_WAIT_S = 10.0
 """How long a port may read as closed: virtio-serial does so until the host has connected."""
 _NO_HOST_POLL_S = 0.02
@@ -46,22 +46,22 @@ def open_port(path: str) -> int:
 
 
 class Channel:
-    """Sends events in the order of their sequence numbers, and wakes who waits for a reply."""
+    """Sends events in the order of their sequence numbers, and wakes the writers upon replies."""
 
     def __init__(self, descriptor: int) -> None:
-        # A descriptor of our own: the listener may still read when the caller's is closed.
+        # A separate descriptor: the listener may still read when the caller's is closed.
         self._descriptor = os.dup(descriptor)
         self._lock = threading.Lock()
         self._seq = HELLO_SEQ
         self._waiting: dict[int, threading.Event] = {}
         self._answered: tuple[int, float] | None = None
-        """The last answer that was heard, and when: with it the host lays our clock beside its own."""
+        """The last answer and its time: with it the host aligns the guest's clock with its own."""
         self._closed = threading.Event()
         self.stopping = threading.Event()
         threading.Thread(target=self._listen, name="replies", daemon=True).start()
 
     def hello(self, **facts: object) -> None:
-        """Tell the host that the load begins, and wait until it knows."""
+        """Announce the start of the load to the host, and wait for its reply."""
         with self._lock:
             heard = self._expect(HELLO_SEQ)
             self._send({"event": "hello", "seq": HELLO_SEQ, **facts})
@@ -78,7 +78,7 @@ class Channel:
         return seq
 
     def done(self, writer: int, seq: int, following: Operation | None, **spent: object) -> int:
-        """Say that `seq` is done, what was `spent` on it, and what follows, in one round trip.
+        """Report that `seq` is done, with the time `spent` on it, and what follows, in one round trip.
 
         Returns the following operation's sequence number (0 without one).
         """
@@ -93,13 +93,13 @@ class Channel:
         self._wait(seq, heard)
         return next_seq
 
-    def tell(self, **event: object) -> None:
-        """Send an event that nobody waits for (`failed`, `end`)."""
+    def send(self, **event: object) -> None:
+        """Send an event without a reply (`failed`, `end`)."""
         with self._lock:
             self._send(event)
 
     def close(self) -> None:
-        """Nothing more is sent or heard; the listener ends when the host closes its end."""
+        """Send and receive nothing more; the listener ends when the host closes its end."""
         self._closed.set()
 
     def _announcement(self, writer: int, operation: Operation) -> dict[str, object]:
@@ -109,7 +109,7 @@ class Channel:
 
     def _expect(self, seq: int) -> threading.Event:
         heard = self._waiting[seq] = threading.Event()
-        if self._closed.is_set():  # the listener has gone round already
+        if self._closed.is_set():  # the listener has read it already
             heard.set()
         return heard
 

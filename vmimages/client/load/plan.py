@@ -1,4 +1,4 @@
-"""What the load does next: operations drawn from the seed, the same on every Python."""
+"""The load's next operations, drawn from the seed, the same on every Python."""
 
 from __future__ import annotations
 
@@ -24,39 +24,40 @@ SCRIBBLE = "scribble"
 """Random blocks in place and no fsync: durable only by a later fsync of the same file."""
 
 KEEPSAKES_PER_WRITER = 400
-"""How many keepsakes a writer makes at most, unless its job says otherwise."""
+"""The most keepsakes that a writer makes, unless its job sets another number."""
 _KEEP = "keep"
 """Drawn like a kind, carried out as `create`: a small file of its own, the keepsake.
 
-The busy files are soon written over, and with them every trace of what a cut took away. A keepsake
-is made, scribbled on once, synced once, and never touched again, its last block not even then: a
-loss is still seen after a client that lived has gone on writing.
+The busy files are soon overwritten, and with them every trace of a loss. A keepsake is made,
+scribbled on once, synced once, and never touched again; its last block is not even scribbled on. So
+a loss is still visible after a client that lived has gone on writing.
 """
 _RETIRE = "retire"
 """Carried out as `overwrite`: a scribbled keepsake's first block, and the fsync that covers all."""
 _KEEPSAKE_BLOCKS_MIN, _KEEPSAKE_BLOCKS_MAX = 3, 5
 _ROW_BLOCKS_MAX = 3
-"""A table is a keepsake too, as long as a file may be and made in one write; a transaction fills rows
-of it, a few blocks each. Each is written once more, and never again.
-"""
+"""A table is a keepsake too, as long as a file may be and made in one write. A transaction fills
+rows of it, a few blocks each. Each row is written once more, and never again."""
 _BUSY_BLOCKS_MAX = 6
 _KEEPSAKES_WAITING_MAX = 16
 
 LOUD_OPERATIONS, QUIET_OPERATIONS, PATIENT_OPERATIONS = 10, 16, 16
-"""Writers sync (loud), only scribble (quiet), and sync late (patient) by turns, all at the same time.
+"""Writers sync (loud), only scribble (quiet), and sync late (patient) by turns, all at the same
+time.
 
-Each fsync flushes the whole disk, so writes stay volatile only while nobody syncs. An operation
+Each fsync flushes the whole disk, so writes stay volatile only while no writer syncs. An operation
 without a sync takes about an eighth of the time.
 """
 TRANSACTION_OPERATIONS = 4
-"""In a patient phase: rows that are written out, each after a short while, and one sync for them all.
+"""In a patient phase: rows that are written out, each after a short while, and one sync for them
+all.
 
-So do databases: PostgreSQL has its pages written out early (`checkpoint_flush_after`) and syncs at the
-checkpoint's end, InnoDB writes with O_DIRECT and syncs later. A disk that forgets what it completed
-is believed by such a client, which is then told that all is durable.
+So do databases: PostgreSQL has its pages written out early (`checkpoint_flush_after`) and syncs at
+the checkpoint's end, InnoDB writes with O_DIRECT and syncs later. This kind of client trusts a disk
+that forgets completed writes, and then gets the report that all is durable.
 """
 THINK_MS_MIN, THINK_MS_MAX = 40, 320
-"""How long a late sync comes after what it is for."""
+"""How long a late sync waits after its writes."""
 _ROW_THINK_MS_MIN, _ROW_THINK_MS_MAX = 20, 80
 _PART_IN = 4
 """One in so many overwrites is of a part of one block: 512 to 2048 bytes."""
@@ -65,7 +66,7 @@ _LOUD_LATE_IN = 6
 """One in so many operations of a loud phase syncs late, too."""
 
 PUSH = "push"
-"""A scribble's `sync`: the kernel is told to write the blocks out, without a flush."""
+"""A scribble's `sync`: asks the kernel to write the blocks out, without a flush."""
 NONE = "none"
 
 _MASK = (1 << 64) - 1
@@ -107,11 +108,11 @@ class Dice:
 
 
 class Operation:
-    """One step of a writer: what, on which file, which blocks, and how long the file is after.
+    """One step of a writer: its kind, file and blocks, and the file's length afterwards.
 
-    `is_last`: its file is never touched again. `think_ms`: how long it waits, with what it wrote
-    on its way to the disk, before it syncs. `is_direct`: written past the page cache (O_DIRECT).
-    `sectors`: of each block only so many are written, as (first, count).
+    `is_last`: its file is never touched again. `think_ms`: the wait between its writes and its
+    sync, while they are on their way to the disk. `is_direct`: written past the page cache
+    (O_DIRECT). `sectors`: only this part of each block is written, as (first, count).
     """
 
     __slots__ = (
@@ -155,7 +156,7 @@ class Operation:
         return self.kind != SCRIBBLE
 
     def announced(self) -> dict[str, object]:
-        """What the host is told of it."""
+        """Its announcement to the host."""
         return {
             "op": self.kind,
             "file": self.file,
@@ -181,7 +182,7 @@ def keepsakes(job: dict[str, Any]) -> range:
 
 
 class Planner:
-    """Draws one writer's operations; keeps how long each of its files is (None: no such file)."""
+    """Draws one writer's operations; tracks the length of each of its files (None: no such file)."""
 
     def __init__(self, job: dict[str, Any], writer: int) -> None:
         per_writer = job["files_per_writer"]
@@ -255,7 +256,7 @@ class Planner:
 
     @staticmethod
     def _operation_on(kind: str, file: int, blocks: tuple[int, ...], size: int) -> Operation:
-        # fdatasync has nothing to write but what is in place already: one flush, and no journal's
+        # fdatasync then only has to write blocks in place: one flush, and none of a journal
         return Operation(kind=kind, file=file, blocks=blocks, size_blocks=size, sync="fdatasync")
 
     def _sync(self) -> str:
@@ -310,7 +311,7 @@ class Planner:
             return self._taken(kind, file, tuple(range(size)), size, sync)
         if kind == UNLINK:
             return self._taken(kind, file, (), None, sync)
-        if kind == APPEND:  # the file is as long as it may be
+        if kind == APPEND:  # the file has its full length
             kind = OVERWRITE
         if kind == SCRIBBLE:  # a loud one may also stay in the client's memory
             sync = PUSH if is_quiet else (PUSH, NONE)[self._dice.below(2)]

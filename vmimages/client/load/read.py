@@ -1,4 +1,4 @@
-"""`load read`: look at every file or region, and say what is there. Judges nothing."""
+"""`load read`: read every file or region back, and report its content. Judges nothing."""
 
 from __future__ import annotations
 
@@ -20,14 +20,19 @@ _BLOCKS_BEYOND_MAX = 16
 
 
 def run(job: dict[str, Any]) -> dict[str, Any]:
-    """Read back what a write job (the same dictionary) left; errors of reading are observations.
+    """Read back the files of a write job (the same dictionary); errors of reading are observations.
 
-    The answer holds `files` and `temporaries` (each: file, name, listed, and errno or size in bytes
-    and blocks; a block is as `decode_block` says, or `errno:<number>`), `unexpected` names, `looked`
-    (how many files or regions were looked for; what is not in `files` is not there, or all zeros),
-    `device_bytes` of a bare device, `finds_halves`, which is true where `decode_block` names both
-    halves of a sector, and `complete`, which is true and last. An application's answer is that of its
-    own `read`.
+    The answer holds:
+    - `files` and `temporaries` (each: file, name, listed, and errno or size in bytes and blocks; a
+      block is as in `decode_block`, or `errno:<number>`)
+    - `unexpected` names
+    - `looked`: how many files or regions were looked for; those missing in `files` are absent, or
+      all zeros
+    - `device_bytes` of a bare device
+    - `finds_halves`, which is true where `decode_block` names both halves of a sector
+    - `complete`, which is true and last
+
+    An application's answer is that of its own `read`.
     """
     if job["mode"] == "application":
         from .applications import application_of
@@ -111,8 +116,8 @@ def _read_regions(job: dict[str, Any]) -> list[dict[str, Any]]:
             {"file": file, "name": f"region-{file}", "listed": True, "errno": error.errno}
             for file in files
         ]
-    # Nothing is read ahead: NVMe/TCP from a zvol asks for 8 MiB at once then, which Linux 6.12's target
-    # refuses, and a disk that fails proves nothing.
+    # No read-ahead: NVMe/TCP from a zvol requests 8 MiB at once then. Linux 6.12's target refuses
+    # that, and a failing disk proves nothing.
     os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
     for file in files:
         blocks = _read_blocks(descriptor, job["trial"], file, file * length, length)
@@ -141,13 +146,13 @@ def _read_blocks(descriptor: int, trial: int, file: int, start: int, length: int
         offset = index * BLOCK_BYTES
         block = data[offset : offset + BLOCK_BYTES]
         wanted = min(BLOCK_BYTES, length - offset)
-        if len(block) < wanted:  # somewhere it fails: find out where
+        if len(block) < wanted:  # it fails at some block: find out where
             try:
                 block = os.pread(descriptor, wanted, start + offset)
             except OSError as error:
                 blocks.append(f"errno:{error.errno or errno.EIO}")
                 continue
-            if len(block) < wanted:  # the device ends here, or the file is shorter than it says
+            if len(block) < wanted:  # the device ends here, or the file is too short
                 blocks.append(f"errno:{errno.ENODATA}")
                 continue
         blocks.append(decode_block(block, trial=trial, file=file, index=index))

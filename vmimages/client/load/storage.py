@@ -1,4 +1,4 @@
-"""How an operation is carried out, on files in a directory or on regions of a bare device."""
+"""Carries out an operation, on files in a directory or on regions of a bare device."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ def file_name(file: int) -> str:
 
 
 class Storage:
-    """What both kinds share; `step` names the system call under way, for reports of failures."""
+    """The common part of both kinds; `step` names the present system call, for reports of failures."""
 
     def __init__(self, encoder: Encoder, blocks_max: int) -> None:
         self._encoder = encoder
         self._aligned = memoryview(mmap.mmap(-1, blocks_max * BLOCK_BYTES))
-        """O_DIRECT takes only what begins where a page does."""
+        """O_DIRECT takes only buffers that start where a page does."""
         self.step = ""
         self.sync_ms: list[float] = []
-        """How long each durable call took: fsync, fdatasync, or a write through O_DSYNC."""
+        """The time of each durable call: fsync, fdatasync, or a write through O_DSYNC."""
         self.thought_ms = 0.0
 
     def take_times(self) -> tuple[list[float], float]:
-        """`sync_ms`, and the milliseconds slept, since the last time this was asked."""
+        """`sync_ms`, and the milliseconds slept, since the last call."""
         taken = self.sync_ms, self.thought_ms
         self.sync_ms, self.thought_ms = [], 0.0
         return taken
@@ -65,7 +65,7 @@ class Storage:
     def _write_directly(
         self, path: str, operation: Operation, seq: int, base: int, *, dir_fd: int | None = None
     ) -> bool:
-        """Write past the page cache; False where filesystem or disk do not take that (EINVAL)."""
+        """Write past the page cache; False where filesystem or disk do not support that (EINVAL)."""
         self.step = "open"
         flags = os.O_WRONLY | os.O_DIRECT | os.O_CLOEXEC
         try:
@@ -81,7 +81,7 @@ class Storage:
         return True
 
     def _think(self, descriptor: int, operation: Operation) -> None:
-        """Have it written out, and let some time pass."""
+        """Start the writeback, and let some time pass."""
         if operation.think_ms:
             self._sync(descriptor, plan.PUSH)
             begun_ns = time.monotonic_ns()
@@ -107,7 +107,7 @@ class Storage:
 class FileStorage(Storage):
     """Files in one directory.
 
-    Each stays open until it is done with, so that writeback errors reach its next fsync.
+    Each stays open until its last operation, so that writeback errors reach its next fsync.
     """
 
     def __init__(self, encoder: Encoder, directory: str, blocks_max: int) -> None:
@@ -166,7 +166,7 @@ class FileStorage(Storage):
         os.rename(old, new, src_dir_fd=self._directory, dst_dir_fd=self._directory)
 
     def _close(self, file: int) -> None:
-        # Errors of scribbles are dropped with the file: nobody was told that those are done.
+        # Errors of scribbles are dropped with the file: no scribble was acknowledged.
         descriptor = self._open_files.pop(file)
         self.step = "close"
         os.close(descriptor)

@@ -1,4 +1,4 @@
-"""`load write`: several writers, each on its own files, until told to stop."""
+"""`load write`: several writers, each on its own files, until asked to stop."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EXIT_OK = 0
 EXIT_HOST_GONE = 3
 _DRAIN_MS_DEFAULT = 60_000
 _MEET_WAIT_S = 120.0
-"""Longer than a NAS is away; when it passes, the writers no longer take turns together."""
+"""Longer than a NAS is away; when it passes, the writers stop taking turns together."""
 
 TYPE_CHECKING = False  # `typing` is slow to import in the guest
 if TYPE_CHECKING:
@@ -25,27 +25,27 @@ if TYPE_CHECKING:
     from .applications import Application
 
     class Operation(Protocol):
-        """What a writer does next."""
+        """A writer's next operation."""
 
         @property
         def is_durable(self) -> bool:
             """Whether its end is an acknowledgement."""
 
         def announced(self) -> dict[str, object]:
-            """What the host is told of it: `op`, its kind, and more."""
+            """Its announcement to the host: `op`, its kind, and more."""
 
     class Drawing(Protocol):
         """One writer's operations, drawn one after another."""
 
         @property
         def is_new_phase(self) -> bool:
-            """Whether writers meet before the one that was drawn last."""
+            """Whether writers meet before the last drawn operation."""
 
         def draw(self) -> Any:
             """The next operation."""
 
     class Performing(Protocol):
-        """Carries out one writer's operations; `step` says what is under way, for reports of failures."""
+        """Carries out one writer's operations; `step` names the present step, for reports of failures."""
 
         step: str
 
@@ -53,11 +53,11 @@ if TYPE_CHECKING:
             """Return once it is as durable as its kind says; raises `OSError`."""
 
         def take_times(self) -> tuple[list[float], float]:
-            """Milliseconds of each durable call, and milliseconds slept, since this was asked last."""
+            """Milliseconds of each durable call, and milliseconds slept, since the last call of this."""
 
 
 class Writer(threading.Thread):
-    """One writer; ends when told to stop, after its time, or at the first failure.
+    """One writer; ends when asked to stop, after its time, or at the first failure.
 
     At `turns` all writers meet before each loud or quiet phase; when one ends, the others go on
     without meeting.
@@ -103,9 +103,9 @@ class Writer(threading.Thread):
             try:
                 self._storage.perform(operation, seq)
             except OSError as error:
-                # A medium that fails is evidence about the NAS, not a fault of the load.
+                # A medium that fails is evidence about the NAS, not an error of the load.
                 self.failed_errno = error.errno or 0
-                self._channel.tell(
+                self._channel.send(
                     event="failed", seq=seq, errno=self.failed_errno, call=self._storage.step
                 )
                 return
@@ -115,7 +115,7 @@ class Writer(threading.Thread):
             self.acknowledged += operation.is_durable
             over = self._channel.stopping.is_set() or time.monotonic() >= self._until
             following = None if over else self._planner.draw()
-            # what it waited for its turn, for the host or on purpose is no work of the storage
+            # waits for its turn, for the host or on purpose are no work of the storage
             next_seq = self._channel.done(
                 self._number,
                 seq,
@@ -137,10 +137,10 @@ def run(job: dict[str, Any], descriptor: int) -> int:
     """Run a job, talking to the host over `descriptor`; returns the exit code.
 
     A job holds: trial, seed, mode ("files", "raw" or "application"), directory or device, writers,
-    duration_ms, and, optional, drain_ms: how long writers that hang in the kernel are waited for at
-    the end; and tears_sectors, which is only for the host to hear. Ours also files_per_writer,
-    blocks_per_file_max, and, optional, keepsakes_per_writer; an application's its name and what its
-    module asks for.
+    and duration_ms. Two keys are optional: drain_ms, the wait at the end for writers that hang in
+    the kernel; and tears_sectors, which only the host uses. The load's own jobs also hold
+    files_per_writer, blocks_per_file_max, and, optional, keepsakes_per_writer. An application's job
+    holds its name and the keys of its module.
     """
     channel = Channel(descriptor)
     application = None
@@ -181,7 +181,7 @@ def run(job: dict[str, Any], descriptor: int) -> int:
     for writer in writers:
         writer.join(max(0.0, give_up - time.monotonic()))
     stuck = [number for number, writer in enumerate(writers) if writer.is_alive()]
-    channel.tell(
+    channel.send(
         event="end",
         acknowledged=sum(writer.acknowledged for writer in writers),
         failed=sum(writer.failed_errno is not None for writer in writers),
@@ -196,7 +196,7 @@ def run(job: dict[str, Any], descriptor: int) -> int:
 def _parts(
     job: dict[str, Any], number: int, application: Application | None
 ) -> tuple[Drawing, Performing]:
-    """What one writer draws from, and what carries it out."""
+    """The planner and the performer of one writer."""
     if application is not None:
         return application.planner(number), application.performer(number)
     encoder = Encoder(job["trial"])

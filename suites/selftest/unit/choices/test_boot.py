@@ -118,11 +118,11 @@ def test_a_client_boots_from_any_disk_of_its_qemu(transport: str, filesystem: st
         ({"transport": "nfs4", "filesystem": "files"}, "'boot' needs a disk of the client's QEMU"),
         (
             {"filesystem": "raw"},
-            "'boot' needs a filesystem that a kernel has as its root, and 'raw'",
+            "'boot' needs a filesystem that can be a kernel's root, and 'raw'",
         ),
         (
             {"filesystem": "zfs"},
-            "'boot' needs a filesystem that a kernel has as its root, and 'zfs'",
+            "'boot' needs a filesystem that can be a kernel's root, and 'zfs'",
         ),
     ],
 )

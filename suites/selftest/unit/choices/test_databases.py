@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import pytest
 
-from fixtures import plugin
+from fixtures import campaigns
 from fixtures.options import Options
 from torture.choices.matrix.cells import Cell
 from torture.choices.workloads import CHOICES, image_needed
@@ -67,7 +67,7 @@ def seen(*transactions: dict[str, list[Any]]) -> Rows:
 def test_transactions_that_are_as_they_were_written_are_whole() -> None:
     rows = seen(transaction(5), transaction(9, writer=1), transaction(6))
     rows.compare([(0, 2), (1, 1), (2, 0)])
-    assert rows.sorted_out() == ([5, 6, 9], {})
+    assert rows.whole_and_damaged() == ([5, 6, 9], {})
     assert rows.complaints == []
 
 
@@ -86,14 +86,14 @@ def test_transactions_that_are_as_they_were_written_are_whole() -> None:
 def test_a_transaction_that_is_otherwise_is_in_part(change: Any, said: str) -> None:
     rows = transaction(5)
     change(rows)
-    assert seen(rows, transaction(6)).sorted_out() == ([6], {5: said})
+    assert seen(rows, transaction(6)).whole_and_damaged() == ([6], {5: said})
 
 
 def test_what_another_trial_wrote_is_something_else() -> None:
     rows = Rows(TRIAL + 1)
     for table, found in transaction(5).items():
         rows.add(table, found)
-    assert list(rows.sorted_out()[1]) == [5]
+    assert list(rows.whole_and_damaged()[1]) == [5]
 
 
 def test_a_row_that_is_there_twice_is_complained_of() -> None:
@@ -109,7 +109,7 @@ def test_counters_that_say_something_else_than_the_rows_are_complained_of(
     rows = seen(transaction(5))
     rows.compare(totals)
     assert len(rows.complaints) == 1
-    assert rows.sorted_out() == ([5], {})
+    assert rows.whole_and_damaged() == ([5], {})
 
 
 @pytest.mark.parametrize("commits", ["durable", "lazy"])
@@ -202,7 +202,7 @@ def test_a_null_from_a_damaged_page_is_a_complaint(column: int) -> None:
     rows["entries"][0] = tuple(damaged)
     found = seen(rows, whole)
     found.compare([(0, 2), (1, None)])
-    assert found.sorted_out()[0] == [6]
+    assert found.whole_and_damaged()[0] == [6]
     assert "has a NULL" in found.complaints[0]
     assert "a row of totals has a NULL: (1, None)" in found.complaints
 
@@ -283,9 +283,9 @@ def test_a_run_builds_what_its_cells_ask_for_and_nothing_else(
     cells: list[str], zfs: str, built: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
-    monkeypatch.setattr(plugin, "ensure_all", lambda names, **_: asked.extend(names))
+    monkeypatch.setattr(campaigns, "ensure_all", lambda names, **_: asked.extend(names))
     specs = draw_trials([Cell.parse(cell) for cell in cells], trials=1, run_seed=1, load_ms=50)
     lab = LabSettings(zfs=zfs, warm_states=Path("warm"))
     options = cast(Options, SimpleNamespace(lab=lab, zfs_tree=None))
-    plugin._build_images(options, specs)
+    campaigns._build_images(options, specs)
     assert asked == sorted(built)

@@ -40,7 +40,7 @@ BEFORE_ZFS = WRITE_BACK | {(Sync.ALWAYS, Fate.NAS_ONLY): Guarantee.LOSES}
 ANSWERED_EARLY = WRITE_BACK | {(Sync.STANDARD, Fate.BOTH_DIE): Guarantee.ROLLS_BACK}
 """NFS whose server says async; SMB, whose client does not ask for what it did to directories."""
 
-ROADS = {
+TRANSPORTS = {
     "iscsi": WRITE_BACK,
     "iscsi_guest": WRITE_BACK,
     "nvme_tcp": WRITE_BACK,
@@ -96,7 +96,7 @@ def test_a_transport_guarantees_what_theory_says(transport: str, sync: Sync, fat
     traits = TRANSPORT.choice(transport).value.traits
     filesystem = "files" if traits.gives_files else "btrfs"
     cell = cell_with(transport=transport, sync=sync, fate=fate, filesystem=filesystem)
-    assert guarantee_of(cell) is ROADS[transport][sync, told_as(fate)]
+    assert guarantee_of(cell) is TRANSPORTS[transport][sync, told_as(fate)]
     if traits.is_nfs:
         answered_early = guarantee_of(cell.but(nfs_export="export_async"))
         assert answered_early is ANSWERED_EARLY[sync, told_as(fate)]

@@ -224,7 +224,7 @@ def test_a_tree_is_given_by_the_name_that_a_bug_knows_it_by(
     [
         ("2.3.1", "say NAME=PATH"),
         ("2.9.9=there", "2.3.1.* as the name"),
-        ("2.3.1=/nowhere", "no recipe"),
+        ("2.3.1=/nowhere", "there is no folder /nowhere; known are: "),
     ],
 )
 def test_a_tree_that_nobody_needs_or_has_is_refused(

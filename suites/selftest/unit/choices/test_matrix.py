@@ -197,6 +197,20 @@ def test_an_error_names_the_bad_part_and_what_is_known(place: int) -> None:
     assert all(choice in str(caught.value) for choice in axis.names)
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("icsi-standard-noslog-btrfs-nasonly", r"is no Transport \(nearest: iscsi\)$"),
+        ("iscsi-always-noslog-btrfs-postgre-bothdie", r"\(nearest: postgres, postgres_async\)$"),
+        ("iscsi-standard-noslog-btfrs-nasonly", r"is no Filesystem \(nearest: btrfs\)$"),
+        ("iscsi-standard-noslog-btrfs-nasolny", r"is no Fate \(nearest: nasonly\)$"),
+    ],
+)
+def test_of_a_typo_the_few_nearest_choices_are_said(name: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        Cell.parse(name)
+
+
 def test_an_error_offers_the_axes_that_were_left_out_too() -> None:
     with pytest.raises(ValueError, match="'slow'") as caught:
         Cell.parse("iscsi-standard-plp-raidz1-slow-btrfs-nasonly")

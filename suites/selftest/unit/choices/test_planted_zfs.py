@@ -38,7 +38,11 @@ def test_a_bug_is_a_version_and_nothing_else_is_planted_with_it(bug: Fault) -> N
     assert bug.name not in FAULTS
     assert guarantee_of(Cell.parse(bug.cell)) is Guarantee.SAFE
     assert bug.cuts >= 1
-    assert not any((bug.in_nas, bug.in_client, bug.on_disks, bug.spoiler))
+    assert not any((bug.in_nas, bug.in_client, bug.spoiler))
+    slow = find("log-write-slow")
+    assert slow is not None
+    assert slow.is_harmless
+    assert bug.on_disks in (None, slow.on_disks)
 
 
 def test_every_patch_is_a_fault_with_a_prediction() -> None:

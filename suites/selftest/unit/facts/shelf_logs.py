@@ -15,7 +15,7 @@ from torture.facts.recording.model import content
 SECTOR = 512
 SECTORS = 8
 BASE = b"\xff" * SECTOR * SECTORS
-"""What every disk holds at first: no zeroes, so that a zeroed sector can be told."""
+"""The first content of every disk: no zeroes, so that a zeroed sector differs."""
 
 COMPLETION_OF = {
     Kind.WRITE_SUBMIT: Kind.WRITE_COMPLETE,

@@ -15,8 +15,8 @@ from torture.facts.axes.sweeps import GROWING, SWEEPS, Matrix, Sweep
 from torture.report.figures.wording import AXIS_TITLES, choice_in_words
 
 
-def test_the_readme_has_the_table_of_todays_axes() -> None:
-    assert axes_table() in (CHECKOUT / "README.md").read_text()
+def test_the_page_of_axes_has_the_table_of_todays_axes() -> None:
+    assert axes_table() in (CHECKOUT / "docs/axes.md").read_text()
 
 
 def test_the_page_calls_axes_and_choices_by_their_own_words() -> None:

@@ -1,4 +1,4 @@
-"""What QEMU tells of a disk: recorded, cut off, garbled; and by which clock."""
+"""QEMU's trace of a disk: recorded, truncated and garbled; and the clock of its times."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HOUR_NS = 3_600_000_000_000
 texts = st.text(alphabet=st.characters(exclude_characters="\r"), max_size=200)
 
 
-def test_writes_and_flushes_are_told_with_their_times_and_places() -> None:
+def test_writes_and_flushes_are_read_with_their_times_and_places() -> None:
     requests = parse_trace(RECORDED)
     assert [request.kind for request in requests] == [BlockKind.WRITE] * 6 + [BlockKind.FLUSH]
     assert [request.offset_bytes for request in requests[:6]] == [0, 4096, 8192] * 2
@@ -43,7 +43,7 @@ def test_the_memory_of_a_flush_may_be_a_reads_next() -> None:
     assert parse_trace("\n".join([flush, read, done])) == ()
 
 
-def test_what_failed_and_what_was_under_way_before_promises_nothing() -> None:
+def test_failed_and_earlier_requests_promise_nothing() -> None:
     failed = RECORDED.replace("status 0", "status 1")
     assert parse_trace(failed) == ()
     begun = [line for line in RECORDED.splitlines() if "handle_write" not in line]
@@ -51,7 +51,7 @@ def test_what_failed_and_what_was_under_way_before_promises_nothing() -> None:
 
 
 @given(st.integers(0, len(RECORDED)))
-def test_a_text_that_ends_early_tells_less_and_nothing_else(length: int) -> None:
+def test_a_truncated_text_yields_fewer_requests_and_no_others(length: int) -> None:
     whole = parse_trace(RECORDED)
     told = parse_trace(RECORDED[:length])
     assert told == whole[: len(told)]
@@ -71,7 +71,7 @@ def test_times_are_counted_from_an_instant() -> None:
 
 
 marks = st.lists(st.tuples(*[st.integers(0, 10**9)] * 3), min_size=1)
-"""Of each mark: when the log heard it, how long it took there and back."""
+"""By mark: when it was recorded, and the time it took there and back."""
 
 
 @given(marks, st.integers(-(10**18), 10**18))

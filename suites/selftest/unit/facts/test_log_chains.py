@@ -1,4 +1,4 @@
-"""Two boots of a NAS are told apart by the chains of their intent logs."""
+"""The chains of the intent logs distinguish two boots of a NAS."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def of_chain(first: int, second: int) -> bytes:
     return bytes(block)
 
 
-def test_each_chain_is_told_once_and_nothing_else_is_taken_for_one(tmp_path: Path) -> None:
+def test_each_chain_is_found_once_and_no_other_content_is_a_chain(tmp_path: Path) -> None:
     story = Story(folder=tmp_path)
     story.write(BLOCK)
     story.write(of_chain(7, 8))
@@ -25,7 +25,7 @@ def test_each_chain_is_told_once_and_nothing_else_is_taken_for_one(tmp_path: Pat
     assert chains_in(story.recorded()) == {(7, 8)}
 
 
-def test_neighbours_that_were_written_at_once_are_both_told(tmp_path: Path) -> None:
+def test_adjacent_blocks_in_one_write_are_both_found(tmp_path: Path) -> None:
     story = Story(folder=tmp_path)
     story.write(of_chain(7, 8) + of_chain(9, 8))
     assert chains_in(story.recorded()) == {(7, 8), (9, 8)}

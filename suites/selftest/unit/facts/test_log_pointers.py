@@ -1,4 +1,4 @@
-"""What a block of the intent log points to, as a real one does."""
+"""The pointers in a block of the intent log, recorded from a real NAS."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is certain of a disk at a cut, what its places held before, and what faults make of it."""
+"""The certain writes of a disk at a cut, the content of its places before, and the faults' effects."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def all_of(recording: Recording, file: Path, *, disk: DiskState = ALL) -> Path:
 
 
 @given(log=logs, below=logs, place=st.tuples(st.integers(0, SECTORS - 1), st.integers(1, SECTORS)))
-def test_what_a_place_held_is_what_the_model_says(
+def test_a_places_content_agrees_with_the_model(
     log: Log, below: Log, place: tuple[int, int]
 ) -> None:
     """The model keeps all that was completed; below the log lies another one."""
@@ -94,7 +94,7 @@ def modelled(log: Log, base: bytes) -> bytes:
     )
 
 
-def test_what_comes_later_was_not_there_before(tmp_path: Path) -> None:
+def test_later_writes_do_not_change_the_earlier_content(tmp_path: Path) -> None:
     log = Log()
     first = log.write(at=1, sectors=2)
     second = log.write(at=2, sectors=2)
@@ -104,12 +104,12 @@ def test_what_comes_later_was_not_there_before(tmp_path: Path) -> None:
     assert found == payload(first, 2) + bytes(SECTOR)
 
 
-def test_nobody_guesses_what_a_disk_held_that_had_lost_something(tmp_path: Path) -> None:
+def test_the_content_of_a_disk_that_had_lost_writes_is_refused(tmp_path: Path) -> None:
     ground = stored(Log(), tmp_path / "below")
     volatile = DiskState(policy=Policy.FLUSHED)
     view = all_of(ground, tmp_path / "below.view.json", disk=volatile)
     recording = stored(Log(), tmp_path / "life", view=view)
-    with pytest.raises(HarnessError, match="did not keep all of a"):
+    with pytest.raises(HarnessError, match="lost writes of a"):
         held(recording, disk=0, offset=0, length=SECTOR, before=1)
 
 
@@ -137,7 +137,7 @@ def committed(story: Story, *blocks: bytes, txg: int) -> list[int]:
     return submissions
 
 
-def test_committed_is_what_a_covered_uberblock_leads_to(tmp_path: Path) -> None:
+def test_committed_writes_end_at_the_last_covered_uberblock(tmp_path: Path) -> None:
     story = Story(folder=tmp_path)
     submissions = committed(story, data("a"), data("b"), txg=1)
     story.write(data("c"), disk=1)
@@ -153,14 +153,14 @@ def test_committed_is_what_a_covered_uberblock_leads_to(tmp_path: Path) -> None:
     assert len(remains_of(story).committed_data()) == 3, "a disk may write what it likes first"
 
 
-def test_where_nothing_was_committed_no_fault_can_be_about_it(tmp_path: Path) -> None:
+def test_without_committed_data_a_fault_in_them_is_refused(tmp_path: Path) -> None:
     story = Story(folder=tmp_path)
     story.write(data("a"))
     story.flush()
     story.write(uberblock(1))
-    with pytest.raises(HarnessError, match="no block of data was committed on a"):
+    with pytest.raises(HarnessError, match="no data block was committed on a"):
         remains_of(story).committed_data()
-    with pytest.raises(HarnessError, match="no block of the intent log is on a"):
+    with pytest.raises(HarnessError, match="no block of the intent log is sure to be on a"):
         remains_of(story).needed_log()
 
 
@@ -175,7 +175,7 @@ def test_the_log_that_is_needed_begins_behind_the_last_uberblock(tmp_path: Path)
     assert remains_of(story).needed_log().submission == needed
 
 
-def test_a_disk_is_asked_for_itself_and_up_to_the_cut(tmp_path: Path) -> None:
+def test_only_one_disk_up_to_the_cut_is_searched(tmp_path: Path) -> None:
     story = Story(folder=tmp_path)
     first = committed(story, data("a"), txg=1)
     cut = len(story.events) - 1
@@ -185,7 +185,7 @@ def test_a_disk_is_asked_for_itself_and_up_to_the_cut(tmp_path: Path) -> None:
     found = remains_of(story, cut=cut).committed_data()
     assert [write.submission for write in found] == first
     assert remains_of(story, disk=1).needed_log().submission == other
-    with pytest.raises(HarnessError, match="on a for certain"):
+    with pytest.raises(HarnessError, match="sure to be on a"):
         remains_of(story).needed_log()
 
 
@@ -198,7 +198,7 @@ def test_of_blocks_under_way_together_the_first_submitted_is_needed(tmp_path: Pa
     assert remains_of(story).needed_log().submission == first
 
 
-def test_else_behind_the_metadata_of_the_last_uberblock(tmp_path: Path) -> None:
+def test_otherwise_it_follows_the_metadata_of_the_last_uberblock(tmp_path: Path) -> None:
     """Each uberblock is written to several labels, and metadata are several writes."""
     story = Story(folder=tmp_path)
     for txg in (1, 2):
@@ -215,7 +215,7 @@ def test_else_behind_the_metadata_of_the_last_uberblock(tmp_path: Path) -> None:
     assert remains_of(story).needed_log().submission == needed
 
 
-def test_else_it_is_the_last_that_is_covered(tmp_path: Path) -> None:
+def test_otherwise_it_is_the_last_covered_block(tmp_path: Path) -> None:
     story = Story(folder=tmp_path)
     story.write(zil_block())
     last = story.write(zil_block())
@@ -232,7 +232,7 @@ def patches_of(name: str, remains: Remains) -> tuple[Patch, ...]:
     return spoiler(remains)
 
 
-def test_one_bit_is_flipped_of_a_file_that_nobody_touches(tmp_path: Path) -> None:
+def test_one_bit_is_flipped_in_a_file_that_no_load_changes(tmp_path: Path) -> None:
     still = (b"nobody touches this\n" * BLOCK)[7 : BLOCK + 7]
     story = Story(folder=tmp_path)
     _, block, _ = committed(story, data("a"), still, data("b"), txg=1)
@@ -256,7 +256,7 @@ def test_it_is_found_in_a_write_that_was_merged_with_another(tmp_path: Path) -> 
 def test_without_such_a_file_there_is_nothing_to_flip(tmp_path: Path) -> None:
     story = Story(folder=tmp_path)
     committed(story, data("a"), data("n"), txg=1)
-    with pytest.raises(HarnessError, match="nobody touches"):
+    with pytest.raises(HarnessError, match="untouched"):
         patches_of("bit-flipped", remains_of(story))
 
 

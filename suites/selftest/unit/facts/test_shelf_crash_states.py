@@ -109,7 +109,7 @@ def test_so_many_states_that_their_number_cannot_be_printed_are_refused_too() ->
 
 
 @pytest.mark.parametrize(("cut", "disks"), [(7, DISKS), (0, ("data1",))])
-def test_what_the_recording_does_not_have_is_refused(cut: int, disks: tuple[str, ...]) -> None:
+def test_an_unknown_cut_or_disk_is_refused(cut: int, disks: tuple[str, ...]) -> None:
     for enumerate_them in (
         lambda: crash_states(recorded(Log()), cut=cut, disks=disks, states_max=8),
         lambda: count_crash_states(recorded(Log()), cut=cut, disks=disks),

@@ -169,7 +169,7 @@ def test_a_wrong_number_ends_the_log_though_its_checksum_is_right() -> None:
     assert read_events(encoded(log)) == tuple(log.events[:3])
 
 
-def test_what_was_allocated_and_never_written_ends_the_log() -> None:
+def test_allocated_bytes_that_were_never_written_end_the_log() -> None:
     log = some_log()
     assert read_events(encoded(log) + bytes(4096)) == tuple(log.events)
 
@@ -267,7 +267,7 @@ def test_only_writes_and_marks_have_a_payload(folder: Path, place: int) -> None:
 
 
 @pytest.mark.parametrize("damage", ["gone", "short", "garbled"])
-def test_a_payload_that_was_harmed_is_never_given(folder: Path, damage: str) -> None:
+def test_a_damaged_payload_is_refused(folder: Path, damage: str) -> None:
     recording: Recording = load_recording(folder)
     data = folder / "data"
     match damage:
@@ -286,10 +286,10 @@ def test_a_payload_that_was_harmed_is_never_given(folder: Path, damage: str) -> 
     [
         ("shelf.json", None, "No such file"),
         ("log", None, "No such file"),
-        ("shelf.json", b"{", "no recording that can be read"),
-        ("shelf.json", b"[]", "lacks something"),
+        ("shelf.json", b"{", "no readable recording"),
+        ("shelf.json", b"[]", "lacks a field"),
         ("shelf.json", b'{"schema": 2, "disks": []}', "schema 2"),
-        ("shelf.json", b'{"schema": 1, "disks": [{"name": "data0"}]}', "lacks something"),
+        ("shelf.json", b'{"schema": 1, "disks": [{"name": "data0"}]}', "lacks a field"),
         (
             "shelf.json",
             b'{"schema": 1, "disks": [{"name": "data0", "size": 512, "sector": 520}]}',
@@ -310,7 +310,7 @@ def test_a_payload_that_was_harmed_is_never_given(folder: Path, damage: str) -> 
         ("log", by_the_table(kind=(16, 1, 99)), "kind 99"),
     ],
 )
-def test_what_cannot_be_read_is_the_machinerys_fault(
+def test_an_unreadable_recording_is_the_machinerys_fault(
     folder: Path, file: str, content: bytes | None, match: str
 ) -> None:
     if content is None:

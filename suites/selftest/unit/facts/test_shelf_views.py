@@ -269,5 +269,5 @@ def test_a_file_that_is_no_view_is_the_machinerys_fault(
     path = tmp_path / "cut.view.json"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(HarnessError, match="no view that can be read"):
+    with pytest.raises(HarnessError, match="no readable view"):
         read_crash_state(path)

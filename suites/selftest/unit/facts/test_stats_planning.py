@@ -11,9 +11,9 @@ import scipy
 from suites.selftest.unit.facts.measured_runs import make_run
 from torture.facts.stats.planning import (
     cuts_below,
-    cuts_to_see,
-    cuts_to_tell_apart,
-    cuts_unlooked,
+    cuts_of_fixed_size,
+    cuts_to_detect,
+    cuts_to_distinguish,
     plan_until,
     plan_versus,
     power,
@@ -34,15 +34,15 @@ def test_one_cut_fewer_would_not_do(rate: float, losses: int) -> None:
 def test_known_sample_sizes() -> None:
     assert [cuts_below(0.01, losses) for losses in range(4)] == [368, 555, 720, 874]
     assert cuts_below(0.01, 0, confidence=0.99) == 528
-    assert cuts_to_see(0.01, probability=0.95) == 299
-    assert cuts_to_see(0.5, probability=0.5) == 1
-    assert cuts_unlooked(Until.parse("upper<0.01")) == 368
-    assert cuts_unlooked(Until.parse("lower>0.99")) == 368
+    assert cuts_to_detect(0.01, probability=0.95) == 299
+    assert cuts_to_detect(0.5, probability=0.5) == 1
+    assert cuts_of_fixed_size(Until.parse("upper<0.01")) == 368
+    assert cuts_of_fixed_size(Until.parse("lower>0.99")) == 368
 
 
 def test_seeing_a_loss_takes_no_fewer() -> None:
     for rate in (0.001, 0.03, 0.2, 0.9):
-        cuts = cuts_to_see(rate, probability=0.95)
+        cuts = cuts_to_detect(rate, probability=0.95)
         assert 1 - (1 - rate) ** cuts >= 0.95
         assert cuts == 1 or 1 - (1 - rate) ** (cuts - 1) < 0.95
 
@@ -64,7 +64,7 @@ def test_the_power_is_that_of_every_table(cuts: int, rate: float, other: float) 
 
 
 def test_enough_cuts_tell_two_rates_apart() -> None:
-    cuts = cuts_to_tell_apart(0.01, 0.05)
+    cuts = cuts_to_distinguish(0.01, 0.05)
     assert 250 < cuts < 350
     assert power(cuts - 1, 0.01, 0.05) < 0.8 <= power(cuts, 0.01, 0.05)
     assert plan_versus(0.01, 0.05).cells_min == 2
@@ -72,9 +72,9 @@ def test_enough_cuts_tell_two_rates_apart() -> None:
 
 def test_what_no_run_could_tell_is_said() -> None:
     with pytest.raises(ValueError, match="more than 20,000 cuts"):
-        cuts_to_tell_apart(0.01, 0.0101)
+        cuts_to_distinguish(0.01, 0.0101)
     with pytest.raises(ValueError, match="equal"):
-        cuts_to_tell_apart(0.3, 0.3)
+        cuts_to_distinguish(0.3, 0.3)
     with pytest.raises(ValueError, match="more than 10,000,000 cuts"):
         cuts_below(1e-9, 0)
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torture.facts.wire.frames import Frame, FrameFile, read_frames, segments_in
-from torture.facts.wire.pdus import Cutter, Framing
+from torture.facts.wire.pdus import Framing, PduSplitter
 from torture.facts.wire.streams import Stream
 
 LENGTH_FIRST = Framing(base_bytes=2, length_of=lambda head: int(head[0]) or None, head_bytes=4)
@@ -86,7 +86,7 @@ def test_units_are_cut_wherever_the_bytes_were_parted(
     bodies: Sequence[bytes], cuts: Sequence[int]
 ) -> None:
     units = [bytes([len(body) + 1]) + body for body in bodies]
-    left, cutter, heads = b"".join(units), Cutter(LENGTH_FIRST), []
+    left, cutter, heads = b"".join(units), PduSplitter(LENGTH_FIRST), []
     for time_ns, length in enumerate([*cuts, 1000]):
         for pdu in cutter.feed(left[:length], time_ns=time_ns):
             assert pdu.begun_ns <= pdu.known_ns == time_ns
@@ -97,7 +97,7 @@ def test_units_are_cut_wherever_the_bytes_were_parted(
 
 
 def test_a_unit_is_known_with_its_head_and_begins_with_its_first_byte() -> None:
-    cutter = Cutter(LENGTH_FIRST)
+    cutter = PduSplitter(LENGTH_FIRST)
     unit = bytes([8, 1, 2, 3, 4, 5, 6, 7])
     assert list(cutter.feed(unit[:1], time_ns=10)) == []
     [pdu] = cutter.feed(unit[1:5], time_ns=20)
@@ -106,13 +106,13 @@ def test_a_unit_is_known_with_its_head_and_begins_with_its_first_byte() -> None:
 
 
 def test_after_what_is_no_unit_nothing_more_is_known() -> None:
-    cutter = Cutter(LENGTH_FIRST)
+    cutter = PduSplitter(LENGTH_FIRST)
     assert list(cutter.feed(bytes([0, 0, 2, 0]), time_ns=0)) == []
     assert cutter.is_lost
     assert list(cutter.feed(bytes([2, 0]), time_ns=0)) == []
 
 
 def test_a_unit_shorter_than_its_own_beginning_is_none() -> None:
-    cutter = Cutter(LENGTH_FIRST)
+    cutter = PduSplitter(LENGTH_FIRST)
     assert list(cutter.feed(bytes([1, 0, 2, 0]), time_ns=0)) == []
     assert cutter.is_lost

@@ -90,9 +90,9 @@ def test_commands_of_nvme() -> None:
 
 
 def test_the_queue_of_administration_is_left_out() -> None:
-    assert NVME.is_left_out(nvme(0x7F, queue=0))
-    assert not NVME.is_left_out(nvme(0x7F, queue=1))
-    assert not NVME.is_left_out(nvme(0))
+    assert NVME.is_ignored(nvme(0x7F, queue=0))
+    assert not NVME.is_ignored(nvme(0x7F, queue=1))
+    assert not NVME.is_ignored(nvme(0))
 
 
 @pytest.mark.parametrize(("status", "is_good"), [(0, True), (1, True), (2, False), (0x4004, False)])

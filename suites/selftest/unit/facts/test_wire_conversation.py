@@ -134,7 +134,7 @@ def test_a_stream_that_begins_like_no_unit_is_an_error(wire: Wire) -> None:
     wire.answer(1)
     assert len(wire.told) == 1
     wire._send(NAS, CLIENT, struct.pack("<BBBBI", 5, 0, 24, 0, 4), 1)
-    with pytest.raises(HarnessError, match="begins like no unit of its protocol"):
+    with pytest.raises(HarnessError, match="begin no unit of their protocol"):
         assert wire.told
 
 

@@ -144,6 +144,12 @@ def test_an_unknown_version_is_answered_with_the_known_ones(unknown: str) -> Non
     assert "source tree" in caught.value.hint
 
 
+@pytest.mark.parametrize("path", ["/nowhere", "../zfs/2.3.9", "~/nothing"])
+def test_a_path_without_a_folder_is_answered_with_the_folder(path: str) -> None:
+    with pytest.raises(HarnessError, match=f"there is no folder {Path(path).expanduser()}"):
+        choose_zfs(path)
+
+
 def test_the_tree_is_part_of_what_names_its_kernel_and_its_image() -> None:
     one, other = (read_recipe("nas", zfs=f"2.4.99-{digest}") for digest in ("0" * 12, "1" * 12))
     assert one.kernel is not None

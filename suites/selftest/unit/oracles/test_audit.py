@@ -15,7 +15,7 @@ from torture.facts.axes.sync import Sync
 from torture.facts.evidence.audit_document import AuditDocument
 from torture.facts.evidence.cut_document import CutDocument
 from torture.facts.evidence.phase import Phase
-from torture.facts.recording.roles import OF_A_TXG, Role, role_of, txg_of
+from torture.facts.recording.roles import TXG_ROLES, Role, role_of, txg_of
 from torture.oracles.audit.invariants import Finding, Invariant
 from torture.oracles.verdict.guarantee import Guarantee
 from torture.oracles.verdict.verdicts import Verdict
@@ -39,7 +39,7 @@ def unacknowledgeable(event: int, *uncovered: int) -> list[Finding]:
 
 
 @pytest.mark.parametrize("name", json.loads(RECORDED.read_text()))
-def test_the_role_of_a_real_write_is_told(name: str) -> None:
+def test_a_real_writes_role_is_detected(name: str) -> None:
     recorded = json.loads(RECORDED.read_text())[name]
     head, tail = (bytes.fromhex(recorded[part]) for part in ("head", "tail"))
     payload = (
@@ -53,9 +53,9 @@ def test_the_role_of_a_real_write_is_told(name: str) -> None:
 
 
 @pytest.mark.parametrize("length", [0, 7, 8, 151, 152, 183])
-def test_what_is_cut_short_is_of_a_txg(length: int) -> None:
-    assert role_of(zil_block()[:length]) in OF_A_TXG
-    assert role_of(uberblock(7)[: min(length, 23)]) in OF_A_TXG
+def test_a_truncated_write_counts_as_one_of_a_txg(length: int) -> None:
+    assert role_of(zil_block()[:length]) in TXG_ROLES
+    assert role_of(uberblock(7)[: min(length, 23)]) in TXG_ROLES
 
 
 def test_a_txg_that_is_flushed_before_its_uberblock_is_durable(story: Story) -> None:
@@ -157,7 +157,7 @@ def test_an_acknowledgement_needs_a_block_of_the_log_that_is_covered(story: Stor
     assert story.audited()[1] == 2
 
 
-def test_what_was_durable_before_an_operation_began_says_nothing_of_it(story: Story) -> None:
+def test_a_block_covered_before_an_operation_began_does_not_cover_it(story: Story) -> None:
     story.write(zil_block())
     story.flush()
     story.begins(1)
@@ -180,7 +180,7 @@ def test_a_committed_txg_makes_an_operation_durable_too(story: Story) -> None:
     assert story.findings() == unacknowledgeable(unflushed)
 
 
-def test_nothing_is_asked_of_who_promises_nothing(story: Story) -> None:
+def test_with_sync_disabled_no_acknowledgement_is_audited(story: Story) -> None:
     story.begins(1)
     story.is_done(1)
     assert story.findings(sync=Sync.DISABLED) == []
@@ -193,14 +193,14 @@ def test_an_unsynced_write_is_no_promise(story: Story) -> None:
     assert story.audited() == ((), 0, 0)
 
 
-def test_what_comes_after_the_cut_is_not_heard(story: Story) -> None:
+def test_events_after_the_cut_are_ignored(story: Story) -> None:
     story.begins(1)
     last = story.write(zil_block())
     story.is_done(1)
     assert story.audited(cut=last) == ((), 0, 0)
 
 
-def test_a_finding_breaks_every_guarantee_and_is_told() -> None:
+def test_a_finding_breaks_every_guarantee_and_is_reported() -> None:
     found = Finding(invariant=Invariant.TXG_IS_DURABLE, event=17, uncovered=(11, 13))
     words = "txg-is-durable at event 17: 2 writes not covered, first 11"
     assert found.in_words() == words
@@ -233,7 +233,7 @@ def test_a_finding_in_the_log_of_the_nas_that_came_back_counts_as_much() -> None
 
 
 @pytest.mark.parametrize("data", [{}, {"broken": "1", "findings": 3}, {"took_ms": -1.5}])
-def test_an_audit_that_is_garbled_says_nothing(data: dict[str, object]) -> None:
+def test_a_garbled_audit_document_is_ignored(data: dict[str, object]) -> None:
     assert AuditDocument.from_json(data) == AuditDocument()
     assert not AuditDocument.from_json(data).is_broken
 
@@ -271,7 +271,7 @@ def test_the_phase_is_that_of_the_last_event(story: Story) -> None:
     ]  # fmt: skip
 
 
-def test_the_phase_nearest_to_the_uberblock_is_told(story: Story) -> None:
+def test_the_phase_nearest_to_the_uberblock_is_reported(story: Story) -> None:
     story.write(zil_block())
     story.write(BLOCK)
     assert story.phase() is Phase.TXG_WRITTEN
@@ -279,7 +279,7 @@ def test_the_phase_nearest_to_the_uberblock_is_told(story: Story) -> None:
     assert story.phase() is Phase.UBERBLOCK_WRITTEN
 
 
-def test_metadata_a_label_and_blocks_of_the_log_in_a_row_are_told(story: Story) -> None:
+def test_metadata_a_label_and_several_log_blocks_are_phases(story: Story) -> None:
     story.write(zil_block(), offset=0)
     assert story.phase() is Phase.ZIL_WRITTEN
     story.write(zil_block(), offset=4096)

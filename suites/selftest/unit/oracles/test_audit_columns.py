@@ -1,4 +1,4 @@
-"""Blocks that lie on several disks in parts: which of these are the log's, and what is not known then."""
+"""Blocks split over disks: which columns are the log's, and which writes are undecided then."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def found(story: Story) -> list[tuple[Invariant, tuple[int, ...]]]:
     return [(finding.invariant, finding.uncovered) for finding in findings]
 
 
-def test_where_blocks_are_split_no_data_are_accused_once_the_log_points_to_some(
+def test_with_split_blocks_no_data_are_accused_once_the_log_points_to_some(
     story: Story,
 ) -> None:
     own = story.write(BLOCK, offset=OTHER)
@@ -49,19 +49,19 @@ def test_where_blocks_are_split_no_data_are_accused_once_the_log_points_to_some(
         (MIB - 4096, 4096, False),
     ],
 )
-def test_what_lies_beside_a_part_of_the_log_on_another_disk_is_one_too(
+def test_a_write_beside_a_log_column_on_another_disk_is_a_log_column(
     story: Story, offset: int, length: int, is_part: bool
 ) -> None:
-    """Of a raidz: the part with the end of the block, or its parity, looks like data."""
+    """On a raidz, the column with the block's end, or its parity, looks like data."""
     story.write(zil_block(), offset=MIB)
     other = story.write(bytes(length), offset=offset, disk=1)
-    told = disk_writes_in(story.recorded(), cut=len(story.events) - 1, is_split=True)[other]
-    assert (told.role is Role.ZIL) is is_part
+    classified = disk_writes_in(story.recorded(), cut=len(story.events) - 1, is_split=True)[other]
+    assert (classified.role is Role.ZIL) is is_part
     story.write(uberblock(21), offset=0)
     assert (found(story) == []) is is_part
 
 
-def test_what_may_be_a_part_of_the_log_and_more_is_not_accused(story: Story) -> None:
+def test_a_write_that_may_hold_a_log_column_is_not_accused(story: Story) -> None:
     story.write(zil_block(), offset=MIB)
     story.write(bytes(16384), offset=MIB, disk=1)
     story.write(uberblock(21), offset=0)

@@ -1,4 +1,4 @@
-"""The audit: a NAS that does not commit, what a cut may take back, and which blocks hold what."""
+"""The audit: a NAS that does not commit, the time a cut may roll back, and the blocks of an operation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def story(tmp_path: Path) -> Story:
     return Story(folder=tmp_path)
 
 
-def test_a_nas_that_never_commits_is_told_by_the_acknowledgements_it_gives(story: Story) -> None:
+def test_a_nas_that_never_commits_is_detected_by_its_acknowledgements(story: Story) -> None:
     story.write(BLOCK)
     for number in range(1, 20):
         story.begins(number)
@@ -45,8 +45,8 @@ def test_one_that_commits_every_five_seconds_is_in_time(story: Story) -> None:
     assert story.findings() == []
 
 
-def test_a_silence_is_nobodys_delay(story: Story) -> None:
-    """A NAS that stood still for a minute had nobody to acknowledge anything to."""
+def test_a_pause_of_the_nas_is_no_delay(story: Story) -> None:
+    """A NAS that was stopped for a minute had no client to acknowledge operations to."""
     for number in (1, 2, 3):
         story.begins(number)
         story.write(zil_block())
@@ -55,7 +55,7 @@ def test_a_silence_is_nobodys_delay(story: Story) -> None:
     assert story.findings() == []
 
 
-def test_what_is_not_committed_goes_back_to_where_the_last_committed_txg_began(
+def test_uncommitted_time_counts_from_the_begin_of_the_last_committed_txg(
     story: Story,
 ) -> None:
     assert story.uncommitted_ms() is None
@@ -79,7 +79,7 @@ def logged(*operations: int) -> bytes:
     return zil_block() + b"".join(sectors)
 
 
-def test_the_blocks_that_hold_what_was_acknowledged_have_to_be_covered_themselves(
+def test_the_blocks_that_hold_an_acknowledged_operation_must_be_covered(
     story: Story,
 ) -> None:
     """Another operation's block, covered in the meantime, is no proof."""
@@ -99,7 +99,7 @@ def test_the_blocks_that_hold_what_was_acknowledged_have_to_be_covered_themselve
 @pytest.mark.parametrize(
     ("syncs", "is_owed"), [([], False), ([["fsync", 7]], False), ([["fsync", 12]], True)]
 )
-def test_a_name_that_needs_no_sync_is_acknowledged_without_what_is_in_its_file(
+def test_acknowledging_a_name_that_needs_no_sync_guarantees_no_data(
     story: Story, syncs: list[list[object]], is_owed: bool
 ) -> None:
     """Over NFS; another writer's call may have it in the log and on its way by then."""
@@ -116,7 +116,7 @@ def test_a_name_that_needs_no_sync_is_acknowledged_without_what_is_in_its_file(
 
 
 @pytest.mark.parametrize("kind", ["create", "replace", "append", "overwrite", "dsync"])
-def test_where_names_are_volatile_data_are_owed_all_the_same(story: Story, kind: str) -> None:
+def test_with_volatile_names_data_are_guaranteed_all_the_same(story: Story, kind: str) -> None:
     """As over SMB: what is in a file is flushed, its name is not."""
     story.begins(1, kind)
     own = story.write(logged(1))
@@ -134,14 +134,14 @@ def test_where_names_are_volatile_data_are_owed_all_the_same(story: Story, kind:
     ]
 
 
-def test_where_names_are_volatile_a_name_alone_is_not_owed(story: Story) -> None:
+def test_with_volatile_names_a_name_alone_is_not_guaranteed(story: Story) -> None:
     story.begins(1, "unlink")
     removed = story.is_done(1)
     assert [found.event for found in story.findings()] == [removed]
     assert story.findings_of_data() == []
 
 
-def test_what_is_logged_again_after_its_acknowledgement_says_nothing_of_it(story: Story) -> None:
+def test_logging_an_operation_again_after_its_acknowledgement_is_no_finding(story: Story) -> None:
     story.begins(1)
     story.write(logged(1))
     story.flush()
@@ -151,7 +151,7 @@ def test_what_is_logged_again_after_its_acknowledgement_says_nothing_of_it(story
 
 
 def test_a_second_copy_on_its_way_is_no_finding_where_data_is_written_twice(story: Story) -> None:
-    """A journal had it by then: the place it belongs in is written when that pleases the filesystem."""
+    """The journal held the data by then; the filesystem writes them to their final place at any time."""
     story.begins(1)
     story.write(logged(1))
     story.flush()
@@ -169,7 +169,7 @@ def test_a_second_copy_on_its_way_is_no_finding_where_data_is_written_twice(stor
     ]
 
 
-def test_where_content_tells_nothing_only_the_ledger_is_believed(story: Story) -> None:
+def test_without_classified_content_only_the_marks_count(story: Story) -> None:
     story.begins(1)
     story.write(zil_block())
     story.is_done(1)
@@ -194,7 +194,7 @@ def test_where_data_is_written_twice_a_missing_flush_is_still_one(story: Story) 
 
 
 def test_the_guests_blocks_are_known_by_their_headers() -> None:
-    """What the guest writes is another program: its words are held against ours."""
+    """The guest's load is a separate program: its headers are compared with ours."""
     written = Encoder(7).block(file=1, seq=3, index=0)
     assert operations_in(bytes(100) + written) == {3}
     assert operations_in(written + Encoder(7).block(file=2, seq=5, index=1)) == {3, 5}

@@ -1,4 +1,4 @@
-"""What the client's disk completed is durable: in the intent log, or committed; each gap is found."""
+"""Completed requests are durable, in the intent log or in a committed group; each gap is found."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_blocks_of_the_log_are_found_behind_others() -> None:
 
 
 def test_a_split_block_ends_where_the_next_one_begins_on_its_disk() -> None:
-    """Its second half is on another disk: the two were merged, and what it says of itself is longer."""
+    """Its second half is on another disk; two columns were merged, and its header states both halves."""
     full, second = 4096 - 184 - 192, bytearray(log_block((MIB, 4096)))
     struct.pack_into(
         "<Q", second, 8, 8192
@@ -91,7 +91,7 @@ def test_other_records_and_chance_are_no_writes() -> None:
     assert list(log_blocks_in(bytes(7) + log_block((0, 512)))) == []
 
 
-def test_what_is_logged_and_flushed_before_it_is_completed_is_durable(story: Story) -> None:
+def test_a_write_logged_and_flushed_before_its_completion_is_durable(story: Story) -> None:
     write = story.client_writes(MIB)
     story.write(log_block((MIB, 4096)))
     story.flush()
@@ -149,7 +149,7 @@ def test_a_flush_promises_nothing_more_where_each_write_does(story: Story) -> No
     assert story.uncovered(sync=Sync.ALWAYS) == (1, [])
 
 
-def test_what_is_completed_after_the_cut_promises_nothing(story: Story) -> None:
+def test_a_completion_after_the_cut_promises_nothing(story: Story) -> None:
     write = story.client_writes(MIB)
     story.flush()
     story.now_ns += 100
@@ -159,7 +159,7 @@ def test_what_is_completed_after_the_cut_promises_nothing(story: Story) -> None:
 
 
 @pytest.mark.parametrize("sync", [Sync.ALWAYS, Sync.STANDARD])
-def test_what_was_asked_before_the_log_began_rests_on_another_log(sync: Sync) -> None:
+def test_a_request_from_before_the_recording_is_not_due_in_it(sync: Sync) -> None:
     begun_ns = (-5, 0)
     writes = [
         BlockRequest(kind=BlockKind.WRITE, submitted_ns=at, completed_ns=3, length_bytes=512)
@@ -196,7 +196,7 @@ def test_a_log_of_an_earlier_write_does_not_count(story: Story) -> None:
     assert story.uncovered(sync=Sync.ALWAYS) == (1, [MIB])
 
 
-def test_what_was_committed_needs_no_log(story: Story) -> None:
+def test_a_committed_write_needs_no_log_block(story: Story) -> None:
     write = story.client_writes(MIB)
     story.write(uberblock(7))
     story.flush()

@@ -1,4 +1,4 @@
-"""A finding is confirmed by the cut that takes most surely what it is about, and by no impossible one."""
+"""The cut with the surest loss confirms a finding; an impossible cut is never chosen."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def chosen(
     *,
     sync: Sync = Sync.STANDARD,
     kept: Persistence = VOLATILE,
-    lives_on: bool = False,
+    client_survives: bool = False,
 ) -> Confirmable | str:
     disks = [ShelfDisk(serial=name, size_mib=1, persistence=kept) for name in ("a", "b")]
     found = story.audit_of_all(sync=sync)
-    return confirmable(found, story.recorded(), disks=disks, lives_on=lives_on)
+    return confirmable(found, story.recorded(), disks=disks, client_survives=client_survives)
 
 
 def made(story: Story, **how: object) -> Confirmable:
@@ -52,7 +52,7 @@ def acknowledged_without_a_flush(story: Story, operation: int) -> tuple[int, int
     return story.is_done(operation), block
 
 
-def test_an_acknowledgement_is_cut_at_itself_and_what_no_flush_covers_is_gone(story: Story) -> None:
+def test_an_acknowledgement_is_cut_at_its_event_without_uncovered_writes(story: Story) -> None:
     covered = writes_until(story.events, disk=0, cut=len(story.events) - 1)
     done, block = acknowledged_without_a_flush(story, 2)
     story.flush()
@@ -74,7 +74,7 @@ def test_of_several_the_last_one_is_chosen(story: Story) -> None:
     assert made(story).event == done
 
 
-def test_an_acknowledgement_is_chosen_before_all_that_is_less_sure(story: Story) -> None:
+def test_an_acknowledgement_is_preferred_to_less_sure_findings(story: Story) -> None:
     done, _ = acknowledged_without_a_flush(story, 2)
     story.write(BLOCK)
     story.write(uberblock(5))
@@ -82,11 +82,11 @@ def test_an_acknowledgement_is_chosen_before_all_that_is_less_sure(story: Story)
     assert made(story, sync=Sync.ALWAYS).event == done
 
 
-def test_an_uberblock_survives_and_what_had_to_be_there_before_it_does_not(story: Story) -> None:
+def test_an_uberblock_survives_without_the_writes_that_it_needs(story: Story) -> None:
     lost = story.write(BLOCK, disk=1)
     alike = story.write(BLOCK)
     under_way = story.submit(uberblock(5))
-    choice = made(story, lives_on=True)
+    choice = made(story, client_survives=True)
     assert (choice.finding.invariant, choice.event) == (Invariant.TXG_IS_DURABLE, under_way)
     kept = DiskState(policy=Policy.EXPLICIT, survivors=(Survivor(submission=under_way),))
     assert choice.disks == {"a": kept, "b": EMPTY_HANDED}
@@ -98,7 +98,7 @@ def test_an_uberblock_survives_and_what_had_to_be_there_before_it_does_not(story
         assert there == left
 
 
-def test_a_request_that_was_followed_by_an_acknowledgement_is_cut_as_late_as_it_did_not_hold(
+def test_a_request_followed_by_an_acknowledgement_is_cut_right_before_it_was_kept(
     story: Story,
 ) -> None:
     story.begins(2)
@@ -119,7 +119,7 @@ def test_a_request_that_was_followed_by_an_acknowledgement_is_cut_as_late_as_it_
     assert choice.finding.event < choice.event == made_up_for
 
 
-def test_a_request_that_nobody_was_acknowledged_after_is_cut_at_its_completion(
+def test_a_request_without_a_later_acknowledgement_is_cut_at_its_completion(
     story: Story,
 ) -> None:
     write = story.client_writes(MIB)
@@ -148,7 +148,7 @@ def test_a_request_before_an_acknowledgement_is_surer_than_a_later_one_before_no
 
 
 def acknowledged_in_between(story: Story, operation: int) -> int:
-    """An operation that is acknowledged as it should be, and covers nothing but itself."""
+    """An operation that is acknowledged correctly, and whose flush covers only its own block."""
     story.begins(operation)
     story.write(zil_block(), fua=True)
     return story.is_done(operation)
@@ -162,7 +162,7 @@ def test_an_uberblock_is_surer_than_a_later_request(story: Story) -> None:
     assert made(story, sync=Sync.ALWAYS).event == early
 
 
-def test_what_the_log_held_before_a_request_came_does_not_make_up_for_it(story: Story) -> None:
+def test_an_older_log_block_does_not_make_up_for_a_request(story: Story) -> None:
     story.write(log_block((MIB, 4096)), fua=True)
     story.completes(story.client_writes(MIB))
     acknowledged_in_between(story, 2)
@@ -187,11 +187,11 @@ def test_a_request_is_made_up_for_when_all_of_it_is(story: Story) -> None:
     assert made(story, sync=Sync.ALWAYS).event == between + 1
 
 
-def test_a_client_that_lives_is_not_taken_back_to_a_request(story: Story) -> None:
+def test_a_surviving_client_confirms_no_request(story: Story) -> None:
     story.completes(story.client_writes(MIB))
-    assert "lived on" in str(chosen(story, sync=Sync.ALWAYS, lives_on=True))
+    assert "client survived" in str(chosen(story, sync=Sync.ALWAYS, client_survives=True))
     done, _ = acknowledged_without_a_flush(story, 2)
-    assert made(story, sync=Sync.ALWAYS, lives_on=True).event == done
+    assert made(story, sync=Sync.ALWAYS, client_survives=True).event == done
 
 
 def test_a_disk_that_keeps_all_it_completed_loses_nothing_by_a_missing_flush(story: Story) -> None:
@@ -200,7 +200,7 @@ def test_a_disk_that_keeps_all_it_completed_loses_nothing_by_a_missing_flush(sto
     assert made(story, kept=Persistence.LYING).disks["a"] == EMPTY_HANDED
 
 
-def test_what_was_never_written_is_lost_whatever_the_disks_keep(story: Story) -> None:
+def test_a_write_that_was_never_submitted_is_lost_on_any_disk(story: Story) -> None:
     story.flush()
     story.begins(2)
     done = story.is_done(2)
@@ -209,11 +209,11 @@ def test_what_was_never_written_is_lost_whatever_the_disks_keep(story: Story) ->
     assert choice.disks["a"] == DiskState(policy=Policy.ALL)
 
 
-def test_what_one_cut_does_not_take_away_is_not_confirmed_by_one(story: Story) -> None:
+def test_a_finding_that_no_single_cut_shows_is_not_confirmed(story: Story) -> None:
     story.write(uberblock(6))
     story.write(uberblock(5))
     assert story.findings()
-    assert "no cut" in str(chosen(story))
+    assert "no single cut" in str(chosen(story))
 
 
 def test_nothing_is_confirmed_before_anything_was_acknowledged(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What the last transaction groups wrote is kept: whatever takes it is found, and nothing else is."""
+"""Blocks of the last transaction groups are kept: each overwrite is found, and nothing else is."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def story(tmp_path: Path) -> Story:
 
 
 def taken(story: Story) -> list[int]:
-    """The events that took what had to be kept."""
+    """The events that hit kept blocks."""
     return [x.event for x in story.findings() if x.invariant is Invariant.EXTENT_IS_KEPT]
 
 
@@ -30,7 +30,7 @@ def committed(story: Story, txg: int) -> None:
 
 
 @pytest.mark.parametrize("groups_later", [1, 2])
-def test_what_was_written_a_group_or_two_ago_must_not_be_overwritten(
+def test_blocks_of_the_last_two_groups_must_not_be_overwritten(
     story: Story, groups_later: int
 ) -> None:
     story.write(BLOCK, offset=MIB, disk=1)
@@ -53,7 +53,7 @@ def test_groups_count_by_their_numbers_and_empty_ones_write_no_uberblock(story: 
     assert taken(story) == [second]
 
 
-def test_of_a_group_without_an_uberblock_nothing_is_said(story: Story) -> None:
+def test_a_group_without_an_uberblock_is_not_judged(story: Story) -> None:
     story.write(BLOCK, offset=MIB)
     committed(story, 5)
     story.write(BLOCK, offset=MIB)
@@ -61,9 +61,7 @@ def test_of_a_group_without_an_uberblock_nothing_is_said(story: Story) -> None:
 
 
 @pytest.mark.parametrize("groups_later", [0, 3])
-def test_a_group_may_rewrite_its_own_and_what_was_freed_long_ago(
-    story: Story, groups_later: int
-) -> None:
+def test_a_group_may_rewrite_its_own_and_older_blocks(story: Story, groups_later: int) -> None:
     story.write(BLOCK, offset=MIB)
     for txg in range(groups_later):
         committed(story, txg + 5)
@@ -72,7 +70,7 @@ def test_a_group_may_rewrite_its_own_and_what_was_freed_long_ago(
     assert taken(story) == []
 
 
-def test_neighbours_and_other_disks_are_not_taken(story: Story) -> None:
+def test_neighbours_and_other_disks_are_no_finding(story: Story) -> None:
     story.write(BLOCK, offset=MIB)
     committed(story, 5)
     story.write(BLOCK, offset=MIB + len(BLOCK))
@@ -82,7 +80,7 @@ def test_neighbours_and_other_disks_are_not_taken(story: Story) -> None:
     assert taken(story) == []
 
 
-def test_a_trim_takes_too(story: Story) -> None:
+def test_a_trim_of_a_kept_block_is_found(story: Story) -> None:
     story.write(BLOCK, offset=MIB)
     story.trim(offset=2 * MIB, length=MIB)
     committed(story, 5)
@@ -114,7 +112,7 @@ def test_the_log_may_lie_where_the_group_under_way_wrote_before(story: Story) ->
     assert taken(story) == []
 
 
-def test_where_parts_of_the_log_look_like_data_nothing_is_said(story: Story) -> None:
+def test_with_split_log_blocks_no_overwrite_is_reported(story: Story) -> None:
     story.write(log_block((0, 512), is_split=True), offset=MIB)
     story.write(BLOCK, offset=2 * MIB, disk=1)
     committed(story, 5)
@@ -123,7 +121,7 @@ def test_where_parts_of_the_log_look_like_data_nothing_is_said(story: Story) -> 
     assert taken(story) == []
 
 
-def test_a_trim_of_more_than_was_ever_written_takes_what_is_in_it(story: Story) -> None:
+def test_a_trim_larger_than_all_written_blocks_is_found(story: Story) -> None:
     story.write(BLOCK, offset=3 * MIB)
     committed(story, 5)
     story.trim(offset=4 * MIB, length=64 * MIB)
@@ -145,7 +143,7 @@ def test_a_trim_of_what_the_group_under_way_wrote_is_found(story: Story) -> None
     assert taken(story) == [trim]
 
 
-def test_zeroes_take_as_a_trim_does(story: Story) -> None:
+def test_zeroes_over_a_kept_block_are_found(story: Story) -> None:
     story.write(BLOCK, offset=MIB)
     committed(story, 5)
     zeroes = story.zero(offset=MIB, length=512)

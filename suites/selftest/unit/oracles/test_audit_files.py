@@ -1,4 +1,4 @@
-"""An answer of an NFS or SMB server is a promise: what it is of, when it is due, and each gap."""
+"""An answer of an NFS or SMB server is a promise: its data, its due time, and each gap."""
 
 from __future__ import annotations
 
@@ -198,12 +198,12 @@ def test_a_write_is_due_once_and_not_after_its_file_was_cut_short() -> None:
     assert list(due_of_files(cut_short, sync=Sync.STANDARD, names_are_stable=True)) == []
 
 
-def test_nothing_is_due_of_a_server_that_promises_nothing() -> None:
+def test_with_sync_disabled_nothing_is_due() -> None:
     requests = [UNSTABLE, request(COMMIT, 20), request(NAME, 30, names=("f1",))]
     assert list(due_of_files(requests, sync=Sync.DISABLED, names_are_stable=True)) == []
     [_] = due_of_files(requests, sync=Sync.STANDARD, names_are_stable=False)
 
 
-def test_a_request_from_before_the_log_began_rests_on_another_log() -> None:
+def test_a_file_request_from_before_the_recording_is_not_due_in_it() -> None:
     early = [replace(UNSTABLE, submitted_ns=-5, is_forced=True), request(NAME, -3, names=("f1",))]
     assert list(due_of_files(early, sync=Sync.STANDARD, names_are_stable=True)) == []

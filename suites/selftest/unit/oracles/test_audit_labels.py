@@ -1,4 +1,4 @@
-"""Labels and uberblocks take turns, a flush between them; whoever writes one too early is found."""
+"""Labels and uberblocks take turns with a flush in between; one that comes too early is found."""
 
 from __future__ import annotations
 
@@ -72,13 +72,13 @@ def test_a_second_or_fourth_label_before_the_uberblocks_are_covered_is_found(
 
 @pytest.mark.parametrize("place", [0, 2])
 def test_a_first_or_third_label_waits_for_nothing(story: Story, place: int) -> None:
-    """It belongs to the next transaction group: nobody has to wait for this one's uberblock."""
+    """It belongs to the next transaction group, so it need not wait for this group's uberblock."""
     uberblocks(story, txg=5)
     labels(story, place)
     assert accused(story) == {}
 
 
-def test_where_not_all_four_are_known_nobody_is_accused(tmp_path: Path) -> None:
+def test_with_fewer_than_four_known_labels_nothing_is_reported(tmp_path: Path) -> None:
     story = Story(folder=tmp_path)
     story.write(uberblock(4), offset=AREAS[0] + UBERBLOCK_AT)
     story.write(uberblock(4), offset=AREAS[2] + UBERBLOCK_AT)
@@ -110,7 +110,7 @@ def test_a_probe_of_a_label_needs_no_flush(story: Story) -> None:
         (20 * AREA + 8192, 8192, False),
     ],
 )
-def test_a_probe_is_told_by_its_place_and_length(
+def test_a_probe_is_detected_by_its_place_and_length(
     story: Story, offset: int, length: int, expected: bool
 ) -> None:
     event = story.events[story.write(bytes(length), offset=offset)]
@@ -161,7 +161,7 @@ def test_the_uberblocks_of_a_disk_that_is_not_in_the_pool_yet_end_no_group(story
     assert dict.fromkeys(uberblocks(story, txg=5)).keys() == accused(story).keys()
 
 
-def test_what_is_waived_from_an_event_on_is_asked_before_it(story: Story) -> None:
+def test_a_waived_invariant_is_checked_before_its_event(story: Story) -> None:
     """An administration's command excuses nothing that was before it."""
     story.write(BLOCK)
     early = story.write(uberblock(5), offset=AREAS[0] + UBERBLOCK_AT)

@@ -56,7 +56,7 @@ def test_another_chain_does_not_matter(story: Story) -> None:
     assert broken(story) == []
 
 
-def test_a_block_behind_what_was_promised_does_not_matter(story: Story) -> None:
+def test_a_missing_block_after_the_acknowledged_one_does_not_matter(story: Story) -> None:
     story.begins(1)
     story.begins(2)
     story.write(link(1, 1))
@@ -67,9 +67,7 @@ def test_a_block_behind_what_was_promised_does_not_matter(story: Story) -> None:
 
 
 @pytest.mark.parametrize(("txg", "is_needed"), [(TXG - 1, True), (TXG, False), (TXG + 1, False)])
-def test_what_a_transaction_group_has_committed_need_not_be_in_the_log(
-    story: Story, txg: int, is_needed: bool
-) -> None:
+def test_committed_records_need_not_be_in_the_log(story: Story, txg: int, is_needed: bool) -> None:
     story.write(BLOCK)
     story.flush()
     story.write(uberblock(txg))
@@ -95,7 +93,7 @@ def test_a_block_is_there_as_soon_as_one_leg_of_a_mirror_has_it(story: Story) ->
     assert broken(story) == []
 
 
-def over_a_block_that_nobody_wrote(story: Story, *numbers: int, txg: int | None = None) -> int:
+def over_a_block_never_written(story: Story, *numbers: int, txg: int | None = None) -> int:
     """Blocks of these numbers are covered, and the operation of the last one is acknowledged."""
     if txg is not None:
         story.write(BLOCK)
@@ -111,9 +109,9 @@ def over_a_block_that_nobody_wrote(story: Story, *numbers: int, txg: int | None 
     return last
 
 
-def test_a_block_that_nobody_wrote_is_missing(story: Story) -> None:
+def test_a_block_that_was_never_written_is_missing(story: Story) -> None:
     """A disk that loses a write leaves no trace of it but the gap in its chain."""
-    last = over_a_block_that_nobody_wrote(story, 1, 3)
+    last = over_a_block_never_written(story, 1, 3)
     [finding] = broken(story)
     assert finding.uncovered == (last,)
 
@@ -122,7 +120,7 @@ def test_a_chain_without_a_gap_or_with_one_that_is_committed_is_whole(tmp_path: 
     for name, numbers, txg in (("a", (1, 2, 3), None), ("b", (7, 8), None), ("c", (1, 3), TXG)):
         (tmp_path / name).mkdir()
         story = Story(folder=tmp_path / name)
-        over_a_block_that_nobody_wrote(story, *numbers, txg=txg)
+        over_a_block_never_written(story, *numbers, txg=txg)
         assert broken(story) == []
 
 

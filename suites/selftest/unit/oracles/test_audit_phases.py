@@ -52,7 +52,7 @@ def test_its_neighbours_reuse_nothing(story: Story, offset: int) -> None:
     assert story.phase() is Phase.ZIL_WRITTEN
 
 
-def test_what_something_else_took_meanwhile_is_not_reused(story: Story) -> None:
+def test_a_place_overwritten_by_another_role_is_not_reused(story: Story) -> None:
     for offset in (0, MIB):
         story.write(zil_block(), offset=offset)
     story.write(METADATA, offset=0)
@@ -66,7 +66,7 @@ def test_what_something_else_took_meanwhile_is_not_reused(story: Story) -> None:
         story.flush()
 
 
-def test_a_trim_is_told_until_a_flush_of_its_disk_covers_it(story: Story) -> None:
+def test_trimming_lasts_until_a_flush_of_its_disk_covers_the_trim(story: Story) -> None:
     story.write(zil_block())
     story.flush()
     begun = story.trim(offset=MIB, length=MIB)
@@ -80,7 +80,7 @@ def test_a_trim_is_told_until_a_flush_of_its_disk_covers_it(story: Story) -> Non
     assert story.phase() is Phase.ZIL_FLUSHED
 
 
-def test_a_trim_is_told_before_a_txg_and_behind_the_end_of_one(story: Story) -> None:
+def test_trimming_precedes_a_txgs_phases_and_follows_its_end(story: Story) -> None:
     story.write(METADATA)
     trim(story, offset=MIB)
     assert story.phase() is Phase.TRIMMING
@@ -105,15 +105,15 @@ def test_a_flush_with_more_of_the_txg_behind_it_is_not_the_last_one_before_the_u
 @pytest.mark.parametrize(
     ("tells", "phase"), [(True, Phase.METADATA_WRITTEN), (False, Phase.TXG_WRITTEN)]
 )
-def test_where_lengths_do_not_tell_metadata_it_is_one_phase(
+def test_without_distinct_lengths_metadata_and_data_are_one_phase(
     story: Story, tells: bool, phase: Phase
 ) -> None:
     story.write(METADATA)
-    assert story.phase(tells_metadata=tells) is phase
+    assert story.phase(length_shows_metadata=tells) is phase
 
 
 def test_the_moment_behind_an_acknowledgement_is_a_phase(story: Story) -> None:
-    """What a disk or a flush lied about is taken there, before the next flush makes up for it."""
+    """A lying flush shows there, before the next flush makes up for it."""
     story.acknowledges(1)
     assert story.phase() is Phase.ACKNOWLEDGED
     story.begins(2)

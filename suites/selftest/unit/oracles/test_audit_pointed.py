@@ -1,4 +1,4 @@
-"""Data that the intent log points to: what must hold of them, and what of a transaction group's own."""
+"""Data that the intent log points to, and data of a transaction group: each has its own rules."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RECORDED = Path(__file__).parents[2] / "recorded" / "audit" / "pointing-zil-bloc
 MIB = 1 << 20
 PLACE, OTHER = FIRST_BLOCK + 4 * MIB, FIRST_BLOCK + 6 * MIB
 ENOUGH = 8
-"""Blocks of the log, behind which data that none points to are a transaction group's own."""
+"""So many log blocks later, data without a pointer are a transaction group's own."""
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_where_the_log_points_to_nothing_all_data_are_a_groups_own(story: Story)
     assert found(story) == [(Invariant.TXG_IS_DURABLE, (own,))]
 
 
-def test_what_was_there_before_its_place_was_used_again_is_a_groups_own(story: Story) -> None:
+def test_an_older_write_of_a_reused_place_is_a_groups_own(story: Story) -> None:
     own = story.write(BLOCK, offset=PLACE)
     story.write(uberblock(21), offset=0)
     write_enough_log(story)
@@ -128,7 +128,7 @@ def test_an_operation_is_acknowledged_when_log_and_data_are_covered(story: Story
     assert found(story) == []
 
 
-def test_an_operation_whose_data_are_not_covered_is_told(story: Story) -> None:
+def test_an_operation_with_uncovered_data_is_found(story: Story) -> None:
     story.begins(1)
     write_log(story, (0, pointer(PLACE, txg=22)))
     story.flush()
@@ -138,7 +138,7 @@ def test_an_operation_whose_data_are_not_covered_is_told(story: Story) -> None:
     assert found(story, Sync.DISABLED) == []
 
 
-def test_an_operation_whose_data_come_after_its_acknowledgement_is_told(story: Story) -> None:
+def test_an_operation_whose_data_come_after_its_acknowledgement_is_found(story: Story) -> None:
     story.begins(1)
     write_log(story, (0, pointer(PLACE, txg=22)))
     story.flush()
@@ -147,7 +147,7 @@ def test_an_operation_whose_data_come_after_its_acknowledgement_is_told(story: S
     assert found(story) == [(Invariant.ACKNOWLEDGED_IS_DURABLE, (data,))]
 
 
-def test_an_operation_whose_log_is_not_covered_is_told(story: Story) -> None:
+def test_an_operation_with_an_uncovered_log_block_is_found(story: Story) -> None:
     story.begins(1)
     story.write(data_of(1), offset=PLACE)
     story.flush()
@@ -172,7 +172,7 @@ def test_an_older_version_of_a_block_is_enough_for_what_it_holds(story: Story) -
 
 
 def test_data_and_log_that_are_one_write_are_both(story: Story) -> None:
-    """Neighbours are merged on their way to the disk; what they begin with tells nothing then."""
+    """Adjacent writes are merged on their way to the disk; the first bytes identify neither then."""
     story.begins(1)
     log = pointing((0, pointer(PLACE, txg=22)))
     merged = story.write(data_of(1) + log, offset=PLACE)
@@ -192,7 +192,9 @@ def test_a_log_that_was_merged_behind_data_is_one(story: Story) -> None:
 
 
 @pytest.mark.parametrize("uncovered", ["", "data", "log"])
-def test_what_was_completed_is_durable_once_both_are_covered(story: Story, uncovered: str) -> None:
+def test_a_completed_write_is_durable_once_log_and_data_are_covered(
+    story: Story, uncovered: str
+) -> None:
     """Wherever in its block it is."""
     write = story.client_writes(3 * BLOCK_BYTES + 8192)
     if uncovered == "data":
@@ -210,7 +212,7 @@ def test_what_was_completed_is_durable_once_both_are_covered(story: Story, uncov
     assert story.uncovered(sync=Sync.ALWAYS) == (1, expected)
 
 
-def test_what_came_after_the_data_was_on_its_way_is_not_in_it(story: Story) -> None:
+def test_a_write_after_the_datas_submission_is_not_in_it(story: Story) -> None:
     story.write(BLOCK, offset=PLACE)
     write = story.client_writes(0)
     write_log(story, (0, pointer(PLACE, txg=22)))
@@ -240,9 +242,9 @@ def test_data_for_the_log_begin_no_transaction_group(story: Story) -> None:
     assert story.uncommitted_ms() == 50
 
 
-@pytest.mark.parametrize(("txg", "is_told"), [(22, True), (23, True), (24, False)])
-def test_what_a_group_wrote_is_kept_from_data_of_the_next_two(
-    story: Story, txg: int, is_told: bool
+@pytest.mark.parametrize(("txg", "is_found"), [(22, True), (23, True), (24, False)])
+def test_data_of_the_next_two_groups_must_not_overwrite_a_group(
+    story: Story, txg: int, is_found: bool
 ) -> None:
     story.write(METADATA, offset=PLACE)
     write_enough_log(story)
@@ -251,11 +253,11 @@ def test_what_a_group_wrote_is_kept_from_data_of_the_next_two(
     story.flush()
     write_log(story, (0, pointer(PLACE, txg=txg)))
     story.write(BLOCK, offset=PLACE)
-    expected = [(Invariant.EXTENT_IS_KEPT, ())] if is_told else []
+    expected = [(Invariant.EXTENT_IS_KEPT, ())] if is_found else []
     assert found(story) == expected
 
 
-def test_what_the_log_points_to_is_kept_as_what_its_group_wrote(story: Story) -> None:
+def test_pointed_data_are_kept_like_their_groups_blocks(story: Story) -> None:
     story.write(BLOCK, offset=PLACE)
     write_log(story, (0, pointer(PLACE, txg=22)))
     write_enough_log(story)

@@ -1,4 +1,4 @@
-"""A NAS that logs by pointer, in any order that OpenZFS allows, is accused where it is at fault only."""
+"""A NAS that logs by pointer, in any order that OpenZFS allows, is accused exactly when at fault."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Nas:
 
 @settings(max_examples=60, deadline=None)
 @given(st.data(), st.lists(st.booleans(), min_size=1, max_size=6), st.integers(0, 3))
-def test_an_operation_is_told_exactly_where_it_was_not_covered(
+def test_an_operation_is_a_finding_exactly_if_it_was_not_covered(
     data: st.DataObject, flushes: list[bool], groups: int
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""Two clocks laid beside each other say when a call returned; later durability is a finding."""
+"""Comparing two clocks shows when a call returned; data durable only later is a finding."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from vmimages.client.load.blocks import Encoder
 
 MS = 1_000_000
 AHEAD_MS = 700.0
-"""The log's clock is so much ahead of the guest's."""
+"""The recording's clock is this far ahead of the guest's."""
 BACK_MS = 2.0
-"""So long an answer is on its way, and so long a line."""
+"""The time an answer takes, and the time a line takes."""
 
 
 @pytest.fixture
@@ -28,14 +28,14 @@ def story(tmp_path: Path) -> Story:
 
 
 def sends(story: Story, **line: object) -> int:
-    """A line of the load, by when it was sent; its mark is heard a little later."""
+    """A line of the load, by the time of its sending; its mark is recorded a little later."""
     story.now_ns += int(BACK_MS * MS)
     sent_ms = (story.now_ns + len(story.events)) / MS - AHEAD_MS - BACK_MS
     return story.says(guest_ms=sent_ms, **line)
 
 
 def asked(story: Story, seq: int) -> None:
-    """A `begin` of one block, and an answer to it that the next line tells of."""
+    """A `begin` of one block, and an answer to it that the next line reports."""
     what = {"writer": 0, "op": "append", "file": 0, "blocks": [0], "size": 1, "what": {}}
     sends(story, event="begin", seq=seq, **what)
 
@@ -71,7 +71,7 @@ def test_a_return_is_between_what_the_clocks_allow(story: Story) -> None:
     assert found[1].latest_ns - found[1].earliest_ns < 5 * MS
 
 
-def test_nothing_is_said_without_an_answer_or_where_the_clocks_contradict(story: Story) -> None:
+def test_without_an_answer_or_with_contradicting_clocks_no_return_is_known(story: Story) -> None:
     asked(story, 1)
     sends(story, event="done", seq=1, returned_ms=returned_now(story))
     assert returns_in(story.recorded(), cut=len(story.events) - 1) == {}
@@ -80,7 +80,7 @@ def test_nothing_is_said_without_an_answer_or_where_the_clocks_contradict(story:
     assert returns_in(story.recorded(), cut=len(story.events) - 1) == {}
 
 
-def test_an_answer_to_a_writers_first_operation_tells_nothing(story: Story) -> None:
+def test_an_answer_to_a_writers_first_operation_is_ignored(story: Story) -> None:
     """Its number is answered twice: at its beginning and at its end."""
     asked(story, 1)
     early_ms = returned_now(story) + BACK_MS
@@ -96,7 +96,7 @@ def test_an_answer_to_a_writers_first_operation_tells_nothing(story: Story) -> N
         st.sampled_from([b"{", b"[]", b"7", b'{"event": 3, "seq": "x", "guest_ms": "y"}', b"\xff"])
     )
 )
-def test_lines_that_cannot_be_read_say_nothing(junk: list[bytes], tmp_path_factory: object) -> None:
+def test_unreadable_lines_are_ignored(junk: list[bytes], tmp_path_factory: object) -> None:
     assert isinstance(tmp_path_factory, pytest.TempPathFactory)
     story = Story(folder=tmp_path_factory.mktemp("s"))
     for line in junk:
@@ -151,7 +151,7 @@ def test_a_transaction_group_since_vouches_for_it(story: Story) -> None:
     assert late(story) == []
 
 
-def test_what_was_written_after_the_return_was_not_promised(story: Story) -> None:
+def test_a_block_written_after_the_return_is_not_due(story: Story) -> None:
     acquainted(story)
     asked(story, 1)
     story.write(block_of(1))
@@ -165,7 +165,7 @@ def test_what_was_written_after_the_return_was_not_promised(story: Story) -> Non
     assert late(story) == []
 
 
-def test_between_the_bounds_nobody_is_accused(story: Story) -> None:
+def test_between_the_clock_bounds_nothing_is_reported(story: Story) -> None:
     """The flush ends within what the clocks leave open."""
     acquainted(story)
     asked(story, 1)

@@ -1,4 +1,4 @@
-"""A root block stays where it is for as long as an uberblock needs it, however old it is."""
+"""A root block must stay for as long as an uberblock needs it, however old the block is."""
 
 from __future__ import annotations
 
@@ -89,18 +89,18 @@ def test_a_root_block_is_kept_for_two_groups_after_the_one_that_freed_it(
     assert taken(story) == ([overwrites] if is_taken else [])
 
 
-def test_a_trim_takes_a_root_block_too(story: Story) -> None:
+def test_a_trim_of_a_root_block_is_found(story: Story) -> None:
     trim = story.trim(offset=ROOT, length=512)
     ends(story, 12, root=OTHER)
     assert taken(story) == [trim]
 
 
-def test_what_a_pointer_calls_a_root_and_its_group_did_not_write_is_none(tmp_path: Path) -> None:
+def test_a_root_block_that_its_group_did_not_write_is_ignored(tmp_path: Path) -> None:
     story = Story(folder=tmp_path)
+    ends(story, 4, root=OTHER)
+    ends(story, 5, root=ROOT, born=5)
     story.write(METADATA, offset=ROOT)
-    ends(story, 5, root=OTHER)
-    ends(story, 6, root=OTHER + MIB, length=512)
-    story.write(METADATA, offset=ROOT)
+    ends(story, 8, root=OTHER + MIB, length=512)
     story.write(METADATA, offset=OTHER + MIB + 512)
     ends(story, 12, root=OTHER)
     assert taken(story) == []
@@ -115,7 +115,7 @@ def test_a_root_block_that_moves_to_another_vdev_leaves_none_in_use(story: Story
     assert taken(story) == []
 
 
-def test_where_blocks_are_split_no_root_is_known(story: Story) -> None:
+def test_with_split_blocks_no_root_is_known(story: Story) -> None:
     story.whole_on = ()
     story.write(METADATA, offset=ROOT)
     ends(story, 12, root=OTHER)

@@ -1,4 +1,4 @@
-"""A trim or zeroes over what a pool still needs are found; over free space they are not."""
+"""Trims and zeroes over blocks that the pool needs are found; over free space they are not."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_the_log_must_not_be_trimmed_before_its_group_is_committed(story: Story)
     ("offset", "length", "disk"),
     [(7 * MIB, MIB, 0), (8 * MIB + 4096, MIB, 0), (8 * MIB, MIB, 1), (8 * MIB, 0, 0)],
 )
-def test_a_trim_beside_the_log_takes_nothing(
+def test_a_trim_beside_the_log_is_no_finding(
     story: Story, offset: int, length: int, disk: int
 ) -> None:
     story.write(log_block((0, 512)), offset=8 * MIB)
@@ -79,7 +79,7 @@ def test_of_merged_blocks_the_one_that_is_free_first_counts(story: Story) -> Non
     assert taking(story) == []
 
 
-def test_where_a_block_of_the_log_is_split_nothing_is_said(story: Story) -> None:
+def test_with_a_split_log_block_no_trim_is_reported(story: Story) -> None:
     story.write(log_block((0, 512), is_split=True), offset=8 * MIB)
     story.trim(offset=8 * MIB, length=MIB)
     assert taking(story) == []

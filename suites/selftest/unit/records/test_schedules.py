@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import torture.records.schedules
 from suites.selftest.unit.fake_workers import ASKED, FEWEST, OTHER, UNTIL, record_of, specs_of
+from torture.discovery import offered
 from torture.facts.evidence.audit_document import AuditDocument
 from torture.facts.evidence.cut_document import CutDocument
 from torture.facts.stats.sequential import Answer, Until
@@ -291,6 +292,12 @@ def test_a_new_schedule_is_one_new_file(added: Path) -> None:
     assert order.trials == 3
     assert begin_all(order.make(SPECS)) == [*reversed(SPECS)]
     assert {"fixed", "until", "replay", "backwards"} <= schedule_kinds().keys()
+
+
+def test_a_file_may_offer_several(added: Path) -> None:
+    (added / "backwards.py").write_text(f"{DUMMY}\nSCHEDULES = (SCHEDULE, SCHEDULE)\n")
+    offers = [kind.name for kind in offered("torture.records.schedules", "SCHEDULE")]
+    assert offers.count("backwards") == 2
 
 
 def test_a_file_that_offers_nothing_does_not_go_unnoticed(added: Path) -> None:

@@ -15,7 +15,7 @@ from torture.choices.matrix.axes import AXES
 from torture.choices.matrix.cells import Cell, cells_of
 from torture.choices.matrix.guarantees import guarantee_of
 from torture.facts.axes.sweeps import Matrix
-from torture.facts.stats.planning import cuts_to_see
+from torture.facts.stats.planning import cuts_to_detect
 from torture.facts.stats.rates import printed_bounds, rate_of
 from torture.oracles.verdict.guarantee import Guarantee
 from torture.oracles.verdict.verdicts import Verdict
@@ -109,7 +109,7 @@ def test_of_a_cell_without_theory_it_is_only_said_what_was_seen(
 
 
 def test_so_many_cuts_would_have_seen_one_loss_in_ten() -> None:
-    fewest = cuts_to_see(RATE_TO_SEE, probability=0.95)
+    fewest = cuts_to_detect(RATE_TO_SEE, probability=0.95)
     assert standing_of(figures(ALWAYS, intact=fewest)) is Standing.SAFE
     assert standing_of(figures(ALWAYS, intact=fewest - 1)) is Standing.TOO_FEW
 

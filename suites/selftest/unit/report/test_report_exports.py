@@ -24,6 +24,7 @@ from torture.choices.matrix.cells import cells_of
 from torture.errors import HarnessError
 from torture.facts.axes.sweeps import Matrix
 from torture.facts.evidence.cut_document import CutDocument
+from torture.facts.evidence.phase import Phase
 from torture.facts.stats.rates import Rate
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.trials import TrialRecord
@@ -314,3 +315,9 @@ def test_every_column_is_documented() -> None:
     )
     assert set(names) == {*TRIAL_COLUMNS, "export_schema"}, "what is documented is there"
     assert f"export schema {EXPORT_SCHEMA}" in exports
+
+
+def test_every_phase_is_documented() -> None:
+    documented = (Path(__file__).parents[4] / "results" / "README.md").read_text("utf-8")
+    section = documented.split("| phase | state of the disks |")[1].split("\n\n")[0]
+    assert set(re.findall(r"^\| `([\w-]+)` \|", section, re.M)) == set(Phase)

@@ -98,7 +98,7 @@ def test_a_phase_of_the_log_is_counted_among_the_cells_that_write_one(tmp_path: 
 
 def test_a_table_of_records_that_tell_no_phase_says_so(tmp_path: Path) -> None:
     old = [replace(record, cut=CutDocument()) for record in records(2)]
-    assert "No record tells it." in table_of(old, tmp_path)
+    assert "No record has a phase." in table_of(old, tmp_path)
 
 
 def test_what_was_lost_is_of_all_trials_whatever_is_known_of_their_phase(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from suites.selftest.unit.report_records import make_records, write_run
 from torture.choices.matrix.axes import NFS_EXPORT, SLOG, SYNC
 from torture.choices.matrix.cells import Cell, cells_of
 from torture.facts.axes.sweeps import Matrix
-from torture.facts.stats.planning import cuts_to_see, rate_seen
+from torture.facts.stats.planning import cuts_to_detect, rate_detected
 from torture.facts.stats.rates import rate_of
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.trials import TrialRecord
@@ -152,9 +152,9 @@ def test_a_row_says_what_its_cuts_would_have_seen(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("cuts", [1, 2, 20, 59, 1000])
 def test_what_is_seen_is_what_takes_so_many_cuts(cuts: int) -> None:
-    rate = rate_seen(cuts, probability=0.95)
+    rate = rate_detected(cuts, probability=0.95)
     assert (1 - rate) ** cuts == pytest.approx(0.05)
-    assert cuts_to_see(rate * 1.0001, probability=0.95) == cuts
+    assert cuts_to_detect(rate * 1.0001, probability=0.95) == cuts
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_the_table_says_all_of_a_row(tmp_path: Path) -> None:
     )
     assert "only ratios mean" in text
     assert "allow for that" not in text
-    assert "OpenZFS" not in text.split("## What this was measured on")[1], "the run does not say"
+    assert "OpenZFS" not in text.split("## Runs")[1], "the run does not say"
 
 
 def test_what_is_worse_and_what_nobody_can_have_stored_stands_out(tmp_path: Path) -> None:
@@ -235,7 +235,7 @@ def test_hostile_names_are_text_and_break_no_table(tmp_path: Path) -> None:
     assert "](" not in text
     assert "`" not in text
     assert not re.search(r"www\.", text)
-    assert "## No transport that is known" in text
+    assert "## No known transport" in text
 
 
 def test_a_name_of_another_axis_is_no_transport(tmp_path: Path) -> None:

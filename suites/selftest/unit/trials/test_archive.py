@@ -42,6 +42,12 @@ def test_an_intact_trial_leaves_nothing(recordings: Path, tmp_path: Path) -> Non
         unpack_recordings(tmp_path, tmp_path / "again")
 
 
+def test_a_folder_that_is_not_there_is_told_by_its_name(tmp_path: Path) -> None:
+    missing = tmp_path / "missing"
+    with pytest.raises(HarnessError, match=f"there is no folder {missing}"):
+        unpack_recordings(missing, tmp_path / "again")
+
+
 def test_a_planted_fault_that_nobody_saw_leaves_what_there_was_to_see(
     recordings: Path, tmp_path: Path
 ) -> None:

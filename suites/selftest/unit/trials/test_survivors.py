@@ -11,7 +11,7 @@ from torture.choices.matrix.cells import Cell, cells_of
 from torture.errors import HarnessError
 from torture.facts.axes.sweeps import Matrix
 from torture.facts.evidence.folder import RECORDINGS
-from torture.facts.recording.accounting import everything
+from torture.facts.recording.accounting import keep_all
 from torture.facts.recording.crash_state import DiskState, InFlight, Policy
 from torture.facts.recording.disks import Persistence, ShelfDisk
 from torture.machines.nas.pool import pool_disks
@@ -99,7 +99,7 @@ def test_a_plan_has_every_disk_that_is_left_and_the_same_seed_draws_it_again(
 
 def test_the_crash_state_of_a_moment_keeps_everything() -> None:
     disks = pool_disks(Cell.parse("iscsi-always-lying-lyingdisks-btrfs-bothdie"))
-    state = everything(_RECORDING, cut=3, disks=disks)
+    state = keep_all(_RECORDING, cut=3, disks=disks)
     assert {disk.policy for disk in state.disks.values()} == {Policy.ALL}
 
 

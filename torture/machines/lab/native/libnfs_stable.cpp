@@ -1,9 +1,10 @@
-// Preloaded into a client's QEMU: every write of a file that it opens over NFS is stable (FILE_SYNC), as a
-// hypervisor writes that trusts no server's memory.
+// Preloaded into a client's QEMU: every write over NFS is stable (FILE_SYNC), as from a hypervisor
+// that trusts no server's memory.
 //
-// libnfs asks for stable writes where a file was opened with O_SYNC (its lib/nfs_v3.c); QEMU never does (its
-// block/nfs.c). QEMU loads its NFS driver, and libnfs with it, when a disk needs it: after this library, and
-// out of reach of RTLD_NEXT, so libnfs is asked for by its name, of Debian 12 or of 13.
+// libnfs asks for stable writes where a file was opened with O_SYNC (its lib/nfs_v3.c); QEMU never
+// does (its block/nfs.c). QEMU loads its NFS driver, and libnfs with it, when a disk needs it. That
+// is after this library and out of reach of RTLD_NEXT, so libnfs is opened by its name, of Debian
+// 12 or of 13.
 
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -14,7 +14,7 @@ CLIENT_ADDRESS = "10.77.0.3"
 CLIENT_MAC = "52:54:00:77:00:03"
 CHECKER_ADDRESS = "10.77.0.4"
 CHECKER_MAC = "52:54:00:77:00:04"
-"""The client that checks is there while one that lived through the cut still is."""
+"""Another address for the checking client: a client that survived the cut may still run beside it."""
 HOST_MAC = "52:54:00:77:00:01"
 """The same in every sandbox: a saved NAS remembers it, and answers to it when it is resumed."""
 
@@ -24,7 +24,7 @@ class Network(Protocol):
 
     @property
     def kind(self) -> NetworkKind:
-        """Which way it is; saved states of one are of no use to the other."""
+        """The kind of network; saved states of one kind are useless for the other."""
 
     @property
     def nas_host(self) -> str:

@@ -57,6 +57,6 @@ class BridgeNetwork:
         return TapInterface(tap=_CLIENT_TAP, mac=CLIENT_MAC)
 
     def plug_nas(self, *, is_in: bool) -> None:
-        """Take the NAS's tap out of the bridge, or into it: nobody answers then, nor refuses."""
+        """Take the NAS's tap out of the bridge, or into it. Outside, no host answers, nor refuses."""
         words = f"master {_BRIDGE}" if is_in else "nomaster"
         run_host("ip", "link", "set", _NAS_TAP, *words.split(), hint=_HINT)

@@ -1,9 +1,9 @@
-"""Everything that passes a network card of this namespace, written down with the kernel's own times.
+"""A recording of every packet on a network card of this namespace, with the kernel's own times.
 
-By a packet socket with a ring that the kernel fills (packet(7); Linux
-Documentation/networking/packet_mmap.rst, TPACKET_V3): a plain socket's buffer holds three of the 64 KiB
-frames that a tap carries, and on a busy host as many come before anybody reads. Python's `socket` has no
-names for it; the numbers are those of Linux `include/uapi/linux/if_packet.h`.
+It uses a packet socket with a ring that the kernel fills (packet(7); Linux
+Documentation/networking/packet_mmap.rst, TPACKET_V3). A plain socket's buffer holds three of the 64
+KiB frames that a tap carries, and on a busy host more arrive before the reader runs. Python's
+`socket` has no names for it; the numbers are those of Linux `include/uapi/linux/if_packet.h`.
 """
 
 from __future__ import annotations
@@ -24,18 +24,21 @@ _TPACKET_V3 = 2
 _ETH_P_ALL = 3
 _BLOCK_BYTES, _BLOCKS = 1 << 20, 32
 _FRAME_BYTES = 1 << 11
-"""Of no meaning in this version but that it must divide a block."""
+"""It has no meaning in this version, but it must divide a block."""
 _RETIRED_AFTER_MS = 20
-"""A block that is not full is handed over all the same, so that the last frames are not kept back."""
+"""After this time the kernel hands over a partly filled block, so that the last frames are not kept
+back."""
 _RING = Struct("=IIIIIII")
 """`struct tpacket_req3`."""
 _BLOCK = Struct("=8xIII")
 """`struct tpacket_block_desc`: status, frames, and where the first is."""
 _STATUS_AT = 8
 _PACKET = Struct("=IIIIIIHH")
-"""`struct tpacket3_hdr`: the next one, s, ns, bytes here, bytes in all, status, where the frame is."""
+"""`struct tpacket3_hdr`: offset of the next one, s, ns, bytes here, bytes in all, status, offset of
+the frame."""
 _COUNTS = Struct("=III")
-"""`struct tpacket_stats_v3`: packets, those of them for which the ring had no room, and how often."""
+"""`struct tpacket_stats_v3`: packets, dropped packets for lack of room in the ring, and freezes of
+the ring."""
 _TO_KERNEL, _TO_US = 0, 1
 _NS = 1_000_000_000
 _POLL_S = 0.05
@@ -43,9 +46,9 @@ _END_DEADLINE_S = 10
 
 
 class PacketRecorder:
-    """Writes down what passes `interface` until it is stopped.
+    """Records the packets of `interface` until it is stopped.
 
-    Raises `HarnessError` where there is no such card or it may not be listened to.
+    Raises `HarnessError` where there is no such card or the user may not listen to it.
     """
 
     def __init__(self, interface: str, *, into: Path) -> None:
@@ -72,7 +75,7 @@ class PacketRecorder:
         self._thread.start()
 
     def _ring_of(self, interface: str) -> mmap.mmap:
-        """What the kernel fills from now on."""
+        """A socket whose ring the kernel fills from now on."""
         frames = _BLOCK_BYTES * _BLOCKS // _FRAME_BYTES
         ring = _RING.pack(_BLOCK_BYTES, _BLOCKS, _FRAME_BYTES, frames, _RETIRED_AFTER_MS, 0, 0)
         self._socket.setsockopt(_SOL_PACKET, _PACKET_VERSION, _TPACKET_V3)
@@ -82,9 +85,9 @@ class PacketRecorder:
         return mapped
 
     def stop(self) -> None:
-        """Return once all that has passed is in the file; raises `HarnessError` if it is not.
+        """Return once every packet is in the file; raises `HarnessError` when some are missing.
 
-        A connection is followed to its first gap: of one that has any, less would be audited, unsaid.
+        The audit follows a connection to its first gap. With a gap it would silently cover less.
         """
         if self._is_over.is_set():
             return
@@ -112,7 +115,7 @@ class PacketRecorder:
 
     def _write_down_until_over(self) -> None:
         while True:
-            # asked before the ring is looked at: what passed before the end is in it by then
+            # read before the ring: packets from before the end are in it by then
             is_over = self._is_over.wait(0)
             if not self._select(_RETIRED_AFTER_MS * 3 / 1000 if is_over else _POLL_S) and is_over:
                 return
@@ -126,7 +129,7 @@ class PacketRecorder:
         return bool(poll.poll(wait_s * 1000))
 
     def _full_block(self) -> int | None:
-        """Where the next block begins, if it is ours."""
+        """The offset of the next block, if the kernel has handed it over."""
         block = self._next_block * _BLOCK_BYTES
         status, _, _ = _BLOCK.unpack_from(self._ring, block)
         return block if status & _TO_US else None

@@ -1,8 +1,8 @@
 """QEMU's user-mode stack: needs no tap, so it works where `/dev/net/tun` is closed to the user.
 
-The namespace's loopback is the worker's alone, so the NAS's ports keep their numbers. When the NAS's
-QEMU is killed, its connections are reset at once rather than falling silent; what the disks keep is
-the same.
+The namespace's loopback is the worker's alone, so the NAS's ports keep their numbers. When the
+NAS's QEMU is killed, its connections are reset at once rather than falling silent. The content of
+the disks is the same.
 """
 
 from __future__ import annotations

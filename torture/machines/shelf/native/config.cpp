@@ -18,7 +18,7 @@ json parse_file(const fs::path &file) {
   return json::parse(stream);
 }
 
-/// Call `read` with the file's content; whatever is wrong with it is said of the file.
+// Call `read` with the file's content; every error names the file.
 template <typename Read>
 auto reading(const fs::path &file, Read read) {
   try {
@@ -32,7 +32,7 @@ auto reading(const fs::path &file, Read read) {
   }
 }
 
-/// JSON's -1 and 1.5 would be converted without a word.
+// Without this check JSON's -1 and 1.5 would be converted silently.
 uint64_t number_of(const json &content) {
   if (!content.is_number_unsigned()) {
     throw Error(EINVAL, content.dump() + " is no whole number from 0 to 2**64 - 1");
@@ -59,6 +59,8 @@ Fault fault_of(const json &content) {
     if (!fault.role) throw Error(EINVAL, "there is no such role");
   }
   fault.flush_early_ms = content.value("flush_early_ms", 0.0);
+  if (content.contains("slow_write_every")) fault.slow_write_every = number_of(content.at("slow_write_every"));
+  fault.slow_write_ms = content.value("slow_write_ms", 0.0);
   return fault;
 }
 

@@ -19,21 +19,24 @@ struct SourceConfig {
   std::string disk;
 };
 
-/// What is acknowledged and not done: every so-manieth, none with 0.
+// Which requests are acknowledged and not done: every n-th, none with 0.
 struct Fault {
   uint64_t drop_flush_every = 0;
   uint64_t lose_write_every = 0;
-  /// Of writes and flushes of this role only.
+  // Only writes and flushes of this role.
   std::optional<Role> role;
-  /// So long before it is done a flush is acknowledged.
+  // How long before its end a flush is acknowledged.
   double flush_early_ms = 0;
+  /// Every so-manieth write takes so much longer; it is done all the same.
+  uint64_t slow_write_every = 0;
+  double slow_write_ms = 0;
 };
 
 struct DiskConfig {
   std::string name;
   uint64_t size;
   uint32_t sector;
-  /// What a write is torn into.
+  // The units into which a write is torn.
   uint32_t physical_sector;
   SourceConfig source;
   Profile profile;
@@ -45,23 +48,23 @@ struct ShelfConfig {
   std::filesystem::path recording;
   std::vector<DiskConfig> disks;
 
-  /// The place of a disk by its name, if there is one.
+  // The place of the disk with this name, if there is one.
   std::optional<uint16_t> find(const std::string &name) const;
 };
 
 enum class Policy { all, flushed, subset, torn, lying, prefix, oldest, but_few, explicit_list };
 
-/// What of the writes in flight survives.
+// Which of the writes in flight survive.
 enum class InFlight { gone, whole, torn };
 
 struct DiskViewConfig {
   Policy policy;
   InFlight in_flight = InFlight::gone;
   std::optional<double> lying_ms;
-  /// What a cache holds at most: older and earlier writes are durable.
+  // The limit of a cache's content: older and earlier writes are durable.
   std::optional<double> held_ms;
   std::optional<uint64_t> held_bytes;
-  /// Submission to its surviving sectors; no list: all of them.
+  // A submission to its surviving sectors; no list: all of them.
   std::unordered_map<uint64_t, std::optional<std::vector<uint64_t>>> survivors;
 };
 
@@ -72,7 +75,7 @@ struct ViewConfig {
   std::map<std::string, DiskViewConfig> disks;
 };
 
-/// All raise `Error` that says what is wrong in which file.
+// All raise `Error` that names the file and the mistake.
 ShelfConfig read_shelf(const std::filesystem::path &file);
 ViewConfig read_view(const std::filesystem::path &file);
 
@@ -82,7 +85,7 @@ void write_shelf(const ShelfConfig &config);
 /// A command for `control`; raises `Error` (EINVAL) when it makes no sense.
 void obey(const std::string &command, const ShelfConfig &config, Recorder &recorder);
 
-/// What reading `control` gives.
+// The answer to a read of `control`.
 std::string status_text(const Recorder::Status &status,
                         const std::vector<std::pair<std::string, uint64_t>> &connections);
 

@@ -39,7 +39,7 @@ void Disk::read(char *out, uint64_t offset, uint64_t length) {
   try {
     gather(out, offset, places, recorder_.data(), *source_);
   } catch (const Error &error) {
-    recorder_.fail(number_, error);  // else the guest takes the host's failure for its disk's
+    recorder_.fail(number_, error);  // otherwise the guest would take the host's failure for its disk's
     throw;
   }
   pace_.wait(arrival, config_.profile.read_us, length);
@@ -61,6 +61,10 @@ void Disk::write(const char *data, uint64_t offset, uint64_t length, bool fua) {
   submission.reference = recorder_.store(number_, data, length);
   const uint64_t seq = recorder_.submit(submission, role);
   pace_.wait(arrival, config_.profile.write_us + (fua ? config_.profile.flush_us : 0), length);
+  if (strikes(slow_writes_, config_.fault.slow_write_every, role)) {
+    // beside the pace: a disk that tries one write again goes on with others meanwhile
+    std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(config_.fault.slow_write_ms));
+  }
   recorder_.complete(submission, seq, role,
                      [&] { map_.set(offset, length, true, submission.reference); });
   last_role_ = role;

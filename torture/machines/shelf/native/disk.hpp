@@ -1,4 +1,4 @@
-// One disk: its own writes over what it held at first.
+// One disk: its own writes over its first content.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@ class Disk {
 
   const DiskConfig &config() const { return config_; }
 
-  /// All raise `Error`: EINVAL when not aligned to the disk's sector, else what the host said.
+  // All raise `Error`: EINVAL when not aligned to the disk's sector, else the host's errno.
   void read(char *out, uint64_t offset, uint64_t length);
   void write(const char *data, uint64_t offset, uint64_t length, bool fua);
   /// `submission` is `zero_submit` or `trim_submit`; both read as zeroes afterwards.
@@ -34,7 +34,7 @@ class Disk {
 
   void do_flush(Clock::time_point arrival);
 
-  /// Whether the fault of every so-manieth request of its role strikes now.
+  // Whether the fault of every n-th request of its role strikes now.
   bool strikes(std::atomic<uint64_t> &asked, uint64_t every, Role role) const {
     const bool is_of_it = !config_.fault.role || *config_.fault.role == role;
     return every > 0 && is_of_it && (asked += 1) % every == 0;
@@ -48,7 +48,8 @@ class Disk {
   Pace pace_;
   std::atomic<uint64_t> flushes_{0};
   std::atomic<uint64_t> writes_{0};
-  /// Of the write that was completed last.
+  std::atomic<uint64_t> slow_writes_{0};
+  // The role of the write that was completed last.
   std::atomic<Role> last_role_{Role::none};
 };
 

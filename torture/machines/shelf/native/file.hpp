@@ -1,4 +1,4 @@
-// Files and mappings that are closed by their owner's end.
+// Files and mappings that close with their owner.
 #pragma once
 
 #include <fcntl.h>
@@ -39,7 +39,7 @@ class File {
     if (fd_ >= 0) ::close(fd_);
   }
 
-  /// A file without a name in `folder`: it is gone with the process.
+  // A nameless file in `folder`: it is gone with the process.
   static File nameless(const std::filesystem::path &folder) {
     std::string name = (folder / "shelf-XXXXXX").string();
     File file;
@@ -57,7 +57,7 @@ class File {
     return static_cast<uint64_t>(status.st_size);
   }
 
-  /// Read exactly `length` bytes; what lies beyond the end of the file reads as zeroes.
+  // Read exactly `length` bytes; bytes beyond the end of the file read as zeroes.
   void read(char *out, uint64_t length, uint64_t offset) const {
     while (length > 0) {
       const ssize_t got = ::pread(fd_, out, length, static_cast<off_t>(offset));

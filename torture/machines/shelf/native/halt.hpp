@@ -1,4 +1,5 @@
-// Processes that stand still with the shelf: a NAS that ran on would acknowledge what a cut had forbidden.
+// Processes that stop with the shelf: a NAS that ran on would acknowledge writes that the cut has
+// lost.
 #pragma once
 
 #include <signal.h>
@@ -18,14 +19,14 @@ class Halt {
   /// Raises `Error` when there is no such process.
   explicit Halt(const std::vector<pid_t> &pids) {
     for (const pid_t pid : pids) {
-      // a number may become another process's, what is opened stays this one's
+      // another process may get the number later; the opened descriptor stays with this one
       const auto fd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
       if (fd < 0) throw Error(errno, "no process " + std::to_string(pid) + " to stop");
       processes_.emplace_back(fd);
     }
   }
 
-  /// Stop them; one that has ended needs no stopping.
+  // Stop them; an ended process needs no stop.
   void now() const {
     for (const File &process : processes_) {
       ::syscall(SYS_pidfd_send_signal, process.fd(), SIGSTOP, nullptr, 0);

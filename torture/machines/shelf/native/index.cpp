@@ -16,7 +16,7 @@ void for_pages(const IndexedWrite &write, Visit visit) {
   for (uint64_t page = write.offset / kPageBytes; page <= last; ++page) visit(page);
 }
 
-/// What the tables are laid out by must hold, whoever wrote the log.
+// Check the numbers that size the tables, whoever wrote the recording.
 void must_be_possible(const Record &submission, const Record &completion, uint64_t disk_bytes) {
   const bool belongs = is_write_submit(submission.kind) && submission.disk == completion.disk &&
                        completion_of(submission.kind) == completion.kind;
@@ -38,13 +38,13 @@ struct Index::Header {
   uint64_t last_crc;
 };
 
-/// What a disk completed, in the order of the log.
+// The completions of a disk, in the order of the recording.
 struct Index::Ended {
   std::vector<IndexedWrite> writes;
   std::vector<IndexedFlush> flushes;
 };
 
-/// Bytes from the file's start, and how many.
+// Offset from the file's start, and length in bytes.
 struct Index::DiskTable {
   uint64_t writes, writes_count;
   uint64_t flushes, flushes_count;
@@ -92,7 +92,7 @@ void Index::build(const fs::path &path, const std::vector<uint64_t> &disk_bytes)
   }
   const fs::path unfinished = path.string() + "." + std::to_string(::getpid());
   const File file(unfinished, O_RDWR | O_CREAT | O_TRUNC);
-  // allocated first: writing to a mapping that the disk has no room for would be a bus error
+  // allocated first: a write to a mapping without room on the disk would be a bus error
   const int error = ::posix_fallocate(file.fd(), 0, static_cast<off_t>(end));
   if (error != 0) {
     fs::remove(unfinished);
@@ -151,7 +151,7 @@ void Index::fill(const Mapping &out, const DiskTable &table, const Ended &ended)
   for (const IndexedWrite &write : ended.writes) {
     for_pages(write, [&](uint64_t page) { page_ends[page] += 1; });
   }
-  // from counts to where each page's part begins; filling it moves that to where it ends
+  // from counts to the start of each page's part; filling moves the start to the part's end
   uint64_t sum = 0;
   for (uint64_t page = 0; page < table.pages; ++page) sum += std::exchange(page_ends[page], sum);
   uint32_t *const touching = out.as<uint32_t>(table.touching);
@@ -179,7 +179,7 @@ Span<IndexedFlush> Index::flushes(uint16_t disk) const {
 Span<uint32_t> Index::touching(uint16_t disk, uint64_t page) const {
   const uint64_t *page_ends = index_.as<uint64_t>(table(disk).page_ends);
   const auto *touching = index_.as<uint32_t>(table(disk).touching);
-  if (page >= table(disk).pages) return {touching, touching};  // the disk is served larger
+  if (page >= table(disk).pages) return {touching, touching};  // the disk is now served larger
   return {touching + (page == 0 ? 0 : page_ends[page - 1]), touching + page_ends[page]};
 }
 

@@ -1,4 +1,4 @@
-// What makes opening a view quick: for every 4 KiB of a disk, the writes that touched it.
+// Makes views open quickly: for every 4 KiB of a disk, the writes that touched it.
 #pragma once
 
 #include <filesystem>
@@ -21,7 +21,8 @@ struct IndexedWrite {
   uint32_t fua;
 };
 
-/// A completed flush: every write completed before event `covers_before` is covered, by it or an earlier one.
+// A completed flush: it or an earlier one covers every write completed before event
+// `covers_before`.
 struct IndexedFlush {
   uint64_t completion;
   uint64_t covers_before;
@@ -37,19 +38,19 @@ struct Span {
   uint64_t size() const { return static_cast<uint64_t>(last - first); }
 };
 
-/// A recording's `log` and its `index`, which is made when there is none or the log has grown.
+// A recording's `log` and its `index`, which is built when it is missing or the log has grown.
 class Index {
  public:
   Index(const std::filesystem::path &recording, const std::vector<uint64_t> &disk_bytes);
 
-  /// Events that can be read.
+  // The number of readable events.
   uint64_t events() const { return events_; }
   const Record &event(uint64_t seq) const { return log_.as<Record>()[seq]; }
 
   /// In the order of their completions.
   Span<IndexedWrite> writes(uint16_t disk) const;
   Span<IndexedFlush> flushes(uint16_t disk) const;
-  /// Places in `writes`, ascending, of those that touch a page; pages are numbered from 0.
+  // Places in `writes`, ascending, of the writes that touch a page; pages count from 0.
   Span<uint32_t> touching(uint16_t disk, uint64_t page) const;
 
  private:

@@ -1,5 +1,5 @@
-// The intent log's blocks as a cut would find them: which are not covered, and which of these stand where
-// an older one stood.
+// The intent log's blocks at a cut: which are uncovered, and which of these overwrote an older
+// block.
 #pragma once
 
 #include <algorithm>
@@ -13,13 +13,13 @@
 
 namespace shelf {
 
-/// Follows the events of all disks, in their order; failed completions are not for it.
-///
-/// It is asked under the log's lock: each event takes the same time, and what it remembers grows with the
-/// requests in flight, however long no flush comes.
+// Follows the events of all disks, in their order, without failed completions.
+//
+// Its queries run under the recording's lock: each event takes constant time. Its memory grows with
+// the requests in flight, however long no flush comes.
 class LogBlocks {
  public:
-  /// `role` is a write's.
+  // `role` is the role of a write.
   void hear(const Record &record, Role role) {
     if (record.disk == kNoDisk) return;
     OfDisk &disk = disks_[record.disk];
@@ -29,14 +29,14 @@ class LogBlocks {
     if (record.kind == Kind::flush_complete) disk.cover(record.reference);
   }
 
-  /// Of the disk that has most of them: a mirror has each block twice.
+  // The count of the disk with most of them: a mirror has each block twice.
   uint64_t uncovered() const {
     uint64_t most = 0;
     for (const auto &[_, disk] : disks_) most = std::max(most, disk.uncovered.blocks);
     return most;
   }
 
-  /// Whether one of these stands where an older one stood, and nothing else since.
+  // Whether one of these overwrote an older block, with no other write there since.
   bool is_reused() const {
     for (const auto &[_, disk] : disks_) {
       if (disk.uncovered.reusing > 0) return true;
@@ -45,7 +45,7 @@ class LogBlocks {
   }
 
  private:
-  /// So many blocks, and so many of them where an older one stood.
+  // The number of blocks, and the number of those that overwrote an older block.
   struct Count {
     uint64_t blocks = 0;
     uint64_t reusing = 0;
@@ -60,7 +60,7 @@ class LogBlocks {
     }
   };
 
-  /// Blocks that were completed with no flush submitted in between: one that covers any covers them all.
+  // Blocks completed without a flush submitted in between: a flush that covers one covers all.
   struct Group {
     uint64_t last_completion = 0;
     Count count;
@@ -68,11 +68,11 @@ class LogBlocks {
 
   struct OfDisk {
     Count uncovered;
-    /// Of those, by their submission's number, whether they stand where an older one stood.
+    // By their submission's number, whether they overwrote an older block.
     std::unordered_map<uint64_t, bool> in_flight;
-    /// The others, the oldest first.
+    // The earlier groups, the oldest first.
     std::deque<Group> completed;
-    /// By sector, whether a block of the log was the last to be written there.
+    // By sector, whether the last write there was a block of the log.
     std::vector<bool> holds_log;
 
     void submit(const Record &record, Role role) {
@@ -102,7 +102,7 @@ class LogBlocks {
       in_flight.erase(block);
     }
 
-    /// A flush that begins now does not cover later completions.
+    // A flush that starts now does not cover later completions.
     void begin_group() {
       if (!completed.empty() && completed.back().count.blocks > 0) completed.emplace_back();
     }

@@ -1,4 +1,4 @@
-// How slow a disk is.
+// The speed of a disk.
 #pragma once
 
 #include <sys/prctl.h>
@@ -23,7 +23,8 @@ class Pace {
 
   explicit Pace(const Profile &profile) : profile_(profile) {}
 
-  /// Return when a request that arrived at `arrival` may end. Our own work counts towards it.
+  // Return when a request that arrived at `arrival` may end. The shelf's own work counts towards
+  // it.
   void wait(Clock::time_point arrival, double latency_us, uint64_t bytes) {
     const auto latency = microseconds(latency_us);
     const auto transfer = profile_.mib_per_s > 0

@@ -1,4 +1,4 @@
-// What nbdkit calls (nbdkit-plugin(3)): exports, and errors turned into errno.
+// The functions that nbdkit calls (nbdkit-plugin(3)): exports, and errors turned into errno.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -26,7 +26,7 @@ ShelfConfig config;
 std::unique_ptr<Recorder> recorder;
 std::vector<std::unique_ptr<Disk>> disks;
 
-/// What a connection is for.
+// The purpose of a connection.
 struct Export {
   enum class Is { disk, marks, control } is;
   Disk *disk = nullptr;
@@ -36,8 +36,8 @@ Export &export_of(void *handle) { return *static_cast<Export *>(handle); }
 
 bool is_disk(void *handle) { return export_of(handle).is == Export::Is::disk; }
 
-/// Answers to a client that has gone leave one after another: nbdkit before 1.34 aborts when a second one
-/// of a connection is about to be sent while the first one fails.
+// Send answers one by one to a client that has gone: nbdkit before 1.34 aborts when it starts a
+// connection's second answer while the first one fails.
 void leave_apart_if_gone() {
   static std::mutex leaving;
   if (nbdkit_nanosleep(0, 0) == 0) return;
@@ -45,7 +45,7 @@ void leave_apart_if_gone() {
   std::this_thread::sleep_for(kApart);
 }
 
-/// Call `action`; what it throws becomes the errno that the client is told.
+// Call `action`; an exception becomes the errno of the client's answer.
 template <typename Action>
 int guarded(Action action) {
   try {

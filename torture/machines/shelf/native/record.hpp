@@ -1,4 +1,4 @@
-// One event of a recording, as it stands in `log` (README.md, "The log").
+// One event of a recording, in the form of `log` (README.md, "The log").
 #pragma once
 
 #include <libdeflate.h>
@@ -36,17 +36,17 @@ constexpr const char *kKindNames[] = {
     "flush-complete", "mark",        "freeze",         "failed",
 };
 
-/// Whether a kind is the submission of something that changes a disk.
+// Whether a kind is the submission of a change to a disk.
 constexpr bool is_write_submit(Kind kind) {
   return kind == Kind::write_submit || kind == Kind::zero_submit || kind == Kind::trim_submit;
 }
 
-/// Whether a kind is the completion of something that changes a disk.
+// Whether a kind is the completion of a change to a disk.
 constexpr bool is_write_complete(Kind kind) {
   return kind == Kind::write_complete || kind == Kind::zero_complete || kind == Kind::trim_complete;
 }
 
-/// The completion's kind of a submission's.
+// The kind of a submission's completion.
 constexpr Kind completion_of(Kind submission) {
   return static_cast<Kind>(static_cast<uint8_t>(submission) + 1);
 }
@@ -75,12 +75,12 @@ inline uint32_t checksum(const void *data, size_t length) {
   return libdeflate_crc32(0, data, length);
 }
 
-/// Whether a record is whole and stands where its number says.
+// Whether a record is whole and in the place of its number.
 inline bool is_valid(const Record &record, uint64_t seq) {
   return record.seq == seq && record.crc == checksum(&record, offsetof(Record, crc));
 }
 
-/// What went wrong, and the errno that an NBD client is told.
+// The cause of a failure, and the errno of an NBD client's answer.
 struct Error : std::runtime_error {
   Error(int errno_code, const std::string &what) : std::runtime_error(what), code(errno_code) {}
   int code;

@@ -10,7 +10,7 @@ namespace {
 constexpr uint64_t kPageRecords = 16384;
 constexpr uint64_t kPageBytes = kPageRecords * sizeof(Record);
 constexpr unsigned kParkSeconds = 3600;
-/// What a disk's map of sectors can tell apart, in 4 bytes each.
+// The number of places that a disk's map of sectors can hold, in 4 bytes each.
 constexpr uint64_t kDataBytesMax = (uint64_t{UINT32_MAX} - 2) * kSector;
 
 uint64_t rounded_up(uint64_t length) { return (length + kSector - 1) / kSector * kSector; }
@@ -40,7 +40,7 @@ Recorder::~Recorder() {
   }
   deadline_changed_.notify_all();
   if (clock_watcher_.joinable()) clock_watcher_.join();
-  // what was allocated ahead is not part of the log; readers would stop there as well
+  // preallocated bytes are not part of the log; readers would stop there as well
   if (::ftruncate(log_.fd(), static_cast<off_t>(next_seq_ * sizeof(Record))) < 0) {
     nbdkit_debug("shelf: the log keeps its zeroes at the end");
   }
@@ -56,7 +56,8 @@ Recorder::Lock Recorder::running() {
 }
 
 void Recorder::park() {
-  // only the end of the connection or of the process wakes us, and neither acknowledges anything
+  // only the end of the connection or the process wakes the thread, and neither acknowledges
+  // anything
   while (nbdkit_nanosleep(kParkSeconds, 0) == 0) {
   }
   throw Error(ESHUTDOWN, "the shelf is frozen");
@@ -98,7 +99,7 @@ void Recorder::complete(const Record &submission, uint64_t seq, Role role,
   record.reference = seq;
   record.payload_crc = 0;
   const Lock lock = running();
-  // the page first: once applied, the event has to be logged
+  // the page first: once applied, the event must be logged
   if (next_seq_ == page_index_ * kPageRecords) {
     try {
       turn_page();
@@ -146,7 +147,7 @@ uint64_t Recorder::append(Record &record, Role role) {
 }
 
 void Recorder::turn_page() {
-  // allocated first: writing to a mapping that the disk has no room for would be a bus error
+  // allocated first: a write to a mapping without room on the disk would be a bus error
   const int error = ::posix_fallocate(log_.fd(), static_cast<off_t>(page_index_ * kPageBytes), kPageBytes);
   if (error != 0) throw Error(error, std::string("no room for the log: ") + std::strerror(error));
   page_ = Mapping(log_, page_index_ * kPageBytes, kPageBytes, PROT_READ | PROT_WRITE);
@@ -158,7 +159,7 @@ bool Recorder::has_room() {
     if (next_seq_ == page_index_ * kPageRecords) turn_page();
     return true;
   } catch (const Error &) {
-    return false;  // then the log ends where it is: it cannot say so
+    return false;  // then the log ends here: it has no room to record the failure
   }
 }
 

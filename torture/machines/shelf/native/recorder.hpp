@@ -1,4 +1,4 @@
-// The one log of all disks: numbers every event, and stands still at the freeze.
+// The one recording of all disks: numbers every event, and stops at the freeze.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,7 @@ namespace shelf {
 
 using Clock = std::chrono::steady_clock;
 
-/// When to freeze: the last one armed counts.
+// When to freeze: the trigger armed last counts.
 struct Trigger {
   std::optional<uint64_t> at_seq;
   std::optional<Kind> event;
@@ -35,9 +35,9 @@ struct Trigger {
 
 class Recorder {
  public:
-  /// Record into `folder`, which is made; raises `Error` when it holds a recording already.
+  // Record into a new `folder`; raises `Error` when it already holds a recording.
   explicit Recorder(const std::filesystem::path &folder);
-  /// Record into nameless files beside `folder`'s others.
+  // Record into nameless files beside the other files of `folder`.
   static std::unique_ptr<Recorder> throw_away(const std::filesystem::path &folder);
   ~Recorder();
 
@@ -50,16 +50,16 @@ class Recorder {
   /// Log the completion of `submission`, having called `apply` at the same instant.
   void complete(const Record &submission, uint64_t seq, Role role, const std::function<void()> &apply);
 
-  /// Return at once, or never once frozen.
+  // Return at once, or never once frozen.
   void wait_if_frozen();
 
-  /// Count a request that the host failed; parks when the shelf is frozen.
+  // Count a request that the host failed; parks when the shelf is frozen.
   void fail(uint16_t disk, const Error &error);
   void freeze();
   void freeze_after(std::chrono::duration<double, std::milli> delay);
   void freeze_on(const Trigger &trigger);
 
-  /// Processes that stop with the freeze, in place of those named before.
+  // Processes that stop with the freeze, replacing those named before.
   void halt_with_freeze(Halt halt);
 
   struct Status {
@@ -98,7 +98,7 @@ class Recorder {
   std::optional<uint64_t> cut_;
   std::optional<Trigger> trigger_;
   Halt halt_;
-  /// By disk, the role of the write that it completed last.
+  // By disk, the role of its last completed write.
   std::unordered_map<uint16_t, Role> last_roles_;
   LogBlocks log_blocks_;
   uint64_t errors_ = 0;

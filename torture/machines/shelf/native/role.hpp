@@ -1,4 +1,4 @@
-// What a write to a disk of a pool is for, told by its content (README.md, "Roles").
+// The purpose of a write to a pool's disk, judged by its content (README.md, "Roles").
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Where each sector of a disk was written last: 4 bytes a sector, only where something was written.
+// The place of each sector's last write: 4 bytes a sector, only for written ranges.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// What lies below a disk's own writes, and reading through several layers.
+// The content below a disk's own writes, and reads through several layers.
 #pragma once
 
 #include <cstring>
@@ -9,7 +9,7 @@
 
 namespace shelf {
 
-/// Bytes that are read only; safe to read from many threads.
+// Read-only bytes; safe to read from many threads.
 class Source {
  public:
   virtual ~Source() = default;
@@ -22,7 +22,7 @@ class Zeroes : public Source {
   void read(char *out, uint64_t, uint64_t length) const override { std::memset(out, 0, length); }
 };
 
-/// A raw image; what lies beyond its end reads as zeroes.
+// A raw image; bytes beyond its end read as zeroes.
 class Image : public Source {
  public:
   explicit Image(const std::filesystem::path &path) : file_(path, O_RDONLY) {}
@@ -34,14 +34,14 @@ class Image : public Source {
   File file_;
 };
 
-/// Where the bytes of a sector are: below, nowhere (zeroes), or at a place in `data`.
+// The place of a sector's bytes: below, nowhere (zeroes), or a place in `data`.
 using Place = uint64_t;
 constexpr Place kBelow = 0;
 constexpr Place kZeroes = 1;
 inline Place place_in_data(uint64_t byte) { return byte / kSector + 2; }
 inline uint64_t byte_in_data(Place place) { return (place - 2) * kSector; }
 
-/// Read sectors from their places, neighbours at once.
+// Read sectors from their places, adjacent ones in one call.
 inline void gather(char *out, uint64_t offset, const std::vector<Place> &places, const File &data,
                    const Source &below) {
   for (size_t first = 0; first < places.size();) {

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kDepthMax = 64;
 constexpr unsigned kWritesAtOnceMax = 256;
-/// The completion of a write that has none.
+// The completion of a write without one.
 constexpr uint64_t kInFlight = UINT64_MAX;
 
 std::vector<uint64_t> sizes_of(const ShelfConfig &config) {
@@ -20,7 +20,7 @@ std::vector<uint64_t> sizes_of(const ShelfConfig &config) {
   return sizes;
 }
 
-/// How many events had been when the cut was so far away still.
+// The number of events up to this time before the cut.
 uint64_t events_until(const Index &index, uint64_t cut, double before_cut_ms) {
   const uint64_t cut_ns = index.event(cut).time_ns;
   if (before_cut_ms * 1e6 > static_cast<double>(cut_ns)) return 0;
@@ -32,8 +32,8 @@ uint64_t events_until(const Index &index, uint64_t cut, double before_cut_ms) {
   return static_cast<uint64_t>(end - first);
 }
 
-/// How long `data` has to be. Places in it are given out in order, and so few writes are under way at once
-/// that the last of them tell.
+// The necessary length of `data`. Places in it are assigned in order, and few writes are in flight
+// at once: the last of them suffice.
 uint64_t bytes_needed(const Index &index) {
   uint64_t needed = 0;
   unsigned left = kWritesAtOnceMax;
@@ -225,7 +225,7 @@ bool ViewOfDisk::apply(const IndexedWrite &write, uint64_t from, uint64_t to, ui
 void ViewOfDisk::resolve_page(uint64_t page, uint64_t offset, Sectors &places) const {
   const uint64_t from = std::max(page * kPageBytes, offset);
   const uint64_t to = std::min((page + 1) * kPageBytes, offset + places.size() * kSector);
-  // the newest first: what a sector holds is the first that survives
+  // the newest first: a sector holds the first write that survives
   for (const IndexedWrite &write : in_flight_) {
     if (!apply(write, from, to, offset, places)) return;
   }

@@ -1,4 +1,4 @@
-// A disk as a cut left it (README.md, "What a cut leaves").
+// The content of a disk after a cut (README.md, "What a cut leaves").
 #pragma once
 
 #include <map>
@@ -12,7 +12,7 @@
 
 namespace shelf {
 
-/// What the seed draws for a write (`sector` 0) or a sector of it (1 + its place).
+// The seed's draw for a write (`sector` 0) or a sector of it (1 + its place).
 uint64_t word(uint64_t seed, uint64_t submission, uint64_t sector);
 
 /// Whether a write (`sector` 0) or a sector of it (1 + its place) survives, by the seed.
@@ -26,10 +26,10 @@ struct OpenRecording {
   File data;
 };
 
-/// Opens what disks hold at first; recordings that several disks need are opened once.
+// Opens the first contents of disks; a recording that several disks need is opened once.
 class Opener {
  public:
-  /// Raises `Error` when a file is missing or makes no sense, or views go round in a circle.
+  // Raises `Error` when a file is missing or makes no sense, or views form a circle.
   std::shared_ptr<const Source> open(const SourceConfig &config, int depth = 0);
 
  private:
@@ -59,17 +59,17 @@ class ViewOfDisk : public Source {
   const uint16_t disk_;
   const uint64_t cut_;
   const uint64_t seed_;
-  /// The physical one.
+  // The size of a physical sector.
   const uint32_t sector_;
   const DiskViewConfig policy_;
   const std::shared_ptr<const Source> below_;
-  /// Writes completed before this event are covered by a flush.
+  // A flush covers the writes completed before this event.
   uint64_t flushed_before_ = 0;
-  /// FUA and flushes completed before this event count.
+  // Only FUA and flushes completed before this event count.
   uint64_t durable_before_ = 0;
-  /// Writes completed before this event are out of the cache.
+  // Writes completed before this event have left the cache.
   uint64_t settled_before_ = 0;
-  /// Submissions, where the policy draws among all of them.
+  // Submissions, where the policy draws among all of them.
   std::unordered_set<uint64_t> lost_;
   /// The last submitted first.
   std::vector<IndexedWrite> in_flight_;

@@ -1,1 +1,1 @@
-"""The promises in the NAS's answers: when each is due, and when the NAS's disks kept it."""
+"""When each promise in the NAS's answers is due, and when the NAS's disks kept it."""

@@ -1,7 +1,7 @@
-"""What the client's disk or its server promised by an answer, as writes that are due at some time.
+"""The writes that a completion of the client's disk or server promises as durable, and when.
 
-With `sync=always` a write that was completed is durable; with `standard` one that was forced (FUA), and
-all that was completed before a flush began, once the flush is completed (virtio 1.2, 5.2.6.2; NVMe
+With `sync=always` a completed write is durable. With `standard` a completed forced (FUA) write is. A
+completed flush makes all writes durable that completed before it began (virtio 1.2, 5.2.6.2; NVMe
 Command Set 1.0, 3.2.1; SBC-4, 4.15; zfsprops(7)). `file_promises` has the rules of files.
 """
 
@@ -23,7 +23,7 @@ from torture.oracles.audit.invariants import Finding, Invariant
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Completions:
-    """What the client's disk or its server completed, in the time of the NAS's log.
+    """The completed requests of the client's disk or server, in the time of the recording.
 
     The times may be wrong by `error_ns`.
     """
@@ -31,13 +31,13 @@ class Completions:
     requests: tuple[BlockRequest | FileRequest, ...]
     error_ns: int
     names_are_stable: bool = False
-    """Whether a server answers a change of names once it is durable."""
+    """Whether a server answers a change of names only once it is durable."""
 
     def due(self, *, sync: Sync, cut_ns: int) -> Iterator[DueWrite]:
-        """The writes that had to be durable by then, as the requests before the cut say; each once.
+        """The writes that had to be durable by `cut_ns`, each once; later completions do not count.
 
-        Where a client lived on, and the log is that of the NAS that came back, what had been asked before
-        it is not among them: that may have been in the memory of the NAS that died.
+        The recording may be that of the NAS that came back to a surviving client. Then requests from
+        before its start do not count: they may have been in the memory of the NAS that died.
         """
         done = [request for request in self.requests if request.completed_ns <= cut_ns]
         blocks = [request for request in done if isinstance(request, BlockRequest)]
@@ -49,7 +49,7 @@ class Completions:
 def overdue_in(
     completions: Completions, durable: Durable, events: Sequence[Event], *, sync: Sync, cut: int
 ) -> tuple[int, list[Finding]]:
-    """How many writes were due by the cut, and those that were not durable in time."""
+    """How many writes were due by the cut, and a finding for each one that was not durable in time."""
     error_ns = completions.error_ns
     count, found = 0, []
     for due in completions.due(sync=sync, cut_ns=events[cut].time_ns):
@@ -75,7 +75,7 @@ def _time_ns(event: Event) -> int:
 
 
 def due_of_disk(done: Sequence[BlockRequest], *, sync: Sync) -> Iterator[DueWrite]:
-    """The due writes of a disk that completed these requests."""
+    """The writes that a disk promises by completing these requests."""
     writes = [
         request for request in done if request.kind is BlockKind.WRITE and request.submitted_ns >= 0
     ]

@@ -1,11 +1,11 @@
-"""When each write of a client became durable, as the log of the NAS's disks tells it.
+"""When each write of a client became durable, derived from the recording of the NAS's disks.
 
-A write is durable once a covered block of the intent log holds it, or points to a covered block that
-does. So is one that came before the first write of a transaction group whose uberblock is covered: it is
-in that group or an older one, and ZFS logs nothing that is committed (OpenZFS `module/zfs/zil.c`,
+A write is durable once a covered log block holds it, or points to a covered block that does. It also is
+durable if it came before the first write of a transaction group with a covered uberblock. It is then in
+that group or an older one, and ZFS does not log committed writes (OpenZFS `module/zfs/zil.c`,
 `zil_commit`).
 
-Where it is not known what a block of the log holds, it may hold anything: nobody is accused on a guess.
+A log block with unknown content may hold anything: the audit reports no finding on a guess.
 """
 
 from __future__ import annotations
@@ -25,43 +25,43 @@ from torture.oracles.audit.groups import Groups
 from torture.oracles.audit.pointed import Pointed
 
 Key = int | LoadSector | str
-"""A sector of the volume, or of any file; a sector of the load by its content; a name."""
+"""A sector of the volume or of any file, by number; a sector of the load by content; a name."""
 Place = tuple[Key, ...]
-"""A part of a write, by the keys under which the log may have it: the first that it has decides."""
+"""A part of a write, by the keys that may name it in the log: the first key found there counts."""
 
 _Times = tuple[int, int]
-"""When something was submitted, and when it was covered."""
+"""The times of submission and of coverage."""
 _NEVER_NS = 1 << 62
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DueWrite:
-    """A write, or a change of names, that has to be durable by then."""
+    """A write, or a change of names, that has to be durable by `due_ns`."""
 
     submitted_ns: int
     due_ns: int
     places: tuple[Place, ...]
     offset_bytes: int | None = None
-    """In the volume or the file; None of names."""
+    """The offset in the volume or the file; None for names."""
 
 
 @dataclass(kw_only=True)
 class Durable:
-    """The times at which something became durable."""
+    """The times at which groups and log blocks became durable."""
 
     _commits: list[_Times] = field(default_factory=list)
-    """Of groups, and of log blocks of which a part is not known."""
+    """Times of groups, and of log blocks with unknown parts."""
     _logged: dict[Key, list[_Times]] = field(default_factory=dict)
-    """Of blocks of the log, by the keys of their content; late ones are covered never."""
+    """Times of log blocks, by the keys of their content; uncovered blocks have `_NEVER_NS`."""
     changes: list[tuple[bytes, _Times]] = field(default_factory=list)
-    """Of blocks of the log, their records of names."""
+    """The name records of log blocks, with the blocks' times."""
 
     def hear_group(self, times: _Times) -> None:
-        """A transaction group: when its first write was submitted, and its uberblock covered."""
+        """Note a transaction group by the times of its first write and of its uberblock's coverage."""
         self._commits.append(times)
 
     def hear_log(self, block: LogBlock, times: _Times) -> None:
-        """A block of the intent log."""
+        """Note a block of the intent log."""
         if not block.is_whole:
             self._commits.append(times)
         for offset, length in block.writes:
@@ -70,25 +70,25 @@ class Durable:
             self.changes.append((block.changes, times))
 
     def hear_pointed(self, write: PointedWrite, times: _Times) -> None:
-        """A block of data that a record points to.
+        """Note a data block that a record points to.
 
-        What came before it was submitted is in it: nobody else writes there from then on until it is
-        written (`dmu_sync`), and a later record of what it has already is left out (EALREADY).
+        It holds all writes from before its submission. From then until it is written `dmu_sync` lets no
+        other write change it. A later record of the same data is left out (EALREADY).
         """
         self.hear_logged(sectors_of(write.offset_bytes, write.length_bytes), times)
 
     def hear_logged(self, keys: Iterable[Key], times: _Times) -> None:
-        """The keys of something in the log."""
+        """Note the keys of logged content."""
         for key in keys:
             self._logged.setdefault(key, []).append(times)
 
     def keeps(self, due: DueWrite, *, error_ns: int) -> bool:
-        """Whether it was durable in time, if the clocks differ by so much at most."""
+        """Whether the write was durable in time, if the clocks differ by at most `error_ns`."""
         kept_ns = self.since_ns(due, error_ns=error_ns)
         return kept_ns is not None and kept_ns <= due.due_ns + error_ns
 
     def since_ns(self, due: DueWrite, *, error_ns: int) -> int | None:
-        """Since when it is durable, if the clocks differ by so much at most; None where it never is."""
+        """When the write became durable, if the clocks differ by at most `error_ns`; None if never."""
         begun_ns = due.submitted_ns - error_ns
         logged_ns = max(
             (self._first_ns(self._times_of(place, begun_ns), begun_ns) for place in due.places),
@@ -122,7 +122,7 @@ def durable_in(
     *,
     groups: Groups,
 ) -> Durable:
-    """What of these writes became durable, as their coverages say.
+    """When these writes became durable, by their coverages.
 
     Raises what `Recording.payload` raises.
     """

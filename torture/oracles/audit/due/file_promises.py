@@ -1,13 +1,13 @@
-"""What an NFS or SMB server promised by an answer, as writes and names that are due at some time.
+"""The writes and names that an NFS or SMB server's answers promise as durable, and when.
 
-A write is due at its answer if that says that it is stable; else at the answer to the first commit of
-its file and place that was asked for after it was answered, in the same life of the server (RFC 1813,
-3.3.7 and 3.3.21; RFC 8881, 18.32 and 18.3; [MS-SMB2] 3.3.5.11). With `sync=always` ZFS logs each write
-before the server answers. A server of NFS answers a change of names once it is stable (Linux
-fs/nfsd/vfs.c, `commit_metadata`).
+A write is due at its answer if that answer calls it stable. Otherwise it is due at the answer to the
+first commit of its file and range. The commit must be sent after the write's answer, to the same
+instance of the server. The sources are RFC 1813, 3.3.7 and 3.3.21; RFC 8881, 18.32 and 18.3; [MS-SMB2]
+3.3.5.11. With `sync=always` ZFS logs each write before the server answers. An NFS server answers a
+change of names once it is stable (Linux fs/nfsd/vfs.c, `commit_metadata`).
 
-The log may lack an older write of a file that was cut short meanwhile (OpenZFS
-`module/os/linux/zfs/zfs_vnops_os.c`, `zfs_get_data`: ENOENT): such a write is due no more.
+The log may lack an older write of a file that was truncated meanwhile (OpenZFS
+`module/os/linux/zfs/zfs_vnops_os.c`, `zfs_get_data`: ENOENT). Such a write is not due any more.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SECTOR_BYTES = 512
 def due_of_files(
     done: Sequence[FileRequest], *, sync: Sync, names_are_stable: bool
 ) -> Iterator[DueWrite]:
-    """The due writes and names of a server that answered these requests, in their order."""
+    """The writes and names that a server promises by answering these requests, in their order."""
     if sync is Sync.DISABLED:
         return
     waiting: list[FileRequest] = []
@@ -40,7 +40,7 @@ def due_of_files(
             case FileKind.RESIZE:
                 waiting = [write for write in waiting if write.file != request.file]
             case FileKind.COMMIT:
-                committed = [write for write in waiting if _vouches(request, write)]
+                committed = [write for write in waiting if _covers(request, write)]
                 waiting = [write for write in waiting if write not in committed]
                 yield from (_due_write(write, request.completed_ns) for write in committed)
             case FileKind.NAME if names_are_stable and request.submitted_ns >= 0:
@@ -51,8 +51,8 @@ def due_of_files(
                 )
 
 
-def _vouches(commit: FileRequest, write: FileRequest) -> bool:
-    """Whether a commit is of all of a write."""
+def _covers(commit: FileRequest, write: FileRequest) -> bool:
+    """Whether a commit covers all of a write."""
     end_bytes = commit.offset_bytes + commit.length_bytes if commit.length_bytes else None
     return (
         write.file == commit.file
@@ -64,7 +64,7 @@ def _vouches(commit: FileRequest, write: FileRequest) -> bool:
 
 
 def _due_write(write: FileRequest, due_ns: int) -> DueWrite:
-    """Each sector by its content; one that was overwritten before it was logged, by its place."""
+    """The due write: each sector by its content, or by its place if overwritten before it was logged."""
     known: set[int] = set()
     places: list[Place] = []
     for offset, sector in write.sectors:

@@ -1,9 +1,10 @@
-"""When the client's durable calls returned, in the time of the NAS's log.
+"""When the client's durable calls returned, in the time of the recording.
 
-An acknowledgement reaches the log with its mark, some ms after the call returned. In between the next
-flush may make up for one that was left out. So each line of the load says by the guest's clock when its
-call returned, when it was sent, and when an answer was heard. A line was sent before its mark was heard,
-and an answer was heard after the mark that it answers: together these lay one clock beside the other.
+An acknowledgement reaches the recording with its mark, some ms after the call returned. In between, the
+next flush may cover data that an omitted flush left out. So each line of the load has three times of
+the guest's clock: its call's return, its sending, and the last answer's arrival. A line is sent before
+its mark is recorded. An answer arrives after the mark that it answers. These two facts bound the
+difference of the clocks.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from torture.facts.recording.events import Kind, Recording
 
 _NS_PER_MS = 1_000_000
 _WINDOW_NS = 500 * _NS_PER_MS
-"""Two clocks drift apart: only marks so near are laid beside a return."""
+"""Two clocks drift apart: only marks this near to a return are compared with it."""
 _DRIFT_SHARE = 0.0005
-"""Of the time between two readings: a guest measures how fast its clock is, and is so much wrong."""
+"""The drift as a share of the time between two readings: a guest's measured clock rate is this wrong."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Returned:
-    """A call returned at some time between these, by the log's clock."""
+    """A call returned between these times, by the recording's clock."""
 
     earliest_ns: int
     latest_ns: int
@@ -33,7 +34,7 @@ class Returned:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Reading:
-    """What a mark says of the difference of the clocks, log less guest."""
+    """Bounds on the difference of the clocks, recording less guest, from one mark."""
 
     at_ns: int
     least_ns: float | None
@@ -41,7 +42,7 @@ class _Reading:
 
 
 def returns_in(recording: Recording, *, cut: int) -> dict[int, Returned]:
-    """By operation, when its call returned; an operation without clock readings near it is left out.
+    """When each operation's call returned; operations without clock readings near them are left out.
 
     Raises what `Recording.payload` raises.
     """
@@ -58,13 +59,13 @@ def returns_in(recording: Recording, *, cut: int) -> dict[int, Returned]:
         readings.append(_reading(line, guest_ms, at_ns=event.time_ns, heard_at_ns=heard_at_ns))
         if seq is None:
             continue
-        # a writer's first operation is answered twice, and an answer says no more than its number
+        # a writer's first operation is answered twice, and an answer names only the operation
         is_first = line.get("event") == "begin" or seq in heard_at_ns
         heard_at_ns[seq] = None if is_first else event.time_ns
         if (returned := number_of(line, "returned_ms")) is not None:
             returned_ms[seq] = (event.time_ns, returned)
     found = {
-        seq: _laid_beside(readings, at_ns=at_ns, guest_ns=guest_ms * _NS_PER_MS)
+        seq: _in_log_time(readings, at_ns=at_ns, guest_ns=guest_ms * _NS_PER_MS)
         for seq, (at_ns, guest_ms) in returned_ms.items()
     }
     return {seq: returned for seq, returned in found.items() if returned is not None}
@@ -82,7 +83,7 @@ def _reading(
     return _Reading(at_ns=at_ns, least_ns=least_ns, most_ns=at_ns - guest_ms * _NS_PER_MS)
 
 
-def _laid_beside(readings: list[_Reading], *, at_ns: int, guest_ns: float) -> Returned | None:
+def _in_log_time(readings: list[_Reading], *, at_ns: int, guest_ns: float) -> Returned | None:
     first = bisect_left(readings, at_ns - _WINDOW_NS, key=_at_ns)
     end = bisect_right(readings, at_ns + _WINDOW_NS, key=_at_ns)
     near = readings[first:end]

@@ -28,7 +28,8 @@ from typing import Any
 from torture.facts.evidence.ledger import Begin, Done, Failed, Ledger, OperationKind
 from torture.oracles.verdict.conclusion import Conclusion, conclude, reasons_in_words
 from torture.oracles.verdict.data_findings import Findings
-from torture.oracles.verdict.moments import Tally, Window, union
+from torture.oracles.verdict.moments import Window, union
+from torture.oracles.verdict.observations import Observations, Rule
 from torture.oracles.verdict.unreadable import UnreadableError
 from torture.oracles.verdict.verdicts import Verdict
 
@@ -36,6 +37,7 @@ _COMPLAINTS_MAX = 5
 _SETTLES = "settle"
 """A transaction that says so leaves nothing to be found: it makes durable what came before."""
 _THE_ONE_ORDER = 0
+_RULE = Rule.TRANSACTION
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -147,6 +149,7 @@ def consult_transactions(
     lost |= durable.keys() & halves.keys()
     gone = lost - there - unfinished
     foreign = (there | unfinished) - transactions.keys()
+    seen = _observed(transactions, found, end=len(ledger.events))
     reasons = _complaints(found)
     reasons += [f"transaction {seq} is in part: {how}" for seq, how in sorted(found.parts.items())]
     reasons += [f"transaction {seq} is there, which never began" for seq in sorted(foreign)]
@@ -156,7 +159,7 @@ def consult_transactions(
         refusal = f"the application cannot be used: {found.refused}"
         conclusion = Conclusion(verdict=Verdict.UNREPAIRABLE, first_of_all=(refusal,))
     else:
-        moment = _latest_moment(transactions, found, end=len(ledger.events))
+        moment = seen.last_common()
         conclusion = conclude(
             ledger,
             None if is_broken else moment,
@@ -177,14 +180,13 @@ def consult_transactions(
         foreign=len(foreign),
         rollback_ms=conclusion.rollback_ms,
         reasons=reasons_in_words(conclusion, reasons, failures, noun="transaction"),
+        observations=() if found.refused else seen.telling,
     )
 
 
-def _latest_moment(
-    transactions: Mapping[int, _Transaction], found: Found, *, end: int
-) -> int | None:
-    """The latest at which a crash explains which are there, and which unfinished, if there is one."""
-    tally = Tally(end)
+def _observed(transactions: Mapping[int, _Transaction], found: Found, *, end: int) -> Observations:
+    """Each transaction, there or not or unfinished, and when a crash explains that."""
+    seen = Observations(end=end)
     there = found.whole | found.parts.keys()
     unfinished = {one.seq for one in found.unfinished}
     last_there = {one.order: one.begun for seq, one in transactions.items() if seq in there}
@@ -193,13 +195,16 @@ def _latest_moment(
         if one.done is not None and last_there.get(one.order, -1) > one.done:
             until[seq] = one.done  # undone it would be a hole
         if seq in there:
-            tally.add((Window(one.begun + 1, end),))
+            seen.add(f"transaction {seq} is there", (Window(one.begun + 1, end),), rule=_RULE)
         elif seq not in unfinished:
-            tally.add((Window(0, until[seq]),))
+            lost = () if one.durable is None else (seq,)
+            window = Window(0, until[seq])
+            seen.add(f"transaction {seq} is gone", (window,), rule=_RULE, breaks=lost)
     for half in found.unfinished:
         if half.seq in transactions:
-            tally.add(_windows_of(half, transactions, there, until))
-    return tally.last_common()
+            windows = _windows_of(half, transactions, there, until)
+            seen.add(f"transaction {half.seq}: {half.words}", windows, rule=_RULE)
+    return seen
 
 
 def _halves(transactions: Mapping[int, _Transaction], found: Found, *, end: int) -> dict[int, str]:

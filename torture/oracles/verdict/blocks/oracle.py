@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from torture.facts.evidence.ledger import Ledger
 from torture.oracles.verdict.blocks.contents import (
@@ -32,10 +33,12 @@ from torture.oracles.verdict.blocks.history import (
 from torture.oracles.verdict.blocks.readback import SECTORS, FileSeen, Readback
 from torture.oracles.verdict.conclusion import conclude, reasons_in_words
 from torture.oracles.verdict.data_findings import Findings
-from torture.oracles.verdict.moments import Tally, Window, union
+from torture.oracles.verdict.moments import Window, union
+from torture.oracles.verdict.observations import Observations, Rule
 from torture.oracles.verdict.unreadable import UnreadableError
 
 _ENOENT = 2
+_TELLING_MAX = 2
 _NOT_OURS = frozenset({"lost+found"})
 """Made by mke2fs(8) and e2fsck(8), not by the load."""
 
@@ -44,23 +47,28 @@ _NOT_OURS = frozenset({"lost+found"})
 class _Account:
     """Gathers what every observation says."""
 
-    tally: Tally
+    observations: Observations
     lost: set[int] = field(default_factory=set)
     damages: dict[Damage, int] = field(default_factory=lambda: dict.fromkeys(Damage, 0))
     torn_in_flight: int = 0
     impossible: bool = False
     reasons: list[str] = field(default_factory=list)
 
-    def add(self, what: str, windows: Iterable[Window], end: int) -> bool:
+    def add(
+        self,
+        what: str,
+        windows: Iterable[Window],
+        *,
+        rule: Rule,
+        holds: str = "",
+        breaks: Iterable[int] = (),
+    ) -> bool:
         """Count one observation; returns whether it is right at the end."""
         disjoint = union(windows)
-        self.tally.add(disjoint)
         self.impossible |= not disjoint
-        if any(end in window for window in disjoint):
-            return True
         if not disjoint:
             self.reasons.append(f"{what}: no crash explains this")
-        return False
+        return self.observations.add(what + holds, disjoint, rule=rule, breaks=breaks)
 
     def blame(self, damage: Damage, what: str, lost: Iterable[int]) -> None:
         """Record one broken block or name and the acknowledgements it breaks."""
@@ -86,7 +94,7 @@ def consult(
         takes_garbage=not readback.finds_halves,
         ignores_errors=ignores_errors,
     )
-    account = _Account(tally=Tally(history.end))
+    account = _Account(observations=Observations(end=history.end))
     _account_size(account, history, ledger, readback)
     readback = _completed(history, readback)
     for seen in readback.files:
@@ -102,12 +110,12 @@ def consult(
     for seen in readback.temporaries if not ignores_errors else ():
         _account_temporary(account, history, history.names.get(seen.file), seen)
     for unexpected in sorted(set(readback.unexpected) - _NOT_OURS):
-        account.add(f"{unexpected!r}, which the load never made", (), history.end)
+        account.add(f"{unexpected!r}, which the load never made", (), rule=Rule.OURS)
         account.blame(Damage.FOREIGN, f"{unexpected!r} is in the load's directory", ())
     if readback.directory_errno is not None:
         # It was in the pool for good before the load began: no crash since takes it away.
-        account.add("the load's directory", (), history.end)
         what = f"the load's directory cannot be listed: errno {readback.directory_errno}"
+        account.add("the load's directory", (), rule=Rule.STAYS, breaks=history.acknowledged)
         account.blame(Damage.MISSING, what, history.acknowledged)
     return _conclude(history, ledger, account, cut_ms)
 
@@ -117,7 +125,7 @@ def _account_size(account: _Account, history: History, ledger: Ledger, readback:
     before, after = ledger.device_bytes, readback.device_bytes
     if before is None or after is None or after >= before:
         return
-    account.add("the device", (), history.end)
+    account.add("the device", (), rule=Rule.STAYS)
     what = f"the device has {after} bytes, and had {before} before the load"
     account.blame(Damage.MISSING, what, ())
 
@@ -149,7 +157,8 @@ def _account_region(account: _Account, history: History, name: Name | None, seen
     if region is None:  # never written to: nothing of this trial may be in it
         region = Incarnation(seq=0, is_atomic=False)
     if seen.errno is not None:
-        account.add(f"{seen.name}: errno {seen.errno}", (), history.end)
+        lost = acknowledgements_of(region)
+        account.add(f"{seen.name}: errno {seen.errno}", (), rule=Rule.STAYS, breaks=lost)
         account.blame(Damage.MISSING, f"{seen.name} cannot be read", acknowledgements_of(region))
         return
     findings = examine_region(history, region, seen)
@@ -159,21 +168,36 @@ def _account_region(account: _Account, history: History, name: Name | None, seen
 def _account_file(account: _Account, history: History, name: Name | None, seen: FileSeen) -> None:
     if name is None:
         if seen.errno != _ENOENT or seen.listed:
-            account.add(f"{seen.name}, which was never made", (), history.end)
+            account.add(f"{seen.name}, which was never made", (), rule=Rule.OURS)
             account.blame(Damage.FOREIGN, f"{seen.name} is there but was never made", ())
         return
     finding = examine_file(history, name, seen)
-    account.add(finding.what, finding.windows, history.end)
+    telling = _telling_blocks(finding, history.end)
+    account.add(
+        finding.what,
+        finding.windows,
+        rule=Rule.CONTENT if telling and finding.damage is None else Rule.NAME,
+        holds="".join(f"; block {block.index} holds {block.holds}" for block in telling),
+        breaks=chain(finding.lost, *(block.lost for block in telling)),
+    )
     if finding.damage is not None:
         account.blame(finding.damage, finding.what, finding.lost)
     _blame_blocks(account, history, seen, finding.blocks)
+
+
+def _telling_blocks(finding: FileFinding, end: int) -> tuple[BlockFinding, ...]:
+    """The first blocks that are wrong at the end; of a file that is right the one that came last."""
+    wrong = [x for x in finding.blocks if not any(end in window for window in x.windows)]
+    if wrong or finding.damage is not None:
+        return tuple(wrong[:_TELLING_MAX])
+    return tuple(sorted(finding.blocks, key=lambda block: -block.windows[0].first)[:1])
 
 
 def _account_temporary(
     account: _Account, history: History, name: Name | None, seen: FileSeen
 ) -> None:
     finding: FileFinding = examine_temporary(history, name, seen)
-    if not account.add(finding.what, finding.windows, history.end):
+    if not account.add(finding.what, finding.windows, rule=Rule.TEMPORARY, breaks=finding.lost):
         account.blame(finding.damage or Damage.STALE, finding.what, finding.lost)
 
 
@@ -181,7 +205,13 @@ def _account_blocks(
     account: _Account, history: History, seen: FileSeen, findings: tuple[BlockFinding, ...]
 ) -> None:
     for finding in findings:
-        account.add(f"{seen.name} block {finding.index}", finding.windows, history.end)
+        account.add(
+            f"{seen.name} block {finding.index}",
+            finding.windows,
+            rule=Rule.CONTENT,
+            holds=f" holds {finding.holds}",
+            breaks=finding.lost,
+        )
     _blame_blocks(account, history, seen, findings)
 
 
@@ -202,7 +232,7 @@ def _conclude(
     mixed = "" if account.impossible else "old and new are mixed: no single moment explains them"
     conclusion = conclude(
         ledger,
-        account.tally.last_common(),
+        account.observations.last_common(),
         last=history.end - 1,
         cut_ms=cut_ms,
         otherwise=mixed,
@@ -218,4 +248,5 @@ def _conclude(
         torn_in_flight=account.torn_in_flight,
         rollback_ms=conclusion.rollback_ms,
         reasons=reasons_in_words(conclusion, account.reasons, history.failures, noun="operation"),
+        observations=account.observations.telling,
     )

@@ -19,7 +19,8 @@ from dataclasses import dataclass, field
 from torture.facts.evidence.ledger import Begin, Ledger
 from torture.oracles.verdict.conclusion import conclude, reasons_in_words
 from torture.oracles.verdict.data_findings import Findings
-from torture.oracles.verdict.moments import Tally, Window, Windows, both, union
+from torture.oracles.verdict.moments import Window, Windows, both, union
+from torture.oracles.verdict.observations import Observations, Rule
 from torture.oracles.verdict.trees.tree_history import Change, Trees, build_trees
 from torture.oracles.verdict.trees.tree_matching import things_in, windows_of_changes
 from torture.oracles.verdict.trees.tree_seen import (
@@ -47,7 +48,7 @@ class _Account:
     """Gathers what every observation says."""
 
     trees: Trees
-    tally: Tally
+    observations: Observations
     directories: dict[int, FoundDirectory] = field(default_factory=dict)
     """Those that are there, by number."""
     inodes: dict[int, dict[int, str]] = field(default_factory=dict)
@@ -80,8 +81,12 @@ class _Account:
             entry = directory.entries.get(name)
             explained = self.explanations(key, directory)
             windows = union(window for one in explained for window in one.windows)
-            if not self._add(windows):
-                self._blame(key, entry, f"{path}/{name}", is_possible=bool(windows))
+            if any(self.trees.end in window for window in windows):
+                self._add(f"{path}/{name}", windows)
+            else:
+                reason, lost = self._blame(key, entry, f"{path}/{name}")
+                self._add(reason, windows, lost)
+                self.reasons.append(reason if windows else f"{reason}; no crash explains this")
             if isinstance(entry, FoundFile) and explained:
                 self._know(key, explained, entry, f"{path}/{name}")
             elif isinstance(entry, FoundDirectory):
@@ -92,7 +97,7 @@ class _Account:
 
     def impossible(self, why: str) -> None:
         """Something that no crash explains."""
-        self._add(())
+        self._add(why, ())
         self.foreign += 1
         self.reasons.append(why)
 
@@ -101,14 +106,14 @@ class _Account:
 
         It was there for good before the load began: no crash since takes it away.
         """
-        self._add(())
         self.missing += 1
-        self.lost.update(self.trees.acknowledged.keys() & own)
+        lost = self.trees.acknowledged.keys() & own
+        self.lost.update(lost)
         self.reasons.append(f"the directory of writer {root} cannot be read: {tree}")
+        self._add(self.reasons[-1], (), lost)
 
-    def _add(self, windows: Windows) -> bool:
-        self.tally.add(windows)
-        return any(self.trees.end in window for window in windows)
+    def _add(self, seen: str, windows: Windows, breaks: Iterable[int] = ()) -> None:
+        self.observations.add(seen, windows, rule=Rule.TREE, breaks=breaks)
 
     def explanations(self, key: Key, directory: FoundDirectory) -> tuple[_Explanation, ...]:
         """Which of a name's changes explain what is found in a directory that is there."""
@@ -167,38 +172,36 @@ class _Account:
             assert isinstance(number, int)
             self.inodes.setdefault(number, {})[entry.inode] = path
 
-    def _blame(self, key: Key, entry: FoundEntry | None, path: str, *, is_possible: bool) -> None:
+    def _blame(self, key: Key, entry: FoundEntry | None, path: str) -> tuple[str, set[int]]:
+        """Why a name is wrong, and the operations whose acknowledgements that breaks."""
         current = self.trees.current(key)
         if entry is None:
             self.missing += 1
-            self.reasons.append(f"{path} is gone")
-            self._lose(key)
-        elif isinstance(entry, Unusable):
+            return f"{path} is gone", self._lost_of(key)
+        if isinstance(entry, Unusable):
             self.missing += 1
-            self.reasons.append(f"{path} cannot be used: {entry.why}")
-            self._lose(key)
-        elif not (isinstance(entry, FoundFile) and isinstance(current, int)):
+            return f"{path} cannot be used: {entry.why}", self._lost_of(key)
+        if not (isinstance(entry, FoundFile) and isinstance(current, int)):
             self.stale += 1
-            self.reasons.append(f"{path} is still there, or is something else")
-            self._lose(key)
-        else:
-            wrong = [
-                thing
-                for thing, windows in things_in(self.trees, current, entry)
-                if not any(self.trees.end in window for window in windows)
-            ]
-            for thing in wrong or [key]:
-                self._lose(thing)
-            self.stale += max(1, len(wrong))
-            words = ", ".join(f"{thing[0]} {thing[2]}".removesuffix(" 0") for thing in wrong[:4])
-            self.reasons.append(f"{path} is not as it was synced: {words or 'another file'}")
-        if not is_possible:
-            self.reasons[-1] += "; no crash explains this"
+            return f"{path} is still there, or is something else", self._lost_of(key)
+        wrong = [
+            thing
+            for thing, windows in things_in(self.trees, current, entry)
+            if not any(self.trees.end in window for window in windows)
+        ]
+        self.stale += max(1, len(wrong))
+        words = ", ".join(f"{thing[0]} {thing[2]}".removesuffix(" 0") for thing in wrong[:4])
+        reason = f"{path} is not as it was synced: {words or 'another file'}"
+        return reason, self._lost_of(*(wrong or [key]))
 
-    def _lose(self, key: Key) -> None:
-        """What was acknowledged of this last is not there."""
-        seqs = [change.acknowledgement for change in self.trees.changes_of(key)]
-        self.lost.update([seq for seq in seqs if seq is not None][-1:])
+    def _lost_of(self, *keys: Key) -> set[int]:
+        """The last acknowledgement of each of these things, which is not kept."""
+        lost: set[int] = set()
+        for key in keys:
+            seqs = [change.acknowledgement for change in self.trees.changes_of(key)]
+            lost.update([seq for seq in seqs if seq is not None][-1:])
+        self.lost |= lost
+        return lost
 
 
 def consult_trees(ledger: Ledger, seen: FoundTrees, *, cut_ms: float | None) -> Findings:
@@ -208,7 +211,7 @@ def consult_trees(ledger: Ledger, seen: FoundTrees, *, cut_ms: float | None) -> 
         raise UnreadableError(f"{len(seen.trees)} trees were read back of {writers} writers")
     trees = build_trees(ledger, writers=writers, garbage=seen.garbage)
     found = dict(zip(trees.roots, seen.trees, strict=False))
-    account = _Account(trees=trees, tally=Tally(trees.end))
+    account = _Account(trees=trees, observations=Observations(end=trees.end))
     begun = [event for event in ledger.events if isinstance(event, Begin)]
     for root, tree in found.items():
         if isinstance(tree, FoundDirectory):
@@ -229,7 +232,7 @@ def consult_trees(ledger: Ledger, seen: FoundTrees, *, cut_ms: float | None) -> 
 def _conclude(trees: Trees, ledger: Ledger, account: _Account, cut_ms: float | None) -> Findings:
     conclusion = conclude(
         ledger,
-        account.tally.last_common(),
+        account.observations.last_common(),
         last=trees.end - 1,
         cut_ms=cut_ms,
         otherwise="no single moment explains all that is there",
@@ -243,4 +246,5 @@ def _conclude(trees: Trees, ledger: Ledger, account: _Account, cut_ms: float | N
         foreign=account.foreign,
         rollback_ms=conclusion.rollback_ms,
         reasons=reasons_in_words(conclusion, account.reasons, trees.failures, noun="transaction"),
+        observations=account.observations.telling,
     )

@@ -1,7 +1,7 @@
-"""What people run on their disks, as writers of the load: an application is one module of its name.
+"""Applications that people run on their disks, as writers of the load: each is a module of its name.
 
-Its transactions are announced to the host before they begin, and acknowledged once the application
-said that they are done, like the load's own operations: see `load.write`.
+The load announces their transactions to the host before they start. It acknowledges them once the
+application has reported their end, like the load's own operations: see `load.write`.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 TRANSACTION = "transaction"
 """Durable once it returned."""
 LAZY_TRANSACTION = "lazy-transaction"
-"""Whole or not at all; durable at the latest once a later `TRANSACTION` of the same writer returned."""
+"""Whole or absent; durable at the latest once a later `TRANSACTION` of the same writer returned."""
 
 
 class Transaction:
-    """What a writer does next; `what` is plain data, for the host and for whoever performs it."""
+    """A writer's next transaction; `what` is plain data, for the host and for the performer."""
 
     __slots__ = ("kind", "what")
 
@@ -38,7 +38,7 @@ class Transaction:
         return self.kind == TRANSACTION
 
     def announced(self) -> dict[str, object]:
-        """What the host is told of it; it is in none of the load's own files."""
+        """Its announcement to the host; it is in none of the load's own files."""
         return {"op": self.kind, "what": self.what, "file": 0, "blocks": (), "size": 0}
 
 
@@ -68,12 +68,12 @@ class Performer:
         raise NotImplementedError
 
     def take_times(self) -> tuple[list[float], float]:
-        """`sync_ms` since the last time this was asked; nobody thinks here."""
+        """`sync_ms` since the last call; applications do not think."""
         taken, self.sync_ms = self.sync_ms, []
         return taken, 0.0
 
     def durable_call_took(self, begun_ns: int) -> None:
-        """A call that made something durable began then, and has returned."""
+        """Record the time of a call that made data durable, started at `begun_ns`."""
         self.sync_ms.append(ms_since(begun_ns))
 
 
@@ -85,24 +85,24 @@ class Application:
         self.directory: str = job["directory"]
 
     def prepare(self) -> None:
-        """Make what must be there before the load; whoever asked has it synced."""
+        """Make everything needed before the load; the caller has it synced."""
 
     def begin(self) -> None:
-        """Start what serves the writers, if something does."""
+        """Start the application's server, if it has one."""
 
     def planner(self, writer: int) -> TransactionPlanner:
-        """What this writer draws from."""
+        """The planner of this writer's transactions."""
         raise NotImplementedError
 
     def performer(self, writer: int) -> Performer:
-        """What carries out its transactions."""
+        """The performer of this writer's transactions."""
         raise NotImplementedError
 
     def end(self) -> None:
-        """End what `begin` started."""
+        """End the server that `begin` started."""
 
     def read(self) -> dict[str, Any]:
-        """What is there, judging nothing: see `found`."""
+        """Read everything back, judging nothing: see `found`."""
         raise NotImplementedError
 
 
@@ -118,10 +118,13 @@ def found(
 ) -> dict[str, Any]:
     """A read-back, as plain data.
 
-    Transactions that are there as they were written, and those that are otherwise, with what is wrong;
-    what the application's own checks complain of; why it does not start, if it does not; what it logged
-    meanwhile, which is for people; what it was in the midst of, as `amid` has it; which of the checks
-    did not end.
+    - transactions that are there as they were written
+    - transactions that differ, with the difference
+    - the complaints of the application's own checks
+    - why it does not start, if it does not
+    - its log of this time, for people to read
+    - its unfinished work, in the form of `unfinished_work`
+    - which of the checks did not end
     """
     return {
         "whole": whole,
@@ -134,13 +137,13 @@ def found(
     }
 
 
-def amid(
+def unfinished_work(
     seq: int, *, what: dict[str, object], state: str, is_new: bool, is_old: bool
 ) -> dict[str, Any]:
-    """What an application was in the midst of, as plain data.
+    """An unfinished piece of an application's work, as plain data.
 
-    `is_new`: it may be the transaction `seq` itself that was under way. `is_old`: it may be the next one
-    that says the same `what` of itself, and `seq` is what is there until that has ended.
+    `is_new`: the transaction `seq` itself may have been in flight. `is_old`: the next transaction
+    with the same `what` may have been in flight, and `seq` is there until that one has ended.
     """
     return {"seq": seq, "what": what, "state": state, "is_new": is_new, "is_old": is_old}
 
@@ -153,10 +156,10 @@ def found_of_each(
     errors: tuple[type[Exception], ...],
     unfinished: list[dict[str, Any]] | None = None,
 ) -> dict[str, Any]:
-    """A read-back of what writers keep each for itself: a `noun` that cannot be read is refused.
+    """A read-back of data that each writer keeps separately: an unreadable `noun` is refused.
 
-    `read_one` adds what a writer's shows to `whole`, `parts` and `complaints`, and to a list of its own
-    what was `unfinished`; see `found`.
+    `read_one` adds a writer's findings to `whole`, `parts` and `complaints`, and to a list of its
+    own those that were `unfinished`; see `found`.
     """
     whole: list[int] = []
     parts: dict[int, str] = {}
@@ -177,7 +180,7 @@ def found_of_each(
 
 
 class ApplicationError(OSError):
-    """An application that fails in a writer's hands: evidence about the NAS, not a fault of the load."""
+    """An application that fails in a writer's hands: evidence about the NAS, not an error of the load."""
 
     def __init__(self, said: str) -> None:
         super().__init__(errno.EIO, said)

@@ -1,4 +1,4 @@
-"""What applications that are programs of their own share: running them, files, and the files' names."""
+"""The common part of applications that are separate programs: running them, files, file names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _PROGRAM_S = 300.0
-"""Longer than a NAS is away: what still hangs then has lost its disk."""
+"""Longer than a NAS is away: a program that still hangs then has lost its disk."""
 
 
 def run_program(
@@ -22,7 +22,7 @@ def run_program(
     stdin: bytes = b"",
     environment: dict[str, str] | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
-    """A program, from its start to its end; raises `ApplicationError` when it hangs or is not there."""
+    """Run a program from start to end; raises `ApplicationError` when it hangs or is missing."""
     try:
         return subprocess.run(
             argv,
@@ -41,8 +41,8 @@ def run_program(
         raise ApplicationError(f"{argv[0]}: {error}") from error
 
 
-def must_succeed(done: subprocess.CompletedProcess[bytes]) -> bytes:
-    """What a program printed; raises `ApplicationError` with its own words when it failed."""
+def checked_output(done: subprocess.CompletedProcess[bytes]) -> bytes:
+    """The output of a program; raises `ApplicationError` with its own words when it failed."""
     if done.returncode != 0:
         said = words_of(done.stderr) or words_of(done.stdout)
         raise ApplicationError(f"{done.args[0]} returned {done.returncode}: {said}")
@@ -50,13 +50,13 @@ def must_succeed(done: subprocess.CompletedProcess[bytes]) -> bytes:
 
 
 def words_of(output: bytes, lines_max: int = 4) -> str:
-    """The last lines of what a program said, in one."""
+    """The last lines of a program's output, in one."""
     lines = output.decode(errors="backslashreplace").splitlines()
     return "; ".join(line.strip() for line in lines[-lines_max:] if line.strip())
 
 
 def write_file(path: str, content: bytes, *, is_synced: bool = False) -> None:
-    """A file of this content, whose name nobody has synced; raises `OSError`."""
+    """Write a file of this content, without a sync of its name; raises `OSError`."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
     try:
         left = memoryview(content)
@@ -69,11 +69,12 @@ def write_file(path: str, content: bytes, *, is_synced: bool = False) -> None:
 
 
 def sync_names(directories: Iterable[str]) -> None:
-    """Make durable which names these directories have; raises `OSError`.
+    """Make the names in these directories durable; raises `OSError`.
 
-    "Calling fsync() does not necessarily ensure that the entry in the directory containing the file has
-    also reached disk. For that an explicit fsync() on a file descriptor for the directory is also needed"
-    (fsync(2)). A program that syncs its files before it renames them has promised no more than that.
+    "Calling fsync() does not necessarily ensure that the entry in the directory containing the file
+    has also reached disk. For that an explicit fsync() on a file descriptor for the directory is
+    also needed" (fsync(2)). A program that syncs its files before it renames them has promised no
+    more than that.
     """
     for directory in directories:
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

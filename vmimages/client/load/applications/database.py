@@ -1,4 +1,4 @@
-"""A database on a server of its own: what is alike in each, from its first start to its read-back."""
+"""A database on its own server: the common part of all, from first start to read-back."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ _BEGIN_DEADLINE_S = 100.0
 
 
 class Database(Application):
-    """One server for all writers, a connection for each; it says of itself what follows.
+    """One server for all writers, a connection for each; a subclass sets the following.
 
-    `program`: what refuses to start. `error`: what its driver raises. `schema`: the statements that make
-    its tables. `settled` and `at_once`: the signals that end it as it should be, and as a crash would.
+    `program`: the program named when the server does not start. `error`: the exception of its
+    driver. `schema`: the statements that make its tables. `settled` and `at_once`: the signals that
+    end it properly, and as a crash would.
     """
 
     program: str
@@ -33,37 +34,37 @@ class Database(Application):
     server: Server
 
     def install(self) -> None:
-        """An empty server's data in the directory; whoever asked syncs all."""
+        """Make an empty server's data in the directory; the caller syncs all."""
         raise NotImplementedError
 
     def connect(self, *, is_new: bool = False) -> Any:
-        """A connection to what the tables are in, which is not there yet where the server `is_new`."""
+        """A connection to the tables' database, which does not exist yet where the server `is_new`."""
         raise NotImplementedError
 
     def commit(
         self, connection: Any, transaction: Transaction, performer: DatabasePerformer
     ) -> None:
-        """Carry out a transaction, and tell the performer how long what made it durable took."""
+        """Carry out a transaction, and report to the performer how long its durable call took."""
         raise NotImplementedError
 
     def read_table(self, cursor: Any, table: str, rows: Rows) -> None:
         """Read the rows of one of `TABLES`, past every index."""
         raise NotImplementedError
 
-    def said_by(self, error: Exception) -> str:
-        """An error of its driver, in words."""
+    def error_text(self, error: Exception) -> str:
+        """The text of an error of its driver."""
         return repr(error)
 
     def check(self) -> list[str]:
-        """What its own checks complain of while it runs."""
+        """The complaints of its own checks while it runs."""
         raise NotImplementedError
 
     def check_stopped(self) -> list[str]:
-        """What they complain of once it has ended."""
+        """The complaints of its own checks once it has ended."""
         return []
 
     def prepare(self) -> None:
-        """A new server's data, with its tables."""
+        """Make a new server's data, with its tables."""
         self.install()
         self.begin()
         connection = self.connect(is_new=True)
@@ -85,15 +86,15 @@ class Database(Application):
         return RowsPlanner(self.job, writer)
 
     def performer(self, writer: int) -> Performer:
-        """It has a connection of its own."""
+        """A performer with a connection of its own."""
         return DatabasePerformer(self, writer)
 
     def end(self) -> None:
-        """Stop the server: as it should be, or at once, so that its log is all there is."""
+        """Stop the server: properly, or at once, so that its log is all there is."""
         self.server.stop(self.at_once if ends_at_once(self.job) else self.settled)
 
     def read(self) -> dict[str, Any]:
-        """All rows, and what the database's checks say, after the server's own recovery."""
+        """All rows, and the complaints of the database's checks, after the server's own recovery."""
         try:
             self.server.start(deadline_s=RECOVERY_PATIENCE_S)
         except ServerRefusedError as refusal:
@@ -101,17 +102,17 @@ class Database(Application):
             refused = f"{self.program}: {refusal}"
             return found(whole=[], refused=refused, log=self.server.log())
         rows = Rows(self.job["trial"])
-        for table in (*TABLES, TOTALS):  # of one that cannot be read, the others are known
+        for table in (*TABLES, TOTALS):  # if one table cannot be read, the others are known
             try:
                 self._read(table, rows)
             except self.error as error:
-                rows.complaints.append(self.said_by(error))
+                rows.complaints.append(self.error_text(error))
         unchecked = _ask(self.check, rows)
         if not self.server.stop(self.settled):
             rows.complaints.append("the server does not stop")
         log = self.server.log()
         unchecked += _ask(self.check_stopped, rows)
-        whole, parts = rows.sorted_out()
+        whole, parts = rows.whole_and_damaged()
         return found(
             whole=whole, parts=parts, complaints=rows.complaints, log=log, unchecked=unchecked
         )
@@ -128,7 +129,7 @@ class Database(Application):
 
 
 def _ask(check: Callable[[], list[str]], rows: Rows) -> list[str]:
-    """Add a checker's complaints; returns why there are none, where it did not end."""
+    """Add a checker's complaints; returns the reason where it did not end."""
     try:
         rows.complaints += check()
     except CheckHungError as hung:
@@ -155,5 +156,5 @@ class DatabasePerformer(Performer):
                 self._connection = database.connect()
             database.commit(self._connection, transaction, self)
         except database.error as error:
-            self.step = f"{database.said_by(error)}; the server: {database.server.last_words()}"
+            self.step = f"{database.error_text(error)}; the server: {database.server.last_words()}"
             raise ApplicationError(self.step) from error

@@ -1,16 +1,16 @@
-"""dpkg: each writer has a root of its own, and installs packages that say whose they are.
+"""dpkg: each writer has a root of its own, and installs packages that identify themselves.
 
-dpkg syncs each file before it gives it its name (dpkg(1), `--force-unsafe-io`), and its database with the
-names in that (`dir_sync_path` in its `lib/dpkg/dir.c`). The names of what a package installs it does not
-sync, so the writer does, and only then is an installation acknowledged.
+dpkg syncs each file before it gives it its name (dpkg(1), `--force-unsafe-io`). It also syncs its
+database with the names in it (`dir_sync_path` in its `lib/dpkg/dir.c`). It does not sync the names
+of a package's files. So the writer syncs them, and only then acknowledges the installation.
 
-A package's number of version is the transaction's, its description holds those before: whoever has the
-last one has had all.
+A package's version number is the transaction's, and its description lists the earlier ones. So a
+root with the last package has had all of them.
 
-While it unpacks an upgrade dpkg says of the package that it is `half-configured`, `unpacked` and
-`half-installed`, still with the old version and description; of one that was not installed, that it is
-`half-installed`, without a description. From `unpacked` on it has the new ones (`process_archive` in its
-`src/main/unpack.c`).
+While it unpacks an upgrade, dpkg's status of the package is `half-configured`, `unpacked` and
+`half-installed`, still with the old version and description. The status of a package that was not
+installed is `half-installed`, without a description. From `unpacked` on it has the new ones
+(`process_archive` in its `src/main/unpack.c`).
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from . import (
     Performer,
     Transaction,
     TransactionPlanner,
-    amid,
     found_of_each,
+    unfinished_work,
 )
-from ._programs import must_succeed, run_program, sync_names, words_of, write_file
+from ._programs import checked_output, run_program, sync_names, words_of, write_file
 from .rows import payload_of
 
 TYPE_CHECKING = False  # `typing` is slow to import in the guest
@@ -44,16 +44,16 @@ if TYPE_CHECKING:
 
 _ADMIN = "var/lib/dpkg"
 _FORCES = ("--force-not-root", "--force-bad-path", "--no-force-unsafe-io")
-"""Whatever the configuration says; the package has no scripts, so nothing of the root is run."""
+"""These override the configuration; the package has no scripts, so no program of the root runs."""
 _PACKAGES = 4
 _FILES_MAX = 3
 _BYTES_MAX = 20_000
 _FORMAT = "${Package}\\t${Version}\\t${db:Status-Status}\\t${Description}\\n"
 _LOOKED = (0, 1)
-"""What dpkg exits with when it looked, and found something or not; with all else it could not."""
+"""The exit codes of dpkg after a completed look, with or without findings; others are failures."""
 _INSTALLED, _HALF_INSTALLED = "installed", "half-installed"
-_OF_OLD_OR_NEW = ("half-configured", "unpacked")
-"""What dpkg says of a package both before it unpacks a newer version and after that."""
+_AMBIGUOUS_STATES = ("half-configured", "unpacked")
+"""The states of a package both before dpkg unpacks a newer version and after that."""
 
 
 class _Planner(TransactionPlanner):
@@ -81,7 +81,7 @@ class _Performer(Performer):
             begun_ns = time.monotonic_ns()
             try:
                 self.step = "dpkg --install"
-                must_succeed(dpkg(self._root, "--install", archive))
+                checked_output(dpkg(self._root, "--install", archive))
                 self.step = "fsync"
                 sync_names((f"{self._root}/usr/share/{package}", f"{self._root}/usr/share"))
             except ApplicationError as error:
@@ -92,12 +92,12 @@ class _Performer(Performer):
 
 
 def dpkg(root: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-    """A run of dpkg in a root of its own."""
+    """Run dpkg in a root of its own."""
     return run_program(["dpkg", f"--root={root}", *_FORCES, "--log=/dev/null", *arguments])
 
 
 def package_file(trial: int, package: str, seq: int, sizes: list[int], before: list[int]) -> bytes:
-    """A package as dpkg-deb makes it, `deb(5)`, uncompressed, in a fraction of the time."""
+    """A package like dpkg-deb's, `deb(5)`, uncompressed, in a fraction of the time."""
     files = {
         f"usr/share/{package}/f{number}": payload_of(trial, seq, number, size)
         for number, size in enumerate(sizes)
@@ -120,13 +120,13 @@ def package_file(trial: int, package: str, seq: int, sizes: list[int], before: l
 
 
 def _amid(package: str, seq: int, state: str, *, is_first: bool = False) -> dict[str, Any]:
-    """What says which version is being installed, or which one is being replaced."""
-    return amid(
+    """Which version is being installed, or which one is being replaced."""
+    return unfinished_work(
         seq,
         what={"package": package},
         state=state,
-        is_new=is_first or state in _OF_OLD_OR_NEW,
-        is_old=not is_first and state in (_HALF_INSTALLED, *_OF_OLD_OR_NEW),
+        is_new=is_first or state in _AMBIGUOUS_STATES,
+        is_old=not is_first and state in (_HALF_INSTALLED, *_AMBIGUOUS_STATES),
     )
 
 
@@ -148,11 +148,11 @@ class Dpkg(Application):
     """Its roots are folders of one directory."""
 
     def root(self, writer: int) -> str:
-        """Where a writer's root is."""
+        """The path of a writer's root."""
         return f"{self.directory}/{writer}"
 
     def prepare(self) -> None:
-        """A root with nothing installed for each writer."""
+        """Make a root without packages for each writer."""
         for writer in range(self.job["writers"]):
             admin = f"{self.root(writer)}/{_ADMIN}"
             for folder in ("info", "updates", "triggers"):
@@ -166,11 +166,11 @@ class Dpkg(Application):
         return _Planner(self.job, writer)
 
     def performer(self, writer: int) -> Performer:
-        """It installs one after another: dpkg locks its root."""
+        """One installation after another: dpkg locks its root."""
         return _Performer(self, writer)
 
     def read(self) -> dict[str, Any]:
-        """What dpkg says is installed, with its files; what `--audit` and `--verify` say of that."""
+        """The installed packages and their files, and the output of `--audit` and `--verify`."""
         unfinished: list[dict[str, Any]] = []
         return found_of_each(
             self.job["writers"],
@@ -189,9 +189,9 @@ class Dpkg(Application):
         complaints: list[str],
     ) -> None:
         root = self.root(writer)
-        os.stat(f"{root}/{_ADMIN}/status")  # noqa: PTH116 - without one nothing would be installed
+        os.stat(f"{root}/{_ADMIN}/status")  # noqa: PTH116 - without one nothing is installed
         query = ["dpkg-query", f"--admindir={root}/{_ADMIN}", "--show", f"--showformat={_FORMAT}"]
-        said = must_succeed(run_program(query)).decode()
+        said = checked_output(run_program(query)).decode()
         versions = {}
         installed = set()
         for line in said.splitlines():
@@ -213,7 +213,7 @@ class Dpkg(Application):
         self._check(root, versions.keys() - installed, versions, parts, complaints)
 
     def _wrong_with(self, root: str, package: str, seq: int, sizes: list[int]) -> str:
-        """How the files of an installed package differ from those that it brought, if they do."""
+        """The difference between an installed package's files and the packaged ones, if any."""
         directory = f"{root}/usr/share/{package}"
         names = [f"f{number}" for number in range(len(sizes))]
         try:
@@ -239,7 +239,7 @@ class Dpkg(Application):
         parts: dict[int, str],
         complaints: list[str],
     ) -> None:
-        """Its own two checks; the files of a package that is not installed may be of two versions."""
+        """Run dpkg's two checks; files of a package that is not installed may be of two versions."""
         audited = dpkg(root, "--audit")
         if audited.returncode not in _LOOKED:
             raise ApplicationError(f"dpkg --audit: {words_of(audited.stderr)}")
@@ -259,7 +259,7 @@ class Dpkg(Application):
 
 
 def _described(description: str) -> tuple[list[int], list[int]]:
-    """The versions before, and the sizes of the files; raises `ValueError` if a package says neither."""
+    """The earlier versions, and the files' sizes; raises `ValueError` if a package states neither."""
     about = json.loads(description)
     try:
         return [int(seq) for seq in about["before"]], [int(size) for size in about["sizes"]]

@@ -1,12 +1,13 @@
 """fio: each writer runs a job file again and again, each time in a folder of its own.
 
-A run is a transaction: fio syncs what it wrote (`end_fsync`), a mark beside it says what that was, and
-the names of both are synced. What is needed to verify it leaves the client by the ledger: which runs were
-acknowledged. From a run's number comes its random seed, and from that, and the job file, all that it
-wrote: `verify_only`, "only verify data still matches previous invocation of this workload" (fio(1)).
-fio's own `verify_state_save` knows what was completed, durable or not, and is lost with the client.
+A run is a transaction. fio syncs its writes (`end_fsync`), a mark beside the files holds their
+hashes, and the names of both are synced. The facts needed to verify it leave the client by the
+ledger: which runs were acknowledged. A run's number gives its random seed. The seed and the job
+file give all its writes: `verify_only`, "only verify data still matches previous invocation of this
+workload" (fio(1)). fio's own `verify_state_save` knows the completed writes, durable or not, and is
+lost with the client.
 
-What another run wrote at the same place fio takes for this one's: hence the hashes in the mark.
+fio takes another run's data at the same place for this run's: hence the hashes in the mark.
 """
 
 from __future__ import annotations
@@ -42,11 +43,11 @@ _SAME = ("verify_state_save=0", "randrepeat=1")
 _WRITING = ("do_verify=0", "end_fsync=1")
 _VERIFYING = ("do_verify=1", "verify_only=1", "verify_fatal=1", "allow_file_create=0")
 _TOGETHER = "thread=1"
-"""One process verifies several runs: starting fio takes longer than that."""
+"""One process verifies several runs: starting fio takes longer than a verification."""
 
 
 def filled(job_file: str, options: Sequence[str]) -> str:
-    """A job file with these options at the end of each job, where they have the last word."""
+    """A job file with these options at the end of each job, where they override others."""
     lines: list[str] = []
     is_job = False
     for line in [*job_file.splitlines(), "["]:
@@ -58,7 +59,7 @@ def filled(job_file: str, options: Sequence[str]) -> str:
 
 
 def hashes_in(directory: str) -> dict[str, str]:
-    """What each file of a run holds; raises `OSError`."""
+    """The hash of each file of a run; raises `OSError`."""
     found = {}
     for name in sorted(os.listdir(directory)):  # noqa: PTH208 - pathlib is slow to import
         if name != _MARK:
@@ -98,14 +99,14 @@ class _Performer(Performer):
 
 
 class Fio(Application):
-    """Each writer has a folder, and there each of its runs."""
+    """Each writer has a folder, with a folder for each of its runs."""
 
     def runs_of(self, writer: int) -> str:
-        """Where a writer's runs are."""
+        """The path of a writer's runs."""
         return f"{self.directory}/{writer}"
 
     def prepare(self) -> None:
-        """Folders; and one run, to see that fio finds again what this job wrote, as not all can be."""
+        """Make folders, and one run: it shows whether fio can verify this job at all."""
         rehearsal = f"{self.directory}/{_REHEARSAL}"
         for directory in (
             rehearsal,
@@ -122,7 +123,7 @@ class Fio(Application):
         return _Planner(self.job, writer)
 
     def performer(self, writer: int) -> Performer:
-        """It runs fio."""
+        """The performer that runs fio."""
         return _Performer(self, writer)
 
     def write(self, directory: str, seq: int) -> None:
@@ -132,7 +133,7 @@ class Fio(Application):
             raise ApplicationError(f"fio returned {done.returncode}: {_words_of(done)}")
 
     def read(self) -> dict[str, Any]:
-        """Which of the runs that were marked as complete fio finds again."""
+        """Which of the runs that were marked as complete fio verifies."""
         complete: list[tuple[int, str]] = []
         refused: list[str] = []
         for writer in range(self.job["writers"]):
@@ -151,7 +152,7 @@ class Fio(Application):
         return found(whole=whole, parts=parts, refused="; ".join(refused))
 
     def _verify(self, runs: Sequence[tuple[int, str]]) -> dict[int, str]:
-        """Those that fio does not find again, in its own words; all at once while it does."""
+        """The runs that fio fails to verify, in its own words; all in one process while that succeeds."""
         options = (*_VERIFYING, _TOGETHER)
         done = _fio("".join(self._job_of(seq, directory, options) for seq, directory in runs))
         if done.returncode == 0:
@@ -167,7 +168,7 @@ class Fio(Application):
 
 
 def _changed_in(directory: str) -> str:
-    """Which file of a complete run is not what it was, if one is not."""
+    """The changed file of a complete run, if there is one."""
     try:
         with open(f"{directory}/{_MARK}", encoding="ascii") as file:  # noqa: PTH123
             then, now = json.load(file), hashes_in(directory)
@@ -184,7 +185,7 @@ def _fio(job_file: str) -> subprocess.CompletedProcess[bytes]:
 
 
 def _words_of(done: subprocess.CompletedProcess[bytes]) -> str:
-    """What comes first says why; fio goes on with what follows from it."""
+    """The first line states the cause; fio goes on with its consequences."""
     lines = done.stderr.decode(errors="backslashreplace").splitlines()
     return "; ".join(lines[:2]) or words_of(done.stdout)
 

@@ -1,9 +1,10 @@
-"""git: each writer has a repository of its own, and commits files that say whose they are.
+"""git: each writer has a repository of its own, and commits files that identify themselves.
 
-`core.fsync=all` with `core.fsyncMethod=fsync`: all that a commit adds is synced (git-config(1)), namely
-files before they get their names. Of the names git syncs nothing, so the writer does, and only then is
-a commit acknowledged. With git's own default nothing is to be had: "Items that are not hardened may be
-lost in the event of an unclean system shutdown", and loose objects and references are not.
+`core.fsync=all` with `core.fsyncMethod=fsync`: all additions of a commit are synced
+(git-config(1)), namely files before they get their names. git syncs no names. So the writer syncs
+them, and only then acknowledges the commit. git's own default guarantees nothing: "Items that are
+not hardened may be lost in the event of an unclean system shutdown", and loose objects and
+references are not.
 
 Reflogs are off: `core.fsync` has no component for them.
 """
@@ -23,7 +24,7 @@ from . import (
     TransactionPlanner,
     found_of_each,
 )
-from ._programs import must_succeed, run_program, sync_names, words_of, write_file
+from ._programs import checked_output, run_program, sync_names, words_of, write_file
 from .rows import payload_of
 
 TYPE_CHECKING = False  # `typing` is slow to import in the guest
@@ -39,14 +40,14 @@ _SETTINGS = {
     "maintenance.auto": "false",
     "safe.directory": "*",
 }
-_NOBODY = {"NAME": "load", "EMAIL": "load@load.invalid"}
+_IDENTITY = {"NAME": "load", "EMAIL": "load@load.invalid"}
 _ENVIRONMENT = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_CONFIG_GLOBAL": "/dev/null",
     **{
         f"GIT_{who}_{what}": text
         for who in ("AUTHOR", "COMMITTER")
-        for what, text in _NOBODY.items()
+        for what, text in _IDENTITY.items()
     },
 }
 _FOLDERS, _FILES_IN_FOLDER = 3, 4
@@ -81,7 +82,9 @@ class _Performer(Performer):
                 write_file(f"{self._repository}/{name}", content)
             self.step = "git commit"
             message = json.dumps({"seq": seq, "files": files})
-            must_succeed(git(self._repository, "commit", "--quiet", "--all", "--message", message))
+            checked_output(
+                git(self._repository, "commit", "--quiet", "--all", "--message", message)
+            )
             self.step = "fsync"
             self._sync_names()
         except ApplicationError as error:
@@ -94,7 +97,7 @@ class _Performer(Performer):
         return {name: os.listdir(f"{objects}/{name}") for name in os.listdir(objects)}  # noqa: PTH208
 
     def _sync_names(self) -> None:
-        """Objects first: a branch never leads to what has no name."""
+        """Objects first: a branch never leads to an object without a name."""
         before, self._known = self._known, self._names()
         dot_git = f"{self._repository}/.git"
         changed = [name for name, names in self._known.items() if names != before.get(name)]
@@ -103,7 +106,7 @@ class _Performer(Performer):
 
 
 def git(repository: str, *arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    """A run of git in a repository, with our settings and nobody else's."""
+    """Run git in a repository, with this module's settings alone."""
     settings = [word for name, text in _SETTINGS.items() for word in ("-c", f"{name}={text}")]
     return run_program(
         ["git", *settings, *arguments], directory=repository, stdin=stdin, environment=_ENVIRONMENT
@@ -114,11 +117,11 @@ class Git(Application):
     """Its repositories are folders of one directory."""
 
     def repository(self, writer: int) -> str:
-        """Where a writer's repository is."""
+        """The path of a writer's repository."""
         return f"{self.directory}/{writer}"
 
     def prepare(self) -> None:
-        """A repository for each writer, whose first commit has all files; nothing of git's templates."""
+        """Make a repository for each writer, whose first commit has all files; no git templates."""
         for writer in range(self.job["writers"]):
             repository = self.repository(writer)
             for folder in range(_FOLDERS):
@@ -126,20 +129,20 @@ class Git(Application):
                 for file in range(_FILES_IN_FOLDER):
                     write_file(f"{repository}/d{folder}/f{file}", b"")
             branch = "--initial-branch=main"
-            must_succeed(git(repository, "init", "--quiet", branch, "--template="))
-            must_succeed(git(repository, "add", "--all"))
-            must_succeed(git(repository, "commit", "--quiet", "--message", "{}"))
+            checked_output(git(repository, "init", "--quiet", branch, "--template="))
+            checked_output(git(repository, "add", "--all"))
+            checked_output(git(repository, "commit", "--quiet", "--message", "{}"))
 
     def planner(self, writer: int) -> TransactionPlanner:
         """Commits of a few files."""
         return _Planner(self.job, writer)
 
     def performer(self, writer: int) -> Performer:
-        """It commits one after another, as one user does."""
+        """One commit after another, as one user does."""
         return _Performer(self, writer)
 
     def read(self) -> dict[str, Any]:
-        """Every commit that `main` leads to, with its files, and what `git fsck --full` says."""
+        """Every commit that `main` leads to, with its files, and the output of `git fsck --full`."""
         return found_of_each(
             self.job["writers"], self._read_one, noun="repository", errors=(OSError, ValueError)
         )
@@ -152,7 +155,7 @@ class Git(Application):
         if checked.returncode != 0:
             said = words_of(checked.stdout + checked.stderr, lines_max=20)
             complaints.append(f"git fsck of {writer} returned {checked.returncode}: {said}")
-        history = must_succeed(git(repository, "log", "-z", "--format=%H%n%B", "main"))
+        history = checked_output(git(repository, "log", "-z", "--format=%H%n%B", "main"))
         for entry in history.decode().rstrip("\0").split("\0"):
             commit, _, message = entry.partition("\n")
             said = json.loads(message)
@@ -165,7 +168,7 @@ class Git(Application):
                 whole.append(said["seq"])
 
     def _wrong_with(self, repository: str, commit: str, seq: int, files: dict[str, int]) -> str:
-        """How the files of a commit differ from what was committed, if they do."""
+        """The difference between a commit's files and the committed ones, if any."""
         asked = "".join(f"{commit}:{name}\n" for name in files).encode()
         done = git(repository, "cat-file", "--batch", stdin=asked)
         said = done.stdout

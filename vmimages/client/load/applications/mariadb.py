@@ -1,9 +1,9 @@
 """MariaDB: one server, a connection for each writer, transactions of rows in InnoDB's tables.
 
-The job's `flush` is `innodb_flush_log_at_trx_commit`, and `binlog` is `sync_binlog`, or "off" without a
-binary log. With `commits` "lazy" some transactions are committed while that is 1 which makes the others
-lazy, and are durable with all before them, as there is one log. Memory and log are small.
-`innodb_doublewrite` is on, as are checksums.
+The job's `flush` is `innodb_flush_log_at_trx_commit`, and `binlog` is `sync_binlog`, or "off"
+without a binary log. With `commits` "lazy" some transactions are committed with 1 in the setting
+that makes the others lazy. These are durable with all before them, as there is one log. Memory and
+log are small. `innodb_doublewrite` is on, as are checksums.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .rows import TABLES, TOTALS, rows_by_table
 from .server import Server, complaints_of, ends_at_once
 
 _DEBIANS_MODULES = "/usr/lib/python3/dist-packages"
-if _DEBIANS_MODULES not in sys.path:  # the load runs without them, which begins faster
+if _DEBIANS_MODULES not in sys.path:  # the load runs without them, for a faster start
     sys.path.append(_DEBIANS_MODULES)
 import pymysql  # noqa: E402
 
@@ -58,7 +58,7 @@ _OFTEN = "--innodb-max-dirty-pages-pct=10"
 _BOOTSTRAP_OPTIONS = (
     "--innodb-log-file-size=4M",
     "--innodb-buffer-pool-size=16M",
-    "--innodb-flush-method=nosync",  # whoever asked syncs all
+    "--innodb-flush-method=nosync",  # the caller syncs all
 )
 _SCHEMA = (
     f"CREATE DATABASE {_DATABASE}",
@@ -88,7 +88,7 @@ class Mariadb(Database):
         if not ends_at_once(job):
             options.append(_OFTEN)
         self._lax = ("innodb_flush_log_at_trx_commit", job["flush"])
-        """What makes its commits lazy, where it does, and would not if it were 1."""
+        """The setting that makes its commits lazy unless it is 1; empty where none does."""
         if job["binlog"] != "off":
             options += ["--log-bin=binlog", "--server-id=1", f"--sync-binlog={job['binlog']}"]
         if job["binlog"] == "0":
@@ -120,14 +120,14 @@ class Mariadb(Database):
         )
 
     def connect(self, *, is_new: bool = False) -> Any:
-        """To the database that the schema makes."""
+        """A connection to the schema's database."""
         database = None if is_new else _DATABASE
         return pymysql.connect(unix_socket=_SOCKET, user=_USER, database=database)
 
     def commit(
         self, connection: Any, transaction: Transaction, performer: DatabasePerformer
     ) -> None:
-        """In one `INSERT` a table."""
+        """One `INSERT` for each table."""
         sizes, seq, writer = transaction.what["sizes"], performer.seq, performer.writer
         cursor = connection.cursor()
         for table, rows in rows_by_table(self.job["trial"], seq, sizes).items():
@@ -159,7 +159,7 @@ class Mariadb(Database):
         rows.add(table, cursor.fetchall())
 
     def check(self) -> list[str]:
-        """What `mariadb-check` says."""
+        """The output of `mariadb-check`."""
         checked = ["/usr/bin/mariadb-check", "--no-defaults", f"--socket={_SOCKET}", "--skip-ssl"]
         checked += ["--extended", "--databases", _DATABASE]
         return complaints_of(checked, fine="OK", user=_USER)

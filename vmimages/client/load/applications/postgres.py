@@ -1,9 +1,9 @@
 """PostgreSQL: one server, a connection for each writer, transactions of rows in two tables.
 
-The job's `synchronous_commit` is that setting; with `commits` "lazy" some transactions set it to `on` for
-themselves, and are durable with all before them, as there is one write-ahead log
-(https://www.postgresql.org/docs/17/wal-async-commit.html). Its memory is small. Data checksums are on, as
-are `fsync` and `full_page_writes`.
+The job's `synchronous_commit` is that setting. With `commits` "lazy" some transactions set it to
+`on` for themselves. These are durable with all before them, as there is one write-ahead log
+(https://www.postgresql.org/docs/17/wal-async-commit.html). Its memory is small. Data checksums are
+on, as are `fsync` and `full_page_writes`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .rows import TABLES, TOTALS, rows_by_table
 from .server import Server, complaints_of, ends_at_once
 
 _DEBIANS_MODULES = "/usr/lib/python3/dist-packages"
-if _DEBIANS_MODULES not in sys.path:  # the load runs without them, which begins faster
+if _DEBIANS_MODULES not in sys.path:  # the load runs without them, for a faster start
     sys.path.append(_DEBIANS_MODULES)
 import psycopg2  # noqa: E402
 
@@ -65,7 +65,7 @@ _SCHEMA = (
         for statement in (
             f"CREATE TABLE {table} (seq bigint, row int, rows int, writer int, digest text,"
             " payload bytea, PRIMARY KEY (seq, row))",
-            # what is large is kept apart as it is: compressed it would not be large
+            # large values are stored apart and uncompressed: compressed they would not be large
             f"ALTER TABLE {table} ALTER COLUMN payload SET STORAGE EXTERNAL",
             f"CREATE INDEX {table}_by_digest ON {table} (digest)",
         )
@@ -75,7 +75,7 @@ _SCHEMA = (
 
 
 class Postgres(Database):
-    """Its cluster is a directory; what ends it as it should be makes a checkpoint."""
+    """Its cluster is a directory; the signal that ends it properly makes a checkpoint."""
 
     program = "postgres"
     error = psycopg2.Error
@@ -112,17 +112,17 @@ class Postgres(Database):
         )
 
     def connect(self, *, is_new: bool = False) -> Any:
-        """To the database that each cluster has."""
+        """A connection to the database that each cluster has."""
         return psycopg2.connect(host=_FOLDER, user=_USER, dbname=_DATABASE)
 
-    def said_by(self, error: Exception) -> str:
-        """In one line."""
+    def error_text(self, error: Exception) -> str:
+        """The error's text in one line."""
         return f"{type(error).__name__}: {str(error).strip()}"
 
     def commit(
         self, connection: Any, transaction: Transaction, performer: DatabasePerformer
     ) -> None:
-        """In one `INSERT` a table."""
+        """One `INSERT` for each table."""
         sizes, seq, writer = transaction.what["sizes"], performer.seq, performer.writer
         cursor = connection.cursor()
         if transaction.is_durable and self.job["commits"] == "lazy":
@@ -150,13 +150,13 @@ class Postgres(Database):
         rows.add(table, cursor.fetchall())
 
     def check(self) -> list[str]:
-        """What `pg_amcheck` says."""
+        """The output of `pg_amcheck`."""
         checked = [f"{_PROGRAMS}/pg_amcheck", "-h", _FOLDER, "-U", _USER, "--heapallindexed"]
         checked += [f"--table=public.{table}" for table in (*TABLES, TOTALS)]
         return complaints_of([*checked, _DATABASE], user=_USER)
 
     def check_stopped(self) -> list[str]:
-        """What `pg_checksums` says, which wants the cluster for itself."""
+        """The output of `pg_checksums`, which needs the cluster stopped."""
         checked = [f"{_PROGRAMS}/pg_checksums", "--check", "-D", self.directory]
         return complaints_of(checked, user=_USER)
 

@@ -1,4 +1,4 @@
-"""Transactions of rows that say whose they are: what a writer of a database draws, and what is found."""
+"""Self-describing rows: a database writer's transactions, and their read-back."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _SETTLE_IN = 4
 
 
 def payload_of(trial: int, seq: int, row: int, size_bytes: int) -> bytes:
-    """What a row holds: told by whose it is, and of a size that its own first bytes do not tell."""
+    """The content of a row: a function of its identity, with a size that its first bytes do not show."""
     block = hashlib.sha256(b"%d %d %d" % (trial, seq, row)).digest()
     return (block * (size_bytes // len(block) + 1))[:size_bytes]
 
 
 def md5_of(payload: bytes) -> str:
-    """As databases say it."""
+    """The form in which databases print it."""
     return hashlib.md5(payload, usedforsecurity=False).hexdigest()
 
 
 def rows_by_table(trial: int, seq: int, sizes: list[int]) -> dict[str, list[tuple[int, bytes]]]:
-    """A transaction's rows: of each table that gets some, their numbers and payloads."""
+    """A transaction's rows: for each table with some, their numbers and payloads."""
     rows: dict[str, list[tuple[int, bytes]]] = {}
     for row, size in enumerate(sizes):
         table = TABLES[row % len(TABLES)]
@@ -64,7 +64,7 @@ class RowsPlanner(TransactionPlanner):
 
 
 class Rows:
-    """What a database showed: its rows, and how many transactions it counts for each writer."""
+    """The rows that a database returned, and each writer's counted transactions."""
 
     def __init__(self, trial: int) -> None:
         self._trial = trial
@@ -75,7 +75,7 @@ class Rows:
     def add(self, table: str, rows: Iterable[tuple[int | str | None, ...]]) -> None:
         """Rows of a table: transaction, row, how many it had, writer, bytes, md5 of the payload.
 
-        The load writes no NULL: one is of a page that is damaged.
+        The load writes no NULL: a NULL comes from a damaged page.
         """
         for found in rows:
             if None in found:
@@ -90,7 +90,7 @@ class Rows:
             self._writers[seq] = writer
 
     def compare(self, totals: Iterable[tuple[int | None, int | None]]) -> None:
-        """Complain where the counters say something else than the rows."""
+        """Complain where the counters differ from the rows."""
         counted: dict[int, int] = {}
         for writer, count in totals:
             if writer is None or count is None:
@@ -107,8 +107,8 @@ class Rows:
                     f"{seen.get(writer, 0)} are there"
                 )
 
-    def sorted_out(self) -> tuple[list[int], dict[int, str]]:
-        """Transactions that are as they were written; and those that are not, with what is wrong."""
+    def whole_and_damaged(self) -> tuple[list[int], dict[int, str]]:
+        """The transactions that are as they were written; and the others, with their difference."""
         whole: list[int] = []
         parts: dict[int, str] = {}
         for seq in sorted(self._rows):

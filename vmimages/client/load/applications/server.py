@@ -1,4 +1,4 @@
-"""A database server of the guest: started, waited for, stopped; what it logs is kept."""
+"""A database server of the guest: started, awaited, stopped; its log is kept."""
 
 from __future__ import annotations
 
@@ -23,23 +23,24 @@ _LAST_WORDS_MAX = 8
 
 
 def ends_at_once(job: dict[str, Any]) -> bool:
-    """Whether a client that lived through a cut stops its server as a crash would, in one trial of two.
+    """Whether a client that lived through a cut stops its server as a crash would: one trial in two.
 
-    Either is within what a database says. A hole in the log is seen only if the server ends before its
-    next checkpoint, lost pages only if they were written and the log is not needed any more: so in these
-    trials checkpoints and writes are rare, as they are by default, and in the others frequent.
+    A database promises to survive either. A hole in the log is seen only if the server ends before
+    its next checkpoint. Lost pages are seen only if they were written and the log is not needed any
+    more. So in these trials checkpoints and writes are rare, as they are by default, and in the
+    others frequent.
     """
     return bool(job.get("seed", 0) % 2)
 
 
 class ServerRefusedError(Exception):
-    """It does not start: evidence about the disk, in its own words."""
+    """The server does not start: evidence about the disk, in its own words."""
 
 
 class Server:
     """One server, and its folder of sockets and logs, which is not on the disk under test.
 
-    `ready` is what it logs once it can be asked: connections that are tried before cost it time.
+    `ready` is the log line of a server that accepts connections: earlier attempts cost it time.
     """
 
     def __init__(self, *, argv: list[str], folder: str, user: str, ready: str) -> None:
@@ -50,7 +51,7 @@ class Server:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self, *, deadline_s: float) -> None:
-        """Return once it says that it is ready; raises `ServerRefusedError`."""
+        """Return once it reports that it is ready; raises `ServerRefusedError`."""
         shutil.rmtree(self._folder, ignore_errors=True)
         os.mkdir(self._folder, 0o755)  # noqa: PTH102 - pathlib is slow to import
         shutil.chown(self._folder, self._user)
@@ -75,7 +76,7 @@ class Server:
             time.sleep(_POLL_S)
 
     def stop(self, number: signal.Signals) -> bool:
-        """Whether it ended by this signal; if not, it is killed."""
+        """Stop it; whether it ended by this signal. If not, it is killed."""
         if self._process is None:
             return True
         self._process.send_signal(number)
@@ -88,7 +89,7 @@ class Server:
             return False
 
     def log(self) -> list[str]:
-        """The last lines of what it logged."""
+        """The last lines of its log."""
         try:
             with open(f"{self._folder}/log", errors="replace") as log:  # noqa: PTH123 - as above
                 lines = [line.rstrip() for line in log]
@@ -97,16 +98,16 @@ class Server:
         return [line for line in lines if line][-_LOG_LINES_MAX:]
 
     def last_words(self) -> str:
-        """The very last of them, as one line."""
+        """The very last lines of its log, as one line."""
         return " | ".join(self.log()[-_LAST_WORDS_MAX:])
 
 
 class CheckHungError(Exception):
-    """A checker did not end: it has found nothing, and vouches for nothing."""
+    """A checker did not end: it found nothing, and proves nothing."""
 
 
 def complaints_of(argv: list[str], *, user: str, fine: str = "") -> list[str]:
-    """What a checker says that does not end in `fine`, if anything is wrong by its exit code or words.
+    """The output of a checker that does not end in `fine`, if its exit code or words report an error.
 
     Raises `CheckHungError`.
     """

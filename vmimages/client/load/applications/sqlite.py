@@ -1,9 +1,9 @@
-"""SQLite: each writer has a database of its own, and commits rows that say whose they are.
+"""SQLite: each writer has a database of its own, and commits rows that identify themselves.
 
-The job's `journal` is `PRAGMA journal_mode` and `synchronous` that pragma. Where a commit is not durable
-when it returns (https://sqlite.org/pragma.html#pragma_synchronous) it is lazy, and now and then a
-writer settles all before: with a checkpoint of the write-ahead log, or a sync of the directory from
-which the rollback journal was unlinked.
+The job's `journal` is `PRAGMA journal_mode` and `synchronous` that pragma. Where a commit is not
+durable when it returns (https://sqlite.org/pragma.html#pragma_synchronous) it is lazy. From time to
+time a writer settles all earlier commits: by a checkpoint of the write-ahead log, or by a sync of
+the directory from which the rollback journal was unlinked.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 _DURABLE = (("wal", "full"), ("wal", "extra"), ("delete", "extra"))
-"""What makes every commit durable by itself: in `delete` mode the journal's removal has to be synced."""
+"""The settings with which every commit is durable by itself: in `delete` mode the journal's removal
+has to be synced."""
 _KINDS = (int, int, int, bytes)
-"""Of a row as it was written; SQLite does not hold a value to its column's type."""
+"""The types of a row as it was written; SQLite does not hold a value to its column's type."""
 _ROWS_MAX = 4
 _PAYLOAD_BYTES_MAX = 6000
 _SETTLE_IN = 4
@@ -117,7 +118,7 @@ class Sqlite(Application):
         self._of_load: list[sqlite3.Connection] = []
 
     def prepare(self) -> None:
-        """An empty database for each writer."""
+        """Make an empty database for each writer."""
         os.mkdir(self.directory)  # noqa: PTH102 - pathlib is slow to import
         for writer in range(self.job["writers"]):
             with closing(self._connect(writer)) as connection:
@@ -130,13 +131,13 @@ class Sqlite(Application):
         return connection
 
     def end(self) -> None:
-        """Close what the writers had open."""
+        """Close the writers' connections."""
         while self._of_load:
-            with suppress(sqlite3.Error):  # its disk may be gone, and whoever wrote has said so
+            with suppress(sqlite3.Error):  # its disk may be gone, and its writer has reported that
                 self._of_load.pop().close()
 
     def _connect(self, writer: int) -> sqlite3.Connection:
-        """As the job says; transactions are begun by hand, and another thread may close it."""
+        """A connection as the job sets it; transactions begin explicitly; any thread may close it."""
         connection = sqlite3.connect(
             f"{self.directory}/{writer}.sqlite3",
             timeout=_BUSY_S,
@@ -146,7 +147,7 @@ class Sqlite(Application):
         try:
             connection.execute(f"PRAGMA journal_mode={self.job['journal']}")
             connection.execute(f"PRAGMA synchronous={self.job['synchronous']}")
-        except Exception:  # whatever a garbled file makes of it
+        except Exception:  # whatever a garbled file decodes to
             connection.close()
             raise
         return connection
@@ -160,7 +161,7 @@ class Sqlite(Application):
         return _Performer(self, writer)
 
     def read(self) -> dict[str, Any]:
-        """The rows of every database, and what `PRAGMA integrity_check` says of it."""
+        """The rows of every database, and the output of its `PRAGMA integrity_check`."""
         return found_of_each(
             self.job["writers"],
             self._read_one,

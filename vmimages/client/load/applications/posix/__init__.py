@@ -1,9 +1,10 @@
-"""What filesystems do beside writing files: names, links, sizes, holes, attributes, each with its sync.
+"""Operations of filesystems beside file writes: names, links, sizes, holes, attributes, and syncs.
 
-Each writer has a tree of directories of its own. What a transaction does is announced in `what`: its
-verb (`do`), what it is done to, and the `syncs` that follow, each as [call, whom]. Whom: a number
-that directories, files and symbolic links of all writers are given as they are made, and never again; the
-writers' own directories are the first. What a crash may leave is `torture/oracles/verdict/trees`.
+Each writer has a tree of directories of its own. A transaction's `what` announces its verb (`do`),
+its objects, and the `syncs` that follow, each as [call, whom]. Directories, files and symbolic
+links of all writers get a number as they are made, which is never reused; `whom` is this number.
+The writers' own directories are the first. `torture/oracles/verdict/trees` defines the possible
+results of a crash.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Posix(Application):
     """Its trees are directories of one directory, which are there before the load."""
 
     def prepare(self) -> None:
-        """A directory for each writer; and what this filesystem can do is tried, once for all seeds."""
+        """Make a directory for each writer, and test once for all seeds which verbs are supported."""
         os.mkdir(self.directory)  # noqa: PTH102 - pathlib is slow to import
         for writer in range(self.job["writers"]):
             os.mkdir(f"{self.directory}/{writer}")  # noqa: PTH102
@@ -37,20 +38,20 @@ class Posix(Application):
             json.dump(supported_in(self.directory), file)
 
     def begin(self) -> None:
-        """What was found out then."""
+        """Read the result of that test."""
         with open(f"{self.directory}/{_SUPPORTED}") as file:  # noqa: PTH123
             self._supported = frozenset(json.load(file))
 
     def planner(self, writer: int) -> TransactionPlanner:
-        """What this filesystem can do, drawn."""
+        """Draws among the supported verbs."""
         return Drawing(self.job, writer, self._supported)
 
     def performer(self, writer: int) -> Performer:
-        """It keeps open what its writer works on."""
+        """Keeps its writer's files open."""
         return Performing(self.job["trial"], f"{self.directory}/{writer}", writer)
 
     def read(self) -> dict[str, Any]:
-        """All that is there, by directory."""
+        """Everything that is there, by directory."""
         roots = [f"{self.directory}/{writer}" for writer in range(self.job["writers"])]
         return {"trees": [found_below(root, trial=self.job["trial"]) for root in roots]}
 

@@ -1,4 +1,4 @@
-"""Which transaction comes next: drawn over what its writer's tree holds by then."""
+"""Draws the next transaction from the present content of its writer's tree."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 _FILES_MAX, _DIRECTORIES_MAX, _EMPTY_MAX, _DEPTH_MAX = 5, 4, 2, 3
 _RETIRE_IN, _LAZY_IN, _SETTLE_IN = 9, 3, 3
 _TARGETS = (12, 90)
-"""Symbolic links are kept in the inode where they are short, and ext4's in a block where they are not."""
+"""A short symbolic link is kept in the inode; ext4 keeps a longer one in a block."""
 _WEIGHTS = (
     ("create", 14), ("write", 8), ("direct", 5), ("dsync", 5), ("osync", 4), ("mmap", 6), ("sparse", 5),
     ("truncate", 9), ("punch", 6), ("zero", 5), ("xattr", 8), ("chmod", 5), ("utimens", 5),
@@ -22,11 +22,11 @@ _WEIGHTS = (
 OPTIONAL = frozenset(
     {"mmap", "sparse", "punch", "zero", "xattr", "chmod", "utimens", "symlink", "link"}
 )
-"""What a filesystem need not have: what is made of files over a network often lacks some."""
+"""Optional abilities of a filesystem: files over a network often lack some."""
 
 
 class Drawing(TransactionPlanner):
-    """One writer's tree, as it is once all that was drawn is done."""
+    """One writer's tree, as it is once all drawn transactions are done."""
 
     def __init__(self, job: dict[str, Any], writer: int, supported: frozenset[str]) -> None:
         super().__init__(job, writer)
@@ -43,16 +43,16 @@ class Drawing(TransactionPlanner):
         self._entries: dict[int, int] = {writer: 0}
         """How many names are in each directory."""
         self._kept_empty: set[int] = set()
-        """Directories that nothing is put into: once all others are full, only these can be removed."""
+        """Directories that stay empty: once all others are full, only these can be removed."""
         self._unsynced: list[list[object]] = []
-        """What would settle earlier lazy transactions."""
+        """The syncs that would settle earlier lazy transactions."""
         self._closing: list[int] = []
-        """Files that are written no more."""
+        """Files that are not written any more."""
 
     def draw(self) -> Transaction:
         """The next transaction."""
         if len(self._files) >= _FILES_MAX or (self._files and self._below(_RETIRE_IN) == 0):
-            # its traces are not written over any more: a loss is seen long after
+            # its traces are never overwritten: a loss is visible long after
             self._closing.append(self._files.pop(self._below(len(self._files))).number)
         while True:
             verb = self._verb()
@@ -69,7 +69,7 @@ class Drawing(TransactionPlanner):
 
     def _said(self, what: dict[str, Any]) -> Transaction:
         if self._names_are_stable and what["do"] in _NAMING:
-            what["names_are_stable"] = True  # whatever else of it waits for a sync
+            what["names_are_stable"] = True  # whatever other changes of it wait for a sync
         is_synced_itself = what.get("how") in ("dsync", "osync")
         if self._below(_LAZY_IN) or is_synced_itself:
             if self._unsynced and self._below(_SETTLE_IN) == 0:
@@ -84,13 +84,14 @@ class Drawing(TransactionPlanner):
         return Transaction(kind=TRANSACTION if is_durable else LAZY_TRANSACTION, what=what)
 
     def _settling(self, syncs: list[list[object]]) -> list[list[object]]:
-        """These, and what makes earlier lazy ones durable.
+        """These syncs, and those that make earlier lazy transactions durable.
 
-        Never that alone: it may find nothing left to do, and the NAS is expected to have stored something
-        between the beginning of what is acknowledged and its end. And syncfs comes first: XFS's has the
-        log forced, which flushes no disk if there is nothing in it (`xfs_fs_sync_fs`); an fsync does.
-        Over NFS it is not called at all: Linux's client sends COMMITs for it and waits for none
-        (fs/fs-writeback.c, `__writeback_single_inode`; fs/nfs/write.c, `nfs_io_completion_commit`).
+        Never the latter alone: it may have nothing left to do, while the NAS is expected to store
+        data between the start of an acknowledged transaction and its end. syncfs comes first: XFS's
+        syncfs forces the log, which flushes no disk if there is nothing in it (`xfs_fs_sync_fs`);
+        an fsync does. Over NFS syncfs is not called at all: Linux's client sends COMMITs for it and
+        waits for none (fs/fs-writeback.c, `__writeback_single_inode`; fs/nfs/write.c,
+        `nfs_io_completion_commit`).
         """
         sync: list[object] = self._unsynced.pop(self._below(len(self._unsynced)))
         is_there = self._is_there(sync[1])
@@ -102,7 +103,7 @@ class Drawing(TransactionPlanner):
         return [*syncs, sync]
 
     def _is_there(self, whom: object) -> bool:
-        """Also of files that are written no more: they are closed by then."""
+        """Whether it is there; files that are not written any more count, though closed."""
         return whom in self._directories or any(file.number == whom for file in self._files)
 
     def _below(self, bound: int) -> int:
@@ -233,7 +234,7 @@ class Drawing(TransactionPlanner):
         return {"do": "rename", "whom": number, "was": was, "at": at, "syncs": syncs}
 
     def _replace(self) -> dict[str, Any] | None:
-        """Renamed over another file: of one of these two that one name is gone."""
+        """Rename over another file: it removes that one name of one of the two."""
         if len(self._files) < 2:
             return None
         file, victim = self._file(), self._file()

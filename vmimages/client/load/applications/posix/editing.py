@@ -1,4 +1,4 @@
-"""What is done to one file: its content, its length, its attributes."""
+"""Edits of one file: its content, its length, its attributes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 SECTORS_OF_A_BLOCK = 8
 SECTORS_MAX = 48
-"""As long as a file becomes by what is written next to what it has."""
+"""The length of a file made by writes next to its present content."""
 _FAR_SECTORS_MAX = 2048
 _MODES = (0o600, 0o640, 0o644, 0o700, 0o755, 0o666)
 _TIME_MAX_S = 1_500_000_000
@@ -26,7 +26,7 @@ Entry = tuple[int, str]
 
 
 class File:
-    """A file as it is once all that was drawn is done."""
+    """A file as it is once all drawn transactions are done."""
 
     __slots__ = ("data", "names", "number", "sectors", "xattrs")
 
@@ -35,12 +35,12 @@ class File:
         self.names = [at]
         self.sectors = sectors
         self.data = set(range(sectors))
-        """Those that were written and not zeroed since."""
+        """The sectors that were written and not zeroed since."""
         self.xattrs: set[str] = set()
 
 
 class Edits:
-    """Each returns `what`, or None where that would change nothing."""
+    """Each edit returns `what`, or None where it would change nothing."""
 
     def __init__(self, dice: Dice) -> None:
         self._below = dice.below
@@ -65,38 +65,38 @@ class Edits:
         return ("fsync", "fdatasync")[self._below(2)]
 
     def write(self, file: File) -> dict[str, Any]:
-        """Through the page cache, anywhere up to a little beyond its end."""
+        """Write through the page cache, anywhere up to a little beyond its end."""
         return self._written(
             file, "buffered", [self._run(file) for _ in range(1 + self._below(2))], [self._sync()]
         )
 
     def direct(self, file: File) -> dict[str, Any]:
-        """Past the page cache: whole blocks."""
+        """Write past the page cache: whole blocks."""
         first = self._below(SECTORS_MAX // SECTORS_OF_A_BLOCK) * SECTORS_OF_A_BLOCK
         return self._written(file, "direct", [[first, SECTORS_OF_A_BLOCK]], ["fdatasync"])
 
     def dsync(self, file: File) -> dict[str, Any]:
-        """Through O_DSYNC."""
+        """Write through O_DSYNC."""
         return self._written(file, "dsync", [self._run(file)], [])
 
     def osync(self, file: File) -> dict[str, Any]:
-        """Through O_SYNC."""
+        """Write through O_SYNC."""
         return self._written(file, "osync", [self._run(file)], [])
 
     def mmap(self, file: File) -> dict[str, Any]:
-        """Into a mapping, then msync."""
+        """Write into a mapping, then msync."""
         first, count = self._run(file, within=True)
         return self._written(file, "mmap", [[first, min(count, file.sectors - first)]], [])
 
     def sparse(self, file: File) -> dict[str, Any]:
-        """Far beyond its end."""
+        """Write far beyond its end."""
         first = file.sectors + self._below(_FAR_SECTORS_MAX)
         if first > _FAR_SECTORS_MAX:
             first = self._run(file)[0]
         return self._written(file, "buffered", [[first, 1 + self._below(4)]], [self._sync()])
 
     def truncate(self, file: File) -> dict[str, Any] | None:
-        """To another length, longer or shorter."""
+        """Set another length, longer or shorter."""
         sectors = 1 + self._below(SECTORS_MAX)
         if sectors == file.sectors:
             return None
@@ -108,15 +108,15 @@ class Edits:
         }  # fmt: skip
 
     def punch(self, file: File) -> dict[str, Any] | None:
-        """A hole."""
+        """Punch a hole."""
         return self._zeroed("punch", file)
 
     def zero(self, file: File) -> dict[str, Any] | None:
-        """A range of zeros."""
+        """Zero a range."""
         return self._zeroed("zero", file)
 
     def _zeroed(self, verb: str, file: File) -> dict[str, Any] | None:
-        """From something that is there on: its sync has something to do."""
+        """Zero from existing data on, so that its sync has work to do."""
         there = sorted(file.data - {0})
         if not there:
             return None
@@ -129,7 +129,7 @@ class Edits:
         }  # fmt: skip
 
     def xattr(self, file: File) -> dict[str, Any]:
-        """An attribute, set or removed."""
+        """Set or remove an attribute."""
         name = f"user.{'ab'[self._below(2)]}"
         value = None
         if name in file.xattrs and self._below(3) == 0:
@@ -140,11 +140,11 @@ class Edits:
         return self._of("xattr", file, name=name, value=value)
 
     def chmod(self, file: File) -> dict[str, Any]:
-        """Another mode."""
+        """Set another mode."""
         return self._of("chmod", file, mode=_MODES[self._below(len(_MODES))])
 
     def utimens(self, file: File) -> dict[str, Any]:
-        """Another time of modification."""
+        """Set another time of modification."""
         return self._of("utimens", file, mtime=1 + self._below(_TIME_MAX_S))
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""What is there after the cut: every directory, name and attribute, and whose every sector is."""
+"""The state after the cut: every directory, name and attribute, and the writer of every sector."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ if TYPE_CHECKING:
 
 _DEPTH_MAX = 16
 _BYTES_MAX = 1 << 22
-"""A file longer than the load ever makes is read so far, no more."""
+"""A file longer than the load ever makes is read up to here, no more."""
 _HEADER = struct.Struct("<8sQQQII")
 _MAGIC = b"PWRCUT\x01\n"
 _ZERO_BLOCK, _ZERO_SECTOR = bytes(BLOCK_BYTES), bytes(SECTOR_BYTES)
 
 
 def found_below(root: str, *, trial: int) -> dict[str, Any]:
-    """A directory and all below; errors of reading are observations.
+    """A directory and everything below; errors of reading are observations.
 
-    A directory has `entries` by name. Each entry has its `type` (`dir`, `file`, `symlink`, `other`), or
-    `errno`. A file's content is `runs`: [first sector, count, holder], where the holder is the sequence
-    number of who wrote it, `zero`, or a text; of what the end of the file cuts short nothing is said.
+    A directory has `entries` by name. Each entry has its `type` (`dir`, `file`, `symlink`,
+    `other`), or `errno`. A file's content is `runs`: [first sector, count, holder]. The holder is
+    the sequence number of the writing operation, `zero`, or a text. A sector cut short by the end
+    of the file is left out.
     """
     return _directory(root, trial, 0)
 
@@ -116,7 +117,7 @@ def _append(runs: list[list[Any]], first: int, count: int, holder: object) -> No
 
 
 def _holder(data: bytes, trial: int, place: int) -> tuple[int | str, int | None]:
-    """Who wrote a sector, and to which file, if it is whole, of this trial and in its place."""
+    """The writer of a sector, and its file, if the sector is whole, of this trial and in its place."""
     if data == _ZERO_SECTOR:
         return "zero", None
     checksum = int.from_bytes(data[-4:], "little")

@@ -1,4 +1,4 @@
-"""How a transaction is carried out: the system calls, and the sync that makes it durable."""
+"""Carries out a transaction: the system calls, and the sync that makes it durable."""
 
 from __future__ import annotations
 
@@ -24,28 +24,29 @@ _KEEP_SIZE, _PUNCH_HOLE, _ZERO_RANGE = 0x01, 0x02, 0x10
 _OFFSET = ctypes.c_int64
 _FLAGS = {"dsync": os.O_DSYNC, "osync": os.O_SYNC, "direct": os.O_DIRECT}
 _REFUSALS = frozenset({errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS, errno.EPERM, errno.ENODEV})
-"""What a filesystem says of what it does not have."""
+"""The errors by which a filesystem reports a missing ability."""
 _TRIED_S = 1_000_000_000
 
 
 class Performing(Performer):
-    """Keeps directories and files open, so that errors of writing back reach their next sync.
+    """Keeps directories and files open, so that writeback errors reach their next sync.
 
-    A name is never taken from a file that is open by it: NFS clients would give it another instead.
+    It never removes a name through which a file is open: NFS clients would rename that file
+    instead.
     """
 
     def __init__(self, trial: int, root: str, number: int) -> None:
         super().__init__()
         self._encoder = Encoder(trial)
         self._aligned = memoryview(mmap.mmap(-1, 1 << 18))
-        """O_DIRECT takes only what begins where a page does."""
+        """O_DIRECT takes only buffers that start where a page does."""
         self._root = _directory(root)
         self._directories: dict[int, int] = {number: self._root}
         self._names: dict[int, list[Entry]] = {}
         self._open: dict[int, tuple[int, Entry]] = {}
 
     def perform(self, transaction: Transaction, seq: int) -> None:
-        """What it is, and then its syncs; raises `OSError`."""
+        """Carry out the transaction, and then its syncs; raises `OSError`."""
         what = transaction.what
         for number in what.get("closes", ()):
             self._close(number)
@@ -172,7 +173,7 @@ class Performing(Performer):
         os.fchmod(self._descriptor(what["whom"]), what["mode"])
 
     def _utimens(self, what: dict[str, Any], seq: int) -> None:
-        # What is written back later would have it changed again where the server keeps the time.
+        # Later writeback would change it again where the server keeps the time.
         descriptor = self._descriptor(what["whom"])
         os.fsync(descriptor)
         os.utime(descriptor, (what["mtime"], what["mtime"]))
@@ -207,7 +208,7 @@ class Performing(Performer):
     def _rename(self, what: dict[str, Any], seq: int) -> None:
         was, at, number = tuple(what["was"]), tuple(what["at"]), what["whom"]
         if "instead_of" in what:
-            self._let_go(what["instead_of"], at)
+            self._keep_open_elsewhere(what["instead_of"], at)
         os.rename(
             was[1],
             at[1],
@@ -221,11 +222,11 @@ class Performing(Performer):
 
     def _unlink(self, what: dict[str, Any], seq: int) -> None:
         directory, name = what["at"]
-        self._let_go(what["whom"], (directory, name))
+        self._keep_open_elsewhere(what["whom"], (directory, name))
         os.unlink(name, dir_fd=self._directories[directory])
 
-    def _let_go(self, number: int, at: Entry) -> None:
-        """A name of a file is about to go: it stays open by another, if it has one."""
+    def _keep_open_elsewhere(self, number: int, at: Entry) -> None:
+        """Prepare the removal of a file's name: the file stays open by another name, if it has one."""
         names = self._names[number] = [name for name in self._names[number] if name != at]
         if number not in self._open or self._open[number][1] != at:
             return
@@ -236,7 +237,7 @@ class Performing(Performer):
 
 
 def supported_in(directory: str) -> list[str]:
-    """Which of the verbs that a filesystem may lack are understood in a directory, and do it."""
+    """The verbs among the optional ones that work in a directory, by a trial of each."""
     path, other = f"{directory}/tried", f"{directory}/tried-too"
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     os.pwrite(descriptor, b"x" * BLOCK_BYTES * 2, 0)

@@ -128,7 +128,9 @@ def test_only_the_sectors_that_an_operation_wrote_are_asked_for(story: Story) ->
 @pytest.mark.parametrize(
     "more", [{"op": "unlink"}, {"op": "scribble"}, {"op": "transaction"}, {"what": {"x": 1}}]
 )
-def test_what_names_no_blocks_of_ours_is_not_asked(story: Story, more: dict[str, object]) -> None:
+def test_an_operation_without_load_blocks_is_not_checked(
+    story: Story, more: dict[str, object]
+) -> None:
     begins(story, more=more)
     logs(story, (PLACE, written()[:BLOCK_BYTES]))
     story.is_done(1)
@@ -147,7 +149,7 @@ def test_an_uberblock_since_it_began_vouches_and_one_before_does_not(story: Stor
     assert lacking(story) == [lacks]
 
 
-def test_an_operation_of_which_nothing_shows_is_not_accused(story: Story) -> None:
+def test_an_operation_without_visible_sectors_is_not_accused(story: Story) -> None:
     """A client may compress or encrypt."""
     begins(story)
     logs(story, (PLACE, bytes(4096)))
@@ -155,7 +157,7 @@ def test_an_operation_of_which_nothing_shows_is_not_accused(story: Story) -> Non
     assert lacking(story) == []
 
 
-def test_where_data_are_elsewhere_in_the_pool_nothing_is_said(story: Story) -> None:
+def test_with_data_elsewhere_in_the_pool_no_operation_is_accused(story: Story) -> None:
     begins(story)
     logs(story, (PLACE, written()[:BLOCK_BYTES]))
     story.write(pointing((0, pointer(FIRST_BLOCK, txg=22))))
@@ -164,7 +166,7 @@ def test_where_data_are_elsewhere_in_the_pool_nothing_is_said(story: Story) -> N
     assert lacking(story) == []
 
 
-def test_where_a_block_is_split_over_disks_nothing_is_said(story: Story) -> None:
+def test_with_a_log_block_split_over_disks_no_operation_is_accused(story: Story) -> None:
     story.write(log_block((0, 512), is_split=True))
     begins(story)
     logs(story, (PLACE, written()[:BLOCK_BYTES]))
@@ -172,7 +174,7 @@ def test_where_a_block_is_split_over_disks_nothing_is_said(story: Story) -> None
     assert lacking(story) == []
 
 
-def test_a_filesystem_that_writes_twice_is_not_asked(story: Story) -> None:
+def test_a_filesystem_that_writes_twice_is_not_checked(story: Story) -> None:
     begins(story)
     logs(story, (PLACE, written()[:BLOCK_BYTES]))
     story.is_done(1)
@@ -209,7 +211,7 @@ def test_a_sector_that_is_cut_and_spoilt_is_found(story: Story) -> None:
     assert lacking(story) == [done]
 
 
-def test_halves_of_two_writes_accuse_nobody_where_a_sound_one_follows(story: Story) -> None:
+def test_halves_of_two_writes_are_no_finding_if_a_sound_copy_follows(story: Story) -> None:
     """A record is read when it is logged, and the place may be written in between."""
     begins(story, 1)
     logs(story, (PLACE, written(1)))
@@ -222,9 +224,29 @@ def test_halves_of_two_writes_accuse_nobody_where_a_sound_one_follows(story: Sto
     assert lacking(story) == []
 
 
-def test_while_a_part_has_not_met_its_other_part_nothing_is_said(story: Story) -> None:
+def test_an_unmatched_part_of_a_sector_is_no_finding(story: Story) -> None:
     begins(story)
     logs(story, (PLACE, written()[: BLOCK_BYTES + 8]))
+    story.is_done(1)
+    assert lacking(story) == []
+
+
+def test_parts_that_do_not_meet_tell_nothing(story: Story) -> None:
+    begins(story, 1)
+    logs(story, (PLACE, written(1)[:104]))
+    logs(story, (PLACE + 104, written(1)[104:]))
+    story.is_done(1)
+    begins(story, 2)
+    logs(story, (PLACE + SECTOR_BYTES, written(2)[SECTOR_BYTES:]))
+    logs(story, (PLACE, written(2)[:208]))
+    story.is_done(2)
+    assert lacking(story) == []
+
+
+def test_a_sector_in_three_parts_tells_nothing(story: Story) -> None:
+    begins(story)
+    for start, end in ((0, 128), (384, 2 * BLOCK_BYTES), (128, 384)):
+        logs(story, (PLACE + start, written()[start:end]))
     story.is_done(1)
     assert lacking(story) == []
 

@@ -1,0 +1,94 @@
+"""The explanation of each kind of verdict, as it was printed; and of a verdict that a wrong rule gives.
+
+To make the texts again: `python3 -m suites.selftest.unit.records.test_explanation`.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from torture.facts.evidence.folder import load_evidence
+from torture.oracles.verdict.blocks.history import Step
+from torture.oracles.verdict.moments import Window
+from torture.oracles.verdict.observations import Observation, Observations, Rule, conflict_in
+from torture.oracles.verdict.verdicts import Verdict
+from torture.records.scoring.explanation import explanation_of
+from torture.records.scoring.score import score
+
+RECORDED = Path(__file__).parents[2] / "recorded"
+TRIALS = sorted((RECORDED / "evidence").glob("*.zip"))
+OF_EACH_VERDICT = {path.name.split(".")[0]: path for path in TRIALS}
+WINDOWS = "torture.oracles.verdict.blocks.contents"
+NFS3 = next(path for path in TRIALS if path.name.startswith("intact.nfs3"))
+
+
+def explained(packed: Path, folder: Path) -> str:
+    zipfile.ZipFile(packed).extractall(folder)
+    record = score(folder, timings={})
+    return explanation_of(load_evidence(folder), record, place="TRIAL", has_recordings=True)
+
+
+def golden_of(verdict: str) -> Path:
+    return RECORDED / "explained" / f"{verdict}.txt"
+
+
+def test_every_verdict_has_a_text() -> None:
+    assert OF_EACH_VERDICT.keys() == {verdict.value for verdict in Verdict}
+
+
+@pytest.mark.parametrize("verdict", sorted(OF_EACH_VERDICT))
+def test_an_explanation_is_as_it_was(verdict: str, tmp_path: Path) -> None:
+    assert explained(OF_EACH_VERDICT[verdict], tmp_path) == golden_of(verdict).read_text()
+
+
+def test_a_wrong_rule_can_be_found_by_its_explanation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here a block may hold a write until that itself is durable, and not only until a later one is."""
+
+    def hasty(steps: list[Step], index: int, end: int) -> Window:
+        durables = (step.durable for step in steps[index:] if step.durable is not None)
+        return Window(steps[index].begin + 1, min(durables, default=end))
+
+    monkeypatch.setattr(f"{WINDOWS}.window_of", hasty)
+    text = explained(NFS3, tmp_path)
+    assert "verdict: corrupted; theory: safe\nThis is worse than theory guarantees." in text
+    assert "the rule name: A name stands for the file" in text
+    assert "No single moment explains both" in text or "No crash explains it" in text
+    assert "the ledger there:" in text
+
+
+def observation(first: int, last: int) -> Observation:
+    return Observation(seen=f"{first}-{last}", rule=Rule.CONTENT, windows=(Window(first, last),))
+
+
+def test_two_observations_that_exclude_each_other_come_first() -> None:
+    seen = Observations(end=100)
+    for first, last in ((0, 90), (0, 40), (60, 100), (0, 100), (10, 80)):
+        one = observation(first, last)
+        seen.add(one.seen, one.windows, rule=one.rule)
+    assert seen.last_common() is None
+    assert [one.seen for one in seen.telling] == ["0-40", "60-100", "10-80", "0-90"]
+    assert conflict_in(seen.telling) == (observation(0, 40), observation(60, 100))
+
+
+def test_of_a_rollback_the_earliest_loss_comes_first() -> None:
+    seen = Observations(end=100)
+    for last in (70, 30, 50):
+        seen.add(str(last), (Window(0, last),), rule=Rule.NAME, breaks=(last, last))
+    assert [(one.seen, one.breaks) for one in seen.telling] == [
+        ("30", (30,)),
+        ("50", (50,)),
+        ("70", (70,)),
+    ]
+    assert Observations(end=5).telling == ()
+
+
+if __name__ == "__main__":
+    for name, packed in OF_EACH_VERDICT.items():
+        with tempfile.TemporaryDirectory() as folder:
+            golden_of(name).write_text(explained(packed, Path(folder)))

@@ -1,0 +1,60 @@
+"""SQLite, with each journal and each level of `synchronous` that promises something else.
+
+https://sqlite.org/pragma.html#pragma_synchronous has the levels. Each writer has a database of its own,
+and all databases are in one directory.
+"""
+
+from __future__ import annotations
+
+from torture.choices.workloads._application import Setting, choices_of
+from torture.choices.workloads.protocol import Workload
+from torture.facts.axes.axis import Choice
+
+_SYNCHRONOUS = "https://sqlite.org/pragma.html#pragma_synchronous"
+
+CHOICES: tuple[Choice[Workload], ...] = choices_of(
+    "sqlite",
+    Setting(
+        name="sqlite_extra",
+        words="SQLite, rollback journal, synchronous=EXTRA",
+        told={"journal": "delete", "synchronous": "extra"},
+        durable="The journal and its removal are synced: a commit is durable when it returns.",
+        source=_SYNCHRONOUS,
+    ),
+    # The journal's removal commits, and is not synced: EXTRA "is like FULL with the addition that the
+    # directory containing a rollback journal is synced after that journal is unlinked to commit a
+    # transaction in DELETE mode". The next commit does that as well, of whichever writer: "opening and
+    # syncing the directory containing the rollback journal at the same time it syncs the journal file
+    # itself", before it writes (9.5). So all commits have one order.
+    Setting(
+        name="sqlite_full",
+        words="SQLite, rollback journal, synchronous=FULL",
+        told={"journal": "delete", "synchronous": "full"},
+        durable="A journal that is there again rolls a commit back, until its directory is synced.",
+        source="https://sqlite.org/atomiccommit.html",
+    ),
+    Setting(
+        name="sqlite_normal",
+        words="SQLite, rollback journal, synchronous=NORMAL",
+        told={"journal": "delete", "synchronous": "normal"},
+        durable='As FULL: the journal is synced less often, and "still at the most critical moments".',
+        source=_SYNCHRONOUS,
+    ),
+    Setting(
+        name="sqlitewal_full",
+        words="SQLite, WAL, synchronous=FULL",
+        told={"journal": "wal", "synchronous": "full"},
+        durable="The write-ahead log is synced at each commit, which is durable when it returns.",
+        source=_SYNCHRONOUS,
+    ),
+    # "A transaction committed in WAL mode with synchronous=NORMAL might roll back following a power
+    # loss". Each writer has a log of its own: one's commit or checkpoint promises nothing of another's.
+    Setting(
+        name="sqlitewal_normal",
+        words="SQLite, WAL, synchronous=NORMAL",
+        told={"journal": "wal", "synchronous": "normal"},
+        has_one_order=False,
+        durable="All up to some commit of a writer is there; each checkpoint settles what came before.",
+        source=_SYNCHRONOUS,
+    ),
+)

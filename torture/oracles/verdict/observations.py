@@ -1,0 +1,133 @@
+"""Observations: each thing that was read back, with the moments at which a crash would explain it.
+
+They carry a verdict's reasons: if no single moment explains all of them, two of them show why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import combinations
+
+from torture.oracles.verdict.moments import Tally, Windows, both, union
+
+_KEPT_MAX = 8
+"""A verdict needs few; a lost disk has thousands."""
+_COMPARED_MAX = 300
+
+
+class Rule(StrEnum):
+    """The rules by which moments are excluded."""
+
+    CONTENT = "content"
+    NAME = "name"
+    TEMPORARY = "temporary"
+    STAYS = "stays"
+    OURS = "ours"
+    TREE = "tree"
+    TRANSACTION = "transaction"
+
+    @property
+    def words(self) -> str:
+        """The rule, as a sentence."""
+        return _RULES[self][0]
+
+    @property
+    def source(self) -> str:
+        """Where it is written, outside this project."""
+        return _RULES[self][1]
+
+
+_RULES = {
+    Rule.CONTENT: (
+        "A block holds its last acknowledged write, or one that was under way at the crash.",
+        "fsync(2), fdatasync(2); open(2), O_DSYNC",
+    ),
+    Rule.NAME: (
+        "A name stands for the file, as long as it was, that its last synced call left there.",
+        "fsync(2), on directories; rename(2)",
+    ),
+    Rule.TEMPORARY: (
+        "A temporary file is there only while its rename is under way.",
+        "rename(2)",
+    ),
+    Rule.STAYS: (
+        "No crash takes away a device or a directory that was durable before the load began.",
+        "fsync(2)",
+    ),
+    Rule.OURS: (
+        "The load's directory holds only files that the load made.",
+        "the load's own ledger",
+    ),
+    Rule.TREE: (
+        "Each name, length, attribute and sector is as its last sync left it, or as a later call.",
+        "fsync(2), rename(2), open(2); `tree_syncs.py` has the passages",
+    ),
+    Rule.TRANSACTION: (
+        "A durable transaction is there; a lazy one is gone only with all that came after it.",
+        "the manual of the database or program, as its workload cites it",
+    ),
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Observation:
+    """One thing that was read back."""
+
+    seen: str
+    rule: Rule
+    windows: Windows
+    """The moments at which a crash explains it, as places in the ledger; none: no crash does."""
+    breaks: tuple[int, ...] = ()
+    """The operations whose acknowledgements it breaks."""
+
+
+@dataclass(kw_only=True, slots=True)
+class Observations:
+    """All that was seen in one read-back; `end` is the moment after everything."""
+
+    end: int
+    _tally: Tally = field(init=False)
+    _wrong: list[Observation] = field(default_factory=list)
+    """Those that a crash at the end does not explain."""
+    _right: list[Observation] = field(default_factory=list)
+    """Of the others those that exclude most: the highest first moments."""
+
+    def __post_init__(self) -> None:
+        self._tally = Tally(self.end)
+
+    def add(self, seen: str, windows: Windows, *, rule: Rule, breaks: Iterable[int] = ()) -> bool:
+        """Count one; returns whether a crash at the end explains it. `windows` are disjoint."""
+        self._tally.add(windows)
+        is_right = any(self.end in window for window in windows)
+        if is_right and not windows[0].first:
+            return True
+        one = Observation(seen=seen, rule=rule, windows=windows, breaks=tuple(sorted(set(breaks))))
+        (self._right if is_right else self._wrong).append(one)
+        return is_right
+
+    def last_common(self) -> int | None:
+        """The latest moment that explains every observation, if there is one."""
+        return self._tally.last_common()
+
+    @property
+    def telling(self) -> tuple[Observation, ...]:
+        """The few that decide the verdict; without a common moment two that exclude each other."""
+        if not self._wrong:
+            return ()
+        earliest = sorted(self._wrong, key=lambda one: one.windows[-1].last if one.windows else -1)
+        if self.last_common() is not None or not earliest[0].windows:
+            return tuple(earliest[:_KEPT_MAX])
+        latest = sorted(self._right, key=lambda one: -one.windows[0].first)
+        pair = conflict_in((*earliest, *latest)) or ()
+        others = (one for one in earliest if one not in pair)
+        return (*pair, *others)[:_KEPT_MAX]
+
+
+def conflict_in(observations: Sequence[Observation]) -> tuple[Observation, Observation] | None:
+    """Two observations that no single moment explains, if two suffice."""
+    for one, other in combinations(observations[:_COMPARED_MAX], 2):
+        if one.windows and other.windows and not both(union(one.windows), union(other.windows)):
+            return one, other
+    return None

@@ -1,0 +1,182 @@
+"""Why a trial has its verdict: what was read back, the rule it breaks, and what to type next."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from torture.facts.evidence.folder import Evidence
+from torture.facts.evidence.ledger import Begin, Cut, Done, End, Event, Failed, Hello
+from torture.oracles.verdict.guarantee import Guarantee
+from torture.oracles.verdict.judgement import Judgement
+from torture.oracles.verdict.moments import Windows
+from torture.oracles.verdict.observations import Observation, conflict_in
+from torture.records.record.trials import TrialRecord
+from torture.records.scoring.judge import judge
+
+_WIDTH = 100
+_NEAR_EVENTS = 2
+_LINES_MAX = 30
+
+
+def explanation_of(
+    evidence: Evidence, record: TrialRecord, *, place: str, has_recordings: bool
+) -> str:
+    """The whole explanation; `place` is the trial's folder, as commands name it.
+
+    `has_recordings`: the folder still has the recordings of the NAS's disks.
+    """
+    judgement = judge(evidence)
+    sections = (
+        _headline(record),
+        _layers(record, judgement),
+        _cut(record),
+        _audit(record),
+        _data(evidence, judgement.findings.observations),
+        _ledger(evidence, judgement.findings.observations),
+        _next_commands(place, has_recordings=has_recordings),
+    )
+    return "\n\n".join("\n".join(lines) for lines in map(list, sections) if lines) + "\n"
+
+
+def _wrapped(text: str, *, indent: int = 0) -> str:
+    pad = " " * indent
+    return textwrap.fill(
+        text, _WIDTH, initial_indent=pad, subsequent_indent=pad + "  ", break_on_hyphens=False
+    )
+
+
+def _headline(record: TrialRecord) -> Iterator[str]:
+    guarantee = Guarantee(record.guarantee)
+    yield record.trial
+    yield f"verdict: {record.verdict}; theory: {guarantee}"
+    yield (
+        "This is worse than theory guarantees."
+        if record.breaks(guarantee)
+        else "Theory allows this."
+    )
+
+
+def _layers(record: TrialRecord, judgement: Judgement) -> Iterator[str]:
+    """Each layer's own verdict, and the reasons."""
+    layers = (
+        ("pool", judgement.pool),
+        ("filesystem", judgement.filesystem),
+        ("data", judgement.data),
+    )
+    yield "layers: " + ", ".join(f"{name} {verdict or 'not judged'}" for name, verdict in layers)
+    yield f"{judgement.lost} of {judgement.acknowledged} acknowledged operations are lost."
+    for reason in record.reasons:
+        yield _wrapped(f"- {reason}", indent=2)
+
+
+def _cut(record: TrialRecord) -> Iterator[str]:
+    cut = record.cut
+    if cut.log_seq is None:
+        return
+    event = cut.confirmed.event if cut.confirmed.is_made else cut.log_seq
+    yield f"the cut: event {event} of the recording, phase {cut.phase or 'unknown'}"
+    for serial, disk in cut.disks.items():
+        yield (
+            f"  disk {serial} ({disk.persistence}, {disk.policy}): {disk.unflushed} writes completed "
+            f"and not flushed, {disk.in_flight} in flight; {disk.survived} survived, {disk.torn} torn"
+        )
+
+
+def _audit(record: TrialRecord) -> Iterator[str]:
+    found = record.cut.audited
+    if not found.broken:
+        return
+    yield f"the audit: {found.broken} promises of ZFS were broken before the cut"
+    for finding in found.findings:
+        yield _wrapped(f"- {finding}", indent=2)
+    yield "  docs/audit.md has each promise and its source."
+
+
+def _data(evidence: Evidence, observations: Sequence[Observation]) -> Iterator[str]:
+    if not observations:
+        return
+    events = evidence.ledger.events
+    yield "what was read back, and when a crash would explain it:"
+    for one in observations:
+        yield _wrapped(f"- {one.seen}", indent=2)
+        yield _wrapped(_moments_in_words(one.windows, events), indent=6)
+        if one.breaks:
+            numbers = ", ".join(map(str, one.breaks[: _NEAR_EVENTS * 4]))
+            yield _wrapped(f"It breaks the acknowledgement of operation {numbers}.", indent=6)
+    for rule in dict.fromkeys(one.rule for one in observations):
+        yield _wrapped(f"the rule {rule}: {rule.words} Source: {rule.source}.", indent=2)
+    if pair := conflict_in(observations):
+        one, other = pair
+        yield _wrapped(
+            f"No single moment explains both: {one.seen!r}, and {other.seen!r}.", indent=2
+        )
+
+
+def _moments_in_words(windows: Windows, events: Sequence[Event]) -> str:
+    if not windows:
+        return "No crash explains it."
+    parts = []
+    for window in windows:
+        begin = f"after {_at(events, window.first - 1)}" if window.first else ""
+        end = f"before {_at(events, window.last)}" if window.last < len(events) else ""
+        parts.append(" and ".join(filter(None, (begin, end))) or "at any moment")
+    return f"A crash explains it {', or '.join(parts)}."
+
+
+def _at(events: Sequence[Event], place: int) -> str:
+    return f"{_event_in_words(events[place])} (event {place})"
+
+
+def _event_in_words(event: Event) -> str:
+    match event:
+        case Begin(what=what) if what:
+            said = ", ".join(f"{name} {value}" for name, value in list(what.items())[:4])
+            return f"operation {event.seq} begins: {said}"
+        case Begin():
+            blocks = ", ".join(map(str, event.blocks)) or "none"
+            return (
+                f"operation {event.seq} begins: {event.kind} of file {event.file}, blocks {blocks}"
+            )
+        case Done():
+            return f"operation {event.seq} returns"
+        case Failed():
+            return f"operation {event.seq} fails: {event.call}, errno {event.errno}"
+        case Cut():
+            return "the cut"
+        case End():
+            return "the load's end"
+        case Hello():
+            return "the load's beginning"
+
+
+def _ledger(evidence: Evidence, observations: Sequence[Observation]) -> Iterator[str]:
+    """The ledger at the edges of the windows, and of the operations whose acknowledgements are broken."""
+    events = evidence.ledger.events
+    edges = {
+        place
+        for one in observations
+        for window in one.windows
+        for place in (window.first - 1, window.last)
+    }
+    broken = {number for one in observations for number in one.breaks}
+    shown = [
+        (place, event)
+        for place, event in enumerate(events)
+        if place in edges
+        or (isinstance(event, Begin | Done) and event.seq in broken)
+        or (isinstance(event, Cut) and observations)
+    ]
+    if shown:
+        yield "the ledger there:"
+    for place, event in shown[:_LINES_MAX]:
+        yield f"  event {place:5}  {event.t_ms:10.1f} ms  {_event_in_words(event)}"
+
+
+def _next_commands(place: str, *, has_recordings: bool) -> Iterator[str]:
+    yield "next:"
+    if has_recordings:
+        yield f"  tools/replay {place}  # recover and check these very disks again"
+        yield f"  tools/view {place}  # serve these disks over NBD"
+    yield f"  tools/replay --live {place}  # run the trial again from its seed"
+    yield "  docs/debugging.md has the way from here to a cause."
