@@ -42,7 +42,7 @@ def truth(value: object) -> bool | None:
     return True if value else None
 
 
-def comes_true(reached: Callable[[], bool], *, deadline_s: float, poll_s: float) -> bool:
+def wait_until_true(reached: Callable[[], bool], *, deadline_s: float, poll_s: float) -> bool:
     """Wait until a condition holds; False when the deadline passed first."""
     end = time.monotonic() + deadline_s
     while not reached():

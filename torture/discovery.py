@@ -1,4 +1,4 @@
-"""What a folder holds: each of its modules offers a thing or several, and being there is all it takes.
+"""The modules of a folder as a registry: each module offers one object or several, without a list.
 
 So a new transport, filesystem, schedule ... is one new file, and no list has to be edited.
 """
@@ -16,8 +16,8 @@ NOT_OFFERS = frozenset({"protocol"})
 def offered(package: str, name: str) -> tuple[Any, ...]:
     """The object that each module of a package calls `name`, in the order of the modules' names.
 
-    A module may offer several instead: a tuple by the plural, such as `CHOICES` for `CHOICE`.
-    Modules whose name begins with an underscore, and those of `NOT_OFFERS`, offer nothing. Raises
+    A module may offer several instead: a tuple by the plural, e.g. `CHOICES` for `CHOICE`. Modules
+    whose name starts with an underscore, and those of `NOT_OFFERS`, offer nothing. Raises
     `ImportError` for another module without it: a misspelt offer must not go unnoticed.
     """
     found = []
@@ -31,5 +31,5 @@ def offered(package: str, name: str) -> tuple[Any, ...]:
         elif hasattr(module, name):
             found.append(getattr(module, name))
         else:
-            raise ImportError(f"{module.__name__} does not say {name}", name=module.__name__)
+            raise ImportError(f"{module.__name__} does not define {name}", name=module.__name__)
     return tuple(found)

@@ -69,7 +69,7 @@ def locked(
     """Hold the lock of a file, made if absent; `waiting` is called while another holder has it.
 
     Raises `DeadlineExceeded` when it does not come in time, `OSError` when the file cannot be made,
-    and every exception of `waiting`, which is called after each failed try.
+    and every exception of `waiting`. Each failed try calls `waiting`.
     """
     with path.open("a+") as file:
 

@@ -1,4 +1,4 @@
-"""A NAS with a disk on the shelf and one that is a raw file, played in a sandbox."""
+"""A NAS in a sandbox, with one disk on the shelf and one as a raw file."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _measured(nas: Machine, shelf: Shelf, devices: dict[str, str]) -> dict[str, 
         sides = sorted(devices, reverse=number % 2 == 0)
         rounds.append({side: _per_s(nas, devices[side], writes) for side in sides})
     events = shelf.control.status().seq - before
-    shelf.must_be_well()
+    shelf.require_healthy()
     return {"rounds": rounds, "writes": writes, "events": events}
 
 
@@ -99,5 +99,5 @@ def _per_s(nas: Machine, device: str, writes: int) -> float:
     timing = nas.must("sh", "-c", write, deadline_s=_DEADLINE_S).stderr
     taken = _TAKEN.search(timing)
     if taken is None or float(taken[1]) > time.monotonic() - begun + 1:
-        raise HarnessError(f"dd in the NAS says no time that can be: {timing!r}")
+        raise HarnessError(f"dd in the NAS reports an impossible time: {timing!r}")
     return writes / float(taken[1])

@@ -14,7 +14,7 @@ MIB = 1 << 20
 GIB = 1 << 30
 
 
-def must_have_room(place: Path, wanted_bytes: int) -> None:
+def skip_without_room(place: Path, wanted_bytes: int) -> None:
     """Skip the test, with the reason, where there is not enough room; memory has to be free, too."""
     free = shutil.disk_usage(place).free if os.access(place, os.W_OK) else 0
     if place == MEMORY:

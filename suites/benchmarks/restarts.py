@@ -11,5 +11,5 @@ from torture.machines.lab.lab import Lab
 
 
 def restarts(lab: Lab, scratch: Path) -> dict[str, Any]:
-    """As many rounds of killing and resuming as the settings say."""
+    """Kill and resume a machine for as many rounds as the settings request."""
     return kill_and_resume(lab, scratch, rounds=Settings.from_environment().restarts)

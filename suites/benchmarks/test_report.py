@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from suites.benchmarks.figures import Figures
-from suites.benchmarks.places import DISK, MIB, must_have_room
+from suites.benchmarks.places import DISK, MIB, skip_without_room
 from suites.benchmarks.settings import Settings
 from suites.selftest.unit.report_records import make_records, write_run
 from torture.checkout import CHECKOUT
@@ -28,7 +28,7 @@ _BYTES_A_TRIAL = 1600
 def test_a_report_of_many_trials_is_quick_and_small(
     figures: Figures, make_folder: Callable[[Path], Path], settings: Settings
 ) -> None:
-    must_have_room(DISK, 2 * settings.report_trials * _BYTES_A_TRIAL)
+    skip_without_room(DISK, 2 * settings.report_trials * _BYTES_A_TRIAL)
     folder = make_folder(DISK)
     cells = cells_of(Matrix.FULL)
     run = write_run(folder / "run", make_records(settings.report_trials, cells=cells, seed=1))

@@ -12,7 +12,7 @@ import pytest
 
 from suites.benchmarks.figures import Figures
 from suites.benchmarks.fio import Done, Work, run_fio
-from suites.benchmarks.places import DISK, GIB, MEMORY, MIB, must_have_room
+from suites.benchmarks.places import DISK, GIB, MEMORY, MIB, skip_without_room
 from suites.benchmarks.servers import serve_file, serve_shelf
 from suites.benchmarks.settings import Settings
 
@@ -41,7 +41,7 @@ def test_recording_costs_little(
     settings: Settings,
 ) -> None:
     work = _WORKS[name]
-    must_have_room(place, 2 * work.total_bytes)
+    skip_without_room(place, 2 * work.total_bytes)
     folder = make_folder(place)
     warm_up = replace(work, total_bytes=_WARM_UP_BYTES)
     _on_shelf(folder, warm_up)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from suites.benchmarks.figures import Figures
-from suites.benchmarks.places import DISK, GIB, MEMORY, must_have_room
+from suites.benchmarks.places import DISK, GIB, MEMORY, skip_without_room
 from suites.selftest.machinery.sandbox import in_sandbox
 
 _RATIO_MIN = 0.9
@@ -27,9 +27,9 @@ def play(make_folder: Callable[[Path], Path]) -> Callable[[Path], Any]:
 
     @cache
     def played(place: Path) -> Any:
-        must_have_room(place, 3 * GIB)
+        skip_without_room(place, 3 * GIB)
         folder = make_folder(place)
-        _must_know_direct_io(folder)
+        _skip_without_direct_io(folder)
         return in_sandbox(
             "suites.benchmarks.machines:synchronous_writes",
             scratch=folder / "nas",
@@ -67,7 +67,7 @@ def test_synchronous_writes_in_the_nas_are_as_quick_as_on_a_raw_file(
     )
 
 
-def _must_know_direct_io(folder: Path) -> None:
+def _skip_without_direct_io(folder: Path) -> None:
     """Skip where QEMU could not open the raw file as it does in a trial, without the page cache."""
     try:
         os.close(os.open(folder / "probe", os.O_CREAT | os.O_RDWR | os.O_DIRECT))

@@ -11,7 +11,7 @@ from statistics import median
 import pytest
 
 from suites.benchmarks.figures import Figures, Spread
-from suites.benchmarks.places import DISK, GIB, must_have_room
+from suites.benchmarks.places import DISK, GIB, skip_without_room
 from suites.benchmarks.recordings import BLOCK_BYTES, FLUSH_EVERY, disk_bytes_for, offsets, record
 from suites.benchmarks.settings import Settings
 from torture.facts.recording.crash_state import Policy
@@ -42,7 +42,7 @@ class Measured:
 def measured(make_folder: Callable[[Path], Path], settings: Settings) -> Measured:
     """All measurements in turns, so that a disturbance of the host hits openings and copies alike."""
     writes = settings.view_writes
-    must_have_room(DISK, writes * BLOCK_BYTES + 3 * disk_bytes_for(writes) + GIB)
+    skip_without_room(DISK, writes * BLOCK_BYTES + 3 * disk_bytes_for(writes) + GIB)
     recorded = record(make_folder(DISK), writes=writes)
     cuts = dict(zip(_CUTS, (recorded.last, recorded.last // 2), strict=True))
     whole = recorded.view(Policy.ALL, recorded.last)
@@ -113,7 +113,7 @@ def test_a_copy_of_the_image_takes_far_longer(
 ) -> None:
     """Each copy against the median opening."""
     if settings.view_writes < _WRITES_MEANT:
-        pytest.skip(f"only of a recording of {_WRITES_MEANT:,} writes is that said")
+        pytest.skip(f"this bound holds for a recording of {_WRITES_MEANT:,} writes only")
     figures.say("copying the image", Spread.of(measured.copies_ms).text(0) + " ms")
     slowest_ms = max(median(taken_ms) for taken_ms in measured.views_ms.values())
     figures.at_least(

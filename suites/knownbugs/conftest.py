@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fixtures.campaigns import run_alone, tell_table
+from fixtures.campaigns import print_table, run_alone
 from fixtures.options import Options, refuse_options
 from fixtures.trees import chosen_trees
 from suites.knownbugs.table import bug_table
@@ -28,8 +28,9 @@ _folders_key = pytest.StashKey[list[Path]]()
 def pytest_configure(config: pytest.Config) -> None:
     """Each bug has its cells and its versions of ZFS."""
     refuse_options(
-        config, "--cell", "--matrix", "--axis", "--shard", "--until", "--schedule", "--zfs"
-    )
+        config, "--cell", "--matrix", "--axis", "--property", "--tunable", "--shard", "--until",
+        "--schedule", "--zfs",
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="session")
@@ -73,4 +74,4 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         "bugs": [outcome.as_json() for outcome in outcomes],
     }
     table, file = bug_table(outcomes), folders[-1] / _TABLE_FILE
-    tell_table(terminalreporter, "known bugs", table, kept=kept, file=file)
+    print_table(terminalreporter, "known bugs", table, kept=kept, file=file)

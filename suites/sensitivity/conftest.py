@@ -9,13 +9,13 @@ import pytest
 from rich import box
 from rich.table import Table
 
-from fixtures.campaigns import Running, begun_campaign, run_alone, selected, tell_table
+from fixtures.asked import asked_choices
+from fixtures.campaigns import Running, begun_campaign, print_table, run_alone, selected
 from fixtures.cells import why_out_of_reach
 from fixtures.options import Options, refuse_options
 from torture.choices.faults import DISTURBANCES, FAULTS, ZFS_BUGS
 from torture.choices.faults.protocol import Fault, Sight
 from torture.choices.matrix.cells import Cell
-from torture.choices.matrix.choices import parse_choices
 from torture.machines.images.source_trees import choose_zfs
 from torture.records.record.run_document import RunDocument, read_run_document
 from torture.records.record.trials import TrialRecord
@@ -88,7 +88,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def _placed(fault: Fault, config: pytest.Config) -> Any:
     try:
-        there = moved(fault, parse_choices(config.getoption("--axis")))
+        there = moved(fault, asked_choices(config.getoption))
         why = why_out_of_reach(Cell.parse(there.cell), config)
     except ValueError as error:
         there, why = fault, str(error)
@@ -107,7 +107,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         "faults": [detection.as_json() for detection in detections],
     }
     table, file = _table(detections), run.folder / _TABLE_FILE
-    tell_table(terminalreporter, "sensitivity", table, kept=kept, file=file)
+    print_table(terminalreporter, "sensitivity", table, kept=kept, file=file)
 
 
 def _versions(run: Run) -> dict[str, str]:

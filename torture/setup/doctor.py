@@ -223,7 +223,7 @@ def memory(name: str, *, meminfo: Path = Path("/proc/meminfo")) -> Finding:
     """The memory available for guests, the disks' pages included."""
     found = re.search(r"^MemAvailable:\s+(\d+) kB", meminfo.read_text(), re.MULTILINE)
     if found is None:
-        raise HarnessError(f"{meminfo} does not say MemAvailable", hint=f"cat {meminfo}")
+        raise HarnessError(f"{meminfo} lacks MemAvailable", hint=f"cat {meminfo}")
     available = int(found[1]) * 1024
     text = f"{_gib(available)} available"
     if available < MEMORY_BYTES_MIN:

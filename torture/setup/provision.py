@@ -137,10 +137,10 @@ def make_environment(
     listed = folder / "requirements.txt"
     listed.write_text("\n".join(requirements) + "\n")
     pip = [str(folder / "bin" / "pip"), "install", "--quiet", "--requirement", str(listed)]
-    _run(pip, deadline_s=_PIP_DEADLINE_S, environment=_held_to(constraints))
+    _run(pip, deadline_s=_PIP_DEADLINE_S, environment=_constraint_variables(constraints))
 
 
-def _held_to(constraints: Path | None) -> dict[str, str]:
+def _constraint_variables(constraints: Path | None) -> dict[str, str]:
     """Variables for pip: an option would not reach the pip that it starts to build a package."""
     if constraints is None:
         return {}
@@ -185,7 +185,7 @@ class Project:
     """The requirements of `pyproject.toml`, as pip reads them."""
 
     dependencies: tuple[str, ...]
-    """Its own and those of every extra."""
+    """The project's own requirements and those of every extra."""
     builders: tuple[str, ...]
     """The packages that build this project, and those that it gets as sources."""
 

@@ -138,7 +138,7 @@ def _cut(context: DirectContext, prepared: Path | None = None) -> dict[str, Any]
         context.begin_checker()
         context.shelf.start((_DISK,), view=state)
         check(context)
-        context.shelf.must_be_well()
+        context.shelf.require_healthy()
     return _outcome(load_evidence(context.folder))
 
 
@@ -147,7 +147,7 @@ def _prepare(context: DirectContext, client: Machine) -> None:
     prepare_disk(context, client)
     if context.is_mounted:
         run_script(client, f"umount {MOUNT_POINT}", deadline_s=_SCRIPT_DEADLINE_S)
-    context.shelf.must_be_well()
+    context.shelf.require_healthy()
     last = context.shelf.control.status().seq
     state = keep_all(context.shelf.recording, cut=last, disks=(_DISK,))
     write_crash_state(_prepared_by(context), state)

@@ -134,7 +134,7 @@ def _known(host: str, session: int, controller: int) -> dict[str, Any]:
 def _heard(lab: Lab, scratch: Path) -> dict[str, list[Any]]:
     """What is read off the wire of the same requests to both targets."""
     host, file = lab.network.nas_host, scratch / "wire.pcap"
-    recorder = lab.listen_to_nas(file)
+    recorder = lab.record_nas_packets(file)
     with (
         closing(IscsiSession(host, _lio.PORT, target=_lio.IQN, session=0)) as session,
         closing(NvmeQueue(host, nvme_tcp.PORT, subsystem=nvme_tcp.NQN, controller=None)) as first,

@@ -127,7 +127,7 @@ def full_disk(lab: Lab, scratch: Path) -> dict[str, Any]:
     with _nas_with_a_disk(lab, disks=small, console_log=console) as (nas, shelf):
         write = f"dd if=/dev/urandom of={_DEVICE} bs=64k count=200 oflag=direct"
         written = nas.run("sh", "-c", write, deadline_s=60)
-        return {"written": written.exit_code, "shelf": _said(shelf.must_be_well)}
+        return {"written": written.exit_code, "shelf": _said(shelf.require_healthy)}
 
 
 _MAKE_POOL = (
@@ -166,7 +166,7 @@ def sectors(lab: Lab, scratch: Path) -> dict[str, Any]:
             bytes_: nas.run("sh", "-c", write % bytes_, deadline_s=30).exit_code
             for bytes_ in (512, 4096)
         }
-        shelf.must_be_well()
+        shelf.require_healthy()
         diverted = _diverted(nas, shelf, large, into=scratch / "overlay")
     return {"logical_block_size": int(said), "written": written, "diverted": diverted}
 

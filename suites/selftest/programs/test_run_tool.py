@@ -35,7 +35,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Started:
     [
         (("--cell", "iscsi-always-noslog-btfrs-bothdie"), "ERROR: --cell: 'btfrs' in "),
         (("--cell=icsi", "--collect-only"), "ERROR: --cell: 'icsi' in "),
-        (("--matrix", "quik"), "'quik' is none of quick, default, full"),
+        (("--matrix", "quik"), "'quik' is not one of quick, default, full"),
         (("--axis", "logbais=throughput"), "ERROR: --axis: no axis is called 'logbais'"),
         (
             ("--axis", "recordsize=record4k", "--cell", "iscsi-always-noslog-btrfs-bothdie"),
@@ -46,6 +46,8 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Started:
             ("--zfs=2.1.11", "--axis", "zvol_use_blk_mq=blkmq"),
             "ERROR: --zfs: OpenZFS 2.1.11 has no",
         ),
+        (("--property", "sync=always"), "ERROR: --property: sync is an axis of its own"),
+        (("--tunable", "zil_slog_bulk"), "ERROR: --tunable: 'zil_slog_bulk' is no setting"),
         (("--cell",), "--cell: expected one argument"),
     ],
 )
@@ -62,6 +64,7 @@ def test_a_typo_is_refused_before_the_set_up(
         (),
         ("suites/selftest", "-k", "not matrix", "-m", "pure", "--cel", "x"),
         ("suites/powercut", "--matrix", "quick", "--trials=3", "--axis", "logbias=throughput"),
+        ("suites/powercut", "--property", "recordsize=8K", "--tunable=zil_slog_bulk=1"),
         ("suites/powercut", "--zfs", str(CHECKOUT)),
     ],
 )

@@ -39,21 +39,21 @@ def test_a_cell_there_is_none_of_ends_the_session_with_the_reason() -> None:
 
 
 def test_a_cell_that_this_zfs_does_not_know_ends_the_session_before_anything_starts() -> None:
-    done = collect("--matrix", "quick", "--axis", "zvol_use_blk_mq=blkmq", "--zfs", "2.1.11")
+    done = collect("--matrix", "quick", "--tunable", "zvol_use_blk_mq=1", "--zfs", "2.1.11")
     assert done.returncode == 4
     assert "ERROR: --zfs: OpenZFS 2.1.11 has no zvol_use_blk_mq" in done.stderr
 
 
 def test_a_choice_on_an_axis_is_every_cells() -> None:
-    done = collect("--matrix", "quick", "--axis", "logbias=throughput", "-m", "nasonly")
+    done = collect("--matrix", "quick", "--property", "logbias=throughput", "-m", "nasonly")
     assert cells_in(done) == [
-        "iscsi-standard-noslog-throughput-btrfs-nasonly",
-        "iscsi-always-noslog-throughput-btrfs-nasonly",
-        "nfs_image-standard-noslog-throughput-btrfs-nasonly",
-        "nfs4-standard-noslog-throughput-files-nasonly",
+        "iscsi-standard-noslog-logbias=throughput-btrfs-nasonly",
+        "iscsi-always-noslog-logbias=throughput-btrfs-nasonly",
+        "nfs_image-standard-noslog-logbias=throughput-btrfs-nasonly",
+        "nfs4-standard-noslog-logbias=throughput-files-nasonly",
     ]
     assert (
-        "--axis logbias=throughput: 2 of 10 cells make no sense so, e.g. iscsi-disab" in done.stdout
+        "--property logbias=throughput: 2 of 10 cells make no sense so, e.g. iscsi-d" in done.stdout
     )
 
 
@@ -64,7 +64,7 @@ def test_a_choice_on_an_axis_is_every_cells() -> None:
             "logbais=throughput",
             "--axis: no axis is called 'logbais'; there are transport, nfs_export,",
         ),
-        ("recordsize=record4k", "'record4k' is a dataset's, and 'iscsi' is on a zvol; possible"),
+        ("recordsize=record4k", "'recordsize=4K' is a dataset's, and 'iscsi' is on a zvol; possib"),
     ],
 )
 def test_a_choice_there_is_none_of_ends_the_session_with_what_there_is(

@@ -179,13 +179,13 @@ class Server:
         status: dict[str, Any] = json.loads(control.wait(control.read(65536, 0)).data())
         return status
 
-    def must_be_well(self) -> None:
+    def require_healthy(self) -> None:
         """It runs, and no sanitizer complained. Raises `NbdkitFell` if it fell as is known of it."""
         self._must_have_ended_with(self._process.exit_code, wanted=None)
 
     def stop(self) -> None:
         """End it as its admin would; it has to end well. Raises `NbdkitFell` if that is known of it."""
-        self.must_be_well()
+        self.require_healthy()
         self._must_have_ended_with(self._process.terminate(), wanted=0)
 
     def _must_have_ended_with(self, code: int | None, *, wanted: int | None) -> None:

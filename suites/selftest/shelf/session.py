@@ -154,7 +154,7 @@ class Session:
             if gracefully:
                 self.server.stop()
             else:
-                self.server.must_be_well()
+                self.server.require_healthy()
                 self.server.kill()
         except NbdkitFell:
             gracefully = False

@@ -151,7 +151,7 @@ def test_a_file_system_that_is_full(folder: Path) -> None:
         assert line.wait(line.read(65536, done * 65536)).data() == data
     replies = trims(line, PAGE_EVENTS // 2 + 10)
     assert sum(reply.error is not None for reply in replies) >= 10
-    server.must_be_well()
+    server.require_healthy()
     inside = Path(f"/proc/{server.pid}/root{place}/life")
     shutil.copytree(inside, folder / "life")
     server.kill()

@@ -60,7 +60,7 @@ def test_a_spoiled_disk_is_served_so_and_the_others_as_they_were(folder: Path) -
         spoil(shelf, _swapped, view=view, disk=_DISKS[1])
         assert _read(socket, "data1") == [new, old]
         assert _read(socket, "data0") == [bytes(_SECTOR), other]
-        shelf.must_be_well()
+        shelf.require_healthy()
     finally:
         shelf.stop()
     events = load_recording(shelf.recording).events

@@ -9,9 +9,16 @@ from hypothesis import strategies as st
 from torture.choices.filesystems.protocol import FILES
 from torture.choices.matrix.axes import AXES, FATE, FILESYSTEM, SLOG, SYNC, TRANSPORT
 from torture.choices.matrix.cells import Cell
+from torture.facts.axes.zfs_settings import OLD_CHOICES
 
 EXAMPLE = "iscsi-standard-noslog-btrfs-nasonly"
 SETTINGS = tuple(axis for axis in AXES.values() if axis.is_setting)
+OF_ZFS = (
+    *((old.name, old.value) for old in OLD_CHOICES.values()),
+    ("atime", "off"), ("compression", "zstd-fast-10"), ("recordsize", "8K"), ("logbias", "latency"),
+    ("zfs.zil_slog_bulk", "65536"), ("zfs.zvol_use_blk_mq", "0"),
+)  # fmt: skip
+"""Settings of ZFS, some of which had axes once."""
 _USUAL = tuple(axis for axis in AXES.values() if axis.default is not None and not axis.is_setting)
 
 
@@ -37,6 +44,9 @@ def any_cell(draw: st.DrawFn) -> Cell:
     cell = draw(usual_cell())
     for axis in draw(st.lists(st.sampled_from(SETTINGS), unique=True)):
         cell = _but(cell, axis.field, draw(st.sampled_from(axis.names)))
+    for name, value in draw(st.lists(st.sampled_from(OF_ZFS), max_size=4)):
+        with contextlib.suppress(ValueError):
+            cell = cell.with_settings({name: value})
     return cell
 
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from torture.deadlines import comes_true, truth, wait_for
+from torture.deadlines import truth, wait_for, wait_until_true
 from torture.errors import DeadlineExceeded, HarnessError
 
 
@@ -76,5 +76,5 @@ def test_truth_is_true_or_none() -> None:
 
 def test_whether_something_comes_true_is_told_either_way() -> None:
     answers = iter([False, False, True])
-    assert comes_true(lambda: next(answers), deadline_s=20, poll_s=0.001)
-    assert not comes_true(lambda: False, deadline_s=0.01, poll_s=0.001)
+    assert wait_until_true(lambda: next(answers), deadline_s=20, poll_s=0.001)
+    assert not wait_until_true(lambda: False, deadline_s=0.01, poll_s=0.001)

@@ -40,7 +40,7 @@ def test_more_trials_than_fit_into_memory_are_refused(
 ) -> None:
     monkeypatch.setattr(pytestconfig.option, "matrix", Matrix.FULL)
     monkeypatch.setattr(pytestconfig.option, "until", order_of("until:upper<0.0001"))
-    with pytest.raises(pytest.UsageError, match="say fewer --trials, or --cell"):
+    with pytest.raises(pytest.UsageError, match="use fewer --trials, or --cell"):
         read_options(pytestconfig)
 
 

@@ -32,9 +32,9 @@ there.
 UNLABELLED = frozenset(
     {Invariant.TXG_IS_DURABLE, Invariant.LABELS_TAKE_TURNS, Invariant.UBERBLOCK_IS_DURABLE}
 )
-"""The labels of a disk that has left the pool are overwritten, with everything around them, once
-its group is synced and beside the next one. ZFS does not flush these writes (`vdev_label_init` with
-`VDEV_LABEL_REMOVE`): they belong to no group."""
+"""The labels of a disk that has left the pool are overwritten, with everything around them. This
+happens once its group is synced, beside the next one. ZFS does not flush these writes
+(`vdev_label_init` with `VDEV_LABEL_REMOVE`): they belong to no group."""
 
 
 def has_resilvered(pool: dict[str, Any]) -> bool:
@@ -45,7 +45,7 @@ def has_resilvered(pool: dict[str, Any]) -> bool:
     scan = pool.get("scan_stats", {})
     rebuilds = scan.get("rebuild_stats", {}) if isinstance(scan, dict) else None
     if not isinstance(rebuilds, dict):
-        raise UnreadableError("zpool status -j: scan_stats that are none")
+        raise UnreadableError("zpool status -j: invalid scan_stats")
     try:
         states = [str(rebuild["state"]) for rebuild in rebuilds.values()]
     except (KeyError, TypeError) as error:

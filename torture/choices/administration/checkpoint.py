@@ -20,7 +20,7 @@ def state_of_checkpoint(printed: Printed) -> str:
         return "NONE"
     state = stats.get("state") if isinstance(stats, dict) else None
     if state not in ("NONE", "EXISTS", "DISCARDING"):
-        raise UnreadableError(f"zpool status -j: a checkpoint that is {state!r}")
+        raise UnreadableError(f"zpool status -j: a checkpoint in the unknown state {state!r}")
     return str(state)
 
 

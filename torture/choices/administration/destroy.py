@@ -29,7 +29,7 @@ def read(printed: Printed) -> Outcome:
     try:
         freeing = int(printed.pool_properties()["freeing"])
     except (KeyError, ValueError) as error:
-        raise UnreadableError(f"zpool get -j: no bytes that are freed: {error!r}") from error
+        raise UnreadableError(f"zpool get -j: no count of freed bytes: {error!r}") from error
     if BALLAST in printed.properties():
         return Outcome.UNDONE
     return Outcome.GOING_ON if freeing else Outcome.DONE

@@ -4,11 +4,11 @@ zpool-attach(8). The command returns once `spa_vdev_attach` (OpenZFS `module/zfs
 out of `spa_vdev_exit`. That waits until the transaction group with the new configuration is synced.
 From then on a separate thread moves the blocks (`module/zfs/vdev_raidz.c`, `raidz_reflow_sync`).
 
-Up to 2.3.9 and 2.4.4 one group writes the new child to the configuration. A group some groups later
-writes that the vdev is being expanded, after waiting for `TXG_CONCURRENT_STATES` + `TXG_DEFER_SIZE`
-of them (12 were seen). A cut in between leaves a vdev of a geometry in which none of its data was
-ever written. Since "Fix race condition in raidz expansion startup" (7026d33350e4, August 2026) both
-go into one group.
+Up to 2.3.9 and 2.4.4 one group writes the new child to the configuration. A later group writes that
+the vdev is being expanded, after a wait for `TXG_CONCURRENT_STATES` + `TXG_DEFER_SIZE` groups (12
+were seen). A cut in between leaves a vdev of a geometry in which none of its data was ever written.
+Since "Fix race condition in raidz expansion startup" (7026d33350e4, August 2026) both go into one
+group.
 
 The moved data are no part of the group under way: a later group's uberblock records the move
 (`vdev_raidz.c`, `raidz_reflow_sync`). So the audit cannot require that an uberblock finds all

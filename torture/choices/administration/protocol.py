@@ -1,9 +1,12 @@
 """The form of an administration: a command of zpool(8) or zfs(8) under which the power is cut.
 
 After recovery it must be done, not done, or still going on: never half. It must be done or going on
-in two cases: the command had returned before the cut and returns only once its transaction group is
-on the disks, or a pool that was cut again had been imported with it. The outcome is read from the
-output of ZFS's own tools, and from nothing else.
+in two cases:
+- the command had returned before the cut, and returns only once its transaction group is on the
+  disks
+- a pool that was cut again had been imported with it
+
+The outcome is read from the output of ZFS's own tools, and from nothing else.
 """
 
 from __future__ import annotations
@@ -130,7 +133,7 @@ class Printed:
             (root,) = found.values() if len(found) == 1 else ({},)
             found = children_of(root)
         if not isinstance(found, dict) or not all(isinstance(top, dict) for top in found.values()):
-            raise UnreadableError(f"zpool status -j: {kind} that are none")
+            raise UnreadableError(f"zpool status -j: invalid {kind}")
         return found
 
     def has_disk(self, serial: str) -> bool:

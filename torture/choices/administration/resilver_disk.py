@@ -5,7 +5,7 @@ disk with a pulled cable. So a NAS after a reboot finds it, too, and resilvers i
 by return: `vdev_online` ends in `spa_vdev_state_exit`, which waits for its group (OpenZFS
 `module/zfs/spa_misc.c`).
 
-An import after a cut starts to read before it knows the leg's missing writes, and counts its reads
+An import after a cut starts to read before it knows the leg's missing writes. It counts its reads
 there as errors of the leg (seen: 2 of them). They are cleared once the resilver is done, as an
 administrator would do. Errors that the scrub finds after that count.
 """

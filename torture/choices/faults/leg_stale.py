@@ -3,7 +3,7 @@
 ZFS takes the newer leg's uberblock, reads that leg's blocks, and heals the other leg: nothing is
 lost. But when a pool has to be healed after a cut, one of its disks broke its promise. ZFS commits
 a group every 5 s. With a lie as short as that, 4 of 10 cuts found only stale blocks of the intent
-log, which ZFS takes from the other leg.
+log. ZFS takes these from the other leg.
 """
 
 from __future__ import annotations

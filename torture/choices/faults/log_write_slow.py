@@ -1,6 +1,6 @@
 """A disturbance: one write in four of the intent log takes 60 ms longer, and others overtake it.
 
-Nothing is lost by it: a commit waits for all blocks of the chain before its own (OpenZFS
+It loses nothing: a commit waits for all blocks of the chain before its own (OpenZFS
 `module/zfs/zil.c`, `zil_lwb_set_zio_dependency`).
 """
 

@@ -1,4 +1,4 @@
-"""The form of a fault: where it is planted, and what is predicted before its first run."""
+"""The form of a fault: its place, and the predictions made before its first run."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Sight(StrEnum):
     """The check that sees a fault first."""
 
     AUDIT = "audit"
-    """The recording, in each trial."""
+    """The audit of the recording, in each trial."""
     POOL = "pool"
     FILESYSTEM = "filesystem"
     DATA = "data"
@@ -74,7 +74,7 @@ class Fault:
     nas_stands_still_ms: int = 0
     """How long the NAS's emulator is stopped: once the load runs, before the wait for the cut."""
     survivors: Mapping[str, DiskState] = field(default_factory=dict)
-    """What the cut leaves of these disks, by serial, whatever the seed draws. They are not gone
+    """The crash state of these disks, by serial, instead of the seed's draw. They are not gone
     then."""
     spoiler: Spoiler | None = None
     """Run on the disk before the NAS comes back."""

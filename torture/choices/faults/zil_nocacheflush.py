@@ -1,4 +1,4 @@
-"""ZFS does not flush what it writes to its intent log (zfs(4))."""
+"""ZFS does not flush its writes to its intent log (zfs(4))."""
 
 from __future__ import annotations
 

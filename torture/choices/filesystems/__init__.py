@@ -9,7 +9,7 @@ from torture.facts.axes.axis import Axis, Choice, Chosen
 CHOICES: tuple[Choice[Filesystem], ...] = offered(__name__, "CHOICE")
 
 
-def _pointless(chosen: Chosen) -> str | None:
+def _why_meaningless(chosen: Chosen) -> str | None:
     """A client has either a disk, with or without a filesystem, or files."""
     transport, is_files = chosen["transport"], chosen["filesystem"].name == FILES
     if transport.value.traits.gives_files == is_files:
@@ -24,6 +24,6 @@ AXIS = Axis(
     noun="Filesystem",
     title="filesystem",
     place=70,
-    inapplicable=_pointless,
+    inapplicable=_why_meaningless,
     choices=tuple(sorted(CHOICES, key=lambda choice: choice.place)),
 )

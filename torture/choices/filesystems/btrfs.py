@@ -60,7 +60,7 @@ def parse_btrfs_check(output: ToolOutput) -> FsckResult:
     refuse_codes_beyond(output, (1,))
     refuse_faults_of_ours(output)
     if vouches:
-        raise unreadable(output, "it vouches for the filesystem, yet fails")
+        raise unreadable(output, "it reports a sound filesystem, yet fails")
     if any(reason in line for line in lines for reason in _GAVE_UP):
         return FsckResult(clean=False, problems=problems, gave_up=True)
     if not any(_ERRORS.match(line) for line in lines):

@@ -65,7 +65,7 @@ def parse_e2fsck(output: ToolOutput) -> FsckResult:
     if passes != _PASSES:
         raise unreadable(output, f"passes {sorted(_PASSES - passes)} are missing")
     if code == 0 and problems:
-        raise unreadable(output, f"it vouches for the filesystem, yet says {problems[0]!r}")
+        raise unreadable(output, f"it reports a sound filesystem, yet prints {problems[0]!r}")
     if code & _UNCORRECTED and not problems:
         raise unreadable(output, "it leaves errors uncorrected, but shows none")
     return FsckResult(

@@ -3,8 +3,8 @@
 `xfs_repair`, with -n or without: text and exit code -> `FsckResult`.
 
 With -n it returns 1 on corruption, else 0. Without -n it returns 0 after a repair, 1 when it could
-not repair, 2 when the log is dirty and must be replayed by a mount (xfs_repair(8)). On a dirty log
--n reports false errors. The closing proofs are `No modify flag set, skipping filesystem flush and
+not repair, 2 when the log is dirty: a mount must replay it then (xfs_repair(8)). On a dirty log -n
+reports false errors. The closing proofs are `No modify flag set, skipping filesystem flush and
 exiting.` and `done`.
 """
 
@@ -59,7 +59,7 @@ def parse_xfs_repair(output: ToolOutput) -> FsckResult:
         if not finished:
             raise unreadable(output, "it lacks its closing line")
         if _LOOKED in lines and problems and not dirty:
-            raise unreadable(output, f"it vouches for the filesystem, yet says {problems[0]!r}")
+            raise unreadable(output, f"it reports a sound filesystem, yet prints {problems[0]!r}")
         return FsckResult(clean=True, problems=problems, journal_dirty=dirty)
     refuse_codes_beyond(output, (1, _DIRTY_LOG_CODE))
     refuse_faults_of_ours(output)

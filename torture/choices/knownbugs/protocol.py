@@ -21,7 +21,7 @@ class FromSource:
 
     @property
     def next_step(self) -> str:
-        """What the user has to do to have it tried."""
+        """The next step for the user to have it tried."""
         return (
             f"git clone --branch {self.branch} OPENZFS {self.branch}, where OPENZFS is its repository; "
             f"then --tree {self.name}={self.branch}"

@@ -22,10 +22,10 @@ from torture.facts.axes import (
     slog_class,
     special_vdev,
     sync,
+    zfs_settings,
 )
 from torture.facts.axes.axis import Axis, Choice
 from torture.facts.axes.module_parameters import PARAMETERS
-from torture.facts.axes.zfs_properties import PROPERTIES
 
 TRANSPORT = transports.AXIS
 NFS_EXPORT = nfs_export.AXIS
@@ -37,6 +37,7 @@ SPECIAL_VDEV = special_vdev.AXIS
 ADMINISTRATION = administration.AXIS
 DISKS = data_disks.AXIS
 DISK_SECTOR = disk_sector.AXIS
+SETTINGS = zfs_settings.AXIS
 LUN_SECTOR = lun_sector.AXIS
 DISCARD = discard.AXIS
 FILESYSTEM = filesystems.AXIS
@@ -46,7 +47,7 @@ FATE = fate.AXIS
 
 _ALL: tuple[Axis[Any], ...] = (
     TRANSPORT, NFS_EXPORT, SYNC, SLOG, SLOG_CLASS, LAYOUT, SPECIAL_VDEV, ADMINISTRATION, DISK_SECTOR,
-    DISKS, *PROPERTIES, *PARAMETERS, LUN_SECTOR, DISCARD, FILESYSTEM, ROOT, WORKLOAD, FATE,
+    DISKS, SETTINGS, *PARAMETERS, LUN_SECTOR, DISCARD, FILESYSTEM, ROOT, WORKLOAD, FATE,
 )  # fmt: skip
 
 AXES: dict[str, Axis[Any]] = {

@@ -9,10 +9,11 @@ from difflib import get_close_matches
 from itertools import product
 from typing import Any, NoReturn, Self, TypeVar
 
-from torture.choices.matrix.axes import AXES, DEFAULTS, DISK_SECTOR
+from torture.choices.matrix.axes import AXES, DEFAULTS, DISK_SECTOR, SETTINGS
 from torture.facts.axes.axis import Axis, Choice
 from torture.facts.axes.disk_sector import SECTOR_BEFORE
 from torture.facts.axes.sweeps import SWEEPS, Matrix, Sweep
+from torture.facts.axes.zfs_settings import OLD_CHOICES, OLD_FIELDS, ZfsSettings, old_words
 
 T = TypeVar("T")
 
@@ -56,6 +57,11 @@ class Cell:
         """The same cell with other choices on some axes."""
         return self.of(**(dict(zip(_FIELDS, self.choices, strict=True)) | choices))
 
+    def with_settings(self, values: Mapping[str, str]) -> Self:
+        """The same cell with these settings of ZFS beside its own, or instead of them."""
+        settings = ZfsSettings.of({**dict(self[SETTINGS].values), **values})
+        return self.but(**{SETTINGS.field: settings.name})
+
     def __getitem__(self, axis: Axis[T]) -> T:
         """The value of the choice on an axis."""
         return axis.choice(self.choices[_FIELDS.index(axis.field)]).value
@@ -64,7 +70,7 @@ class Cell:
         chosen = {}
         for field, name in zip(_FIELDS, self.choices, strict=True):
             try:
-                chosen[field] = _CHOICES[field][name]
+                chosen[field] = _CHOICES[field].get(name) or AXES[field].choice(name)
             except KeyError:
                 raise ValueError(f"{name!r} is no {AXES[field].noun}") from None
         return chosen
@@ -79,6 +85,18 @@ class Cell:
         )
 
     @property
+    def frozen_name(self) -> str:
+        """The name that seeds and folders of trials are made from: settings as they were said as axes."""
+        if self[SETTINGS] == ZfsSettings():
+            return self.name
+        parts = [
+            (AXES[field].place, name)
+            for field, name in zip(_FIELDS, self.choices, strict=True)
+            if field != SETTINGS.field and name != DEFAULTS.get(field)
+        ]
+        return "-".join(part for _, part in sorted([*parts, *old_words(self[SETTINGS])]))
+
+    @property
     def axes(self) -> dict[str, str]:
         """Every axis to its choice, in the order of `AXES`; empty where a choice means nothing."""
         chosen = self._chosen()
@@ -91,13 +109,25 @@ class Cell:
     def parse(cls, name: str) -> Self:
         """The cell with this `name`; raises `ValueError` that names the wrong part and the reason."""
         parts = name.split("-")
+        old = [OLD_CHOICES[part] for part in parts if part in OLD_CHOICES]
+        if not old:
+            return cls._of_parts(name, parts)
+        others = cls._of_parts(name, [part for part in parts if part not in OLD_CHOICES])
+        cell = others.with_settings({choice.name: choice.value for choice in old})
+        if cell.frozen_name != name:
+            raise ValueError(f"{name!r} is called {cell.name!r}")
+        return cell
+
+    @classmethod
+    def _of_parts(cls, name: str, parts: list[str]) -> Self:
+        """The cell of these parts of a name, which it uses up."""
         chosen: dict[str, str] = {}
         left_out: list[Axis[Any]] = []
         for field, axis in AXES.items():
             part = parts[0] if parts else None
             if part is not None and part == axis.default:
                 raise ValueError(f"{part!r} in {name!r} is the default: leave it out")
-            if part in axis.names:
+            if part is not None and axis.has(part):
                 chosen[field] = parts.pop(0)
                 left_out = []
             elif axis.default is not None:
@@ -113,19 +143,33 @@ class Cell:
 def with_axes_since(name: str, axes: Mapping[str, str]) -> tuple[str, dict[str, str]]:
     """The present name and choices of a cell from before its disks' sectors were an axis.
 
-    A cell that this version does not know keeps its name.
+    And from when some settings of ZFS were. A cell that this version does not know keeps its name.
     """
+    with suppress(ValueError):
+        if not OLD_CHOICES.keys().isdisjoint(name.split("-")):
+            name = Cell.parse(name).name
+    now = _with_settings(axes)
     field = DISK_SECTOR.field
-    if not axes or field in axes:
-        return name, dict(axes)
+    if not now or field in now:
+        return name, now
     with suppress(ValueError):
         name = Cell.parse(name).but(disk_sector=SECTOR_BEFORE).name
-    return name, {**axes, field: SECTOR_BEFORE}
+    return name, {**now, field: SECTOR_BEFORE}
+
+
+def _with_settings(axes: Mapping[str, str]) -> dict[str, str]:
+    """A record's choices, with one for the settings of ZFS instead of an axis for each."""
+    if axes.keys().isdisjoint(OLD_FIELDS):
+        return dict(axes)
+    old = [OLD_CHOICES[axes[field]] for field in OLD_FIELDS if axes.get(field) in OLD_CHOICES]
+    settings = ZfsSettings.of({choice.name: choice.value for choice in old})
+    others = {field: choice for field, choice in axes.items() if field not in OLD_FIELDS}
+    return others | {SETTINGS.field: settings.name}
 
 
 def _refuse(name: str, part: str | None, axes: list[Axis[Any]]) -> NoReturn:
     """Raise `ValueError`: at this place of the name belongs a choice on one of these axes."""
-    home = [axis.noun for axis in AXES.values() if part in axis.names]
+    home = [axis.noun for axis in AXES.values() if axis.has(part or "")]
     if part is None:
         what = f"{name!r} ends where one part more is missing,"
     elif home:

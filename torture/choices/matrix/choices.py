@@ -1,21 +1,35 @@
-"""Cells with other choices on some axes: the work of `--axis logbias=throughput` (pure)."""
+"""Cells with other choices on some axes: the work of `--axis layout=raidz1` (pure)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from torture.choices.matrix.axes import AXES
+from torture.choices.matrix.axes import AXES, SETTINGS
 from torture.choices.matrix.cells import Cell
+from torture.facts.axes.zfs_settings import MODULE, OLD_CHOICES, OLD_FIELDS, ZfsSettings
 from torture.facts.zfs.versions import ZfsVersion
 
 
-def parse_choices(texts: Sequence[str]) -> dict[str, str]:
-    """Axis to choice, of texts like `logbias=throughput`; raises `ValueError` with valid choices."""
+def parse_choices(
+    texts: Sequence[str], *, properties: Sequence[str] = (), tunables: Sequence[str] = ()
+) -> dict[str, str]:
+    """Axis to choice, of texts like `layout=raidz1`; raises `ValueError` with valid choices.
+
+    `properties` and `tunables` are texts like `recordsize=8K`, settings of ZFS.
+    """
     chosen: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for text in texts:
         field, equals, name = text.partition("=")
         if not equals:
             raise ValueError(f"{text!r} is no choice: write an axis and its choice, FIELD=CHOICE")
+        if (old := OLD_CHOICES.get(name)) is not None and old.field == field:
+            settings = _added(settings, old.name, old.value)
+            continue
+        if field in OLD_FIELDS:
+            raise ValueError(
+                f"{field} is a setting of ZFS: say --property or --tunable {field}=VALUE"
+            )
         if field not in AXES:
             raise ValueError(f"no axis is called {field!r}; there are {', '.join(AXES)}")
         if name not in AXES[field].names:
@@ -26,7 +40,19 @@ def parse_choices(texts: Sequence[str]) -> dict[str, str]:
                 f"a cell is {chosen[field]!r} or {name!r}, and not both: say one {field}"
             )
         chosen[field] = name
-    return chosen
+    for kind, pairs in (("", properties), (MODULE, tunables)):
+        for text in pairs:
+            name, equals, value = text.partition("=")
+            if not equals or name.startswith(MODULE):
+                raise ValueError(f"{text!r} is no setting: write NAME=VALUE, with ZFS's own name")
+            settings = _added(settings, f"{kind}{name}", value)
+    return chosen | ({SETTINGS.field: ZfsSettings.of(settings).name} if settings else {})
+
+
+def _added(settings: Mapping[str, str], name: str, value: str) -> dict[str, str]:
+    if settings.get(name, value) != value:
+        raise ValueError(f"{name} is {settings[name]!r} or {value!r}, and not both: say one")
+    return {**settings, name: value}
 
 
 def with_choices(cells: Sequence[Cell], chosen: Mapping[str, str]) -> tuple[Cell, ...]:
@@ -34,37 +60,43 @@ def with_choices(cells: Sequence[Cell], chosen: Mapping[str, str]) -> tuple[Cell
 
     Raises `ValueError` when none is left, with the reason and the possible choices.
     """
-    left_out = without_sense(cells, chosen)
-    made = {cell.but(**chosen): None for cell in cells if cell not in left_out}
+    left_out = meaningless_cells(cells, chosen)
+    made = {_but(cell, chosen): None for cell in cells if cell not in left_out}
     if cells and not made:
         why = f"{cells[0].name}: {left_out[cells[0]]}"
         raise ValueError(f"{why}; {_alternatives(cells[0], chosen)}")
     return tuple(made)
 
 
-def without_sense(cells: Sequence[Cell], chosen: Mapping[str, str]) -> dict[Cell, str]:
+def _but(cell: Cell, chosen: Mapping[str, str]) -> Cell:
+    """The cell with these choices; settings of ZFS come beside its own."""
+    made = cell.but(**chosen)
+    added = made[SETTINGS].values if SETTINGS.field in chosen else ()
+    return made.with_settings(dict(cell[SETTINGS].values) | dict(added)) if added else made
+
+
+def meaningless_cells(cells: Sequence[Cell], chosen: Mapping[str, str]) -> dict[Cell, str]:
     """The cells that make no sense with these choices, and why."""
     why: dict[Cell, str] = {}
     for cell in cells:
         try:
-            cell.but(**chosen)
+            _but(cell, chosen)
         except ValueError as error:
             why[cell] = str(error)
     return why
 
 
-def unknown_to(version: ZfsVersion, cell: Cell) -> str:
+def missing_in_version(version: ZfsVersion, cell: Cell) -> str:
     """The features of a cell that this version of ZFS lacks; empty where it has all."""
-    for field in sorted(version.lacks):
-        if cell.axes[field] not in ("", AXES[field].default):
-            return f"OpenZFS {version.name} has no {field}, so it is {AXES[field].default} there"
+    for name in sorted(version.lacks & cell[SETTINGS].tunables.keys()):
+        return f"OpenZFS {version.name} has no {name}"
     return ""
 
 
 def _alternatives(cell: Cell, chosen: Mapping[str, str]) -> str:
     """The choices of each of these axes that make sense with this cell."""
     possible = {
-        field: [name for name in AXES[field].names if not without_sense([cell], {field: name})]
+        field: [name for name in AXES[field].names if not meaningless_cells([cell], {field: name})]
         for field in chosen
     }
     return "possible there: " + "; ".join(

@@ -1,7 +1,7 @@
-"""What each cell must hold: theory's prediction, which a test compares with measurements.
+"""The guarantee of each cell: theory's prediction, which a test compares with measurements.
 
-A transport declares what it holds on disks that honour flushes. This module declares what the
-cell's log devices and data disks take from that.
+A transport declares its guarantee on disks that honour flushes. This module declares how the cell's
+log devices and data disks weaken it.
 
 ZFS flushes before it acknowledges: the log's devices in `module/zfs/zil.c`
 (`zil_lwb_flush_vdevs_done`), the data disks and the uberblocks in `module/zfs/vdev_label.c`
@@ -11,13 +11,12 @@ group that is whole (zpool-import(8)). A log that misses only its end replays up
 
 from __future__ import annotations
 
-from torture.choices.matrix.axes import DISKS, FATE, SLOG, TRANSPORT
+from torture.choices.matrix.axes import DISKS, FATE, SETTINGS, SLOG, TRANSPORT
 from torture.choices.matrix.cells import Cell
 from torture.choices.matrix.durability import acknowledged_sync_of
 from torture.facts.axes.data_disks import Disks
 from torture.facts.axes.fate import Fate
 from torture.facts.axes.module_parameters import ZFS_NOCACHEFLUSH, ZIL_NOCACHEFLUSH
-from torture.facts.axes.zfs_properties import LOGBIAS
 from torture.facts.recording.disks import Persistence
 from torture.oracles.verdict.guarantee import Guarantee
 
@@ -48,7 +47,7 @@ def _is_log_forgetful(cell: Cell) -> bool:
     slog = cell[SLOG]
     if slog.is_forgetful or flushes_its_log(cell):
         return slog.is_forgetful
-    is_on_data_disks = not slog.legs or cell[LOGBIAS] == "throughput"
+    is_on_data_disks = not slog.legs or cell[SETTINGS].properties.get("logbias") == "throughput"
     on_data_disks = is_on_data_disks and cell[DISKS] is not Disks.PLP
     return on_data_disks or any(leg is not Persistence.PLP for leg in slog.legs)
 

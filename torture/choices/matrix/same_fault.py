@@ -8,7 +8,7 @@ from torture.choices.matrix.cells import Cell
 from torture.choices.matrix.guarantees import guarantee_of
 
 
-def why_not_there(
+def why_different_there(
     here: Cell, there: Cell, *, bound_to: Collection[str], amounts_to: Mapping[str, str]
 ) -> str:
     """Why a fault of one cell is another one, or none, in the other; empty where it is the same.
@@ -21,6 +21,10 @@ def why_not_there(
     theory, promised = guarantee_of(here), guarantee_of(there)
     if promised is not theory:
         return f"is planted where theory says '{theory}', and of {there.name} it says '{promised}'"
-    if amounts_to and guarantee_of(there.but(**amounts_to)) is promised:
+    try:
+        weaker = there.but(**amounts_to)
+    except ValueError as error:
+        return f"cannot be in {there.name}: {error}"
+    if amounts_to and guarantee_of(weaker) is promised:
         return f"takes nothing from {there.name}: '{promised}' all the same"
     return ""

@@ -12,7 +12,7 @@ class SlogKind:
     """The log devices of a pool, and their fate in the cut."""
 
     legs: tuple[Persistence, ...]
-    """What each device keeps. Two are a mirror; empty means no SLOG."""
+    """The persistence of each device. Two are a mirror; empty means no SLOG."""
     gone_at_cut: int = 0
     """How many of them are gone after the cut; the trial's seed draws which."""
     is_forgetful: bool = False

@@ -1,4 +1,4 @@
-"""What transports hold on disks that honour flushes, by the place of a completed write.
+"""The guarantees of transports on disks that honour flushes, by the place of a completed write.
 
 OpenZFS `module/os/linux/zfs/zvol_os.c`, `zfs_vnops.c`: a write is synchronous only with FUA,
 O_SYNC, a flush after it or sync=always. `module/zfs/zil.c`: with sync=disabled `zil_commit` returns

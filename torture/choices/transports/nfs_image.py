@@ -1,8 +1,8 @@
 """A hypervisor's NFS datastore: a raw image on a dataset, opened by the client's QEMU through libnfs.
 
 QEMU's driver speaks NFSv3 and takes no port (its `block/nfs.c`). A flush is a COMMIT of the file.
-libnfs ignores the write verifier, so a client that lives never repeats the writes that a server
-forgot.
+The library ignores the write verifier, so a client that lives never repeats the writes that a
+server forgot.
 """
 
 from __future__ import annotations

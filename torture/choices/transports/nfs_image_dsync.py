@@ -1,8 +1,9 @@
 """A hypervisor's NFS datastore with QEMU's `cache=directsync`, which looks like stable writes and is not.
 
 QEMU turns a written-through write into an unstable one and a COMMIT (`block/io.c`,
-`bdrv_driver_pwritev`). libnfs repeats a COMMIT in flight at the cut to a server that has nothing
-left to commit. It succeeds: its write is gone, although the client received its acknowledgement.
+`bdrv_driver_pwritev`). The client repeats a COMMIT in flight at the cut to a server that has
+nothing left to commit. It succeeds: its write is gone, although the client received its
+acknowledgement.
 """
 
 from __future__ import annotations

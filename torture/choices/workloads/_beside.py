@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from torture.choices.workloads._own_readback import OwnReadback
 from torture.choices.workloads.protocol import Command, Guest, Surroundings
-from torture.deadlines import comes_true
+from torture.deadlines import wait_until_true
 from torture.errors import HarnessError
 from torture.facts.evidence.completed import Completed
 
@@ -54,7 +54,7 @@ class LoadBeside:
 
     def wait_until(self, reached: Callable[[], bool], *, deadline_s: float) -> bool:
         """Wait until something becomes true; False when the deadline passed first."""
-        return comes_true(reached, deadline_s=deadline_s, poll_s=_POLL_S)
+        return wait_until_true(reached, deadline_s=deadline_s, poll_s=_POLL_S)
 
     def take_ending(self) -> None:
         """Keep what it printed, if it ended by itself."""

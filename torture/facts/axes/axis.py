@@ -60,6 +60,10 @@ class Axis(Generic[T]):
     """Whether it is one of many settings, most of them ZFS's. A page omits it if all cells have the
     default.
     """
+    reads: Callable[[str], Choice[T]] | None = None
+    """Makes a choice of any other name, where there are too many to list. Raises `KeyError` for a name
+    that is none, and `ValueError` with the reason for a bad one.
+    """
     inapplicable: Callable[[Chosen], str | None] = _always
     """Returns why a choice here has no effect with the other choices ("is ..."), or None if it has one.
 
@@ -67,11 +71,23 @@ class Axis(Generic[T]):
     """
 
     def choice(self, name: str) -> Choice[T]:
-        """The choice of this name; raises `KeyError`."""
+        """The choice of this name; raises `KeyError`, or what `reads` raises."""
         for choice in self.choices:
             if choice.name == name:
                 return choice
+        if self.reads is not None:
+            return self.reads(name)
         raise KeyError(name)
+
+    def has(self, name: str) -> bool:
+        """Whether this is a choice's name, if only of a bad one."""
+        try:
+            self.choice(name)
+        except KeyError:
+            return False
+        except ValueError:
+            return True
+        return True
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -9,7 +9,6 @@ from torture.facts.axes.axis import Axis, Choice
 from torture.facts.axes.setting import (
     Rule,
     applies_always,
-    only_on_a,
     only_with_a_log,
     setting_axis,
 )
@@ -46,13 +45,4 @@ ZIL_NOCACHEFLUSH = _parameter(
     explained="ZFS does not flush its intent log",
     inapplicable=only_with_a_log,
 )
-ZVOL_USE_BLK_MQ = _parameter(
-    "zvol_use_blk_mq",
-    noun="ZvolBlkMq",
-    place=67,
-    names=("nomq", "blkmq"),
-    explained="zvols take requests through the kernel's multi-queue layer",
-    inapplicable=only_on_a("zvol"),
-)
-
-PARAMETERS: tuple[Axis[bool], ...] = (ZFS_NOCACHEFLUSH, ZIL_NOCACHEFLUSH, ZVOL_USE_BLK_MQ)
+PARAMETERS: tuple[Axis[bool], ...] = (ZFS_NOCACHEFLUSH, ZIL_NOCACHEFLUSH)

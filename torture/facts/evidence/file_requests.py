@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from struct import Struct
 
-from torture.facts.evidence.ledger import BLOCK_HEADER, BLOCK_MAGIC
+from torture.facts.evidence.ledger import BLOCK_HEADER, BLOCK_MAGIC, SECTOR_BYTES
 
 FILE_REQUESTS = "file-requests.jsonl"
 FILE_REQUESTS_AGAIN = "file-requests-2.jsonl"
 """Of the client that lived on, up to the second cut."""
 
 _HEADER = Struct(BLOCK_HEADER)
-_SECTOR_BYTES = 512
+
 
 LoadSector = tuple[int, int, int]
 """A sector of the load: the operation that wrote it, its block, and its place in that."""
@@ -79,5 +79,5 @@ def whole_sectors_of(content: bytes, *, offset_bytes: int) -> tuple[tuple[int, L
     return tuple(
         (offset_bytes + place, sector)
         for place, sector in load_sectors_in(content)
-        if place + _SECTOR_BYTES <= len(content)
+        if place + SECTOR_BYTES <= len(content)
     )

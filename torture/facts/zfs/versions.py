@@ -27,8 +27,8 @@ VERSION_PATTERN = r"\d{1,4}(?:\.\d{1,4}){1,3}"
 _HASH_CHARS = 12
 _OF_SOURCE = re.compile(rf"({VERSION_PATTERN})-[0-9a-f]{{{_HASH_CHARS}}}")
 _JSON_STATUS_SINCE = (2, 3)
-_AXES_SINCE = {"zvol_use_blk_mq": (2, 2)}
-"""Axes that older versions lack, with the first version that has them; recipes list them as `lacks`."""
+_TUNABLES_SINCE = {"zvol_use_blk_mq": (2, 2)}
+"""Tunables that older versions do not have; their recipes say so as `lacks`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,7 +49,7 @@ class ZfsVersion:
     is_built: bool
     """Whether it is built from a source tree, which is needed only for the build."""
     lacks: frozenset[str]
-    """Axes on which it supports only the default."""
+    """Tunables (zfs(4)) that it does not have."""
     has_json_status: bool
     """Whether `zpool status -j` is supported: since 2.3 (zpool-status(8))."""
     planted: Path | None = None
@@ -108,7 +108,7 @@ def zfs_version(name: str) -> ZfsVersion:
 
 
 def _lacking(version: tuple[int, ...]) -> frozenset[str]:
-    return frozenset(axis for axis, since in _AXES_SINCE.items() if version < since)
+    return frozenset(axis for axis, since in _TUNABLES_SINCE.items() if version < since)
 
 
 def _numbers(version: str) -> tuple[int, ...]:

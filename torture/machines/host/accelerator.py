@@ -11,7 +11,7 @@ from torture.errors import HarnessError
 
 
 class Accelerator(StrEnum):
-    """What runs the guests' instructions."""
+    """The emulator of the guests' processors."""
 
     KVM = "kvm"
     TCG = "tcg"

@@ -62,7 +62,7 @@ class Scratch:
                 lock = (path / _LOCK).open("w")
             except OSError as error:
                 raise HarnessError(f"no scratch {path}: {error}", hint="set --scratch") from error
-            try_lock(lock)  # it is new: no process holds its lock
+            try_lock(lock)  # a new lock: no process holds it
         try:
             yield path
         finally:
@@ -94,7 +94,7 @@ class Scratch:
             try:
                 self.home.mkdir(mode=0o700, parents=True, exist_ok=True)
                 if self.home.stat().st_uid != os.getuid():
-                    raise HarnessError(f"{self.home} belongs to someone else", hint="set --scratch")
+                    raise HarnessError(f"{self.home} belongs to another user", hint="set --scratch")
                 stack.enter_context(locked(self.home / ".lock", deadline_s=_LOCK_DEADLINE_S))
             except OSError as error:
                 raise HarnessError(

@@ -22,7 +22,7 @@ from torture.files import is_locked, locked, try_lock
 from torture.machines.host.cache_root import CACHE_VARIABLE, cache_root
 
 ROOM_BYTES = 4 * 1024**3
-"""The peak need of a build from nothing, with half as much to spare: the roots of all bases lie
+"""The peak need of a build from nothing, with half as much to spare. The roots of all bases lie
 unpacked side by side (the kernel's alone is 1.1 GiB), beside their archives."""
 
 _OWNER = "owner.lock"

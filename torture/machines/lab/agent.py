@@ -72,12 +72,12 @@ class Agent:
         try:
             answer = libvirt_qemu.qemuAgentCommand(self._domain, json.dumps(request), timeout_s, 0)
         except libvirt.libvirtError as error:
-            self._raise_if_dying()
+            self._raise_cause_of_death()
             kind = DeadlineExceeded if "agent" in str(error).lower() else HarnessError
             raise kind(f"the guest agent of {self._vm} failed at {command}: {error}") from error
         return json.loads(answer)["return"]
 
-    def _raise_if_dying(self) -> None:
+    def _raise_cause_of_death(self) -> None:
         """Raise the reason of a death first: the agent's socket closes a moment before QEMU ends."""
         end = time.monotonic() + _DEATH_GRACE_S
         while time.monotonic() < end:
@@ -202,7 +202,9 @@ class Agent:
         script = 'gunzip --force "$1.gz" && chmod 755 "$1"'
         done = self.run(("sh", "-c", script, "put", path), deadline_s=_UNPACK_DEADLINE_S)
         if done.exit_code != 0:
-            raise HarnessError(f"{self._vm} has no {path} now: {done.exit_code}: {done.stderr}")
+            raise HarnessError(
+                f"{path} could not be written in {self._vm}: {done.exit_code}: {done.stderr}"
+            )
 
     def set_clock(self) -> None:
         """Give the guest the host's time: a resumed guest has the time of its saving.

@@ -30,7 +30,7 @@ class Checkers:
     def take(self, *, console_log: Path) -> Machine:
         """Give a client without a disk to the caller: the kept one if it still answers, or a new one."""
         machine, self._kept = self._kept, None
-        if machine is not None and self._is_like_new(machine, console_log):
+        if machine is not None and self._is_reusable(machine, console_log):
             return machine
         self._trials = 0
         return self._start(console_log)
@@ -49,10 +49,10 @@ class Checkers:
             self._kept.kill()
             self._kept = None
 
-    def _is_like_new(self, machine: Machine, console_log: Path) -> bool:
+    def _is_reusable(self, machine: Machine, console_log: Path) -> bool:
         """Whether the kept client answers and its logs can be cleared; otherwise it is ended."""
         try:
-            machine.write_console_to(console_log)
+            machine.move_console(console_log)
             machine.must("dmesg", "--clear", deadline_s=_CLEAR_DEADLINE_S)
         except HarnessError:
             machine.kill()

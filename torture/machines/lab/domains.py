@@ -199,8 +199,8 @@ def _processor_element(accelerator: Accelerator) -> ET.Element:
     """All features of the emulated processor, but for cmpxchg16b and AVX under emulation.
 
     QEMU 2.5 to 7.2 confuse the flags around cmpxchg16b with outdated ones, and can leave the low
-    half of a pointer in EFLAGS (docs/notes.md, "cmpxchg16b"). The guest's kernel then
-    dies of a double fault: in 1 of 82 trials, and 6 times in 25 min of a load by hand; never in 20
+    half of a pointer in EFLAGS (docs/notes.md, "cmpxchg16b"). The guest's kernel then dies of a
+    double fault: in 1 of 82 trials, and 6 times in 25 min of a load by hand. It never died in 20
     min without the instruction. The kernel and its C library work without it. It is left out with a
     sound QEMU, too, so that the guests are the same on every host.
 
@@ -223,7 +223,7 @@ def processor_in_words(accelerator: Accelerator) -> str:
     return ", ".join([str(processor.get("mode")), *(f"without {name}" for name in without)])
 
 
-def _ask_little_of_the_processor(domain: ET.Element) -> None:
+def _read_processor_by_feature_words(domain: ET.Element) -> None:
     """Make libvirt read the guest's processor by feature words, not by a query for each property.
 
     By default it sends QEMU some 500 queries at every start, which QEMU reads byte by byte: 0.3 s
@@ -256,7 +256,7 @@ def domain_xml(spec: MachineSpec) -> str:
     features = _add(domain, "features")
     _add(features, "acpi")
     domain.append(_processor_element(spec.accelerator))
-    _ask_little_of_the_processor(domain)
+    _read_processor_by_feature_words(domain)
     _add(domain, "on_poweroff", "destroy")
     _add(domain, "on_reboot", "destroy")
     _add(domain, "on_crash", "destroy")

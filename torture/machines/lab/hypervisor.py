@@ -60,7 +60,7 @@ def embedded_root(uri: str) -> Path:
     root = parse_qs(parts.query).get("root")
     if (parts.scheme, parts.path) != ("qemu", "/embed") or not root:
         raise HarnessError(
-            f"{uri} is no embedded driver, and machines of a daemon cannot live in a worker's sandbox",
+            f"{uri} is not an embedded driver: a daemon's machines cannot live in a worker's sandbox",
             hint="--libvirt-uri 'qemu:///embed?root=DIR' with --jobs 1, or leave it out",
         )
     return Path(root[0])

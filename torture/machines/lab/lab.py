@@ -196,7 +196,7 @@ class Lab:
         """A client that continues from its saved state, with the disks of that time."""
         return self._resumed(self._client_spec(console_log, ledger_socket, preload), state)
 
-    def listen_to_nas(self, into: Path) -> PacketRecorder:
+    def record_nas_packets(self, into: Path) -> PacketRecorder:
         """Record the packets of the NAS's network card; raises `HarnessError` where there is no wire."""
         card = self.network.nas_interface()
         if not isinstance(card, TapInterface):

@@ -200,7 +200,7 @@ class Machine:
         except libvirt.libvirtError as error:
             raise HarnessError(f"{self.name} keeps disk {disk.serial}: {error}") from error
         if disk.target in left:
-            raise HarnessError(f"{self.name} does not let go of disk {disk.serial}")
+            raise HarnessError(f"{self.name} does not release disk {disk.serial}")
 
     def divert_writes(self, disk: Disk, *, into: Path) -> None:
         """Send all further writes of a disk to a file of the host, and leave the disk as it is.
@@ -218,13 +218,13 @@ class Machine:
         except libvirt.libvirtError as error:
             raise HarnessError(f"{self.name} takes no overlay of {disk.serial}: {error}") from error
 
-    def write_console_to(self, console_log: Path) -> None:
+    def move_console(self, console_log: Path) -> None:
         """Continue the console in another file; raises `HarnessError` when QEMU refuses it."""
         backend = {"type": "file", "data": {"out": str(console_log)}}
         command = {"execute": "chardev-change", "arguments": {"id": _CONSOLE, "backend": backend}}
         answer = json.loads(self._ask_qemu(json.dumps(command)))
         if "return" not in answer:
-            raise HarnessError(f"the console of {self.name} stays where it is: {answer}")
+            raise HarnessError(f"the console of {self.name} could not be moved: {answer}")
         self.spec = replace(self.spec, console_log=console_log)
 
     def trace(self, events: Sequence[str], *, into: Path) -> None:
@@ -245,7 +245,7 @@ class Machine:
         except libvirt.libvirtError as error:
             raise HarnessError(f"the QEMU of {self.name} refuses {command}: {error}") from error
 
-    def stand_still(self, duration_ms: int) -> None:
+    def pause_emulator(self, duration_ms: int) -> None:
         """Stop QEMU for a while; does nothing when it is gone."""
         if self._qemu_pid is None:
             return
@@ -273,12 +273,12 @@ class Machine:
         return self._qemu_pid is not None and not _is_gone(self._qemu_pid)
 
     @property
-    def has_vanished(self) -> bool:
+    def has_exited_unexpectedly(self) -> bool:
         """Whether its QEMU is gone although the suite did not end it."""
         return self._qemu_pid is not None and _is_gone(self._qemu_pid)
 
     @property
-    def has_said_it_crashed(self) -> bool:
+    def has_reported_crash(self) -> bool:
         """Whether its kernel reported a crash on the console."""
         return KERNEL_DEATH.search(self._console()) is not None
 
@@ -313,10 +313,10 @@ class Machine:
     def must(self, *argv: str, deadline_s: float) -> Completed:
         """Run a command in the guest that has to succeed, else raise `HarnessError`."""
         completed = self.run(*argv, deadline_s=deadline_s)
-        self.must_have_succeeded(completed, deadline_s=deadline_s)
+        self.require_success(completed, deadline_s=deadline_s)
         return completed
 
-    def must_have_succeeded(self, completed: Completed, *, deadline_s: float) -> None:
+    def require_success(self, completed: Completed, *, deadline_s: float) -> None:
         """Raise `HarnessError` for a failed command, with its output."""
         if completed.exit_code != 0:
             how = (

@@ -1,8 +1,8 @@
 """The speeds of the data disks and of the classes of log devices, from published figures.
 
 The latencies are of one synchronous 4 KiB write at a time. Users compare log devices by this
-measure, taken by `diskinfo -wS` on FreeBSD or by fio with sync=1 and queue depth 1; r320683 of
-FreeBSD's base, which added it, describes it:
+measure: `diskinfo -wS` on FreeBSD takes it, and so does fio with sync=1 and queue depth 1. r320683
+of FreeBSD's base, which added `diskinfo -wS`, describes it:
 - hard disk 10 ms and more
 - consumer SATA SSD about 1 ms
 - enterprise SAS SSD about 0.1 ms

@@ -10,6 +10,7 @@ from torture.choices.matrix.axes import (
     DISK_SECTOR,
     DISKS,
     LAYOUT,
+    SETTINGS,
     SPECIAL_VDEV,
     TRANSPORT,
 )
@@ -17,7 +18,6 @@ from torture.choices.matrix.cells import Cell
 from torture.choices.volumes import POOL, VolumeKind
 from torture.facts.axes.data_disks import Disks
 from torture.facts.axes.layout import Layout
-from torture.facts.axes.zfs_properties import COMPRESSION, VOLBLOCKSIZE
 from torture.facts.recording.disks import Persistence, ShelfDisk
 from torture.machines.nas.devices import data_profile_of
 from torture.machines.nas.slog import slog_layout
@@ -103,14 +103,16 @@ def whole_on(cell: Cell) -> tuple[str, ...]:
     return tuple(disk.serial for disk in _data_disks(cell))
 
 
-def tells_metadata_in(cell: Cell) -> bool:
+def shows_metadata_by_length(cell: Cell) -> bool:
     """Whether a write's length separates metadata from data, as in `torture.facts.recording.roles`.
 
     Data are whole blocks of a zvol then. Files have blocks of any length, and so have parts of
     blocks and compressed blocks.
     """
-    is_whole = not cell[LAYOUT].splits_blocks and not cell[COMPRESSION]
-    has_16k = cell[TRANSPORT].traits.volume is VolumeKind.ZVOL and cell[VOLBLOCKSIZE] in _OF_16K
+    properties = cell[SETTINGS].properties
+    is_whole = not cell[LAYOUT].splits_blocks and properties.get("compression", "off") == "off"
+    is_zvol = cell[TRANSPORT].traits.volume is VolumeKind.ZVOL
+    has_16k = is_zvol and properties.get("volblocksize", "") in _OF_16K
     return is_whole and has_16k
 
 
@@ -189,8 +191,8 @@ its comment is a change, even to the same value (OpenZFS `module/zfs/spa.c`, `sp
 FREE_LOG = ("sh", "-c", "; ".join([" ".join(SYNC)] * 2))
 """Free blocks of the intent log. The transaction group that contains a block's records frees it,
 and ZFS may overwrite it two groups later. One `zpool sync` commits three groups for that (OpenZFS
-`module/zfs/txg.c`, `txg_wait_synced_flags`). The second one frees the blocks that were written
-beside the first."""
+`module/zfs/txg.c`, `txg_wait_synced_flags`). The second `zpool sync` frees the blocks that
+were written beside the first."""
 BLOCKS = ("/usr/lib/torture/zdb", "-e", "-p", "/dev/disk/by-id", "-bc", POOL)
 """`-e`: by the disks' own labels, as the pool is in no cache file. It bypasses every cache of the
 disks (OpenZFS `lib/libzpool/kernel.c`, `zfs_file_open`: O_DIRECT). `-bcc` would read all data once

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from torture.choices.matrix.axes import SPECIAL_VDEV
+from torture.choices.matrix.axes import SETTINGS, SPECIAL_VDEV
 from torture.choices.matrix.cells import Cell
 from torture.choices.volumes import POOL, VOLUME, zvol
-from torture.facts.axes.module_parameters import PARAMETERS, ZVOL_USE_BLK_MQ
-from torture.facts.axes.zfs_properties import PROPERTIES
+from torture.facts.axes.module_parameters import PARAMETERS
 
+_SEVERAL_QUEUES = "zvol_use_blk_mq"
 _PARAMETERS = "/sys/module/zfs/parameters"
 
 
-LOAD_ZFS_ANEW = """
+RELOAD_ZFS = """
 modprobe -r zfs
 for again in 1 2 3; do rmmod zzstd zlua zunicode zcommon icp znvpair zavl spl 2>/dev/null; done
 test ! -e /sys/module/spl && modprobe zfs
@@ -35,30 +35,35 @@ class Setting:
 
 def parameters_script(cell: Cell) -> str:
     """Shell: set the module's parameters, before a pool is there; empty without a changed parameter."""
-    fields = [axis.field for axis in PARAMETERS if cell[axis]]
-    return " && ".join(f"echo 1 > {_PARAMETERS}/{field}" for field in fields)
+    return " && ".join(
+        f"echo {value} > {_PARAMETERS}/{name}" for name, value in _parameters_of(cell).items()
+    )
+
+
+def _parameters_of(cell: Cell) -> dict[str, str]:
+    return {axis.field: "1" for axis in PARAMETERS if cell[axis]} | cell[SETTINGS].tunables
 
 
 def settings_of(cell: Cell) -> tuple[Setting, ...]:
     """All changed settings of a NAS with its pool and volume."""
     properties = [
-        Setting(
-            name=axis.field,
-            script=f"zfs get -H -o value {axis.field} {VOLUME}",
-            expected=cell[axis],
-        )
-        for axis in PROPERTIES
-        if cell[axis]
+        Setting(name=name, script=_property_script(name, value), expected=value)
+        for name, value in cell[SETTINGS].properties.items()
     ]
     parameters = [
-        Setting(name=axis.field, script=f"cat {_PARAMETERS}/{axis.field}", expected="1")
-        for axis in PARAMETERS
-        if cell[axis]
+        Setting(name=name, script=f"cat {_PARAMETERS}/{name}", expected=value)
+        for name, value in _parameters_of(cell).items()
     ]
-    return (*properties, *parameters, *_of_devices(cell))
+    return (*properties, *parameters, *_device_settings(cell))
 
 
-def _of_devices(cell: Cell) -> tuple[Setting, ...]:
+def _property_script(name: str, value: str) -> str:
+    """Shell: print the value, as it was said where ZFS has it in bytes."""
+    asked = f"value {name} {VOLUME}"
+    return f"zfs get -Hp -o {asked} | grep -xF -e {value} || zfs get -H -o {asked}"
+
+
+def _device_settings(cell: Cell) -> tuple[Setting, ...]:
     """Settings that a device took over as it appeared, such as the kind of a zvol."""
     node = f"/sys/block/$(basename $(readlink -f {zvol.DEVICE}))"
     queues = Setting(
@@ -68,6 +73,6 @@ def _of_devices(cell: Cell) -> tuple[Setting, ...]:
         name="special vdevs", script=f"zpool list -Hv {POOL} | grep -c ^special", expected="1"
     )
     return (
-        *((queues,) if cell[ZVOL_USE_BLK_MQ] else ()),
+        *((queues,) if cell[SETTINGS].tunables.get(_SEVERAL_QUEUES) == "1" else ()),
         *((special,) if cell[SPECIAL_VDEV] else ()),
     )

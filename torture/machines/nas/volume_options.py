@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from torture.choices.matrix.axes import DISCARD, LUN_SECTOR, NFS_EXPORT, SYNC
+from torture.choices.matrix.axes import DISCARD, LUN_SECTOR, NFS_EXPORT, SETTINGS, SYNC
 from torture.choices.matrix.cells import Cell
 from torture.choices.volumes import VolumeOptions
 from torture.facts.axes.nfs_export import NfsExport
-from torture.facts.axes.zfs_properties import PROPERTIES
 
 
 def volume_options_of(cell: Cell) -> VolumeOptions:
     """The volume options that the cell's axes set."""
     return VolumeOptions(
         sync=cell[SYNC],
-        properties={axis.field: cell[axis] for axis in PROPERTIES if cell[axis]},
+        properties=cell[SETTINGS].properties,
         is_exported_async=cell[NFS_EXPORT] is NfsExport.ASYNC,
         sector_bytes=cell[LUN_SECTOR],
         takes_discards=cell[DISCARD],

@@ -1,4 +1,4 @@
-"""One nbdkit: started over a configuration, waited for, ended. Whatever serves disks begins here."""
+"""One nbdkit: started over a configuration, awaited, ended. Every disk server starts here."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ class Shelf:
         """Whether its server was started and not stopped since; it may have died."""
         return self._server is not None
 
-    def must_be_well(self) -> None:
+    def require_healthy(self) -> None:
         """Raise `HarnessError` when the server is gone or failed a request: the NAS is not the cause."""
         if self._server is None or self._server.exit_code is not None:
             raise HarnessError("the shelf died under the NAS", hint=f"read {self.errors}")
@@ -148,9 +148,9 @@ class Shelf:
             raise HarnessError(
                 f"{self.directory} had no room for what the NAS wrote: {failed}", hint=_ROOM_HINT
             )
-        self.must_have_room()
+        self.require_room()
 
-    def must_have_room(self) -> None:
+    def require_room(self) -> None:
         """Raise `HarnessError` when the recording will soon lack room.
 
         It queries the filesystem alone: waits call it often, and from any thread.

@@ -25,11 +25,12 @@ def upgraded(data: Mapping[str, Any]) -> dict[str, Any]:
         newest.setdefault("guarantee", newest.pop("promise"))
     if "judgement" not in newest:
         newest = _nested(newest)
-    axes = newest.get("axes")
-    if isinstance(newest.get("cell"), str) and isinstance(axes or {}, dict):
-        known = {axis: choice for axis, choice in (axes or {}).items() if isinstance(choice, str)}
-        newest["cell"], since = with_axes_since(newest["cell"], known)
-        newest["axes"] = since | (axes or {})
+    axes = newest.get("axes") or {}
+    if isinstance(newest.get("cell"), str) and isinstance(axes, dict):
+        texts = {axis: choice for axis, choice in axes.items() if isinstance(choice, str)}
+        wrong = {axis: choice for axis, choice in axes.items() if axis not in texts}
+        newest["cell"], now = with_axes_since(newest["cell"], texts)
+        newest["axes"] = now | wrong
     return newest
 
 

@@ -66,7 +66,7 @@ class TrialSpec:
         if self.draw < _DRAW_WITH_DISK_SECTORS:
             cell = cell.but(disk_sector=DISK_SECTOR.default or "")
         planted = f"{self.fault}." if self.origin is Origin.PLANTED else ""
-        return f"{planted}{cell.name}.{self.index:04d}-{self.seed:016x}"
+        return f"{planted}{cell.frozen_name}.{self.index:04d}-{self.seed:016x}"
 
     def as_json(self) -> dict[str, Any]:
         """As plain data; `from_json` takes it back."""
@@ -104,7 +104,7 @@ def draw_seed(*, run_seed: int, cell: Cell, index: int, fault: str = "", draw: i
     Since disks have sectors of their own it is another one for each `draw`: no two trials share a name.
     """
     drawn = f"draw {draw}" if draw >= _DRAW_WITH_DISK_SECTORS else ""
-    text = "/".join([str(run_seed), cell.name, str(index), *filter(None, [fault, drawn])])
+    text = "/".join([str(run_seed), cell.frozen_name, str(index), *filter(None, [fault, drawn])])
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from torture.choices.matrix.axes import TRANSPORT
 from torture.choices.matrix.cells import Cell
-from torture.choices.matrix.same_fault import why_not_there
+from torture.choices.matrix.same_fault import why_different_there
 from torture.facts.stats.rates import Rate, rate_of
 from torture.report.figures.cell_figures import CellFigures
 
@@ -53,7 +53,7 @@ class MeasuredFault:
         except ValueError:  # of another version of the suite
             return False
         bound_to, amounts_to = (TRANSPORT.field, *self.bound_to), self.amounts_to
-        return not why_not_there(here, there, bound_to=bound_to, amounts_to=amounts_to)
+        return not why_different_there(here, there, bound_to=bound_to, amounts_to=amounts_to)
 
     def share_of_runs(self, cuts: int) -> float:
         """In which part of runs of so many cuts it is seen, at least: by the lower bound of its rate."""

@@ -19,7 +19,7 @@ from torture.report.reading.loading import fill
 from torture.report.reading.store import Store
 from torture.report.reading.tally import WORTH
 
-EXPORT_SCHEMA = 2
+EXPORT_SCHEMA = 3
 """Of all exports: it grows when a field goes away or means something else, not when one is added."""
 
 TRIALS = "trials"

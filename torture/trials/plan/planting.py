@@ -8,7 +8,7 @@ from dataclasses import replace
 from torture.choices.faults.protocol import Fault
 from torture.choices.matrix.cells import Cell
 from torture.choices.matrix.choices import with_choices
-from torture.choices.matrix.same_fault import why_not_there
+from torture.choices.matrix.same_fault import why_different_there
 
 
 def moved(fault: Fault, choices: Mapping[str, str]) -> Fault:
@@ -19,6 +19,8 @@ def moved(fault: Fault, choices: Mapping[str, str]) -> Fault:
     """
     here = Cell.parse(fault.cell)
     [there] = with_choices([here], choices)
-    if why := why_not_there(here, there, bound_to=fault.bound_to, amounts_to=fault.amounts_to):
+    if why := why_different_there(
+        here, there, bound_to=fault.bound_to, amounts_to=fault.amounts_to
+    ):
         raise ValueError(f"{fault.name} {why}")
     return replace(fault, cell=there.name)

@@ -30,7 +30,7 @@ from torture.machines.lab.domains import Disk
 from torture.machines.lab.lab import Lab
 from torture.machines.lab.machine import Machine
 from torture.machines.nas.pool import pool_disks
-from torture.machines.nas.settings import LOAD_ZFS_ANEW, parameters_script
+from torture.machines.nas.settings import RELOAD_ZFS, parameters_script
 from torture.machines.nas.volume_options import volume_options_of
 from torture.machines.shelf.control import MarkWriter
 from torture.machines.shelf.server import RECORDINGS_OF_SHELF, Shelf
@@ -187,7 +187,7 @@ class TrialContext:
         console = self.folder / f"nas-{boot}.console.log"
         nas = self.own(self.lab.start_nas(console_log=console, disks=disks))
         if draws_anew:
-            nas.must("sh", "-c", LOAD_ZFS_ANEW, deadline_s=_MODULE_DEADLINE_S)
+            nas.must("sh", "-c", RELOAD_ZFS, deadline_s=_MODULE_DEADLINE_S)
         if parameters := parameters_script(self.spec.cell):
             nas.must("sh", "-c", parameters, deadline_s=_MODULE_DEADLINE_S)
         return nas
@@ -296,7 +296,7 @@ class TrialContext:
     def own(self, machine: Machine) -> Machine:
         """Have a machine end with this trial, and no wait for it outlast the room for its disks."""
         self._machines.append(machine)
-        machine.agent.must_go_on = self.shelf.must_have_room
+        machine.agent.must_go_on = self.shelf.require_room
         return machine
 
     def open_ledger(self) -> LedgerServer:
@@ -308,7 +308,7 @@ class TrialContext:
                 file=self.folder / LEDGER,
                 clock_ms=self.clock_ms,
                 mark=self.marks.write,
-                must_go_on=self.shelf.must_have_room,
+                must_go_on=self.shelf.require_room,
             )
             self.ledger.start()
         return self.ledger

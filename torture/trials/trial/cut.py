@@ -31,7 +31,7 @@ from torture.facts.recording.crash_state import CrashState, write_crash_state
 from torture.facts.recording.events import Recording, load_recording, marks_until
 from torture.facts.recording.log_chains import chains_in
 from torture.machines.lab.machine import Machine
-from torture.machines.nas.pool import tells_metadata_in, whole_on
+from torture.machines.nas.pool import shows_metadata_by_length, whole_on
 from torture.machines.shelf.control import FreezeOn
 from torture.oracles.audit.audit import audit
 from torture.oracles.audit.found import Audit
@@ -67,7 +67,7 @@ def wait_for_moment(context: TrialContext, nas: Machine) -> bool:
     end = time.monotonic() + plan.after_ms / 1000
     while (left_s := end - time.monotonic()) > 0:
         time.sleep(min(left_s, _LOAD_POLL_S))
-        context.shelf.must_have_room()
+        context.shelf.require_room()
         loads.raise_if_over()
     match plan.aim:
         case Aim.ANYWHERE:
@@ -230,7 +230,7 @@ def _strike(context: TrialContext, victims: Sequence[Machine]) -> _Blow:
     if context.ledger is not None:
         context.ledger.mark_cut(t_ms)
     # asked before its clients are gone: nbdkit before 1.34 may abort when they go with answers under way
-    context.shelf.must_be_well()
+    context.shelf.require_healthy()
     for machine in victims:
         machine.kill()
     dead_ms = context.clock_ms()
@@ -272,7 +272,7 @@ def _audited(
         whole_on=whole_on(context.spec.cell),
         writes_once=context.filesystem.writes_once,
         names_are_volatile=names_are_volatile_in(context.spec.cell),
-        length_shows_metadata=tells_metadata_in(context.spec.cell),
+        length_shows_metadata=shows_metadata_by_length(context.spec.cell),
         only_groups_write=context.spec.cell[ADMINISTRATION] is None,
     )
     if context.filesystem.looks_like_zfs:

@@ -69,7 +69,7 @@ def run_trial(
             lab.boot_clients_from(image_needed(context.workloads))
             stages = recorded_stages if spec.origin is Origin.REPLAY else _stages
             stages(context)
-            context.shelf.must_be_well()
+            context.shelf.require_healthy()
         record = score_with_manifest(folder, timings=context.timings)
         if spec.origin is Origin.REPLAY:
             return record
@@ -123,7 +123,7 @@ def _stages(context: TrialContext) -> None:
         trace_disk(context, client)
         start_loads(context, client)
         if context.fault is not None and context.fault.nas_stands_still_ms:
-            nas.stand_still(context.fault.nas_stands_still_ms)
+            nas.pause_emulator(context.fault.nas_stands_still_ms)
         context.shelf.halt_with_freeze(*dying)
         hit = (
             wait_for_moment(context, nas)

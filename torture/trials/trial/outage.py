@@ -53,7 +53,7 @@ def must_not_hang(machine: Machine, otherwise: str, script: str, *, deadline_s: 
     completed = machine.run("sh", "-c", script, deadline_s=deadline_s)
     if completed.exit_code is None:
         raise StorageFailed(f"{otherwise} for {deadline_s:g} s", machine=machine)
-    machine.must_have_succeeded(completed, deadline_s=deadline_s)
+    machine.require_success(completed, deadline_s=deadline_s)
 
 
 def observe_to_end(
@@ -84,7 +84,7 @@ def after_the_cut(context: TrialContext) -> Iterator[None]:
         yield
     except HarnessError as failure:
         if context.shelf.is_started:  # else it was stopped for a cut, and is not what failed
-            context.shelf.must_be_well()
+            context.shelf.require_healthy()
         failed = None
         if isinstance(failure, StorageFailed | GuestDied | DiskRefused):
             failed = failure.machine
@@ -115,8 +115,8 @@ def _is_sound(context: TrialContext, failure: HarnessError, failed: Machine) -> 
             if not failure.kernel_crashed:
                 return False
             continue
-        if machine.has_vanished:
-            if not machine.has_said_it_crashed:
+        if machine.has_exited_unexpectedly:
+            if not machine.has_reported_crash:
                 return False
             continue
         if machine is failed and context.boots_from_disk and _role_of(failed) == "client":

@@ -28,7 +28,7 @@ from torture.machines.lab.machine import Machine
 from torture.machines.lab.prepared_folders import PreparedFolders
 from torture.machines.lab.resume_failures import StateFault, fault_of_state
 from torture.machines.nas import pool
-from torture.machines.nas.settings import LOAD_ZFS_ANEW, parameters_script
+from torture.machines.nas.settings import RELOAD_ZFS, parameters_script
 from torture.machines.nas.volume_options import volume_options_of
 from torture.machines.shelf.server import RECORDINGS_OF_SHELF
 from torture.records.record.specs import TrialSpec
@@ -133,7 +133,7 @@ def _prepare(context: TrialContext, folder: Path) -> None:
             settle(nas)
             nas.save(folder / _NAS)
         shelf = preparing.shelf
-        shelf.must_be_well()
+        shelf.require_healthy()
         last = shelf.control.status().seq
         state = keep_all(shelf.recording, cut=last, disks=preparing.disks)
         write_crash_state(shelf.directory / _STATE, state)
@@ -151,7 +151,7 @@ def _key(context: TrialContext) -> str:
             [disk.serial, disk.size_mib, disk.sector_bytes, disk.physical_sector_bytes]
             for disk in context.disks
         ],
-        LOAD_ZFS_ANEW,
+        RELOAD_ZFS,
         parameters_script(cell),
         pool.create_script(cell),
         *filter(None, [preparation_of(cell)]),

@@ -1,8 +1,8 @@
 """The codec of self-describing blocks: every 512-byte sector identifies its write.
 
 A disk may tear a 4096-byte block at any sector, or return an older one, another file's or nothing.
-So each sector carries enough to distinguish these: trial, file, sequence number of the writing
-operation, place (block, sector) and a checksum over all of that and the filler.
+So each sector carries its trial, file, sequence number of the writing operation and place (block,
+sector), to distinguish these. A checksum covers all of that and the filler.
 """
 
 from __future__ import annotations

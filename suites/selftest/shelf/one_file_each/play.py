@@ -79,7 +79,7 @@ class _Guest:
 
     must = run_verbose = run
 
-    def must_have_succeeded(self, completed: Completed, *, deadline_s: float) -> None:
+    def require_success(self, completed: Completed, *, deadline_s: float) -> None:
         assert completed.exit_code == 0
 
     def start(self, argv: tuple[str, ...]) -> int:

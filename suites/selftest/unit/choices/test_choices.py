@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,8 +11,14 @@ from hypothesis import strategies as st
 from suites.selftest.unit.every_cell import any_cell
 from torture.choices.matrix.axes import AXES
 from torture.choices.matrix.cells import Cell, cells_of
-from torture.choices.matrix.choices import parse_choices, unknown_to, with_choices, without_sense
+from torture.choices.matrix.choices import (
+    meaningless_cells,
+    missing_in_version,
+    parse_choices,
+    with_choices,
+)
 from torture.facts.axes.sweeps import Matrix
+from torture.facts.axes.zfs_settings import MODULE, ZfsSettings
 from torture.facts.zfs.versions import name_of_source, version_names, zfs_version
 
 ALWAYS = Cell.parse("iscsi-always-noslog-btrfs-bothdie")
@@ -36,13 +44,15 @@ def test_every_cell_that_is_left_has_the_choice_and_is_else_as_it_was(
 
 
 def test_a_matrix_gets_the_choice_where_it_means_something() -> None:
-    made = with_choices(cells_of(Matrix.QUICK), parse_choices(["logbias=throughput"]))
+    chosen = parse_choices([], properties=["logbias=throughput"])
+    assert parse_choices(["logbias=throughput"]) == chosen, "as it was said as an axis"
+    made = with_choices(cells_of(Matrix.QUICK), chosen)
     assert [cell.name for cell in made] == [
-        f"iscsi-{sync}-noslog-throughput-btrfs-{fate}"
+        f"iscsi-{sync}-noslog-logbias=throughput-btrfs-{fate}"
         for sync in ("standard", "always")
         for fate in ("bothdie", "nasonly")
     ] + [
-        f"{road}-standard-noslog-throughput-{filesystem}-{fate}"
+        f"{road}-standard-noslog-logbias=throughput-{filesystem}-{fate}"
         for road, filesystem in (("nfs_image", "btrfs"), ("nfs4", "files"))
         for fate in ("bothdie", "nasonly")
     ]
@@ -51,16 +61,16 @@ def test_a_matrix_gets_the_choice_where_it_means_something() -> None:
 def test_several_axes_are_chosen_on_at_once_and_nothing_is_no_choice() -> None:
     chosen = parse_choices(["compression=lz4", "dedup=dedup"])
     (made,) = with_choices([ALWAYS], chosen)
-    assert made.name == "iscsi-always-noslog-lz4-dedup-btrfs-bothdie"
+    assert made.name == "iscsi-always-noslog-compression=lz4+dedup=on-btrfs-bothdie"
     assert with_choices([ALWAYS, DISABLED], parse_choices([])) == (ALWAYS, DISABLED)
 
 
 def test_what_is_left_out_makes_no_sense_and_says_why() -> None:
     cells = cells_of(Matrix.QUICK)
-    left_out = without_sense(cells, {"logbias": "throughput"})
+    left_out = meaningless_cells(cells, {"settings": "logbias=throughput"})
     assert set(left_out) == {cell for cell in cells if cell.axes["sync"] == "disabled"}
     assert all("logbias" in why or "throughput" in why for why in left_out.values())
-    assert without_sense(cells, {"compression": "lz4"}) == {}
+    assert meaningless_cells(cells, {"settings": "compression=lz4"}) == {}
 
 
 def test_cells_that_become_one_are_one() -> None:
@@ -71,12 +81,11 @@ def test_cells_that_become_one_are_one() -> None:
     ("texts", "said"),
     [
         (["throughput"], "'throughput' is no choice: write an axis and its choice, FIELD=CHOICE"),
-        (["logbais=throughput"], "no axis is called 'logbais'; there are transport, .*logbias, "),
-        (
-            ["logbias=throughputt"],
-            "'throughputt' is no choice of logbias; there are latency, through",
-        ),
-        (["logbias="], "'' is no choice of logbias"),
+        (["logbais=throughput"], "no axis is called 'logbais'; there are transport, .*settings, "),
+        (["logbias=throughputt"], "logbias is a setting of ZFS: say --property or --tunable log"),
+        (["logbias=blkmq"], "logbias is a setting of ZFS"),
+        (["sync="], "'' is no choice of sync; there are standard, always"),
+        (["compression=lz4", "compression=zstd"], "compression is 'lz4' or 'zstd', and not both"),
         (["sync=always", "sync=standard"], "a cell is 'always' or 'standard', and not both"),
     ],
 )
@@ -86,18 +95,18 @@ def test_what_is_no_choice_is_told_what_there_is(texts: list[str], said: str) ->
 
 
 def test_where_no_cell_makes_sense_so_it_is_said_why_and_what_would() -> None:
-    with pytest.raises(ValueError, match="'throughput' is about the intent log") as caught:
-        with_choices([DISABLED], {"logbias": "throughput"})
+    with pytest.raises(ValueError, match="'logbias=throughput' is about the intent log") as caught:
+        with_choices([DISABLED], {"settings": "logbias=throughput"})
     assert str(caught.value).startswith(DISABLED.name)
-    assert str(caught.value).endswith("possible there: logbias (latency)")
+    assert str(caught.value).endswith("possible there: settings (zfsdefaults)")
 
 
 def test_of_several_cells_that_make_no_sense_the_first_is_told() -> None:
     with pytest.raises(ValueError, match=f"{DISABLED.name}: "):
-        with_choices([DISABLED, DISABLED.but(fate="nasonly")], {"logbias": "throughput"})
+        with_choices([DISABLED, DISABLED.but(fate="nasonly")], {"settings": "logbias=throughput"})
 
 
-MULTI_QUEUE = ALWAYS.but(zvol_use_blk_mq="blkmq")
+MULTI_QUEUE = ALWAYS.with_settings({"zfs.zvol_use_blk_mq": "1"})
 
 
 @pytest.mark.parametrize(
@@ -113,13 +122,42 @@ MULTI_QUEUE = ALWAYS.but(zvol_use_blk_mq="blkmq")
 def test_what_a_version_of_zfs_lacks_is_refused_with_the_reason(
     version: str, is_known: bool
 ) -> None:
-    why = unknown_to(zfs_version(version), MULTI_QUEUE)
-    assert why == (
-        "" if is_known else f"OpenZFS {version} has no zvol_use_blk_mq, so it is nomq there"
-    )
-    assert unknown_to(zfs_version(version), ALWAYS) == ""
+    why = missing_in_version(zfs_version(version), MULTI_QUEUE)
+    assert why == ("" if is_known else f"OpenZFS {version} has no zvol_use_blk_mq")
+    assert missing_in_version(zfs_version(version), ALWAYS) == ""
 
 
 @pytest.mark.parametrize("version", version_names())
-def test_a_version_lacks_what_is_an_axis(version: str) -> None:
-    assert zfs_version(version).lacks <= AXES.keys()
+def test_a_version_lacks_what_is_a_tunable(version: str) -> None:
+    tunables = {f"{MODULE}{name}": "1" for name in zfs_version(version).lacks}
+    assert ZfsSettings.of(tunables).tunables.keys() == zfs_version(version).lacks
+
+
+@pytest.mark.parametrize(
+    ("properties", "tunables", "said"),
+    [
+        (["recordsize"], [], "'recordsize' is no setting: write NAME=VALUE"),
+        (["zfs.zil_slog_bulk=1"], [], "is no setting: write NAME=VALUE, with ZFS's own name"),
+        (["com.sun:auto=1"], [], "'com.sun:auto' is no name of a setting"),
+        (["recordsize=8 K"], [], "'8 K' is no value of recordsize"),
+        (["sync=always"], [], "sync is an axis of its own: say --axis sync=CHOICE"),
+        ([], ["zfs_nocacheflush=1"], "zfs_nocacheflush is an axis of its own"),
+        (["atime=on", "atime=off"], [], "atime is 'on' or 'off', and not both"),
+    ],
+)
+def test_what_is_no_setting_is_refused(
+    properties: list[str], tunables: list[str], said: str
+) -> None:
+    with pytest.raises(ValueError, match=re.escape(said)):
+        parse_choices([], properties=properties, tunables=tunables)
+
+
+def test_settings_come_beside_those_of_the_cell_in_one_place() -> None:
+    cell = Cell.parse("iscsi-always-noslog-volblocksize=4K-btrfs-bothdie")
+    chosen = parse_choices([], properties=["compression=zstd-3"], tunables=["zil_slog_bulk=1"])
+    [made] = with_choices([cell], chosen)
+    assert made.name == (
+        "iscsi-always-noslog-compression=zstd~3+volblocksize=4K+zfs.zil_slog_bulk=1-btrfs-bothdie"
+    )
+    assert Cell.parse(made.name) == made
+    assert made.axes["settings"] == made.name.split("-")[3]

@@ -83,7 +83,7 @@ def test_a_side_takes_choices_as_the_command_line_does() -> None:
     plain = Side(cell="iscsi-standard-noslog-ext4-bothdie")
     assert plain.chosen_cell.name == plain.cell
     chosen = replace(plain, axes=("zvol_use_blk_mq=blkmq", "logbias=throughput")).chosen_cell
-    assert (chosen.axes["zvol_use_blk_mq"], chosen.axes["logbias"]) == ("blkmq", "throughput")
+    assert chosen.axes["settings"] == "logbias=throughput+zfs.zvol_use_blk_mq=1"
     with pytest.raises(ValueError, match="administering"):
         _ = replace(plain, axes=("administering=expand",)).chosen_cell
 
@@ -222,7 +222,7 @@ def test_a_tree_is_given_by_the_name_that_a_bug_knows_it_by(
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("2.3.1", "say NAME=PATH"),
+        ("2.3.1", "write NAME=PATH"),
         ("2.9.9=there", "2.3.1.* as the name"),
         ("2.3.1=/nowhere", "there is no folder /nowhere; known are: "),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from typing import Any
 
@@ -25,7 +26,6 @@ from torture.choices.matrix.axes import (
     WORKLOAD,
 )
 from torture.choices.matrix.cells import Cell, cells_of, cells_over
-from torture.choices.volumes import VolumeKind
 from torture.facts.axes.axis import Axis
 from torture.facts.axes.data_disks import Disks
 from torture.facts.axes.fate import Fate
@@ -132,17 +132,15 @@ def test_axes_are_all_there_in_order_and_only_what_means_nothing_is_empty(cell: 
     assert tuple(cell.axes) == tuple(AXES)
     empty = {axis for axis, choice in cell.axes.items() if not choice}
     traits = cell[TRANSPORT].traits
-    is_zvol = traits.volume is VolumeKind.ZVOL
-    expected = {"recordsize"} if is_zvol else {"volblocksize", "zvol_use_blk_mq"}
-    expected |= set() if cell[SLOG].legs else {"slog_class"}
+    expected = set() if cell[SLOG].legs else {"slog_class"}
     expected |= set() if traits.is_nfs else {"nfs_export"}
-    expected |= {"logbias", "zil_nocacheflush"} if cell[SYNC] is Sync.DISABLED else set()
+    expected |= {"zil_nocacheflush"} if cell[SYNC] is Sync.DISABLED else set()
     expected |= set() if 4096 in traits.sectors_bytes else {"lun_sector"}
     expected |= set() if traits.can_discard else {"discard"}
     is_bootable = cell[FILESYSTEM].root_words and not traits.client_has_network
     expected |= set() if is_bootable else {"root"}
     assert empty == expected
-    assert all(choice in AXES[axis].names for axis, choice in cell.axes.items() if choice)
+    assert all(AXES[axis].choice(name).name == name for axis, name in cell.axes.items() if name)
     shown = [choice for axis, choice in cell.axes.items() if choice != DEFAULTS.get(axis)]
     assert cell.name == "-".join(filter(None, shown))
 
@@ -172,7 +170,7 @@ def test_a_part_that_is_doubled_moved_or_missing_is_refused(
     parts = cell.name.split("-")
     place = data.draw(st.integers(0, len(parts) - 1))
     doubled = [*parts[: place + 1], *parts[place:]]
-    with pytest.raises(ValueError, match=parts[place]):
+    with pytest.raises(ValueError, match=re.escape(parts[place])):
         Cell.parse("-".join(doubled))
     for other in range(len(parts)):
         moved = [*parts[:place], *parts[place + 1 :]]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -50,6 +53,7 @@ def test_only_the_usual_choice_of_a_setting_is_in_matrices(axis: Axis[Any]) -> N
         ("noslog-volblock4k", {"volblocksize": "4K"}),
         ("noslog-volblock128k", {"volblocksize": "128K"}),
         ("noslog-zstd-dedup", {"compression": "zstd", "dedup": "on"}),
+        ("noslog-compression=zstd~3", {"compression": "zstd-3"}),
     ],
 )
 def test_a_volume_has_the_properties_of_its_cell(middle: str, properties: dict[str, str]) -> None:
@@ -76,6 +80,35 @@ def test_the_modules_parameters_are_those_of_the_cell(middle: str, parameters: l
     names = [setting.name for setting in settings_of(cell_of(middle))]
     assert [name for name in names if " " not in name] == parameters
     assert ("queues of the zvol" in names) is ("zvol_use_blk_mq" in parameters)
+
+
+def test_any_tunable_is_set_before_the_pool_and_read_back() -> None:
+    cell = cell_of("noslog-zfs.zil_slog_bulk=65536-zilnocacheflush")
+    files = {
+        name: f"/sys/module/zfs/parameters/{name}" for name in ("zil_nocacheflush", "zil_slog_bulk")
+    }
+    assert parameters_script(cell) == " && ".join(
+        f"echo {value} > {file}" for value, file in zip(("1", "65536"), files.values(), strict=True)
+    )
+    asked = {setting.name: (setting.script, setting.expected) for setting in settings_of(cell)}
+    assert asked["zil_slog_bulk"] == (f"cat {files['zil_slog_bulk']}", "65536")
+
+
+@pytest.mark.parametrize(
+    ("said", "is_in_effect"), [("8K", True), ("8192", True), ("4K", False), ("8", False)]
+)
+def test_a_property_is_in_effect_as_zfs_prints_it_or_in_bytes(
+    said: str, is_in_effect: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "zfs").write_text("#!/bin/sh\ncase $2 in -Hp) echo 8192;; *) echo 8K;; esac\n")
+    (tmp_path / "zfs").chmod(0o755)
+    [setting] = settings_of(cell_of("noslog").with_settings({"volblocksize": said}))
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    printed = subprocess.run(
+        ["sh", "-ec", setting.script],
+        env=environment, check=True, timeout=20, capture_output=True, text=True,
+    ).stdout  # fmt: skip
+    assert (printed.strip() == setting.expected) is is_in_effect
 
 
 @given(any_cell())
@@ -158,9 +191,9 @@ def test_a_special_vdev_is_as_good_as_the_data_disks(disks: str) -> None:
 @pytest.mark.parametrize(
     ("middle", "sync", "why"),
     [
-        ("noslog-throughput", "disabled", "'throughput' is about the intent log"),
+        ("noslog-throughput", "disabled", "'logbias=throughput' is about the intent log"),
         ("noslog-zilnocacheflush", "disabled", "'zilnocacheflush' is about the intent log"),
-        ("noslog-record4k", "always", "'record4k' is a dataset's, and 'iscsi' is on a zvol"),
+        ("noslog-record4k", "always", "'recordsize=4K' is a dataset's, and 'iscsi' is on a zvol"),
     ],
 )
 def test_a_setting_that_means_nothing_is_refused(middle: str, sync: str, why: str) -> None:
@@ -168,9 +201,11 @@ def test_a_setting_that_means_nothing_is_refused(middle: str, sync: str, why: st
         cell_of(middle, sync=sync)
 
 
-@pytest.mark.parametrize("name", ["volblock4k", "blkmq"])
-def test_what_only_zvols_have_is_refused_on_a_dataset(name: str) -> None:
-    with pytest.raises(ValueError, match=f"'{name}' is a zvol's, and 'fileio' is on a dataset"):
+@pytest.mark.parametrize(
+    ("name", "said"), [("volblock4k", "volblocksize=4K"), ("blkmq", "zfs.zvol_use_blk_mq=1")]
+)
+def test_what_only_zvols_have_is_refused_on_a_dataset(name: str, said: str) -> None:
+    with pytest.raises(ValueError, match=f"'{said}' is a zvol's, and 'fileio' is on a dataset"):
         Cell.parse(f"fileio-always-noslog-{name}-btrfs-bothdie")
     cell = Cell.parse("fileio-always-noslog-record16k-btrfs-bothdie")
     assert volume_options_of(cell).properties == {"recordsize": "16K"}
@@ -239,4 +274,4 @@ def test_a_page_says_of_a_setting_only_what_is_not_as_usual() -> None:
     usual, set_otherwise = cell_of("noslog").axes, cell_of("noslog-zstd").axes
     assert "compression" not in common_in_words([usual], ())
     assert "compression=zstd" in common_in_words([set_otherwise], ())
-    assert varying_axes([usual, set_otherwise]) == ("compression",)
+    assert varying_axes([usual, set_otherwise]) == ("settings",)

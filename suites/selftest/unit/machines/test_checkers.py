@@ -26,7 +26,7 @@ class Client:
     commands: list[tuple[str, ...]] = field(default_factory=list)
     killed: bool = False
 
-    def write_console_to(self, console_log: Path) -> None:
+    def move_console(self, console_log: Path) -> None:
         self.console = console_log
 
     def must(self, *argv: str, deadline_s: float) -> None:

@@ -78,7 +78,7 @@ def test_a_wait_for_the_ledger_ends_at_once(
     fill(0)
     ledger = LedgerServer(
         client_socket=tmp_path / "port", file=tmp_path / "ledger", clock_ms=lambda: 0.0,
-        must_go_on=shelf.must_have_room,
+        must_go_on=shelf.require_room,
     )  # fmt: skip
     begun_s = time.monotonic()
     with pytest.raises(HarnessError, match="has no room"):
@@ -91,7 +91,7 @@ def test_a_wait_for_the_ledger_ends_at_once(
 def test_what_is_frozen_for_good_needs_no_room(shelf: Shelf, fill: Callable[[int], None]) -> None:
     cast("Any", shelf)._server = None
     fill(0)
-    shelf.must_have_room()
+    shelf.require_room()
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
@@ -99,10 +99,10 @@ def test_no_room_that_is_there_again_is_no_contradiction(
     code: int, shelf: Shelf, fill: Callable[[int], None]
 ) -> None:
     fill(5000 * MIB)
-    shelf.must_be_well()
+    shelf.require_healthy()
     has_failed(shelf, 7, f"pwrite: {os.strerror(code)}")
     with pytest.raises(HarnessError, match="had no room for what the NAS wrote") as raised:
-        shelf.must_be_well()
+        shelf.require_healthy()
     assert "MiB" not in str(raised.value)
     assert "failed 7 requests" in str(raised.value)
 
@@ -113,5 +113,5 @@ def test_what_has_nothing_to_do_with_room_advises_no_space(
     fill(5000 * MIB)
     has_failed(shelf, 1, "pread: Input/output error")
     with pytest.raises(HarnessError, match="failed 1 requests") as raised:
-        shelf.must_be_well()
+        shelf.require_healthy()
     assert "space" not in str(raised.value)

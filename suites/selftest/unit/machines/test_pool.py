@@ -18,7 +18,7 @@ from torture.machines.nas.pool import (
     create_script,
     make_script,
     pool_disks,
-    tells_metadata_in,
+    shows_metadata_by_length,
     wait_for_disks_script,
 )
 from torture.machines.nas.slog import gone_at_cut, slog_layout
@@ -219,4 +219,4 @@ def test_the_scripts_are_shell(cell: Cell) -> None:
     ],
 )
 def test_where_a_writes_length_tells_metadata_from_data(name: str, tells: bool) -> None:
-    assert tells_metadata_in(Cell.parse(name)) is tells
+    assert shows_metadata_by_length(Cell.parse(name)) is tells

@@ -128,16 +128,16 @@ def test_a_base_that_cannot_be_written_is_a_clear_error(tmp_path: Path) -> None:
         Scratch(file).remove_abandoned()
 
 
-def test_a_home_of_someone_else_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_home_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Anyone may make `torture-1000` in a shared folder; one's disks must not land in there."""
     someone_else = os.getuid() + 1
     monkeypatch.setattr("torture.machines.host.scratch.os.getuid", lambda: someone_else)
     scratch = Scratch(tmp_path)
     scratch.home.mkdir()
     (scratch.home / "theirs").mkdir()
-    with pytest.raises(HarnessError, match="someone else"):
+    with pytest.raises(HarnessError, match="another user"):
         scratch.remove_abandoned()
-    with pytest.raises(HarnessError, match="someone else"), scratch.directory("mine"):
+    with pytest.raises(HarnessError, match="another user"), scratch.directory("mine"):
         pass
     assert (scratch.home / "theirs").is_dir()
     assert not (scratch.home / "mine").exists()

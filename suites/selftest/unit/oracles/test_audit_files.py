@@ -207,3 +207,25 @@ def test_with_sync_disabled_nothing_is_due() -> None:
 def test_a_file_request_from_before_the_recording_is_not_due_in_it() -> None:
     early = [replace(UNSTABLE, submitted_ns=-5, is_forced=True), request(NAME, -3, names=("f1",))]
     assert list(due_of_files(early, sync=Sync.STANDARD, names_are_stable=True)) == []
+
+
+def test_a_sector_in_two_blocks_is_not_taken_for_its_later_copy(story: Story) -> None:
+    """A client may send an old sector once more: its copy in the log says nothing of the first one."""
+    split = 7 * 512 + 24
+    write = write_of(story, 3, is_forced=True)
+    story.write(log_of(logged(OFFSET, block_of(3)[:split])))
+    story.write(log_of(logged(OFFSET + split, block_of(3)[split:])))
+    story.flush()
+    story.completes(write)
+    story.write(log_of(logged(OFFSET, block_of(3))))
+    assert story.uncovered(sync=Sync.STANDARD) == (1, [])
+
+
+def test_a_write_that_was_only_logged_later_is_found(story: Story) -> None:
+    write = write_of(story, 3, is_forced=True)
+    story.write(log_of(logged(OFFSET, block_of(9))))
+    story.flush()
+    story.completes(write)
+    story.write(log_of(logged(OFFSET, block_of(3))))
+    story.flush()
+    assert story.uncovered(sync=Sync.STANDARD) == (1, [OFFSET])

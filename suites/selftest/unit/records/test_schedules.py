@@ -302,5 +302,5 @@ def test_a_file_may_offer_several(added: Path) -> None:
 
 def test_a_file_that_offers_nothing_does_not_go_unnoticed(added: Path) -> None:
     (added / "misspelt.py").write_text("SCHEDUEL = 1\n")
-    with pytest.raises(ImportError, match="misspelt does not say SCHEDULE"):
+    with pytest.raises(ImportError, match="misspelt does not define SCHEDULE"):
         schedule_kinds()

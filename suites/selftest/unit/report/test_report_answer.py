@@ -214,7 +214,7 @@ def test_every_cell_has_one_place_in_the_matrix(cells: list[Cell]) -> None:
 
 def test_a_cell_without_a_setting_stands_with_those_that_have_the_usual_one() -> None:
     """With sync=disabled there is no log, and so no logbias."""
-    throughput = "iscsi-always-noslog-throughput-btrfs-bothdie"
+    throughput = "iscsi-always-noslog-logbias=throughput-btrfs-bothdie"
     known = [figures(name, intact=1) for name in (ALWAYS, DISABLED, throughput)]
     usual, other = facets_of(known, varying_axes([tallied.axes for tallied in known]))
     placed = [x.cell for facet in (usual, other) for _, row in facet.rows for x in row if x]

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from fixtures.brought import brought_by, must_have_what_they_take
+from fixtures.brought import brought_by, require_brought_files
 from suites.selftest.unit.fake_workers import FakeSite
 from torture.choices.matrix.cells import Cell
 from torture.choices.workloads import AXIS
@@ -50,10 +50,10 @@ def job_file(tmp_path: Path) -> Path:
 
 def test_a_cell_whose_load_takes_a_file_is_refused_without_it() -> None:
     with pytest.raises(pytest.UsageError, match=r"gobonniego(?s:.*)next: say --gobonniego PATH"):
-        must_have_what_they_take([USUAL, BENCH], ())
+        require_brought_files([USUAL, BENCH], ())
     with pytest.raises(pytest.UsageError, match=r"fio_own(?s:.*)next: say --fio-job PATH"):
-        must_have_what_they_take([OWN_FIO], ())
-    must_have_what_they_take([USUAL], ())
+        require_brought_files([OWN_FIO], ())
+    require_brought_files([USUAL], ())
 
 
 def test_options_and_path_say_where_they_are(
@@ -68,7 +68,7 @@ def test_options_and_path_say_where_they_are(
     monkeypatch.setattr(pytestconfig.option, "fio_job", job_file)
     brought = brought_by(pytestconfig)
     assert [(one.load, one.text) for one in brought] == [("gobonniego", ""), ("fio_own", JOB)]
-    must_have_what_they_take([BENCH, OWN_FIO], brought)
+    require_brought_files([BENCH, OWN_FIO], brought)
     monkeypatch.setattr(pytestconfig.option, "gobonniego", program.with_name("another"))
     with pytest.raises(pytest.UsageError, match="cannot be read"):
         brought_by(pytestconfig)
@@ -208,5 +208,5 @@ def test_a_program_arrives_in_the_guest_in_pieces(monkeypatch: pytest.MonkeyPatc
     assert max(map(len, pieces)) <= 128 * 1024, "an emulated agent takes no more within 15 s"
     assert gzip.decompress(b"".join(base64.b64decode(piece) for piece in pieces)) == content
     assert ran[0][-1] == "/run/program"
-    with pytest.raises(HarnessError, match="client has no /run/program now: 1: full"):
+    with pytest.raises(HarnessError, match="/run/program could not be written in client: 1: full"):
         agent.put_program("/run/program", content)

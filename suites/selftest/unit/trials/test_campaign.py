@@ -23,7 +23,7 @@ from suites.selftest.unit.fake_workers import (
 )
 from torture.choices.matrix.cells import Cell
 from torture.choices.matrix.shards import Shard
-from torture.deadlines import comes_true
+from torture.deadlines import wait_until_true
 from torture.errors import HarnessError
 from torture.facts.stats.sequential import Answer
 from torture.records.record.specs import TrialSpec
@@ -120,7 +120,9 @@ def test_a_slow_first_trial_holds_the_answer_and_is_recorded(tmp_path: Path) -> 
             many_ended.set()
         if spec.index >= quick:
             assert go_on.wait(DEADLINE_S)
-            assert comes_true(lambda: bool(schedule.settled), deadline_s=DEADLINE_S, poll_s=0.01)
+            assert wait_until_true(
+                lambda: bool(schedule.settled), deadline_s=DEADLINE_S, poll_s=0.01
+            )
 
     site = FakeSite(before_trial=hold)
     schedule = until(ASKED)

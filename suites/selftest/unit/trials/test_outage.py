@@ -50,12 +50,12 @@ class Guest(Machine):
 def trial_of(
     folder: Path, *machines: Machine, is_started: bool = True, is_well: bool = True
 ) -> Any:
-    def must_be_well() -> None:
+    def require_healthy() -> None:
         if not is_well:
             raise HarnessError("the shelf died under the NAS")
 
     return SimpleNamespace(
-        shelf=SimpleNamespace(is_started=is_started, must_be_well=must_be_well),
+        shelf=SimpleNamespace(is_started=is_started, require_healthy=require_healthy),
         machines=machines,
         folder=folder,
         timings={"check": 1},

@@ -37,7 +37,7 @@ class FakeMachine:
         self.killed = False
         self.ran: list[str] = []
 
-    has_vanished = False
+    has_exited_unexpectedly = False
 
     def is_alive(self) -> bool:
         return not self.killed

@@ -11,6 +11,7 @@ from torture.choices.faults.protocol import Fault
 from torture.choices.matrix.axes import AXES
 from torture.choices.matrix.cells import Cell
 from torture.choices.matrix.guarantees import guarantee_of
+from torture.choices.matrix.same_fault import why_different_there
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import Origin
 from torture.trials.plan.planting import moved
@@ -45,6 +46,17 @@ def test_nothing_that_is_planted_is_in_what_other_trials_begin_with(fault: Fault
     assert prepared.fault == ""
     assert replace(prepared, cell=spec.cell, fault=fault.name, origin=spec.origin) == spec
     assert prepared.cell == spec.cell.but(sync="standard")
+
+
+def test_a_fault_that_a_cell_cannot_have_is_not_the_same_there() -> None:
+    """A page asks it of every cell: what only a log has is in none with `sync=disabled`."""
+    fault = FAULTS["sync-ignored"]
+    there = Cell.parse("iscsi-always-noslog-plpdisks-zilnocacheflush-btrfs-bothdie")
+    bound_to, amounts_to = fault.bound_to, fault.amounts_to
+    why = why_different_there(
+        Cell.parse(fault.cell), there, bound_to=bound_to, amounts_to=amounts_to
+    )
+    assert why.startswith(f"cannot be in {there.name}: 'zilnocacheflush' is about the intent log")
 
 
 def test_a_disk_drops_flushes_behind_nfs_as_well() -> None:

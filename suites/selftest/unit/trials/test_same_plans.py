@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from torture.choices.matrix.cells import Cell, cells_of
+from torture.choices.matrix.cells import Cell, cells_of, with_axes_since
 from torture.choices.matrix.guarantees import guarantee_of
 from torture.facts.axes.sweeps import GROWING, Matrix
 from torture.machines.nas.pool import pool_disks
@@ -78,6 +79,54 @@ def test_disks_of_before_had_sectors_of_512_bytes() -> None:
     assert {disk.physical_sector_bytes for disk in pool_disks(old.cell)} == {512}
     assert TrialSpec.from_json(old.as_json()) == old
     assert {disk.physical_sector_bytes for disk in pool_disks(cell)} == {4096}
+
+
+OLD_NAMES = {
+    "iscsi-always-plp-throughput-btrfs-bothdie": "logbias=throughput",
+    "iscsi-always-noslog-raidz1-volblock64k-lz4-dedup-zilnocacheflush-blkmq-lun4k-ext4-nasonly": (
+        "compression=lz4+dedup=on+volblocksize=64K+zfs.zvol_use_blk_mq=1"
+    ),
+    "nfs4-standard-noslog-throughput-lyingdisks-record16k-zstd-files-bothdie": (
+        "compression=zstd+logbias=throughput+recordsize=16K"
+    ),
+}
+"""Names from when these settings had axes, to what they are called now."""
+
+
+@pytest.mark.parametrize("name", OLD_NAMES)
+def test_a_cell_has_the_trials_that_it_had_under_its_old_name(name: str) -> None:
+    cell = Cell.parse(name)
+    assert cell.axes["settings"] == OLD_NAMES[name]
+    assert Cell.parse(cell.name) == cell
+    assert cell.name != cell.frozen_name == name
+    [spec] = draw_trials([cell], trials=1, run_seed=7, load_ms=500)
+    text = f"7/{name}/0/draw {DRAW}"
+    assert spec.seed == int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
+    assert spec.trial == f"{name}.0000-{spec.seed:016x}"
+    assert TrialSpec.from_json(spec.as_json() | {"cell": name}) == spec
+
+
+def test_an_old_word_out_of_its_place_is_refused_with_the_name_there_is() -> None:
+    with pytest.raises(ValueError, match="is called 'iscsi-always-noslog-logbias=throughput-btrfs"):
+        Cell.parse("iscsi-throughput-always-noslog-btrfs-bothdie")
+
+
+def test_a_setting_that_never_had_an_axis_is_drawn_from_its_name() -> None:
+    cell = Cell.parse("iscsi-always-noslog-volblocksize=8K-btrfs-bothdie")
+    assert cell.frozen_name == cell.name
+
+
+def test_a_record_from_when_settings_had_axes_is_of_the_same_cell() -> None:
+    old = {"transport": "iscsi", "logbias": "throughput", "volblocksize": "volblock4k"} | {
+        "recordsize": "", "compression": "uncompressed", "dedup": "nodedup", "disk_sector": "sector4kn",
+        "zvol_use_blk_mq": "nomq",
+    }  # fmt: skip
+    name = "iscsi-always-noslog-throughput-sector4kn-volblock4k-btrfs-bothdie"
+    said = "logbias=throughput+volblocksize=4K"
+    assert with_axes_since(name, old) == (
+        f"iscsi-always-noslog-sector4kn-{said}-btrfs-bothdie",
+        {"transport": "iscsi", "disk_sector": "sector4kn", "settings": said},
+    )
 
 
 def test_no_trial_has_the_name_of_one_that_was_drawn_otherwise() -> None:

@@ -1,4 +1,4 @@
-// Preloaded into a client's QEMU: every write over NFS is stable (FILE_SYNC), as from a hypervisor
+// Preloaded into a client's QEMU. Every write over NFS is stable (FILE_SYNC), as from a hypervisor
 // that trusts no server's memory.
 //
 // libnfs asks for stable writes where a file was opened with O_SYNC (its lib/nfs_v3.c); QEMU never

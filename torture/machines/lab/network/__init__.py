@@ -20,7 +20,7 @@ HOST_MAC = "52:54:00:77:00:01"
 
 
 class Network(Protocol):
-    """What a worker needs of its network."""
+    """The interface of a worker's network."""
 
     @property
     def kind(self) -> NetworkKind:

@@ -2,8 +2,8 @@
 
 It uses a packet socket with a ring that the kernel fills (packet(7); Linux
 Documentation/networking/packet_mmap.rst, TPACKET_V3). A plain socket's buffer holds three of the 64
-KiB frames that a tap carries, and on a busy host more arrive before the reader runs. Python's
-`socket` has no names for it; the numbers are those of Linux `include/uapi/linux/if_packet.h`.
+KiB frames that a tap carries. On a busy host more arrive before the reader runs. Python's `socket`
+has no names for it; the numbers are those of Linux `include/uapi/linux/if_packet.h`.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ void Disk::write(const char *data, uint64_t offset, uint64_t length, bool fua) {
   const uint64_t seq = recorder_.submit(submission, role);
   pace_.wait(arrival, config_.profile.write_us + (fua ? config_.profile.flush_us : 0), length);
   if (strikes(slow_writes_, config_.fault.slow_write_every, role)) {
-    // beside the pace: a disk that tries one write again goes on with others meanwhile
+    // a wait beside the pace: a disk that repeats one write continues with others meanwhile
     std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(config_.fault.slow_write_ms));
   }
   recorder_.complete(submission, seq, role,

@@ -47,7 +47,7 @@ class Index {
   uint64_t events() const { return events_; }
   const Record &event(uint64_t seq) const { return log_.as<Record>()[seq]; }
 
-  /// In the order of their completions.
+  // Sorted by their completions.
   Span<IndexedWrite> writes(uint16_t disk) const;
   Span<IndexedFlush> flushes(uint16_t disk) const;
   // Places in `writes`, ascending, of the writes that touch a page; pages count from 0.

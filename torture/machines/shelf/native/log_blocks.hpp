@@ -68,11 +68,11 @@ class LogBlocks {
 
   struct OfDisk {
     Count uncovered;
-    // By their submission's number, whether they overwrote an older block.
+    // Whether each block, by its submission's number, overwrote an older block.
     std::unordered_map<uint64_t, bool> in_flight;
     // The earlier groups, the oldest first.
     std::deque<Group> completed;
-    // By sector, whether the last write there was a block of the log.
+    // Whether each sector's last write was a block of the intent log.
     std::vector<bool> holds_log;
 
     void submit(const Record &record, Role role) {

@@ -36,7 +36,7 @@ Export &export_of(void *handle) { return *static_cast<Export *>(handle); }
 
 bool is_disk(void *handle) { return export_of(handle).is == Export::Is::disk; }
 
-// Send answers one by one to a client that has gone: nbdkit before 1.34 aborts when it starts a
+// Send answers one by one to a client that has gone. nbdkit before 1.34 aborts when it starts a
 // connection's second answer while the first one fails.
 void leave_apart_if_gone() {
   static std::mutex leaving;

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from torture.facts.evidence.file_requests import LoadSector, load_sectors_in
+from torture.facts.evidence.ledger import SECTOR_BYTES
 from torture.facts.recording.events import Recording
 from torture.facts.recording.intent_log import LogBlock, PointedWrite
 from torture.facts.recording.roles import Role
@@ -53,6 +54,8 @@ class Durable:
     """Times of groups, and of log blocks with unknown parts."""
     _logged: dict[Key, list[_Times]] = field(default_factory=dict)
     """Times of log blocks, by the keys of their content; uncovered blocks have `_NEVER_NS`."""
+    _parted: dict[int, list[_Times]] = field(default_factory=dict)
+    """The same of the sectors in which a record begins or ends: the next block may have the rest."""
     changes: list[tuple[bytes, _Times]] = field(default_factory=list)
     """The name records of log blocks, with the blocks' times."""
 
@@ -66,6 +69,9 @@ class Durable:
             self._commits.append(times)
         for offset, length in block.writes:
             self.hear_logged(sectors_of(offset, length), times)
+            for edge in (offset, offset + length):
+                if edge % SECTOR_BYTES:
+                    self._parted.setdefault(edge // SECTOR_BYTES, []).append(times)
         if block.changes:
             self.changes.append((block.changes, times))
 
@@ -89,20 +95,33 @@ class Durable:
 
     def since_ns(self, due: DueWrite, *, error_ns: int) -> int | None:
         """When the write became durable, if the clocks differ by at most `error_ns`; None if never."""
-        begun_ns = due.submitted_ns - error_ns
+        begun_ns, until_ns = due.submitted_ns - error_ns, due.due_ns + error_ns
         logged_ns = max(
-            (self._first_ns(self._times_of(place, begun_ns), begun_ns) for place in due.places),
+            (
+                self._first_ns(self._times_of(place, begun_ns, until_ns), begun_ns)
+                for place in due.places
+            ),
             default=0,
         )
         since_ns = min(self._first_ns(self._commits, begun_ns), logged_ns)
         return None if since_ns >= _NEVER_NS else int(since_ns)
 
-    def _times_of(self, place: Place, begun_ns: int) -> Sequence[_Times]:
-        for key in place:
-            known = self._of_name(key) if isinstance(key, str) else self._logged.get(key, ())
-            if any(submitted_ns >= begun_ns for submitted_ns, _ in known):
-                return known
-        return ()
+    def _times_of(self, place: Place, begun_ns: int, until_ns: int) -> Sequence[_Times]:
+        """The times of the first key that was logged in time; a later copy alone says nothing of it.
+
+        A sector that a record's end parts shows no key, and counts by its place.
+        """
+        *contents, last = place
+        for key in contents:
+            times = [one for one in self._logged.get(key, ()) if one[0] >= begun_ns]
+            is_in_time = any(submitted_ns <= until_ns for submitted_ns, _ in times)
+            if times and (is_in_time or not self._is_parted(last, begun_ns, until_ns)):
+                return times
+        return self._of_name(last) if isinstance(last, str) else self._logged.get(last, ())
+
+    def _is_parted(self, key: Key, begun_ns: int, until_ns: int) -> bool:
+        times = self._parted.get(key, ()) if isinstance(key, int) else ()
+        return any(begun_ns <= submitted_ns <= until_ns for submitted_ns, _ in times)
 
     def _of_name(self, name: str) -> Sequence[_Times]:
         wanted = name.encode("latin-1") + b"\0"

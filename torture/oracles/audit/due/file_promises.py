@@ -16,10 +16,9 @@ from collections.abc import Iterator, Sequence
 
 from torture.facts.axes.sync import Sync
 from torture.facts.evidence.file_requests import FileKind, FileRequest
+from torture.facts.evidence.ledger import SECTOR_BYTES
 from torture.oracles.audit.due.durable import DueWrite, Place
 from torture.oracles.audit.extents import sectors_of
-
-_SECTOR_BYTES = 512
 
 
 def due_of_files(
@@ -68,7 +67,7 @@ def _due_write(write: FileRequest, due_ns: int) -> DueWrite:
     known: set[int] = set()
     places: list[Place] = []
     for offset, sector in write.sectors:
-        touched = sectors_of(offset, _SECTOR_BYTES)
+        touched = sectors_of(offset, SECTOR_BYTES)
         known.update(touched)
         places += [(sector, number) for number in touched]
     whole = sectors_of(write.offset_bytes, write.length_bytes)

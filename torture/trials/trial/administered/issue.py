@@ -74,7 +74,7 @@ def _let_load_run(context: TrialContext) -> None:
     end = time.monotonic() + context.plan.cut.after_ms / 1000
     while (left_s := end - time.monotonic()) > 0:
         time.sleep(min(left_s, _LOAD_POLL_S))
-        context.shelf.must_have_room()
+        context.shelf.require_room()
         context.loads.raise_if_over()
 
 

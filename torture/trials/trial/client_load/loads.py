@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from torture.choices.workloads.protocol import RunningLoad
-from torture.deadlines import comes_true
+from torture.deadlines import wait_until_true
 
 _POLL_S = 0.002
 
@@ -41,7 +41,7 @@ class Loads:
         """Wait until something becomes true of them; False when the deadline passed first."""
         if len(self.running) == 1:
             return self.running[0].wait_until(reached, deadline_s=deadline_s)
-        return comes_true(reached, deadline_s=deadline_s, poll_s=_POLL_S)
+        return wait_until_true(reached, deadline_s=deadline_s, poll_s=_POLL_S)
 
     def take_endings(self) -> None:
         """Keep how those ended that did so by themselves: their client is about to die."""

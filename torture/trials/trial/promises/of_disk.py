@@ -33,7 +33,7 @@ def listen_on_wire(context: TrialContext) -> None:
         sector_bytes=context.volume_options.sector_bytes,
         cuts=1 if context.plan.second is None else 2,
         folder=context.shelf.directory,
-        listen=context.lab.listen_to_nas,
+        listen=context.lab.record_nas_packets,
     )
 
 

@@ -3,9 +3,9 @@
 A run is a transaction. fio syncs its writes (`end_fsync`), a mark beside the files holds their
 hashes, and the names of both are synced. The facts needed to verify it leave the client by the
 ledger: which runs were acknowledged. A run's number gives its random seed. The seed and the job
-file give all its writes: `verify_only`, "only verify data still matches previous invocation of this
-workload" (fio(1)). fio's own `verify_state_save` knows the completed writes, durable or not, and is
-lost with the client.
+file give all its writes, for `verify_only`: "only verify data still matches previous invocation of
+this workload" (fio(1)). The state that fio itself saves (`verify_state_save`) knows the completed
+writes, durable or not, and is lost with the client.
 
 fio takes another run's data at the same place for this run's: hence the hashes in the mark.
 """

@@ -2,9 +2,9 @@
 
 `core.fsync=all` with `core.fsyncMethod=fsync`: all additions of a commit are synced
 (git-config(1)), namely files before they get their names. git syncs no names. So the writer syncs
-them, and only then acknowledges the commit. git's own default guarantees nothing: "Items that are
-not hardened may be lost in the event of an unclean system shutdown", and loose objects and
-references are not.
+them, and only then acknowledges the commit. With its default git guarantees nothing: "Items that
+are not hardened may be lost in the event of an unclean system shutdown". Loose objects and
+references are not hardened.
 
 Reflogs are off: `core.fsync` has no component for them.
 """

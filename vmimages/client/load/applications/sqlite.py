@@ -2,8 +2,8 @@
 
 The job's `journal` is `PRAGMA journal_mode` and `synchronous` that pragma. Where a commit is not
 durable when it returns (https://sqlite.org/pragma.html#pragma_synchronous) it is lazy. From time to
-time a writer settles all earlier commits: by a checkpoint of the write-ahead log, or by a sync of
-the directory from which the rollback journal was unlinked.
+time a writer settles all earlier commits, by one of two means. One is a checkpoint of the
+write-ahead log, the other a sync of the directory from which the rollback journal was unlinked.
 """
 
 from __future__ import annotations

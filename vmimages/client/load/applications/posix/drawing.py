@@ -86,12 +86,12 @@ class Drawing(TransactionPlanner):
     def _settling(self, syncs: list[list[object]]) -> list[list[object]]:
         """These syncs, and those that make earlier lazy transactions durable.
 
-        Never the latter alone: it may have nothing left to do, while the NAS is expected to store
-        data between the start of an acknowledged transaction and its end. syncfs comes first: XFS's
-        syncfs forces the log, which flushes no disk if there is nothing in it (`xfs_fs_sync_fs`);
-        an fsync does. Over NFS syncfs is not called at all: Linux's client sends COMMITs for it and
-        waits for none (fs/fs-writeback.c, `__writeback_single_inode`; fs/nfs/write.c,
-        `nfs_io_completion_commit`).
+        Never the latter alone, as it may have nothing left to do. The NAS is expected to store data
+        between the start of an acknowledged transaction and its end. The order is: syncfs first.
+        XFS's syncfs forces the log, which flushes no disk if there is nothing in it
+        (`xfs_fs_sync_fs`); an fsync does. Over NFS syncfs is not called at all: Linux's client
+        sends COMMITs for it and waits for none (fs/fs-writeback.c, `__writeback_single_inode`;
+        fs/nfs/write.c, `nfs_io_completion_commit`).
         """
         sync: list[object] = self._unsynced.pop(self._below(len(self._unsynced)))
         is_there = self._is_there(sync[1])

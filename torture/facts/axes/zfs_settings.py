@@ -1,0 +1,162 @@
+"""ZFS's own settings that a cell changes: properties of its volume, tunables of the NAS's kernel module.
+
+zfsprops(7) and zfs(4) list them; `--property` and `--tunable` choose them. All of a cell are one choice
+on one axis, such as `compression=lz4+zfs.zil_slog_bulk=1`. A tunable has its module before it, as on
+the kernel's command line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+from torture.facts.axes.axis import Axis, Choice, Chosen
+from torture.facts.axes.setting import Rule, only_on_a, only_with_a_log
+from torture.facts.axes.sweeps import EVERY_SWEEP
+
+FIELD = "settings"
+USUAL = "zfsdefaults"
+MODULE = "zfs."
+_NAME = re.compile(r"(zfs\.)?[a-z][a-z0-9_]{0,60}")
+_VALUE = re.compile(r"[A-Za-z0-9._-]{1,40}")
+_SIZE = re.compile(r"\d+[kmg]")
+_DASH = "~"
+"""A dash in a value, within a cell's name."""
+
+_AXES_OF_THEIR_OWN = frozenset({"sync", "zfs.zfs_nocacheflush", "zfs.zil_nocacheflush"})
+"""They change a guarantee."""
+_RULES: dict[str, Rule] = {
+    "logbias": only_with_a_log,
+    "recordsize": only_on_a("dataset"),
+    "volblocksize": only_on_a("zvol"),
+    "zfs.zvol_use_blk_mq": only_on_a("zvol"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ZfsSettings:
+    """Names to values, in the order of the names; use `of`."""
+
+    values: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def of(cls, values: Mapping[str, str]) -> Self:
+        """These settings; raises `ValueError` for a name or a value that none can have."""
+        for name, value in values.items():
+            if not _NAME.fullmatch(name):
+                raise ValueError(f"{name!r} is no name of a setting of ZFS's own")
+            if not _VALUE.fullmatch(value):
+                raise ValueError(
+                    f"{value!r} is no value of {name}: it has other signs than [A-Za-z0-9._-]"
+                )
+            if name in _AXES_OF_THEIR_OWN:
+                field = name.removeprefix(MODULE)
+                raise ValueError(f"{field} is an axis of its own: say --axis {field}=CHOICE")
+        return cls(tuple(sorted((name, _as_zfs_prints(value)) for name, value in values.items())))
+
+    @property
+    def name(self) -> str:
+        """The choice's name: a part of a cell's name."""
+        words = (f"{name}={value.replace('-', _DASH)}" for name, value in self.values)
+        return "+".join(words) or USUAL
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """Those of the volume, by their names in zfsprops(7)."""
+        return {name: value for name, value in self.values if not name.startswith(MODULE)}
+
+    @property
+    def tunables(self) -> dict[str, str]:
+        """Those of the module, by their names in zfs(4)."""
+        own = {name: value for name, value in self.values if name.startswith(MODULE)}
+        return {name.removeprefix(MODULE): value for name, value in own.items()}
+
+
+def _as_zfs_prints(value: str) -> str:
+    return value.upper() if _SIZE.fullmatch(value) else value
+
+
+def read_settings(name: str) -> Choice[ZfsSettings]:
+    """The choice of this name; raises `KeyError` where it has no setting, `ValueError` for a bad one."""
+    if "=" not in name:
+        raise KeyError(name)
+    pairs = [pair.partition("=")[::2] for pair in name.replace(_DASH, "-").split("+")]
+    settings = ZfsSettings.of(dict(pairs))
+    if settings.name != name:
+        raise ValueError(f"{name!r} is called {settings.name!r}")
+    return Choice(name=name, value=settings, words=", ".join(map("=".join, settings.values)))
+
+
+def _pointless(chosen: Chosen) -> str | None:
+    rules = (_RULES[name] for name, _ in chosen[FIELD].value.values if name in _RULES)
+    return next((why for rule in rules if (why := rule(chosen)) is not None), None)
+
+
+AXIS: Axis[ZfsSettings] = Axis(
+    field=FIELD,
+    noun="Setting",
+    title="ZFS settings",
+    place=61,
+    default=USUAL,
+    is_setting=True,
+    inapplicable=_pointless,
+    reads=read_settings,
+    choices=(
+        Choice(
+            name=USUAL,
+            value=ZfsSettings(),
+            words="ZFS's own settings",
+            explained="others by `--property NAME=VALUE` and `--tunable NAME=VALUE`",
+            joins=EVERY_SWEEP,
+        ),
+    ),
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OldChoice:
+    """A setting from when a few had axes: its word in names of cells, which seeds are drawn from."""
+
+    place: int
+    word: str
+    name: str
+    value: str
+
+    @property
+    def field(self) -> str:
+        """The axis' key in records."""
+        return self.name.removeprefix(MODULE)
+
+
+def _old(place: int, name: str, **values: str) -> tuple[OldChoice, ...]:
+    return tuple(
+        OldChoice(place=place, word=word, name=name, value=value) for word, value in values.items()
+    )
+
+
+OLD_CHOICES: dict[str, OldChoice] = {
+    old.word: old
+    for old in (
+        *_old(45, "logbias", throughput="throughput"),
+        *_old(61, "volblocksize", volblock4k="4K", volblock16k="16K"),
+        *_old(61, "volblocksize", volblock64k="64K", volblock128k="128K"),
+        *_old(62, "recordsize", record4k="4K", record16k="16K"),
+        *_old(63, "compression", lz4="lz4", zstd="zstd"),
+        *_old(64, "dedup", dedup="on"),
+        *_old(67, "zfs.zvol_use_blk_mq", blkmq="1"),
+    )
+}
+"""By their words: old names of cells still parse."""
+
+OLD_FIELDS = frozenset(old.field for old in OLD_CHOICES.values())
+"""The fields that such an axis had in records."""
+
+
+def old_words(settings: ZfsSettings) -> list[tuple[int, str]]:
+    """The parts of a cell's name, with their places, that say these settings as they once were said."""
+    by_setting = {(old.name, old.value): (old.place, old.word) for old in OLD_CHOICES.values()}
+    known = [by_setting[pair] for pair in settings.values if pair in by_setting]
+    rest = ZfsSettings(tuple(pair for pair in settings.values if pair not in by_setting))
+    return known + ([(AXIS.place, rest.name)] if rest.values else [])
