@@ -13,7 +13,8 @@ from playwright.sync_api import Browser, BrowserContext, sync_playwright
 
 from suites.selftest.browser.seen import Open, Seen
 from torture.records.record.run_layout import TRIALS_FILE
-from torture.records.record.trials import TrialRecord, append_record
+from torture.records.record.trials import TrialRecord
+from torture.records.record.trials_file import append_record
 from torture.report.write import build_report
 
 _QUIET = ("--disable-background-networking", "--disable-component-update", "--disable-sync",

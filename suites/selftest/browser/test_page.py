@@ -152,9 +152,12 @@ def hostile(record: TrialRecord, number: int) -> TrialRecord:
         return value
 
     data = json.loads(json.dumps(record.as_json()))
-    kept = {"verdict", "origin", "schema", "seed", "timings", "found", "cut"}
+    kept = {"judgement", "origin", "schema", "seed", "timings", "cut"}
     spoilt_data = {key: part if key in kept else spoilt(part) for key, part in data.items()}
     spoilt_data["cut"] = {"disks": spoilt(data["cut"].get("disks", {}))}
+    words = dict.fromkeys(("fsck", "pool_summary", "administration"), HOSTILE)
+    reasons = [HOSTILE for _ in data["judgement"].get("reasons", [])]
+    spoilt_data["judgement"] = data["judgement"] | words | {"reasons": reasons}
     spoilt_data["timings"] = {HOSTILE: 5, "load": 4000}
     spoilt_data |= {"trial": f"{HOSTILE}{number}", "cell": f"{HOSTILE}{number % 3}"}
     return TrialRecord.from_json(spoilt_data)

@@ -73,6 +73,6 @@ def _outage(lab: Lab, scratch: Path, zpool: str) -> dict[str, Any]:
         "error": None,
         "outage": outage,
         "verdict": record.verdict,
-        "pool": record.verdicts,
+        "pool": record.judgement.parts,
         "imports": [(tool.step, tool.exit_code) for tool in tools if "import" in tool.argv],
     }

@@ -26,7 +26,8 @@ from torture.facts.evidence.folder import RECORDINGS
 from torture.machines.lab.lab import Boot
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.run_layout import LATEST, TRIALS_FILE
-from torture.records.record.trials import Origin, TrialRecord, read_records
+from torture.records.record.trials import Origin, TrialRecord
+from torture.records.record.trials_file import read_records
 from torture.records.scoring.score import score
 from torture.trials.campaign.campaign import Campaign
 from torture.trials.replay.replay import replay
@@ -96,7 +97,7 @@ def test_a_lying_log_device_loses_what_was_acknowledged(played: Played) -> None:
 def test_a_lost_log_device_rolls_back_and_needs_its_loss_accepted(played: Played) -> None:
     [record] = played.records(LOST)
     assert record.verdict is Verdict.ROLLED_BACK
-    assert "needed -m" in record.pool
+    assert "needed -m" in record.judgement.pool_summary
 
 
 def test_a_mirrored_log_that_lost_a_leg_over_volatile_disks_loses_nothing(played: Played) -> None:
@@ -104,7 +105,7 @@ def test_a_mirrored_log_that_lost_a_leg_over_volatile_disks_loses_nothing(played
     assert record.verdict is Verdict.INTACT
     disks = record.cut.disks.values()
     assert sorted(disk.policy == GONE for disk in disks) == [False] * 4 + [True]
-    assert "DEGRADED" in record.pool
+    assert "DEGRADED" in record.judgement.pool_summary
     assert not (played.evidence(record) / RECORDINGS).exists()
 
 
@@ -127,10 +128,8 @@ def test_the_kept_file_gives_the_same_verdict_again(played: Played, lossy: Cell)
     run = played.campaign.run.folder
     again, evidence = replay(played.evidence(first), results=run.parent, live=False)
     assert again.error is None
-    assert (again.verdict, again.lost, again.found, again.rollback_ms) == (
-        first.verdict, first.lost, first.found, first.rollback_ms,
-    )  # fmt: skip
-    assert again.verdicts == first.verdicts
+    assert again.judgement.findings == first.judgement.findings
+    assert again.judgement.parts == first.judgement.parts
     assert (again.origin, again.trial) == (Origin.REPLAY, f"{first.trial}.replay")
     assert again == score(evidence, timings=again.timings)
     assert (run.parent / LATEST).resolve() == run.resolve()

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from suites.selftest.programs.launcher import LAUNCHER
+from suites.selftest.unit.made_records import changed
 from suites.selftest.unit.records.test_damaged_evidence import LAST_WORDS, WHOLE, store
 from torture.checkout import CHECKOUT
 from torture.facts.evidence.folder import READBACK
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.run_layout import RunLayout
-from torture.records.record.trials import append_record
+from torture.records.record.trials_file import append_record
 from torture.records.scoring.score import score
 
 
@@ -27,7 +27,7 @@ def trial(tmp_path: Path) -> Path:
     """An intact trial, whose run has it as corrupted."""
     run = RunLayout(folder=tmp_path / "run")
     folder = store(run.evidence, WHOLE, LAST_WORDS)
-    was = replace(score(folder, timings={}), verdict=Verdict.CORRUPTED, lost=2)
+    was = changed(score(folder, timings={}), verdict=Verdict.CORRUPTED, lost=2)
     append_record(run.trials_file, was)
     return folder
 

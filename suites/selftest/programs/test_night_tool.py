@@ -6,12 +6,12 @@ import json
 import os
 import subprocess
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from suites.selftest.programs.launcher import LAUNCHER
+from suites.selftest.unit.made_records import changed, trial_record
 from suites.selftest.unit.report.night_plans import CELLS, SEED, TRIALS, names_of, plan_of
 from torture.checkout import CHECKOUT
 from torture.choices.matrix.guarantees import guarantee_of
@@ -19,7 +19,8 @@ from torture.choices.matrix.shards import Shard
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.run_layout import TRIALS_FILE
 from torture.records.record.specs import TrialSpec
-from torture.records.record.trials import TrialRecord, append_record
+from torture.records.record.trials import TrialRecord
+from torture.records.record.trials_file import append_record
 from torture.report.night.plan import Plan
 from torture.trials.plan.draw import draw_trials
 
@@ -101,7 +102,7 @@ def leave(run: Path, plan: Plan, shard: Shard, verdicts: Verdicts) -> None:
 
 
 def record_of(spec: TrialSpec, verdict: Verdict) -> TrialRecord:
-    record = TrialRecord(
+    record = trial_record(
         trial=spec.trial,
         cell=spec.cell.name,
         axes=spec.cell.axes,
@@ -113,7 +114,7 @@ def record_of(spec: TrialSpec, verdict: Verdict) -> TrialRecord:
         verdicts={"pool": "intact", "filesystem": str(verdict), "data": "intact"},
         timings={"load": 4000},
     )
-    return replace(record, lost=7) if verdict.is_loss else record
+    return changed(record, lost=7) if verdict.is_loss else record
 
 
 def merge(folder: Path, plan: Plan, artifacts: Path) -> subprocess.CompletedProcess[str]:

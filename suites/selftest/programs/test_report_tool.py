@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from suites.selftest.programs.launcher import LAUNCHER
+from suites.selftest.unit.made_records import changed
 from suites.selftest.unit.report_records import make_records, write_run
 from torture.checkout import CHECKOUT
 from torture.choices.matrix.cells import Cell, cells_of
@@ -48,7 +49,7 @@ def test_the_page_lands_beside_the_run_and_the_answer_in_the_terminal(run: Path)
 @pytest.mark.parametrize("tool", ["report", "judge"])
 def test_the_terminal_counts_inconclusive_trials_either_way(tmp_path: Path, tool: str) -> None:
     records = [
-        replace(record, verdict=verdict, error=None, lost=0)
+        changed(record, verdict=verdict, error=None, lost=0)
         for record, verdict in zip(
             make_records(40, cells=[SAFE], seed=1),
             [Verdict.INTACT] * 30 + [Verdict.INCONCLUSIVE] * 10,
@@ -150,7 +151,7 @@ def test_two_configurations_are_compared(run: Path) -> None:
 def test_a_run_that_stopped_by_itself_is_judged_with_intervals_of_its_kind(tmp_path: Path) -> None:
     """The end of such a run names this command; both have to say the same."""
     sound = [
-        replace(record, verdict=Verdict.INTACT, lost=0)
+        changed(record, verdict=Verdict.INTACT, lost=0)
         for record in make_records(30, cells=[SAFE], seed=1)
     ]
     run = write_run(tmp_path / "run", sound, options={"until": "upper<0.1"})
@@ -164,8 +165,8 @@ def test_two_equal_cells_are_shown_without_a_significant_difference(tmp_path: Pa
     other = Cell.parse("iscsi-always-noslog-xfs-bothdie")
     [one] = make_records(1, cells=[SAFE], seed=1)
     others = make_records(40, cells=[other], seed=1)
-    sound = [replace(record, verdict=Verdict.INTACT, lost=0) for record in (one, *others)]
-    unresolved = replace(sound[-1], verdict=Verdict.INCONCLUSIVE)
+    sound = [changed(record, verdict=Verdict.INTACT, lost=0) for record in (one, *others)]
+    unresolved = changed(sound[-1], verdict=Verdict.INCONCLUSIVE)
     run = write_run(tmp_path / "run", [*sound[:-1], unresolved])
     done = report(run, "--cells", SAFE.name, other.name)
     assert done.returncode == 0, done.stderr

@@ -18,7 +18,8 @@ from torture.deadlines import truth, wait_for
 from torture.machines.host.scratch import Scratch
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.run_layout import TRIALS_FILE
-from torture.records.record.trials import TrialRecord, read_records
+from torture.records.record.trials import TrialRecord
+from torture.records.record.trials_file import read_records
 from torture.trials.campaign.run import Run
 
 _CELL = "iscsi-always-noslog-btrfs-bothdie"

@@ -20,7 +20,7 @@ from torture.machines.host.native import shelf_plugin
 from torture.machines.images import IMAGES, find
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.run_layout import TRIALS_FILE
-from torture.records.record.trials import read_records
+from torture.records.record.trials_file import read_records
 
 _USER = "nobody"
 _DEADLINE_S = 500

@@ -60,7 +60,7 @@ def test_the_trial_over_them_comes_to_its_verdict(played: dict[str, Any]) -> Non
     assert played["is_over"]
     for record in played["records"]:
         assert record["error"] is None
-        assert record["verdict"] == "intact"
+        assert record["judgement"]["verdict"] == "intact"
         assert record["guarantee"] == "safe"
         assert record["zfs"] == "9.9.9"
         assert record["axes"]["workload"] == "dummyload"

@@ -7,13 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from suites.selftest.unit.made_records import trial_record
 from torture.choices.matrix.cells import Cell
 from torture.choices.matrix.guarantees import guarantee_of
 from torture.errors import HarnessError
 from torture.facts.stats.sequential import Until
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.specs import TrialSpec
-from torture.records.record.trials import TrialRecord, read_records
+from torture.records.record.trials import TrialRecord
+from torture.records.record.trials_file import read_records
 from torture.records.schedules.protocol import Schedule
 from torture.records.schedules.until import UntilSchedule
 from torture.records.scoring.score import inconclusive
@@ -39,7 +41,7 @@ def record_of(spec: TrialSpec, outcome: str) -> TrialRecord:
     """The record of a trial that ended so."""
     if outcome == "M":
         return inconclusive(spec, zfs="", error="the machinery failed", timings={})
-    return TrialRecord(
+    return trial_record(
         trial=spec.trial,
         cell=spec.cell.name,
         axes=spec.cell.axes,

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from suites.selftest.unit.made_records import trial_record
 from torture.choices.matrix.axes import FATE, SLOG, SYNC
 from torture.choices.matrix.cells import Cell
 from torture.choices.matrix.guarantees import guarantee_of
@@ -70,18 +71,8 @@ def write_run(
     (folder / "run.json").write_text(json.dumps(document))
     with (folder / TRIALS_FILE).open("w", encoding="utf-8") as file:
         for record in records:
-            file.write(json.dumps(_plain(record), separators=(",", ":")) + "\n")
+            file.write(json.dumps(record.as_json(), separators=(",", ":")) + "\n")
     return folder
-
-
-def _plain(record: TrialRecord) -> dict[str, Any]:
-    """As `as_json`, without its copies: a benchmark writes many."""
-    plain = {name: getattr(record, name) for name in TrialRecord.__dataclass_fields__}
-    return plain | {
-        "cut": record.cut.as_json(),
-        "speed": record.speed.as_json(),
-        "absence": record.absence.as_json(),
-    }
 
 
 def _record(spec: TrialSpec, draw: random.Random) -> TrialRecord:
@@ -96,7 +87,7 @@ def _record(spec: TrialSpec, draw: random.Random) -> TrialRecord:
         "scrub": draw.randint(600, 1300),
     }
     if draw.random() < _INCONCLUSIVE:
-        return TrialRecord(
+        return trial_record(
             trial=spec.trial,
             cell=spec.cell.name,
             axes=spec.cell.axes,
@@ -115,7 +106,7 @@ def _record(spec: TrialSpec, draw: random.Random) -> TrialRecord:
     if verdict is Verdict.ROLLED_BACK:
         rollback_ms = min(draw.lognormvariate(7.2, 0.9), 9_000.0)
     lost_pool = verdict is Verdict.POOL_LOST
-    return TrialRecord(
+    return trial_record(
         has_manifest=True,
         trial=spec.trial,
         cell=spec.cell.name,
@@ -134,7 +125,7 @@ def _record(spec: TrialSpec, draw: random.Random) -> TrialRecord:
         found={"missing": lost, "torn": 0, "stale": lost // 4, "foreign": 0, "torn_in_flight": 0},
         rollback_ms=rollback_ms,
         fsck="clean, journal replayed",
-        pool="cannot import: I/O error" if lost_pool else "ONLINE",
+        pool_summary="cannot import: I/O error" if lost_pool else "ONLINE",
         reasons=_reasons(lost, rollback_ms),
         timings=timings,
     )

@@ -93,7 +93,7 @@ class ApplicationWorkload(OwnReadback):
         findings = consult_transactions(
             ledger, found, has_one_order=self.has_one_order, cut_ms=cut_ms
         )
-        if found.unchecked and not findings.verdict.is_loss:
+        if found.unchecked and not (findings.verdict and findings.verdict.is_loss):
             raise UnreadableError(f"{document}: {'; '.join(found.unchecked)}")
         return findings
 

@@ -131,7 +131,7 @@ def _lack_of(evidence: Evidence) -> str:
         return (
             f"the ledger is cut off: {ledger.heard} of {due} lines are left of those before the cut"
         )
-    if ledger.cuts < (2 if cut.second else 1):
+    if ledger.cuts < (1 if cut.second is None else 2):
         return "the ledger is cut off: it does not have the cut"
     if _has_been_ended(evidence) and not ledger.is_ended:
         return "the ledger is cut off: it does not have the load's end"

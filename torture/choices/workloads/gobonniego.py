@@ -159,14 +159,6 @@ class Gobonniego(Beside):
                 said.append(f"gobonniego ended: {end.words}")
         return Findings(
             verdict=Verdict.CORRUPTED if reasons else Verdict.INTACT,
-            acknowledged=0,
-            lost=0,
-            missing=0,
-            torn=0,
-            stale=0,
-            foreign=0,
-            torn_in_flight=0,
-            rollback_ms=None,
             reasons=(*reasons, *said),
             figures=figures_of(runs),
         )

@@ -3,36 +3,36 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self
 
-from torture.facts.evidence.typed import whole_of
+from torture.facts.evidence.documents import Count, Document
 
 _ADDED = ("acknowledgements", "completions", "txgs", "broken", "waived", "took_ms")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class AuditDocument:
+class AuditDocument(Document):
     """Counts, and the first few findings in words; a trial that was not audited has None."""
 
-    acknowledgements: int | None = None
+    acknowledgements: Count | None = None
     """Durable operations that were acknowledged between the first mark and the cut."""
-    completions: int | None = None
+    completions: Count | None = None
     """Writes whose completion by the client's disk, or a flush of it after them, promised something."""
-    txgs: int | None = None
+    txgs: Count | None = None
     """Transaction groups whose uberblock was written."""
-    broken: int | None = None
+    broken: Count | None = None
     """How often an invariant did not hold."""
     findings: tuple[str, ...] = ()
     """E.g. `acknowledged-is-durable at event 1401: 4 writes not covered, first 1391`."""
-    waived: int | None = None
+    waived: Count | None = None
     """How often one did not hold that the cell breaks by its own settings; None where none was."""
-    under_way: int | None = None
+    under_way: Count | None = None
     """Durable operations that the client had begun, and was not acknowledged, at the cut."""
-    acknowledged_lately: int | None = None
+    acknowledged_lately: Count | None = None
     """Durable operations acknowledged within the last second before it."""
-    uncommitted_ms: int | None = None
+    uncommitted_ms: Count | None = None
     """How long before the cut ZFS began to write the last transaction group that was committed."""
-    took_ms: int | None = None
+    took_ms: Count | None = None
     """Of a processor, whatever else the host was at; before 0.5 by the clock."""
 
     @property
@@ -52,28 +52,4 @@ class AuditDocument:
             self,
             findings=(*self.findings, *later.findings),
             **{name: added(name) for name in _ADDED},
-        )
-
-    def as_json(self) -> dict[str, Any]:
-        """As plain data; `from_json` takes it back. What is not known is left out."""
-        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return {name: value for name, value in values.items() if value not in (None, ())}
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Self:
-        """As much of it as has the right type."""
-        if not data:
-            return cls()
-        findings = data.get("findings")
-        return cls(
-            acknowledgements=whole_of(data, "acknowledgements"),
-            completions=whole_of(data, "completions"),
-            txgs=whole_of(data, "txgs"),
-            broken=whole_of(data, "broken"),
-            findings=tuple(map(str, findings)) if isinstance(findings, list | tuple) else (),
-            waived=whole_of(data, "waived"),
-            under_way=whole_of(data, "under_way"),
-            acknowledged_lately=whole_of(data, "acknowledged_lately"),
-            uncommitted_ms=whole_of(data, "uncommitted_ms"),
-            took_ms=whole_of(data, "took_ms"),
         )

@@ -24,7 +24,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ from typing import Any
 from torture.errors import HarnessError
 from torture.facts.evidence.administration_document import ADMINISTRATION, AdministrationDocument
 from torture.facts.evidence.cut_document import CutDocument
+from torture.facts.evidence.documents import document_or_none, strictly
 from torture.facts.evidence.ledger import Ledger
 from torture.facts.evidence.manifest import ManifestFinding, check_manifest
 from torture.facts.evidence.outage_document import OUTAGE, Outage
@@ -199,8 +200,10 @@ def load_evidence(folder: Path) -> Evidence:
             for path in sorted(folder.glob(_READBACKS))
         },
         garbled_tools=garbled,
-        outage=Outage.from_json(_read_object(folder / OUTAGE)),
-        administration=AdministrationDocument.from_json(_read_object(folder / ADMINISTRATION)),
+        outage=document_or_none(Outage, _read_object(folder / OUTAGE)),
+        administration=document_or_none(
+            AdministrationDocument, _read_object(folder / ADMINISTRATION)
+        ),
         is_cut_read=bool(told_of_cut),
         documents=frozenset(path.name for path in folder.glob("*.json*")),
         manifest=check_manifest(folder, spec),
@@ -233,10 +236,8 @@ def _read_tools(path: Path) -> tuple[tuple[ToolOutput, ...], int]:
         if not line.strip():
             continue
         try:
-            raw = strict_json(line)
-            known = {field.name: raw[field.name] for field in fields(ToolOutput)}
-            tools.append(ToolOutput(**(known | {"argv": tuple(known["argv"])})))
-        except (ValueError, KeyError, TypeError):
+            tools.append(strictly(ToolOutput, strict_json(line)))
+        except ValueError:
             garbled += 1
     return tuple(tools), garbled
 

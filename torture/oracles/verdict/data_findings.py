@@ -2,37 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
 
+from torture.facts.evidence.documents import (
+    Count,
+    Document,
+    Figure,
+    MeasuredFigure,
+    Number,
+    unwritten,
+)
 from torture.oracles.verdict.observations import Observation
 from torture.oracles.verdict.verdicts import Verdict, worst
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Findings:
-    """What became of the acknowledged data.
+class Findings(Document):
+    """What became of the acknowledged data; the counts are of blocks and names that show it."""
 
-    `lost` counts acknowledged operations whose effect is not there; `missing`, `torn`, `stale` and
-    `foreign` count the blocks and names that show it. `torn_in_flight` are blocks of operations
-    nobody had acknowledged: allowed. `rollback_ms` is set when rolled back: from the first
-    acknowledgement that is gone to the cut (to the last acknowledgement, if the client lived on).
-    """
-
-    verdict: Verdict
-    acknowledged: int
-    lost: int
-    missing: int
-    torn: int
-    stale: int
-    foreign: int
-    torn_in_flight: int
-    rollback_ms: float | None
-    reasons: tuple[str, ...]
-    figures: Mapping[str, float] = field(default_factory=dict)
+    verdict: Verdict | None = None
+    """None where nothing was there to be judged."""
+    acknowledged: Figure = 0
+    """Durable operations that the client was told are done."""
+    lost: Figure = 0
+    """Of these, the ones whose effect is not there."""
+    missing: Count = 0
+    torn: Count = 0
+    stale: Count = 0
+    """Of an older generation."""
+    foreign: Count = 0
+    """With another's content."""
+    torn_in_flight: Count = 0
+    """Torn by operations that were not acknowledged: allowed."""
+    rollback_ms: MeasuredFigure = None
+    """Where what is left is a past state: from the first acknowledgement that is gone to the cut (to
+    the last acknowledgement, if the client lived on)."""
+    reasons: tuple[str, ...] = ()
+    figures: dict[str, Number] = field(default_factory=dict)
     """What a load measured itself, by names of its own."""
-    observations: tuple[Observation, ...] = ()
-    """The few that decide the verdict; none of an intact one."""
+    observations: tuple[Observation, ...] = unwritten(())
+    """The few that decide the verdict; none of an intact one. The record leaves them to its evidence."""
+
+
+COUNTS = tuple(own.name for own in fields(Findings) if own.default == 0)
+"""The fields that are counts."""
 
 
 def together(findings: Sequence[Findings]) -> Findings:
@@ -42,19 +56,13 @@ def together(findings: Sequence[Findings]) -> Findings:
     """
     if len(findings) == 1:
         return findings[0]
-    verdict = worst(finding.verdict for finding in findings)
+    verdict = worst(finding.verdict for finding in findings if finding.verdict is not None)
     back_ms = [finding.rollback_ms for finding in findings if finding.rollback_ms is not None]
     return Findings(
         verdict=verdict,
-        acknowledged=sum(finding.acknowledged for finding in findings),
-        lost=sum(finding.lost for finding in findings),
-        missing=sum(finding.missing for finding in findings),
-        torn=sum(finding.torn for finding in findings),
-        stale=sum(finding.stale for finding in findings),
-        foreign=sum(finding.foreign for finding in findings),
-        torn_in_flight=sum(finding.torn_in_flight for finding in findings),
         rollback_ms=max(back_ms) if back_ms and verdict is Verdict.ROLLED_BACK else None,
         reasons=tuple(reason for finding in findings for reason in finding.reasons),
         figures={name: value for finding in findings for name, value in finding.figures.items()},
+        **{name: sum(getattr(finding, name) for finding in findings) for name in COUNTS},
         observations=tuple(one for finding in findings for one in finding.observations),
     )

@@ -96,7 +96,7 @@ def _judge_imported(evidence: Evidence) -> PoolFinding:
 
 def _was_cut_again(evidence: Evidence) -> bool:
     """Whether the NAS had to come back twice; a replay begins with what the check found after that."""
-    return bool(evidence.cut.second) and evidence.spec.get("origin") != _REPLAY
+    return evidence.cut.second is not None and evidence.spec.get("origin") != _REPLAY
 
 
 def _imported(evidence: Evidence, imports: Sequence[tuple[Step, str]]) -> _Import | PoolFinding:

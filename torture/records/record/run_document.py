@@ -4,78 +4,49 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
+from torture.facts.evidence.documents import Count, Document, document_or_none
 from torture.facts.evidence.strict_json import strict_json
-from torture.facts.evidence.typed import (
-    list_of_texts,
-    object_of,
-    others_of,
-    text_of,
-    texts_of,
-    whole_of,
-)
 from torture.files import write_whole
 from torture.records.record.run_layout import RUN_FILE
 
 _BYTES_MAX = 64 * 1024**2
-_ALWAYS = ("run", "seed", "options")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class HostInfo:
+class HostInfo(Document):
     """The machine that the run was made on."""
 
     kernel: str = ""
     machine: str = ""
     """As `uname -m` says it."""
-    cores: int | None = None
-    memory_mib: int | None = None
+    cores: Count | None = None
+    memory_mib: Count | None = None
     user: str = ""
     """`root` or `unprivileged`."""
 
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Self:
-        """As much of it as has the right type."""
-        return cls(
-            kernel=text_of(data, "kernel"),
-            machine=text_of(data, "machine"),
-            cores=whole_of(data, "cores"),
-            memory_mib=whole_of(data, "memory_mib"),
-            user=text_of(data, "user"),
-        )
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Chosen:
+class Chosen(Document):
     """What the run used of several kinds, and why."""
 
     kind: str = ""
     reason: str = ""
 
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Self:
-        """As much of it as has the right type."""
-        return cls(kind=text_of(data, "kind"), reason=text_of(data, "reason"))
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ImageInfo:
+class ImageInfo(Document):
     """A guest image: its key in the cache, and the versions of what is in it."""
 
     key: str = ""
     packages: dict[str, str] = field(default_factory=dict)
 
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Self:
-        """As much of it as has the right type."""
-        return cls(key=text_of(data, "key"), packages=texts_of(data, "packages"))
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RunDocument:
+class RunDocument(Document):
     """A run as it tells it. What is read is believed where it has the right type, else left out."""
 
     run: str = ""
@@ -113,50 +84,12 @@ class RunDocument:
     @property
     def jobs(self) -> int | None:
         """How many trials were under way at once; None where it does not say."""
-        return whole_of(self.options, "jobs") or None
-
-    def as_json(self) -> dict[str, Any]:
-        """As plain data; `from_json` takes it back. What is not known is left out."""
-        unknown = RunDocument()
-        plain = {
-            name: value
-            for name, value in asdict(self).items()
-            if name in _ALWAYS or getattr(self, name) != getattr(unknown, name)
-        }
-        plain.pop("others", None)
-        return plain | self.others
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Self:
-        """The document of `as_json`'s data, or as much of it as can be believed."""
-        seed = data.get("seed")
-        return cls(
-            run=text_of(data, "run"),
-            seed=seed if type(seed) is int else None,
-            options=object_of(data, "options"),
-            begun=text_of(data, "begun"),
-            host=HostInfo.from_json(object_of(data, "host")),
-            accelerator=Chosen.from_json(object_of(data, "accelerator")),
-            processor=text_of(data, "processor"),
-            network=Chosen.from_json(object_of(data, "network")),
-            boot=text_of(data, "boot"),
-            zfs=text_of(data, "zfs"),
-            versions=texts_of(data, "versions"),
-            images={
-                name: ImageInfo.from_json(image) if isinstance(image, dict) else None
-                for name, image in object_of(data, "images").items()
-            },
-            merged=list_of_texts(data, "merged") if "merged" in data else None,
-            notes=list_of_texts(data, "notes"),
-            others=others_of(data, _KNOWN),
-        )
+        jobs = self.options.get("jobs")
+        return jobs if type(jobs) is int and jobs > 0 else None
 
     def write(self, folder: Path) -> None:
         """Into a run's folder, whole or not at all. Raises `OSError`."""
         write_whole(folder / RUN_FILE, json.dumps(self.as_json(), indent=1).encode() + b"\n")
-
-
-_KNOWN = frozenset(RunDocument.__dataclass_fields__) - {"others"}
 
 
 def read_run_document(folder: Path) -> RunDocument | None:
@@ -168,7 +101,7 @@ def read_run_document(folder: Path) -> RunDocument | None:
         data = strict_json(file.read_bytes())
     except (OSError, ValueError):
         return None
-    return RunDocument.from_json(data) if isinstance(data, dict) and data else None
+    return document_or_none(RunDocument, data) if data else None
 
 
 def agreed(documents: Sequence[RunDocument]) -> RunDocument:

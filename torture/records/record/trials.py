@@ -5,33 +5,24 @@ Also what tells the records of several trials apart, and which of several of one
 
 from __future__ import annotations
 
-import itertools
-import json
-import os
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from pathlib import Path
-from typing import Any, NamedTuple, Protocol, Self, TypeVar
+from typing import Annotated, Any, NamedTuple, Protocol, Self, TypeVar
 
-from torture.choices.matrix.cells import with_axes_since
+from torture.facts.evidence.administration_document import AdministrationDocument
 from torture.facts.evidence.cut_document import CutDocument
-from torture.facts.evidence.strict_json import strict_json
-from torture.facts.evidence.typed import list_of_texts, number_of, object_of, text_of, whole_of
-from torture.files import write_whole
+from torture.facts.evidence.documents import Count, Document, Name, Seed, limits
 from torture.oracles.verdict.guarantee import COMMIT_SLACK_MS, ROLLBACK_MS_MAX, Guarantee
+from torture.oracles.verdict.judgement import Judgement
 from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.administered_pool import Administered
-from torture.records.record.run_layout import TRIALS_FILE_BEFORE, RunLayout
+from torture.records.record.older_schemas import upgraded
+from torture.records.record.run_layout import RunLayout
 from torture.records.record.worth import Absence, Speed
 
-_VERDICTS = frozenset(Verdict) - {Verdict.INCONCLUSIVE}
-_COUNTS = ("seed", "acknowledged", "lost", "schema")
-_TEXTS = ("fsck", "pool", "zfs")
-_OBJECTS = ("verdicts", "found", "figures", "timings")
-SCHEMA = 2
-SCHEMAS_READ = (1, 2)
-"""Schema 1 called the guarantee `promise`; all else is the same."""
+SCHEMA = 3
+SCHEMAS_READ = (1, 2, 3)
+"""See `torture.records.record.older_schemas`."""
 
 
 class Origin(StrEnum):
@@ -60,16 +51,17 @@ class Identity(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TrialRecord:
+class TrialRecord(Document):
     """How one trial ended."""
 
-    trial: str
-    cell: str
-    axes: dict[str, str]
-    seed: int
-    verdict: Verdict
-    guarantee: str
-    origin: Origin = Origin.LIVE
+    trial: Name
+    cell: Name
+    axes: dict[str, str] = field(default_factory=dict)
+    seed: Seed = 0
+    guarantee: str = ""
+    """What theory says of the cell: one of `torture.oracles.verdict.guarantee.Guarantee`."""
+    judgement: Judgement
+    origin: Annotated[Origin, limits(extra={"refused": "is none that is known"})] = Origin.LIVE
     repeats: str = ""
     """The name of the trial that a replay or rerun repeats."""
     origin_run: str = ""
@@ -77,31 +69,17 @@ class TrialRecord:
     fault: str = ""
     """The fault that was planted (`torture.choices.faults`); empty for none."""
     cut: CutDocument = field(default_factory=CutDocument)
-    acknowledged: int = 0
-    """Durable operations the client was told are done."""
-    lost: int = 0
-    """Of those, the ones that are not there."""
-    verdicts: dict[str, str | None] = field(default_factory=dict)
-    """`pool`, `filesystem`, `data`, each on its own; None where there was nothing to score."""
-    found: dict[str, int] = field(default_factory=dict)
-    """Blocks and names `missing`, `torn`, `stale`, `foreign`; and `torn_in_flight`, which is allowed.
-
-    Of the load's `writers` those that `writers_failed` for good after the cut.
-    """
-    rollback_ms: float | None = None
-    """How much acknowledged time is gone; None when nothing is, or when what is left is no past."""
+    writers: Count = 0
+    """Of the load."""
+    writers_failed: Count = 0
+    """Of these, the ones that failed for good after the cut."""
     speed: Speed = field(default_factory=Speed)
     """What the cell was worth before the cut."""
     absence: Absence = field(default_factory=Absence)
     """What the client saw until the NAS was back."""
-    administration: Administered | None = None
+    administration: AdministrationDocument | None = None
     """What was done to the pool when the cut came; None where nothing was."""
-    figures: dict[str, float] = field(default_factory=dict)
-    """What a load measured itself, by names of its own."""
-    fsck: str = ""
-    pool: str = ""
-    reasons: tuple[str, ...] = ()
-    timings: dict[str, int] = field(default_factory=dict)
+    timings: dict[str, Count] = field(default_factory=dict)
     """Stage to milliseconds, in order."""
     error: str | None = None
     """Why the verdict is `inconclusive`."""
@@ -111,7 +89,42 @@ class TrialRecord:
     """Whether the trial did not come to its end; its evidence then says nothing."""
     has_manifest: bool = False
     """Whether it was judged against a manifest of its evidence; older trials have none."""
-    schema: int = SCHEMA
+    schema: Count = SCHEMA
+    """Of the line that it was read from, 0 where that says none; written is always the newest."""
+
+    @classmethod
+    def newest(cls, data: dict[str, Any]) -> dict[str, Any]:
+        """See `torture.records.record.older_schemas`."""
+        return upgraded(data)
+
+    def as_json(self) -> dict[str, Any]:
+        """As plain data; `from_json` takes it back. What says nothing is left out."""
+        return super(TrialRecord, self).as_json() | {"schema": SCHEMA}
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst of all parts."""
+        return self.judgement.verdict
+
+    @property
+    def acknowledged(self) -> int:
+        """Durable operations that the client was told are done."""
+        return self.judgement.acknowledged
+
+    @property
+    def lost(self) -> int:
+        """Of these, the ones that are not there."""
+        return self.judgement.lost
+
+    @property
+    def rollback_ms(self) -> float | None:
+        """How much acknowledged time is gone; None when nothing is, or when what is left is no past."""
+        return self.judgement.findings.rollback_ms
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why the verdict is what it is, in words."""
+        return self.judgement.reasons
 
     @property
     def is_conclusive(self) -> bool:
@@ -123,12 +136,17 @@ class TrialRecord:
         """Whether something acknowledged is not there, whatever the verdict; no if inconclusive."""
         return self.is_conclusive and self.lost > 0
 
+    def with_reason(self, reason: str) -> Self:
+        """The same with one more reason, after the others."""
+        reasons = (*self.reasons, reason)
+        return replace(self, judgement=replace(self.judgement, reasons=reasons))
+
     def told_within(self, run: RunLayout) -> Self:
         """The same, where its words name files of its run by their place in it."""
         return replace(
             self,
             error=None if self.error is None else run.told_within(self.error),
-            reasons=tuple(map(run.told_within, self.reasons)),
+            judgement=replace(self.judgement, reasons=tuple(map(run.told_within, self.reasons))),
         )
 
     def breaks(self, guarantee: Guarantee) -> bool:
@@ -140,7 +158,6 @@ class TrialRecord:
         allowed, so is an acknowledgement that was worth nothing.
         """
         uncommitted_ms = self.cut.audit.uncommitted_ms
-        pool = self.verdicts.get("pool")
         is_unfounded = guarantee is Guarantee.SAFE and self.absence.unfounded > 0
         return (
             self.cut.audited.is_broken
@@ -151,7 +168,7 @@ class TrialRecord:
                 rollback_ms_max=(
                     ROLLBACK_MS_MAX if uncommitted_ms is None else uncommitted_ms + COMMIT_SLACK_MS
                 ),
-                pool=Verdict(pool) if pool in _VERDICTS else None,
+                pool=self.judgement.pool,
             )
         )
 
@@ -160,53 +177,6 @@ class TrialRecord:
         if self.origin is Origin.LIVE:
             return Identity(self.trial, self.origin, "", self.zfs)
         return Identity(self.trial, self.origin, self.origin_run or run, self.zfs)
-
-    def as_json(self) -> dict[str, Any]:
-        """As plain data; `from_json` takes it back."""
-        plain = asdict(replace(self, cut=CutDocument(), administration=None)) | {
-            "cut": self.cut.as_json(),
-            "speed": self.speed.as_json(),
-            "absence": self.absence.as_json(),
-        }
-        del plain["administration"]
-        if self.administration is None:
-            return plain
-        return plain | {"administration": self.administration.as_json()}
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Self:
-        """The record of `as_json`'s data; unknown fields are ignored, missing ones have defaults.
-
-        Raises `ValueError` or `KeyError` when it is no record.
-        """
-        for name in ("trial", "cell"):
-            if not isinstance(data[name], str):
-                raise ValueError(f"{name} is no name")
-        if any(name in data and whole_of(data, name) is None for name in _COUNTS):
-            raise ValueError("a count is none")
-        if data.get("rollback_ms") is not None and number_of(data, "rollback_ms") is None:
-            raise ValueError("rollback_ms is no time")
-        known = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
-        known["cell"], known["axes"] = with_axes_since(data["cell"], object_of(data, "axes"))
-        if "promise" in data:
-            known.setdefault("guarantee", data["promise"])
-        known["origin"] = Origin(data.get("origin", Origin.LIVE))
-        known |= {name: text_of(data, name) for name in ("repeats", "origin_run", "fault")}
-        known["speed"] = Speed.from_json(object_of(data, "speed"))
-        known["absence"] = Absence.from_json(object_of(data, "absence"))
-        known["administration"] = Administered.from_json(object_of(data, "administration"))
-        known["cut"] = CutDocument.from_json(object_of(data, "cut"))
-        known["verdict"] = Verdict(data["verdict"])
-        known["has_manifest"] = data.get("has_manifest") is True
-        known |= {name: text_of(data, name) for name in _TEXTS if name in data}
-        known |= {name: object_of(data, name) for name in _OBJECTS if name in data}
-        known["reasons"] = list_of_texts(data, "reasons")
-        if len(known["reasons"]) != len(data.get("reasons", ())):
-            raise ValueError("reasons are no texts")
-        try:
-            return cls(**known)
-        except TypeError as error:
-            raise ValueError(str(error)) from error
 
 
 def not_told(records: Sequence[TrialRecord]) -> list[TrialRecord]:
@@ -220,23 +190,6 @@ def not_told(records: Sequence[TrialRecord]) -> list[TrialRecord]:
         for record in records
         if not record.is_conclusive and not (is_told and record.cut.is_empty)
     ]
-
-
-def _line_of(record: TrialRecord) -> str:
-    return json.dumps(record.as_json(), separators=(",", ":")) + "\n"
-
-
-def append_record(path: Path, record: TrialRecord) -> None:
-    """Add a line and make it durable; a line that a crash cut off before is closed first."""
-    line = _line_of(record)
-    with path.open("ab+") as file:
-        if file.tell() > 0:
-            file.seek(-1, os.SEEK_END)
-            if file.read(1) != b"\n":
-                line = "\n" + line
-        file.write(line.encode())
-        file.flush()
-        os.fsync(file.fileno())
 
 
 class _Judged(Protocol):
@@ -254,85 +207,3 @@ def the_one_that_counts(records: Sequence[_Record]) -> _Record:
     """
     conclusive = [record for record in records if record.is_conclusive]
     return (conclusive or records)[-1]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Records:
-    """The readable records of a file, each trial once, and how many lines were not readable."""
-
-    records: tuple[TrialRecord, ...]
-    unreadable_lines: int
-
-    @property
-    def live(self) -> tuple[TrialRecord, ...]:
-        """Those that the run drew, without what repeats an earlier trial."""
-        return tuple(record for record in self.records if record.origin is Origin.LIVE)
-
-
-def read_records(path: Path) -> Records:
-    """Every trial's record that counts, in the order of their first ones; a missing file has none."""
-    found: dict[Identity, list[TrialRecord]] = {}
-    unreadable = 0
-    for line, record in _lines_of(path):
-        if record is None:
-            unreadable += bool(line.strip())
-        else:
-            found.setdefault(record.identity(), []).append(record)
-    return Records(
-        records=tuple(the_one_that_counts(records) for records in found.values()),
-        unreadable_lines=unreadable,
-    )
-
-
-def _lines_of(path: Path) -> Iterator[tuple[bytes, TrialRecord | None]]:
-    """Every line with its end, and its record; None where it has none. A missing file has no line."""
-    for line in path.read_bytes().splitlines(keepends=True) if path.exists() else []:
-        try:
-            yield line, TrialRecord.from_json(strict_json(line))
-        except (ValueError, KeyError, TypeError):
-            yield line, None
-
-
-def rewrite_records(path: Path, records: Sequence[TrialRecord]) -> Path | None:
-    """Put these records in the places of those that `read_records` gives, in their order.
-
-    What is no record stays as it is, byte for byte, and so does the line of a record that is the same.
-    The old file is kept beside it, under a name that nothing had, which is returned; None where nothing
-    changed. Raises `OSError`.
-    """
-    places: list[bytes | Identity] = []
-    found: dict[Identity, list[tuple[bytes, TrialRecord]]] = {}
-    for line, record in _lines_of(path):
-        if record is None:
-            places.append(line)
-            continue
-        identity = record.identity()
-        if identity not in found:
-            places.append(identity)
-        found.setdefault(identity, []).append((line, record))
-    now = dict(zip(found, records, strict=True))
-    content = b"".join(
-        place if isinstance(place, bytes) else _rewritten(found[place], now[place])
-        for place in places
-    )
-    old = path.read_bytes()
-    if content == old:
-        return None
-    kept = write_whole(_free_name(path.with_name(TRIALS_FILE_BEFORE)), old)
-    write_whole(path, content)
-    return kept
-
-
-def _rewritten(lines: Sequence[tuple[bytes, TrialRecord]], now: TrialRecord) -> bytes:
-    counts = the_one_that_counts([record for _, record in lines])
-    if now != counts:
-        return _line_of(now).encode()
-    line = next(line for line, record in lines if record is counts)
-    return line if line.endswith((b"\n", b"\r")) else line + b"\n"
-
-
-def _free_name(path: Path) -> Path:
-    names = itertools.chain(
-        [path], (path.with_name(f"{path.name}-{n}") for n in itertools.count(2))
-    )
-    return next(name for name in names if not name.exists())

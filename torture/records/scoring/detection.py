@@ -103,7 +103,7 @@ def seen_by(record: TrialRecord) -> frozenset[Sight]:
     said |= {
         sight
         for sight in (Sight.POOL, Sight.FILESYSTEM, Sight.DATA)
-        if record.verdicts.get(sight) not in (None, Verdict.INTACT)
+        if record.judgement.parts[sight] not in (None, Verdict.INTACT)
     }
     if record.cut.is_empty and not record.is_conclusive:
         said.add(Sight.EMPTY)

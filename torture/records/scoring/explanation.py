@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from torture.facts.evidence.folder import Evidence
 from torture.facts.evidence.ledger import Begin, Cut, Done, End, Event, Failed, Hello
 from torture.oracles.verdict.guarantee import Guarantee
+from torture.oracles.verdict.judgement import Judgement
 from torture.oracles.verdict.moments import Windows
 from torture.oracles.verdict.observations import Observation, conflict_in
 from torture.records.record.trials import TrialRecord
 from torture.records.scoring.judge import judge
-from torture.records.scoring.judgement import Judgement
 
 _WIDTH = 100
 _NEAR_EVENTS = 2
@@ -32,8 +32,8 @@ def explanation_of(
         _layers(record, judgement),
         _cut(record),
         _audit(record),
-        _data(evidence, judgement.observations),
-        _ledger(evidence, judgement.observations),
+        _data(evidence, judgement.findings.observations),
+        _ledger(evidence, judgement.findings.observations),
         _next_commands(place, has_recordings=has_recordings),
     )
     return "\n\n".join("\n".join(lines) for lines in map(list, sections) if lines) + "\n"

@@ -24,13 +24,13 @@ from torture.facts.evidence.writers import failed_writers
 from torture.oracles.verdict.booted.boot_verdict import with_boot
 from torture.oracles.verdict.data_findings import Findings, together
 from torture.oracles.verdict.filesystem_verdict import FilesystemFinding, judge_filesystem
+from torture.oracles.verdict.judgement import Judgement
 from torture.oracles.verdict.mount import read_kernel_log
 from torture.oracles.verdict.nas_log import read_nas_lines
 from torture.oracles.verdict.pool_verdict import judge_pool
 from torture.oracles.verdict.unreadable import UnreadableError
 from torture.oracles.verdict.verdicts import Verdict, worst
 from torture.records.scoring.administered import judge_administration
-from torture.records.scoring.judgement import Judgement
 from torture.records.scoring.required import missing_evidence
 
 _COMPLAINTS_MAX = 3
@@ -118,8 +118,11 @@ def _with_outage(evidence: Evidence, judgement: Judgement, outage: Outage) -> Ju
         judgement,
         verdict=worst([Verdict.UNAVAILABLE, *known]),
         pool=pool,
-        lost=judgement.lost if is_read else evidence.ledger.acknowledged,
-        acknowledged=judgement.acknowledged or evidence.ledger.acknowledged,
+        findings=replace(
+            judgement.findings,
+            lost=judgement.lost if is_read else evidence.ledger.acknowledged,
+            acknowledged=judgement.acknowledged or evidence.ledger.acknowledged,
+        ),
         reasons=(
             f"{outage.machine}, {outage.stage}: {outage.what}",
             *read_nas_lines(list(outage.kernel)).panics[:_COMPLAINTS_MAX],
@@ -141,8 +144,8 @@ def _at_least(judgement: Judgement) -> Judgement:
 def _judge_seen(evidence: Evidence) -> Judgement:
     """The verdict by what was seen alone."""
     reasons: list[str] = []
-    acknowledged = evidence.ledger.acknowledged
-    unscored = Judgement(verdict=Verdict.INCONCLUSIVE, acknowledged=acknowledged)
+    unread = Findings(acknowledged=evidence.ledger.acknowledged)
+    unscored = Judgement(verdict=Verdict.INCONCLUSIVE, findings=unread)
     if evidence.garbled_tools:
         why = f"{evidence.garbled_tools} lines of tools are garbled"
         return _judge_without_errors(evidence, unscored, [why])
@@ -154,7 +157,7 @@ def _judge_seen(evidence: Evidence) -> Judgement:
     so_far = Judgement(
         verdict=pool.verdict,
         pool=pool.verdict,
-        acknowledged=acknowledged,
+        findings=unread,
         pool_summary=pool.summary,
         reasons=pool.reasons,
     )
@@ -216,7 +219,8 @@ def _judge_disk(evidence: Evidence, so_far: Judgement) -> Judgement:
         return _inconclusive_after(so_far, unknown)
     so_far = _with_data(so_far, data)
     if (why := _lost_writers(evidence)) and so_far.data is Verdict.INTACT:
-        so_far = replace(so_far, data=Verdict.REPAIRED, reasons=(*so_far.reasons, why))
+        repaired = replace(so_far.findings, verdict=Verdict.REPAIRED)
+        so_far = replace(so_far, findings=repaired, reasons=(*so_far.reasons, why))
     verdicts = (so_far.pool, so_far.filesystem, so_far.data)
     overall = worst(verdict for verdict in verdicts if verdict is not None)
     reasons_all = so_far.reasons + (_complaints(evidence) if overall.is_loss else ())
@@ -283,17 +287,7 @@ def _with_data(judgement: Judgement, data: Findings | None) -> Judgement:
         return judgement
     return replace(
         judgement,
-        data=data.verdict,
-        acknowledged=data.acknowledged,
-        lost=data.lost,
-        missing=data.missing,
-        torn=data.torn,
-        stale=data.stale,
-        foreign=data.foreign,
-        torn_in_flight=data.torn_in_flight,
-        rollback_ms=data.rollback_ms,
-        figures=data.figures,
-        observations=data.observations,
+        findings=replace(data, reasons=()),
         reasons=judgement.reasons + data.reasons,
     )
 
@@ -301,7 +295,8 @@ def _with_data(judgement: Judgement, data: Findings | None) -> Judgement:
 def _with_all_lost(evidence: Evidence, judgement: Judgement) -> Judgement:
     """Nothing can be read any more: whatever was acknowledged is lost to its owner."""
     reasons = judgement.reasons + _complaints(evidence)
-    return replace(judgement, lost=judgement.acknowledged, reasons=reasons)
+    findings = replace(judgement.findings, lost=judgement.acknowledged)
+    return replace(judgement, findings=findings, reasons=reasons)
 
 
 def _complaints(evidence: Evidence) -> tuple[str, ...]:

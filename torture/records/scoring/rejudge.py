@@ -11,7 +11,8 @@ from torture.facts.evidence.cut_document import CutDocument
 from torture.facts.evidence.folder import SPEC
 from torture.oracles.verdict.guarantee import Guarantee
 from torture.records.record.run_layout import RunLayout
-from torture.records.record.trials import TrialRecord, read_records
+from torture.records.record.trials import TrialRecord
+from torture.records.record.trials_file import read_records
 from torture.records.scoring.score import score
 
 

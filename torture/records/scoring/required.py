@@ -47,7 +47,7 @@ class _Missing:
         self._client_lived = (
             cell[FATE] is Fate.NAS_ONLY and not is_confirmed and not self._is_replay
         )
-        self._was_cut_again = self._client_lived and bool(evidence.cut.second)
+        self._was_cut_again = self._client_lived and evidence.cut.second is not None
         self._came_back = self._has_imported(_IMPORTS)
         if self._was_cut_again and self._came_back:
             self._came_back = self._has_imported(_IMPORTS_AGAIN)

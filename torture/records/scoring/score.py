@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from torture.choices.matrix.axes import ADMINISTRATION
 from torture.choices.matrix.durability import completed_sync_of
 from torture.choices.matrix.guarantees import guarantee_of
 from torture.errors import HarnessError
+from torture.facts.evidence.administration_document import AdministrationDocument
 from torture.facts.evidence.folder import SPEC, Evidence, load_evidence
 from torture.facts.evidence.manifest import MANIFEST_DUE, write_manifest
 from torture.facts.evidence.writers import failed_writers
+from torture.oracles.verdict.judgement import Judgement
 from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.administered_pool import Administered
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import TrialRecord
 from torture.records.scoring.judge import judge
-from torture.records.scoring.judgement import Judgement
 from torture.records.scoring.service import absence_in_words, absence_of, speed_of
 
 
@@ -36,37 +37,18 @@ def score(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
         cell=spec.cell.name,
         axes=spec.cell.axes,
         seed=spec.seed,
-        verdict=judgement.verdict,
         guarantee=guarantee_of(spec.cell),
+        judgement=replace(judgement, reasons=(*judgement.reasons, *absence_in_words(absence))),
         origin=spec.origin,
         repeats=spec.repeats,
         fault=spec.fault,
         cut=evidence.cut,
-        acknowledged=judgement.acknowledged,
-        lost=judgement.lost,
-        verdicts={
-            "pool": judgement.pool,
-            "filesystem": judgement.filesystem,
-            "data": judgement.data,
-        },
-        found={
-            "missing": judgement.missing,
-            "torn": judgement.torn,
-            "stale": judgement.stale,
-            "foreign": judgement.foreign,
-            "torn_in_flight": judgement.torn_in_flight,
-            "writers": writers.of,
-            "writers_failed": writers.count,
-        },
-        rollback_ms=judgement.rollback_ms,
+        writers=writers.of,
+        writers_failed=writers.count,
         speed=speed_of(evidence),
         absence=absence,
-        figures=dict(judgement.figures),
         zfs=str(evidence.spec.get("zfs", "")),
-        fsck=judgement.fsck,
-        pool=judgement.pool_summary,
-        administration=_administered(spec, evidence, judgement),
-        reasons=(*judgement.reasons, *absence_in_words(absence)),
+        administration=_administered(spec, evidence),
         timings=timings,
         has_manifest=evidence.spec.get(MANIFEST_DUE) is True,
         error="; ".join(judgement.reasons) if judgement.verdict is Verdict.INCONCLUSIVE else None,
@@ -97,15 +79,11 @@ def _spec_in(evidence: Evidence, folder: Path) -> TrialSpec:
         raise HarnessError(f"{file} tells of no trial: {error}", hint=f"read {file}") from error
 
 
-def _administered(spec: TrialSpec, evidence: Evidence, judgement: Judgement) -> Administered | None:
+def _administered(spec: TrialSpec, evidence: Evidence) -> AdministrationDocument | None:
     if spec.cell[ADMINISTRATION] is None:
         return None
-    document = evidence.administration
-    return Administered(
-        name=spec.cell.axes[ADMINISTRATION.field],
-        moment="" if document is None else document.moment,
-        returned=None if document is None else document.returned,
-        outcome=judgement.administration,
+    return evidence.administration or AdministrationDocument(
+        name=spec.cell.axes[ADMINISTRATION.field]
     )
 
 
@@ -116,8 +94,8 @@ def inconclusive(spec: TrialSpec, *, zfs: str, error: str, timings: dict[str, in
         cell=spec.cell.name,
         axes=spec.cell.axes,
         seed=spec.seed,
-        verdict=Verdict.INCONCLUSIVE,
         guarantee=guarantee_of(spec.cell),
+        judgement=Judgement(verdict=Verdict.INCONCLUSIVE),
         origin=spec.origin,
         repeats=spec.repeats,
         fault=spec.fault,

@@ -54,7 +54,7 @@ def _table(records: Sequence[TrialRecord]) -> list[str]:
             seen = counts.setdefault((done.name, done.moment), Counter())
             seen["cuts"] += 1
             seen["returned"] += done.returned is not None
-            seen[_column_of(record, done.outcome)] += 1
+            seen[_column_of(record, record.judgement.administration)] += 1
     if not counts:
         return []
     head = ["operation", "moment", "cuts", "returned", *_COLUMNS]

@@ -14,6 +14,7 @@ from torture.facts.stats.rates import Rate
 from torture.files import whole_file
 from torture.oracles.verdict.verdicts import Verdict
 from torture.report.figures.cell_figures import CellFigures, cell_figures
+from torture.report.reading.columns import TRIAL_COLUMNS
 from torture.report.reading.loading import fill
 from torture.report.reading.store import Store
 from torture.report.reading.tally import WORTH
@@ -25,17 +26,6 @@ added.
 
 TRIALS = "trials"
 CELLS = "cells"
-
-TRIAL_COLUMNS = (
-    "run", "trial", "origin", "repeats", "origin_run", "cell", "index", "seed", "zfs", *AXES, "axes",
-    "guarantee", "broke_guarantee", "verdict",
-    "pool_verdict", "filesystem_verdict", "data_verdict", "acknowledged",
-    "acknowledged_before_cut", "lost", "rollback_ms", "missing", "torn", "stale", "foreign_content",
-    "torn_in_flight", "cut_ms", "cut_aim", "is_confirmation",
-    "cut_phase", "cut_policies", "audited", "audited_completions", "audited_txgs", "audit_broken",
-    *WORTH, "acknowledged_in_outage", "load_ms", "trial_ms", "fsck", "pool", "reasons", "error",
-    "machinery_failed", "has_manifest", "schema",
-)  # fmt: skip
 
 _RATES = tuple(
     f"{rate}{counted}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torture.errors import HarnessError
-from torture.records.record.trials import read_records
+from torture.records.record.trials_file import read_records
 from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.figures.versus import compare_runs
 from torture.report.night.plan import Plan

@@ -86,9 +86,9 @@ def _cut(evidence: Evidence, record: TrialRecord) -> Iterator[Incident]:
         text=f"loses power{where}; it had acknowledged {before} durable operations to the client",
         after_cut_ms=0.0,
     )
-    second_ms = evidence.cut.second.get("t_ms")
-    if isinstance(second_ms, int | float):
-        yield _at(evidence, float(second_ms), "NAS", "loses power again, and the client with it")
+    second = evidence.cut.second
+    if second is not None and second.t_ms is not None:
+        yield _at(evidence, second.t_ms, "NAS", "loses power again, and the client with it")
 
 
 def _acknowledged(evidence: Evidence, *, until_ms: float | None) -> int:

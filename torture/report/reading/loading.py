@@ -20,67 +20,20 @@ from torture.choices.matrix.cells import Cell
 from torture.choices.matrix.guarantees import guarantee_of
 from torture.errors import HarnessError
 from torture.oracles.verdict.guarantee import Guarantee
+from torture.records.record.lines import UnreadableLineError, lines_of, read_line
 from torture.records.record.trials import Origin, TrialRecord, the_one_that_counts
-from torture.report.reading.lines import Line, Reading, UnreadableLineError, lines_of, read_line
+from torture.report.reading.columns import COLUMNS, Row
 from torture.report.reading.remarks import Remark, Remarks
 from torture.report.reading.runs import RunInfo
-from torture.report.reading.tally import WORTH, guarantee_in, kind_of
+from torture.report.reading.tally import guarantee_in, kind_of
 
 _BATCH = 5000
 """How many records are loaded at once."""
 
-_COLUMNS = {
+_TABLE = {
     "place": "BIGINT",  # in all that was read: a later one counts rather than an earlier
     "source": "INTEGER",  # which run, from 0
-    "line_begin": "BIGINT",
-    "line_bytes": "BIGINT",
-    "trial": "VARCHAR",
-    "origin": "VARCHAR",
-    "repeats": "VARCHAR",
-    "origin_run": "VARCHAR",  # of a replay or rerun, also where the file leaves it to the run
-    "cell": "VARCHAR",
-    "index": "BIGINT",
-    "seed": "UBIGINT",
-    "verdict": "VARCHAR",
-    "badness": "INTEGER",  # -1 for inconclusive
-    "guarantee": "VARCHAR",
-    "broke_guarantee": "BOOLEAN",
-    "is_loss": "BOOLEAN",
-    "is_empty": "BOOLEAN",
-    "is_confirmation": "BOOLEAN",
-    "acknowledged": "BIGINT",
-    "acknowledged_before_cut": "BIGINT",
-    "lost": "BIGINT",
-    "rollback_ms": "DOUBLE",
-    **dict.fromkeys(WORTH, "DOUBLE"),
-    "acknowledged_in_outage": "BIGINT",
-    "load_ms": "BIGINT",
-    "trial_ms": "BIGINT",
-    "cut_ms": "DOUBLE",
-    "cut_aim": "VARCHAR",
-    "cut_phase": "VARCHAR",
-    "cut_policies": "VARCHAR",  # of the disks that may lose something
-    "audited": "BIGINT",
-    "audited_completions": "BIGINT",
-    "audited_txgs": "BIGINT",
-    "audit_broken": "BIGINT",
-    "pool_verdict": "VARCHAR",
-    "filesystem_verdict": "VARCHAR",
-    "data_verdict": "VARCHAR",
-    "missing": "BIGINT",
-    "torn": "BIGINT",
-    "stale": "BIGINT",
-    "foreign_content": "BIGINT",
-    "torn_in_flight": "BIGINT",
-    "figures": "VARCHAR",  # what loads measured, as JSON
-    "fsck": "VARCHAR",
-    "pool": "VARCHAR",
-    "reasons": "VARCHAR",
-    "error": "VARCHAR",
-    "machinery_failed": "BOOLEAN",
-    "has_manifest": "BOOLEAN",
-    "zfs": "VARCHAR",  # of the NAS; empty where neither the record nor its run says
-    "schema": "BIGINT",
+    **{name: column.kind for name, column in COLUMNS.items()},
 }
 _NUMPY = {
     "BIGINT": "int64", "INTEGER": "int32", "UBIGINT": "uint64", "DOUBLE": "float64",
@@ -124,7 +77,7 @@ class Dropped:
 
 def make_tables(sql: duckdb.DuckDBPyConnection) -> None:
     """Create empty tables; the view `trials` joins them, `live` has the records that figures count."""
-    columns = ", ".join(f'"{name}" {kind}' for name, kind in _COLUMNS.items())
+    columns = ", ".join(f'"{name}" {kind}' for name, kind in _TABLE.items())
     axes = ", ".join(f'"{axis}" VARCHAR' for axis in AXES)
     sql.execute(f"CREATE TEMP TABLE records ({columns})")
     sql.execute(f"CREATE TEMP TABLE cells (cell VARCHAR, axes VARCHAR, {axes})")
@@ -155,7 +108,7 @@ def load_runs(
         rows = _rows(run, cells, remarks)
         while batch := list(islice(rows, _BATCH)):
             numbered = [(place + number, source, *row) for number, row in enumerate(batch)]
-            fill(sql, "records", _COLUMNS, numbered)
+            fill(sql, "records", _TABLE, numbered)
             place += len(batch)
     fill(
         sql,
@@ -264,7 +217,14 @@ def _rows(run: RunInfo, cells: dict[str, CellInfo], remarks: Remarks) -> Iterato
             info, guarantee = normalised(record, cells)
             for own in _remarks_on(info, guarantee, record):
                 remarks.add(run.name, own, line=line.number, example=record.cell)
-            yield _row(run, line, reading, guarantee)
+            row = Row(
+                run=run,
+                line=line,
+                reading=reading,
+                guarantee=guarantee,
+                kind=kind_of(record, guarantee),
+            )
+            yield tuple(column.of(row) for column in COLUMNS.values())
     except OSError as error:
         raise HarnessError(
             f"{run.layout.trials_file} cannot be read: {error}", hint=f"ls -l {run.folder}"
@@ -278,67 +238,3 @@ def _remarks_on(info: CellInfo, guarantee: str, record: TrialRecord) -> Iterator
             yield Remark.NO_GUARANTEE
     elif record.guarantee not in {"", guarantee}:
         yield Remark.GUARANTEE
-
-
-def _before_cut(record: TrialRecord) -> int:
-    """The operations acknowledged before the cut: a client that survives continues after it."""
-    before = record.cut.acknowledged
-    return record.acknowledged if before is None else min(before, record.acknowledged)
-
-
-def _row(run: RunInfo, line: Line, reading: Reading, guarantee: str) -> tuple[Any, ...]:
-    """The values of `_COLUMNS` from the third on."""
-    record = reading.record
-    kind = kind_of(record, guarantee)
-    found, verdicts, audited = record.found, record.verdicts, record.cut.audited
-    return (
-        line.position,
-        len(line.raw),
-        record.trial,
-        record.origin.value,
-        record.repeats,
-        record.identity(run=run.name).run,
-        record.cell,
-        reading.index,
-        record.seed,
-        record.verdict.value,
-        record.verdict.badness if record.is_conclusive else -1,
-        guarantee,
-        kind.broke_guarantee,
-        kind.is_loss,
-        kind.is_empty,
-        kind.is_confirmation,
-        record.acknowledged,
-        _before_cut(record),
-        record.lost,
-        record.rollback_ms if record.is_conclusive else None,
-        *(getattr(record.speed, name, getattr(record.absence, name, None)) for name in WORTH),
-        record.absence.acknowledged_in_outage,
-        record.timings.get("load"),
-        min(sum(record.timings.values()), 2**62),
-        record.cut.t_ms,
-        record.cut.aim,
-        record.cut.phase,
-        record.cut.policies,
-        audited.acknowledgements,
-        audited.completions,
-        audited.txgs,
-        audited.broken,
-        verdicts.get("pool") or "",
-        verdicts.get("filesystem") or "",
-        verdicts.get("data") or "",
-        found.get("missing", 0),
-        found.get("torn", 0),
-        found.get("stale", 0),
-        found.get("foreign", 0),
-        found.get("torn_in_flight", 0),
-        json.dumps(record.figures),
-        record.fsck,
-        record.pool,
-        "\n".join(record.reasons),
-        record.error or "",
-        record.machinery_failed,
-        record.has_manifest,
-        record.zfs or run.document.zfs,
-        record.schema,
-    )

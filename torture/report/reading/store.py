@@ -13,10 +13,10 @@ import duckdb
 
 from torture.errors import HarnessError
 from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.lines import UnreadableLineError, read_line
 from torture.records.record.trials import TrialRecord
 from torture.report.reading.chosen import notes_on_confirmations, notes_on_manifests
 from torture.report.reading.database import connect
-from torture.report.reading.lines import UnreadableLineError, read_line
 from torture.report.reading.loading import (
     CellInfo,
     drop_duplicates,

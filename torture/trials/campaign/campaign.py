@@ -13,7 +13,8 @@ from torture.errors import HarnessError
 from torture.oracles.verdict.guarantee import Guarantee
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.specs import TrialSpec
-from torture.records.record.trials import TrialRecord, append_record
+from torture.records.record.trials import TrialRecord
+from torture.records.record.trials_file import append_record
 from torture.records.schedules.protocol import Schedule
 from torture.records.scoring.score import inconclusive
 from torture.trials.campaign.run import Run

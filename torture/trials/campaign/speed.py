@@ -9,7 +9,7 @@ from pathlib import Path
 
 from torture.records.record.run_document import read_run_document
 from torture.records.record.run_layout import RUN_FILE, RunLayout
-from torture.records.record.trials import read_records
+from torture.records.record.trials_file import read_records
 
 _TRIALS_ENOUGH = 100
 _HOUR_MS = 3_600_000

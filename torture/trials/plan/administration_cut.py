@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Self
+from dataclasses import dataclass
 
 from torture.choices.administration.protocol import Administration, Moment
+from torture.facts.evidence.documents import Document
 from torture.facts.recording.events import Kind
 from torture.facts.recording.roles import Role
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class AdministrationCut:
+class AdministrationCut(Document):
     """One `CutPoint` of the administration, with what was drawn of it.
 
     The command is issued when the moment of the trial's `CutPlan` has come; its aim is not taken.
@@ -27,23 +26,6 @@ class AdministrationCut:
     count: int
     delay_ms: float
     is_after_end: bool
-
-    def as_json(self) -> dict[str, Any]:
-        """As plain data; `from_json` takes it back."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """The cut of `as_json`'s data; raises `ValueError`, `KeyError`, `TypeError`."""
-        return cls(
-            moment=Moment(data["moment"]),
-            event=Kind(data["event"]) if data["event"] else None,
-            role=Role(data["role"]) if data["role"] else None,
-            disk=str(data["disk"]) if data["disk"] else None,
-            count=int(data["count"]),
-            delay_ms=float(data["delay_ms"]),
-            is_after_end=bool(data["is_after_end"]),
-        )
 
 
 def draw_administration_cut(

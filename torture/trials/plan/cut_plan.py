@@ -7,11 +7,10 @@ setting can lose anything. Most cuts therefore take aim at a step of ZFS's write
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, Self
 
+from torture.facts.evidence.documents import Document
 from torture.facts.recording.events import Kind
 from torture.facts.recording.roles import Role
 from torture.machines.nas.pool import DIRTY_LABELS, FREE_LOG, TRIM
@@ -132,7 +131,7 @@ _WEIGHTS_SINCE_DRAW_2 = _WEIGHTS | {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class CutPlan:
+class CutPlan(Document):
     """Take aim `after_ms` into the load, and strike when what is aimed at comes.
 
     That is with the `count`-th event of its target, or `delay_ms` after an operation's begin or end.
@@ -142,20 +141,6 @@ class CutPlan:
     aim: Aim
     delay_ms: float
     count: int
-
-    def as_json(self) -> dict[str, Any]:
-        """As plain data; `from_json` takes it back."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """The plan of `as_json`'s data; raises `ValueError`, `KeyError`, `TypeError`."""
-        return cls(
-            after_ms=float(data["after_ms"]),
-            aim=Aim(data["aim"]),
-            delay_ms=float(data["delay_ms"]),
-            count=int(data["count"]),
-        )
 
 
 def aimed_at(cut: CutPlan, aim: Aim, *, seed: int) -> CutPlan:

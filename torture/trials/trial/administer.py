@@ -18,6 +18,7 @@ from torture.deadlines import wait_until_true
 from torture.errors import HarnessError
 from torture.facts.evidence.administration_document import ADMINISTRATION as DOCUMENT
 from torture.facts.evidence.administration_document import AdministrationDocument
+from torture.facts.evidence.documents import document_or_none
 from torture.facts.evidence.folder import Step, load_evidence
 from torture.facts.evidence.strict_json import strict_json
 from torture.machines.lab.machine import Machine
@@ -81,7 +82,7 @@ def issued_seq_in(folder: Path) -> int:
     file = folder / DOCUMENT
     if not file.exists():
         return 0
-    document = AdministrationDocument.from_json(strict_json(file.read_bytes()))
+    document = document_or_none(AdministrationDocument, strict_json(file.read_bytes()))
     return (document and document.issued_seq) or 0
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import lzma
 import zipfile
 import zlib
-from dataclasses import replace
 from pathlib import Path
 
 from torture.errors import HarnessError
@@ -40,7 +39,7 @@ def archive_recordings(record: TrialRecord, *, of: Path, into: Path) -> TrialRec
                     archive.write(path, path.relative_to(of))
     except OSError as error:
         file.unlink(missing_ok=True)
-        return replace(record, reasons=(*record.reasons, f"no {RECORDINGS} was kept: {error}"))
+        return record.with_reason(f"no {RECORDINGS} was kept: {error}")
     return record
 
 

@@ -123,7 +123,7 @@ def keep_second_cut(
     write_crash_state(state_file, state)
     found, audit_ms = _audited(trial, machines, cut, is_second=True)
     again = _document(cut, state, found, audit_ms=audit_ms, disks=trial.disks_left)
-    evidence.write(CUT, replace(before, second=again.as_json()).as_json())
+    evidence.write(CUT, replace(before, second=again).as_json())
     return state_file
 
 

@@ -7,7 +7,6 @@ import time
 import traceback
 from collections.abc import Callable
 from contextlib import closing, suppress
-from dataclasses import replace
 from pathlib import Path
 
 from torture.choices.matrix.axes import FATE
@@ -99,7 +98,7 @@ def _known_at_least(evidence: EvidenceWriter, error: str) -> TrialRecord | None:
         return None
     if not record.is_conclusive or not record.verdict.is_loss:
         return None
-    return replace(record, reasons=(*record.reasons, f"at least that, broken off: {error}"))
+    return record.with_reason(f"at least that, broken off: {error}")
 
 
 def _stages(trial: Trial, machines: Machines, evidence: EvidenceWriter) -> None:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, Self
 
-from torture.machines.host.accelerator import Accelerator
-from torture.machines.host.network_kind import NetworkKind
-from torture.machines.lab.lab import Boot, LabSettings
+import msgspec
+
+from torture.machines.lab.lab import LabSettings
 from torture.records.record.run_layout import RunLayout
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import TrialRecord
@@ -73,32 +73,13 @@ class WorkerOrders:
 
     def as_json(self) -> dict[str, Any]:
         """As plain data; `from_json` takes it back."""
-        return {
-            "scratch": str(self.scratch),
-            "run": str(self.run.folder),
-            "boot": self.lab.boot,
-            "accelerator": self.lab.accelerator,
-            "network": self.lab.network,
-            "libvirt_uri": self.lab.libvirt_uri,
-            "zfs": self.lab.zfs,
-            "warm_states": str(self.lab.warm_states),
-        }
+        plain: dict[str, Any] = msgspec.to_builtins(self, enc_hook=str)
+        return plain
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
         """The orders of `as_json`'s data."""
-        return cls(
-            scratch=Path(data["scratch"]),
-            run=RunLayout(folder=Path(data["run"])),
-            lab=LabSettings(
-                boot=Boot(data["boot"]),
-                accelerator=data["accelerator"] and Accelerator(data["accelerator"]),
-                network=data["network"] and NetworkKind(data["network"]),
-                libvirt_uri=data["libvirt_uri"],
-                zfs=data["zfs"],
-                warm_states=Path(data["warm_states"]),
-            ),
-        )
+        return msgspec.convert(data, cls, dec_hook=lambda kind, text: kind(text))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

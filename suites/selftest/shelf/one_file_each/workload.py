@@ -78,13 +78,6 @@ class Dummy:
         return Findings(
             verdict=Verdict.INTACT if is_there else Verdict.CORRUPTED,
             acknowledged=2,
-            lost=0,
-            missing=0,
-            torn=0,
-            stale=0,
-            foreign=0,
-            torn_in_flight=0,
-            rollback_ms=None,
             reasons=(),
         )
 

@@ -30,10 +30,10 @@ from torture.facts.evidence.folder import Evidence, Step, ToolOutput
 from torture.oracles.verdict.booted.boot_verdict import BootResult, parse_boot
 from torture.oracles.verdict.booted.console import fsck_at_boot, last_words
 from torture.oracles.verdict.guarantee import Guarantee
+from torture.oracles.verdict.judgement import Judgement
 from torture.oracles.verdict.unreadable import UnreadableError
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.scoring.judge import judge
-from torture.records.scoring.judgement import Judgement
 
 CELL = "iscsi-always-noslog-ext4-boot-bothdie"
 FSCK = """

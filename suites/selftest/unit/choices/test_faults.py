@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
 
 import pytest
 
+from suites.selftest.unit.made_records import changed, trial_record
 from torture.choices.faults import DISTURBANCES, FAULTS, find
 from torture.choices.faults.protocol import Fault, Sight
 from torture.choices.matrix.cells import Cell
@@ -28,7 +28,7 @@ BROKEN = CutDocument(audit=AuditDocument(broken=2))
 
 
 def record(verdict: Verdict, **more: object) -> TrialRecord:
-    made = TrialRecord(
+    made = trial_record(
         trial="t",
         cell=CELL.name,
         axes=CELL.axes,
@@ -38,7 +38,7 @@ def record(verdict: Verdict, **more: object) -> TrialRecord:
         origin=Origin.PLANTED,
         fault=FAULT.name,
     )
-    return replace(made, **more)  # type: ignore[arg-type]
+    return changed(made, **more)
 
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=lambda fault: fault.name)

@@ -198,7 +198,7 @@ def test_its_figures_are_in_the_judgement_beside_what_the_ledger_says() -> None:
         )
     )
     assert (judgement.verdict, judgement.acknowledged) == (Verdict.INTACT, 6)
-    assert judgement.figures["gobonniego_runs"] == 2
+    assert judgement.findings.figures["gobonniego_runs"] == 2
 
 
 def test_a_file_of_its_that_cannot_be_read_is_corruption() -> None:

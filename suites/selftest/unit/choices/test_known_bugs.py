@@ -9,6 +9,7 @@ import pytest
 
 from fixtures.trees import chosen_trees, zfs_of_side
 from suites.knownbugs.table import bug_table, rows_of
+from suites.selftest.unit.made_records import changed, trial_record
 from torture.choices.faults.protocol import Sight
 from torture.choices.knownbugs import KNOWN_BUGS, trees_needed
 from torture.choices.knownbugs.protocol import FromSource, KnownBug, Side
@@ -31,7 +32,7 @@ QUIET = {"pool": Verdict.INTACT, "filesystem": Verdict.INTACT, "data": Verdict.I
 
 def record(verdict: Verdict = Verdict.INTACT, **more: object) -> TrialRecord:
     cell = BUG.affected.chosen_cell
-    made = TrialRecord(
+    made = trial_record(
         trial="t",
         cell=cell.name,
         axes=cell.axes,
@@ -41,7 +42,7 @@ def record(verdict: Verdict = Verdict.INTACT, **more: object) -> TrialRecord:
         verdicts=dict(QUIET),
         zfs="2.3.1-0123456789ab",
     )
-    return replace(made, **more)  # type: ignore[arg-type]
+    return changed(made, **more)
 
 
 SOUND = record()

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from suites.selftest.unit.good_evidence import evidence
+from suites.selftest.unit.made_records import trial_record
 from torture.choices.faults import FAULTS
 from torture.choices.faults.protocol import Sight
 from torture.choices.matrix.cells import Cell
@@ -48,7 +49,7 @@ def test_a_load_that_is_slow_or_has_something_to_lose_is_at_work(working: CutDoc
 
 def record(verdict: Verdict, how: CutDocument) -> TrialRecord:
     axes = Cell.parse(FAULT.cell).axes
-    return TrialRecord(
+    return trial_record(
         trial="t", cell=FAULT.cell, axes=axes, seed=1, verdict=verdict, guarantee=Guarantee.SAFE,
         fault=FAULT.name, cut=how,
     )  # fmt: skip

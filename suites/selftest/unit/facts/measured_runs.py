@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from suites.selftest.unit.made_records import trial_record
 from torture.choices.matrix.cells import cells_of
 from torture.facts.axes.sweeps import Matrix
 from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.trials import TrialRecord, append_record
+from torture.records.record.trials_file import append_record
 
 CELL = cells_of(Matrix.QUICK)[0]
 
@@ -21,7 +22,7 @@ def make_run(
     folder.mkdir(parents=True)
     (folder / "run.json").write_text(json.dumps({"run": name, "options": {"jobs": jobs}}))
     for number in range(trials):
-        record = TrialRecord(
+        record = trial_record(
             trial=f"{name}.{number}", cell=CELL.name, axes=CELL.axes, seed=number,
             verdict=Verdict.INTACT, guarantee="safe", timings=timings,
         )  # fmt: skip

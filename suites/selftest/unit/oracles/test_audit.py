@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from suites.selftest.unit.audit_story import BLOCK, METADATA, Story, label, uberblock, zil_block
+from suites.selftest.unit.made_records import trial_record
 from torture.choices.faults.protocol import Sight
 from torture.facts.axes.sync import Sync
 from torture.facts.evidence.audit_document import AuditDocument
@@ -18,7 +19,6 @@ from torture.facts.recording.roles import TXG_ROLES, Role, role_of, txg_of
 from torture.oracles.audit.invariants import Finding, Invariant
 from torture.oracles.verdict.guarantee import Guarantee
 from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.trials import TrialRecord
 from torture.records.scoring.detection import seen_by
 from torture.report.terminal.outcome_table import audit_line
 
@@ -208,7 +208,7 @@ def test_a_finding_breaks_every_guarantee_and_is_reported() -> None:
     cut = CutDocument(audit=document)
     assert CutDocument.from_json(json.loads(json.dumps(cut.as_json()))) == cut
     for verdict in (Verdict.INTACT, Verdict.ROLLED_BACK, Verdict.INCONCLUSIVE):
-        record = TrialRecord(
+        record = trial_record(
             trial="t", cell="c", axes={}, seed=1, verdict=verdict, guarantee="loses", cut=cut
         )
         assert all(record.breaks(guarantee) for guarantee in Guarantee)
@@ -217,16 +217,17 @@ def test_a_finding_breaks_every_guarantee_and_is_reported() -> None:
 def test_a_finding_in_the_log_of_the_nas_that_came_back_counts_as_much() -> None:
     before = AuditDocument(acknowledgements=3, txgs=1, broken=0, uncommitted_ms=7)
     after = AuditDocument(acknowledgements=2, completions=4, broken=1, findings=("x",), under_way=1)
-    cut = CutDocument(audit=before, second={"t_ms": 1.0, "audit": after.as_json()})
+    cut = CutDocument(audit=before, second=CutDocument(t_ms=1.0, audit=after))
     assert cut.audited == AuditDocument(
         acknowledgements=5, completions=4, txgs=1, broken=1, findings=("x",), uncommitted_ms=7
     )
-    assert CutDocument(audit=before, second={"audit": "fine"}).audited == before
-    record = TrialRecord(
+    garbled = {"audit": before.as_json(), "second": {"audit": "fine"}}
+    assert CutDocument.from_json(garbled).audited == before
+    record = trial_record(
         trial="t", cell="c", axes={}, seed=1, verdict=Verdict.INTACT, guarantee="loses", cut=cut
     )
     assert record.breaks(Guarantee.LOSES)
-    assert not replace(record, cut=replace(cut, second={})).breaks(Guarantee.LOSES)
+    assert not replace(record, cut=replace(cut, second=None)).breaks(Guarantee.LOSES)
     assert seen_by(record) == {Sight.AUDIT}
     assert "5 acknowledgements" in audit_line([record])
 

@@ -18,8 +18,10 @@ from suites.selftest.unit.good_evidence import (
     tool,
     without,
 )
+from suites.selftest.unit.made_records import changed, trial_record
 from torture.facts.evidence.audit_document import AuditDocument
 from torture.facts.evidence.cut_document import CutDocument, DiskAtCut
+from torture.facts.evidence.documents import document_or_none
 from torture.facts.evidence.folder import Evidence, Step, ToolOutput
 from torture.facts.evidence.ledger import Begin, Done, Failed, Ledger, OperationKind
 from torture.facts.evidence.outage_document import Outage
@@ -123,8 +125,8 @@ def test_what_was_read_before_an_outage_is_counted_as_it_was() -> None:
 
 def test_an_outage_comes_back_and_one_that_is_garbled_says_nothing() -> None:
     assert Outage.from_json(json.loads(json.dumps(HUNG.as_json()))) == HUNG
-    assert Outage.from_json({}) is None
-    assert Outage.from_json({"what": 7, "kernel": 3}) is None
+    assert document_or_none(Outage, {}) is None
+    assert document_or_none(Outage, {"what": 7, "kernel": 3}) is None
     assert Outage.from_json({"what": "hung", "kernel": 3}) == Outage(
         stage="", what="hung", machine="", of_nas=True
     )
@@ -226,10 +228,10 @@ def test_a_pool_that_had_to_give_up_transactions_is_rolled_back() -> None:
 
 
 def _record(verdict: Verdict, *, pool: Verdict = Verdict.INTACT, **more: object) -> TrialRecord:
-    record = TrialRecord(
+    record = trial_record(
         trial="t", cell="c", axes={}, seed=1, verdict=verdict, guarantee="", verdicts={"pool": pool}
     )
-    return replace(record, **more)  # type: ignore[arg-type]
+    return changed(record, **more)
 
 
 @pytest.mark.parametrize("pool", [Verdict.ROLLED_BACK, Verdict.CORRUPTED, Verdict.UNAVAILABLE])
@@ -307,9 +309,9 @@ def test_of_two_cuts_one_that_could_take_something_will_do() -> None:
     again = evidence(tool(Step.POOL_IMPORT_AGAIN, "zpool/import-ok"))
     quiet, other = _cut(), _cut(unflushed=1)
     for first, second in ((quiet, other), (other, quiet)):
-        cut = replace(first, second=second.as_json())
+        cut = replace(first, second=second)
         assert judge(replace(again, cut=cut)).verdict is Verdict.INTACT
-    both_quiet = replace(again, cut=replace(quiet, second=quiet.as_json()))
+    both_quiet = replace(again, cut=replace(quiet, second=quiet))
     assert judge(both_quiet).verdict is Verdict.INCONCLUSIVE
 
 

@@ -10,19 +10,21 @@ from pathlib import Path
 import pytest
 
 from suites.selftest.unit.administered import CELL, OPERATIONS, cut, outputs_of, with_pool
+from suites.selftest.unit.made_records import changed
 from suites.selftest.unit.report_records import make_records, write_run
 from torture.choices.administration.protocol import Moment
 from torture.choices.matrix.cells import Cell
 from torture.choices.matrix.guarantees import guarantee_of
+from torture.facts.evidence.administration_document import AdministrationDocument
 from torture.facts.evidence.confirmation import Confirmation
 from torture.facts.evidence.folder import Step
+from torture.oracles.verdict.judgement import Judgement
 from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.administered_pool import Administered
 from torture.records.record.run_layout import TRIALS_FILE
 from torture.records.record.specs import TrialSpec
-from torture.records.record.trials import TrialRecord, append_record
+from torture.records.record.trials import TrialRecord
+from torture.records.record.trials_file import append_record
 from torture.records.scoring.judge import judge
-from torture.records.scoring.judgement import Judgement
 from torture.report.exports.as_administration import export_administration
 from torture.report.reading.store import Store
 from torture.trials.plan.administration_cut import AdministrationCut, draw_administration_cut
@@ -168,13 +170,14 @@ def test_a_whole_plan_reads_back_with_and_without_one() -> None:
 
 def record_of(seed: int, *, outcome: str, verdict: Verdict = Verdict.INTACT) -> TrialRecord:
     (made,) = make_records(1, cells=[Cell.parse(CELL)], seed=seed)
-    done = Administered(name="expand", moment="start", returned=None, outcome=outcome)
-    return replace(
+    done = AdministrationDocument(name="expand", moment="start")
+    return changed(
         made,
         verdict=verdict,
         verdicts={"pool": verdict},
         lost=0,
         administration=done,
+        judgement=replace(made.judgement, administration=outcome),
         error=None,
         machinery_failed=False,
     )
@@ -184,6 +187,7 @@ def test_a_record_keeps_it_and_one_without_says_nothing_of_it() -> None:
     record = record_of(1, outcome="going on")
     again = TrialRecord.from_json(json.loads(json.dumps(record.as_json())))
     assert again.administration == record.administration
+    assert again.judgement.administration == "going on"
     plain = replace(record, administration=None)
     assert "administration" not in plain.as_json()
     assert TrialRecord.from_json(plain.as_json()).administration is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from suites.selftest.unit.made_records import trial_record
 from torture.facts.evidence.audit_document import AuditDocument
 from torture.facts.evidence.cut_document import CutDocument
 from torture.oracles.verdict.guarantee import Guarantee
@@ -14,7 +15,7 @@ from torture.records.record.worth import Absence
 
 
 def record(verdict: Verdict, *, broken: int = 0, unfounded: int = 0) -> TrialRecord:
-    return TrialRecord(
+    return trial_record(
         trial="t",
         cell="c",
         axes={},

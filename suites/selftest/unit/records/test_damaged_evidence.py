@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from suites.selftest.unit.good_evidence import EVERYTHING, STATUS, evidence, tool
+from suites.selftest.unit.made_records import changed
 from torture.choices.matrix.cells import Cell
 from torture.facts.evidence.audit_document import AuditDocument
 from torture.facts.evidence.confirmation import Confirmation
@@ -30,7 +31,8 @@ from torture.facts.evidence.ledger import cut_mark
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.run_layout import RunLayout
 from torture.records.record.specs import TrialSpec
-from torture.records.record.trials import TrialRecord, append_record
+from torture.records.record.trials import TrialRecord
+from torture.records.record.trials_file import append_record
 from torture.records.scoring.judge import judge
 from torture.records.scoring.rejudge import rejudge
 from torture.records.scoring.score import score
@@ -109,7 +111,7 @@ def test_lines_that_were_heard_after_the_cut_stand_for_none_before_it(tmp_path: 
 
 def test_a_ledger_without_its_cuts_is_cut_off(tmp_path: Path) -> None:
     assert verdict_of(store(tmp_path / "one", WHOLE[:13], cell=DIES)) is Verdict.INCONCLUSIVE
-    twice = replace(AT_CUT, second={"t_ms": 800.0})
+    twice = replace(AT_CUT, second=CutDocument(t_ms=800.0))
     again = tool(Step.POOL_IMPORT_AGAIN, "zpool/import-ok")
     one_is_gone = store(tmp_path / "two", WHOLE[:14], LAST_WORDS, again, cut=twice)
     assert verdict_of(one_is_gone) is Verdict.INCONCLUSIVE
@@ -237,7 +239,7 @@ def test_a_trial_that_cannot_be_judged_is_told_and_the_others_are_judged(
 ) -> None:
     other = store(run.evidence, WHOLE[:-1], cell=DIES)
     append_record(run.trials_file, record)
-    append_record(run.trials_file, replace(score(other, timings={}), verdict=Verdict.CORRUPTED))
+    append_record(run.trials_file, changed(score(other, timings={}), verdict=Verdict.CORRUPTED))
     (run.evidence / record.trial / SPEC).write_bytes(content)
     now = rejudge(run.folder)
     assert now.records[0] == record

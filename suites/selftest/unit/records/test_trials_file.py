@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +11,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from suites.selftest.unit.examples import examples
+from suites.selftest.unit.made_records import changed, trial_record
 from torture.facts.evidence.cut_document import CutDocument, DiskAtCut
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.run_layout import RunLayout
-from torture.records.record.trials import (
-    SCHEMA,
-    TrialRecord,
-    append_record,
-    read_records,
-    rewrite_records,
-)
+from torture.records.record.trials import SCHEMA, TrialRecord
+from torture.records.record.trials_file import append_record, read_records, rewrite_records
 
 text = st.text(max_size=20)
+names = st.text(min_size=1, max_size=20)
 counts = st.integers(0, 10**9)
 cuts = st.builds(
     CutDocument,
@@ -38,9 +34,9 @@ cuts = st.builds(
     others=st.dictionaries(text.map("other {}".format), counts | text, max_size=2),
 )
 records = st.builds(
-    TrialRecord,
-    trial=text,
-    cell=text,
+    trial_record,
+    trial=names,
+    cell=names,
     axes=st.dictionaries(text, text, max_size=3).map(lambda axes: axes | {"disk_sector": "x"}),
     seed=st.integers(0, 2**64 - 1),
     verdict=st.sampled_from(Verdict),
@@ -51,7 +47,7 @@ records = st.builds(
     rollback_ms=st.none() | st.floats(0, 1e6),
     figures=st.dictionaries(text, st.floats(0, 1e6), max_size=2),
     fsck=text,
-    pool=text,
+    pool_summary=text,
     reasons=st.lists(text, max_size=3).map(tuple),
     timings=st.dictionaries(text, counts, max_size=3),
     error=st.none() | text,
@@ -61,7 +57,7 @@ records = st.builds(
 
 def record(number: int, **other: Any) -> TrialRecord:
     cell = "iscsi-standard-noslog-btrfs-nasonly"
-    plain = TrialRecord(
+    plain = trial_record(
         trial=f"{cell}.{number:04d}",
         cell=cell,
         axes={"sync": "standard", "disk_sector": "sector4kn"},
@@ -71,7 +67,7 @@ def record(number: int, **other: Any) -> TrialRecord:
         reasons=("größer: two words\nand a line",),
         timings={"set up NAS": 1200, "cut": 7},
     )
-    return replace(plain, **other)
+    return changed(plain, **other)
 
 
 def test_the_same_trial_of_two_versions_of_zfs_is_two(file: Path) -> None:
@@ -104,10 +100,11 @@ def test_a_line_is_one_object_with_the_documented_fields(file: Path) -> None:
     append_record(file, record(1))
     (line,) = file.read_text().splitlines()
     documented = {
-        "trial", "cell", "axes", "seed", "cut", "verdict", "acknowledged", "lost",
-        "rollback_ms", "fsck", "pool", "timings", "error",
+        "trial", "cell", "axes", "seed", "guarantee", "judgement", "origin", "timings",
     }  # fmt: skip
     assert documented <= json.loads(line).keys()
+    assert {"verdict", "reasons", "findings"} <= json.loads(line)["judgement"].keys()
+    assert {"acknowledged", "lost", "torn"} <= json.loads(line)["judgement"]["findings"].keys()
     assert json.loads(line)["schema"] == SCHEMA
 
 
@@ -170,10 +167,10 @@ def test_a_line_that_is_no_record_is_counted_and_skipped(file: Path, line: bytes
 
 def test_fields_of_a_later_version_are_ignored_and_missing_ones_have_defaults(file: Path) -> None:
     data = record(1).as_json()
-    for name in ("timings", "error", "rollback_ms", "schema"):
+    for name in ("timings", "schema"):
         del data[name]
     file.write_text(json.dumps(data | {"weather": {"wind": 3}}) + "\n")
-    assert read_records(file).records == (record(1, timings={}),)
+    assert read_records(file).records == (record(1, timings={}, schema=0),)
 
 
 def test_the_last_record_of_a_trial_counts_in_the_place_of_its_first(file: Path) -> None:
@@ -196,7 +193,7 @@ def test_a_conclusive_record_beats_a_later_inconclusive_one_of_its_trial(file: P
 def test_a_record_names_the_files_of_its_run_by_their_place_in_it(tmp_path: Path) -> None:
     run = RunLayout(folder=tmp_path)
     log = run.evidence_of("a-trial") / "nas-1.console.log"
-    told = replace(
+    told = changed(
         record(1), error=f"it hung\n  next: read {log}", reasons=(f"at least that: read {log}",)
     ).told_within(run)
     assert told.error == "it hung\n  next: read trials/a-trial/nas-1.console.log"
@@ -218,7 +215,7 @@ def test_records_are_rewritten_in_their_places_and_all_else_stays_as_it_was(file
     assert rewrite_records(file, [record(1, lost=2), record(3)]) == before
     assert before.read_bytes() == old
     now, *rest = file.read_bytes().splitlines(keepends=True)
-    assert json.loads(now)["lost"] == 2
+    assert json.loads(now)["judgement"]["findings"]["lost"] == 2
     assert b"".join(rest) == first + later + b'{"trial": "cut o'
 
 

@@ -25,9 +25,9 @@ from suites.selftest.unit.good_evidence import (
 )
 from torture.facts.evidence.folder import Evidence, Step
 from torture.facts.evidence.ledger import Hello, Ledger
+from torture.oracles.verdict.judgement import Judgement
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.scoring.judge import judge
-from torture.records.scoring.judgement import Judgement
 
 
 def subs(judgement: Judgement) -> tuple[Verdict | None, ...]:
@@ -39,7 +39,7 @@ def test_everything_there_and_clean_is_intact(filesystem: str) -> None:
     judgement = judge(evidence(filesystem=filesystem))
     assert judgement.verdict is Verdict.INTACT
     assert subs(judgement) == (Verdict.INTACT,) * 3
-    assert (judgement.acknowledged, judgement.lost, judgement.rollback_ms) == (6, 0, None)
+    assert (judgement.acknowledged, judgement.lost, judgement.findings.rollback_ms) == (6, 0, None)
     assert (judgement.fsck, judgement.pool_summary) == ("clean", "ONLINE")
 
 
@@ -64,15 +64,15 @@ def test_an_old_state_is_rolled_back_even_when_all_tools_are_content() -> None:
     judgement = judge(evidence(found=OLD))
     assert judgement.verdict is Verdict.ROLLED_BACK
     assert subs(judgement) == (Verdict.INTACT, Verdict.INTACT, Verdict.ROLLED_BACK)
-    assert (judgement.lost, judgement.stale) == (3, 3)
-    assert judgement.rollback_ms == 130.0 - 80.0
+    assert (judgement.lost, judgement.findings.stale) == (3, 3)
+    assert judgement.findings.rollback_ms == 130.0 - 80.0
 
 
 def test_mixed_states_are_corrupted_and_the_kernels_complaints_go_along() -> None:
     judgement = judge(evidence(tool(Step.CLIENT_DMESG, "kernel/csum-failed"), found=MIXED))
     assert judgement.verdict is Verdict.CORRUPTED
     assert subs(judgement) == (Verdict.INTACT, Verdict.INTACT, Verdict.CORRUPTED)
-    assert (judgement.lost, judgement.rollback_ms) == (1, None)
+    assert (judgement.lost, judgement.findings.rollback_ms) == (1, None)
     assert any("csum failed" in reason for reason in judgement.reasons)
 
 

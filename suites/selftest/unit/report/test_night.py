@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import date
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from suites.selftest.unit.every_cell import usual_cell
+from suites.selftest.unit.made_records import changed
 from suites.selftest.unit.report.night_plans import CELLS, SEED, TRIALS, names_of, plan_of
 from suites.selftest.unit.report_records import make_records
 from torture.choices.matrix.cells import Cell
@@ -47,7 +47,7 @@ def test_a_trial_that_follows_an_empty_cut_is_no_stranger() -> None:
 def empty_cut_of(spec: TrialSpec) -> TrialRecord:
     cut = CutDocument(audit=AuditDocument(under_way=0, acknowledged_lately=0))
     [record] = make_records(1, cells=[spec.cell], seed=1)
-    return replace(record, verdict=Verdict.INCONCLUSIVE, cut=cut)
+    return changed(record, verdict=Verdict.INCONCLUSIVE, cut=cut)
 
 
 @given(

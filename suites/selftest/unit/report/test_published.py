@@ -11,7 +11,8 @@ import pytest
 from torture.checkout import CHECKOUT
 from torture.choices.matrix.cells import Cell
 from torture.records.record.run_layout import RUN_FILE, TRIALS_FILE
-from torture.records.record.trials import Origin, read_records
+from torture.records.record.trials import Origin
+from torture.records.record.trials_file import read_records
 from torture.report.exports.as_phases import export_phases
 from torture.report.exports.as_roads import export_roads
 from torture.report.reading.runs import find_runs

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from suites.selftest.unit.every_cell import longest_name
+from suites.selftest.unit.made_records import changed, trial_record
 from torture.choices.matrix.cells import Cell
 from torture.choices.matrix.guarantees import guarantee_of
 from torture.facts.evidence.audit_document import AuditDocument
@@ -35,7 +36,7 @@ LOSES = Cell.parse("iscsi-disabled-noslog-btrfs-nasonly")
 def trials(cell: Cell, **counts: int) -> list[TrialRecord]:
     """So many records of each verdict, by its name in Python; every loss costs one guarantee."""
     return [
-        TrialRecord(
+        trial_record(
             trial=f"{cell.name}.{verdict}.{number}",
             cell=cell.name,
             axes=cell.axes,
@@ -96,8 +97,8 @@ def test_an_inconclusive_trial_is_neither_safe_nor_loss() -> None:
 
 def test_loss_is_missing_data_and_corruption_depends_on_the_verdict() -> None:
     """A filesystem may be beyond repair with all of its data readable, and the other way round."""
-    whole = [replace(record, lost=0) for record in trials(LOSES, UNREPAIRABLE=3, CORRUPTED=1)]
-    gone = [replace(record, lost=2) for record in trials(LOSES, REPAIRED=2, INCONCLUSIVE=4)]
+    whole = [changed(record, lost=0) for record in trials(LOSES, UNREPAIRABLE=3, CORRUPTED=1)]
+    gone = [changed(record, lost=2) for record in trials(LOSES, REPAIRED=2, INCONCLUSIVE=4)]
     (row,) = summarise([*whole, *gone])
     assert (row.loss.events, row.loss.trials) == (2, 6)
     assert (row.corruption.events, row.corruption.trials) == (4, 6)

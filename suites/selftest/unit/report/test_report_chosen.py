@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from suites.selftest.unit.made_records import changed
 from suites.selftest.unit.report_records import make_records, write_run
 from torture.choices.matrix.cells import cells_of
 from torture.facts.axes.sweeps import Matrix
@@ -20,7 +21,7 @@ CELL = cells_of(Matrix.QUICK)[:1]
 
 def intact(count: int) -> list[TrialRecord]:
     records = make_records(count, cells=CELL, seed=1)
-    return [replace(record, verdict=Verdict.INTACT, lost=0, error=None) for record in records]
+    return [changed(record, verdict=Verdict.INTACT, lost=0, error=None) for record in records]
 
 
 def test_trials_that_are_older_than_manifests_are_counted(tmp_path: Path) -> None:
@@ -35,7 +36,7 @@ def test_a_cut_at_the_moment_of_a_finding_is_in_no_rate(tmp_path: Path) -> None:
     """It was chosen as the worst there was: counted, it would say more of the choice than of the cell."""
     first, *rest = intact(5)
     confirmed = Confirmation(finding="acknowledged-is-durable", marks=3)
-    chosen = replace(
+    chosen = changed(
         first, verdict=Verdict.CORRUPTED, lost=2, cut=replace(first.cut, confirmed=confirmed)
     )
     records = [chosen, *rest]

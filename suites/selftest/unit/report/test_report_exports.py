@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from suites.selftest.unit.made_records import changed
 from suites.selftest.unit.report_records import make_records, write_run
 from torture.choices.matrix.axes import AXES
 from torture.choices.matrix.cells import cells_of
@@ -29,8 +30,9 @@ from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.trials import TrialRecord
 from torture.report.exports import EXPORTS
 from torture.report.figures.cell_figures import CellFigures, cell_figures
-from torture.report.figures.tables import CELL_COLUMNS, EXPORT_SCHEMA, TRIAL_COLUMNS
+from torture.report.figures.tables import CELL_COLUMNS, EXPORT_SCHEMA
 from torture.report.figures.wording import rate_in_words
+from torture.report.reading.columns import TRIAL_COLUMNS
 from torture.report.reading.store import Store
 from torture.report.reading.text import escaped
 
@@ -54,8 +56,8 @@ def hostile_records() -> list[TrialRecord]:
         seed=2**64 - 1,
     )
     return [
-        replace(bad, trial=f"{text}{n}", cell=text, axes={text: text, "sync": text}, fsck=text,
-                pool=text, reasons=(text, text), error=text,
+        changed(bad, trial=f"{text}{n}", cell=text, axes={text: text, "sync": text}, fsck=text,
+                pool_summary=text, reasons=(text, text), error=text,
                 cut=CutDocument(plan={"aim": text}, others={text: text}))
         for n, text in enumerate(HOSTILE)
     ]  # fmt: skip
@@ -108,7 +110,7 @@ def test_csv_has_every_trial(exported: Exported) -> None:
         assert number(row["cut_ms"]) == record.cut.t_ms
         assert row["reasons"] == "\n".join(record.reasons)
         assert row["error"] == (record.error or "")
-        assert int(row["missing"]) == record.found.get("missing", 0)
+        assert int(row["missing"]) == record.judgement.findings.missing
         assert number(row["load_ms"]) == record.timings.get("load")
         assert row["machinery_failed"] == str(record.machinery_failed).lower()
         assert row["run"] == "run"
@@ -163,7 +165,7 @@ def test_parquet_has_the_same_tables_with_types_and_texts_as_they_were(exported:
         assert (types["broke_guarantee"], types["lost"]) == ("BOOLEAN", "BIGINT")
         found = set(trials.project("trial, cell, fsck, reasons, seed").fetchall())
         assert found == {
-            (record.trial, record.cell, record.fsck, "\n".join(record.reasons), 2**64 - 1)
+            (record.trial, record.cell, record.judgement.fsck, "\n".join(record.reasons), 2**64 - 1)
             for record in records
         }
         schema = sql.execute(
@@ -240,11 +242,11 @@ def test_escaped_text_shows_itself_and_is_no_syntax(text: str) -> None:
 
 def test_junit_has_a_test_a_cell(exported: Exported, figures: tuple[CellFigures, ...]) -> None:
     first = RECORDS[0]
-    broken = replace(
+    broken = changed(
         first, verdict=Verdict.CORRUPTED, lost=3, rollback_ms=None, trial=f"{first.cell}.9999-{7:016x}",
         reasons=("f00001 is\nnot there",),
     )  # fmt: skip
-    silent = replace(first, cell="silent", verdict=Verdict.INCONCLUSIVE, trial="silent")
+    silent = changed(first, cell="silent", verdict=Verdict.INCONCLUSIVE, trial="silent")
     (path,) = exported("junit", [*RECORDS, broken, silent]).values()
     root = ElementTree.parse(path).getroot()
     (suite,) = root

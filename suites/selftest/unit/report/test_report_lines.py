@@ -12,22 +12,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from suites.selftest.unit.made_records import changed, flat
 from suites.selftest.unit.report_records import make_records, write_run
 from torture.choices.matrix.cells import Cell, cells_of
 from torture.facts.axes.sweeps import Matrix
 from torture.facts.evidence.cut_document import CutDocument
 from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record import lines as lines_module
+from torture.records.record.lines import UnreadableLineError, read_line
 from torture.records.record.run_layout import TRIALS_FILE
 from torture.records.record.trials import SCHEMA, SCHEMAS_READ, TrialRecord
 from torture.report.figures.cell_figures import cell_figures
-from torture.report.reading import lines as lines_module
-from torture.report.reading.lines import UnreadableLineError, read_line
 from torture.report.reading.store import Store
 
 QUICK = cells_of(Matrix.QUICK)
-SAFE = next(
+NEW = next(
     record for record in make_records(60, cells=QUICK, seed=1) if record.verdict is Verdict.INTACT
 )
+SAFE = replace(NEW, schema=2)
 FORMER = "iscsi-always-slog-btrfs-bothdie"
 
 json_values = st.recursive(
@@ -37,12 +39,15 @@ json_values = st.recursive(
 )
 
 
+NO_VERDICTS = dict.fromkeys(("pool", "filesystem", "data"))
+
+
 def line_of(**fields: Any) -> bytes:
-    return json.dumps(SAFE.as_json() | fields).encode()
+    return json.dumps(flat(SAFE) | fields).encode()
 
 
 def without(*fields: str) -> bytes:
-    return json.dumps({k: v for k, v in SAFE.as_json().items() if k not in fields}).encode()
+    return json.dumps({k: v for k, v in flat(SAFE).items() if k not in fields}).encode()
 
 
 @pytest.fixture
@@ -180,33 +185,44 @@ def test_a_seed_may_have_64_bits_and_not_more() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "kept"),
+    ("fields", "kept", "path"),
     [
-        ({"axes": ["sync"]}, {"axes": {}}),
+        ({"axes": ["sync"]}, {"axes": {}}, "axes"),
         (
             {"axes": {"sync": 3, "disk_sector": "sector512e"}},
             {"axes": {"disk_sector": "sector512e"}},
+            "axes",
         ),
-        ({"cut": "now"}, {"cut": CutDocument()}),
-        ({"verdicts": {"pool": 1, "data": None}}, {"verdicts": {"data": None}}),
-        ({"found": {"torn": "many", "stale": 2}}, {"found": {"stale": 2}}),
-        ({"fsck": {"said": "clean"}}, {"fsck": ""}),
-        ({"reasons": "because"}, {"reasons": ()}),
-        ({"reasons": ["because", 3]}, {"reasons": ()}),
-        ({"figures": {"iops": "9", "mb": 3, "runs": 2**80, "s": True}}, {"figures": {"mb": 3.0}}),
-        ({"timings": {"load": -3, "cut": 2**80, "check": 7}}, {"timings": {"check": 7}}),
-        ({"machinery_failed": "no"}, {"machinery_failed": False}),
+        ({"cut": "now"}, {"cut": CutDocument()}, "cut"),
+        ({"verdicts": {"pool": 1}}, NO_VERDICTS, "judgement.pool"),
+        ({"found": {"torn": "many", "stale": 2}}, {"stale": 2}, "judgement.findings.torn"),
+        ({"fsck": {"said": "clean"}}, {"fsck": ""}, "judgement.fsck"),
+        ({"reasons": "because"}, {"reasons": ()}, "judgement.reasons"),
+        ({"reasons": ["because", 3]}, {"reasons": ()}, "judgement.reasons"),
+        (
+            {"figures": {"iops": "9", "mb": 3, "runs": 2**80, "s": True}},
+            {"figures": {"mb": 3.0}},
+            "judgement.findings.figures",
+        ),
+        ({"timings": {"load": -3, "cut": 2**80, "check": 7}}, {"timings": {"check": 7}}, "timings"),
+        ({"machinery_failed": "no"}, {"machinery_failed": False}, "machinery_failed"),
+        (
+            {"cut": {"t_ms": "noon", "phase": "idle"}},
+            {"cut": CutDocument(phase="idle")},
+            "cut.t_ms",
+        ),
     ],
 )
 def test_a_bad_field_without_figures_is_left_out_and_reported(
     fields: dict[str, Any],
     kept: dict[str, Any],
+    path: str,
     opened: Callable[[bytes], tuple[list[str], tuple[str, ...]]],
 ) -> None:
-    assert read_line(line_of(**fields)).record == replace(SAFE, **kept)
+    assert read_line(line_of(**fields)).record == changed(SAFE, **kept)
     found, (note,) = opened(line_of(**fields))
     assert found == [SAFE.trial]
-    assert f"has another type than it should, and is left out: {next(iter(fields))}" in note
+    assert f"has another type than it should, and is left out: {path}" in note
 
 
 def test_foreign_fields_are_no_news_and_missing_ones_have_defaults(
@@ -214,7 +230,7 @@ def test_foreign_fields_are_no_news_and_missing_ones_have_defaults(
 ) -> None:
     assert opened(line_of(weather={"wind": [3]})) == ([SAFE.trial], ())
     bare = read_line(without("cut", "timings", "fsck", "reasons", "error")).record
-    assert bare == replace(SAFE, cut=CutDocument(), timings={}, fsck="", reasons=())
+    assert bare == changed(SAFE, cut=CutDocument(), timings={}, fsck="", reasons=())
 
 
 def test_a_missing_figure_is_reported(
@@ -259,7 +275,7 @@ def test_an_unknown_verdict_counts_as_inconclusive_and_is_reported(tmp_path: Pat
 
 
 def test_a_cell_of_an_older_schema_is_kept_under_its_own_name(tmp_path: Path) -> None:
-    former = replace(
+    former = changed(
         SAFE, cell=FORMER, trial=f"{FORMER}.0000-00000000000000ff",
         axes={"slog": "slog", "disk_sector": "x"},
         guarantee="safe", verdict=Verdict.CORRUPTED, lost=2,
@@ -276,7 +292,7 @@ def test_a_cell_of_an_older_schema_is_kept_under_its_own_name(tmp_path: Path) ->
 
 
 def test_todays_guarantee_counts_and_an_older_one_is_reported(tmp_path: Path) -> None:
-    older = replace(SAFE, guarantee="loses", verdict=Verdict.CORRUPTED, lost=1)
+    older = changed(SAFE, guarantee="loses", verdict=Verdict.CORRUPTED, lost=1)
     with Store.open([write_run(tmp_path / "run", [older])]) as store:
         (figures,) = cell_figures(store.tallies())
         (case,) = store.cases(most=5)
@@ -288,7 +304,7 @@ def test_todays_guarantee_counts_and_an_older_one_is_reported(tmp_path: Path) ->
 @pytest.mark.parametrize("text", ["\ud800", "a\udc00b", "\ud83d\ude00 \ud83d"])
 def test_half_a_surrogate_pair_becomes_text_that_can_be_written(text: str) -> None:
     record = read_line(line_of(fsck=text, cut={text: [text]})).record
-    assert "\N{REPLACEMENT CHARACTER}" in record.fsck
+    assert "\N{REPLACEMENT CHARACTER}" in record.judgement.fsck
     json.dumps(record.as_json(), ensure_ascii=False).encode()
 
 
@@ -299,11 +315,12 @@ def test_whatever_is_in_a_field_the_record_has_its_types_or_is_none(field: str, 
     except UnreadableLineError:
         return
     # what a report does with a record: write it, take it back, count with it
-    assert (
-        TrialRecord.from_json(json.loads(json.dumps(record.as_json(), allow_nan=False))) == record
-    )
+    assert TrialRecord.from_json(
+        json.loads(json.dumps(record.as_json(), allow_nan=False))
+    ) == replace(record, schema=SCHEMA)
     assert record.lost + record.acknowledged + sum(record.timings.values()) >= 0
-    assert all(isinstance(text, str) for text in (record.fsck, record.pool, *record.reasons))
+    words = (record.judgement.fsck, record.judgement.pool_summary, *record.reasons)
+    assert all(isinstance(text, str) for text in words)
 
 
 @given(raw=st.binary(max_size=60))

@@ -12,7 +12,7 @@ from torture.choices.matrix.cells import cells_of
 from torture.errors import HarnessError
 from torture.facts.axes.sweeps import Matrix
 from torture.records.record.run_layout import TRIALS_FILE
-from torture.records.record.trials import read_records
+from torture.records.record.trials_file import read_records
 from torture.report.figures.cell_figures import cell_figures
 from torture.report.reading.merged import write_merged
 from torture.report.reading.runs import find_run

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from suites.selftest.unit.made_records import changed
 from suites.selftest.unit.report_records import make_records, write_run
 from torture.choices.matrix.cells import Cell, cells_of
 from torture.facts.axes.sweeps import Matrix
@@ -41,7 +41,7 @@ def test_one_trial_makes_a_page(tmp_path: Path) -> None:
 
 
 def test_only_inconclusive_trials_answer_nothing(tmp_path: Path) -> None:
-    records = [replace(record, verdict=Verdict.INCONCLUSIVE) for record in quick(12)]
+    records = [changed(record, verdict=Verdict.INCONCLUSIVE) for record in quick(12)]
     page = page_of(write_run(tmp_path / "run", records))
     assert "no trial was conclusive" in page
     assert "12 inconclusive" in page
@@ -53,7 +53,7 @@ def quick(count: int) -> list[TrialRecord]:
 
 def test_a_rollback_of_nearly_nothing_is_drawn(tmp_path: Path) -> None:
     records = [
-        replace(record, verdict=Verdict.ROLLED_BACK, lost=1, rollback_ms=ms)
+        changed(record, verdict=Verdict.ROLLED_BACK, lost=1, rollback_ms=ms)
         for record, ms in zip(
             make_records(3, cells=[DISABLED], seed=1), (0.0, 0.4, 90.0), strict=True
         )
@@ -76,7 +76,7 @@ def test_a_run_that_says_odd_things_of_itself_is_shown(tmp_path: Path, odd: obje
 
 def test_a_broken_guarantee_is_said_first(tmp_path: Path) -> None:
     [record] = make_records(1, cells=[SAFE], seed=1)
-    bad = replace(record, verdict=Verdict.CORRUPTED, lost=2)
+    bad = changed(record, verdict=Verdict.CORRUPTED, lost=2)
     page = page_of(write_run(tmp_path / "run", [bad]))
     assert "1 trial was</b> worse" in re.sub(r"\s+", " ", page) or "1 trial was worse" in page
     assert "worse than guaranteed" in page
@@ -98,7 +98,7 @@ def test_an_anchor_is_plain_whatever_the_name() -> None:
 
 def test_what_a_benchmark_measured_is_on_the_page_of_a_run_that_had_one(tmp_path: Path) -> None:
     plain = quick(3)
-    measured = replace(plain[0], verdict=Verdict.INTACT, figures={"gobonniego_iops": 812.4})
+    measured = changed(plain[0], verdict=Verdict.INTACT, figures={"gobonniego_iops": 812.4})
     assert "What the loads measured" not in page_of(write_run(tmp_path / "plain", plain))
     page = page_of(write_run(tmp_path / "measured", [measured, *plain[1:]]))
     assert "<td><code>gobonniego_iops</code></td><td>812</td>" in page

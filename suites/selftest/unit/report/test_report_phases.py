@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import cycle
 from pathlib import Path
 
+from suites.selftest.unit.made_records import changed
 from suites.selftest.unit.report_records import make_records, write_run
 from torture.choices.matrix.cells import Cell, cells_of
 from torture.choices.matrix.guarantees import guarantee_of
@@ -65,7 +66,7 @@ def cut_of(
     verdict = Verdict.CORRUPTED if lost else Verdict.INTACT
     cut = CutDocument(phase=phase, audit=audit, disks=disks)
     guarantee = guarantee_of(Cell.parse(cell))
-    return replace(made, verdict=verdict, lost=lost, cut=cut, guarantee=guarantee)
+    return changed(made, verdict=verdict, lost=lost, cut=cut, guarantee=guarantee)
 
 
 def table_of(records: list[TrialRecord], folder: Path) -> str:
@@ -106,7 +107,7 @@ def test_losses_count_all_trials_with_or_without_a_phase(tmp_path: Path) -> None
     sound = cut_of(safe, Phase.IDLE)
     audited = CutDocument(audit=AuditDocument(acknowledgements=1_000))
     other = replace(sound, trial="other", cut=audited)
-    failed = replace(sound, trial="failed", cut=CutDocument(), verdict=Verdict.INCONCLUSIVE)
+    failed = changed(sound, trial="failed", cut=CutDocument(), verdict=Verdict.INCONCLUSIVE)
     table = table_of([sound, other, failed], tmp_path)
     assert "| safe | 2 | 0/2 0 % [0-85 %]; 1 inconclusive: as safe 0/3" in table
     assert "| 1,007 |" in table, "its audit counts, too"

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from suites.selftest.unit.made_records import changed
 from suites.selftest.unit.report_records import make_records, write_run
 from torture.choices.matrix.axes import NFS_EXPORT, SLOG, SYNC
 from torture.choices.matrix.cells import Cell, cells_of
@@ -34,7 +35,7 @@ def ended(
 ) -> list[TrialRecord]:
     """Trials of a cell that all ended so; each lost something if the verdict says so."""
     return [
-        replace(
+        changed(
             record,
             verdict=verdict,
             error=None,
@@ -97,7 +98,7 @@ def test_a_row_went_back_as_far_as_any_cell_of_it(tmp_path: Path) -> None:
     records = [
         *ended(ROLLS_BACK.format("btrfs"), 2, Verdict.ROLLED_BACK),
         *(
-            replace(record, rollback_ms=4200.0)
+            changed(record, rollback_ms=4200.0)
             for record in ended(ROLLS_BACK.format("ext4"), 2, Verdict.ROLLED_BACK)
         ),
     ]

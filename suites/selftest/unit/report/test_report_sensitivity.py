@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from suites.selftest.unit.made_records import changed
 from suites.selftest.unit.report_records import make_records, write_run
 from torture.choices.faults import FAULTS
 from torture.choices.matrix.axes import TRANSPORT
@@ -58,7 +59,7 @@ def figures_of(tmp_path: Path, *names: str) -> tuple[CellFigures, ...]:
     for number, name in enumerate(names):
         made = make_records(10, cells=[Cell.parse(name)], seed=number)
         conclusive = (
-            replace(record, verdict=Verdict.INTACT, error=None, lost=0) for record in made
+            changed(record, verdict=Verdict.INTACT, error=None, lost=0) for record in made
         )
         write_run(tmp_path / name, conclusive)
     with Store.open([tmp_path / name for name in names]) as store:

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from suites.selftest.unit.examples import examples
+from suites.selftest.unit.made_records import changed
 from suites.selftest.unit.report_records import make_records, write_run
 from torture.choices.matrix.cells import cells_of
 from torture.errors import HarnessError
@@ -76,12 +77,12 @@ def test_the_figures_are_those_of_the_records(run: Path) -> None:
 def test_load_figures_are_listed_by_cell_and_name(tmp_path: Path) -> None:
     odd = 'it\'s "named" so'
     own = [{odd: 1.0, "iops": 10.0}, {"iops": 30.0}, {"iops": 1e300}, {"iops": 20.0}, {}]
-    intact = replace(RECORDS[0], verdict=Verdict.INTACT)
+    intact = changed(RECORDS[0], verdict=Verdict.INTACT)
     records = [
-        replace(intact, trial=f"{intact.cell}.{number:04}-{number:016x}", figures=figures)
+        changed(intact, trial=f"{intact.cell}.{number:04}-{number:016x}", figures=figures)
         for number, figures in enumerate(own)
     ]
-    failed = replace(records[0], verdict=Verdict.INCONCLUSIVE, figures={"iops": 9000.0})
+    failed = changed(records[0], verdict=Verdict.INCONCLUSIVE, figures={"iops": 9000.0})
     failed = replace(failed, trial=f"{intact.cell}.0009-{9:016x}")
     with Store.open([write_run(tmp_path / "run", [*records, failed])]) as store:
         assert store.load_figures() == (
@@ -96,7 +97,7 @@ def test_every_rollback_is_in_the_one_bin_it_belongs_to(
 ) -> None:
     rolled = [record for record in RECORDS if record.verdict is Verdict.ROLLED_BACK]
     edges = [0.0, 0.5, 1.0, 10.0, 100.0, 1000.0, 10.0 ** (3 + 1 / 6), 14_999.9]
-    records = [replace(record, rollback_ms=ms) for record, ms in zip(rolled, edges, strict=False)]
+    records = [changed(record, rollback_ms=ms) for record, ms in zip(rolled, edges, strict=False)]
     records += rolled[len(edges) :]
     with Store.open([write_run(tmp_path / "run", records)]) as store:
         bins = store.rollbacks(bins_per_decade=bins_per_decade)
@@ -130,10 +131,8 @@ def test_cases_are_the_worst_first_and_those_that_broke_their_guarantee_before_a
     def trial(number: int, guarantee: Guarantee, verdict: Verdict, **other: Any) -> TrialRecord:
         own = by_guarantee[guarantee]
         name = f"{own.cell}.{number:04d}-{number:016x}"
-        plain = replace(
-            own, trial=name, verdict=verdict, rollback_ms=None, lost=0, acknowledged=100
-        )
-        return replace(plain, **other)
+        first = {"rollback_ms": None, "lost": 0, "acknowledged": 100}
+        return changed(own, trial=name, verdict=verdict, **(first | other))
 
     expected = [
         trial(1, Guarantee.ROLLS_BACK, Verdict.CORRUPTED, lost=1),
@@ -190,7 +189,7 @@ def test_of_one_trials_records_the_last_conclusive_one_counts(
     """Against the slow way: one record after the other, in the order of runs and lines."""
     root = tmp_path / f"{len(list(tmp_path.iterdir()))}"
     written = [
-        [replace(RECORDS[trial], verdict=verdict) for run, trial, verdict in drawn if run == number]
+        [changed(RECORDS[trial], verdict=verdict) for run, trial, verdict in drawn if run == number]
         for number in (0, 1)
     ]
     runs = [
@@ -213,18 +212,18 @@ def test_of_one_trials_records_the_last_conclusive_one_counts(
 
 
 def test_duplicates_are_reported_with_those_of_another_verdict(tmp_path: Path) -> None:
-    changed, silent, same = (
-        replace(each, verdict=Verdict.INTACT, lost=0, rollback_ms=None) for each in RECORDS[:3]
+    other, silent, same = (
+        changed(each, verdict=Verdict.INTACT, lost=0, rollback_ms=None) for each in RECORDS[:3]
     )
     first = write_run(
         tmp_path / "first",
         [
-            replace(changed, verdict=Verdict.CORRUPTED),
-            replace(silent, verdict=Verdict.INCONCLUSIVE),
+            changed(other, verdict=Verdict.CORRUPTED),
+            changed(silent, verdict=Verdict.INCONCLUSIVE),
             same,
         ],
     )
-    with Store.open([first, write_run(tmp_path / "second", [changed, silent, same])]) as store:
+    with Store.open([first, write_run(tmp_path / "second", [other, silent, same])]) as store:
         assert store.trials == 3
         assert store.notes == (
             "3 records are of trials with several records, and each trial counts once; 1 of "
@@ -308,7 +307,8 @@ def test_a_run_json_with_wrong_types_is_not_believed(tmp_path: Path) -> None:
         "seed": True,
         "begun": ["now"],
         "options": "all",
-        "notes": [3, "x" * 9999],
+        "merged": [3],
+        "notes": ["x" * 9999],
     }
     (folder / "run.json").write_text(json.dumps(document))
     (info,) = find_runs(folder)
@@ -338,7 +338,7 @@ def test_two_reports_at_once_see_each_its_own_records(tmp_path: Path) -> None:
 
 def test_an_inconclusive_trial_is_in_no_figure_but_its_count(tmp_path: Path) -> None:
     good = next(record for record in RECORDS if record.verdict is Verdict.ROLLED_BACK)
-    silent = replace(
+    silent = changed(
         good, trial=good.trial[::-1], verdict=Verdict.INCONCLUSIVE, rollback_ms=1.0, acknowledged=0
     )
     with Store.open([write_run(tmp_path / "one", [good])]) as store:

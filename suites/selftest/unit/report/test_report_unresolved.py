@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from suites.selftest.unit.made_records import changed
 from suites.selftest.unit.report_records import make_records, write_run
 from torture.choices.matrix.cells import Cell
 from torture.facts.evidence.audit_document import AuditDocument
@@ -46,7 +47,7 @@ def ended(
     ]
     made = make_records(len(ends), cells=[Cell.parse(name)], seed=7)
     return [
-        replace(record, verdict=verdict, cut=cut, lost=0, error=None)
+        changed(record, verdict=verdict, cut=cut, lost=0, error=None)
         for record, (verdict, cut) in zip(made, ends, strict=True)
     ]
 

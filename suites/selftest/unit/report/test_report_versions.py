@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+from suites.selftest.unit.made_records import changed
 from suites.selftest.unit.report_records import make_records, write_run
 from torture.choices.matrix.cells import cells_of
 from torture.facts.axes.sweeps import Matrix
@@ -21,7 +22,7 @@ def test_trials_of_several_zfs_versions_are_separate_and_reported(
 ) -> None:
     """One that failed before it could say its version is of its run's."""
     records = list(make_records(6, cells=[SAFE], seed=1))
-    broken = replace(records[0], verdict=Verdict.INCONCLUSIVE, machinery_failed=True)
+    broken = changed(records[0], verdict=Verdict.INCONCLUSIVE, machinery_failed=True)
     old, new, again = (
         write_run(tmp_path / name, written)
         for name, written in {

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from suites.selftest.unit.made_records import changed
 from suites.selftest.unit.report_records import make_records, write_run
 from torture.choices.matrix.cells import Cell
 from torture.facts.evidence.audit_document import AuditDocument
@@ -26,13 +27,13 @@ def night(folder: Path, unresolved: IsUnresolved, *, is_empty: bool = False) -> 
     """A night of safe cells; of which trials nothing is known, by number."""
 
     def judged(number: int, record: TrialRecord) -> TrialRecord:
-        record = replace(record, verdict=Verdict.INTACT, lost=0, error=None)
+        record = changed(record, verdict=Verdict.INTACT, lost=0, error=None)
         if not unresolved(number, record):
             return record
         at_work = 0 if is_empty else 1
         audit = AuditDocument(under_way=at_work, acknowledged_lately=at_work)
         cut = replace(record.cut, disks={}, hit=False, audit=audit)
-        return replace(record, verdict=Verdict.INCONCLUSIVE, cut=cut)
+        return changed(record, verdict=Verdict.INCONCLUSIVE, cut=cut)
 
     records = make_records(TRIALS, cells=CELLS, seed=1)
     return write_run(folder, [judged(number, record) for number, record in enumerate(records)])
@@ -75,9 +76,9 @@ def test_more_trials_that_break_their_guarantee_and_lose_nothing_are_worse(
     def of(broken: int) -> list[TrialRecord]:
         audit = AuditDocument(broken=1, under_way=1)
         return [
-            replace(record, verdict=Verdict.INTACT, lost=0, error=None)
+            changed(record, verdict=Verdict.INTACT, lost=0, error=None)
             if number >= broken
-            else replace(
+            else changed(
                 record, verdict=Verdict.INTACT, lost=0, cut=replace(record.cut, audit=audit)
             )
             for number, record in enumerate(make_records(TRIALS, cells=CELLS, seed=1))

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from suites.selftest.unit.made_records import changed
 from suites.selftest.unit.report_records import make_records, write_run
 from torture.choices.matrix.cells import Cell
 from torture.oracles.verdict.verdicts import Verdict
@@ -35,7 +36,7 @@ EXPECTED = Worth(
 def intact(cell: Cell, count: int) -> list[TrialRecord]:
     records = make_records(count, cells=[cell], seed=2)
     return [
-        replace(record, verdict=Verdict.INTACT, lost=0, rollback_ms=None, error=None)
+        changed(record, verdict=Verdict.INTACT, lost=0, rollback_ms=None, error=None)
         for record in records
     ]
 
@@ -57,7 +58,7 @@ def measured() -> list[TrialRecord]:
     return [
         *measured,
         records[4],
-        replace(records[5], speed=far, verdict=Verdict.INCONCLUSIVE),
+        changed(records[5], speed=far, verdict=Verdict.INCONCLUSIVE),
         replace(records[6], speed=far, origin=Origin.RERUN, repeats="x", origin_run="y"),
     ]
 
@@ -90,7 +91,8 @@ def test_records_without_measurements_have_no_worth(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", records)
     lines = [json.loads(line) for line in (run / TRIALS_FILE).read_text().splitlines()]
     for line in lines:
-        del line["speed"], line["absence"]
+        line.pop("speed", None)
+        line.pop("absence", None)
     (run / TRIALS_FILE).write_text("".join(json.dumps(line) + "\n" for line in lines))
     with Store.open([run]) as store:
         (figures,) = cell_figures(store.tallies())
@@ -123,7 +125,7 @@ def test_the_page_and_the_terminal_say_how_fast_and_how_it_was_made(tmp_path: Pa
 def test_an_acknowledgement_without_a_nas_is_a_case_and_is_reported(tmp_path: Path) -> None:
     sound, found = intact(OTHER, 2)
     why = "2 operations were acknowledged between the cut and the NAS's return"
-    found = replace(
+    found = changed(
         found,
         absence=Absence(outage_ms=1.0, acknowledged_in_outage=2, unfounded=2, lines=(8, 9)),
         reasons=(why,),

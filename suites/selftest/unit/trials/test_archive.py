@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from suites.selftest.unit.made_records import changed, trial_record
 from torture.errors import HarnessError
 from torture.facts.evidence.folder import CHECK_STATE, CUT_STATE, RECORDINGS, SECOND_CUT_STATE
 from torture.facts.recording.crash_state import CrashState, write_crash_state
 from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.trials import TrialRecord
 from torture.trials.replay.serve import WantedState, served
 from torture.trials.trial.archive import archive_recordings, unpack_recordings
 from torture.trials.trial.recorded import recovered_state
 
-CORRUPTED = TrialRecord(
+CORRUPTED = trial_record(
     trial="t", cell="c", axes={}, seed=1, verdict=Verdict.CORRUPTED, guarantee="loses", lost=3,
     reasons=("torn",),
 )  # fmt: skip
@@ -38,7 +37,7 @@ def test_a_loss_can_be_unpacked_again_without_its_index(recordings: Path, tmp_pa
 
 
 def test_an_intact_trial_leaves_nothing(recordings: Path, tmp_path: Path) -> None:
-    archive_recordings(replace(CORRUPTED, verdict=Verdict.INTACT), of=recordings, into=tmp_path)
+    archive_recordings(changed(CORRUPTED, verdict=Verdict.INTACT), of=recordings, into=tmp_path)
     with pytest.raises(HarnessError, match="--live"):
         unpack_recordings(tmp_path, tmp_path / "again")
 
@@ -52,7 +51,7 @@ def test_a_folder_that_is_not_there_is_told_by_its_name(tmp_path: Path) -> None:
 def test_a_planted_fault_that_nobody_saw_leaves_what_there_was_to_see(
     recordings: Path, tmp_path: Path
 ) -> None:
-    missed = replace(CORRUPTED, verdict=Verdict.INTACT, fault="flush-dropped")
+    missed = changed(CORRUPTED, verdict=Verdict.INTACT, fault="flush-dropped")
     archive_recordings(missed, of=recordings, into=tmp_path)
     unpack_recordings(tmp_path, tmp_path / "again")
     assert (tmp_path / "again" / "life-1" / "log").exists()

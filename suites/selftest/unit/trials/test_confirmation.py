@@ -10,6 +10,7 @@ import pytest
 
 from suites.selftest.unit.audit_story import Story
 from suites.selftest.unit.good_evidence import evidence
+from suites.selftest.unit.made_records import changed, trial_record
 from torture.choices.faults import FAULTS
 from torture.choices.matrix.cells import Cell
 from torture.facts.axes.sync import Sync
@@ -21,7 +22,7 @@ from torture.facts.evidence.ledger import Begin, Cut, Done, cut_mark
 from torture.facts.recording.crash_state import CrashState, DiskState, Policy
 from torture.facts.recording.disks import Persistence, ShelfDisk
 from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.trials import Origin, TrialRecord
+from torture.records.record.trials import Origin
 from torture.records.scoring.detection import detect
 from torture.records.scoring.judge import judge
 from torture.trials.trial.confirm import confirm
@@ -84,13 +85,13 @@ def test_a_cut_that_confirms_a_finding_is_not_empty_and_says_where_it_was() -> N
 def test_a_detection_counts_what_was_lost_where_a_finding_was_confirmed() -> None:
     fault = FAULTS["flush-dropped"]
     broken = CutDocument(audit=AuditDocument(broken=1))
-    record = TrialRecord(
+    record = trial_record(
         trial="t", cell=fault.cell, axes=Cell.parse(fault.cell).axes, seed=1,
         verdict=Verdict.INTACT, guarantee="safe", origin=Origin.PLANTED, fault=fault.name,
         cut=broken, verdicts={"data": Verdict.INTACT},
     )  # fmt: skip
     confirmed = replace(record, cut=replace(broken, confirmed=MADE))
-    lost = replace(confirmed, verdict=Verdict.ROLLED_BACK, verdicts={"data": Verdict.ROLLED_BACK})
+    lost = changed(confirmed, verdict=Verdict.ROLLED_BACK, verdicts={"data": Verdict.ROLLED_BACK})
     unconfirmed_loss = replace(lost, cut=broken)
     found = detect(fault, [record, confirmed, lost, unconfirmed_loss])
     assert (found.detected, found.confirmed, found.confirmed_lost) == (4, 2, 1)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 from rich.console import Console
 
+from suites.selftest.unit.made_records import trial_record
 from torture.choices.matrix.cells import cells_of
 from torture.choices.matrix.guarantees import guarantee_of
 from torture.facts.axes.sweeps import Matrix
@@ -29,7 +30,7 @@ class Outcome:
 
 
 def _record(number: int, verdict: Verdict) -> TrialRecord:
-    return TrialRecord(
+    return trial_record(
         trial=f"trial-{number}",
         cell=_CELL.name,
         axes=_CELL.axes,

@@ -17,7 +17,8 @@ from torture.machines.lab.lab import LabSettings
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.run_layout import LATEST, RUN_FILE
 from torture.records.record.specs import TrialSpec
-from torture.records.record.trials import Origin, TrialRecord, append_record, read_records
+from torture.records.record.trials import Origin, TrialRecord
+from torture.records.record.trials_file import append_record, read_records
 from torture.records.schedules.replay import repeat
 from torture.report.figures.cell_figures import cell_figures
 from torture.report.reading.store import Store

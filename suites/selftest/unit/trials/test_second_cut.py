@@ -24,7 +24,7 @@ from torture.trials.plan.trial_plan import TrialPlan, draw_plan, plan_of
 
 _SEEDS = range(2000)
 _DISKS = [ShelfDisk(serial="data0", size_mib=1, persistence=Persistence.VOLATILE)]
-_SECOND = {"t_ms": 9000.0, "log_seq": 1234}
+_SECOND = CutDocument(t_ms=9000.0, log_seq=1234)
 AGAIN = tool(Step.POOL_IMPORT_AGAIN, "zpool/import-ok")
 
 
@@ -85,13 +85,13 @@ def test_a_plan_says_so_and_an_older_one_has_none(tmp_path: Path) -> None:
 
 
 def test_the_cut_document_keeps_it() -> None:
-    document = CutDocument(t_ms=1.0, second=dict(_SECOND))
+    document = CutDocument(t_ms=1.0, second=_SECOND)
     assert CutDocument.from_json(json.loads(json.dumps(document.as_json()))) == document
     assert "second" not in CutDocument(t_ms=1.0).as_json()
 
 
 def _cut_again(*tools: ToolOutput) -> Evidence:
-    return evidence(*tools, cut=CutDocument(second=dict(_SECOND)))
+    return evidence(*tools, cut=CutDocument(second=_SECOND))
 
 
 def test_a_pool_has_to_come_back_both_times() -> None:

@@ -1,0 +1,55 @@
+"""Records for tests that name a field alone, wherever in a record it is."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any, TypeVar
+
+from torture.oracles.verdict.data_findings import Findings
+from torture.oracles.verdict.judgement import Judgement
+from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.trials import TrialRecord
+
+_Value = TypeVar("_Value")
+_OF_RECORD = {own.name for own in fields(TrialRecord)}
+_OF_JUDGEMENT = {own.name for own in fields(Judgement)}
+_OF_FINDINGS = {own.name for own in fields(Findings)} - _OF_JUDGEMENT
+
+
+def trial_record(*, trial: str, cell: str, **others: Any) -> TrialRecord:
+    """A record of these fields; `data` is the verdict of the data."""
+    plain = TrialRecord(trial=trial, cell=cell, judgement=Judgement(verdict=Verdict.INTACT))
+    return changed(plain, **others)
+
+
+def flat(record: TrialRecord) -> dict[str, Any]:
+    """The record as schema 2 had it."""
+    data = record.as_json()
+    judgement = data.pop("judgement")
+    findings = judgement.pop("findings")
+    data |= {name: judgement.pop(name, "") for name in ("verdict", "fsck")}
+    data |= {"pool": judgement.pop("pool_summary", ""), "reasons": judgement.pop("reasons", [])}
+    data |= {name: findings.pop(name) for name in ("acknowledged", "lost")}
+    data |= {
+        "figures": findings.pop("figures", {}),
+        "rollback_ms": findings.pop("rollback_ms", None),
+    }
+    data["verdicts"] = dict.fromkeys(("pool", "filesystem", "data")) | judgement
+    data["verdicts"]["data"] = findings.pop("verdict", None)
+    return data | {"found": findings, "error": data.get("error"), "schema": 2}
+
+
+def changed(value: _Value, **changes: Any) -> _Value:
+    """A copy with other values; of a record also those of its judgement and of its findings."""
+    if not isinstance(value, TrialRecord):
+        return replace(value, **changes)  # type: ignore[type-var]
+    verdicts, found = changes.pop("verdicts", {}), changes.pop("found", {})
+    changes |= found | {part: verdict and Verdict(verdict) for part, verdict in verdicts.items()}
+    own = {name: changes.pop(name) for name in _OF_RECORD & changes.keys()}
+    judgement = own.pop("judgement", value.judgement)
+    findings = changes.get("findings", judgement.findings)
+    if "data" in changes:
+        findings = replace(findings, verdict=changes.pop("data"))
+    of_findings = {name: changes.pop(name) for name in _OF_FINDINGS & changes.keys()}
+    changes["findings"] = replace(findings, **of_findings)
+    return replace(value, **own, judgement=replace(judgement, **changes))

@@ -1,0 +1,62 @@
+"""The JSON Schemas in `results/schema`: as the types are, and what was published is valid by them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from torture.checkout import CHECKOUT
+from torture.records.record.json_schemas import DOCUMENTS, FOLDER, schemas
+from torture.records.record.run_document import read_run_document
+from torture.records.record.run_layout import TRIALS_FILE
+from torture.records.record.trials_file import read_records
+
+RUNS = sorted(path for path in (CHECKOUT / "results" / "published").iterdir() if path.is_dir())
+
+
+def validator(name: str) -> jsonschema.Draft202012Validator:
+    return jsonschema.Draft202012Validator(json.loads((FOLDER / f"{name}.json").read_text()))
+
+
+def test_they_are_as_the_types_are() -> None:
+    """Else: python -m torture.records.record.json_schemas."""
+    assert {path.name: path.read_text() for path in FOLDER.iterdir()} == schemas()
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_each_is_a_schema_that_says_its_fields_in_words(name: str) -> None:
+    schema = json.loads((FOLDER / f"{name}.json").read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    own = schema["$defs"][DOCUMENTS[name].__name__]["properties"]
+    assert any("description" in field for field in own.values())
+    assert "others" not in own
+
+
+@pytest.mark.parametrize("run", RUNS, ids=lambda run: run.name)
+def test_what_was_published_is_valid_once_it_is_in_the_newest_shape(run: Path) -> None:
+    document = read_run_document(run)
+    assert document is not None
+    assert list(validator("run").iter_errors(document.as_json())) == []
+    of_a_trial = validator("trial")
+    for record in read_records(run / TRIALS_FILE).records:
+        assert list(of_a_trial.iter_errors(record.as_json())) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("trial", {"trial": "t", "cell": "c", "judgement": {"verdict": "singed"}}),
+        ("trial", {"trial": "t", "cell": "c"}),
+        ("run", {"seed": "7"}),
+        ("cut", {"second": {"t_ms": "later"}}),
+        ("outage", {"machine": "nas"}),
+        ("administration", {"name": ""}),
+    ],
+)
+def test_what_the_types_refuse_is_not_valid(name: str, wrong: Mapping[str, Any]) -> None:
+    assert not validator(name).is_valid(wrong)

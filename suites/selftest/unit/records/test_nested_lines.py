@@ -1,0 +1,52 @@
+"""Lines of schema 3, in which the judgement is nested: what is wrong in it is told as it was before."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from suites.selftest.unit.made_records import flat
+from suites.selftest.unit.report_records import make_records
+from torture.choices.matrix.cells import cells_of
+from torture.facts.axes.sweeps import Matrix
+from torture.facts.evidence.cut_document import CutDocument
+from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.lines import Odd, UnreadableLineError, read_line
+
+NEW = next(
+    record
+    for record in make_records(60, cells=cells_of(Matrix.QUICK), seed=1)
+    if record.verdict is Verdict.INTACT
+)
+NESTED: list[tuple[dict[str, Any], str]] = [
+    ({"judgement": []}, "judgement is not what it should be"),
+    ({"judgement": {}}, "it has no verdict"),
+    ({"judgement": {"verdict": 3}}, "verdict is no name"),
+    ({"judgement": {"verdict": "intact", "findings": {"lost": -1}}}, "lost is no count"),
+    (
+        {"judgement": {"verdict": "intact", "findings": {"rollback_ms": "1"}}},
+        "rollback_ms is no time",
+    ),
+]
+
+
+@pytest.mark.parametrize(("fields", "why"), NESTED)
+def test_a_nested_figure_is_refused_as_a_flat_one_was(fields: dict[str, Any], why: str) -> None:
+    with pytest.raises(UnreadableLineError, match=f"^{why}$"):
+        read_line(json.dumps(NEW.as_json() | fields).encode())
+
+
+def test_a_line_says_the_same_flat_and_nested() -> None:
+    nested, before = (read_line(json.dumps(said).encode()) for said in (NEW.as_json(), flat(NEW)))
+    assert nested.record == NEW
+    assert before == replace(nested, record=replace(NEW, schema=2))
+
+
+def test_a_second_cut_that_is_garbled_is_left_out_and_told() -> None:
+    cut = {"t_ms": 3.0, "second": {"t_ms": "later", "marks": 4}}
+    read = read_line(json.dumps(NEW.as_json() | {"cut": cut}).encode())
+    assert read.record.cut == CutDocument(t_ms=3.0, second=CutDocument(marks=4))
+    assert read.odd == ((Odd.FIELD, "cut.second.t_ms"),)

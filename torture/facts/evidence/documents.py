@@ -1,0 +1,306 @@
+"""Documents: values that are written as JSON, and read back whatever somebody wrote there.
+
+msgspec decodes a document strictly. Only where that fails each field is looked at: one of another type
+is left out, unless figures hang on it: then the document is refused.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from typing import (
+    Annotated,
+    Any,
+    Generic,
+    Self,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+try:
+    import msgspec
+except ModuleNotFoundError:  # `tools/run` reads the names of cells before there is an environment
+    msgspec = None  # type: ignore[assignment]
+
+COUNT_MAX = 2**63 - 1
+FLOAT_MAX = sys.float_info.max
+_SEED_MAX = 2**64 - 1
+NAME_CHARACTERS_MAX = 1000
+
+
+def limits(**said: Any) -> Any:
+    """What a type says beyond itself, as `msgspec.Meta` takes it."""
+    return tuple(said) if msgspec is None else msgspec.Meta(**said)
+
+
+Count = Annotated[int, limits(ge=0, le=COUNT_MAX)]
+Number = Annotated[float, limits(ge=-COUNT_MAX, le=COUNT_MAX)]
+Finite = Annotated[float, limits(ge=-FLOAT_MAX, le=FLOAT_MAX)]
+Measure = Annotated[float, limits(ge=0, le=FLOAT_MAX)]
+Seed = Annotated[
+    int, limits(ge=0, extra={"most": _SEED_MAX}, extra_json_schema={"maximum": _SEED_MAX})
+]
+"""64 bits, which msgspec's own bounds cannot say."""
+
+Text = Annotated[str, limits(min_length=1)]
+Name = Annotated[
+    str,
+    limits(min_length=1, max_length=NAME_CHARACTERS_MAX, extra={"refused": "is no name"}),
+]
+Figure = Annotated[int, limits(ge=0, le=COUNT_MAX, extra={"refused": "is no count", "due": True})]
+"""A count that rates are made of: a document that says another thing is refused, and one that says
+nothing is remarked."""
+MeasuredFigure = Annotated[Measure | None, limits(extra={"refused": "is no time"})]
+
+OTHERS = "others"
+"""The field for what another version of the suite said beside the fields of this one."""
+_UNWRITTEN = "unwritten"
+_NOTHING: tuple[Any, ...] = (None, "", (), {}, [])
+
+
+def unwritten(default: Any) -> Any:
+    """A field of a document that is neither written nor read nor compared."""
+    return field(default=default, compare=False, metadata={_UNWRITTEN: True})
+
+
+class RefusedError(ValueError):
+    """No document of that type; the message says why."""
+
+
+class _LackingError(RefusedError):
+    """A document without a field that it must have; where it is a part of another one, it is left out."""
+
+
+class Document:
+    """A dataclass that is written as JSON.
+
+    A field `others` of a subclass has what another version said, so that it can be written again.
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def newest(cls, data: dict[str, Any]) -> dict[str, Any]:
+        """What any version of the suite wrote, in the shape of this one."""
+        return data
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """Of its fields, those that are written and read."""
+        return tuple(own.name for own in _fields_of(cls))
+
+    @classmethod
+    def documents_within(cls) -> Iterator[type[Document]]:
+        """The documents that its fields are, or are objects of."""
+        for own in _fields_of(cls):
+            inner = own.inner or _document_in(_values_in(own.type))
+            if inner is not None:
+                yield inner
+
+    def as_json(self) -> dict[str, Any]:
+        """As plain data; `from_json` takes it back. What says nothing is left out."""
+        plain: dict[str, Any] = _plain(self)
+        return plain
+
+    @classmethod
+    def from_json(cls, data: Any) -> Self:
+        """As much of it as has the right type. Raises `RefusedError`."""
+        return read_document(cls, data).document
+
+
+_Own = TypeVar("_Own", bound=Document)
+_Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Read(Generic[_Own]):
+    """A document, and the fields that are not as they should be, by their paths in it."""
+
+    document: _Own
+    left_out: tuple[str, ...] = ()
+    """Of another type."""
+    missing: tuple[str, ...] = ()
+    """Figures that count as 0."""
+
+
+def read_document(cls: type[_Own], data: Any) -> Read[_Own]:
+    """The document in plain data of JSON. Raises `RefusedError` where there is none."""
+    if not isinstance(data, Mapping):
+        raise RefusedError("it is no object")
+    newest = _Newest()
+    data = newest.of(cls, dict(data))
+    missing = tuple(newest.missing)
+    if newest.is_within:
+        try:
+            return Read(document=msgspec.convert(data, cls), missing=missing)
+        except msgspec.ValidationError:
+            pass
+    left_out: list[str] = []
+    document = _believed(cls, data, left_out, "")
+    return Read(document=document, left_out=tuple(dict.fromkeys(left_out)), missing=missing)
+
+
+def strictly(cls: type[_Value], data: Any) -> _Value:
+    """The value of another dataclass in plain data. Raises `ValueError`."""
+    return msgspec.convert(data, cls)
+
+
+def document_or_none(cls: type[_Own], data: Any) -> _Own | None:
+    """The document; None where there is none."""
+    try:
+        return cls.from_json(data)
+    except RefusedError:
+        return None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Field:
+    name: str
+    type: Any
+    default: Any
+    """`MISSING` where it must be there."""
+    inner: type[Document] | None
+    """The document that it is, if it is one."""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+_KNOWN: dict[Any, tuple[_Field, ...]] = {}
+
+
+def _fields_of(cls: Any) -> tuple[_Field, ...]:
+    if cls not in _KNOWN:
+        _KNOWN[cls] = tuple(_looked_at(cls))
+    return _KNOWN[cls]
+
+
+def _looked_at(cls: Any) -> Iterator[_Field]:
+    hints = get_type_hints(cls, include_extras=True)
+    for own in fields(cls):
+        if own.metadata.get(_UNWRITTEN):
+            continue
+        extra: dict[str, Any] = {}
+        for meta in getattr(hints[own.name], "__metadata__", ()):
+            extra |= meta.extra or {}
+        yield _Field(
+            name=own.name,
+            type=hints[own.name],
+            default=own.default if own.default_factory is MISSING else own.default_factory(),
+            inner=_document_in(hints[own.name]),
+            extra=extra,
+        )
+
+
+def _document_in(hint: Any) -> type[Document] | None:
+    """The document that a field of this type is; None where it is another thing, or several."""
+    if isinstance(hint, type) and not get_args(hint):
+        return hint if issubclass(hint, Document) else None
+    if get_origin(hint) in (Annotated, Union, types.UnionType):
+        return next(filter(None, map(_document_in, get_args(hint))), None)
+    return None
+
+
+def _values_in(hint: Any) -> Any:
+    """The type of the values, where it is an object of many; None for others."""
+    return get_args(hint)[1] if get_origin(hint) is dict else None
+
+
+class _Newest:
+    """Brings data, and the documents in it, into the newest shape; hears of the figures that lack."""
+
+    def __init__(self) -> None:
+        self.missing: list[str] = []
+        self.is_within = True
+
+    def of(self, cls: type[Document], data: dict[str, Any]) -> dict[str, Any]:
+        data = dict(cls.newest(data))
+        known = _fields_of(cls)
+        names = {own.name for own in known}
+        if OTHERS in names:
+            others = {key: value for key, value in data.items() if key not in names - {OTHERS}}
+            data[OTHERS] = others
+        data = {name: value for name, value in data.items() if name in names}
+        for own in known:
+            value = data.get(own.name)
+            if own.inner is not None and isinstance(value, Mapping):
+                data[own.name] = self.of(own.inner, dict(value))
+            elif "due" in own.extra and own.name not in data:
+                self.missing.append(own.name)
+            elif "most" in own.extra:
+                self.is_within &= not isinstance(value, int) or value <= own.extra["most"]
+        return data
+
+
+def _believed(cls: type[_Own], data: Mapping[str, Any], left_out: list[str], path: str) -> _Own:
+    """As much of it as has the right type."""
+    values: dict[str, Any] = {}
+    for own in _fields_of(cls):
+        if own.name not in data:
+            if own.default is MISSING:
+                raise _LackingError(f"it has no {own.name}")
+            continue
+        value = data[own.name]
+        try:
+            values[own.name] = _converted(value, own.type, own.extra)
+        except ValueError as error:
+            if "refused" in own.extra:
+                raise RefusedError(f"{own.name} {own.extra['refused']}") from error
+            for kept in _kept(own, value, left_out, path + own.name):
+                values[own.name] = kept
+            if own.name not in values and own.default is MISSING:
+                raise _LackingError(f"{own.name} is not what it should be") from error
+    return cls(**values)
+
+
+def _kept(own: _Field, value: Any, left_out: list[str], path: str) -> Iterator[Any]:
+    """What can be believed of a field of another type: nothing, or one value."""
+    if own.inner is not None and isinstance(value, Mapping):
+        try:
+            yield _believed(own.inner, value, left_out, f"{path}.")
+        except _LackingError:
+            if own.default is MISSING:
+                raise
+            left_out.append(path)
+        return
+    if value is not None:
+        left_out.append(path)
+    of = _values_in(own.type)
+    if of is not None and isinstance(value, Mapping):
+        yield dict(_kept_of(of, value))
+
+
+def _kept_of(of: Any, value: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    inner = _document_in(of)
+    for key, one in value.items():
+        try:
+            yield key, _converted(one, of)
+        except ValueError:
+            if inner is not None and isinstance(one, Mapping):
+                yield key, _believed(inner, one, [], "")
+
+
+def _converted(value: Any, hint: Any, extra: Mapping[str, Any] | None = None) -> Any:
+    converted = msgspec.convert(value, hint)
+    if extra and isinstance(converted, int) and converted > extra.get("most", converted):
+        raise ValueError("it is too large")
+    return converted
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        known = ((own, getattr(value, own.name)) for own in _fields_of(type(value)))
+        plain = {
+            own.name: _plain(said)
+            for own, said in known
+            if not (said == own.default and _plain(said) in _NOTHING)
+        }
+        return plain | plain.pop(OTHERS, {})
+    if isinstance(value, dict):
+        return {key: _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return msgspec.to_builtins(value)

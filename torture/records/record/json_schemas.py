@@ -1,0 +1,90 @@
+"""JSON Schemas of what a run leaves, written from the types.
+
+    python -m torture.records.record.json_schemas
+
+writes `results/schema` anew. Readers stay more patient than these: they take every older schema, too.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import textwrap
+from collections.abc import Iterator
+
+import msgspec
+
+from torture.checkout import CHECKOUT
+from torture.facts.evidence.administration_document import AdministrationDocument
+from torture.facts.evidence.cut_document import CutDocument
+from torture.facts.evidence.documents import OTHERS, Document
+from torture.facts.evidence.outage_document import Outage
+from torture.files import write_whole
+from torture.records.record.run_document import RunDocument
+from torture.records.record.trials import TrialRecord
+
+FOLDER = CHECKOUT / "results" / "schema"
+DOCUMENTS: dict[str, type[Document]] = {
+    "administration": AdministrationDocument,
+    "cut": CutDocument,
+    "outage": Outage,
+    "run": RunDocument,
+    "trial": TrialRecord,
+}
+"""File to type: the documents of their names, and `trial` for a line of `trials.jsonl`."""
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def main() -> None:
+    """Write every schema."""
+    for name, text in schemas().items():
+        write_whole(FOLDER / name, text.encode())
+
+
+def schemas() -> dict[str, str]:
+    """File to content."""
+    return {f"{name}.json": _text_of(of) for name, of in DOCUMENTS.items()}
+
+
+def _text_of(of: type[Document]) -> str:
+    known = {each.__name__: each for each in _documents_from(of)}
+    schema = msgspec.json.schema(of)
+    for name, document in known.items():
+        part = schema["$defs"][name]
+        names = set(document.names()) - {OTHERS}
+        properties = {field: value for field, value in part["properties"].items() if field in names}
+        for field, words in _words_of(document):
+            if field in properties:
+                properties[field]["description"] = words
+        part["properties"] = properties
+    while unused := [
+        name for name in schema["$defs"] if f"/$defs/{name}" not in json.dumps(schema)
+    ]:
+        for name in unused:
+            del schema["$defs"][name]
+    return json.dumps({"$schema": _DIALECT} | schema, indent=1) + "\n"
+
+
+def _documents_from(of: type[Document]) -> Iterator[type[Document]]:
+    """The document and those of its fields, each maybe more than once."""
+    yield of
+    for inner in of.documents_within():
+        if inner is not of:
+            yield from _documents_from(inner)
+
+
+def _words_of(of: type[Document]) -> Iterator[tuple[str, str]]:
+    """Each field with the docstring right below it."""
+    [parsed] = ast.parse(textwrap.dedent(inspect.getsource(of))).body
+    assert isinstance(parsed, ast.ClassDef)
+    for field, below in zip(parsed.body, parsed.body[1:], strict=False):
+        match field, below:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(
+                value=ast.Constant(value=str(words))
+            ):
+                yield name, " ".join(words.split())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+"""From a line of `trials.jsonl`, whatever is in it, to a record whose every field has its type.
+
+Figures are never guessed: a line whose trial, cell, verdict, counts or rollback are not what they
+should be is no record. Everything else that is wrong is left out of the record, and remarked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from torture.facts.evidence.documents import NAME_CHARACTERS_MAX, RefusedError, read_document
+from torture.facts.evidence.strict_json import strict_json
+from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.older_schemas import upgraded
+from torture.records.record.trials import SCHEMA, SCHEMAS_READ, TrialRecord
+
+LINE_BYTES_MAX = 16 * 1024**2
+"""A longer line is skipped: it is no record, and memory is bounded by this."""
+_TRIAL = re.compile(r"\.(\d{1,18})-([0-9a-f]{16})")
+"""The end of a trial's name: its index and its seed."""
+
+
+class Odd(StrEnum):
+    """What a record can have that a reader should be told."""
+
+    OLDER = "an older schema"
+    NEWER = "a newer schema"
+    VERDICT = "an unknown verdict"
+    MISSING = "a missing figure"
+    FIELD = "a field of the wrong type"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Line:
+    """Where a line is in its file."""
+
+    number: int
+    position: int
+    raw: bytes
+    """Without its end; empty if it was too long to be read."""
+    is_whole: bool
+    """Whether a line feed ends it: a run that was stopped while it wrote leaves none."""
+
+
+class UnreadableLineError(ValueError):
+    """A line that is no record; the message says why."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reading:
+    """A record, and what is odd about it, each with the detail that shows it."""
+
+    record: TrialRecord
+    index: int | None
+    """Place among the trials of its cell, as the trial's name says it."""
+    odd: tuple[tuple[Odd, str], ...] = ()
+
+
+def lines_of(file: Path) -> Iterator[Line]:
+    """Every line that is not blank. Raises `OSError`."""
+    with file.open("rb") as stream:
+        number = position = 0
+        while raw := stream.readline(LINE_BYTES_MAX):
+            number += 1
+            begin, is_whole = position, raw.endswith(b"\n")
+            position += len(raw)
+            if not is_whole and len(raw) == LINE_BYTES_MAX:
+                while rest := stream.readline(LINE_BYTES_MAX):
+                    position += len(rest)
+                    if rest.endswith(b"\n"):
+                        break
+                yield Line(number=number, position=begin, raw=b"", is_whole=True)
+            elif not raw.isspace():
+                yield Line(number=number, position=begin, raw=raw.rstrip(b"\n"), is_whole=is_whole)
+
+
+def read_line(raw: bytes) -> Reading:
+    """The record of a line; raises `UnreadableLineError`."""
+    odd: list[tuple[Odd, str]] = []
+    try:
+        data = upgraded(_decoded(raw))
+        unknown = _unknown_verdict(data)
+        if unknown:
+            odd.append((Odd.VERDICT, unknown))
+            data["judgement"] |= {"verdict": Verdict.INCONCLUSIVE.value}
+            data["error"] = f"the verdict {unknown!r} is unknown to this version"
+        read = read_document(TrialRecord, data)
+    except RefusedError as error:
+        raise UnreadableLineError(str(error)) from error
+    record = read.document
+    named = _TRIAL.search(record.trial)
+    if "seed" in read.left_out or "seed" not in data:
+        record = replace(record, seed=int(named[2], 16) if named else 0)
+    if "schema" in read.left_out:
+        record = replace(record, schema=0)
+    if record.schema not in SCHEMAS_READ:
+        is_newer = record.schema > SCHEMA
+        odd.append((Odd.NEWER if is_newer else Odd.OLDER, str(record.schema or None)))
+    odd += [(Odd.MISSING, name) for name in read.missing]
+    odd += [(Odd.FIELD, path) for path in read.left_out]
+    return Reading(record=record, index=int(named[1]) if named else None, odd=tuple(odd))
+
+
+def _decoded(raw: bytes) -> dict[str, Any]:
+    if not raw:
+        raise UnreadableLineError(f"longer than {LINE_BYTES_MAX // 1024**2} MiB")
+    try:
+        data = strict_json(raw)
+    except ValueError as error:
+        raise UnreadableLineError(str(error)) from error
+    if isinstance(data, dict):
+        return data
+    raise UnreadableLineError("it is no object")
+
+
+def _unknown_verdict(data: dict[str, Any]) -> str:
+    """A word of another version for how the trial ended; empty where it is known, or no name at all."""
+    judgement = data.get("judgement")
+    verdict = judgement.get("verdict") if isinstance(judgement, dict) else None
+    is_name = isinstance(verdict, str) and 0 < len(verdict) <= NAME_CHARACTERS_MAX
+    return str(verdict) if is_name and verdict not in set(Verdict) else ""

@@ -1,0 +1,114 @@
+"""The file `trials.jsonl`: appended as trials end, read by the engine, rewritten when judged again."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from torture.files import write_whole
+from torture.records.record.lines import UnreadableLineError, read_line
+from torture.records.record.run_layout import TRIALS_FILE_BEFORE
+from torture.records.record.trials import Identity, Origin, TrialRecord, the_one_that_counts
+
+
+def _line_of(record: TrialRecord) -> str:
+    return json.dumps(record.as_json(), separators=(",", ":")) + "\n"
+
+
+def append_record(path: Path, record: TrialRecord) -> None:
+    """Add a line and make it durable; a line that a crash cut off before is closed first."""
+    line = _line_of(record)
+    with path.open("ab+") as file:
+        if file.tell() > 0:
+            file.seek(-1, os.SEEK_END)
+            if file.read(1) != b"\n":
+                line = "\n" + line
+        file.write(line.encode())
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Records:
+    """The readable records of a file, each trial once, and how many lines were not readable."""
+
+    records: tuple[TrialRecord, ...]
+    unreadable_lines: int
+
+    @property
+    def live(self) -> tuple[TrialRecord, ...]:
+        """Those that the run drew, without what repeats an earlier trial."""
+        return tuple(record for record in self.records if record.origin is Origin.LIVE)
+
+
+def read_records(path: Path) -> Records:
+    """Every trial's record that counts, in the order of their first ones; a missing file has none."""
+    found: dict[Identity, list[TrialRecord]] = {}
+    unreadable = 0
+    for line, record in _lines_of(path):
+        if record is None:
+            unreadable += bool(line.strip())
+        else:
+            found.setdefault(record.identity(), []).append(record)
+    return Records(
+        records=tuple(the_one_that_counts(records) for records in found.values()),
+        unreadable_lines=unreadable,
+    )
+
+
+def _lines_of(path: Path) -> Iterator[tuple[bytes, TrialRecord | None]]:
+    """Every line with its end, and its record; None where it has none. A missing file has no line."""
+    for line in path.read_bytes().splitlines(keepends=True) if path.exists() else []:
+        try:
+            yield line, read_line(line).record
+        except UnreadableLineError:
+            yield line, None
+
+
+def rewrite_records(path: Path, records: Sequence[TrialRecord]) -> Path | None:
+    """Put these records in the places of those that `read_records` gives, in their order.
+
+    What is no record stays as it is, byte for byte, and so does the line of a record that is the same.
+    The old file is kept beside it, under a name that nothing had, which is returned; None where nothing
+    changed. Raises `OSError`.
+    """
+    places: list[bytes | Identity] = []
+    found: dict[Identity, list[tuple[bytes, TrialRecord]]] = {}
+    for line, record in _lines_of(path):
+        if record is None:
+            places.append(line)
+            continue
+        identity = record.identity()
+        if identity not in found:
+            places.append(identity)
+        found.setdefault(identity, []).append((line, record))
+    now = dict(zip(found, records, strict=True))
+    content = b"".join(
+        place if isinstance(place, bytes) else _rewritten(found[place], now[place])
+        for place in places
+    )
+    old = path.read_bytes()
+    if content == old:
+        return None
+    kept = write_whole(_free_name(path.with_name(TRIALS_FILE_BEFORE)), old)
+    write_whole(path, content)
+    return kept
+
+
+def _rewritten(lines: Sequence[tuple[bytes, TrialRecord]], now: TrialRecord) -> bytes:
+    counts = the_one_that_counts([record for _, record in lines])
+    if now != counts:
+        return _line_of(now).encode()
+    line = next(line for line, record in lines if record is counts)
+    return line if line.endswith((b"\n", b"\r")) else line + b"\n"
+
+
+def _free_name(path: Path) -> Path:
+    names = itertools.chain(
+        [path], (path.with_name(f"{path.name}-{n}") for n in itertools.count(2))
+    )
+    return next(name for name in names if not name.exists())
