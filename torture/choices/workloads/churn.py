@@ -123,11 +123,7 @@ class Churn(Beside):
             acknowledged=lost,
             lost=lost,
             missing=len(gone["missing"]),
-            torn=0,
-            stale=0,
             foreign=len(gone["changed"]) + len(gone["unreadable"]),
-            torn_in_flight=0,
-            rollback_ms=None,
             reasons=tuple(reasons),
         )
 

@@ -161,12 +161,6 @@ class Gobonniego(Beside):
             verdict=Verdict.CORRUPTED if reasons else Verdict.INTACT,
             acknowledged=0,
             lost=0,
-            missing=0,
-            torn=0,
-            stale=0,
-            foreign=0,
-            torn_in_flight=0,
-            rollback_ms=None,
             reasons=(*reasons, *said),
             figures=figures_of(runs),
         )

@@ -22,13 +22,13 @@ class Findings:
     verdict: Verdict
     acknowledged: int
     lost: int
-    missing: int
-    torn: int
-    stale: int
-    foreign: int
-    torn_in_flight: int
-    rollback_ms: float | None
-    reasons: tuple[str, ...]
+    missing: int = 0
+    torn: int = 0
+    stale: int = 0
+    foreign: int = 0
+    torn_in_flight: int = 0
+    rollback_ms: float | None = None
+    reasons: tuple[str, ...] = ()
     figures: Mapping[str, float] = field(default_factory=dict)
     """What a load measured itself, by names of its own."""
     observations: tuple[Observation, ...] = ()

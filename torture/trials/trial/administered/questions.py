@@ -9,7 +9,7 @@ from torture.errors import HarnessError
 from torture.facts.evidence.folder import Step, load_evidence
 from torture.machines.lab.machine import Machine
 from torture.oracles.verdict.unreadable import UnreadableError
-from torture.records.scoring.administered import rounds_of
+from torture.records.scoring.checkers.administration_checker import rounds_of
 from torture.trials.trial.context import TrialContext
 from torture.trials.trial.outage import observe_to_end
 
