@@ -16,11 +16,14 @@ from dataclasses import replace
 from functools import partial
 
 from torture.choices.matrix.axes import ADMINISTRATION, FILESYSTEM, ROOT, WORKLOAD
+from torture.choices.matrix.cell_terms import terms_of
 from torture.choices.matrix.cells import Cell
 from torture.choices.workloads import with_those_beside
 from torture.facts.axes.root import Root
 from torture.facts.evidence.folder import Evidence
+from torture.oracles.verdict.terms import Terms
 from torture.oracles.verdict.verdicts import Verdict, worst
+from torture.records.record.trials import Origin
 from torture.records.scoring.checkers.administration_checker import check_administration
 from torture.records.scoring.checkers.checker import Checker, Earlier, Layer, LayerFinding
 from torture.records.scoring.checkers.data_checker import check_data
@@ -36,28 +39,31 @@ _CONFIRMED = "cut at event {0.event}, before the drawn cut, for the audit: {0.fi
 
 def judge(evidence: Evidence) -> Judgement:
     """The verdict of one trial; never raises for what the evidence lacks."""
+    is_replay = evidence.spec.get("origin") == Origin.REPLAY
+    try:
+        cell = Cell.parse(str(evidence.spec.get("cell")))
+    except ValueError as error:
+        terms, checkers = Terms(is_replay=is_replay), _checkers_without_cell(str(error))
+    else:
+        terms, checkers = terms_of(cell, is_replay=is_replay), _checkers_of(cell)
     found: dict[Layer, LayerFinding] = {}
-    for check in _checkers_of(evidence):
-        finding = check(evidence, found)
+    for check in (check_pool, check_outage, *checkers):
+        finding = check(evidence, terms, found)
         found[finding.layer] = finding
     return _conclude(evidence, found)
 
 
-def _checkers_of(evidence: Evidence) -> Iterator[Checker]:
-    """The checkers of the evidence's cell; an unknown cell has neither filesystem nor loads."""
-    yield check_pool
-    yield check_outage
-    try:
-        cell = Cell.parse(str(evidence.spec.get("cell")))
-    except ValueError as error:
-        unknown = LayerFinding(layer=Layer.FILESYSTEM, unknown=(str(error),))
-        yield lambda _evidence, _earlier: unknown
-        yield partial(check_data, loads=())
-        return
+def _checkers_of(cell: Cell) -> Iterator[Checker]:
     yield partial(check_filesystem, filesystem=cell[FILESYSTEM], is_root=cell[ROOT] is Root.BOOT)
     yield partial(check_data, loads=with_those_beside(cell[WORKLOAD]))
     if (administration := cell[ADMINISTRATION]) is not None:
         yield partial(check_administration, administration=administration)
+
+
+def _checkers_without_cell(why: str) -> Iterator[Checker]:
+    """Those of an unknown cell: its filesystem and its loads are unknown, too."""
+    yield lambda *_: LayerFinding(layer=Layer.FILESYSTEM, unknown=(why,))
+    yield partial(check_data, loads=())
 
 
 def _conclude(evidence: Evidence, found: Earlier) -> Judgement:

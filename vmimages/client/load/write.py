@@ -138,9 +138,8 @@ def run(job: dict[str, Any], descriptor: int) -> int:
 
     A job holds: trial, seed, mode ("files", "raw" or "application"), directory or device, writers,
     duration_ms, and, optional, drain_ms: how long writers that hang in the kernel are waited for at
-    the end; and tears_sectors, which is only for the host to hear. Ours also files_per_writer,
-    blocks_per_file_max, and, optional, keepsakes_per_writer; an application's its name and what its
-    module asks for.
+    the end. Ours also files_per_writer, blocks_per_file_max, and, optional, keepsakes_per_writer; an
+    application's its name and what its module asks for.
     """
     channel = Channel(descriptor)
     application = None
@@ -154,7 +153,6 @@ def run(job: dict[str, Any], descriptor: int) -> int:
             trial=job["trial"],
             mode=job["mode"],
             writers=job["writers"],
-            tears_sectors=job.get("tears_sectors", False),
             device_bytes=device_bytes(job["device"]) if job["mode"] == "raw" else None,
         )
     except HostGoneError:

@@ -21,12 +21,12 @@ _BROUGHT = (Brought(load="fio_own", path="/job", sha256="0"),)
         (
             "nfs3-always-noslog-files-bothdie",
             None,
-            Place(directory=MOUNT_POINT, names_are_stable=True, tears_sectors=True),
+            Place(directory=MOUNT_POINT, names_are_stable=True),
         ),
         (
             "smb-always-noslog-files-bothdie",
             None,
-            Place(directory=MOUNT_POINT, tears_sectors=True),
+            Place(directory=MOUNT_POINT),
         ),
     ],
 )

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 from torture.choices.administration.protocol import Administration, Outcome, Printed
 from torture.facts.evidence.folder import Evidence, Step
+from torture.oracles.verdict.terms import Terms
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.scoring.checkers.checker import Earlier, Layer, LayerFinding, answer_of
 
@@ -16,7 +17,7 @@ _REACHED = (Outcome.UNDONE, Outcome.IN_PART, Outcome.GOING_ON, Outcome.DONE)
 
 
 def check_administration(
-    evidence: Evidence, _earlier: Earlier, /, *, administration: Administration
+    evidence: Evidence, _terms: Terms, _earlier: Earlier, /, *, administration: Administration
 ) -> LayerFinding:
     """The pool's verdict by its administration alone; None where nothing is wrong.
 

@@ -9,6 +9,7 @@ from typing import Protocol, TypeVar
 
 from torture.facts.evidence.folder import Evidence
 from torture.oracles.verdict.data_findings import Findings
+from torture.oracles.verdict.terms import Terms
 from torture.oracles.verdict.unreadable import UnreadableError
 from torture.oracles.verdict.verdicts import Verdict
 
@@ -52,7 +53,7 @@ Earlier = Mapping[Layer, LayerFinding]
 class Checker(Protocol):
     """A function of the evidence and of the findings that it depends on; it raises nothing."""
 
-    def __call__(self, evidence: Evidence, earlier: Earlier, /) -> LayerFinding:
+    def __call__(self, evidence: Evidence, terms: Terms, earlier: Earlier, /) -> LayerFinding:
         """The finding about the checker's layer."""
 
 

@@ -11,6 +11,7 @@ from torture.facts.evidence.folder import Evidence, Step
 from torture.facts.evidence.writers import failed_writers
 from torture.oracles.verdict.data_findings import Findings, together
 from torture.oracles.verdict.mount import read_kernel_log
+from torture.oracles.verdict.terms import Terms
 from torture.oracles.verdict.verdicts import Verdict, worst
 from torture.records.scoring.checkers.checker import Earlier, Layer, LayerFinding, answer_of
 
@@ -20,16 +21,18 @@ _Found = tuple[Findings | None, tuple[str, ...]]
 """The findings about the loads that can be judged, if any can; and why others cannot."""
 
 
-def check_data(evidence: Evidence, earlier: Earlier, /, *, loads: Loads) -> LayerFinding:
+def check_data(
+    evidence: Evidence, terms: Terms, earlier: Earlier, /, *, loads: Loads
+) -> LayerFinding:
     """The data's verdict and counts; a loss takes the first complaints of the clients' kernels along.
 
     Everything acknowledged is lost on a lost pool, and on a filesystem that no repair mends and from
     which nothing was read. So is everything that was not read before an outage.
     """
-    pool, filesystem = earlier[Layer.POOL], earlier[Layer.FILESYSTEM]
-    if pool.verdict is Verdict.POOL_LOST or _is_gone(evidence, filesystem, loads):
+    is_pool_lost = earlier[Layer.POOL].verdict is Verdict.POOL_LOST
+    if is_pool_lost or _is_gone(evidence, earlier[Layer.FILESYSTEM], loads):
         return _unread(evidence, is_lost=True, reasons=_complaints(evidence))
-    found, unknown = _judge(evidence, pool, filesystem, loads)
+    found, unknown = _judge(evidence, terms, earlier, loads)
     if found is None:
         return _unread(evidence, is_lost=evidence.outage is not None, unknown=unknown)
     if evidence.outage is not None:
@@ -68,17 +71,16 @@ def _unread(
     return LayerFinding(layer=Layer.DATA, reasons=reasons, unknown=unknown, findings=findings)
 
 
-def _judge(
-    evidence: Evidence, pool: LayerFinding, filesystem: LayerFinding, loads: Loads
-) -> _Found:
+def _judge(evidence: Evidence, terms: Terms, earlier: Earlier, loads: Loads) -> _Found:
     """The findings; where an earlier layer is unknown, only as far as the read-back alone shows them."""
+    pool, filesystem = earlier[Layer.POOL], earlier[Layer.FILESYSTEM]
     if pool.distrusts_disk:
         sure = [load for load in loads if load.can_ignore_read_errors]
         ignoring = replace(evidence, ignores_read_errors=True)
-        return _judge_loads(ignoring, sure, after_repair=False)[0], ()
+        return _judge_loads(ignoring, terms, sure, after_repair=False)[0], ()
     if filesystem.unknown:
-        return _judge_loads(evidence, loads, after_repair=False)[0], ()
-    found, unknown = _judge_repaired(evidence, filesystem, loads)
+        return _judge_loads(evidence, terms, loads, after_repair=False)[0], ()
+    found, unknown = _judge_repaired(evidence, terms, filesystem, loads)
     if found is None:
         return None, unknown
     if found.verdict is Verdict.INTACT and (why := _lost_writers(evidence)):
@@ -88,12 +90,14 @@ def _judge(
     return found, unknown
 
 
-def _judge_repaired(evidence: Evidence, filesystem: LayerFinding, loads: Loads) -> _Found:
+def _judge_repaired(
+    evidence: Evidence, terms: Terms, filesystem: LayerFinding, loads: Loads
+) -> _Found:
     """The findings after a repair that worked, else before it."""
-    before, unknown_before = _judge_loads(evidence, loads, after_repair=False)
+    before, unknown_before = _judge_loads(evidence, terms, loads, after_repair=False)
     if filesystem.verdict is not Verdict.REPAIRED or not filesystem.is_repaired:
         return before, unknown_before
-    after, unknown = _judge_loads(evidence, loads, after_repair=True)
+    after, unknown = _judge_loads(evidence, terms, loads, after_repair=True)
     if after is None or after.verdict is not Verdict.ROLLED_BACK:
         return after, unknown
     if before is not None and before.verdict is Verdict.ROLLED_BACK and before.lost >= after.lost:
@@ -104,10 +108,10 @@ def _judge_repaired(evidence: Evidence, filesystem: LayerFinding, loads: Loads) 
     return corrupted, unknown
 
 
-def _judge_loads(evidence: Evidence, loads: Loads, *, after_repair: bool) -> _Found:
+def _judge_loads(evidence: Evidence, terms: Terms, loads: Loads, *, after_repair: bool) -> _Found:
     """Each load alone: an unreadable one hides no loss of another."""
     answers = [
-        answer_of(partial(load.judge, evidence, after_repair=after_repair)) for load in loads
+        answer_of(partial(load.judge, evidence, terms, after_repair=after_repair)) for load in loads
     ]
     found = [findings for findings, _ in answers if findings is not None]
     unknown = tuple(why for _, whys in answers for why in whys)

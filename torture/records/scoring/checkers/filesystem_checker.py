@@ -6,12 +6,13 @@ from torture.choices.filesystems.protocol import Filesystem
 from torture.facts.evidence.folder import Evidence
 from torture.oracles.verdict.booted.boot_verdict import with_boot
 from torture.oracles.verdict.filesystem_verdict import FilesystemFinding, judge_filesystem
+from torture.oracles.verdict.terms import Terms
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.scoring.checkers.checker import Earlier, Layer, LayerFinding, answer_of
 
 
 def check_filesystem(
-    evidence: Evidence, earlier: Earlier, /, *, filesystem: Filesystem, is_root: bool
+    evidence: Evidence, _terms: Terms, earlier: Earlier, /, *, filesystem: Filesystem, is_root: bool
 ) -> LayerFinding:
     """The filesystem's verdict; none on a lost pool, and none where its disk may have failed."""
     pool = earlier[Layer.POOL]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from torture.facts.evidence.folder import Evidence, Step
 from torture.oracles.verdict.mount import read_kernel_log
 from torture.oracles.verdict.pool_verdict import judge_pool
+from torture.oracles.verdict.terms import Terms
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.scoring.checkers.checker import Earlier, Layer, LayerFinding, answer_of
 
@@ -12,12 +13,12 @@ _FAILED_DISK = "the checker's disk failed although the pool is whole"
 _LOGS = (Step.CHECK_DMESG, Step.BOOT, Step.BOOT_DMESG, Step.BOOT_AFTER_REPAIR)
 
 
-def check_pool(evidence: Evidence, _earlier: Earlier, /) -> LayerFinding:
+def check_pool(evidence: Evidence, terms: Terms, _earlier: Earlier, /) -> LayerFinding:
     """The pool's verdict; a disk that fails on a pool without errors is the machinery's fault."""
     if evidence.garbled_tools:
         why = f"{evidence.garbled_tools} lines of tools are garbled"
         return LayerFinding(layer=Layer.POOL, unknown=(why,), distrusts_disk=True)
-    pool, unknown = answer_of(lambda: judge_pool(evidence))
+    pool, unknown = answer_of(lambda: judge_pool(evidence, is_replay=terms.is_replay))
     has_failed = _has_failed_disk(evidence)
     if pool is None:
         return LayerFinding(layer=Layer.POOL, unknown=unknown, distrusts_disk=has_failed)
