@@ -22,6 +22,7 @@ from torture.facts.evidence.cut_document import CutDocument
 from torture.facts.evidence.folder import Evidence
 from torture.facts.evidence.ledger import Begin, Hello, Ledger, OperationKind
 from torture.oracles.verdict.data_findings import Findings
+from torture.oracles.verdict.terms import Terms
 from torture.oracles.verdict.verdicts import Verdict
 from vmimages.client.load import read, write
 from vmimages.client.load.applications import ApplicationError, Transaction, application_of, found
@@ -84,7 +85,7 @@ def judged(workload: ApplicationWorkload, ledger: Ledger, document: dict[str, An
         tools=(),
         readbacks={workload.readback: json.dumps(document)},
     )
-    return workload.judge(evidence, after_repair=False)
+    return workload.judge(evidence, Terms(), after_repair=False)
 
 
 @pytest.fixture(scope="module", params=SQLITE)

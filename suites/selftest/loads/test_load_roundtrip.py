@@ -105,7 +105,6 @@ def test_what_was_written_reads_back_intact(written: Written) -> None:
     assert findings.acknowledged > 100
     assert findings.lost == 0
     assert not written.ledger.garbled
-    assert not written.ledger.tears_sectors
     assert {
         event.kind for event in written.ledger.events if isinstance(event, ledger.Begin)
     } == set(ledger.OperationKind) - APPLICATIONS
@@ -238,9 +237,8 @@ def test_a_failing_disk_is_evidence_and_no_crash(
         real(descriptor)
 
     monkeypatch.setattr(os, "fdatasync", failing)
-    job = job_for(tmp_path, tears_sectors=True)
+    job = job_for(tmp_path)
     heard = run_load(job, stop_after=150)
-    assert heard.tears_sectors
     failed = [event for event in heard.events if isinstance(event, ledger.Failed)]
     assert [(event.errno, event.call) for event in failed] == [(5, "fdatasync")]
     findings = consult(heard, parse_readback(json.dumps(read.run(job))), cut_ms=None)

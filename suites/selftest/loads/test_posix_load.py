@@ -16,10 +16,8 @@ import pytest
 
 from suites.selftest.loads.load_host import Host
 from torture.choices.matrix.axes import TRANSPORT
-from torture.choices.workloads.ledger import CHOICE as LEDGER
 from torture.choices.workloads.posix import CHOICE
-from torture.choices.workloads.protocol import Place, Workload
-from torture.facts.axes.axis import Choice
+from torture.choices.workloads.protocol import Place
 from torture.facts.evidence.ledger import Begin, Failed, Ledger
 from torture.oracles.verdict.data_findings import Findings
 from torture.oracles.verdict.trees.tree_oracle import consult_trees
@@ -77,19 +75,6 @@ def test_the_load_is_told_where_names_are_stable() -> None:
     application: Any = application_of(stable)
     application._supported = frozenset()
     assert application.planner(0).draw().what["names_are_stable"] is True
-
-
-@pytest.mark.parametrize("load", [CHOICE, LEDGER], ids=lambda load: load.name)
-def test_a_load_on_files_is_told_that_sectors_tear(load: Choice[Workload]) -> None:
-    """A disk keeps its sectors whole, whatever is behind it."""
-    traits = {choice.name: choice.value.traits for choice in TRANSPORT.choices}
-    tearing = {name for name, has in traits.items() if has.tears_sectors}
-    assert tearing == {"nfs3", "nfs4", "smb"}
-    place = Place(directory="/mnt")
-    usual = load.value.job(seed=11, place=place)
-    assert "tears_sectors" not in usual
-    told = load.value.job(seed=11, place=replace(place, tears_sectors=True))
-    assert told == usual | {"tears_sectors": True}
 
 
 def test_what_was_done_reads_back_intact(written: Written) -> None:

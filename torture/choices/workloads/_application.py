@@ -27,6 +27,7 @@ from torture.facts.axes.axis import Choice
 from torture.facts.evidence.folder import Evidence
 from torture.oracles.verdict.applications.transactions import consult_transactions, parse_found
 from torture.oracles.verdict.data_findings import Findings
+from torture.oracles.verdict.terms import Terms
 from torture.oracles.verdict.unreadable import UnreadableError
 
 DATABASES_IMAGE = "client_databases"
@@ -81,10 +82,10 @@ class ApplicationWorkload(OwnReadback):
         """The command that has the application show what it has."""
         return guest_command("read", job)
 
-    def judge(self, evidence: Evidence, *, after_repair: bool) -> Findings:
+    def judge(self, evidence: Evidence, terms: Terms, *, after_repair: bool) -> Findings:
         """The oracle's answer; raises `UnreadableError` when ledger or read-back are no evidence."""
         document = self.readback_after_repair if after_repair else self.readback
-        hello, text = read_of(evidence, document)
+        hello, text = read_of(evidence, terms, document)
         found = parse_found(text)
         if (found.trial, found.mode) != (hello.trial, hello.mode):
             raise UnreadableError(f"{document} is of another trial than the ledger")

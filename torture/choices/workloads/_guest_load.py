@@ -9,9 +9,9 @@ from typing import Any
 
 from torture.choices.workloads.protocol import Command, Guest, LedgerChannel, Surroundings
 from torture.errors import DeadlineExceeded, HarnessError
-from torture.facts.axes.fate import Fate
 from torture.facts.evidence.folder import CUT, Evidence, Step
 from torture.facts.evidence.ledger import PORT_NAME, Hello
+from torture.oracles.verdict.terms import Terms
 from torture.oracles.verdict.unreadable import UnreadableError
 
 PORT = f"/dev/virtio-ports/{PORT_NAME}"
@@ -98,7 +98,7 @@ def guest_command(verb: str, job: dict[str, Any]) -> Command:
     return ("sh", "-c", script, "load", json.dumps(job))
 
 
-def read_of(evidence: Evidence, document: str) -> tuple[Hello, str]:
+def read_of(evidence: Evidence, terms: Terms, document: str) -> tuple[Hello, str]:
     """How the load introduced itself, and what was read back; raises `UnreadableError`."""
     ledger = evidence.ledger
     hello = next((event for event in ledger.events if isinstance(event, Hello)), None)
@@ -108,14 +108,14 @@ def read_of(evidence: Evidence, document: str) -> tuple[Hello, str]:
         raise UnreadableError(f"{ledger.garbled} lines of the ledger are garbled")
     if ledger.acknowledged == 0:
         raise UnreadableError("nothing was acknowledged, so nothing could be lost")
-    if lack := _lack_of(evidence):
+    if lack := _lack_of(evidence, terms):
         raise UnreadableError(lack)
     if document not in evidence.readbacks:
         raise UnreadableError(f"there is no read-back: {document} is missing")
     return hello, evidence.readbacks[document]
 
 
-def _lack_of(evidence: Evidence) -> str:
+def _lack_of(evidence: Evidence, terms: Terms) -> str:
     """What the ledger lacks of what the client did, by what else is known; empty where it has all.
 
     What it does not have looks in a read-back as if nobody had written it. Trials without a shelf
@@ -133,14 +133,13 @@ def _lack_of(evidence: Evidence) -> str:
         )
     if ledger.cuts < (1 if cut.second is None else 2):
         return "the ledger is cut off: it does not have the cut"
-    if _has_been_ended(evidence) and not ledger.is_ended:
+    if terms.client_lives and _has_been_ended(evidence) and not ledger.is_ended:
         return "the ledger is cut off: it does not have the load's end"
     return ""
 
 
 def _has_been_ended(evidence: Evidence) -> bool:
     """Whether the host ended the load of a client that lived, and it answered afterwards."""
-    lived = str(evidence.spec.get("cell")).endswith(f"-{Fate.NAS_ONLY}")
     has_answered = evidence.output(Step.CLIENT_DMESG) is not None
     lost_root = evidence.output(Step.CLIENT_LOST_ROOT) is not None
-    return lived and has_answered and not lost_root and evidence.ledger.cuts == 1
+    return has_answered and not lost_root and evidence.ledger.cuts == 1

@@ -20,6 +20,7 @@ from torture.choices.workloads.protocol import Command, Place, Surroundings, Wor
 from torture.facts.axes.axis import Choice
 from torture.facts.evidence.folder import Evidence
 from torture.oracles.verdict.data_findings import Findings
+from torture.oracles.verdict.terms import Terms
 from torture.oracles.verdict.unreadable import UnreadableError
 from torture.oracles.verdict.verdicts import Verdict
 
@@ -108,7 +109,7 @@ class Churn(Beside):
         """The command that reads all of them and prints which are not as they were, as JSON."""
         return (*_PYTHON, _READ, job["directory"], str(job["files"]))
 
-    def judge(self, evidence: Evidence, *, after_repair: bool) -> Findings:
+    def judge(self, evidence: Evidence, terms: Terms, *, after_repair: bool) -> Findings:
         """Which of them are gone; of these each counts as acknowledged and lost."""
         document = self.readback_after_repair if after_repair else self.readback
         gone = parse_gone(evidence.readbacks.get(document, ""), document)

@@ -31,6 +31,7 @@ from torture.oracles.verdict.applications.gobonniego_output import (
     parse_runs,
 )
 from torture.oracles.verdict.data_findings import Findings
+from torture.oracles.verdict.terms import Terms
 from torture.oracles.verdict.unreadable import UnreadableError
 from torture.oracles.verdict.verdicts import Verdict
 
@@ -133,7 +134,7 @@ class Gobonniego(Beside):
         """The command that reads all that it left."""
         return ("sh", "-c", _READ, "read-back", f"{job['directory']}/{_NAME}")
 
-    def judge(self, evidence: Evidence, *, after_repair: bool) -> Findings:
+    def judge(self, evidence: Evidence, terms: Terms, *, after_repair: bool) -> Findings:
         """What it found wrong, and what of its files cannot be read; raises `UnreadableError`."""
         document = self.readback_after_repair if after_repair else self.readback
         text = evidence.readbacks.get(document, "")

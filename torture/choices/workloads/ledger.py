@@ -24,6 +24,7 @@ from torture.facts.evidence.folder import READBACK, READBACK_AFTER_REPAIR, Evide
 from torture.oracles.verdict.blocks.oracle import consult
 from torture.oracles.verdict.blocks.readback import parse_readback
 from torture.oracles.verdict.data_findings import Findings
+from torture.oracles.verdict.terms import Terms
 from torture.oracles.verdict.unreadable import UnreadableError
 
 _FILE_BLOCKS_MAX = 32
@@ -60,7 +61,6 @@ class Ledger:
             "blocks_per_file_max": 12 if place.directory is None else _FILE_BLOCKS_MAX,
             "duration_ms": LOAD_LIFE_MS,
             "port": PORT,
-            **({"tears_sectors": True} if place.tears_sectors else {}),
             **where,
         }
 
@@ -80,16 +80,22 @@ class Ledger:
         """The command that reads every file, or the device, back."""
         return guest_command("read", job)
 
-    def judge(self, evidence: Evidence, *, after_repair: bool) -> Findings:
+    def judge(self, evidence: Evidence, terms: Terms, *, after_repair: bool) -> Findings:
         """The oracle's answer; raises `UnreadableError` when ledger or read-back are no evidence."""
         document = self.readback_after_repair if after_repair else self.readback
-        hello, text = read_of(evidence, document)
+        hello, text = read_of(evidence, terms, document)
         ledger = evidence.ledger
         readback = parse_readback(text)
         if (readback.trial, readback.mode) != (hello.trial, hello.mode):
             raise UnreadableError(f"{document} is of another trial than the ledger")
         cut_ms = evidence.cut.t_ms if ledger.cut_ms is None else ledger.cut_ms
-        return consult(ledger, readback, cut_ms=cut_ms, ignores_errors=evidence.ignores_read_errors)
+        return consult(
+            ledger,
+            readback,
+            cut_ms=cut_ms,
+            tears_sectors=terms.tears_sectors,
+            ignores_errors=evidence.ignores_read_errors,
+        )
 
 
 CHOICE: Choice[Workload] = Choice(

@@ -15,6 +15,7 @@ from torture.choices.workloads.protocol import Place, Workload
 from torture.facts.axes.axis import Choice
 from torture.facts.evidence.folder import Evidence
 from torture.oracles.verdict.data_findings import Findings
+from torture.oracles.verdict.terms import Terms
 from torture.oracles.verdict.trees.tree_oracle import consult_trees
 from torture.oracles.verdict.trees.tree_seen import parse_trees
 from torture.oracles.verdict.unreadable import UnreadableError
@@ -27,22 +28,21 @@ class Posix(ApplicationWorkload):
     needs_inodes: bool = True
 
     def job(self, *, seed: int, place: Place) -> dict[str, Any]:
-        """As of any application; and of the transport what its ledger is to say."""
+        """As of any application, and whether names are stable: each operation announces it."""
         # super() knows no class that slots have made anew
         told = ApplicationWorkload.job(self, seed=seed, place=place)
-        told |= {"names_are_stable": True} if place.names_are_stable else {}
-        return told | ({"tears_sectors": True} if place.tears_sectors else {})
+        return told | ({"names_are_stable": True} if place.names_are_stable else {})
 
-    def judge(self, evidence: Evidence, *, after_repair: bool) -> Findings:
+    def judge(self, evidence: Evidence, terms: Terms, *, after_repair: bool) -> Findings:
         """The oracle's answer; raises `UnreadableError` when ledger or read-back are no evidence."""
         document = self.readback_after_repair if after_repair else self.readback
-        hello, text = read_of(evidence, document)
+        hello, text = read_of(evidence, terms, document)
         seen = parse_trees(text)
         if (seen.trial, seen.mode) != (hello.trial, hello.mode):
             raise UnreadableError(f"{document} is of another trial than the ledger")
         ledger = evidence.ledger
         cut_ms = evidence.cut.t_ms if ledger.cut_ms is None else ledger.cut_ms
-        return consult_trees(ledger, seen, cut_ms=cut_ms)
+        return consult_trees(ledger, seen, cut_ms=cut_ms, tears_sectors=terms.tears_sectors)
 
 
 CHOICE: Choice[Workload] = Choice(

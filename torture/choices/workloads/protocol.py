@@ -14,6 +14,7 @@ from torture.errors import HarnessError
 from torture.facts.evidence.completed import Completed
 from torture.facts.evidence.folder import Evidence
 from torture.oracles.verdict.data_findings import Findings
+from torture.oracles.verdict.terms import Terms
 
 Command = tuple[str, ...]
 
@@ -36,14 +37,12 @@ class Brought:
 class Place:
     """Where a workload works in the client: in a directory, or on a bare device; one of the two.
 
-    And what the user brought for it. `names_are_stable`, `tears_sectors`: as the transport's traits have
-    them.
+    And what the user brought for it. `names_are_stable`: as in the cell's terms.
     """
 
     directory: str | None = None
     device: str | None = None
     names_are_stable: bool = False
-    tears_sectors: bool = False
     brought: tuple[Brought, ...] = ()
 
     def brought_for(self, load: str, *, option: str) -> Brought:
@@ -183,5 +182,5 @@ class Workload(Protocol):
         `ended`: its client let it end.
         """
 
-    def judge(self, evidence: Evidence, *, after_repair: bool) -> Findings:
+    def judge(self, evidence: Evidence, terms: Terms, *, after_repair: bool) -> Findings:
         """What became of what was acknowledged; raises `UnreadableError` where it cannot be told."""

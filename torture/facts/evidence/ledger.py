@@ -53,18 +53,13 @@ class OperationKind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Hello:
-    """The load phase has begun.
-
-    `tears_sectors`: of what was under way a crash may leave a part of a sector, as the transport's trait
-    has it.
-    """
+    """The load phase has begun."""
 
     t_ms: float
     trial: int
     mode: str
     writers: int = 0
     """How many work at once; 0 where a ledger of before does not say it."""
-    tears_sectors: bool = False
     device_bytes: int | None = None
     """The size of the bare device that the load is on; None of files, and of older ledgers."""
 
@@ -156,11 +151,6 @@ class Ledger:
     garbled: int = 0
     truncated: bool = False
     heard: int | None = field(default=None, compare=False)
-
-    @property
-    def tears_sectors(self) -> bool:
-        """Whether a crash may leave a part of a sector: as the load was told, and said in its `Hello`."""
-        return any(isinstance(event, Hello) and event.tears_sectors for event in self.events)
 
     @property
     def device_bytes(self) -> int | None:
@@ -279,7 +269,6 @@ def _events(raw: dict[str, Any], number: int) -> Iterator[Event]:
                 trial=int(raw["trial"]),
                 mode=str(raw["mode"]),
                 writers=int(raw.get("writers", 0)),
-                tears_sectors=raw.get("tears_sectors") is True,
                 device_bytes=(
                     None if raw.get("device_bytes") is None else int(raw["device_bytes"])
                 ),

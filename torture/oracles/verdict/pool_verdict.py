@@ -23,7 +23,6 @@ from torture.oracles.verdict.verdicts import Verdict, worst
 _MISSING = ("CANT_OPEN", "UNAVAIL", "REMOVED")
 _NEEDED_REWIND = "needed -F (gave up its last transactions)"
 _LINES_MAX = 3
-_REPLAY = "replay"
 _IMPORTS = (
     (Step.POOL_IMPORT, ""),
     (Step.POOL_IMPORT_M, "needed -m (without its log device)"),
@@ -63,7 +62,7 @@ class _Import:
         )
 
 
-def judge_pool(evidence: Evidence) -> PoolFinding:
+def judge_pool(evidence: Evidence, *, is_replay: bool = False) -> PoolFinding:
     """Score the pool; raises `UnreadableError` when the evidence does not tell.
 
     Only a pool that was scrubbed to its end is scored, by its status after that. Intact when a
@@ -74,8 +73,10 @@ def judge_pool(evidence: Evidence) -> PoolFinding:
     that are leaked or used twice. Unavailable when its kernel module gave up, be the scrub refused or
     not. Lost when no import works.
     """
+    # a replay begins with the disks that the check found after a second cut
+    was_cut_again = bool(evidence.cut.second) and not is_replay
     try:
-        return _judge_imported(evidence)
+        return _judge_imported(evidence, was_cut_again=was_cut_again)
     except UnreadableError as error:
         nothing_else = PoolFinding(verdict=Verdict.INTACT, summary=str(error))
         finding = _with_log(evidence, nothing_else)
@@ -84,19 +85,14 @@ def judge_pool(evidence: Evidence) -> PoolFinding:
         return finding
 
 
-def _judge_imported(evidence: Evidence) -> PoolFinding:
+def _judge_imported(evidence: Evidence, *, was_cut_again: bool) -> PoolFinding:
     first = _imported(evidence, _IMPORTS)
-    if isinstance(first, PoolFinding) or not _was_cut_again(evidence):
+    if isinstance(first, PoolFinding) or not was_cut_again:
         last = first
     else:
         again = _imported(evidence, _IMPORTS_AGAIN)
         last = again if isinstance(again, PoolFinding) else first.and_then(again)
     return last if isinstance(last, PoolFinding) else _judge_status(evidence, last)
-
-
-def _was_cut_again(evidence: Evidence) -> bool:
-    """Whether the NAS had to come back twice; a replay begins with what the check found after that."""
-    return evidence.cut.second is not None and evidence.spec.get("origin") != _REPLAY
 
 
 def _imported(evidence: Evidence, imports: Sequence[tuple[Step, str]]) -> _Import | PoolFinding:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torture.choices.matrix.axes import ADMINISTRATION, FATE, FILESYSTEM, WORKLOAD
+from torture.choices.matrix.axes import ADMINISTRATION, FILESYSTEM, WORKLOAD
+from torture.choices.matrix.cell_terms import terms_of
 from torture.choices.matrix.cells import Cell
 from torture.choices.workloads import with_those_beside
-from torture.facts.axes.fate import Fate
 from torture.facts.evidence.administration_document import ADMINISTRATION as ADMINISTRATION_DOCUMENT
 from torture.facts.evidence.folder import LEDGER, PROOF, Evidence, Step
 from torture.records.record.trials import Origin
@@ -44,9 +44,8 @@ class _Missing:
         self._cell = cell
         self._is_replay = evidence.spec.get("origin") == Origin.REPLAY
         is_confirmed = evidence.cut.confirmed.is_made
-        self._client_lived = (
-            cell[FATE] is Fate.NAS_ONLY and not is_confirmed and not self._is_replay
-        )
+        client_lives = terms_of(cell).client_lives
+        self._client_lived = client_lives and not is_confirmed and not self._is_replay
         self._was_cut_again = self._client_lived and evidence.cut.second is not None
         self._came_back = self._has_imported(_IMPORTS)
         if self._was_cut_again and self._came_back:

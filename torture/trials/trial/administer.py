@@ -25,7 +25,7 @@ from torture.machines.lab.machine import Machine
 from torture.machines.shelf.control import FreezeOn
 from torture.machines.shelf.server import Shelf
 from torture.oracles.verdict.unreadable import UnreadableError
-from torture.records.scoring.administered import rounds_of
+from torture.records.scoring.checkers.administration_checker import rounds_of
 from torture.trials.plan.administration_cut import AdministrationCut
 from torture.trials.trial.client_load.loads import Loads
 from torture.trials.trial.moment import let_load_run

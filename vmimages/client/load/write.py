@@ -137,10 +137,9 @@ def run(job: dict[str, Any], descriptor: int) -> int:
     """Run a job, talking to the host over `descriptor`; returns the exit code.
 
     A job holds: trial, seed, mode ("files", "raw" or "application"), directory or device, writers,
-    and duration_ms. Two keys are optional: drain_ms, the wait at the end for writers that hang in
-    the kernel; and tears_sectors, which only the host uses. The load's own jobs also hold
-    files_per_writer, blocks_per_file_max, and, optional, keepsakes_per_writer. An application's job
-    holds its name and the keys of its module.
+    and duration_ms. One key is optional: drain_ms, the wait at the end for writers that hang in the
+    kernel. The load's own jobs also hold files_per_writer, blocks_per_file_max, and, optional,
+    keepsakes_per_writer. An application's job holds its name and the keys of its module.
     """
     channel = Channel(descriptor)
     application = None
@@ -154,7 +153,6 @@ def run(job: dict[str, Any], descriptor: int) -> int:
             trial=job["trial"],
             mode=job["mode"],
             writers=job["writers"],
-            tears_sectors=job.get("tears_sectors", False),
             device_bytes=device_bytes(job["device"]) if job["mode"] == "raw" else None,
         )
     except HostGoneError:

@@ -10,6 +10,7 @@ from torture.choices.workloads.protocol import CLIENT_IMAGE, Command, Place, Sur
 from torture.facts.axes.axis import Choice
 from torture.facts.evidence.folder import Evidence
 from torture.oracles.verdict.data_findings import Findings
+from torture.oracles.verdict.terms import Terms
 from torture.oracles.verdict.verdicts import Verdict
 
 
@@ -72,13 +73,12 @@ class Dummy:
     def prints_due(self, *, ended: bool) -> int:
         return 0
 
-    def judge(self, evidence: Evidence, *, after_repair: bool) -> Findings:
+    def judge(self, evidence: Evidence, terms: Terms, *, after_repair: bool) -> Findings:
         """Everything is there when it was read."""
         is_there = bool(evidence.readbacks[self.readback])
         return Findings(
             verdict=Verdict.INTACT if is_there else Verdict.CORRUPTED,
             acknowledged=2,
-            reasons=(),
         )
 
 

@@ -17,6 +17,7 @@ from torture.choices.workloads.protocol import Place, Surroundings
 from torture.facts.evidence.cut_document import CutDocument
 from torture.facts.evidence.folder import Evidence
 from torture.facts.evidence.ledger import Ledger
+from torture.oracles.verdict.terms import Terms
 from torture.oracles.verdict.unreadable import UnreadableError
 from torture.oracles.verdict.verdicts import Verdict
 
@@ -41,7 +42,7 @@ def judged(text: str, *, after_repair: bool = False) -> Any:
     evidence = Evidence(
         spec={}, cut=CutDocument(), ledger=Ledger(events=()), tools=(), readbacks={name: text}
     )
-    return CHURN.judge(evidence, after_repair=after_repair)
+    return CHURN.judge(evidence, Terms(), after_repair=after_repair)
 
 
 def test_all_that_was_made_is_there(job: dict[str, Any]) -> None:

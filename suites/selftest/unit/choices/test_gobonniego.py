@@ -26,6 +26,7 @@ from torture.oracles.verdict.applications.gobonniego_output import (
     parse_end,
     parse_runs,
 )
+from torture.oracles.verdict.terms import Terms
 from torture.oracles.verdict.unreadable import UnreadableError
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.scoring.judge import judge
@@ -165,7 +166,7 @@ def evidence_with(*outputs: tuple[int | None, str, str], read: str = "complete\n
 
 def test_figures_of_all_its_ends_are_in_what_is_found() -> None:
     evidence = evidence_with(recorded("two-runs"), recorded("seconds"), recorded("killed"))
-    findings = WORKLOAD.judge(evidence, after_repair=False)
+    findings = WORKLOAD.judge(evidence, Terms(), after_repair=False)
     assert (findings.verdict, findings.acknowledged, findings.reasons) == (Verdict.INTACT, 0, ())
     assert findings.figures["gobonniego_runs"] == 8
 
@@ -181,7 +182,7 @@ def test_figures_of_all_its_ends_are_in_what_is_found() -> None:
 def test_what_it_said_is_evidence(
     output: tuple[int, str, str], verdict: Verdict, reason: str
 ) -> None:
-    findings = WORKLOAD.judge(evidence_with(output), after_repair=False)
+    findings = WORKLOAD.judge(evidence_with(output), Terms(), after_repair=False)
     assert findings.verdict is verdict
     assert reason in findings.reasons[0]
 
@@ -203,7 +204,7 @@ def test_its_figures_are_in_the_judgement_beside_what_the_ledger_says() -> None:
 
 def test_a_file_of_its_that_cannot_be_read_is_corruption() -> None:
     read = "read ./bonnie.0\nfailed cat: ./bonnie.1: Input/output error\ncomplete\n"
-    findings = WORKLOAD.judge(evidence_with(read=read), after_repair=False)
+    findings = WORKLOAD.judge(evidence_with(read=read), Terms(), after_repair=False)
     assert findings.verdict is Verdict.CORRUPTED
     assert "bonnie.1: Input/output error" in findings.reasons[0]
 
@@ -211,7 +212,7 @@ def test_a_file_of_its_that_cannot_be_read_is_corruption() -> None:
 @pytest.mark.parametrize("read", ["", "read ./bonnie.0\n"])
 def test_a_read_back_that_is_cut_off_says_nothing(read: str) -> None:
     with pytest.raises(UnreadableError, match="no complete read-back"):
-        WORKLOAD.judge(evidence_with(read=read), after_repair=False)
+        WORKLOAD.judge(evidence_with(read=read), Terms(), after_repair=False)
 
 
 class FakeGuest:

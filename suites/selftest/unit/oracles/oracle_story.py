@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from torture.facts.evidence.ledger import Begin, Cut, Done, Event, Hello, Ledger, OperationKind
+from torture.facts.evidence.ledger import Begin, Cut, Done, Event, Ledger, OperationKind
 from torture.oracles.verdict.blocks.oracle import consult
 from torture.oracles.verdict.blocks.readback import parse_readback
 from torture.oracles.verdict.data_findings import Findings
@@ -14,16 +14,12 @@ BLOCK_BYTES = 4096
 
 
 class Story:
-    """A ledger, told step by step; every event is 10 ms after the last. `mode` is the load's.
-
-    Where sectors may tear its `Hello` says so; else it has none.
-    """
+    """A ledger, told step by step; every event is 10 ms after the last. `mode` is the load's."""
 
     def __init__(self, mode: str = "files", *, tears_sectors: bool = False) -> None:
         self.mode = mode
+        self.tears_sectors = tears_sectors
         self.events: list[Event] = []
-        if tears_sectors:
-            self.events.append(Hello(t_ms=0.0, trial=7, mode=mode, tears_sectors=True))
 
     def begin(
         self,
@@ -71,7 +67,7 @@ class Story:
         }
         ledger = Ledger(events=tuple(self.events))
         readback = parse_readback(json.dumps(document | more))
-        return consult(ledger, readback, cut_ms=ledger.cut_ms)
+        return consult(ledger, readback, cut_ms=ledger.cut_ms, tears_sectors=self.tears_sectors)
 
     def _file(self, file: int, blocks: Any) -> dict[str, Any]:
         seen = {"file": file, "name": f"f{file}", "listed": blocks is not None}

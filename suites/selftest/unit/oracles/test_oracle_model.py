@@ -293,7 +293,7 @@ def test_oracle_agrees_with_the_reference(
 ) -> None:
     dice = random.Random(seed)
     mode = "raw" if raw else "files"
-    hello = Hello(t_ms=0.0, trial=1, mode=mode, writers=WRITERS, tears_sectors=tears)
+    hello = Hello(t_ms=0.0, trial=1, mode=mode, writers=WRITERS)
     events = (hello, *drawn_events(dice, count, raw=raw))
     crash_at = dice.choice([len(events), dice.randint(0, len(events))])
     reference = Reference(raw=raw, tears=tears, halves=halves)
@@ -312,7 +312,7 @@ def test_oracle_agrees_with_the_reference(
 
     readback = parse_readback(json.dumps(document))
     cut_ms = float(10 * len(events))
-    findings = consult(Ledger(events=events), readback, cut_ms=cut_ms)
+    findings = consult(Ledger(events=events), readback, cut_ms=cut_ms, tears_sectors=tears)
 
     if not explained:
         assert findings.verdict is Verdict.CORRUPTED

@@ -37,16 +37,21 @@ seeds = st.integers(0, 1 << 40)
 def test_no_crash_of_the_model_is_taken_for_corruption(
     seed: int, count: int, names_are_stable: bool, tears: bool
 ) -> None:
-    events = story(seed, count, names_are_stable=names_are_stable, tears_sectors=tears)
-    count = len(events)
+    events = story(seed, count, names_are_stable=names_are_stable)
     dice = random.Random(seed)
     newest = dice.choice((0.0, 0.5, 0.95))
-    last = judged(events, Model.after(tuple(events)).crash(dice, newest=newest))
+    last = judged(
+        events,
+        Model.after(tuple(events), tears_sectors=tears).crash(dice, newest=newest),
+        tears_sectors=tears,
+    )
     assert last.verdict is Verdict.INTACT, last.reasons
     assert last.lost == 0
     moment = dice.randrange(count)
-    earlier = Model.after(tuple(events[:moment])).crash(dice, newest=newest)
-    assert judged(events, earlier).verdict in (Verdict.INTACT, Verdict.ROLLED_BACK)
+    earlier = Model.after(tuple(events[:moment]), tears_sectors=tears)
+    seen = earlier.crash(dice, newest=newest)
+    verdict = judged(events, seen, tears_sectors=tears).verdict
+    assert verdict in (Verdict.INTACT, Verdict.ROLLED_BACK)
 
 
 def _files(seen: Seen) -> list[Seen]:
@@ -102,17 +107,18 @@ def _with_damage(trees: list[Seen], others: list[Seen], dice: random.Random) -> 
 def test_the_verdict_is_that_of_all_moments_tried_one_by_one(
     seed: int, count: int, names_are_stable: bool, tears: bool
 ) -> None:
-    events = story(seed, count, names_are_stable=names_are_stable, tears_sectors=tears)
-    count = len(events)
+    events = story(seed, count, names_are_stable=names_are_stable)
     dice = random.Random(seed)
-    models = [Model.after(tuple(events[:moment])) for moment in range(count + 1)]
+    models = [
+        Model.after(tuple(events[:moment]), tears_sectors=tears) for moment in range(count + 1)
+    ]
     trees, others = (
         models[dice.choice((count, dice.randrange(count + 1)))].crash(dice, newest=0.8)
         for _ in range(2)
     )
     seen = _with_damage(trees, others, dice)
     fitting = [moment for moment, model in enumerate(models) if model.explains(seen)]
-    verdict = judged(events, seen).verdict
+    verdict = judged(events, seen, tears_sectors=tears).verdict
     if not fitting:
         assert verdict is Verdict.CORRUPTED
     elif fitting[-1] == count:
@@ -196,21 +202,21 @@ def test_whatever_is_forgotten_although_it_was_synced_is_told(doing: str) -> Non
 def test_half_a_sector_is_allowed_only_of_a_write_under_way_and_where_sectors_tear(
     tears: bool,
 ) -> None:
-    hello = Hello(t_ms=0.0, trial=1, mode="application", tears_sectors=tears)
+    hello = Hello(t_ms=0.0, trial=1, mode="application")
     for do, is_allowed in ((WRITE, tears), (PUNCH, False), (CHMOD, False)):
         events = [hello, *told(*START, do)]
         trees = left_by(events)
         file = trees[0]["entries"]["f2"]
         file["runs"][4] = [4, 1, "garbage"]  # which both change
-        findings = judged(events, trees)
+        findings = judged(events, trees, tears_sectors=tears)
         assert (findings.verdict is Verdict.INTACT) is is_allowed, (do, findings.reasons)
     events = [hello, *told(*START, WRITE)]
     trees = left_by(events)
     trees[0]["entries"]["f2"]["runs"][4:6] = [[4, 2, "garbage"]]
-    assert judged(events, trees).verdict is Verdict.CORRUPTED, (
+    assert judged(events, trees, tears_sectors=tears).verdict is Verdict.CORRUPTED, (
         "a split leaves one, and these are two"
     )
     durable = [hello, *told(*START, WRITE | {"syncs": [["fsync", FILE]]})]
     trees = left_by(durable)
     trees[0]["entries"]["f2"]["runs"][4] = [4, 1, "garbage"]
-    assert judged(durable, trees).verdict is not Verdict.INTACT
+    assert judged(durable, trees, tears_sectors=tears).verdict is not Verdict.INTACT

@@ -7,7 +7,7 @@ import random
 from typing import Any
 
 from suites.selftest.unit.oracles.tree_model import WRITERS, Model, Seen
-from torture.facts.evidence.ledger import Begin, Done, Event, Hello, Ledger, OperationKind
+from torture.facts.evidence.ledger import Begin, Done, Event, Ledger, OperationKind
 from torture.oracles.verdict.data_findings import Findings
 from torture.oracles.verdict.trees.tree_oracle import consult_trees
 from torture.oracles.verdict.trees.tree_seen import parse_trees
@@ -53,17 +53,13 @@ REPLACE = {
 CREATE = {"do": "create", "whom": 12, "at": [BELOW, "f12"], "runs": [[0, 8]]}
 
 
-def story(
-    seed: int, count: int, *, names_are_stable: bool = False, tears_sectors: bool = False
-) -> list[Event]:
-    """What two writers do, each one thing at a time; some are never done. First the `Hello`, if any."""
+def story(seed: int, count: int, *, names_are_stable: bool = False) -> list[Event]:
+    """What two writers do, each one thing at a time; some are never done."""
     dice = random.Random(seed)
     job = {"seed": seed, "writers": WRITERS, "names_are_stable": names_are_stable}
     drawings = [Drawing(job, writer, OPTIONAL) for writer in range(WRITERS)]
     busy: dict[int, int] = {}
     events: list[Event] = []
-    if tears_sectors:
-        events.append(Hello(t_ms=0.0, trial=seed, mode="application", tears_sectors=True))
     seq = 0
     for place in range(count):
         writer = dice.randrange(WRITERS)
@@ -108,7 +104,9 @@ def left_by(events: list[Event]) -> list[Seen]:
     return Model.after(tuple(events)).crash(random.Random(0), newest=1.0)
 
 
-def judged(events: list[Event], trees: list[Seen]) -> Findings:
+def judged(events: list[Event], trees: list[Seen], *, tears_sectors: bool = False) -> Findings:
     document = {"trial": 1, "mode": "application", "trees": trees, "complete": True}
     seen = parse_trees(json.dumps(document))
-    return consult_trees(Ledger(events=tuple(events)), seen, cut_ms=None)
+    return consult_trees(
+        Ledger(events=tuple(events)), seen, cut_ms=None, tears_sectors=tears_sectors
+    )

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 from suites.selftest.unit.tree_versions import HALF, Entry, Thing, Version, halves_in, sectors_below
-from torture.facts.evidence.ledger import Begin, Done, Event, Hello
+from torture.facts.evidence.ledger import Begin, Done, Event
 
 WRITERS = 2
 SECTOR_BYTES = 512
@@ -38,12 +38,10 @@ class Model:
     unsynced: dict[int, list[tuple[Any, Version]]] = field(default_factory=dict)
 
     @classmethod
-    def after(cls, events: tuple[Event, ...]) -> Model:
-        model = cls()
+    def after(cls, events: tuple[Event, ...], *, tears_sectors: bool = False) -> Model:
+        model = cls(tears_sectors=tears_sectors)
         for event in events:
-            if isinstance(event, Hello):
-                model.tears_sectors = event.tears_sectors
-            elif isinstance(event, Begin):
+            if isinstance(event, Begin):
                 model.begin(event)
             elif isinstance(event, Done):
                 model.done(event.seq)

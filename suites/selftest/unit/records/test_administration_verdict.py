@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from suites.selftest.unit.administered import CELL, OPERATIONS, cut, outputs_of, with_pool
+from suites.selftest.unit.good_evidence import MIXED, read
 from suites.selftest.unit.made_records import changed
 from suites.selftest.unit.report_records import make_records, write_run
 from torture.choices.administration.protocol import Moment
@@ -114,6 +115,13 @@ def test_what_cannot_be_read_is_inconclusive_and_what_nobody_asked_is_not_told()
     assert judge(cut(garbled)).verdict is Verdict.INCONCLUSIVE
     unasked = judge(cut())
     assert (unasked.verdict, unasked.administration) == (Verdict.INTACT, "")
+
+
+def test_an_unreadable_administration_hides_no_loss_of_the_data() -> None:
+    garbled = [replace(output, stdout="{") for output in outputs_of(DONE)]
+    judgement = judge(read(cut(garbled), MIXED))
+    assert (judgement.verdict, judgement.data) == (Verdict.CORRUPTED, Verdict.CORRUPTED)
+    assert "at least" in judgement.reasons[0]
 
 
 def test_a_finding_stays_one_where_the_rest_cannot_be_told() -> None:

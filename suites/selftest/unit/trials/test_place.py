@@ -29,12 +29,12 @@ def trial_of(cell: str, brought: tuple[Brought, ...] = ()) -> Trial:
         (
             "nfs3-always-noslog-files-bothdie",
             None,
-            Place(directory=MOUNT_POINT, names_are_stable=True, tears_sectors=True),
+            Place(directory=MOUNT_POINT, names_are_stable=True),
         ),
         (
             "smb-always-noslog-files-bothdie",
             None,
-            Place(directory=MOUNT_POINT, tears_sectors=True),
+            Place(directory=MOUNT_POINT),
         ),
     ],
 )

@@ -125,7 +125,7 @@ def test_a_second_return_that_nobody_saw_leaves_the_trial_open() -> None:
         judge_pool(_cut_again())
     replayed = _cut_again()
     replayed = replace(replayed, spec=replayed.spec | {"origin": "replay"})
-    assert judge_pool(replayed).verdict is Verdict.INTACT
+    assert judge(replayed).pool is Verdict.INTACT
 
 
 def test_a_pool_that_was_lost_at_the_first_cut_needs_no_second_one() -> None:

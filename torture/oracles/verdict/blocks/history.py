@@ -11,7 +11,7 @@ The rules, and why they hold:
 - **fsync covers the file.** Blocks written before it and not synced (`scribble`) become durable
   with it; a raw device is one file for this. O_DSYNC covers only its own range, as in open(2).
 - **Parts of sectors.** Files have no sectors, and what keeps them on the NAS may leave a part of one.
-  Where the ledger's `Hello` says so, each cut may leave one sector of all half old and half new, but
+  Where the cell's terms say so, each cut may leave one sector of all half old and half new, but
   only between b and d (`halves.py`).
 - **Parts of blocks.** A sector is only changed by the operations that write it: the others of its
   block stay what they were (a disk guarantees no more than its sector, and no less).
@@ -178,6 +178,7 @@ def build_history(
     *,
     mode: str,
     trial: int,
+    tears_sectors: bool = False,
     halves: int = 0,
     takes_garbage: bool = True,
     ignores_errors: bool = False,
@@ -201,7 +202,7 @@ def build_history(
     return History(
         end=len(ledger.events),
         is_raw=mode == "raw",
-        tears_sectors=ledger.tears_sectors and halves <= max(1, ledger.cuts),
+        tears_sectors=tears_sectors and halves <= max(1, ledger.cuts),
         takes_garbage=takes_garbage,
         ignores_errors=ignores_errors,
         trial=trial,

@@ -78,11 +78,16 @@ class _Account:
 
 
 def consult(
-    ledger: Ledger, readback: Readback, *, cut_ms: float | None, ignores_errors: bool = False
+    ledger: Ledger,
+    readback: Readback,
+    *,
+    cut_ms: float | None,
+    tears_sectors: bool = False,
+    ignores_errors: bool = False,
 ) -> Findings:
     """What became of what the ledger acknowledges; raises `UnreadableError` when the two do not fit.
 
-    `ignores_errors`: what could not be read may be there or not.
+    `tears_sectors`: as in the cell's terms. `ignores_errors`: what could not be read may be there or not.
     """
     if ignores_errors and readback.directory_errno is not None:
         raise UnreadableError(f"nothing could be read: errno {readback.directory_errno}")
@@ -90,6 +95,7 @@ def consult(
         ledger,
         mode=readback.mode,
         trial=readback.trial,
+        tears_sectors=tears_sectors,
         halves=halves_in(readback),
         takes_garbage=not readback.finds_halves,
         ignores_errors=ignores_errors,

@@ -101,7 +101,9 @@ class Trees:
         return self.changes_of(key)[-1].value
 
 
-def build_trees(ledger: Ledger, *, writers: int, garbage: int = 0) -> Trees:
+def build_trees(
+    ledger: Ledger, *, writers: int, garbage: int = 0, tears_sectors: bool = False
+) -> Trees:
     """The history a ledger tells; raises `UnreadableError` when it contradicts itself.
 
     `garbage`: how many sectors of the trees are of no single write. A cut leaves one at most
@@ -110,7 +112,7 @@ def build_trees(ledger: Ledger, *, writers: int, garbage: int = 0) -> Trees:
     trees = Trees(
         end=len(ledger.events),
         roots=tuple(range(writers)),
-        tears_sectors=ledger.tears_sectors and garbage <= max(1, ledger.cuts),
+        tears_sectors=tears_sectors and garbage <= max(1, ledger.cuts),
     )
     builder = _Builder(trees)
     try:

@@ -204,12 +204,17 @@ class _Account:
         return lost
 
 
-def consult_trees(ledger: Ledger, seen: FoundTrees, *, cut_ms: float | None) -> Findings:
-    """What became of what the ledger acknowledges; raises `UnreadableError` when it is inconsistent."""
+def consult_trees(
+    ledger: Ledger, seen: FoundTrees, *, cut_ms: float | None, tears_sectors: bool = False
+) -> Findings:
+    """What became of what the ledger acknowledges; raises `UnreadableError` when it is inconsistent.
+
+    `tears_sectors`: as in the cell's terms.
+    """
     writers = ledger.writers or len(seen.trees)
     if len(seen.trees) > writers:
         raise UnreadableError(f"{len(seen.trees)} trees were read back of {writers} writers")
-    trees = build_trees(ledger, writers=writers, garbage=seen.garbage)
+    trees = build_trees(ledger, writers=writers, garbage=seen.garbage, tears_sectors=tears_sectors)
     found = dict(zip(trees.roots, seen.trees, strict=False))
     account = _Account(trees=trees, observations=Observations(end=trees.end))
     begun = [event for event in ledger.events if isinstance(event, Begin)]

@@ -100,13 +100,12 @@ class Trial:
     @property
     def place(self) -> Place:
         """The mounted directory or the bare device where the loads work in the client."""
-        device, traits = self.attachment.device, self.transport.traits
+        device = self.attachment.device
         is_mounted = device is None or self.filesystem.has_files
         return Place(
             directory=MOUNT_POINT if is_mounted else None,
             device=None if is_mounted else device,
-            names_are_stable=traits.names_are_stable,
-            tears_sectors=traits.tears_sectors,
+            names_are_stable=self.transport.traits.names_are_stable,
             brought=self.spec.brought,
         )
 

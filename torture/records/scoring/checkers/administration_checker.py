@@ -1,17 +1,14 @@
-"""What became of an administration that the power was cut under: done, undone, going on, or a finding."""
+"""The checker of an administration under way at the cut: done, undone, going on, or a finding."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from torture.choices.administration.protocol import Administration, Outcome, Printed
-from torture.choices.matrix.axes import ADMINISTRATION
-from torture.choices.matrix.cells import Cell
 from torture.facts.evidence.folder import Evidence, Step
-from torture.oracles.verdict.unreadable import UnreadableError
+from torture.oracles.verdict.terms import Terms
 from torture.oracles.verdict.verdicts import Verdict
+from torture.records.scoring.checkers.checker import Earlier, Layer, LayerFinding, answer_of
 
 _NOT_DONE = frozenset({Outcome.UNDONE, Outcome.IN_PART})
 """And nothing goes on: what is not begun stays so."""
@@ -19,29 +16,25 @@ _REACHED = (Outcome.UNDONE, Outcome.IN_PART, Outcome.GOING_ON, Outcome.DONE)
 """From nothing of it to all of it."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class AdministrationFinding:
-    """`verdict` is one of the pool's: intact, unless `reasons` say what is wrong.
+def check_administration(
+    evidence: Evidence, _terms: Terms, _earlier: Earlier, /, *, administration: Administration
+) -> LayerFinding:
+    """The pool's verdict by its administration alone; None where nothing is wrong.
 
-    Corrupted when it is half done, or does not come to its end as a whole. Rolled back when the command
-    had returned, or a pool had been imported with it before another cut, and so its transaction groups
-    were on the disks, and they are not all there.
+    Corrupted when the administration is half done, or does not come to its end as a whole. Rolled back
+    when a transaction group of it was on the disks and is gone: the command had returned, or a pool had
+    been imported with it before another cut. The summary is the outcome in the NAS that came back first.
     """
+    if evidence.garbled_tools:
+        return LayerFinding(layer=Layer.ADMINISTRATION)
+    found, unknown = answer_of(lambda: _judge(evidence, administration))
+    return found or LayerFinding(layer=Layer.ADMINISTRATION, unknown=unknown)
 
-    outcome: Outcome
-    """In the NAS that came back first."""
-    verdict: Verdict = Verdict.INTACT
-    reasons: tuple[str, ...] = ()
 
-
-def judge_administration(evidence: Evidence) -> AdministrationFinding | None:
-    """The finding; None where nothing was administered, or no NAS came back that could be asked.
-
-    Raises `UnreadableError` when what was printed does not tell.
-    """
+def _judge(evidence: Evidence, administration: Administration) -> LayerFinding | None:
+    """The finding; None where no NAS came back. Raises `UnreadableError`."""
     document = evidence.administration
-    administration = _administration_in(evidence)
-    if document is None or administration is None:
+    if document is None:
         return None
     rounds = rounds_of(evidence, Step.ADMINISTRATION_STATE, administration)
     if not rounds:
@@ -50,7 +43,7 @@ def judge_administration(evidence: Evidence) -> AdministrationFinding | None:
     first = outcomes[0]
     if Outcome.HALF in outcomes:
         return _found(first, Verdict.CORRUPTED, f"{document.name} is half done after the cut")
-    # of an earlier cut, that confirms a finding, nobody knows whether the command had returned by then
+    # an earlier cut, which confirms a finding, may have come before the command returned
     is_known = evidence.is_cut_read and not evidence.cut.confirmed.is_made
     is_acknowledged = is_known and document.returned == 0 and administration.is_durable_by_return
     for outcome in outcomes:
@@ -68,7 +61,7 @@ def judge_administration(evidence: Evidence) -> AdministrationFinding | None:
         if (last := administration.read(end)) is not expected:
             why = f"{document.name} was {outcomes[-1]} after the cut, and is {last} in the end"
             return _found(first, Verdict.CORRUPTED, why)
-    return AdministrationFinding(outcome=first)
+    return LayerFinding(layer=Layer.ADMINISTRATION, summary=first)
 
 
 def rounds_of(
@@ -77,18 +70,11 @@ def rounds_of(
     """Each round of questions for this step; the last may be short of some. Pure."""
     size = len(administration.questions)
     outputs = [output for output in evidence.tools if output.step == step]
-    rounds: Sequence[Printed] = [
-        Printed(outputs[first : first + size]) for first in range(0, len(outputs), size)
-    ]
-    return tuple(rounds)
+    starts = range(0, len(outputs), size)
+    return tuple(Printed(outputs[first : first + size]) for first in starts)
 
 
-def _administration_in(evidence: Evidence) -> Administration | None:
-    try:
-        return Cell.parse(str(evidence.spec.get("cell")))[ADMINISTRATION]
-    except ValueError as error:
-        raise UnreadableError(str(error)) from error
-
-
-def _found(outcome: Outcome, verdict: Verdict, reason: str) -> AdministrationFinding:
-    return AdministrationFinding(outcome=outcome, verdict=verdict, reasons=(reason,))
+def _found(outcome: Outcome, verdict: Verdict, reason: str) -> LayerFinding:
+    return LayerFinding(
+        layer=Layer.ADMINISTRATION, verdict=verdict, reasons=(reason,), summary=outcome
+    )

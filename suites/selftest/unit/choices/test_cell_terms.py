@@ -1,0 +1,29 @@
+"""The terms of cells: which transports tear sectors or keep names, and whose client lives."""
+
+from __future__ import annotations
+
+import pytest
+
+from torture.choices.matrix.axes import TRANSPORT
+from torture.choices.matrix.cell_terms import terms_of
+from torture.choices.matrix.cells import Cell
+from torture.oracles.verdict.terms import Terms
+
+FILES = ("nfs3", "nfs4", "smb")
+
+
+def test_sectors_of_files_tear_and_a_disk_keeps_its_own_whole() -> None:
+    traits = {choice.name: choice.value.traits for choice in TRANSPORT.choices}
+    assert {name for name, has in traits.items() if has.tears_sectors} == set(FILES)
+    for name in FILES:
+        terms = terms_of(Cell.parse(f"{name}-always-noslog-files-bothdie"))
+        assert terms == Terms(tears_sectors=True, names_are_stable=name != "smb")
+
+
+@pytest.mark.parametrize(
+    ("fate", "client_lives"), [("nasonly", True), ("bothdie", False), ("clientlater", False)]
+)
+def test_a_client_lives_where_the_nas_alone_is_cut(fate: str, client_lives: bool) -> None:
+    cell = Cell.parse(f"iscsi-always-noslog-ext4-{fate}")
+    assert terms_of(cell) == Terms(client_lives=client_lives)
+    assert terms_of(cell, is_replay=True) == Terms(client_lives=client_lives, is_replay=True)

@@ -1,0 +1,19 @@
+"""The terms of a cell, for its loads and oracles."""
+
+from __future__ import annotations
+
+from torture.choices.matrix.axes import FATE, TRANSPORT
+from torture.choices.matrix.cells import Cell
+from torture.facts.axes.fate import Fate
+from torture.oracles.verdict.terms import Terms
+
+
+def terms_of(cell: Cell, *, is_replay: bool = False) -> Terms:
+    """The terms of a trial of this cell."""
+    traits = cell[TRANSPORT].traits
+    return Terms(
+        tears_sectors=traits.tears_sectors,
+        names_are_stable=traits.names_are_stable,
+        client_lives=cell[FATE] is Fate.NAS_ONLY,
+        is_replay=is_replay,
+    )

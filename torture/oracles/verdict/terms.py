@@ -1,0 +1,19 @@
+"""The terms of a trial: the facts about its cell on which its oracles depend."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Terms:
+    """The terms; without any cell they are those of a disk whose client dies in the cut."""
+
+    tears_sectors: bool = False
+    """Whether a crash may leave part of a sector of a write in flight."""
+    names_are_stable: bool = False
+    """Whether a creation, rename or removal is durable once its call returns."""
+    client_lives: bool = False
+    """Whether the client lives through the cut, and the host ends its load afterwards."""
+    is_replay: bool = False
+    """Whether the trial is a replay of an earlier trial's disks: no client ran in it."""

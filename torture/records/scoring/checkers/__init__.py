@@ -1,0 +1,1 @@
+"""One checker for each layer: each judges alone, and the judge merges their findings."""

@@ -1,0 +1,138 @@
+"""The checker of the acknowledged data: each load alone, and then all of them together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from torture.choices.workloads.protocol import Workload
+from torture.facts.evidence.folder import Evidence, Step
+from torture.facts.evidence.writers import failed_writers
+from torture.oracles.verdict.data_findings import Findings, together
+from torture.oracles.verdict.mount import read_kernel_log
+from torture.oracles.verdict.terms import Terms
+from torture.oracles.verdict.verdicts import Verdict, worst
+from torture.records.scoring.checkers.checker import Earlier, Layer, LayerFinding, answer_of
+
+Loads = Sequence[Workload]
+_COMPLAINTS_MAX = 3
+_Found = tuple[Findings | None, tuple[str, ...]]
+"""The findings about the loads that can be judged, if any can; and why others cannot."""
+
+
+def check_data(
+    evidence: Evidence, terms: Terms, earlier: Earlier, /, *, loads: Loads
+) -> LayerFinding:
+    """The data's verdict and counts; a loss takes the first complaints of the clients' kernels along.
+
+    Everything acknowledged is lost on a lost pool, and on a filesystem that no repair mends and from
+    which nothing was read. So is everything that was not read before an outage.
+    """
+    is_pool_lost = earlier[Layer.POOL].verdict is Verdict.POOL_LOST
+    if is_pool_lost or _is_gone(evidence, earlier[Layer.FILESYSTEM], loads):
+        return _unread(evidence, is_lost=True, reasons=_complaints(evidence))
+    found, unknown = _judge(evidence, terms, earlier, loads)
+    if found is None:
+        return _unread(evidence, is_lost=evidence.outage is not None, unknown=unknown)
+    if evidence.outage is not None:
+        acknowledged = found.acknowledged or evidence.ledger.acknowledged
+        found = replace(found, acknowledged=acknowledged)
+    return LayerFinding(
+        layer=Layer.DATA,
+        verdict=found.verdict,
+        reasons=found.reasons,
+        unknown=unknown,
+        findings=found,
+    )
+
+
+def _is_gone(evidence: Evidence, filesystem: LayerFinding, loads: Loads) -> bool:
+    is_read = any(load.readback in evidence.readbacks for load in loads)
+    is_unread = not is_read or evidence.ledger.acknowledged == 0
+    return filesystem.verdict is Verdict.UNREPAIRABLE and is_unread
+
+
+def _unread(
+    evidence: Evidence,
+    *,
+    is_lost: bool,
+    reasons: tuple[str, ...] = (),
+    unknown: tuple[str, ...] = (),
+) -> LayerFinding:
+    """The finding without a read-back: everything acknowledged is lost, or nothing is known."""
+    acknowledged = evidence.ledger.acknowledged
+    findings = Findings(
+        verdict=Verdict.INCONCLUSIVE,
+        acknowledged=acknowledged,
+        lost=acknowledged if is_lost else 0,
+        reasons=reasons,
+    )
+    return LayerFinding(layer=Layer.DATA, reasons=reasons, unknown=unknown, findings=findings)
+
+
+def _judge(evidence: Evidence, terms: Terms, earlier: Earlier, loads: Loads) -> _Found:
+    """The findings; where an earlier layer is unknown, only as far as the read-back alone shows them."""
+    pool, filesystem = earlier[Layer.POOL], earlier[Layer.FILESYSTEM]
+    if pool.distrusts_disk:
+        sure = [load for load in loads if load.can_ignore_read_errors]
+        ignoring = replace(evidence, ignores_read_errors=True)
+        return _judge_loads(ignoring, terms, sure, after_repair=False)[0], ()
+    if filesystem.unknown:
+        return _judge_loads(evidence, terms, loads, after_repair=False)[0], ()
+    found, unknown = _judge_repaired(evidence, terms, filesystem, loads)
+    if found is None:
+        return None, unknown
+    if found.verdict is Verdict.INTACT and (why := _lost_writers(evidence)):
+        found = replace(found, verdict=Verdict.REPAIRED, reasons=(*found.reasons, why))
+    if worst(filter(None, (pool.verdict, filesystem.verdict, found.verdict))).is_loss:
+        found = replace(found, reasons=found.reasons + _complaints(evidence))
+    return found, unknown
+
+
+def _judge_repaired(
+    evidence: Evidence, terms: Terms, filesystem: LayerFinding, loads: Loads
+) -> _Found:
+    """The findings after a repair that worked, else before it."""
+    before, unknown_before = _judge_loads(evidence, terms, loads, after_repair=False)
+    if filesystem.verdict is not Verdict.REPAIRED or not filesystem.is_repaired:
+        return before, unknown_before
+    after, unknown = _judge_loads(evidence, terms, loads, after_repair=True)
+    if after is None or after.verdict is not Verdict.ROLLED_BACK:
+        return after, unknown
+    if before is not None and before.verdict is Verdict.ROLLED_BACK and before.lost >= after.lost:
+        return after, unknown
+    # A state that had to be repaired is no past state: its missing data were lost, not rolled back.
+    reasons = ("acknowledged data is gone after a repair", *after.reasons)
+    corrupted = replace(after, verdict=Verdict.CORRUPTED, rollback_ms=None, reasons=reasons)
+    return corrupted, unknown
+
+
+def _judge_loads(evidence: Evidence, terms: Terms, loads: Loads, *, after_repair: bool) -> _Found:
+    """Each load alone: an unreadable one hides no loss of another."""
+    answers = [
+        answer_of(partial(load.judge, evidence, terms, after_repair=after_repair)) for load in loads
+    ]
+    found = [findings for findings, _ in answers if findings is not None]
+    unknown = tuple(why for _, whys in answers for why in whys)
+    return together(found) if found else None, unknown
+
+
+def _lost_writers(evidence: Evidence) -> str:
+    """How writers of a client that lived failed although the NAS came back; else empty.
+
+    All data are there once the client starts again: that is more than a journal replay.
+    """
+    if (lost := evidence.output(Step.CLIENT_LOST_ROOT)) is not None:
+        return f"the client lost its root: {lost.stderr}"
+    return failed_writers(evidence.ledger).in_words
+
+
+def _complaints(evidence: Evidence) -> tuple[str, ...]:
+    found: list[str] = []
+    for step in (Step.CLIENT_DMESG, Step.CHECK_DMESG):
+        output = evidence.output(step)
+        if output is not None:
+            complaints = read_kernel_log(output).complaints[:_COMPLAINTS_MAX]
+            found += [f"{output.vm}: {complaint}" for complaint in complaints]
+    return tuple(found)
