@@ -1,6 +1,5 @@
-"""What is told of records: figures, pages, tables, exports, and the comparison of nights. Runs nothing.
+"""The report on records: figures, pages, tables, exports, and the comparison of nights. Runs nothing.
 
-The report reads: `reading` gives `figures`, and those give `page`, `terminal` and `exports`.
-`night` splits a run over machines, and puts their shards together. The report may import records,
-choices, oracles and facts.
+`reading` provides `figures`, and these provide `page`, `terminal` and `exports`. `night` splits a run
+over machines, and merges their shards. The report may import records, choices, oracles and facts.
 """

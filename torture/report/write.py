@@ -1,4 +1,4 @@
-"""The report of some runs: the page, and whatever else was asked for."""
+"""The report of some runs: the page, and the requested exports."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from torture.report.reading.store import Store
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Built:
-    """What was written, and what is to be said of the records."""
+class BuiltReport:
+    """The written files, and the notes on the records."""
 
     page: Path
     exports: tuple[Path, ...]
@@ -26,14 +26,14 @@ class Built:
     """A sentence for each group of configurations."""
 
 
-def build_report(runs: Sequence[Path], *, output: Path, formats: Sequence[str] = ()) -> Built:
-    """Write the page and the exports of these runs, merged, into a folder; a file is whole or not there.
+def build_report(runs: Sequence[Path], *, output: Path, formats: Sequence[str] = ()) -> BuiltReport:
+    """Write the page and the exports of these runs, merged, into a folder; each file atomically.
 
-    Raises `HarnessError` when a run is none, `OSError` when there is no room.
+    Raises `HarnessError` when a path is no run, `OSError` when there is no room.
     """
     output.mkdir(parents=True, exist_ok=True)
     with Store.open(runs) as store:
         page = write_whole(RunLayout(folder=output).page, render_page(store).encode())
         sentences = tuple(group.sentence for group in answer(cell_figures(store.tallies())))
         exports = [path for form in formats for path in EXPORTS[form].write(store, output)]
-        return Built(page=page, exports=tuple(exports), notes=store.notes, answer=sentences)
+        return BuiltReport(page=page, exports=tuple(exports), notes=store.notes, answer=sentences)

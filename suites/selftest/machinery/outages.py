@@ -7,9 +7,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from suites.selftest.machinery.trial_stages import context_in
+from suites.selftest.machinery.trial_stages import trial_in
 from torture.errors import HarnessError
-from torture.facts.evidence.folder import SPEC, load_evidence, write_document
+from torture.facts.evidence.folder import SPEC, load_evidence
 from torture.facts.evidence.outage_document import OUTAGE
 from torture.facts.recording.accounting import keep_all
 from torture.facts.recording.crash_state import write_crash_state
@@ -19,6 +19,8 @@ from torture.machines.lab.machine import Machine
 from torture.records.scoring.score import score
 from torture.trials.trial import recovery
 from torture.trials.trial.outage import after_the_cut
+from torture.trials.trial.shared.evidence_writer import EvidenceWriter
+from torture.trials.trial.shared.machines import Machines
 
 _ZPOOLS = {
     "hung": "sleep 600",
@@ -36,13 +38,15 @@ def outages(lab: Lab, scratch: Path) -> dict[str, Any]:
 
 
 def _outage(lab: Lab, scratch: Path, zpool: str) -> dict[str, Any]:
-    context = context_in(lab, scratch)
-    write_document(context.folder, SPEC, context.spec.as_json())
-    context.shelf.start(context.disks)
-    context.shelf.stop()
-    view = context.shelf.directory / "empty.view.json"
-    write_crash_state(view, keep_all(context.shelf.recording, cut=0, disks=context.disks))
-    start_nas = context.start_nas
+    trial = trial_in(lab, scratch)
+    machines, evidence = Machines(trial=trial, lab=lab), EvidenceWriter(folder=trial.folder)
+    evidence.write(SPEC, trial.spec.as_json())
+    shelf = machines.shelf
+    shelf.start(trial.disks)
+    shelf.stop()
+    view = shelf.directory / "empty.view.json"
+    write_crash_state(view, keep_all(shelf.recording, cut=0, disks=trial.disks))
+    start_nas = machines.start_nas
 
     def start_with_another_zpool(
         boot: int, disks_on_shelf: tuple[ShelfDisk, ...], *, draws_anew: bool = False
@@ -53,15 +57,18 @@ def _outage(lab: Lab, scratch: Path, zpool: str) -> dict[str, Any]:
         nas.must("mount", "--bind", "/zpool", "/usr/sbin/zpool", deadline_s=10)
         return nas
 
-    context.start_nas = start_with_another_zpool  # type: ignore[method-assign]
+    machines.start_nas = start_with_another_zpool  # type: ignore[method-assign]
     try:
-        with closing(context), after_the_cut(context), context.stage("bring NAS back"):
-            recovery.bring_nas_back(context, view, import_deadline_s=2, volume_deadline_s=3)
+        end = after_the_cut(machines, evidence)
+        with closing(machines), end, evidence.stage("bring NAS back"):
+            recovery.bring_nas_back(
+                trial, machines, evidence, view, import_deadline_s=2, volume_deadline_s=3
+            )
     except HarnessError as error:
         return {"error": str(error)}
-    outage = json.loads((context.folder / OUTAGE).read_text())
-    record = score(context.folder, timings={})
-    tools = load_evidence(context.folder).tools
+    outage = json.loads((trial.folder / OUTAGE).read_text())
+    record = score(trial.folder, timings={})
+    tools = load_evidence(trial.folder).tools
     return {
         "error": None,
         "outage": outage,

@@ -15,7 +15,7 @@ from torture.choices.matrix.cells import Cell
 from torture.choices.transports import _lio, nvme_tcp
 from torture.choices.volumes import zvol
 from torture.choices.volumes.dataset import DIRECTORY
-from torture.facts.evidence.folder import SPEC, write_document
+from torture.facts.evidence.folder import SPEC
 from torture.facts.recording.accounting import keep_all
 from torture.facts.recording.crash_state import write_crash_state
 from torture.facts.wire.disk_requests import DiskWire
@@ -26,9 +26,11 @@ from torture.machines.lab.lab import Lab
 from torture.machines.lab.machine import Machine
 from torture.machines.nas.volume_options import volume_options_of
 from torture.records.record.specs import TrialSpec
-from torture.trials.trial.context import TrialContext
 from torture.trials.trial.recovery import bring_nas_back
 from torture.trials.trial.setup import run_script, set_up_nas
+from torture.trials.trial.shared.evidence_writer import EvidenceWriter
+from torture.trials.trial.shared.machines import Machines
+from torture.trials.trial.shared.trial import Trial
 
 _CELL = "nfs4-standard-noslog-files-bothdie"
 _NFS_PORT, _MOUNTD_PORT = 2049, 20048
@@ -60,18 +62,13 @@ _FIRST_GUID = (
 def boots(lab: Lab, scratch: Path) -> dict[str, Any]:
     """What two boots of the NAS of one trial say to clients, and what a boot begins with."""
     spec = TrialSpec(cell=Cell.parse(_CELL), index=0, seed=1, load_ms=1000)
-    context = TrialContext(
-        spec=spec,
-        lab=lab,
-        folder=scratch / "folder",
-        scratch=scratch,
-        enter_stage=lambda _stage: None,
-    )
-    context.folder.mkdir(parents=True)
-    write_document(context.folder, SPEC, spec.as_json())
     host = lab.network.nas_host
-    with closing(context):
-        before = set_up_nas(context)
+    trial = Trial.begin(spec, folder=scratch / "folder", scratch=scratch, nas_host=host)
+    trial.folder.mkdir(parents=True)
+    evidence = EvidenceWriter(folder=trial.folder)
+    evidence.write(SPEC, spec.as_json())
+    with closing(Machines(trial=trial, lab=lab)) as machines:
+        before = set_up_nas(trial, machines)
         run_script(before, _MAKE_BLOCKS, deadline_s=_DEADLINE_S)
         said = [_said(lab, before)]
         guids = [before.must("sh", "-c", _GUID, deadline_s=_DEADLINE_S).stdout]
@@ -80,13 +77,15 @@ def boots(lab: Lab, scratch: Path) -> dict[str, Any]:
             known = [_known(host, *opened)]
         heard = _heard(lab, scratch)
         before.kill()
-        last = context.shelf.control.status().seq
-        context.shelf.stop()
-        state = keep_all(context.shelf.recording, cut=last, disks=context.disks)
-        view = context.shelf.directory / "reboot.view.json"
+        shelf = machines.shelf
+        last = shelf.control.status().seq
+        shelf.stop()
+        state = keep_all(shelf.recording, cut=last, disks=trial.disks)
+        view = shelf.directory / "reboot.view.json"
         write_crash_state(view, state)
-        after = bring_nas_back(context, view)
-        assert after is not None, "the pool did not come back"
+        back = bring_nas_back(trial, machines, evidence, view)
+        assert back is not None, "the pool did not come back"
+        after = back.nas
         said.append(_said(lab, after))
         _publish_blocks(after)
         known.append(_known(host, *opened))

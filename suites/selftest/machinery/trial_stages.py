@@ -32,10 +32,12 @@ from torture.machines.lab.machine import Machine
 from torture.machines.shelf.server import Shelf
 from torture.records.record.specs import TrialSpec
 from torture.shell import wait_for_path
-from torture.trials.trial.context import TrialContext
 from torture.trials.trial.prepared import ready_machines
 from torture.trials.trial.promises.proof import prove
 from torture.trials.trial.setup import plant
+from torture.trials.trial.shared.evidence_writer import EvidenceWriter
+from torture.trials.trial.shared.machines import Machines
+from torture.trials.trial.shared.trial import Trial
 
 _DISK = ShelfDisk(serial="data0", size_mib=64)
 _DEVICE = "/dev/vdb"
@@ -244,17 +246,16 @@ def _said(action: Callable[[], None]) -> dict[str, Any]:
     return {"error": None, "after_s": time.monotonic() - begun}
 
 
-def context_in(lab: Lab, scratch: Path) -> TrialContext:
-    """A trial's workplace, with an empty folder."""
-    context = TrialContext(
-        spec=TrialSpec(cell=cells_of(Matrix.QUICK)[0], index=0, seed=1, load_ms=1000),
-        lab=lab,
+def trial_in(lab: Lab, scratch: Path) -> Trial:
+    """A trial with an empty folder."""
+    trial = Trial.begin(
+        TrialSpec(cell=cells_of(Matrix.QUICK)[0], index=0, seed=1, load_ms=1000),
         folder=scratch / "folder",
         scratch=scratch / "scratch",
-        enter_stage=lambda _stage: None,
+        nas_host=lab.network.nas_host,
     )
-    context.folder.mkdir(parents=True)
-    return context
+    trial.folder.mkdir(parents=True)
+    return trial
 
 
 def proofs(lab: Lab, scratch: Path) -> dict[str, Any]:
@@ -262,19 +263,20 @@ def proofs(lab: Lab, scratch: Path) -> dict[str, Any]:
 
     Also when its ZFS is doubted.
     """
-    context = context_in(lab, scratch)
-    with closing(context):
-        nas, client = ready_machines(context)
-        found = {"none": _proof(context, nas, client)}
+    trial = trial_in(lab, scratch)
+    evidence = EvidenceWriter(folder=trial.folder)
+    with closing(Machines(trial=trial, lab=lab)) as machines:
+        nas, client = ready_machines(trial, machines, evidence)
+
+        def proof(trial: Trial) -> dict[str, Any]:
+            """What it says, and what it has seen this time."""
+            file = trial.folder / PROOF
+            file.unlink(missing_ok=True)
+            said = _said(lambda: prove(trial, machines.shelf, evidence, nas=nas, client=client))
+            return said | {"proof": json.loads(file.read_text())}
+
+        found = {"none": proof(trial)}
         plant(nas, FAULTS["zfs-nocacheflush"].in_nas)
-        found |= {"zfs_nocacheflush": _proof(context, nas, client)}
-        context.spec = replace(context.spec, flush_is_doubted=True)
-        return found | {"doubted": _proof(context, nas, client)}
-
-
-def _proof(context: TrialContext, nas: Machine, client: Machine) -> dict[str, Any]:
-    """What it says, and what it has seen this time."""
-    file = context.folder / PROOF
-    file.unlink(missing_ok=True)
-    said = _said(lambda: prove(context, nas=nas, client=client))
-    return said | {"proof": json.loads(file.read_text())}
+        found |= {"zfs_nocacheflush": proof(trial)}
+        doubted = replace(trial, spec=replace(trial.spec, flush_is_doubted=True))
+        return found | {"doubted": proof(doubted)}

@@ -45,29 +45,29 @@ def outputs_in(text: str) -> dict[str, str]:
 
 def test_a_plan_is_printed() -> None:
     done = night("plan", "--matrix", "quick", "--shards", "4", "--trials", "9", "--seed", "5")
-    told = outputs_in(done.stdout)
-    assert json.loads(told["shards"]) == ["1/4", "2/4", "3/4", "4/4"]
-    assert (told["count"], told["trials"], told["seed"]) == ("4", "9", "5")
+    outputs = outputs_in(done.stdout)
+    assert json.loads(outputs["shards"]) == ["1/4", "2/4", "3/4", "4/4"]
+    assert (outputs["count"], outputs["trials"], outputs["seed"]) == ("4", "9", "5")
 
 
 def test_hosts_take_turns_at_the_shards() -> None:
     hosts = ("--host", "debian:12", "--host", "debian:13")
-    told = outputs_in(night("plan", "--matrix", "quick", "--shards", "3", *hosts).stdout)
-    assert json.loads(told["shards"]) == [
+    outputs = outputs_in(night("plan", "--matrix", "quick", "--shards", "3", *hosts).stdout)
+    assert json.loads(outputs["shards"]) == [
         {"shard": "1/3", "host": "debian:12"},
         {"shard": "2/3", "host": "debian:13"},
         {"shard": "3/3", "host": "debian:12"},
     ]
-    assert told["count"] == "3"
+    assert outputs["count"] == "3"
 
 
 def test_there_are_no_more_shards_than_cells() -> None:
-    told = outputs_in(night("plan", "--matrix", "quick", "--shards", "12").stdout)
-    assert told["count"] == "10"
-    assert len(json.loads(told["shards"])) == 10
+    outputs = outputs_in(night("plan", "--matrix", "quick", "--shards", "12").stdout)
+    assert outputs["count"] == "10"
+    assert len(json.loads(outputs["shards"])) == 10
 
 
-def test_a_plan_is_told_to_the_ci_that_asks(tmp_path: Path) -> None:
+def test_a_plan_is_written_to_the_cis_file(tmp_path: Path) -> None:
     file = tmp_path / "outputs"
     file.write_text("before=1\n")
     done = night("plan", "--shards", "2", "--seed", "3", GITHUB_OUTPUT=file)
@@ -174,10 +174,10 @@ def test_a_night_of_which_nothing_is_known_fails(tmp_path: Path) -> None:
     done = merge(tmp_path, plan, artifacts)
     assert done.returncode == 1, done.stdout + done.stderr
     summary = (tmp_path / "summary").read_text()
-    assert f"**No trial was conclusive of {min(cell.name for cell in CELLS)}" in summary
+    assert f"**No conclusive trial of {min(cell.name for cell in CELLS)}" in summary
 
 
-def test_a_missing_shard_is_told_and_fails(tmp_path: Path) -> None:
+def test_a_missing_shard_is_reported_and_fails(tmp_path: Path) -> None:
     plan = plan_of(3)
     done = merge(tmp_path, plan, play(tmp_path / "artifacts", plan, without=2))
     assert done.returncode == 1, done.stdout + done.stderr

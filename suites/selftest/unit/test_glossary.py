@@ -14,7 +14,7 @@ ROW = re.compile(r"^\| (\*\*.+?) \| (.+) \| (.*) \|$", re.MULTILINE)
 GIVEN_UP = {
     "promise": "guarantee, or acknowledged",
     "promised": "acknowledged",
-    "bench": "context",
+    "bench": "machines",
     "crew": "controller",
     "cage": "sandbox",
     "caged": "sandboxed",

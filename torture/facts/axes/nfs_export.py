@@ -19,7 +19,7 @@ class NfsExport(StrEnum):
     ASYNC = "export_async"
 
 
-def _pointless(chosen: Chosen) -> str | None:
+def _inapplicable(chosen: Chosen) -> str | None:
     transport = chosen["transport"]
     return None if transport.value.traits.is_nfs else f"is for NFS; {transport.name} has no export"
 
@@ -30,7 +30,7 @@ AXIS = Axis(
     title="NFS export",
     place=15,
     default=NfsExport.SYNC.value,
-    inapplicable=_pointless,
+    inapplicable=_inapplicable,
     choices=(
         Choice(
             name=NfsExport.SYNC.value,

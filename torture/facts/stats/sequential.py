@@ -6,11 +6,11 @@ misses the true rate with certainty. The correction here: for every rate p0 a te
 
     M_n(p0) = 1/p0 * integral over q from 0 to p0 of L_n(q) / L_n(p0),  L_n(p) = p^k (1-p)^(n-k),
 
-is the evidence against "the rate is p0 or more" after k events in n trials. Under every such rate the
-ratio L(q)/L(p0) with q < p0 is expected not to grow. So their mean is not either, and it ever reaches 40
-with a probability of at most 1/40 (Ville's inequality). M grows with p0, and the upper bound is the rate
-where it is 40. So all rates from the upper bound on are excluded at once, with an error of at most 2.5 %,
-whenever one stops. The lower bound exchanges events and non-events; together they have 95 %.
+is the evidence against "the rate is p0 or more" after k events in n trials. Under every such rate each
+ratio L(q)/L(p0) with q < p0 is expected not to grow. The same holds for their mean. So it ever reaches
+40 with a probability of at most 1/40 (Ville's inequality). M grows with p0, and the upper bound is the
+rate where it is 40. So all rates from the upper bound on are excluded at once, with an error of at most
+2.5 %, whenever one stops. The lower bound exchanges events and non-events; together they have 95 %.
 
 The price: excluding rates of 1 % and more takes 535 trials without a loss. An interval for a number fixed
 before takes 368, so the factor is 1.45 (`tools/plan` computes it).
@@ -80,7 +80,7 @@ def _log_evidence(events: int, trials: int, rate: float) -> float:
 
 
 def _upper(events: int, trials: int, confidence: float) -> float:
-    """The least excluded rate, rounded up; 1 when none is excluded."""
+    """The least excluded rate, approached from above; 1 when none is excluded."""
     if events == trials:
         return 1.0
     low, high = events / trials, 1.0

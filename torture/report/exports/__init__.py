@@ -1,4 +1,4 @@
-"""The report for machines and other tools, one module a format; described in results/README.md."""
+"""The report for machines and other tools, one module per format; results/README.md describes them."""
 
 from __future__ import annotations
 

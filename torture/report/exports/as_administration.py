@@ -1,4 +1,4 @@
-"""What became of each administration that the power was cut under: a table in Markdown."""
+"""The outcome of each administration during which the power was cut: a table in Markdown."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from torture.report.figures.tables import EXPORT_SCHEMA
 from torture.report.reading.store import Store
 from torture.report.reading.text import escaped, markdown_table
 
-_NONE_CAME_BACK = "no pool"
+_NO_POOL = "no pool"
 _INCONCLUSIVE = "inconclusive"
-_COLUMNS = (*Outcome, _NONE_CAME_BACK, _INCONCLUSIVE)
+_COLUMNS = (*Outcome, _NO_POOL, _INCONCLUSIVE)
 _LEGEND = """\
-A row is an operation and the moment of it at which the power was to go; **returned**: in how many of
-these cuts its command had returned by then. **Half**, **no pool** and an operation that was undone
-although its command had returned are findings."""
+A row is an operation and the planned moment of its power cut. **Returned** counts the cuts at which its
+command had returned. **Half**, **no pool** and an operation that was undone although its command had
+returned are findings."""
 
 
 def export_administration(store: Store, folder: Path) -> tuple[Path, ...]:
@@ -66,7 +66,7 @@ def _table(records: Sequence[TrialRecord]) -> list[str]:
 def _column_of(record: TrialRecord, outcome: str) -> str:
     if not record.is_conclusive:
         return _INCONCLUSIVE
-    return outcome if outcome in set(Outcome) else _NONE_CAME_BACK
+    return outcome if outcome in set(Outcome) else _NO_POOL
 
 
 def _values(key: tuple[str, str], seen: Counter[str]) -> list[str]:
@@ -77,7 +77,7 @@ def _values(key: tuple[str, str], seen: Counter[str]) -> list[str]:
 
 
 def _findings(records: Sequence[TrialRecord]) -> list[str]:
-    """The trials that broke their cell's guarantee, and why."""
+    """The trials that broke their cell's guarantee, with the reasons."""
     return [
         f"- {escaped(record.trial)}: {record.verdict}; "
         + escaped("; ".join((*record.reasons, *record.cut.audited.findings)))

@@ -1,4 +1,4 @@
-"""CSV (RFC 4180, UTF-8), for spreadsheets and everything else."""
+"""CSV (RFC 4180, UTF-8), for spreadsheets and other programs."""
 
 from __future__ import annotations
 
@@ -10,22 +10,24 @@ from torture.report.reading.store import Store
 
 _CONTROLS = r"[\x00-\x08\x0b-\x1f\x7f]"
 _FORMULA = r"^[=+\-@\t\r\n]"
-"""What a spreadsheet takes a text for a formula by (OWASP, CSV Injection)."""
+"""Beginnings by which a spreadsheet takes a text for a formula (OWASP, CSV Injection)."""
 
 
 def export_csv(store: Store, folder: Path) -> tuple[Path, ...]:
     """Write `trials.csv` and `cells.csv`.
 
-    A text that a spreadsheet would run as a formula gets an apostrophe before it; control characters
-    are replaced.
+    A text that a spreadsheet would run as a formula gets a leading apostrophe. Control characters are
+    replaced.
     """
     return tuple(
-        copy_to(store, _harmless(store, query), folder / f"{name}.csv", "FORMAT csv, HEADER")
+        copy_to(
+            store, _without_formulas(store, query), folder / f"{name}.csv", "FORMAT csv, HEADER"
+        )
         for name, query in queries(store).items()
     )
 
 
-def _harmless(store: Store, query: str) -> str:
+def _without_formulas(store: Store, query: str) -> str:
     columns = []
     for name, kind, *_ in store.sql.execute(f"DESCRIBE {query}").fetchall():
         if kind == "VARCHAR":

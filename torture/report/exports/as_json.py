@@ -1,4 +1,4 @@
-"""One JSON document with the figures of every cell; the trials are in `trials.jsonl` already."""
+"""One JSON document with the figures of every cell; `trials.jsonl` has the trials already."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def _cell(figures: CellFigures) -> dict[str, Any]:
 
 
 def _rates(name: str, rate: Rate, figures: CellFigures) -> dict[str, Any]:
-    """A rate, and with what is untold counted as safe, and as lost."""
-    safe, lost = figures.between(rate)
+    """A rate, and the same with unresolved trials counted as safe, and as lost."""
+    safe, lost = figures.either_way(rate)
     return {
         name: _rate(rate),
         f"{name}_counted_safe": _rate(safe),

@@ -1,6 +1,6 @@
-"""JUnit's XML, as CI systems show it: a test a cell, which fails when a trial broke its guarantee.
+"""JUnit's XML, as CI systems show it: a test per cell, which fails when a trial broke its guarantee.
 
-As Jenkins and GitLab read it; its properties are as pytest writes them.
+The dialect is that of Jenkins and GitLab; properties are written like pytest's.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torture.report.reading.store import Store
 from torture.report.reading.text import printable, shortened
 
 _TRIALS_MAX = 10
-"""That are named in a failure."""
+"""How many trials a failure names, at most."""
 _REASONS_CHARACTERS_MAX = 500
 
 _BROKEN = """
@@ -28,7 +28,7 @@ ORDER BY badness DESC, rollback_ms DESC NULLS LAST, trial LIMIT ?
 
 
 def export_junit(store: Store, folder: Path) -> tuple[Path, ...]:
-    """Write `junit.xml`: a cell without a conclusive trial is an error."""
+    """Write `junit.xml`; a cell without a conclusive trial is an error."""
     cells = cell_figures(store.tallies())
     spent_s = dict(
         store.sql.execute("SELECT cell, sum(trial_ms) / 1000 FROM live GROUP BY cell").fetchall()

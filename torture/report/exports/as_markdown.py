@@ -1,4 +1,4 @@
-"""Markdown as GitHub and GitLab render it, for a job's summary: the answer first, then a table."""
+"""Markdown as GitHub and GitLab render it, for a job's summary: the answer, then a table."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def _cells(figures: CellFigures, seen: list[Verdict]) -> list[str]:
         f"**{figures.broken}**" if figures.broken else "0",
         str(figures.trials),
         *(str(figures.verdicts.get(verdict, 0)) for verdict in seen),
-        rate_in_words(figures.loss, figures.untold),
-        rate_in_words(figures.corruption, figures.untold),
+        rate_in_words(figures.loss, figures.unresolved),
+        rate_in_words(figures.corruption, figures.unresolved),
     ]
 
 
@@ -57,12 +57,12 @@ def _legend(store: Store, cells: tuple[CellFigures, ...]) -> str:
         f"{store.trials:,} trials of {runs}. Rates are of conclusive trials, with their exact 95 % "
         "intervals; broken: trials that are worse than the cell's guarantee."
     )
-    if any(figures.untold for figures in cells):
-        legend += " Behind a rate: with its inconclusive trials counted as safe, and as lost."
+    if any(figures.unresolved for figures in cells):
+        legend += " After a rate: the same with inconclusive trials counted as safe, and as lost."
     if empty := sum(figures.empty for figures in cells):
-        legend += f" Of the inconclusive {empty:,} could have lost nothing (empty cuts)."
+        legend += f" {empty:,} of the inconclusive trials had nothing to lose (empty cuts)."
     if any(figures.loss.is_sequential for figures in cells):
-        legend += " Where a run stopped when it knew enough, the intervals allow for that."
+        legend += " The intervals allow for runs that stopped once their question was answered."
     return legend
 
 

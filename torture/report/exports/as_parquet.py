@@ -1,4 +1,4 @@
-"""Parquet, for data frames: the same tables as in CSV, with types and with texts as they were."""
+"""Parquet, for data frames: the tables of CSV, with types and unchanged texts."""
 
 from __future__ import annotations
 

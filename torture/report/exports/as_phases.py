@@ -1,4 +1,4 @@
-"""Where the cuts fell, what they could have taken, and what was audited of them: tables in Markdown."""
+"""The phases of the cuts, the writes that they could lose, and the audits: tables in Markdown."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ _RISKS: dict[str, Callable[[CutDocument], bool]] = {
 def export_phases(store: Store, folder: Path) -> tuple[Path, ...]:
     """Write `phases.md`."""
     records = [record for _, record in store.lines() if record.origin is Origin.LIVE]
-    told = [record for record in records if record.cut.phase in set(Phase)]
+    with_phase = [record for record in records if record.cut.phase in set(Phase)]
     parts = [
         [f"<!-- export schema {EXPORT_SCHEMA}: made by tools/report, not by hand -->"],
         ["# Where the cuts fell"],
-        [_LEGEND] if told else ["No record has a phase."],
-        *([_phases(told), _risks(told)] if told else []),
+        [_LEGEND] if with_phase else ["No record has a phase."],
+        *([_phases(with_phase), _risks(with_phase)] if with_phase else []),
         *([_kept(records)] if any(record.cut.policies for record in records) else []),
         *([_audits(records, cell_figures(store.tallies()))] if records else []),
         *([[f"- {escaped(note)}" for note in store.notes]] if store.notes else []),
@@ -89,7 +89,7 @@ def _risks(records: Sequence[TrialRecord]) -> list[str]:
 
 
 def _kept(records: Sequence[TrialRecord]) -> list[str]:
-    """A row a guarantee and policy: a rate over all of them would be the draw's as much as the NAS's."""
+    """A row per guarantee and policy: a rate over all would depend on the draw as much as on the NAS."""
     columns = ("theory", "what the disks kept", "cuts", "lost acknowledged data", "lost the pool")
     alike: dict[tuple[str, str], list[TrialRecord]] = {}
     for record in records:
@@ -108,7 +108,7 @@ def _kept(records: Sequence[TrialRecord]) -> list[str]:
 
 
 def _audits(records: Sequence[TrialRecord], cells: Sequence[CellFigures]) -> list[str]:
-    """A row a guarantee, which is today's: what was audited of its cells' cuts, and what these lost."""
+    """A row per guarantee of today's code: the audits of its cells' cuts, and these cuts' losses."""
     columns = ("theory", "cuts", "lost acknowledged data", "acknowledgements audited", "writes",
                "transaction groups", "uncovered", "audit took, half of them, longest")  # fmt: skip
     rows = []
@@ -123,7 +123,7 @@ def _audits(records: Sequence[TrialRecord], cells: Sequence[CellFigures]) -> lis
             (
                 escaped(guarantee),
                 str(loss.trials),
-                rate_in_words(loss, sum(figures.untold for figures in alike)),
+                rate_in_words(loss, sum(figures.unresolved for figures in alike)),
                 _sum(audit.acknowledgements for audit in audits),
                 _sum(audit.completions for audit in audits),
                 _sum(audit.txgs for audit in audits),

@@ -11,18 +11,18 @@ from torture.facts.stats.rates import bound_in_words, in_words
 from torture.files import write_whole
 from torture.report.exports.protocol import ExportFormat
 from torture.report.figures.cell_figures import CellFigures
-from torture.report.figures.roads import Road, roads_of
 from torture.report.figures.sensitivity import measured_sensitivity
 from torture.report.figures.tables import EXPORT_SCHEMA
+from torture.report.figures.transports import TransportRow, transport_rows
 from torture.report.figures.wording import (
     cell_in_words,
     choice_in_words,
     common_in_words,
+    defaults_in_words,
     duration_in_words,
     latency_in_words,
     rate_in_words,
     speed_in_words,
-    usual_in_words,
     varying_axes,
 )
 from torture.report.reading.runs import RunInfo
@@ -60,17 +60,17 @@ _SEQUENTIAL = "Some runs stopped once they knew enough, and the intervals allow 
 
 def export_roads(store: Store, folder: Path) -> tuple[Path, ...]:
     """Write `roads.md`."""
-    sections = roads_of(store)
-    every = [road for _, roads in sections for road in roads]
-    axes = [road.axes for road in every]
+    sections = transport_rows(store)
+    every = [row for _, rows in sections for row in rows]
+    axes = [row.axes for row in every]
     varying = varying_axes(axes)
     parts = [
         [f"<!-- export schema {EXPORT_SCHEMA}: made by tools/report, not by hand -->"],
         ["# Rates of each transport"],
         [_LEGEND],
-        [_SEQUENTIAL] if any(road.figures.loss.is_sequential for road in every) else [],
+        [_SEQUENTIAL] if any(row.figures.loss.is_sequential for row in every) else [],
         [_in_common(axes, varying)],
-        *(part for name, roads in sections for part in _section(name, roads, varying)),
+        *(part for name, rows in sections for part in _section(name, rows, varying)),
         [] if sections else ["There are no trials."],
         ["## Runs"],
         [f"- {_run_in_words(run)}" for run in store.runs],
@@ -82,7 +82,7 @@ def export_roads(store: Store, folder: Path) -> tuple[Path, ...]:
 
 def _in_common(axes: Sequence[Mapping[str, str]], varying: Sequence[str]) -> str:
     common = common_in_words([_shown(own) for own in axes], varying)
-    usual = usual_in_words(varying)
+    usual = defaults_in_words(varying)
     sentences = (
         f"All rows: {common}." if common else "",
         f"Unless a row says otherwise: {usual}." if usual else "",
@@ -90,45 +90,45 @@ def _in_common(axes: Sequence[Mapping[str, str]], varying: Sequence[str]) -> str
     return " ".join(sentence for sentence in sentences if sentence)
 
 
-def _section(name: str, roads: Sequence[Road], varying: Sequence[str]) -> list[list[str]]:
+def _section(name: str, rows: Sequence[TransportRow], varying: Sequence[str]) -> list[list[str]]:
     known = {choice.name: choice for choice in TRANSPORT.choices}
     title = known[name].words if name in known else escaped(name)
     explained = known[name].explained if name in known else ""
     return [
         [f"## {title or 'No known transport'}"],
         [f"{explained}."] if explained else [],
-        markdown_table(_COLUMNS, [_values(road, varying) for road in roads], left=_LEFT),
+        markdown_table(_COLUMNS, [_values(row, varying) for row in rows], left=_LEFT),
         _planted_in_words(name),
     ]
 
 
 def _planted_in_words(transport: str) -> list[str]:
     """In how many cuts planted faults were seen on this transport."""
-    faults = measured_sensitivity().of_road(transport)
+    faults = measured_sensitivity().of_transport(transport)
     seen = [f"{fault.words}, {in_words(fault.rate)}" for fault in faults]
     return [f"Planted faults, as seen by the cuts: {'; '.join(seen)}."] if seen else []
 
 
-def _values(road: Road, varying: Sequence[str]) -> list[str]:
-    figures, worth = road.figures, road.figures.worth
-    said = {axis: choice for axis, choice in road.axes.items() if axis != TRANSPORT.field}
+def _values(row: TransportRow, varying: Sequence[str]) -> list[str]:
+    figures, worth = row.figures, row.figures.worth
+    said = {axis: choice for axis, choice in row.axes.items() if axis != TRANSPORT.field}
     back = figures.rollback_ms
     syncs = [latency_in_words(ms) for ms in (worth.sync_p50_ms, worth.sync_p99_ms)]
-    against = f"**{road.comparison}**" if figures.broken else road.comparison
+    against = f"**{row.comparison}**" if figures.broken else row.comparison
     if figures.acknowledged_in_outage:
         against += f"; {figures.acknowledged_in_outage} acknowledged without a NAS"
     return [
         cell_in_words(_shown(said), [axis for axis in varying if axis != TRANSPORT.field]) or "-",
         ", ".join(
-            choice_in_words(choice) for choice in _shown(dict(enumerate(road.pooled))).values()
+            choice_in_words(choice) for choice in _shown(dict(enumerate(row.pooled))).values()
         ),
         escaped(figures.guarantee) or "-",
         _cuts_in_words(figures),
-        rate_in_words(figures.loss, figures.untold),
-        rate_in_words(road.rolled_back, figures.untold)
+        rate_in_words(figures.loss, figures.unresolved),
+        rate_in_words(row.rolled_back, figures.unresolved)
         + (f", up to {duration_in_words(back.most)}" if back is not None else ""),
-        rate_in_words(figures.corruption, figures.untold),
-        "-" if road.seen_from is None else bound_in_words(road.seen_from),
+        rate_in_words(figures.corruption, figures.unresolved),
+        "-" if row.detectable_from is None else bound_in_words(row.detectable_from),
         speed_in_words(worth.durable_per_s) or "-",
         ", ".join(words for words in syncs if words) or "-",
         latency_in_words(worth.outage_ms) or "-",
@@ -138,19 +138,19 @@ def _values(road: Road, varying: Sequence[str]) -> list[str]:
 
 
 def _cuts_in_words(figures: CellFigures) -> str:
-    """E.g. `30 (and 10 inconclusive)`; empty cuts are named apart."""
-    others = ((figures.untold, "inconclusive"), (figures.empty, "empty"))
+    """E.g. `30 (and 10 inconclusive)`; empty cuts are listed separately."""
+    others = ((figures.unresolved, "inconclusive"), (figures.empty, "empty"))
     named = [f"{count} {what}" for count, what in others if count]
     return f"{figures.conclusive}" + (f" (and {', '.join(named)})" if named else "")
 
 
 def _shown(axes: Mapping[_Key, str]) -> dict[_Key, str]:
-    """The choices that are ours, and of the others what Markdown shows as it is."""
+    """Known choices as they are, unknown ones escaped for Markdown."""
     return {axis: choice if choice in CHOICES else escaped(choice) for axis, choice in axes.items()}
 
 
 def _run_in_words(run: RunInfo) -> str:
-    """E.g. `20261122-084359-2ba9: OpenZFS 2.3.9, kernel 6.12, tcg`, as far as its `run.json` says."""
+    """E.g. `20261122-084359-2ba9: OpenZFS 2.3.9, kernel 6.12, tcg`, as far as `run.json` has it."""
     document = run.document
     nas = document.images.get("nas")
     packages = {} if nas is None else nas.packages

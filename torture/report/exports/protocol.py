@@ -1,4 +1,4 @@
-"""What an export format has to say."""
+"""The interface of an export format."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from torture.report.reading.store import Store
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExportFormat:
-    """A format, by the name that `tools/report --export` takes.
+    """A format, by its name for `tools/report --export`.
 
-    `write` writes its files into a folder that is there, and returns them. It raises `OSError`, and
+    `write` writes its files into an existing folder, and returns them. It raises `OSError`, and
     `HarnessError` when a table cannot be written.
     """
 

@@ -1,1 +1,1 @@
-"""What the rows say: rates, pairs, groups, comparisons."""
+"""Figures from the rows: rates, pairs, groups, comparisons."""

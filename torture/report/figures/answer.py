@@ -1,8 +1,8 @@
-"""The answer at a glance: what theory says of each setting, and what was measured beside it.
+"""The answer at a glance: theory's prediction for each configuration, and the measurement.
 
-Settings stand in groups by what was known before any cut, never by what the cuts showed: of cells that
-were chosen for having lost nothing, an interval is too good. In 1,938 simulated campaigns over cells that
-lose 10 % of cuts the bound of such a group held in 791.
+Configurations are grouped by theory, which is known before any cut, and never by the outcome of cuts. An
+interval over cells chosen since they lost nothing would be too good. In 1,938 simulated campaigns over
+cells that lose 10 % of cuts, the bound of such a group held in 791.
 """
 
 from __future__ import annotations
@@ -20,18 +20,19 @@ from torture.facts.stats.rates import (
 )
 from torture.facts.stats.sequential import sequential_rate_of
 from torture.oracles.verdict.guarantee import Guarantee
-from torture.report.figures.cell_figures import CellFigures, counted_either_way
+from torture.report.figures.cell_figures import CellFigures, rates_either_way
 from torture.report.figures.wording import duration_in_words, either_way_in_words
 from torture.report.reading.tally import guarantee_in
 
-RATE_TO_SEE = 0.1
-"""Fewer cuts than would have seen losses as frequent as this say nothing of safety."""
-_CUTS_TO_SEE = 29
-"""The fewest that see one at `RATE_TO_SEE` with 95 % probability: log(0.05) / log(0.9)."""
+RATE_TO_DETECT = 0.1
+"""Fewer cuts than losses of this rate need to show up say nothing about safety."""
+_CUTS_TO_DETECT = 29
+"""The fewest cuts that show a loss of rate `RATE_TO_DETECT` with 95 % probability: log(0.05) / log(0.9).
+"""
 
 
 class Theory(StrEnum):
-    """What theory says of a configuration, before any cut."""
+    """Theory's prediction for a configuration, before any cut."""
 
     SAFE = "theory says safe"
     ROLLS_BACK = "theory says it goes back in time"
@@ -40,19 +41,19 @@ class Theory(StrEnum):
 
 
 class Standing(StrEnum):
-    """What was measured beside it."""
+    """The measurement, compared with theory."""
 
     SAFE = "safe, as predicted"
     AS_PREDICTED = "as predicted"
     NOT_SEEN = "not seen yet"
-    """Theory says that something is lost, and nothing was."""
+    """Theory predicts a loss, and no trial had one."""
     TOO_FEW = "too few cuts to say"
-    """Nothing was lost where nothing should be, in fewer cuts than would have seen much."""
+    """No loss where theory predicts none, in too few cuts to show frequent losses."""
     OPEN = "left open by inconclusive cuts"
-    """Nothing was lost where nothing should be, but for what inconclusive trials may have lost."""
+    """No loss where theory predicts none, but inconclusive trials may have lost data."""
     WORSE = "worse than predicted"
     LOST = "lost something"
-    """Where there is no theory."""
+    """A loss where there is no theory."""
     NOTHING_LOST = "nothing lost"
     UNKNOWN = "no answer"
     """No trial was conclusive."""
@@ -60,36 +61,36 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Group:
-    """The cells of which theory says the same, worst first, and their conclusive trials together."""
+    """The cells with the same prediction, worst first, and their conclusive trials together."""
 
     theory: Theory
     cells: tuple[CellFigures, ...]
     together: Rate
-    """Of losses. The interval is of the mean over cells, as many trials each as there were."""
+    """The rate of losses. The interval is that of the mean over cells, weighted by their trials."""
 
     @property
     def worst_bound(self) -> float:
-        """No cell of it loses more often than this, at 95 % for all of them at once (Bonferroni)."""
+        """The upper bound of every cell's rate of losses, at 95 % for all cells at once (Bonferroni)."""
         return self._worst_of([cell.harm for cell in self.cells])
 
     @property
     def worst_bound_if_lost(self) -> float:
-        """The same with each cell's untold trials counted as lost."""
-        return self._worst_of([cell.between(cell.harm)[1] for cell in self.cells])
+        """The same with each cell's unresolved trials counted as lost."""
+        return self._worst_of([cell.either_way(cell.harm)[1] for cell in self.cells])
 
     @property
-    def untold(self) -> int:
-        """How many trials of its cells may have lost something, for all that is known."""
-        return sum(cell.untold for cell in self.cells)
+    def unresolved(self) -> int:
+        """How many trials of its cells are inconclusive and may have lost data."""
+        return sum(cell.unresolved for cell in self.cells)
 
     @property
-    def between(self) -> tuple[Rate, Rate]:
-        """Its cells together, with the untold trials counted as safe, and as lost."""
-        return counted_either_way(self.together, self.untold)
+    def either_way(self) -> tuple[Rate, Rate]:
+        """Its cells together, with the unresolved trials counted as safe, and as lost."""
+        return rates_either_way(self.together, self.unresolved)
 
     @property
     def longest_rollback_ms(self) -> float | None:
-        """The longest time that any of its trials went back; None when none did."""
+        """The longest rollback of its trials; None without a rollback."""
         most = [cell.rollback_ms.most for cell in self.cells if cell.rollback_ms is not None]
         return max(most, default=None)
 
@@ -99,7 +100,7 @@ class Group:
         return self.of_standing(Standing.WORSE)
 
     def of_standing(self, standing: Standing) -> int:
-        """How many of its cells stand so."""
+        """How many of its cells have this standing."""
         return sum(standing_of(cell) is standing for cell in self.cells)
 
     def _worst_of(self, rates: Sequence[Rate]) -> float:
@@ -118,7 +119,7 @@ class Group:
             parts[0] += f" lost or damaged data, at most {bound_in_words(rate.high)} at 95 %"
             if len(self.cells) > 1:
                 bound = bound_in_words(self.worst_bound)
-                if self.untold:
+                if self.unresolved:
                     bound += (
                         f", {bound_in_words(self.worst_bound_if_lost)} with inconclusive as lost"
                     )
@@ -127,7 +128,7 @@ class Group:
             parts[0] += f" [{interval_in_words(rate)}] lost or damaged data"
             if self.longest_rollback_ms is not None:
                 parts[0] += f", up to {duration_in_words(self.longest_rollback_ms)} back"
-        if rate.trials and (either_way := either_way_in_words(rate, self.untold)):
+        if rate.trials and (either_way := either_way_in_words(rate, self.unresolved)):
             parts.append(either_way)
         for standing in (Standing.WORSE, Standing.NOT_SEEN, Standing.TOO_FEW, Standing.OPEN):
             if count := self.of_standing(standing):
@@ -141,7 +142,7 @@ def configurations(count: int) -> str:
 
 
 def theory_of(figures: CellFigures) -> Theory:
-    """By the cell's guarantee, which stands beside its axes and has seen no cut."""
+    """The prediction by the cell's guarantee, which depends on its axes and on no cut."""
     match guarantee_in(figures.guarantee):
         case Guarantee.SAFE:
             return Theory.SAFE
@@ -154,10 +155,10 @@ def theory_of(figures: CellFigures) -> Theory:
 
 
 def standing_of(figures: CellFigures) -> Standing:
-    """What its cuts showed.
+    """The standing of a cell by its cuts.
 
-    `SAFE` is never said of a cell that theory calls lossy, nor after few cuts, nor where an
-    inconclusive trial may have lost something.
+    `SAFE` requires that theory predicts no loss, that there are enough cuts, and that no inconclusive
+    trial may have lost data.
     """
     if figures.broken:
         return Standing.WORSE
@@ -166,9 +167,9 @@ def standing_of(figures: CellFigures) -> Standing:
     has_lost = figures.harm.events > 0
     match theory_of(figures):
         case Theory.SAFE:
-            if figures.conclusive < _CUTS_TO_SEE:
+            if figures.conclusive < _CUTS_TO_DETECT:
                 return Standing.TOO_FEW
-            return Standing.OPEN if figures.untold else Standing.SAFE
+            return Standing.OPEN if figures.unresolved else Standing.SAFE
         case Theory.NONE:
             return Standing.LOST if has_lost else Standing.NOTHING_LOST
         case _:
@@ -176,7 +177,7 @@ def standing_of(figures: CellFigures) -> Standing:
 
 
 def tone_of(figures: CellFigures) -> str:
-    """The colour of what was seen: `safe`, `back`, `loses`, or `unknown` where too little was."""
+    """The colour of the outcome: `safe`, `back`, `loses`, or `unknown` after too few cuts."""
     if figures.conclusive and figures.corruption.events:
         return "loses"
     if figures.conclusive and figures.loss.events:
@@ -185,7 +186,7 @@ def tone_of(figures: CellFigures) -> str:
 
 
 def answer(cells: Sequence[CellFigures]) -> tuple[Group, ...]:
-    """The groups that have cells, from safe to lossy; within one the highest rate comes first."""
+    """The groups with cells, from safe to lossy; the highest rate comes first in each."""
     groups = []
     for theory in Theory:
         own = [figures for figures in cells if theory_of(figures) is theory]

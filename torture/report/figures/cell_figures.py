@@ -1,4 +1,4 @@
-"""A cell's figures, computed from how many of its trials ended how: counts in, rates out."""
+"""A cell's figures, computed from the counts of its trials' outcomes."""
 
 from __future__ import annotations
 
@@ -14,58 +14,61 @@ from torture.report.reading.tally import CellTally, Spread, TrialKind, Worth
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CellRates:
-    """How the trials of a cell ended. Rates are of conclusive trials only.
+    """The outcomes of a cell's trials. Rates count conclusive trials only.
 
-    `loss`: trials in which something acknowledged is not there, whatever the verdict. `corruption`:
-    trials whose verdict is worse than consistent but old. `harm`: those with one or the other.
+    - `loss`: trials that lost acknowledged data, whatever the verdict.
+    - `corruption`: trials whose verdict is worse than consistent but old.
+    - `harm`: trials with either.
     """
 
     cell: str
     guarantee: str
     trials: int
     verdicts: dict[Verdict, int]
-    """Those that there were."""
+    """The verdicts that occurred."""
     loss: Rate
     corruption: Rate
     harm: Rate
     broken: int
-    """Trials that are worse than guaranteed, rolled back too far included; an inconclusive one by the
-    audit of its log, or by an acknowledgement that nobody can have stored."""
+    """Trials that are worse than guaranteed, too long rollbacks included.
+
+    An inconclusive trial counts by its audit, or by an acknowledgement while there was no NAS.
+    """
     empty: int = 0
-    """Inconclusive trials whose cut could have taken nothing."""
+    """Inconclusive trials whose cut had nothing to lose."""
     confirmations: int = 0
     """Conclusive trials that were cut at the moment of a finding instead of the drawn one."""
 
     @property
     def inconclusive(self) -> int:
-        """Trials that say nothing about the data."""
+        """Trials without a statement about the data."""
         return self.verdicts.get(Verdict.INCONCLUSIVE, 0)
 
     @property
-    def untold(self) -> int:
-        """Inconclusive trials that may have lost something, for all that is known."""
+    def unresolved(self) -> int:
+        """Inconclusive trials that may have lost data."""
         return self.inconclusive - self.empty
 
-    def between(self, rate: Rate) -> tuple[Rate, Rate]:
-        """A rate of its own with the untold trials counted as safe, and as lost."""
-        return counted_either_way(rate, self.untold)
+    def either_way(self, rate: Rate) -> tuple[Rate, Rate]:
+        """A rate of this cell with the unresolved trials counted as safe, and as lost."""
+        return rates_either_way(rate, self.unresolved)
 
     @property
     def conclusive(self) -> int:
-        """Trials that the rates are of."""
+        """The trials that the rates count."""
         return self.trials - self.inconclusive - self.confirmations
 
 
-def counted_either_way(rate: Rate, untold: int) -> tuple[Rate, Rate]:
-    """The rate with so many trials more: none of them an event, and all of them."""
+def rates_either_way(rate: Rate, unresolved: int) -> tuple[Rate, Rate]:
+    """The rate with so many more trials: without an event, and each with an event."""
     of = sequential_rate_of if rate.is_sequential else rate_of
-    trials = rate.trials + untold
-    return of(rate.events, trials), of(rate.events + untold, trials)
+    trials = rate.trials + unresolved
+    return of(rate.events, trials), of(rate.events + unresolved, trials)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CellFigures(CellRates):
-    """What else the trials of a cell gave; as in `CellTally`."""
+    """Further figures of a cell's trials; as in `CellTally`."""
 
     axes: dict[str, str]
     acknowledged_per_s: float | None
@@ -77,7 +80,7 @@ class CellFigures(CellRates):
 def cell_rates(
     cell: str, *, guarantee: str, counts: Mapping[TrialKind, int], is_sequential: bool
 ) -> CellRates:
-    """The rates of a cell of whose trials so many are of each kind."""
+    """The rates of a cell with so many trials of each kind."""
     verdicts: Counter[Verdict] = Counter()
     for kind, count in counts.items():
         verdicts[kind.verdict] += count

@@ -1,6 +1,6 @@
-"""The matrix as people ask for it: SLOG against sync, a small table for each choice of the other axes.
+"""The matrix in small tables: SLOG against sync, one table for each choice of the other axes.
 
-Sync has the fewest choices: as columns they have room on a phone, too.
+Sync has the fewest choices, so that its columns fit on a phone.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from torture.report.figures.wording import choice_in_words
 
 COLUMNS = "sync"
 _ROWS = ("slog", "slog_class")
-"""A SLOG's speed stands with the SLOG, so that a pool without one has its place in every table."""
+"""A SLOG's speed is part of its row, so that a pool without SLOG has a row in every table."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Facet:
-    """One table: `title` says what is the same in it; places without a cell are None."""
+    """One table: `title` names its common choices; places without a cell are None."""
 
     title: str
     columns: tuple[str, ...]
@@ -58,7 +58,7 @@ def _facet(key: tuple[str, ...], cells: Sequence[CellFigures]) -> Facet:
 
 
 Place = tuple[int, str]
-"""Where a choice stands on its axis, and the choice: sorts as the axes list them."""
+"""The rank of a choice on its axis, and the choice: sorts in the axis' order."""
 
 
 def _column(axes: Mapping[str, str]) -> Place:
@@ -76,6 +76,6 @@ def _heading(row: tuple[Place, ...]) -> str:
 
 
 def _place(axis: str, choice: str) -> Place:
-    """Unknown choices come last, by name."""
+    """The rank of a choice; unknown choices come last, by name."""
     known = list(AXES[axis].names) if axis in AXES else []
     return (known.index(choice) if choice in known else len(known), choice)

@@ -1,4 +1,4 @@
-"""What one setting changes: every two cells that differ in one choice only, compared."""
+"""Compares every two cells that differ in one choice: the effect of one setting."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torture.report.figures.cell_figures import CellFigures
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pair:
-    """Two rates of the same kind: of `first` and of `second`; `corrected_p` is Holm's over the family."""
+    """Two rates of the same kind, of `first` and of `second`; `corrected_p` is Holm's over the family."""
 
     what: str
     """`acknowledged loss` or `corruption`."""
@@ -26,12 +26,12 @@ class Pair:
 
     @property
     def is_worse(self) -> bool:
-        """Whether the second has the higher rate, and not by chance."""
+        """Whether the second rate is significantly higher."""
         return self.comparison.is_worse(self.corrected_p)
 
     @property
     def is_better(self) -> bool:
-        """Whether the second has the lower rate, and not by chance."""
+        """Whether the second rate is significantly lower."""
         difference = self.comparison.difference
         return self.corrected_p < SIGNIFICANT and difference is not None and difference < 0
 
@@ -50,14 +50,17 @@ RATES: dict[str, Callable[[CellFigures], Rate]] = {
     "acknowledged loss": lambda figures: figures.loss,
     "corruption": lambda figures: figures.corruption,
 }
-"""What is compared of a cell. Corruption has a rate of its own: where consistent but old data gets
-corrupt, no loss is more, and yet it is worse."""
+"""The compared rates of a cell.
+
+Corruption has its own rate: if old but consistent data becomes corrupt, the rate of losses stays the
+same.
+"""
 
 Couple = tuple[str, CellFigures, CellFigures]
 
 
 def compared(couples: Iterable[Couple]) -> tuple[Pair, ...]:
-    """Both rates of each couple (axis, first, second), as one family; those without trials left out."""
+    """Both rates of each couple (axis, first, second), as one family; only rates that have trials."""
     asked = [
         (what, couple)
         for couple in couples
@@ -82,7 +85,8 @@ def neighbours(cells: Sequence[CellFigures]) -> list[Couple]:
     by_rest: dict[tuple[str, frozenset[tuple[str, str]]], list[CellFigures]] = {}
     for figures in cells:
         for axis in figures.axes:
-            # a cell without a SLOG has no SLOG's speed; with the usual one it has one difference
+            # a cell without a SLOG has no SLOG speed; it differs from one with the usual speed in one
+            # choice
             rest = frozenset(
                 (key, choice or DEFAULTS.get(key, ""))
                 for key, choice in figures.axes.items()
@@ -100,7 +104,7 @@ def neighbours(cells: Sequence[CellFigures]) -> list[Couple]:
 
 
 def _place(axis: str, choice: str) -> int:
-    """Where a choice stands on its axis, so that every pair goes in the axis' direction."""
+    """The rank of a choice on its axis, so that every pair is ordered like the axis."""
     choices = list(AXES[axis].names) if axis in AXES else []
     return choices.index(choice) if choice in choices else len(choices)
 

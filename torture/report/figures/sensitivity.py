@@ -1,4 +1,4 @@
-"""What would have been seen: planted faults, as they were measured, against so many cuts."""
+"""The sensitivity of cuts: how often they detected planted faults."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from torture.facts.stats.rates import Rate, rate_of
 from torture.report.figures.cell_figures import CellFigures
 
 MEASURED = Path(__file__).with_name("sensitivity.json")
-"""Kept from a run of `suites/sensitivity`, with the versions it was measured with (CONTRIBUTING.md)."""
+"""The results of a run of `suites/sensitivity`, with the versions of its software (CONTRIBUTING.md)."""
 _NEARLY_ALWAYS = 0.9999
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MeasuredFault:
-    """A fault, and in how many cuts of how many it was seen, where all is sound without it."""
+    """A fault in a cell that is sound without it, and in how many cuts it was detected."""
 
     words: str
     cell: str
@@ -29,38 +29,38 @@ class MeasuredFault:
     cuts: int
     bound_to: tuple[str, ...] = ()
     amounts_to: Mapping[str, str] = field(default_factory=dict)
-    """In which cells it is the same fault (`torture.choices.matrix.same_fault`)."""
+    """The cells in which it is the same fault (`torture.choices.matrix.same_fault`)."""
 
     @property
     def transport(self) -> str:
-        """The road that it was measured on, by its name."""
+        """The name of the transport on which it was measured."""
         return Cell.parse(self.cell).axes[TRANSPORT.field]
 
     @property
     def rate(self) -> Rate:
-        """Of cuts in which it was seen."""
+        """The rate of cuts that detected it."""
         return rate_of(self.detected, self.cuts)
 
     def cuts_like(self, cells: Iterable[CellFigures]) -> int:
-        """The conclusive cuts of the cells that its measured rate says something of."""
+        """The conclusive cuts of the cells to which its measured rate applies."""
         return sum(figures.conclusive for figures in cells if self._is_alike(figures.cell))
 
     def _is_alike(self, name: str) -> bool:
-        """Whether it is the same fault in that cell, on the road it was measured on."""
+        """Whether that cell has the same transport, and the fault is the same there."""
         here = Cell.parse(self.cell)
         try:
             there = Cell.parse(name)
-        except ValueError:  # of another version of the suite
+        except ValueError:  # a cell of another version of the suite
             return False
         bound_to, amounts_to = (TRANSPORT.field, *self.bound_to), self.amounts_to
         return not why_different_there(here, there, bound_to=bound_to, amounts_to=amounts_to)
 
     def share_of_runs(self, cuts: int) -> float:
-        """In which part of runs of so many cuts it is seen, at least: by the lower bound of its rate."""
+        """The share of runs of so many cuts that detect it, at least: by the lower bound of its rate."""
         return float(1 - (1 - self.rate.low) ** cuts)
 
     def in_words(self, cuts: int) -> str:
-        """E.g. `at least 99 %`, rounded down; of no cuts that there is nothing to say it by."""
+        """E.g. `at least 99 %`, rounded down; without cuts, that it was not measured."""
         if cuts == 0:
             return "not measured in such cells"
         share = self.share_of_runs(cuts)
@@ -71,38 +71,38 @@ class MeasuredFault:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sensitivity:
-    """The faults, and what they were measured with: a name of each version to it.
+    """The faults, and the versions of the software with which they were measured.
 
-    `on_roads`: some of them once more, on other roads than that of their cell.
+    `on_transports`: some of the faults once more, on transports other than their cell's.
     """
 
     versions: dict[str, str]
     faults: tuple[MeasuredFault, ...]
-    on_roads: tuple[MeasuredFault, ...] = ()
+    on_transports: tuple[MeasuredFault, ...] = ()
 
     def of(self, cells: Sequence[CellFigures]) -> tuple[MeasuredFault, ...]:
-        """All of them, each followed by what was measured of it on these cells' other roads."""
+        """All faults, each followed by its measurements on these cells' other transports."""
         return tuple(
             measured
             for fault in self.faults
-            for measured in (fault, *self.on_roads)
+            for measured in (fault, *self.on_transports)
             if measured is fault or (measured.words == fault.words and measured.cuts_like(cells))
         )
 
-    def of_road(self, transport: str) -> tuple[MeasuredFault, ...]:
-        """Those of a road that were planted on several."""
-        several = {fault.words for fault in self.on_roads}
-        every = (*self.faults, *self.on_roads)
+    def of_transport(self, transport: str) -> tuple[MeasuredFault, ...]:
+        """The faults of a transport that were planted on several transports."""
+        several = {fault.words for fault in self.on_transports}
+        every = (*self.faults, *self.on_transports)
         return tuple(one for one in every if one.transport == transport and one.words in several)
 
 
 def measured_sensitivity(file: Path = MEASURED) -> Sensitivity:
-    """The table that is kept; raises `ValueError` or `KeyError` when it is garbled, `OSError`."""
+    """The stored table; raises `ValueError` or `KeyError` when it is garbled, `OSError`."""
     content: dict[str, Any] = json.loads(file.read_text())
     return Sensitivity(
         versions=content["versions"],
         faults=_faults(content["faults"]),
-        on_roads=_faults(content["on_roads"]),
+        on_transports=_faults(content["on_roads"]),
     )
 
 

@@ -1,4 +1,4 @@
-"""The rates of records that are in memory, for the table at the end of a run."""
+"""The rates of records in memory, for the table at the end of a run."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def summarise(
 
 
 def worth_of(records: Iterable[TrialRecord]) -> dict[str, Worth]:
-    """What each cell was worth, by name: medians over its conclusive live trials; those that tell."""
+    """Each cell's worth, by name: medians over its conclusive live trials with a measurement."""
     measured: dict[str, dict[str, list[float]]] = {}
     for record in records:
         if record.origin is not Origin.LIVE or not record.is_conclusive:

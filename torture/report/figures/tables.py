@@ -1,4 +1,4 @@
-"""The two tables that CSV and Parquet have: a row a trial, and a row a cell."""
+"""The two tables of CSV and Parquet: one row per trial, and one row per cell."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from torture.report.reading.store import Store
 from torture.report.reading.tally import WORTH
 
 EXPORT_SCHEMA = 3
-"""Of all exports: it grows when a field goes away or means something else, not when one is added."""
+"""The schema of all exports: it grows when a field vanishes or changes its meaning, not when one is
+added.
+"""
 
 TRIALS = "trials"
 CELLS = "cells"
@@ -30,7 +32,7 @@ _RATES = tuple(
     for rate in ("loss", "corruption")
     for counted in ("", "_counted_safe", "_counted_lost")
 )
-"""The last two with inconclusive trials, but for empty cuts."""
+"""The last two count inconclusive trials as well, except empty cuts."""
 
 CELL_COLUMNS = {
     "cell": "VARCHAR",
@@ -55,7 +57,7 @@ CELL_COLUMNS = {
 
 
 def queries(store: Store) -> dict[str, str]:
-    """Each table's name to the query that gives it, in a stable order."""
+    """The query of each table, by its name, in a stable order."""
     rows = [_cell_row(figures) for figures in cell_figures(store.tallies())]
     columns = ", ".join(f'"{name}" {kind}' for name, kind in CELL_COLUMNS.items())
     store.sql.execute(f"CREATE OR REPLACE TEMP TABLE cell_figures ({columns})")
@@ -69,9 +71,9 @@ def queries(store: Store) -> dict[str, str]:
 
 
 def copy_to(store: Store, query: str, path: Path, options: str) -> Path:
-    """Write what a query gives to a file, by duckdb's COPY; returns the path.
+    """Write a query's rows to a file with duckdb's COPY; returns the path.
 
-    Raises `HarnessError` when it cannot be written.
+    Raises `HarnessError` when the file cannot be written.
     """
     try:
         with whole_file(path.absolute()) as partial:
@@ -97,7 +99,7 @@ def _cell_row(figures: CellFigures) -> tuple[Any, ...]:
         *(
             value
             for rate in (figures.loss, figures.corruption)
-            for counted in (rate, *figures.between(rate))
+            for counted in (rate, *figures.either_way(rate))
             for value in _rate(counted)
         ),
         figures.loss.is_sequential,

@@ -1,4 +1,4 @@
-"""Two nights compared: which configurations got worse, and not by chance."""
+"""Compares two nights: which configurations got significantly worse."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from torture.report.reading.text import escaped
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pooled:
-    """Trials of one kind among all trials of the cells that both have, the cells taken together."""
+    """Trials of one kind among all trials of the cells that both nights have, taken together."""
 
-    says: str
-    """What it means that there are more of them."""
+    meaning: str
+    """The statement if there are more of them."""
     old: Rate
     new: Rate
     most_in: str
@@ -29,46 +29,46 @@ class Pooled:
 
     @property
     def p(self) -> float:
-        """Of Fisher's test, for this kind alone."""
+        """The p of Fisher's test, for this kind alone."""
         return compare(self.old, self.new).p
 
     @property
     def sentence(self) -> str:
-        """That there are more, how many, and where."""
+        """The statement, the counts, and the cell with the most."""
         counts = f"{in_words(self.new)}, before {in_words(self.old)}"
-        return f"{self.says}, and not by chance: {counts}; most in {self.most_in}."
+        return f"{self.meaning}, and not by chance: {counts}; most in {self.most_in}."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Versus:
-    """The cells that both have, compared as one family; and those that only one has."""
+    """The cells of both nights, compared as one family, and the cells of only one."""
 
     pairs: tuple[Pair, ...]
-    """The likeliest difference first."""
+    """The most significant difference first."""
     only_old: tuple[str, ...]
     only_new: tuple[str, ...]
-    silent: tuple[str, ...]
-    """Cells of both in which one side has no conclusive trial: nothing can be said of them."""
+    not_comparable: tuple[str, ...]
+    """Cells of both nights in which one side has no conclusive trial."""
     notes: tuple[str, ...]
     pooled: tuple[Pooled, ...]
-    """Trials worse than guaranteed, though nothing need be lost; and those that say nothing."""
+    """Trials worse than guaranteed, with or without a loss; and inconclusive ones."""
     old_zfs: tuple[str, ...] = ()
-    """The versions of OpenZFS that the old runs' trials are of; most have one."""
+    """The versions of OpenZFS of the old runs' trials; most runs have one."""
     new_zfs: tuple[str, ...] = ()
 
     @property
     def worse(self) -> tuple[Pair, ...]:
-        """What got significantly worse."""
+        """The rates that got significantly worse."""
         return tuple(pair for pair in self.pairs if pair.is_worse)
 
     @property
     def better(self) -> tuple[Pair, ...]:
-        """What got significantly better."""
+        """The rates that got significantly better."""
         return tuple(pair for pair in self.pairs if pair.is_better)
 
     @property
     def more(self) -> tuple[Pooled, ...]:
-        """Kinds of which the new runs have significantly more."""
+        """The kinds of which the new runs have significantly more."""
         corrected = holm([one.p for one in self.pooled])
         return tuple(
             one
@@ -78,7 +78,7 @@ class Versus:
 
     @property
     def has_failed(self) -> bool:
-        """Whether somebody should look at the new runs."""
+        """Whether the new runs need attention."""
         return bool(self.worse or self.more)
 
     @property
@@ -99,11 +99,11 @@ class Versus:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What the table does not show."""
+        """The statements that the table does not contain."""
         missing = (
             ("only in the old runs", self.only_old),
             ("only in the new runs", self.only_new),
-            ("without conclusive trials on one side", self.silent),
+            ("without conclusive trials on one side", self.not_comparable),
         )
         sentences = [f"{what}: {', '.join(names)}" for what, names in missing if names]
         if self.old_zfs and self.new_zfs:
@@ -113,7 +113,7 @@ class Versus:
         return (*sentences, *self.notes)
 
     def as_markdown(self) -> str:
-        """For a job's summary: the answer, then every rate that differs."""
+        """Markdown for a job's summary: the answer, then every rate that differs."""
         lines = [f"**{self.sentence}**", ""]
         if differing := [pair for pair in self.pairs if pair.comparison.difference]:
             lines += [
@@ -132,43 +132,43 @@ class Versus:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Beside:
-    """Two cells of the same runs, from the first to the second; no pairs without conclusive trials."""
+class CellComparison:
+    """Two cells of the same runs, compared; no pairs without conclusive trials."""
 
     pairs: tuple[Pair, ...]
     remarks: tuple[str, ...]
-    """What is to be said of the records."""
+    """Notes on the records."""
 
 
-def compare_cells(runs: Sequence[Path], first: str, second: str) -> Beside:
-    """Both rates of two cells; raises `HarnessError` when there is no such cell or run."""
+def compare_cells(runs: Sequence[Path], first: str, second: str) -> CellComparison:
+    """Compare both rates of two cells; raises `HarnessError` for an unknown cell or run."""
     with Store.open(runs) as store:
         cells = {figures.cell: figures for figures in cell_figures(store.tallies())}
         notes = store.notes
     for name in (first, second):
         if name not in cells:
-            raise HarnessError(f"no trial of {name} is there", hint=f"one of: {', '.join(cells)}")
-    untold = (
-        f"of {name} {cells[name].untold} trials are inconclusive, which nothing here counts"
+            raise HarnessError(
+                f"the runs have no trial of {name}", hint=f"one of: {', '.join(cells)}"
+            )
+    unresolved = (
+        f"{cells[name].unresolved} trials of {name} are inconclusive, and not counted here"
         for name in (first, second)
-        if cells[name].untold
+        if cells[name].unresolved
     )
     pairs = compared([("", cells[first], cells[second])])
-    return Beside(pairs=pairs, remarks=(*untold, *notes))
+    return CellComparison(pairs=pairs, remarks=(*unresolved, *notes))
 
 
-def in_a_sentence(pair: Pair) -> str:
-    """What the comparison of two cells says of one rate."""
+def pair_in_words(pair: Pair) -> str:
+    """The comparison of one rate of two cells, as a sentence."""
     if pair.is_worse or pair.is_better:
         change = "higher" if pair.is_worse else "lower"
-        return (
-            f"{pair.what}: {pair.second.cell} is {change} than {pair.first.cell}, and not by chance"
-        )
-    return f"{pair.what}: no difference that chance does not explain"
+        return f"{pair.what}: {pair.second.cell} is significantly {change} than {pair.first.cell}"
+    return f"{pair.what}: no significant difference"
 
 
 def compare_runs(old: Sequence[Path], new: Sequence[Path]) -> Versus:
-    """Compare the cells that both have; raises `HarnessError` when one of the paths is no run."""
+    """Compare the cells of both nights; raises `HarnessError` when one of the paths is no run."""
     with Store.open(old) as before, Store.open(new) as after:
         old_cells = {figures.cell: figures for figures in cell_figures(before.tallies())}
         new_cells = {figures.cell: figures for figures in cell_figures(after.tallies())}
@@ -178,22 +178,22 @@ def compare_runs(old: Sequence[Path], new: Sequence[Path]) -> Versus:
             *(f"new: {note}" for note in after.notes),
         )
     pairs = compared(same_cells(old_cells, new_cells))
-    spoken = {pair.first.cell for pair in pairs}
+    compared_cells = {pair.first.cell for pair in pairs}
     both = sorted(old_cells.keys() & new_cells.keys())
     return Versus(
         pooled=tuple(
             Pooled(
-                says=says,
+                meaning=meaning,
                 old=_pooled(count, [old_cells[name] for name in both]),
                 new=_pooled(count, [new_cells[name] for name in both]),
                 most_in=max(both, key=lambda name: count(new_cells[name]), default=""),
             )
-            for says, count in _POOLED.items()
+            for meaning, count in _POOLED.items()
         ),
         pairs=tuple(sorted(pairs, key=lambda pair: (pair.corrected_p, pair.comparison.p))),
         only_old=tuple(sorted(old_cells.keys() - new_cells.keys())),
         only_new=tuple(sorted(new_cells.keys() - old_cells.keys())),
-        silent=tuple(name for name in both if name not in spoken),
+        not_comparable=tuple(name for name in both if name not in compared_cells),
         notes=notes,
         old_zfs=versions[0],
         new_zfs=versions[1],
@@ -206,6 +206,6 @@ def _pooled(count: Callable[[CellFigures], int], cells: Sequence[CellFigures]) -
 
 _POOLED: dict[str, Callable[[CellFigures], int]] = {
     "More trials are worse than theory guarantees": lambda figures: figures.broken,
-    "More trials are inconclusive": lambda figures: figures.untold,
+    "More trials are inconclusive": lambda figures: figures.unresolved,
 }
-"""Comparing rates of conclusive trials tells neither of these."""
+"""The comparison of rates of conclusive trials shows neither of these."""

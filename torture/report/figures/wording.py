@@ -1,4 +1,4 @@
-"""Cells in people's words: what is the same for all is said once, what differs is said of each."""
+"""Cells in words: common choices are stated once, varying ones for each cell."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from collections.abc import Iterable, Mapping, Sequence
 from torture.choices.matrix.axes import AXES, CHOICES, DEFAULTS
 from torture.facts.stats.comparison import Comparison
 from torture.facts.stats.rates import Rate, in_words
-from torture.report.figures.cell_figures import CellRates, counted_either_way
+from torture.report.figures.cell_figures import CellRates, rates_either_way
 from torture.report.reading.tally import Audited
 
 AXIS_TITLES = {field: axis.title for field, axis in AXES.items()}
-"""Axis to its name, in the order in which people ask; other axes come after, by their own name."""
+"""The title of each axis, in the axes' order; unknown axes follow, by their own name."""
 
-_ALWAYS_SAID = tuple(field for field, axis in AXES.items() if axis.is_always_shown)
-"""What the question is about is said even where it is the same for all."""
+_ALWAYS_SHOWN = tuple(field for field, axis in AXES.items() if axis.is_always_shown)
+"""A page states these axes even if all cells have the same choice."""
 
 _SETTINGS = frozenset(field for field, axis in AXES.items() if axis.is_setting)
-"""Of these it is not said that they are as usual."""
+"""A page omits these axes where they have their default."""
 
 
 def choice_in_words(choice: str) -> str:
-    """E.g. `the VM lives on` for `nasonly`; a choice without words is said as it is."""
+    """E.g. `the VM lives on` for `nasonly`; a choice without words is its own name."""
     return CHOICES[choice].words if choice in CHOICES else choice
 
 
 def varying_axes(cells: Iterable[Mapping[str, str]]) -> tuple[str, ...]:
-    """The axes on which these cells differ, in the order of `AXIS_TITLES`; empty choices count not."""
+    """The axes on which these cells differ, in the order of `AXIS_TITLES`; empty choices do not count."""
     choices: dict[str, set[str]] = {}
     for axes in cells:
         for axis, choice in axes.items():
@@ -38,36 +38,36 @@ def varying_axes(cells: Iterable[Mapping[str, str]]) -> tuple[str, ...]:
 
 
 def cell_in_words(axes: Mapping[str, str], varying: Sequence[str]) -> str:
-    """E.g. `sync=always, no SLOG, the VM dies too`: what the question is about, and what varies.
+    """E.g. `sync=always, no SLOG, the VM dies too`: the axes of the question, and those that vary.
 
-    Like a cell's name it says nothing of what is usual; `usual_in_words` says that once.
+    Like a cell's name it omits defaults; `defaults_in_words` states these once.
     """
-    telling = [
+    shown = [
         axis
         for axis in dict.fromkeys([*AXIS_TITLES, *axes])
-        if (axis in _ALWAYS_SAID or axis in varying)
+        if (axis in _ALWAYS_SHOWN or axis in varying)
         and axes.get(axis)
         and axes[axis] != DEFAULTS.get(axis)
     ]
-    return ", ".join(choice_in_words(axes[axis]) for axis in telling)
+    return ", ".join(choice_in_words(axes[axis]) for axis in shown)
 
 
 def common_in_words(cells: Sequence[Mapping[str, str]], varying: Sequence[str]) -> str:
-    """What holds for all cells and `cell_in_words` leaves out, e.g. `iSCSI, one data disk, btrfs`."""
+    """The common choices that `cell_in_words` omits, e.g. `iSCSI, one data disk, btrfs`."""
     first: dict[str, str] = {}
     for axes in cells:
         first |= {axis: choice for axis, choice in axes.items() if choice}
     left_out = [
         axis
         for axis in dict.fromkeys([*AXIS_TITLES, *first])
-        if axis in first and axis not in varying and axis not in _ALWAYS_SAID
+        if axis in first and axis not in varying and axis not in _ALWAYS_SHOWN
         if axis not in _SETTINGS or first[axis] != DEFAULTS[axis]
     ]
     return ", ".join(choice_in_words(first[axis]) for axis in left_out)
 
 
-def usual_in_words(varying: Sequence[str]) -> str:
-    """What `cell_in_words` means where it says nothing, of the axes that vary; may be empty."""
+def defaults_in_words(varying: Sequence[str]) -> str:
+    """The defaults of the varying axes, which `cell_in_words` omits; may be empty."""
     return ", ".join(choice_in_words(DEFAULTS[axis]) for axis in varying if axis in DEFAULTS)
 
 
@@ -80,7 +80,7 @@ def duration_in_words(milliseconds: float) -> str:
 
 
 def latency_in_words(milliseconds: float | None) -> str:
-    """E.g. `0.42 ms`, `3.7 ms`, `85 ms`, `310 ms`, `1.2 s`; empty where it is not known."""
+    """E.g. `0.42 ms`, `3.7 ms`, `85 ms`, `310 ms`, `1.2 s`; empty if unknown."""
     if milliseconds is None:
         return ""
     if milliseconds >= 999.5:
@@ -90,14 +90,14 @@ def latency_in_words(milliseconds: float | None) -> str:
 
 
 def speed_in_words(per_s: float | None) -> str:
-    """E.g. `8.4`, `120`; empty where it is not known."""
+    """E.g. `8.4`, `120`; empty if unknown."""
     if per_s is None:
         return ""
     return f"{per_s:.1f}" if per_s < 9.95 else f"{per_s:,.0f}"
 
 
 def difference_in_words(comparison: Comparison) -> str:
-    """In points of per cent, with its interval rounded outward, e.g. `+45 % [+12 to +71]`."""
+    """The difference in percentage points, its interval rounded outward, e.g. `+45 % [+12 to +71]`."""
     if comparison.difference is None:
         return "-"
     low, high = math.floor(comparison.low * 100), math.ceil(comparison.high * 100)
@@ -110,32 +110,32 @@ def _signed(points: int) -> str:
 
 
 def unknown_in_words(cells: Sequence[CellRates]) -> list[str]:
-    """A sentence a cell that has untold trials: its rate of loss with these counted either way."""
+    """A sentence per cell with unresolved trials: its rate of loss with these counted either way."""
     sentences = []
     for cell in cells:
-        if cell.untold:
-            least, most = (in_words(rate) for rate in cell.between(cell.loss))
+        if cell.unresolved:
+            least, most = (in_words(rate) for rate in cell.either_way(cell.loss))
             sentences.append(
-                f"{cell.cell}: {cell.untold} inconclusive; loss {least} if these lost nothing, "
+                f"{cell.cell}: {cell.unresolved} inconclusive; loss {least} if these lost nothing, "
                 f"{most} if they did"
             )
     return sentences
 
 
-def either_way_in_words(rate: Rate, untold: int) -> str:
+def either_way_in_words(rate: Rate, unresolved: int) -> str:
     """E.g. `10 inconclusive: as safe 0/40 0 % [0-8.81 %], as lost 10/40 25 % [12-42 %]`.
 
-    Empty where nothing is untold, and where there is no rate.
+    Empty without unresolved trials, and without a rate.
     """
-    if not untold or not rate.trials:
+    if not unresolved or not rate.trials:
         return ""
-    safe, lost = (in_words(counted) for counted in counted_either_way(rate, untold))
-    return f"{untold} inconclusive: as safe {safe}, as lost {lost}"
+    safe, lost = (in_words(counted) for counted in rates_either_way(rate, unresolved))
+    return f"{unresolved} inconclusive: as safe {safe}, as lost {lost}"
 
 
-def rate_in_words(rate: Rate, untold: int) -> str:
-    """As `in_words`, and what untold trials would make of it."""
-    return "; ".join(filter(None, (in_words(rate), either_way_in_words(rate, untold))))
+def rate_in_words(rate: Rate, unresolved: int) -> str:
+    """As `in_words`, and the rates with unresolved trials counted either way."""
+    return "; ".join(filter(None, (in_words(rate), either_way_in_words(rate, unresolved))))
 
 
 def audit_in_words(audited: Audited) -> str:

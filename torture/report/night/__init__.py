@@ -1,1 +1,1 @@
-"""A night: one run split over several machines, put together again and held against the last one."""
+"""A night: one run split over several machines, merged, and compared with the last one."""

@@ -1,4 +1,4 @@
-"""The command line of `tools/night`, and what a CI is told: outputs of a job, the job's summary."""
+"""The command line of `tools/night`, and its outputs for a CI: a job's outputs and summary."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torture.facts.axes.sweeps import Matrix
 from torture.report.night.plan import Plan, seed_of_night
 
 OUTPUT_VARIABLE = "GITHUB_OUTPUT"
-"""Names the file to which a step of GitHub Actions appends its outputs, `NAME=VALUE` a line."""
+"""Names the file to which a step of GitHub Actions appends its outputs, one `NAME=VALUE` per line."""
 SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
 """Names the file to which it appends Markdown for the run's page."""
 
@@ -22,12 +22,12 @@ _TRIALS = 12
 
 
 def night_parser(description: str) -> argparse.ArgumentParser:
-    """The parser of both subcommands; `command` says which was chosen."""
+    """The parser of both subcommands; `command` is the chosen one."""
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawTextHelpFormatter
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    plan = commands.add_parser("plan", help="say which shards the night has, and its seed")
+    plan = commands.add_parser("plan", help="print the night's shards and its seed")
     merge = commands.add_parser("merge", help="one page of all shards, compared with last night")
     for command in (plan, merge):
         add = command.add_argument
@@ -53,7 +53,7 @@ def night_parser(description: str) -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="NAME",
-        help="where shards are cut, as the CI calls it; several take turns",
+        help="the CI's name of a host that cuts shards; several take turns",
     )
     plan.add_argument(
         "--output",
@@ -67,36 +67,36 @@ def night_parser(description: str) -> argparse.ArgumentParser:
         "--shards",
         type=_positive,
         metavar="N",
-        help="as planned, with the same matrix, trials and seed: fails when a trial is missing",
+        help="as planned, with equal matrix, trials and seed: fails when a trial is missing",
     )
-    add("--last", type=Path, required=True, metavar="DIR", help="last night's run; may be missing")
+    add("--last", type=Path, required=True, metavar="DIR", help="last night's run, if there is one")
     add("--output", type=Path, required=True, metavar="DIR", help="for page, exports and run/")
     add("--remember", action="store_true", help="then put this night's run in place of the last")
     return parser
 
 
 def plan_of(arguments: argparse.Namespace) -> Plan | None:
-    """The plan that the arguments tell; None when they do not say how many shards."""
+    """The plan of the arguments; None without a number of shards."""
     if arguments.shards is None:
         return None
     cells = tuple(dict.fromkeys(arguments.cell or ())) or cells_of(arguments.matrix)
     return Plan(cells=cells, shards=arguments.shards, trials=arguments.trials, seed=arguments.seed)
 
 
-def tell_outputs(outputs: Mapping[str, str], *, file: Path | None = None) -> None:
-    """Append `NAME=VALUE` lines to the file, else to the one the CI names, else print them."""
+def write_outputs(outputs: Mapping[str, str], *, file: Path | None = None) -> None:
+    """Append `NAME=VALUE` lines to the file, otherwise to the CI's file, otherwise print them."""
     lines = "".join(f"{name}={value}\n" for name, value in outputs.items())
-    place = file or _named_by(OUTPUT_VARIABLE)
+    place = file or _path_in(OUTPUT_VARIABLE)
     if place is None:
         print(lines, end="")
     else:
         _append(place, lines)
 
 
-def tell_summary(markdown: str) -> None:
-    """Append to the CI's summary of the job, if there is one, and print it."""
+def write_summary(markdown: str) -> None:
+    """Append to the CI's summary of the job, if there is one, and print the text."""
     print(markdown)
-    if (place := _named_by(SUMMARY_VARIABLE)) is not None:
+    if (place := _path_in(SUMMARY_VARIABLE)) is not None:
         _append(place, markdown + "\n")
 
 
@@ -110,7 +110,7 @@ def _append(place: Path, text: str) -> None:
         ) from error
 
 
-def _named_by(variable: str) -> Path | None:
+def _path_in(variable: str) -> Path | None:
     named = os.environ.get(variable)
     return Path(named) if named else None
 

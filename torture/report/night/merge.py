@@ -1,4 +1,4 @@
-"""Putting a night together: one page and one run of all its shards, compared with the last night."""
+"""Merges a night: one page and one run of all its shards, compared with the last night."""
 
 from __future__ import annotations
 
@@ -16,35 +16,38 @@ from torture.report.reading.merged import write_merged
 from torture.report.reading.runs import find_runs
 from torture.report.reading.store import Store
 from torture.report.reading.text import escaped
-from torture.report.write import Built, build_report
+from torture.report.write import BuiltReport, build_report
 
 RUN = "run"
 """The merged run's folder, beside the page."""
 
 INDEX = "index.html"
-"""The page again, by the name that a web server shows first."""
+"""A copy of the page, under the name that a web server shows first."""
 
 _FORMATS = ("markdown", "csv", "json", "junit")
 _REPORT_CHARACTERS_MAX = 400_000
-"""Within the summary; a step of GitHub Actions may write 1 MiB in all."""
+"""The longest report within the summary; a step of GitHub Actions may write 1 MiB in all."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MergedNight:
-    """What came out of a night."""
+    """The result of a night."""
 
     page: Path
     summary: str
     """Markdown, for the CI's page of the job."""
     is_worse: bool
-    """Significantly, than last night; or it tells significantly less."""
+    """Whether the night is significantly worse than the last one, or has significantly fewer conclusive
+    trials.
+    """
     complaints: tuple[str, ...]
-    """Trials worse than guaranteed, cells of which nothing is known, and what was not there: planned
-    trials, or a last night that can be read."""
+    """Trials worse than guaranteed, cells without conclusive trials, missing trials, an unreadable last
+    night.
+    """
 
     @property
     def has_failed(self) -> bool:
-        """Whether somebody should look."""
+        """Whether the night needs attention."""
         return self.is_worse or bool(self.complaints)
 
 
@@ -53,9 +56,9 @@ def merge_night(
 ) -> MergedNight:
     """Build page, exports and merged run of all runs below `artifacts` into `site`.
 
-    `plan` says which trials have to be there. `last` holds last night's run, or nothing yet; with
-    `remember` it holds this night's afterwards. Raises `HarnessError` when there is no trial at all,
-    or something cannot be written.
+    `plan` has the trials that must be present. `last` holds last night's run, or nothing yet; with
+    `remember` it holds this night's afterwards. Raises `HarnessError` when there is no trial at all, or a
+    file cannot be written.
     """
     found_runs = find_runs(artifacts)
     runs = [run.folder for run in found_runs]
@@ -64,9 +67,9 @@ def merge_night(
     }
     complaints = [] if plan is None else [str(gap) for gap in plan.gaps(found)]
     notes = []
-    if plan is not None and (strangers := plan.strangers(found)):
-        are = "trial is" if strangers == 1 else "trials are"
-        notes.append(f"{strangers} {are} none of this plan's: was the seed the same?")
+    if plan is not None and (unplanned := plan.unplanned(found)):
+        are = "trial is" if unplanned == 1 else "trials are"
+        notes.append(f"{unplanned} {are} not in this plan: was the seed the same?")
     merged = site / RUN
     try:
         built = build_report(runs, output=site, formats=_FORMATS)
@@ -82,7 +85,7 @@ def merge_night(
             versus = compare_runs([last], [merged])
             is_worse, comparison = versus.has_failed, versus.as_markdown()
         except (HarnessError, OSError) as error:
-            # once: with `remember` the next night has one that can be read
+            # a complaint once only: with `remember` the next night has a readable last run
             comparison = "There is no comparison."
             complaints.append(f"last night's run cannot be read: {error}")
     if remember:
@@ -98,19 +101,19 @@ def merge_night(
 
 
 def _alarms(cells: Sequence[CellFigures]) -> list[str]:
-    """What is wrong with a night by itself, whatever the last one was."""
+    """The problems of a night by itself, without a comparison."""
     alarms = []
     if broken := sum(cell.broken for cell in cells):
         names = ", ".join(cell.cell for cell in cells if cell.broken)
         were = "trial was" if broken == 1 else "trials were"
         alarms.append(f"{broken} {were} worse than theory guarantees ({names})")
     if silent := [cell.cell for cell in cells if not cell.conclusive]:
-        alarms.append(f"No trial was conclusive of {', '.join(silent)}")
+        alarms.append(f"No conclusive trial of {', '.join(silent)}")
     return alarms
 
 
 def _summary(
-    built: Built,
+    built: BuiltReport,
     *,
     alarms: Sequence[str],
     complaints: Sequence[str],
@@ -131,7 +134,7 @@ def _summary(
 
 
 def _put_in_place(run: Path, last: Path) -> None:
-    """Copy the run beside `last` first, so that a full disk leaves the old one as it was."""
+    """Copy the run beside `last` first, so that a full disk leaves the old one unchanged."""
     beside = last.with_name(f".{last.name}.partial")
     try:
         shutil.rmtree(beside, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""What a night runs: which cells in how many shards, how many trials of each, from which seed (pure)."""
+"""The plan of a night: its cells and shards, the trials of each cell, and the seed (pure)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from torture.records.record.specs import DRAWN_AGAIN_MAX, TrialSpec, draw_seed, 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Gap:
-    """What a shard still owes."""
+    """The missing trials of a shard."""
 
     shard: Shard
     missing: int
     trials: int
-    """In all."""
+    """The number of its planned trials."""
     cells: tuple[str, ...]
-    """The names of those of which a trial is missing."""
+    """The names of the cells with a missing trial."""
 
     def __str__(self) -> str:
         cells = ", ".join(self.cells)
@@ -36,26 +36,26 @@ class Gap:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """A whole night. The same plan is the same trials, in however many shards."""
+    """A whole night. The same plan has the same trials, in any number of shards."""
 
     cells: tuple[Cell, ...]
     shards: int
-    """As asked for; there are never more than cells."""
+    """The requested number; there are never more shards than cells."""
     trials: int
-    """Of each cell."""
+    """The trials of each cell."""
     seed: int
-    """The run's, of every shard."""
+    """The run's seed, equal in every shard."""
 
     @property
     def all_shards(self) -> tuple[Shard, ...]:
-        """Every shard that has something to do."""
+        """Every shard with cells."""
         return Shard.all_of(min(self.shards, len(self.cells)))
 
     def outputs(self, *, hosts: Sequence[str] = ()) -> dict[str, str]:
-        """What a CI's jobs are told, by name: `shards` is a JSON list, `count` its length.
+        """The outputs for a CI's jobs, by name: `shards` is a JSON list, `count` its length.
 
-        With hosts each shard is an object that also says which of them cuts it: they take turns, so that
-        the same cells meet the same host every night.
+        With hosts each shard is an object that names the host that cuts it. Hosts take turns, so that the
+        same cells meet the same host every night.
         """
         shards = [str(shard) for shard in self.all_shards]
         dealt = [{"shard": shard, "host": host} for shard, host in zip(shards, cycle(hosts))]
@@ -67,13 +67,13 @@ class Plan:
         }
 
     def gaps(self, found: Iterable[str]) -> tuple[Gap, ...]:
-        """The shards of which trials are missing among those that were found, by their names."""
+        """The shards with trials that are missing among the found ones; trials go by their names."""
         there = frozenset(found)
         return tuple(gap for shard in self.all_shards if (gap := self._gap(shard, there)))
 
-    def strangers(self, found: Iterable[str]) -> int:
-        """How many of the trials that were found are neither this plan's nor drawn after an empty cut."""
-        return len(frozenset(found).difference(*map(self._could_be, self.cells)))
+    def unplanned(self, found: Iterable[str]) -> int:
+        """How many found trials are neither planned nor drawn after an empty cut."""
+        return len(frozenset(found).difference(*map(self._possible_names, self.cells)))
 
     def _gap(self, shard: Shard, found: frozenset[str]) -> Gap | None:
         owed = {cell: set(self._names(cell)) - found for cell in shard.share_of(self.cells)}
@@ -90,7 +90,7 @@ class Plan:
     def _names(self, planned: Cell) -> Iterator[str]:
         return (spec.trial for spec in self._specs(planned))
 
-    def _could_be(self, planned: Cell) -> Iterator[str]:
+    def _possible_names(self, planned: Cell) -> Iterator[str]:
         for spec in self._specs(planned):
             yield spec.trial
             for _ in range(DRAWN_AGAIN_MAX):
@@ -104,5 +104,5 @@ class Plan:
 
 
 def seed_of_night(day: date) -> int:
-    """Another seed each day, the same for all shards of one: 20260729."""
+    """A new seed each day, equal for all shards of that day: 20260729."""
     return day.year * 10_000 + day.month * 100 + day.day

@@ -1,4 +1,4 @@
-"""The page's pictures, drawn by altair as SVG that takes its colours from the page, light or dark."""
+"""The page's pictures: altair draws them as SVG in the page's own colours, light or dark."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from torture.report.reading.store import RollbackBin
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Frame:
-    """How wide a picture is, and how much of that the names of its rows take."""
+    """The width of a picture, and the part of it for the names of rows."""
 
     width_px: int
     names_px: int
     spare_px: int
-    """At the left: a reader's font may be wider than the one that names were measured with."""
+    """Spare space at the left: a reader's font may be wider than the measured one."""
 
 
 WIDE = Frame(width_px=900, names_px=430, spare_px=70)
@@ -61,7 +61,7 @@ Named = Callable[[CellFigures], str]
 
 
 def verdict_shares(cells: Sequence[CellFigures], named: Named, frame: Frame) -> str:
-    """A bar a cell: which part of its trials had which verdict, with the counts in the bars."""
+    """A bar per cell: the share of each verdict among its trials, with the counts in the bars."""
     seen = [
         verdict for verdict in Verdict if any(figures.verdicts.get(verdict) for figures in cells)
     ]
@@ -106,7 +106,7 @@ def verdict_shares(cells: Sequence[CellFigures], named: Named, frame: Frame) -> 
 
 
 def phases_of_cuts(phases: Sequence[tuple[str, int]], frame: Frame) -> str:
-    """A bar a phase of ZFS's write path: how many of the cuts fell there."""
+    """A bar per phase of ZFS's write path: how many of the cuts fell there."""
     total = sum(count for _, count in phases)
     named = [(phase.replace("-", " "), count) for phase, count in phases]
     rows = [{"name": name, "count": count, "share": count / total} for name, count in named]
@@ -120,10 +120,10 @@ def phases_of_cuts(phases: Sequence[tuple[str, int]], frame: Frame) -> str:
 
 
 def speed_against_loss(cells: Sequence[CellFigures], numbers: dict[str, int], frame: Frame) -> str:
-    """A point a cell: acknowledged operations a second against how often it lost, with intervals.
+    """A point per cell: acknowledged operations per second against the rate of losses, with intervals.
 
-    Points carry the cells' numbers in the table. Cells whose speed is not known have none. A second is
-    one of the writers' own work where all cells tell that, else one of the load.
+    Points have the cells' numbers in the table. Cells of unknown speed have no point. A second is one of
+    the writers' own work if all cells have it, otherwise one of the load.
     """
     rows = []
     is_of_work = all(cell.worth.durable_per_s for cell in cells if cell.acknowledged_per_s)
@@ -179,9 +179,9 @@ def speed_against_loss(cells: Sequence[CellFigures], numbers: dict[str, int], fr
 
 
 def rollback_times(bins: Sequence[RollbackBin], named: dict[str, str], frame: Frame) -> str:
-    """A row a cell that went back in time: how often by how much, darker where more trials did."""
+    """A row per cell that rolled back: the times, darker where more trials rolled back so far."""
     most = max((rollback.trials for rollback in bins), default=1)
-    # the first bin begins at 0, which no logarithm has
+    # the first bin begins at 0, which has no logarithm
     lows_ms = [max(rollback.low_ms, rollback.high_ms / 10) for rollback in bins]
     rows = [
         {
@@ -236,7 +236,7 @@ def _sized(chart: Any, frame: Frame, *, rows: int) -> Any:
 
 
 def _svg(chart: Any, frame: Frame, title: str) -> str:
-    """The chart as an inline SVG that scales with the page; `title` is for who cannot see it."""
+    """The chart as an inline SVG that scales with the page; `title` is for screen readers."""
     padding = {"left": frame.spare_px, "right": 12, "top": 4, "bottom": 4}
     spec = chart.configure(**_CONFIG, padding=padding).to_dict()
     svg: str = vl_convert.vegalite_to_svg(spec)

@@ -1,7 +1,7 @@
 """The page: one file that needs no network, light or dark, on a phone and in print.
 
-Evidence is hostile text: jinja2 escapes whatever it is given, and the page's policy allows no script
-but the page's own and no request at all.
+Evidence is hostile text: jinja2 escapes all of it. The page's policy allows only the page's own script,
+and no request at all.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ from torture.report.figures.wording import (
     cell_in_words,
     choice_in_words,
     common_in_words,
+    defaults_in_words,
     difference_in_words,
     duration_in_words,
     either_way_in_words,
     latency_in_words,
     speed_in_words,
-    usual_in_words,
     varying_axes,
 )
 from torture.report.page import charts
 from torture.report.page.story import Incident, story_of
 from torture.report.page.timeline import Timeline, timeline_of
-from torture.report.page.tool_words import Words, words_of
+from torture.report.page.tool_words import ToolExcerpt, words_of
 from torture.report.reading.store import Case, Store
 
 CASES_MAX = 24
@@ -63,16 +63,16 @@ _PLAIN = re.compile(r"[a-z0-9.-]{1,120}")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShownCase:
-    """A case, the picture of its cut, what its user saw, and what the tools said in their own words."""
+    """A case, its timeline, its user's view, and excerpts of the tools' output."""
 
     case: Case
     timeline: Timeline
     story: tuple[Incident, ...]
-    words: tuple[Words, ...]
+    words: tuple[ToolExcerpt, ...]
 
     @property
     def folder(self) -> Path:
-        """Where the trial's evidence is, or was, as a reader would type it."""
+        """The folder of the trial's evidence, present or removed, as a reader would type it."""
         folder = self.case.run.folder
         if folder.is_relative_to(here := Path.cwd()):
             folder = folder.relative_to(here)
@@ -97,7 +97,7 @@ def render_page(store: Store) -> str:
         cells=ranked,
         axes={axis: _choices(ranked, axis) for axis in varying},
         common=common_in_words(axes, varying),
-        usual=usual_in_words(varying),
+        usual=defaults_in_words(varying),
         groups=groups,
         audited=audit_in_words(store.audited()),
         sensitivity=measured_sensitivity(),
@@ -105,7 +105,7 @@ def render_page(store: Store) -> str:
         facets=facets_of(cells, varying),
         pictures=_pictures(store, ranked, varying, numbers),
         load_figures=[(by_name[figure.cell], figure) for figure in store.load_figures()],
-        pairs=_most_telling(pairs),
+        pairs=_clearest(pairs),
         pairs_compared=len(pairs),
         cases=[_shown(case) for case in store.cases(most=CASES_MAX)],
         versions=_versions(store),
@@ -122,7 +122,7 @@ def _configuration(context: Context, axes: Mapping[str, str]) -> str:
 
 @cache
 def _environment() -> Environment:
-    """One for all pages: compiling its templates takes as long as drawing a picture."""
+    """One environment for all pages: compiling its templates takes as long as drawing a picture."""
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,
@@ -152,9 +152,9 @@ def _environment() -> Environment:
 
 
 def anchor(name: str) -> str:
-    """A name as an HTML id, or a part of an attribute's name: itself where it is plain, else a hash.
+    """A name as an HTML id, or as a part of an attribute's name: unchanged if plain, otherwise a hash.
 
-    Escaping alone would not do there: a space in an attribute's name begins another attribute.
+    Escaping is not enough: a space in an attribute's name begins another attribute.
     """
     return name if _PLAIN.fullmatch(name) else hashlib.sha256(name.encode()).hexdigest()[:16]
 
@@ -162,7 +162,7 @@ def anchor(name: str) -> str:
 def _pictures(
     store: Store, cells: Sequence[CellFigures], varying: Sequence[str], numbers: dict[str, int]
 ) -> dict[str, tuple[Markup, Markup]]:
-    """Each picture for a wide page and for a phone; those with nothing to show are not there."""
+    """Each picture for a wide page and for a phone; pictures without content are left out."""
 
     def long(figures: CellFigures) -> str:
         return f"{cell_in_words(figures.axes, varying)} ({numbers[figures.cell]})"
@@ -194,8 +194,8 @@ def _pictures(
     return pictures
 
 
-def _most_telling(pairs: Sequence[Pair]) -> list[Pair]:
-    """Those that differ at all, the least likely to be chance first."""
+def _clearest(pairs: Sequence[Pair]) -> list[Pair]:
+    """The pairs that differ, the most significant first."""
     differing = [pair for pair in pairs if pair.comparison.difference]
     return sorted(differing, key=lambda pair: (pair.corrected_p, pair.comparison.p))[:_PAIRS_MAX]
 
@@ -214,7 +214,7 @@ def _shown(case: Case) -> ShownCase:
 
 
 def _versions(store: Store) -> list[dict[str, Any]]:
-    """What each run ran on, as far as its `run.json` says."""
+    """The software and host of each run, as far as its `run.json` has them."""
     return [{"run": run} | _ran_on(run.document) for run in store.runs]
 
 
@@ -235,7 +235,7 @@ def _ran_on(document: RunDocument) -> dict[str, str]:
 
 
 def _hash(text: str) -> str:
-    """As a policy of the page names a script or style it allows (CSP level 3, section 2.3.1)."""
+    """The hash of a script or style, as the page's policy allows it (CSP level 3, section 2.3.1)."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 

@@ -1,6 +1,6 @@
-"""What the VM's user would have seen around a cut, in order.
+"""A cut in the view of the VM's user, in order.
 
-The kernel's messages, the application's errors, what was gone, and what mended it.
+It has the kernel's messages, the application's errors, the losses, and the repairs.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from torture.records.record.trials import TrialRecord
 
 _LEDGER_BYTES_MAX = 8 * 1024**2
 _LINES_MAX = 8
-"""Of one kind; what is left out is said."""
+"""The most lines of one kind; the number of further ones is stated."""
 _CHARACTERS_MAX = 300
 _KERNEL_LINE = re.compile(r"^\[ *(?P<at_s>\d+\.\d+)\] +(?P<text>\S.*)$")
-"""As dmesg(1) prints it: seconds of the kernel's clock, which a process there has for its own."""
-_TELLING = re.compile(
+"""A line of dmesg(1): its seconds are those of the kernel's monotonic clock, as a process there reads it.
+"""
+_NOTEWORTHY = re.compile(
     r"error|fail|corrupt|warn|read-?only|not responding|timed out|\bOK$|blocked for|abort|reset|"
     r"lost|transid|recover|hung|bug:|oops|panic",
     re.IGNORECASE,
@@ -50,7 +51,7 @@ _IMPORTS = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Incident:
-    """One thing that somebody would have seen; `after_cut_ms` is None where only the order is known."""
+    """One observation; `after_cut_ms` is None where only the order is known."""
 
     who: str
     text: str
@@ -58,23 +59,23 @@ class Incident:
 
 
 def story_of(record: TrialRecord, folder: Path) -> tuple[Incident, ...]:
-    """The incidents of a trial's folder in order; none where it cannot be read or tells no cut."""
+    """The incidents of a trial's folder in order; none if it is unreadable or has no cut."""
     try:
         evidence = load_evidence(folder)
         with (folder / LEDGER).open("rb") as file:
-            heard = file.read(_LEDGER_BYTES_MAX)
+            ledger_text = file.read(_LEDGER_BYTES_MAX)
     except (HarnessError, OSError):
         return ()
     if evidence.cut.t_ms is None:
         return ()
     timed = [
         *_cut(evidence, record),
-        *_of_the_kernel(evidence, heard),
-        *_of_the_load(evidence),
-        *_return(evidence),
+        *_kernel_messages(evidence, ledger_text),
+        *_load_errors(evidence),
+        *_nas_return(evidence),
     ]
     timed.sort(key=lambda incident: incident.after_cut_ms or 0.0)
-    return (*timed, *_afterwards(evidence), *_gone(record))
+    return (*timed, *_afterwards(evidence), *_losses(record))
 
 
 def _cut(evidence: Evidence, record: TrialRecord) -> Iterator[Incident]:
@@ -82,7 +83,7 @@ def _cut(evidence: Evidence, record: TrialRecord) -> Iterator[Incident]:
     before = _acknowledged(evidence, until_ms=evidence.cut.t_ms)
     yield Incident(
         who="NAS",
-        text=f"loses power{where}; the client had been told of {before} operations that they are done",
+        text=f"loses power{where}; it had acknowledged {before} durable operations to the client",
         after_cut_ms=0.0,
     )
     second = evidence.cut.second
@@ -102,31 +103,31 @@ def _acknowledged(evidence: Evidence, *, until_ms: float | None) -> int:
     )
 
 
-def _of_the_kernel(evidence: Evidence, heard: bytes) -> Iterator[Incident]:
-    """Telling messages of the client's kernel since the load began, on the trial's clock."""
+def _kernel_messages(evidence: Evidence, ledger_text: bytes) -> Iterator[Incident]:
+    """Noteworthy messages of the client's kernel since the load began, on the trial's clock."""
     log = evidence.output(Step.CLIENT_DMESG)
-    clock = _clock_of(heard)
+    clock = _clock_of(ledger_text)
     if log is None or clock is None:
         return
     began_ms, ahead_ms = clock
     found = [
         (1000 * float(match["at_s"]) + ahead_ms, match["text"])
         for line in log.stdout.splitlines()
-        if (match := _KERNEL_LINE.match(line)) and _TELLING.search(match["text"])
+        if (match := _KERNEL_LINE.match(line)) and _NOTEWORTHY.search(match["text"])
     ]
-    told = [(at_ms, text) for at_ms, text in found if at_ms >= began_ms]
-    yield from _few(
-        [_at(evidence, at_ms, "client's kernel", text) for at_ms, text in told], "messages"
+    since_load = [(at_ms, text) for at_ms, text in found if at_ms >= began_ms]
+    yield from _first_few(
+        [_at(evidence, at_ms, "client's kernel", text) for at_ms, text in since_load], "messages"
     )
 
 
-def _clock_of(heard: bytes) -> tuple[float, float] | None:
+def _clock_of(ledger_text: bytes) -> tuple[float, float] | None:
     """When the load began, and how far the trial's clock is ahead of the guest's, in milliseconds.
 
-    A line cannot arrive before it was sent: the smallest difference is the best.
+    A line cannot arrive before it was sent, so the smallest difference is the best estimate.
     """
     times = []
-    for line in heard.splitlines():
+    for line in ledger_text.splitlines():
         try:
             event = strict_json(line)
             times.append((float(event["t_ms"]), float(event["guest_ms"])))
@@ -137,10 +138,10 @@ def _clock_of(heard: bytes) -> tuple[float, float] | None:
     return times[0][0], min(t_ms - guest_ms for t_ms, guest_ms in times)
 
 
-def _of_the_load(evidence: Evidence) -> Iterator[Incident]:
-    """The application's errors, as it was told them."""
+def _load_errors(evidence: Evidence) -> Iterator[Incident]:
+    """The errors that the application received."""
     failures = [event for event in evidence.ledger.events if isinstance(event, Failed)]
-    yield from _few(
+    yield from _first_few(
         [
             _at(
                 evidence,
@@ -157,26 +158,24 @@ def _of_the_load(evidence: Evidence) -> Iterator[Incident]:
 def _error_in_words(errno: int) -> str:
     try:
         return os.strerror(errno)
-    except (OverflowError, ValueError):  # no number of an error
+    except (OverflowError, ValueError):  # not the number of an error
         return f"errno {errno}"
 
 
-def _return(evidence: Evidence) -> Iterator[Incident]:
-    """When the volume was there again, and when the client first heard so."""
+def _nas_return(evidence: Evidence) -> Iterator[Incident]:
+    """The return of the volume, and the client's first acknowledgement after it."""
     cut = evidence.cut
     if cut.published_ms is None:
         return
     yield _at(evidence, cut.published_ms, "NAS", "is back, with its volume")
     for event in evidence.ledger.events:
         if isinstance(event, Done) and event.t_ms >= cut.published_ms:
-            yield _at(
-                evidence, event.t_ms, "application", "is told of an operation that it is done"
-            )
+            yield _at(evidence, event.t_ms, "application", "receives the next acknowledgement")
             return
 
 
 def _afterwards(evidence: Evidence) -> Iterator[Incident]:
-    """What came after, of which only the order is known."""
+    """The recovery after the trial's clock ended: only the order is known."""
     for tool in evidence.tools:
         if tool.step in _IMPORTS and tool.exit_code != 0:
             yield Incident(who="NAS", text=f"{' '.join(tool.argv)}: {_words(tool)}")
@@ -187,8 +186,8 @@ def _afterwards(evidence: Evidence) -> Iterator[Incident]:
             yield Incident(who=who, text=f"{does}: {_words(look)}")
     log = evidence.output(Step.CHECK_DMESG)
     if log is not None:
-        lines = [line for line in log.stdout.splitlines() if _says_something_bad(line)]
-        yield from _few(
+        lines = [line for line in log.stdout.splitlines() if _is_complaint(line)]
+        yield from _first_few(
             [
                 Incident(who="fresh client's kernel", text=_KERNEL_LINE.sub(r"\2", line))
                 for line in lines
@@ -197,20 +196,18 @@ def _afterwards(evidence: Evidence) -> Iterator[Incident]:
         )
 
 
-def _says_something_bad(line: str) -> bool:
+def _is_complaint(line: str) -> bool:
     return any(name in line for name in ("BTRFS", "EXT4-fs", "XFS", "JBD2", "I/O error")) and bool(
         re.search(r"error|fail|corrupt|warn|transid", line, re.IGNORECASE)
     )
 
 
-def _gone(record: TrialRecord) -> Iterator[Incident]:
+def _losses(record: TrialRecord) -> Iterator[Incident]:
     if record.lost:
-        what = (
-            f"{record.lost} of {record.acknowledged} operations that it was told are done are gone"
-        )
+        what = f"{record.lost} of {record.acknowledged} acknowledged operations are lost"
         yield Incident(who="user", text=what)
     if record.verdict.value == "repaired":
-        yield Incident(who="user", text="all is there again, after a repair")
+        yield Incident(who="user", text="all data is back after a repair")
 
 
 def _at(evidence: Evidence, t_ms: float, who: str, text: str) -> Incident:
@@ -218,8 +215,8 @@ def _at(evidence: Evidence, t_ms: float, who: str, text: str) -> Incident:
     return Incident(who=who, text=text[:_CHARACTERS_MAX], after_cut_ms=t_ms - cut_ms)
 
 
-def _few(incidents: list[Incident], noun: str) -> Iterable[Incident]:
-    """The first of them, and how many more there are."""
+def _first_few(incidents: list[Incident], noun: str) -> Iterable[Incident]:
+    """The first incidents, and the number of further ones."""
     shown = incidents[:_LINES_MAX]
     more = len(incidents) - len(shown)
     if not more:
@@ -230,7 +227,7 @@ def _few(incidents: list[Incident], noun: str) -> Iterable[Incident]:
 
 
 def _words(tool: ToolOutput) -> str:
-    """The exit code, and the first lines of what it said."""
+    """The exit code, and the first lines of the output."""
     said = [
         line.strip() for line in (tool.stdout + "\n" + tool.stderr).splitlines() if line.strip()
     ]

@@ -1,4 +1,4 @@
-"""What happened around one cut: the trial's stages, and the last acknowledgements before it."""
+"""The timeline of one cut: the trial's stages, and the last acknowledgements before it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TICKS_MAX = 400
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stage:
-    """A part of the trial, and how much of its time it took (0 to 1)."""
+    """A stage of the trial, and its share of the trial's time (0 to 1)."""
 
     name: str
     duration_ms: int
@@ -24,7 +24,10 @@ class Stage:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Acknowledgement:
-    """A durable operation's: how long before the cut, and whether the VM went back beyond it."""
+    """The acknowledgement of a durable operation.
+
+    It has its time before the cut, and whether the VM rolled back beyond it.
+    """
 
     before_cut_ms: float
     is_gone: bool
@@ -32,7 +35,7 @@ class Acknowledgement:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Timeline:
-    """The stages, and the acknowledgements before the cut, in order; none where there is no ledger."""
+    """The stages, and the acknowledgements before the cut, in order; none without a ledger."""
 
     stages: tuple[Stage, ...]
     acknowledged: tuple[Acknowledgement, ...]
@@ -42,24 +45,28 @@ class Timeline:
 
 
 def timeline_of(record: TrialRecord, evidence: Path | None) -> Timeline:
-    """The timeline of a trial, from its record and as much of its evidence as there is."""
+    """The timeline of a trial, from its record and the evidence that is left."""
     total_ms = sum(record.timings.values())
     stages = tuple(
         Stage(name=name, duration_ms=ms, share=ms / total_ms)
         for name, ms in record.timings.items()
         if total_ms > 0
     )
-    heard = () if evidence is None else _heard(record, evidence / LEDGER)[-_TICKS_MAX:]
+    acknowledged = (
+        () if evidence is None else _acknowledgements(record, evidence / LEDGER)[-_TICKS_MAX:]
+    )
     return Timeline(
         stages=stages,
-        acknowledged=heard,
-        load_ms=max((acknowledgement.before_cut_ms for acknowledgement in heard), default=0.0),
+        acknowledged=acknowledged,
+        load_ms=max(
+            (acknowledgement.before_cut_ms for acknowledgement in acknowledged), default=0.0
+        ),
         rollback_ms=record.rollback_ms,
     )
 
 
-def _heard(record: TrialRecord, file: Path) -> tuple[Acknowledgement, ...]:
-    """What had been acknowledged before the cut; nothing when the ledger is gone or has no cut."""
+def _acknowledgements(record: TrialRecord, file: Path) -> tuple[Acknowledgement, ...]:
+    """The acknowledgements before the cut; none when the ledger is missing or has no cut."""
     try:
         with file.open("rb") as ledger_file:
             ledger = record.cut.confirmed.ledger_of(ledger_file.read(_LEDGER_BYTES_MAX))

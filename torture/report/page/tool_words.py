@@ -1,4 +1,4 @@
-"""What the tools said after a cut, in their own words, cut to what a page has room for."""
+"""Excerpts of the tools' output after a cut, shortened for the page."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torture.errors import HarnessError
 from torture.facts.evidence.folder import Step, ToolOutput, load_evidence
 
 _CHARACTERS_MAX = 1600
-_TELLING = (
+_NOTEWORTHY = (
     Step.POOL_IMPORT,
     Step.POOL_IMPORT_M,
     Step.POOL_IMPORT_REWIND,
@@ -21,35 +21,35 @@ _TELLING = (
     Step.FS_MOUNT_AFTER_REPAIR,
     Step.BOOT_AFTER_REPAIR,
 )
-"""What people look for, in the order in which it was run."""
+"""The steps that readers look for, in their order."""
 _KERNEL = (Step.CLIENT_DMESG, Step.CHECK_DMESG)
 _KERNEL_LINES_MAX = 8
 _COMPLAINTS = ("error", "fail", "corrupt", "warn")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Words:
-    """One tool's: the command line, its exit code (None: it did not end), and the end of its output."""
+class ToolExcerpt:
+    """One tool's command line, its exit code (None: it did not end), and the end of its output."""
 
     command: str
     exit_code: int | None
     text: str
 
 
-def words_of(evidence: Path) -> tuple[Words, ...]:
-    """The telling tools of a trial's folder that complained or checked; none where it cannot be read."""
+def words_of(evidence: Path) -> tuple[ToolExcerpt, ...]:
+    """The noteworthy tools of a trial's folder that complained or checked; none if it is unreadable."""
     try:
         tools = load_evidence(evidence).tools
     except (HarnessError, OSError):
         return ()
     found = [
-        Words(command=" ".join(tool.argv), exit_code=tool.exit_code, text=_end_of(tool))
+        ToolExcerpt(command=" ".join(tool.argv), exit_code=tool.exit_code, text=_end_of(tool))
         for tool in tools
-        if tool.step in _TELLING and (tool.exit_code != 0 or tool.step == Step.FS_CHECK)
+        if tool.step in _NOTEWORTHY and (tool.exit_code != 0 or tool.step == Step.FS_CHECK)
     ]
     for tool in tools:
         if tool.step in _KERNEL and (complaints := _complaints(tool)):
-            found.append(Words(command=f"dmesg ({tool.step})", exit_code=0, text=complaints))
+            found.append(ToolExcerpt(command=f"dmesg ({tool.step})", exit_code=0, text=complaints))
     return tuple(found)
 
 
@@ -59,7 +59,7 @@ def _end_of(tool: ToolOutput) -> str:
 
 
 def _complaints(tool: ToolOutput) -> str:
-    """The first lines in which a guest's kernel complains of a filesystem."""
+    """The first lines in which a guest's kernel reports a problem of a filesystem."""
     lines = [
         line
         for line in tool.stdout.splitlines()

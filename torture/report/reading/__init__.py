@@ -1,1 +1,1 @@
-"""Runs, records and lines, whatever is in them, as rows of typed figures."""
+"""Reads runs, records and lines, however damaged, into rows of typed figures."""

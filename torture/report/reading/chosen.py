@@ -6,7 +6,7 @@ import duckdb
 
 
 def notes_on_manifests(sql: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
-    """A sentence, if a conclusive live trial was judged without one."""
+    """A sentence, if a conclusive live trial has no manifest."""
     row = sql.execute(
         "SELECT count(*) FILTER (NOT has_manifest), count(*) FROM live WHERE badness >= 0"
     ).fetchone()
@@ -16,7 +16,7 @@ def notes_on_manifests(sql: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
     were = "was" if without == 1 else "were"
     return (
         f"{without:,} of {of:,} conclusive trials {were} judged without a manifest of the evidence: "
-        "nothing tells what of it is missing",
+        "missing evidence goes undetected there",
     )
 
 
@@ -28,6 +28,6 @@ def notes_on_confirmations(sql: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
         return ()
     were = "1 trial was" if count == 1 else f"{count:,} trials were"
     return (
-        f"{were} cut at the moment of a finding instead of the drawn one: in no rate, and among the "
-        "broken guarantees",
+        f"{were} cut at the moment of a finding instead of the drawn one: not counted in rates, but "
+        "among the broken guarantees",
     )

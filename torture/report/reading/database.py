@@ -1,4 +1,4 @@
-"""The process's own database in memory: its connections, of which none sees another's tables."""
+"""The process's own database in memory: its connections do not share tables."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from functools import cache
 import duckdb
 
 _MEMORY = "400MB"
-"""Of all connections together; what does not fit goes to a temporary folder."""
+"""The memory of all connections together; the rest goes to a temporary folder."""
 _THREADS = 4
 
 
 def connect() -> duckdb.DuckDBPyConnection:
-    """A connection for TEMP tables and views, which only it sees and which end with it.
+    """A connection for TEMP tables and views, which are private to it and end with it.
 
-    Use it as a context manager. A database of its own would take ten times as long to open.
+    Use it as a context manager. A separate database would take ten times as long to open.
     """
     return _database().cursor()
 

@@ -1,7 +1,7 @@
-"""The runs' files into tables of duckdb: each trial once, each value of the type its column says.
+"""Loads the runs' files into tables of duckdb: each trial once, each value with its column's type.
 
-The lines are read here and not by duckdb's `read_json`: what that skips as an error it neither
-counts nor names, and a field of the wrong type costs it the whole line or becomes NULL unseen.
+This module parses the lines, instead of duckdb's `read_json`. That function neither counts nor names the
+lines that it skips. It drops a line with a field of the wrong type, or silently makes the field NULL.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from torture.report.reading.runs import RunInfo
 from torture.report.reading.tally import guarantee_in, kind_of
 
 _BATCH = 5000
-"""Records that are on their way into the tables at once."""
+"""How many records are loaded at once."""
 
 _TABLE = {
     "place": "BIGINT",  # in all that was read: a later one counts rather than an earlier
@@ -40,12 +40,12 @@ _NUMPY = {
     "BOOLEAN": "bool", "VARCHAR": "object",
 }  # fmt: skip
 _NONE_IS: dict[str, float] = {"DOUBLE": float("nan"), "BIGINT": -1}
-"""How a value that is not there travels through arrays of numbers; such columns have no negatives."""
+"""Stands for NULL in arrays of numbers; such columns have no negative values."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CellInfo:
-    """What this version knows of a cell's name."""
+    """A cell's name as this version of the suite understands it."""
 
     axes: dict[str, str]
     guarantee: Guarantee | None
@@ -54,29 +54,29 @@ class CellInfo:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Dropped:
-    """Records of trials that another record counts for."""
+    """Records of trials for which another record counts."""
 
     records: int
     other_verdict: int
-    """Of those, the conclusive ones that say something else than the one that counts."""
+    """The conclusive ones with another verdict than the record that counts."""
     inconclusive: int
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """A sentence, if there is something to say."""
+        """A sentence, if there is one."""
         if not self.records:
             return ()
         are = " is" if self.records == 1 else "s are"
         were = "was" if self.inconclusive == 1 else "were"
         return (
-            f"{self.records:,} record{are} of trials that are there more than once, and each trial "
+            f"{self.records:,} record{are} of trials with several records, and each trial "
             f"counts once; {self.inconclusive:,} of them {were} inconclusive, and "
             f"{self.other_verdict:,} had another verdict than the record that counts",
         )
 
 
 def make_tables(sql: duckdb.DuckDBPyConnection) -> None:
-    """Empty tables; the view `trials` joins them, `live` has the records that the figures are of."""
+    """Create empty tables; the view `trials` joins them, `live` has the records that figures count."""
     columns = ", ".join(f'"{name}" {kind}' for name, kind in _TABLE.items())
     axes = ", ".join(f'"{axis}" VARCHAR' for axis in AXES)
     sql.execute(f"CREATE TEMP TABLE records ({columns})")
@@ -93,7 +93,7 @@ def make_tables(sql: duckdb.DuckDBPyConnection) -> None:
 def load_runs(
     sql: duckdb.DuckDBPyConnection, runs: Sequence[RunInfo], remarks: Remarks
 ) -> dict[str, CellInfo]:
-    """Fill the tables with every record that can be read; returns the cells by name.
+    """Fill the tables with every readable record; returns the cells by name.
 
     Raises `HarnessError` when a file cannot be read at all.
     """
@@ -123,7 +123,7 @@ def load_runs(
 
 
 def drop_duplicates(sql: duckdb.DuckDBPyConnection) -> Dropped:
-    """Keep one record a trial, by the rule of `torture.records.record.trials`."""
+    """Keep one record per trial, by the rule of `torture.records.record.trials`."""
     identity = "trial, origin, origin_run, zfs"
     sql.execute(
         f"SELECT {identity}, place, verdict, badness >= 0 FROM records SEMI JOIN "
@@ -165,7 +165,7 @@ def fill(
     columns: Mapping[str, str],
     rows: Sequence[tuple[Any, ...]],
 ) -> None:
-    """Add rows to a table whose columns (name to type) these are; None is NULL, but in `BOOLEAN`."""
+    """Add rows to a table with these columns (name to type); None is NULL, but not in `BOOLEAN`."""
     if not rows:
         return
     arrays, taken = {}, []
@@ -186,7 +186,7 @@ def fill(
 
 
 def normalised(record: TrialRecord, cells: dict[str, CellInfo]) -> tuple[CellInfo, str]:
-    """What is known of a record's cell, and the text of its guarantee; new cells are added."""
+    """The information on a record's cell, and the text of its guarantee; new cells are added."""
     info = cells.get(record.cell)
     if info is None or (not info.is_known and not info.axes and record.axes):
         info = cells[record.cell] = _info(record)
@@ -202,7 +202,7 @@ def _info(record: TrialRecord) -> CellInfo:
 
 
 def _rows(run: RunInfo, cells: dict[str, CellInfo], remarks: Remarks) -> Iterator[tuple[Any, ...]]:
-    """The rows of a run's file, and what there is to remark about the rest of it."""
+    """The rows of a run's file; adds remarks about its other lines."""
     try:
         for line in lines_of(run.layout.trials_file):
             try:

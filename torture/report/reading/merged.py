@@ -1,4 +1,4 @@
-"""Several runs as one: a night's shards become a run that the next night is compared with."""
+"""Merges several runs into one: a night's shards become the run with which the next night is compared."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from torture.report.reading.store import Store
 
 
 def write_merged(store: Store, folder: Path) -> Path:
-    """Write a run that has every trial of the store once, its line byte for byte, by cell and index.
+    """Write a run with every trial of the store once, its line byte for byte, by cell and index.
 
-    Only the line of a replay or rerun is written anew: it says beside in which run it was made.
-    Its `run.json` says what all the runs agree on, `merged` (their names) and `notes` (the store's).
-    Evidence stays where it is. A merged run that is there already is replaced. Raises `HarnessError`
-    when another run is there, or the folder cannot be written.
+    Only the line of a replay or rerun is rewritten: it also names its original run. The merged `run.json`
+    has the fields that all runs agree on, `merged` (their names) and `notes` (the store's). Evidence is
+    not copied. An existing merged run is replaced. Raises `HarnessError` when another run is there, or
+    the folder cannot be written.
     """
     _must_be_free(store, folder)
     try:
@@ -38,17 +38,17 @@ def write_merged(store: Store, folder: Path) -> Path:
 
 
 def _with_its_run(line: bytes, record: TrialRecord) -> bytes:
-    """The line of a replay or rerun, saying which run it was made in; any other as it is."""
+    """The line of a replay or rerun, with the name of its run; other lines unchanged."""
     if record.origin is Origin.LIVE:
         return line
     return json.dumps(strict_json(line) | {"origin_run": record.origin_run}).encode()
 
 
 def merged_document(name: str, runs: Sequence[RunInfo], notes: Sequence[str]) -> RunDocument:
-    """What `run.json` says of several runs: of each field, the value if all have the same.
+    """The `run.json` of several runs: each field has its value if all runs agree.
 
-    `cells` are those of all; `until` stays if only one has it, for the intervals have to allow for
-    it; `begun` is the earliest.
+    `cells` are the union. `until` stays if only one run has it, since the intervals must allow for it.
+    `begun` is the earliest.
     """
     documents = [run.document for run in runs]
     same = agreed(documents)
@@ -74,4 +74,4 @@ def _must_be_free(store: Store, folder: Path) -> None:
         return
     there = find_run(folder)
     if there.document.merged is None or there.folder in {run.folder for run in store.runs}:
-        raise HarnessError(f"{folder} is a run already", hint="name another folder")
+        raise HarnessError(f"{folder} already holds a run", hint="name another folder")

@@ -1,4 +1,4 @@
-"""What a reader of the report must be told about the files behind it, in sentences."""
+"""Sentences for the report's reader about damaged, old or unknown content of the files."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from torture.report.reading.text import printable, shortened
 
 _EXAMPLES_MAX = 3
 _NOTE_CHARACTERS_MAX = 500
-"""Of what a merged run says about the runs it was made of."""
+"""The longest note that a merged run keeps about one of its runs."""
 
 
 class Remark(StrEnum):
-    """What there is to say of a file, beside what is odd about single records."""
+    """The kinds of remarks on a file, besides the oddities of single records."""
 
     UNREADABLE = "unreadable"
     CUT_OFF = "cut off"
@@ -74,28 +74,28 @@ _SENTENCES: dict[Remark | Odd, tuple[str, str]] = {
 
 
 @dataclass(slots=True)
-class _Seen:
+class _Remarked:
     count: int = 0
     first_line: int = 0
     examples: list[str] = field(default_factory=list)
 
 
 class Remarks:
-    """Collects what was seen in the files; memory is bounded, whatever the files hold."""
+    """Collects remarks on the files; its memory is bounded, whatever the files hold."""
 
     def __init__(self) -> None:
-        self._seen: dict[tuple[str, Remark | Odd], _Seen] = {}
+        self._seen: dict[tuple[str, Remark | Odd], _Remarked] = {}
 
     def add(self, run: str, what: Remark | Odd, *, line: int, example: str) -> None:
-        """Something was seen in a run's file; of the examples the first few are told."""
-        seen = self._seen.setdefault((run, what), _Seen(first_line=line))
+        """Add a remark on a run's file; only the first few examples are kept."""
+        seen = self._seen.setdefault((run, what), _Remarked(first_line=line))
         seen.count += 1
         example = shortened(printable(example))
         if len(seen.examples) < _EXAMPLES_MAX and example not in seen.examples:
             seen.examples.append(example)
 
     def sentences(self) -> tuple[str, ...]:
-        """One for each kind of remark and file."""
+        """One sentence for each kind of remark and file."""
         return tuple(
             f"{printable(run)}/{TRIALS_FILE}: "
             + _SENTENCES[what][seen.count > 1].format(
@@ -108,13 +108,13 @@ class Remarks:
 
 
 def notes_on_runs(runs: Sequence[RunInfo]) -> Iterator[str]:
-    """Sentences about whole runs, and those that merged runs carry on."""
+    """Sentences about whole runs, and the notes that merged runs carry."""
     for run in runs:
         name = printable(run.name)
         if not run.is_documented:
             yield (
-                f"{name} has no {RUN_FILE} that can be read: what it ran on, and whether it stopped "
-                "when its question was answered, is not known"
+                f"{name} has no readable {RUN_FILE}: its software and host are unknown, and whether it "
+                "stopped when its question was answered"
             )
         if not run.layout.trials_file.is_file():
             yield f"{name} has no trials"

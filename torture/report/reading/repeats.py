@@ -1,4 +1,4 @@
-"""What a reader must be told of replays and reruns: they are in no rate, and how they ended."""
+"""Sentences for the report's reader about replays and reruns: their outcomes, outside of all rates."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _EXAMPLES_MAX = 3
 
 
 def notes_on_repeats(sql: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
-    """A sentence, if a trial was repeated: whether it ended as the first time, if that is here."""
+    """A sentence, if a trial was repeated: how many repeats ended like the original, if that is here."""
     rows = sql.execute(
         "SELECT again.trial, again.origin, again.verdict, first.verdict FROM records AS again "
         "LEFT JOIN live AS first ON first.trial = again.repeats WHERE again.origin <> ? "
         "AND again.origin <> ? "
-        # a trial may be live on several versions of ZFS: the one that was repeated, if it is told
+        # a trial may be live on several versions of ZFS: prefer the version of the repeat
         "QUALIFY row_number() OVER (PARTITION BY again.place ORDER BY first.zfs = again.zfs DESC) = 1 "
         "ORDER BY again.trial, again.origin_run",
         [Origin.LIVE.value, Origin.PLANTED.value],
@@ -33,12 +33,12 @@ def notes_on_repeats(sql: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
     )
     others = [row for row in rows if row[3] is not None and row[2] != row[3]]
     lost = sum(row[3] is None for row in rows)
-    told = [f"{len(rows) - len(others) - lost:,} ended as the trial that was repeated"]
+    parts = [f"{len(rows) - len(others) - lost:,} ended as the trial that was repeated"]
     if others:
         examples = [f"{printable(trial)}: {now}, was {was}" for trial, _, now, was in others]
         rest = len(others) - _EXAMPLES_MAX
         shown = "; ".join(examples[:_EXAMPLES_MAX]) + (f"; and {rest:,} more" if rest > 0 else "")
-        told.append(f"{len(others):,} otherwise ({shown})")
+        parts.append(f"{len(others):,} otherwise ({shown})")
     if lost:
-        told.append(f"of {lost:,} that trial is not here")
-    return (f"{kinds} left out of all rates and cases: {', '.join(told)}",)
+        parts.append(f"of {lost:,} that trial is not here")
+    return (f"{kinds} left out of all rates and cases: {', '.join(parts)}",)

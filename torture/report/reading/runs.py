@@ -1,4 +1,4 @@
-"""Which runs a report is of: folders, files, and folders of folders as a CI leaves them."""
+"""Finds the runs of a report: folders, files, and nested folders as a CI leaves them."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from torture.records.record.run_document import RunDocument, read_run_document
 from torture.records.record.run_layout import RUN_FILE, TRIALS_FILE, RunLayout
 
 _DEPTH_MAX = 4
-"""Of runs below the folder that was named, e.g. `artifacts/shard-3/results/RUN`."""
+"""The depth of runs below the named folder, e.g. `artifacts/shard-3/results/RUN`."""
 _FOLDERS_MAX = 20_000
-"""That are looked into, before somebody is told to name a smaller folder."""
+"""The most folders that are searched, before an error asks for a smaller folder."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunInfo:
-    """A run as its folder tells it."""
+    """A run as found in its folder."""
 
     name: str
-    """As its `run.json` says it, else as its folder does."""
+    """The name in its `run.json`, otherwise its folder's."""
     folder: Path
     document: RunDocument = field(default_factory=RunDocument)
     is_documented: bool = False
-    """Whether there is a `run.json` that can be read."""
+    """Whether it has a readable `run.json`."""
 
     @property
     def layout(self) -> RunLayout:
-        """Where its files are."""
+        """The layout of its files."""
         return RunLayout(folder=self.folder)
 
 
 def find_run(path: Path) -> RunInfo:
-    """The one run that `path` is.
+    """The one run at `path`.
 
-    Raises `HarnessError` when there is none, or several.
+    Raises `HarnessError` for none, and for several.
     """
     found = find_runs(path)
     if len(found) > 1:
@@ -49,8 +49,8 @@ def find_run(path: Path) -> RunInfo:
 def find_runs(path: Path) -> tuple[RunInfo, ...]:
     """The runs at `path`: a run's folder, its `trials.jsonl`, or a folder that holds runs.
 
-    Sorted by folder. A link such as `results/latest` gives the run it points to; links below a
-    folder of runs are not followed. Raises `HarnessError` when no trial can be found there.
+    Sorted by folder. A link such as `results/latest` gives the run behind it; links below a folder of
+    runs are not followed. Raises `HarnessError` when there is no trial.
     """
     try:
         real = path.resolve(strict=True)
@@ -70,17 +70,17 @@ def find_runs(path: Path) -> tuple[RunInfo, ...]:
 
 
 def folder_of(named: Sequence[Path]) -> Path:
-    """Where a page belongs: beside the one run, or in the one folder that holds its runs.
+    """The folder of a page: that of the one run, or the one folder that holds its runs.
 
-    Raises `HarnessError` where several were named: a run's own page is of that run alone.
+    Raises `HarnessError` for several: a run's own page shows that run alone.
     """
     folders = {run.folder for path in named for run in find_runs(path)}
     if len(folders) == 1:
         return folders.pop()
     if len(named) > 1:
         raise HarnessError(
-            f"a page of {len(folders)} runs belongs beside none of them",
-            hint="say where it lands: --output DIR",
+            f"a page of {len(folders)} runs belongs in none of their folders",
+            hint="name a folder: --output DIR",
         )
     return named[0]
 
@@ -94,7 +94,7 @@ def _run_of_file(named: Path, real: Path) -> RunInfo:
 
 
 def _run_folders(folder: Path) -> Iterator[Path]:
-    """Every folder below that is a run; one without a trial yet is a run, too."""
+    """Every folder below that is a run, with or without trials."""
     waiting = [(folder, 0)]
     looked_into = 0
     while waiting:

@@ -1,4 +1,4 @@
-"""The records of one or several runs, each trial once, and the figures that a report is made of."""
+"""The records of one or several runs, each trial once, and queries for the report's figures."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _WORST_FIRST = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RollbackBin:
-    """How many trials of a cell went back from `low_ms` on to below `high_ms`."""
+    """How many trials of a cell rolled back by `low_ms` or more, and less than `high_ms`."""
 
     cell: str
     low_ms: float
@@ -48,7 +48,7 @@ class RollbackBin:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LoadFigure:
-    """What a load beside the ledger measured in a cell's trials, by the name that the load gave it."""
+    """A figure that a load beside the ledger measured in a cell's trials, by the load's name for it."""
 
     cell: str
     name: str
@@ -58,7 +58,7 @@ class LoadFigure:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Case:
-    """A trial that is worth looking at; its record has the guarantee and axes of today."""
+    """A trial for the page's worst cases; its record has today's guarantee and axes."""
 
     record: TrialRecord
     run: RunInfo
@@ -66,7 +66,7 @@ class Case:
 
     @property
     def evidence(self) -> Path | None:
-        """The trial's folder; None when it was not kept, or is elsewhere."""
+        """The trial's folder; None if it was not kept, or is elsewhere."""
         try:
             folder = self.run.layout.evidence_of(self.record.trial)
             return folder if folder.is_dir() else None
@@ -75,12 +75,13 @@ class Case:
 
 
 class Store:
-    """Records in tables. Use `open`; as a context manager it is closed at the end.
+    """Records in tables. Use `open`; it is a context manager.
 
-    `trials`: how many live ones there are; `zfs_versions`: of which versions, the most frequent first.
-    `notes`: sentences for people, about everything that is not as it should be in what was read;
-    `notes_on_files` without what the records say themselves.
-    `sql` has the view `trials`; its columns are in results/README.md, under `trials.csv`.
+    - `trials`: the number of live trials.
+    - `zfs_versions`: the versions of OpenZFS, the most frequent first.
+    - `notes`: sentences for people about anything unusual in the files and records.
+    - `notes_on_files`: the notes without those about the records' own content.
+    - `sql` has the view `trials`; results/README.md has its columns, under `trials.csv`.
     """
 
     def __init__(
@@ -109,12 +110,12 @@ class Store:
 
     @classmethod
     def open(cls, runs: Sequence[Path]) -> Self:
-        """Read the runs, from the oldest to the newest; each may be named as `find_runs` takes it.
+        """Read the runs, from the oldest to the newest; each path is one for `find_runs`.
 
         Raises `HarnessError` when there is no run, or one cannot be read.
         """
         found = {run.folder: run for path in runs for run in find_runs(path)}
-        # sorting is stable: runs that do not say when they began stay in the order they were named
+        # sorting is stable: runs without a time stay in the order of their paths
         ordered = tuple(sorted(found.values(), key=lambda run: _began_s(run.document.begun)))
         if not ordered:
             raise HarnessError("no run was named", hint="name one, e.g. results/latest")
@@ -139,11 +140,11 @@ class Store:
         self.close()
 
     def close(self) -> None:
-        """Give the memory and the temporary folder back."""
+        """Free the memory and the temporary folder."""
         self._resources.close()
 
     def tallies(self) -> tuple[CellTally, ...]:
-        """How the live trials of every cell ended, sorted by name."""
+        """The outcomes of the live trials of every cell, sorted by name."""
         counts: dict[str, dict[TrialKind, int]] = {}
         for cell, verdict, *truths, count in self._rows(
             "SELECT cell, verdict, is_loss, broke_guarantee, is_empty, is_confirmation, count(*) "
@@ -177,7 +178,7 @@ class Store:
         )
 
     def worth(self, cells: Sequence[str]) -> Worth:
-        """What some cells together were worth, as each is in `tallies`."""
+        """The worth of some cells together, as `tallies` has each cell's."""
         medians = ", ".join(f"median({name})" for name in WORTH)
         (row,) = self._rows(
             f"SELECT {medians} FROM live WHERE badness >= 0 AND list_contains(?, cell)",
@@ -186,14 +187,14 @@ class Store:
         return Worth(**dict(zip(WORTH, row, strict=True)))
 
     def audited(self) -> Audited:
-        """What the audits of all live trials came to."""
+        """The totals of all live trials' audits."""
         columns = ("audited", "audited_completions", "audited_txgs", "audit_broken")
         sums = ", ".join(f"coalesce(sum({column}), 0)::BIGINT" for column in columns)
         (row,) = self._rows(f"SELECT {sums} FROM live")
         return Audited(*row)
 
     def phases(self) -> tuple[tuple[str, int], ...]:
-        """Where in ZFS's write path the cuts of live trials fell, the most frequent phase first."""
+        """The phases of live trials' cuts in ZFS's write path, the most frequent first."""
         rows = self._rows(
             "SELECT cut_phase, count(*) FROM live WHERE coalesce(cut_phase, '') <> '' "
             "GROUP BY cut_phase ORDER BY count(*) DESC, cut_phase"
@@ -201,9 +202,9 @@ class Store:
         return tuple((phase, count) for phase, count in rows)
 
     def rollbacks(self, *, bins_per_decade: int = 6) -> tuple[RollbackBin, ...]:
-        """How far conclusive trials went back, in bins of equal width on a logarithmic scale.
+        """The rollbacks of conclusive trials, in bins of equal width on a logarithmic scale.
 
-        Bins begin at whole powers of ten; the first one, from 0 to 1 ms, has all that is below. Bins
+        Bins begin at whole powers of ten; the first one, from 0 to 1 ms, has all shorter times. Bins
         without a trial are left out. Sorted by cell, then time.
         """
         (most_ms,) = self._rows("SELECT coalesce(max(rollback_ms), 0) FROM live")[0]
@@ -223,7 +224,7 @@ class Store:
         )
 
     def load_figures(self) -> tuple[LoadFigure, ...]:
-        """What loads measured, over conclusive trials; sorted by cell, then name."""
+        """The figures of loads, over conclusive trials; sorted by cell, then name."""
         rows = self._rows(
             "WITH each AS (SELECT cell, unnest(map_entries(figures::JSON::MAP(VARCHAR, DOUBLE))) "
             "AS figure FROM live WHERE badness >= 0 AND figures <> '{}') "
@@ -236,10 +237,10 @@ class Store:
         )
 
     def cases(self, *, most: int, most_per_cell: int = 3) -> tuple[Case, ...]:
-        """The worst trials: those that broke their guarantee, then by verdict and by what is gone.
+        """The worst trials: those that broke their guarantee, then by verdict and loss.
 
-        Inconclusive trials are no cases, nor are replays and reruns, nor those in which everything is
-        as it should be; one in which something was acknowledged while there was no NAS is.
+        Inconclusive trials, replays, reruns and intact trials are no cases. An intact trial with an
+        acknowledgement while there was no NAS is one.
         """
         rows = self._rows(
             "SELECT source, line_begin, line_bytes, trial, broke_guarantee FROM ("
@@ -253,15 +254,19 @@ class Store:
             [(source, begin, size, trial) for source, begin, size, trial, _ in rows]
         )
         return tuple(
-            Case(record=self._today(record), run=self.runs[row[0]], broke_guarantee=row[4])
+            Case(
+                record=self._with_todays_guarantee(record),
+                run=self.runs[row[0]],
+                broke_guarantee=row[4],
+            )
             for row, (_, record) in zip(rows, lines, strict=True)
         )
 
     def lines(self) -> Iterator[tuple[bytes, TrialRecord]]:
         """The line of each record that counts, byte for byte, by cell and index, and the record.
 
-        The record of a replay or rerun says in which run it was made, also where its line does not.
-        Raises `HarnessError` when a file is another one now.
+        The record of a replay or rerun names its run, even if its line does not. Raises `HarnessError`
+        when a file has changed meanwhile.
         """
         rows = self._rows(
             "SELECT source, line_begin, line_bytes, trial FROM records "
@@ -292,7 +297,7 @@ class Store:
                 run = record.identity(run=self.runs[source].name).run
                 yield raw, replace(record, origin_run=run)
 
-    def _today(self, record: TrialRecord) -> TrialRecord:
+    def _with_todays_guarantee(self, record: TrialRecord) -> TrialRecord:
         info, guarantee = normalised(record, self._cells)
         return replace(
             record, guarantee=guarantee, axes=info.axes if info.is_known else record.axes
@@ -303,7 +308,7 @@ class Store:
 
 
 def _began_s(begun: str) -> float:
-    """When a run began, for sorting; 0 when it does not say."""
+    """When a run began, for sorting; 0 if unknown."""
     try:
         moment = datetime.fromisoformat(begun)
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

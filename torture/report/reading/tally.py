@@ -1,4 +1,4 @@
-"""How many trials of a cell ended how: all that its rates hang on, counted and not yet computed with."""
+"""Counts of a cell's trials by outcome: the input of its rates."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ _GUARANTEES = {str(guarantee): guarantee for guarantee in Guarantee}
 
 
 class TrialKind(NamedTuple):
-    """What a trial is counted as."""
+    """The kind under which a trial is counted."""
 
     verdict: Verdict
     is_loss: bool
-    """Whether something acknowledged is not there, whatever the verdict."""
+    """Whether acknowledged data is missing, whatever the verdict."""
     broke_guarantee: bool
     is_empty: bool = False
-    """Whether it is inconclusive for its cut, which could have taken nothing."""
+    """Whether it is inconclusive since its cut had nothing to lose."""
     is_confirmation: bool = False
-    """Whether it was cut at the moment of a finding, the worst there was: no draw, and in no rate."""
+    """Whether it was cut at the worst finding's moment: not drawn, so not counted in rates."""
 
 
 class Audited(NamedTuple):
-    """What was audited, and how often an invariant was broken."""
+    """The number of audited promises, and how often an invariant was broken."""
 
     acknowledgements: int
     completions: int
-    """Writes that the client's disk promised to be durable."""
+    """Writes that the client's disk promised as durable."""
     txgs: int
     broken: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Spread:
-    """What several trials gave."""
+    """The spread of a value over several trials."""
 
     least: float
     median: float
@@ -47,7 +47,7 @@ class Spread:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Worth:
-    """What a cell was worth: medians over its conclusive trials that tell; None where none does.
+    """A cell's worth: medians over its conclusive trials with a measurement; None without one.
 
     As in `torture.records.record.worth`.
     """
@@ -60,37 +60,37 @@ class Worth:
 
     @property
     def is_known(self) -> bool:
-        """Whether there is anything to show."""
+        """Whether any figure is known."""
         return any(getattr(self, name) is not None for name in WORTH)
 
 
 WORTH = tuple(Worth.__dataclass_fields__)
-"""The names of its figures, which are columns of the tables as well."""
+"""The names of its figures, which are also columns of the tables."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CellTally:
-    """What the live trials of a cell gave."""
+    """The counts and medians of a cell's live trials."""
 
     cell: str
     axes: dict[str, str]
-    """Of a name that this version does not know: as the records have them."""
+    """The records' axes for a name that this version does not know."""
     guarantee: str
-    """Today's; the last record's for a name that this version does not know."""
+    """Today's guarantee; the last record's for a name that this version does not know."""
     counts: Mapping[TrialKind, int]
     is_sequential: bool
     """Whether one of their runs stopped when its question was answered."""
     acknowledged_per_s: float | None
-    """Durable operations a second from the load's start to the cut, the median over conclusive trials."""
+    """Durable operations per second from the load's start to the cut: median over conclusive trials."""
     rollback_ms: Spread | None
-    """Over those conclusive trials that rolled back."""
+    """The spread over conclusive trials that rolled back."""
     worth: Worth = field(default_factory=Worth)
     acknowledged_in_outage: int = 0
-    """Operations of all its trials that were acknowledged while there was no NAS."""
+    """Operations acknowledged while there was no NAS, in all its trials."""
 
 
 def kind_of(record: TrialRecord, guarantee: str) -> TrialKind:
-    """What a record is counted as where its cell has this guarantee, by its text."""
+    """The kind of a record if its cell has this guarantee, given by its text."""
     known = guarantee_in(guarantee)
     return TrialKind(
         verdict=record.verdict,
@@ -102,5 +102,5 @@ def kind_of(record: TrialRecord, guarantee: str) -> TrialKind:
 
 
 def guarantee_in(text: str) -> Guarantee | None:
-    """A guarantee by its text; None for a text that is none."""
+    """A guarantee by its text; None for an unknown text."""
     return _GUARANTEES.get(text)

@@ -1,4 +1,4 @@
-"""Which versions of OpenZFS the live trials ran on, and what a reader must be told of several."""
+"""The versions of OpenZFS of the live trials, and a sentence for the report's reader about several."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import duckdb
 
 from torture.report.reading.text import printable, shortened
 
-_NOT_SAID = "a version that is not said"
+_NOT_SAID = "an unknown version"
 
 
 def zfs_versions(sql: duckdb.DuckDBPyConnection) -> dict[str, int]:
-    """How many live trials there are of each version, the most frequent first."""
+    """The number of live trials of each version, the most frequent first."""
     rows = sql.execute(
         "SELECT zfs, count(*) FROM live GROUP BY zfs ORDER BY count(*) DESC, zfs"
     ).fetchall()
@@ -18,12 +18,12 @@ def zfs_versions(sql: duckdb.DuckDBPyConnection) -> dict[str, int]:
 
 
 def notes_on_versions(sql: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
-    """A sentence, if trials of several versions are in one rate."""
+    """A sentence, if one rate counts trials of several versions."""
     versions = zfs_versions(sql)
     if len(versions) < 2:
         return ()
-    told = ", ".join(f"{trials:,} of {version}" for version, trials in versions.items())
+    counts = ", ".join(f"{trials:,} of {version}" for version, trials in versions.items())
     return (
-        f"several versions of OpenZFS count together: {told}; to tell them apart, report on each by "
+        f"several versions of OpenZFS count together: {counts}; to separate them, report on each by "
         "itself, or --compare them",
     )

@@ -1,1 +1,1 @@
-"""What a terminal shows."""
+"""Tables and lines for a terminal."""

@@ -1,4 +1,4 @@
-"""Runs and cells compared, said in a terminal."""
+"""Prints comparisons of runs and of cells in a terminal."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pathlib import Path
 
 from rich.console import Console
 
-from torture.report.figures.versus import compare_cells, compare_runs, in_a_sentence
+from torture.report.figures.versus import compare_cells, compare_runs, pair_in_words
 from torture.report.terminal.comparison_table import comparison_table
 
 EXIT_WORSE, EXIT_NOT_COMPARED = 1, 3
 
 
-def say_runs(old: Path, new: Path) -> int:
-    """Compare two runs and print the answer; returns the exit code that goes with it.
+def print_run_comparison(old: Path, new: Path) -> int:
+    """Compare two runs and print the answer; returns the exit code.
 
     Raises `HarnessError` when one of the paths is no run.
     """
@@ -25,20 +25,20 @@ def say_runs(old: Path, new: Path) -> int:
     for remark in versus.remarks:
         print(f"note: {remark}")
     if not versus.pairs:
-        print(f"  next: tools/report {new}, which says what its trials came to", file=sys.stderr)
+        print(f"  next: tools/report {new}, which shows its trials' outcomes", file=sys.stderr)
         return EXIT_NOT_COMPARED
     return EXIT_WORSE if versus.has_failed else 0
 
 
-def say_cells(runs: Sequence[Path], first: str, second: str) -> int:
-    """Compare two cells and print the answer, and what it leaves out; returns the exit code.
+def print_cell_comparison(runs: Sequence[Path], first: str, second: str) -> int:
+    """Compare two cells and print the answer and the notes; returns the exit code.
 
-    Raises `HarnessError` when there is no such cell or run.
+    Raises `HarnessError` for an unknown cell or run.
     """
     beside = compare_cells(runs, first, second)
     Console().print(comparison_table(beside.pairs, has_same=True))
     for pair in beside.pairs:
-        print(in_a_sentence(pair))
+        print(pair_in_words(pair))
     for remark in beside.remarks:
         print(f"note: {remark}")
     if not beside.pairs:

@@ -1,4 +1,4 @@
-"""What a comparison says in a terminal."""
+"""The table of a comparison, for a terminal."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _ROWS_MAX = 60
 
 
 def comparison_table(pairs: Sequence[Pair], *, has_same: bool = False) -> Table:
-    """Every rate that differs, the least likely to be chance first; the caption says of the rest.
+    """Every rate that differs, the most significant first; the caption counts the rest.
 
-    `has_same`: also those that are the same, of which a comparison of two cells has few.
+    `has_same`: also the rates that are equal, of which a comparison of two cells has few.
     """
     differing = [pair for pair in pairs if has_same or pair.comparison.difference]
     shown = differing[:_ROWS_MAX]
@@ -46,9 +46,9 @@ def comparison_table(pairs: Sequence[Pair], *, has_same: bool = False) -> Table:
 
 
 def _caption(*, same: int, left_out: int) -> str | None:
-    told = [f"{same} rates are the same"] if same else []
-    told += [f"{left_out} more differ"] if left_out else []
-    return ", ".join(told) or None
+    parts = [f"{same} rates are the same"] if same else []
+    parts += [f"{left_out} more differ"] if left_out else []
+    return ", ".join(parts) or None
 
 
 def _named(pair: Pair) -> str:

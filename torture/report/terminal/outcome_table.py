@@ -21,8 +21,11 @@ from torture.report.figures.wording import audit_in_words, unknown_in_words
 from torture.report.reading.tally import Audited
 
 _SHAPES = ((True, 80), (True, 38), (False, 22), (False, 16))
-"""Whether guarantee and trials have columns and a row's rates one line; how wide a cell's name may be.
-The first that fits is taken. From 80 on no name is folded."""
+"""The shapes of the table: wide or not, and the width of a cell's name.
+
+A wide table has columns for guarantee and trials, and one line per row. The first shape that fits is
+used. From 80 columns on no name is folded.
+"""
 
 _GUARANTEE_COLUMNS = 11
 
@@ -30,10 +33,10 @@ _GUARANTEE_COLUMNS = 11
 def outcome_table(
     records: Iterable[TrialRecord], *, width: int, is_sequential: bool = False
 ) -> Table:
-    """A row a cell: its guarantee, trials, every verdict's count, and both rates with intervals.
+    """A row per cell: its guarantee, trials, every verdict's count, and both rates with intervals.
 
-    Verdicts that no trial had have no column: the caption names them. Where `width` columns are too
-    few, a row takes several lines, then without guarantee and trials: the rates say of how many.
+    Verdicts that did not occur have no column: the caption names them. Where `width` columns are too few,
+    a row takes several lines and omits guarantee and trials; the rates contain the number of trials.
     `is_sequential`: the cells stopped when their question was answered; intervals allow for that.
     """
     rows = summarise(records, is_sequential=is_sequential)
@@ -77,7 +80,7 @@ def _table(rows: Sequence[CellRates], *, wide: bool, name_columns: int) -> Table
 
 
 def _folded(cell: str, columns: int) -> str:
-    """A cell's name in lines of at most so many columns, broken after dashes, but for longer parts."""
+    """A cell's name in lines of at most so many columns, broken after dashes; longer parts stay whole."""
     *parts, last = cell.split("-")
     lines = [""]
     for part in [*(f"{part}-" for part in parts), last]:
@@ -88,7 +91,7 @@ def _folded(cell: str, columns: int) -> str:
 
 
 def audit_line(records: Sequence[TrialRecord]) -> str:
-    """What the audits of all trials came to; empty when nothing was audited."""
+    """The totals of all trials' audits; empty when nothing was audited."""
     audits = [record.cut.audited for record in records]
     return audit_in_words(
         Audited(
@@ -101,12 +104,12 @@ def audit_line(records: Sequence[TrialRecord]) -> str:
 
 
 def unknown_lines(records: Iterable[TrialRecord], *, is_sequential: bool = False) -> list[str]:
-    """What inconclusive trials could mean, a line a cell that has some."""
+    """The rates with inconclusive trials counted either way, one line per cell with some."""
     return unknown_in_words(summarise(records, is_sequential=is_sequential))
 
 
 def risk_line(records: Sequence[TrialRecord]) -> str:
-    """How many cuts found something that they could take; empty when no record says it."""
+    """How many cuts had writes to lose; empty when no record has this figure."""
     cuts = [record.cut for record in records if record.cut.is_at_risk is not None]
     if not cuts:
         return ""
@@ -120,7 +123,7 @@ def risk_line(records: Sequence[TrialRecord]) -> str:
 
 
 def phases_line(records: Sequence[TrialRecord]) -> str:
-    """Where the cuts fell, the most frequent phase first; empty when no record says it."""
+    """The phases of the cuts, the most frequent first; empty when no record has one."""
     phases = Counter(phase for record in records if (phase := record.cut.phase))
     if not phases:
         return ""
@@ -129,9 +132,9 @@ def phases_line(records: Sequence[TrialRecord]) -> str:
 
 
 def effort_line(records: Sequence[TrialRecord], *, elapsed_s: float) -> str:
-    """How fast it went and where a trial's time went, e.g. `24 trials in 5.4 min, 267/h: check 30 %`.
+    """The speed of the run and the time of each stage, e.g. `24 trials in 5.4 min, 267/h: check 30 %`.
 
-    Stages are named from the longest to the shortest; without trials the line is empty.
+    Stages are ordered from the longest to the shortest; without trials the line is empty.
     """
     spent_ms: Counter[str] = Counter()
     for record in records:

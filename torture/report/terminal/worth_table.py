@@ -1,4 +1,4 @@
-"""What each configuration was worth, beneath the table of what it lost."""
+"""The worth of each configuration: speed and outage, below the table of losses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CAPTION = (
 
 
 def worth_table(records: Iterable[TrialRecord]) -> Table | None:
-    """A row a cell; None where no trial tells."""
+    """A row per cell; None if no trial has a measurement."""
     rows = worth_of(records)
     if not rows:
         return None
@@ -46,7 +46,7 @@ def worth_table(records: Iterable[TrialRecord]) -> Table | None:
 
 
 def outage_lines(records: Sequence[TrialRecord]) -> list[str]:
-    """A line for what was acknowledged while there was no NAS; none where nothing was."""
+    """A line on operations acknowledged while there was no NAS; none without one."""
     found = [
         record
         for record in records

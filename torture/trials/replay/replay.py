@@ -36,8 +36,8 @@ def replay(
 ) -> tuple[TrialRecord, Path]:
     """Recover and check the disks of an evidence folder again, in a run of its own.
 
-    They are what its recording says the cut left, byte for byte. With `live` the trial is run again
-    from its seed instead: the same load and plan, its microseconds its own. Returns the record and
+    The disks are those after the recorded cut, byte for byte. With `live` the trial is run again from its
+    seed instead: with the same load and plan, but with times of its own. Returns the record and
     the new evidence folder, both named after the first with their origin behind it;
     `results/latest` stays where it is. Raises `HarnessError` when the folder holds no trial, or when
     the new one does not end.
@@ -82,14 +82,14 @@ def _repeated(evidence: Path, origin: Origin) -> TrialSpec:
     if origin is Origin.RERUN:
         for brought in spec.brought:
             content_of(brought)
-    plan_of(repeated)  # one that cannot be read is refused before anything begins
+    plan_of(repeated)  # an unreadable plan is refused before anything begins
     return repeated
 
 
 def _settings_of(folder: Path) -> LabSettings:
     """How a run had its machines; a trial whose run is lost gets today's defaults.
 
-    What not every host has, KVM and a bridge, is there where this host has it: a probe takes it first.
+    KVM and a bridge are used where this host has them: a probe takes them first.
     """
     run = read_run_document(folder) or RunDocument()
     zfs = run.zfs or DEFAULT

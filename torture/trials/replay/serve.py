@@ -1,4 +1,4 @@
-"""Serving what a trial's disks held, to whoever wants to look: an archive's crash states over NBD."""
+"""A trial's disks, served to a user: crash states of an archive over NBD."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ _SERVED_STATE = "served.view.json"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Wanted:
+class WantedState:
     """Which state to serve; None leaves it as the trial had it."""
 
     after_check: bool = False
-    """What the check found, instead of what the cut left."""
+    """The state before the check, instead of the state after the cut."""
     cut: int | None = None
     policy: Policy | None = None
     seed: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Served:
-    """What is served, and how many states the same cut could have left."""
+class ServedDisks:
+    """The served state, and how many states the same cut could have left."""
 
     socket: Path
     state: CrashState
@@ -50,10 +50,10 @@ class Served:
 
 
 @contextmanager
-def served(evidence: Path, wanted: Wanted) -> Iterator[Served]:
+def served(evidence: Path, wanted: WantedState) -> Iterator[ServedDisks]:
     """Serve a trial's disks on a unix socket for as long as the context lasts; writes go nowhere.
 
-    Raises `HarnessError` when the evidence has no recording, or the wanted state makes no sense.
+    Raises `HarnessError` when the evidence has no recording, or the wanted state is impossible.
     """
     scratch = Scratch()
     scratch.remove_abandoned()
@@ -71,7 +71,7 @@ def served(evidence: Path, wanted: Wanted) -> Iterator[Served]:
         disks = _disks_of(recording, state)
         shelf.start(disks, view=folder / _SERVED_STATE)
         try:
-            yield Served(
+            yield ServedDisks(
                 socket=folder / "s",
                 state=state,
                 disks=disks,
@@ -81,7 +81,7 @@ def served(evidence: Path, wanted: Wanted) -> Iterator[Served]:
             shelf.stop()
 
 
-def _wanted_state(state: CrashState, wanted: Wanted) -> CrashState:
+def _wanted_state(state: CrashState, wanted: WantedState) -> CrashState:
     disks = state.disks
     if wanted.policy is Policy.LYING or wanted.policy is Policy.EXPLICIT:
         raise HarnessError(f"{wanted.policy} needs more than a name", hint="write a view file")

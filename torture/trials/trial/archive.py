@@ -1,4 +1,4 @@
-"""One file that reproduces what a trial found: its recordings, packed into its evidence."""
+"""One file that reproduces a trial's findings: its recordings, packed into its evidence."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from torture.records.record.trials import TrialRecord
 
 _INDEX = "index"
 """Made again from the log when a view is opened."""
-_HARMED = (
+_DAMAGED = (
     OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error, lzma.LZMAError,
 )  # fmt: skip
-"""What `zipfile` raises of a damaged archive: a byte of it may name a method or an encoding that it does
-not know, say that it is encrypted, or not belong to the compressed data."""
+"""The errors of `zipfile` at a damaged archive. A damaged byte may name an unknown method or encoding,
+mark the archive as encrypted, or be no compressed data."""
 
 
 def archive_recordings(record: TrialRecord, *, of: Path, into: Path) -> TrialRecord:
     """Pack the shelf's directory into the trial's folder, unless the trial was intact and nothing found.
 
-    Of a planted fault that was not seen it tells whether there was anything to see.
-    Where there is no room for them the verdict stands: the record's reasons then say that the trial
+    The recording of a planted fault that was missed shows whether the fault left a trace. Where there is
+    no room for a recording the verdict stands, and the record's reasons have the error: such a trial
     cannot be replayed.
     """
     is_sound = not record.cut.audited.is_broken and not record.absence.acknowledged_in_outage
@@ -44,7 +44,7 @@ def archive_recordings(record: TrialRecord, *, of: Path, into: Path) -> TrialRec
 
 
 def unpack_recordings(evidence: Path, into: Path) -> None:
-    """Unpack what `archive_recordings` kept; raises `HarnessError` when it is not there or harmed."""
+    """Unpack what `archive_recordings` kept; raises `HarnessError` when it is missing or damaged."""
     if not evidence.is_dir():
         raise HarnessError(f"there is no folder {evidence}", hint="ls results/latest/trials")
     try:
@@ -52,10 +52,10 @@ def unpack_recordings(evidence: Path, into: Path) -> None:
             archive.extractall(into)
     except FileNotFoundError as error:
         raise HarnessError(
-            f"{evidence} has no {RECORDINGS}: those of intact trials are not kept",
+            f"{evidence} has no {RECORDINGS}: intact trials keep none",
             hint=f"tools/replay --live {evidence}",
         ) from error
-    except _HARMED as error:
+    except _DAMAGED as error:
         raise HarnessError(
             f"{evidence / RECORDINGS} cannot be unpacked: {error}",
             hint=f"tools/replay --live {evidence}",

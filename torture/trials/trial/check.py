@@ -1,158 +1,177 @@
-"""The stage that looks: a fresh client mounts, reads everything back, checks, and tries a repair."""
+"""The last stages of every trial: a fresh client mounts, reads back, checks and repairs; ZFS scrubs."""
 
 from __future__ import annotations
 
 import re
 import time
 from collections.abc import Callable
+from functools import partial
 
 from torture.choices.filesystems.protocol import MOUNT_POINT
-from torture.choices.workloads.protocol import Workload
+from torture.choices.matrix.axes import ADMINISTRATION
 from torture.errors import HarnessError
-from torture.facts.evidence.folder import Step, write_document
+from torture.facts.evidence.folder import CHECK_STATE, Step
+from torture.facts.recording.accounting import keep_all
+from torture.facts.recording.crash_state import write_crash_state
 from torture.machines.lab.machine import Machine
-from torture.trials.trial.context import TrialContext
-from torture.trials.trial.outage import PATIENCE_S, StorageFailed, must_have_ended, observe_to_end
-from torture.trials.trial.own_root.boots import plug_in, unplug
+from torture.machines.nas import pool
+from torture.trials.trial.administer import wait_until_done
+from torture.trials.trial.own_root.boots import boots
+from torture.trials.trial.recovery import scrub
 from torture.trials.trial.setup import attach_again, plant
+from torture.trials.trial.shared.evidence_writer import EvidenceWriter
+from torture.trials.trial.shared.machines import Machines
+from torture.trials.trial.shared.storage import PATIENCE_S, StorageFailed, must_have_ended
+from torture.trials.trial.shared.trial import Trial
 
-DocumentOf = Callable[[Workload], str]
-"""Which of a load's documents a read-back becomes."""
-
+_SYNC_DEADLINE_S = 120
 _MOUNT_DEADLINE_S = 300
 _UMOUNT_DEADLINE_S = 120
 _CHECK_DEADLINE_S = 300
 READ_DEADLINE_S = 300
-"""An operator's patience: none takes more than some seconds, under emulation too."""
+"""An operator's patience: each read-back takes some seconds at most, under emulation too."""
 REPAIR_DEADLINE_S = 1500
 """btrfs takes each entry whose inode it misses out of its folder in a transaction of its own: 5,153 in
 226 s, on two processors that a dozen machines had to share."""
 _REPAIRS_MAX = 3
-"""One run of btrfs's may leave an error of 5,906, and say nothing of it."""
+"""One run of btrfs's may leave one error of 5,906, and not report it."""
 _DMESG_DEADLINE_S = 20
 _REMARKABLE = re.compile(r"error|warn|corrupt|fail|bug:|oops|call trace|blocked for", re.IGNORECASE)
-"""In the kernel's log of a client: after that it is not as good as new."""
+"""In the kernel's log of a client, which is then not as good as new."""
 _REFUSED = 2
-"""What xfs_repair returns when the log should be replayed first (xfs_repair(8))."""
+"""The exit code of xfs_repair when the log should be replayed first (xfs_repair(8))."""
 
 
-def check(context: TrialContext, vm_boots: Callable[[Step], bool] | None = None) -> None:
-    """Gather everything the verdict needs. A client that was not there at the cut has cached nothing.
+def inspect(trial: Trial, machines: Machines, evidence: EvidenceWriter, nas: Machine) -> None:
+    """Check and scrub.
 
-    `vm_boots`: where a client's root is on the disk, boot it from there, as this step. That is done after
-    the first look, and once more after all else when something was wrong.
+    The disks as they are before it become a crash state of their own, which a repair in place leaves
+    whole: they can be inspected again.
     """
-    client = context.checker()
-    attach_again(context, client, deadline_s=PATIENCE_S)
+    shelf, administration = machines.shelf, trial.cell[ADMINISTRATION]
+    if administration is not None:
+        with evidence.stage("wait for administration"):
+            wait_until_done(administration, evidence, nas)
+    with evidence.stage("check"):
+        evidence.observe_to_end(nas, Step.POOL_SYNC, pool.SYNC, deadline_s=_SYNC_DEADLINE_S)
+        before = shelf.control.status().seq
+        state = keep_all(shelf.recording, cut=before, disks=trial.disks_left)
+        write_crash_state(shelf.directory / CHECK_STATE, state)
+        vm_boots = partial(boots, machines, evidence, nas) if trial.boots_from_disk else None
+        client = machines.checker()
+        if check(trial, evidence, client, vm_boots):
+            machines.give_checker_back(client)
+    with evidence.stage("scrub"):
+        scrub(evidence, nas, shelf=shelf, zfs=machines.lab.zfs)
+
+
+def check(
+    trial: Trial,
+    evidence: EvidenceWriter,
+    client: Machine,
+    vm_boots: Callable[[Step], bool] | None = None,
+) -> bool:
+    """Gather everything the verdict needs; whether the client is as good as new without its disk.
+
+    The client was not there at the cut, and so has cached nothing. `vm_boots`: where a client's root is
+    on the disk, boots it from there, as this step: after the first look, and once more at the end when
+    something was wrong.
+    """
+    attach_again(trial, client, deadline_s=PATIENCE_S)
     is_sound = True
-    if context.attachment.device is not None and context.filesystem.has_files:
-        if context.fault is not None:
-            plant(client, context.fault.before_mount.replace("{device}", context.device))
-        is_sound = _look_first(context, client)
+    if trial.has_own_filesystem:
+        if trial.fault is not None:
+            plant(client, trial.fault.before_mount.replace("{device}", trial.device))
+        # before the mount, which writes and silently mends the filesystem
+        first = trial.filesystem.first_check(trial.device)
+        if first is not None:
+            is_sound = _is_clean(evidence, client, Step.FS_FIRST_CHECK, first)
         if vm_boots is not None:
-            unplug(context, client)
+            for disk in trial.client_disks:
+                client.detach(disk)  # so that nothing of it is cached in this client
             is_sound = vm_boots(Step.BOOT) and is_sound
-            plug_in(context, client)
-            attach_again(context, client, deadline_s=PATIENCE_S)
-        mounted = _mount_read_umount(context, client, Step.FS_MOUNT, Step.FS_UMOUNT, _before_repair)
-        checker = context.filesystem.check(context.device)
-        clean = _is_clean(context, client, Step.FS_CHECK, checker)
+            for disk in trial.client_disks:
+                client.attach(disk)
+            attach_again(trial, client, deadline_s=PATIENCE_S)
+        mounted = _mount_read_umount(trial, evidence, client)
+        checker = trial.filesystem.check(trial.device)
+        clean = _is_clean(evidence, client, Step.FS_CHECK, checker)
         is_sound = is_sound and mounted and clean
         if not (mounted and clean):
-            _repair(context, client)
+            _repair(trial, evidence, client)
     else:
-        _read_back(context, client, _before_repair)
-    log = context.observe(client, Step.CHECK_DMESG, ("dmesg",), deadline_s=_DMESG_DEADLINE_S)
-    if is_sound and _REMARKABLE.search(log.stdout) is None:
-        context.give_checker_back(client)
-    elif vm_boots is not None and not is_sound:
-        unplug(context, client)
+        _read_back(trial, evidence, client)
+    log = evidence.observe(client, Step.CHECK_DMESG, ("dmesg",), deadline_s=_DMESG_DEADLINE_S)
+    if vm_boots is not None and not is_sound:
+        for disk in trial.client_disks:
+            client.detach(disk)
         vm_boots(Step.BOOT_AFTER_REPAIR)
+    return is_sound and _REMARKABLE.search(log.stdout) is None
 
 
-def _look_first(context: TrialContext, client: Machine) -> bool:
-    """Whether nothing is found before a mount writes: what it mends on its way nobody would hear of."""
-    argv = context.filesystem.first_check(context.device)
-    if argv is None:
-        return True
-    return _is_clean(context, client, Step.FS_FIRST_CHECK, argv)
-
-
-def _repair(context: TrialContext, client: Machine) -> None:
+def _repair(trial: Trial, evidence: EvidenceWriter, client: Machine) -> None:
     """Mend and look again, as an operator would, who tries more than once.
 
-    What it writes stays on the host where QEMU gives the disk: thousands of small transactions take 226 s
-    so, and 967 s by way of the NAS. A VM that boots from its disk has to find it mended there.
+    Where QEMU gives the disk, the repair's writes stay on the host: thousands of small transactions then
+    take 226 s, and 967 s by way of the NAS. A VM that boots from its disk needs the repair on that disk.
     """
-    if not context.boots_from_disk:
-        for disk in context.client_disks:
-            client.divert_writes(disk, into=context.scratch / f"{disk.target}.repaired")
+    if not trial.boots_from_disk:
+        for disk in trial.client_disks:
+            client.divert_writes(disk, into=trial.scratch / f"{disk.target}.repaired")
+    checker = trial.filesystem.check(trial.device)
     end = time.monotonic() + REPAIR_DEADLINE_S
     for _ in range(_REPAIRS_MAX):
         begun = time.monotonic()
-        _run_repair(context, client, end=end)
+        for repair in trial.filesystem.repairs(trial.device):
+            tried = client.run_verbose(*repair, deadline_s=end - time.monotonic())
+            evidence.keep(Step.FS_REPAIR, tried)
+            if tried.exit_code != _REFUSED:
+                break
         took_s = time.monotonic() - begun
-        # one that is given up would take what the one before left out of the evidence
-        if _looks_mended(context, client) or end - time.monotonic() < took_s:
+        mounted = _mount_read_umount(trial, evidence, client, after_repair=True)
+        if mounted and _is_clean(evidence, client, Step.FS_CHECK_AFTER_REPAIR, checker):
             return
-
-
-def _run_repair(context: TrialContext, client: Machine, *, end: float) -> None:
-    """Run it, until then at the most."""
-    for repair in context.filesystem.repairs(context.device):
-        tried = client.run_verbose(*repair, deadline_s=end - time.monotonic())
-        context.keep(Step.FS_REPAIR, tried)
-        if tried.exit_code != _REFUSED:
-            break
-
-
-def _looks_mended(context: TrialContext, client: Machine) -> bool:
-    mounted = _mount_read_umount(
-        context,
-        client,
-        Step.FS_MOUNT_AFTER_REPAIR,
-        Step.FS_UMOUNT_AFTER_REPAIR,
-        _after_repair,
-    )
-    checker = context.filesystem.check(context.device)
-    return mounted and _is_clean(context, client, Step.FS_CHECK_AFTER_REPAIR, checker)
+        if end - time.monotonic() < took_s:
+            return  # a repair that is given up would remove the evidence of the one before
 
 
 def _mount_read_umount(
-    context: TrialContext,
-    client: Machine,
-    mount_step: Step,
-    umount_step: Step,
-    document_of: DocumentOf,
+    trial: Trial, evidence: EvidenceWriter, client: Machine, *, after_repair: bool = False
 ) -> bool:
-    """Whether it could be mounted; then everything on it was read back."""
-    mount = context.filesystem.mount(context.device, MOUNT_POINT)
-    mounted = observe_to_end(context, client, mount_step, mount, deadline_s=_MOUNT_DEADLINE_S)
+    """Whether the disk could be mounted; then everything on it was read back."""
+    mount_step = Step.FS_MOUNT_AFTER_REPAIR if after_repair else Step.FS_MOUNT
+    umount_step = Step.FS_UMOUNT_AFTER_REPAIR if after_repair else Step.FS_UMOUNT
+    mount = trial.filesystem.mount(trial.device, MOUNT_POINT)
+    mounted = evidence.observe_to_end(client, mount_step, mount, deadline_s=_MOUNT_DEADLINE_S)
     if mounted.exit_code != 0:
         return False
-    if context.fault is not None and mount_step is Step.FS_MOUNT:
-        plant(client, context.fault.before_read_back)
-    scrub = context.filesystem.scrub(MOUNT_POINT)
-    if scrub is not None and mount_step is Step.FS_MOUNT:
-        observe_to_end(context, client, Step.FS_SCRUB, scrub, deadline_s=_CHECK_DEADLINE_S)
-    _read_back(context, client, document_of)
+    if trial.fault is not None and not after_repair:
+        plant(client, trial.fault.before_read_back)
+    scrub = trial.filesystem.scrub(MOUNT_POINT)
+    if scrub is not None and not after_repair:
+        evidence.observe_to_end(client, Step.FS_SCRUB, scrub, deadline_s=_CHECK_DEADLINE_S)
+    _read_back(trial, evidence, client, after_repair=after_repair)
     umount = ("umount", MOUNT_POINT)
-    observe_to_end(context, client, umount_step, umount, deadline_s=_UMOUNT_DEADLINE_S)
+    evidence.observe_to_end(client, umount_step, umount, deadline_s=_UMOUNT_DEADLINE_S)
     return True
 
 
-def _is_clean(context: TrialContext, client: Machine, step: Step, checker: tuple[str, ...]) -> bool:
-    """What a checker says is kept, which may be a line for each inode."""
+def _is_clean(
+    evidence: EvidenceWriter, client: Machine, step: Step, checker: tuple[str, ...]
+) -> bool:
+    """Whether a checker finds nothing; its output may be a line for each inode."""
     checked = client.run_verbose(*checker, deadline_s=_CHECK_DEADLINE_S)
-    context.keep(step, checked)
+    evidence.keep(step, checked)
     must_have_ended(client, step, checked, deadline_s=_CHECK_DEADLINE_S)
     return checked.exit_code == 0
 
 
-def _read_back(context: TrialContext, client: Machine, document_of: DocumentOf) -> None:
-    """Read back what each load wrote, into a document of its own."""
-    jobs = context.jobs
-    for workload in context.workloads:
+def _read_back(
+    trial: Trial, evidence: EvidenceWriter, client: Machine, *, after_repair: bool = False
+) -> None:
+    """Read back the data of each load, into a document of its own."""
+    jobs = trial.jobs
+    for workload in trial.workloads:
         command = workload.read_back(jobs[workload.name])
         completed = client.run(*command, deadline_s=READ_DEADLINE_S)
         if completed.exit_code is None:
@@ -165,12 +184,5 @@ def _read_back(context: TrialContext, client: Machine, document_of: DocumentOf) 
                 f"{completed.exit_code}: {completed.stderr}",
                 hint=f"read {client.spec.console_log}",
             )
-        write_document(context.folder, document_of(workload), completed.stdout)
-
-
-def _before_repair(workload: Workload) -> str:
-    return workload.readback
-
-
-def _after_repair(workload: Workload) -> str:
-    return workload.readback_after_repair
+        document = workload.readback_after_repair if after_repair else workload.readback
+        evidence.write(document, completed.stdout)

@@ -1,13 +1,13 @@
-"""The cut itself: freeze the shelf, then SIGKILL; nothing graceful anywhere."""
+"""The evidence of a cut: its audit, its document, and the crash state to recover."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
-from torture.choices.matrix.axes import ADMINISTRATION, FATE
+from torture.choices.matrix.axes import ADMINISTRATION
 from torture.choices.matrix.durability import (
     completed_sync_of,
     flushed_data_sync_of,
@@ -15,284 +15,193 @@ from torture.choices.matrix.durability import (
 )
 from torture.choices.matrix.waived import waived_in
 from torture.errors import HarnessError
-from torture.facts.axes.fate import Fate
+from torture.facts.evidence.confirmation import Confirmation
 from torture.facts.evidence.cut_document import CutDocument
-from torture.facts.evidence.folder import (
-    CUT,
-    CUT_STATE,
-    LEDGER,
-    SECOND_CUT_STATE,
-    load_evidence,
-    write_document,
-)
+from torture.facts.evidence.folder import CUT, CUT_STATE, LEDGER, SECOND_CUT_STATE, load_evidence
 from torture.facts.evidence.ledger import heard_in, parse_ledger
 from torture.facts.recording.accounting import account
 from torture.facts.recording.crash_state import CrashState, write_crash_state
+from torture.facts.recording.disks import ShelfDisk
 from torture.facts.recording.events import Recording, load_recording, marks_until
 from torture.facts.recording.log_chains import chains_in
-from torture.machines.lab.machine import Machine
+from torture.machines.client.ledger_server import LedgerServer
 from torture.machines.nas.pool import shows_metadata_by_length, whole_on
-from torture.machines.shelf.control import FreezeOn
 from torture.oracles.audit.audit import audit
 from torture.oracles.audit.found import Audit
 from torture.oracles.audit.marks_only import marks_only
-from torture.trials.plan.cut_plan import TARGETS, Aim, Target
 from torture.trials.plan.second_cut import SecondCut
-from torture.trials.trial.administered.issue import issued_seq_in
+from torture.trials.trial.administer import issued_seq_in
+from torture.trials.trial.client_load.loads import Loads
 from torture.trials.trial.confirm import confirm
-from torture.trials.trial.context import TrialContext
 from torture.trials.trial.promises.of_disk import completions_before
+from torture.trials.trial.recovery import NasBack
+from torture.trials.trial.shared.evidence_writer import EvidenceWriter
+from torture.trials.trial.shared.machines import Machines, PowerCut
+from torture.trials.trial.shared.trial import Trial
 
-_BEGIN_DEADLINE_S = 10
-_EVENT_DEADLINE_S = 8.0
-"""A transaction group begins to be written 5 s after the last one (`zfs_txg_timeout`, zfs(4))."""
-_EVENT_POLL_S = 0.01
-_WARM_UP_DEADLINE_S = 30
-_LOAD_POLL_S = 1.0
 _HEARD_DEADLINE_S = 10
 
 
-def victims(context: TrialContext, *, nas: Machine, client: Machine) -> tuple[Machine, ...]:
-    """The machines whose power is cut."""
-    return (nas, client) if context.spec.cell[FATE] is Fate.BOTH_DIE else (nas,)
+def keep_cut(
+    trial: Trial,
+    machines: Machines,
+    evidence: EvidenceWriter,
+    loads: Loads,
+    cut: PowerCut,
+    *,
+    hit: bool,
+) -> tuple[Path, Confirmation]:
+    """Audit a cut; write `cut.json` and the crash state to recover.
 
-
-def wait_for_moment(context: TrialContext, nas: Machine) -> bool:
-    """Return at the planned moment; the load began when its first acknowledgement was heard.
-
-    True when what the plan aims at came; the shelf has frozen itself then, if that was an event of
-    a disk. Where it does not come in time the cut strikes all the same.
+    Returns that state's file, and whether it confirms a finding of the audit: it is then of an earlier
+    cut than this one. `hit`: whether the plan's target came.
     """
-    plan, loads = context.plan.cut, context.loads
-    end = time.monotonic() + plan.after_ms / 1000
-    while (left_s := end - time.monotonic()) > 0:
-        time.sleep(min(left_s, _LOAD_POLL_S))
-        context.shelf.require_room()
-        loads.raise_if_over()
-    match plan.aim:
-        case Aim.ANYWHERE:
-            return True
-        case Aim.OPERATION:
-            begun = loads.begun
-            if not loads.wait_until(lambda: loads.begun > begun, deadline_s=_BEGIN_DEADLINE_S):
-                raise HarnessError(f"the load began nothing for {_BEGIN_DEADLINE_S} s")
-            time.sleep(plan.delay_ms / 1000)
-            return True
-        case Aim.ACKNOWLEDGED:
-            heard = loads.acknowledged
-            if not loads.wait_until(
-                lambda: loads.acknowledged > heard, deadline_s=_BEGIN_DEADLINE_S
-            ):
-                return False  # a load that stalled: the cut is empty, and says so
-            time.sleep(plan.delay_ms / 1000)
-            return True
-        case aim:
-            return _wait_for_event(context, nas, TARGETS[aim])
-
-
-def _wait_for_event(context: TrialContext, nas: Machine, target: Target) -> bool:
-    if target.warm_up:
-        nas.run(*target.warm_up, deadline_s=_WARM_UP_DEADLINE_S)
-    if target.stir:
-        # before the shelf may freeze: a NAS that stands still gives the agent no answer
-        nas.agent.start(target.stir)
-    shelf = context.shelf
-    shelf.freeze_on(
-        FreezeOn(
-            event=target.event,
-            role=target.role,
-            count=context.plan.cut.count,
-            zil_uncovered=target.zil_uncovered,
-            is_zil_reused=target.is_zil_reused,
-        )
-    )
-    end = time.monotonic() + _EVENT_DEADLINE_S
-    while time.monotonic() < end:
-        if shelf.is_frozen:
-            return True
-        time.sleep(_EVENT_POLL_S)
-    return False
-
-
-def cut_power(context: TrialContext, *, hit: bool, victims: Sequence[Machine]) -> Path:
-    """Cut the power of `victims`, which stand still since the shelf froze: now, if it has not itself.
-
-    Writes `cut.json`, and the crash state to recover, whose file is returned: what this cut left, or, if
-    the audit found something, what an earlier one would have.
-    """
-    blow = _strike(context, victims)
-    recording, cut = blow.recording, blow.seq
+    recording, ledger = cut.recording, machines.ledger
     state = CrashState(
-        recording=context.shelf.recording,
-        cut=cut,
-        seed=context.spec.seed,
-        disks=dict(context.plan.survivors),
+        recording=recording.folder,
+        cut=cut.seq,
+        seed=trial.spec.seed,
+        disks=dict(trial.plan.survivors),
     )
-    marks, acknowledged = _acknowledged_before(context, recording, cut)
+    marks = marks_until(recording, cut=cut.seq)
+    if ledger is not None:
+        _must_begin_ledger(marks, ledger, file=trial.folder / LEDGER, log=recording.folder)
+    acknowledged = parse_ledger(b"".join(marks)).acknowledged
+    issued_seq = issued_seq_in(trial.folder)
     found, audit_ms = _audited(
-        context, recording, cut, acknowledged=acknowledged, issued_seq=issued_seq_in(context)
+        trial, machines, cut, acknowledged=acknowledged, issued_seq=issued_seq
     )
-    recovered, confirmed = confirm(context, recording, found, drawn=state, t_ms=blow.t_ms)
-    state_file = context.shelf.directory / CUT_STATE
+    recovered, confirmed = confirm(
+        recording,
+        found,
+        drawn=state,
+        t_ms=cut.t_ms,
+        disks=trial.disks_left,
+        lives_on=trial.client_lives_on,
+        acknowledged=loads.acknowledged,
+        in_ledger=None if ledger is None else ledger.acknowledged,
+    )
+    state_file = machines.shelf.directory / CUT_STATE
     write_crash_state(state_file, recovered)
-    document = CutDocument(
-        t_ms=round(blow.t_ms, 3),
-        took_ms=round(blow.took_ms, 3),
-        plan=context.plan.cut.as_json(),
+    document = replace(
+        _document(cut, state, found, audit_ms=audit_ms, disks=trial.disks),
+        plan=trial.plan.cut.as_json(),
         hit=hit,
-        log_seq=cut,
-        log_ms=round(recording.events[cut].time_ns / 1e6, 3),
-        marks=marks,
+        marks=len(marks),
         acknowledged=acknowledged,
-        view=state.as_json() | {"recording": context.shelf.recording.name},
-        phase=found.phase or "",
-        audit=found.as_document(took_ms=audit_ms),
         confirmed=confirmed,
-        disks=account(recording, state, context.disks),
     )
-    write_document(context.folder, CUT, document.as_json())
+    evidence.write(CUT, document.as_json())
+    return state_file, confirmed
+
+
+def note_return(evidence: EvidenceWriter, back: NasBack) -> None:
+    """Add to `cut.json` when the NAS that came back published its volume again."""
+    document = replace(
+        load_evidence(evidence.folder).cut,
+        publishing_ms=round(back.publishing_ms, 3),
+        published_ms=round(back.published_ms, 3),
+    )
+    evidence.write(CUT, document.as_json())
+
+
+def keep_second_cut(
+    trial: Trial, machines: Machines, evidence: EvidenceWriter, second: SecondCut, cut: PowerCut
+) -> Path:
+    """Audit a cut after the client lived on.
+
+    Adds to `cut.json`, and returns the file of the crash state.
+    """
+    recording = cut.recording
+    before = load_evidence(evidence.folder).cut
+    if not trial.filesystem.looks_like_zfs:  # else its chains, which go on, look like the NAS's
+        _must_be_another_boot(recording, before)
+    state = CrashState(
+        recording=recording.folder, cut=cut.seq, seed=second.seed, disks=dict(second.survivors)
+    )
+    state_file = machines.shelf.directory / SECOND_CUT_STATE
+    write_crash_state(state_file, state)
+    found, audit_ms = _audited(trial, machines, cut, is_second=True)
+    again = _document(cut, state, found, audit_ms=audit_ms, disks=trial.disks_left)
+    evidence.write(CUT, replace(before, second=again).as_json())
     return state_file
 
 
-def note_return(context: TrialContext) -> None:
-    """Add to `cut.json` when the NAS that came back published its volume again."""
-    if context.published is None:
-        return
-    publishing_ms, published_ms = (round(ms, 3) for ms in context.published)
-    cut = load_evidence(context.folder).cut
-    cut = replace(cut, publishing_ms=publishing_ms, published_ms=published_ms)
-    write_document(context.folder, CUT, cut.as_json())
-
-
-def cut_power_again(
-    context: TrialContext, second: SecondCut, *, victims: Sequence[Machine]
-) -> Path:
-    """Cut the power of NAS and client after it lived on; adds to `cut.json`, returns the crash state."""
-    context.shelf.halt_with_freeze(*victims)
-    before = load_evidence(context.folder).cut
-    blow = _strike(context, victims)
-    recording = blow.recording
-    _must_be_another_boot(context, recording, before)
-    state = CrashState(
-        recording=context.shelf.recording,
-        cut=blow.seq,
-        seed=second.seed,
-        disks=dict(second.survivors),
-    )
-    state_file = context.shelf.directory / SECOND_CUT_STATE
-    write_crash_state(state_file, state)
-    found, audit_ms = _audited(context, recording, blow.seq, is_second=True)
-    disks = account(recording, state, context.disks_left)
-    again = CutDocument(
-        t_ms=round(blow.t_ms, 3),
-        took_ms=round(blow.took_ms, 3),
-        log_seq=blow.seq,
-        log_ms=round(recording.events[blow.seq].time_ns / 1e6, 3),
-        view=state.as_json() | {"recording": context.shelf.recording.name},
+def _document(
+    cut: PowerCut, state: CrashState, found: Audit, *, audit_ms: int, disks: Sequence[ShelfDisk]
+) -> CutDocument:
+    """The part of `cut.json` that both cuts have."""
+    return CutDocument(
+        t_ms=round(cut.t_ms, 3),
+        took_ms=round(cut.took_ms, 3),
+        log_seq=cut.seq,
+        log_ms=round(cut.recording.events[cut.seq].time_ns / 1e6, 3),
+        view=state.as_json() | {"recording": cut.recording.folder.name},
         phase=found.phase or "",
         audit=found.as_document(took_ms=audit_ms),
-        disks=disks,
+        disks=account(cut.recording, state, disks),
     )
-    write_document(context.folder, CUT, replace(before, second=again).as_json())
-    return state_file
 
 
-def _must_be_another_boot(context: TrialContext, recording: Recording, before: CutDocument) -> None:
-    """Raise `HarnessError` if the NAS began a chain of its intent log that the one before had, too.
+def _must_be_another_boot(recording: Recording, before: CutDocument) -> None:
+    """Raise `HarnessError` if both boots of the NAS began the same chain of their intent logs.
 
-    It would then take that one's blocks for its own where they happen to lie: a loss of our making. The
-    chains of a client's own ZFS go on, and cannot be told from the NAS's.
+    The second would take the first's blocks for its own where they happen to lie: a loss of our making.
     """
-    if context.filesystem.looks_like_zfs:
-        return
-    former = load_recording(context.shelf.recording.with_name(before.view["recording"]))
+    former = load_recording(recording.folder.with_name(before.view["recording"]))
     if chains_in(recording) & chains_in(former):
         raise HarnessError(
             "the NAS that came back drew the same random numbers as the one before",
-            hint="run the trial again: what a resumed NAS draws depends on when it is asked",
+            hint="run the trial again: a resumed NAS draws other numbers at another moment",
         )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Blow:
-    """A cut as the host saw it; `seq` is the number of the last event that happened."""
-
-    recording: Recording
-    seq: int
-    t_ms: float
-    took_ms: float
-
-
-def _strike(context: TrialContext, victims: Sequence[Machine]) -> _Blow:
-    """Freeze the shelf, if it has not itself, and end everything."""
-    t_ms = context.clock_ms()
-    cut = context.shelf.freeze()
-    if context.ledger is not None:
-        context.ledger.mark_cut(t_ms)
-    # asked before its clients are gone: nbdkit before 1.34 may abort when they go with answers under way
-    context.shelf.require_healthy()
-    for machine in victims:
-        machine.kill()
-    dead_ms = context.clock_ms()
-    context.shelf.stop()
-    recording = load_recording(context.shelf.recording)
-    if len(recording.events) <= cut:
-        raise HarnessError(
-            f"the shelf froze at event {cut}, its log has {len(recording.events)}",
-            hint=f"read {context.shelf.errors}",
-        )
-    return _Blow(recording=recording, seq=cut, t_ms=t_ms, took_ms=dead_ms - t_ms)
 
 
 def _audited(
-    context: TrialContext,
-    recording: Recording,
-    cut: int,
+    trial: Trial,
+    machines: Machines,
+    cut: PowerCut,
     *,
     acknowledged: int = 0,
     issued_seq: int = 0,
     is_second: bool = False,
 ) -> tuple[Audit, int]:
-    """What the audit found, and its milliseconds of a processor; `is_second`: of the second cut.
+    """The audit, and its milliseconds of a processor; `is_second`: of the second cut.
 
     `issued_seq`: the event before an administration's command, which goes on after a reboot.
 
     `acknowledged`: how many operations on the disk have ended, if that is known.
     """
-    begun_s = time.thread_time()
+    begun_s, cell = time.thread_time(), trial.cell
     found = audit(
-        recording,
-        cut=cut,
-        sync=flushed_data_sync_of(context.spec.cell),
-        completed_sync=completed_sync_of(context.spec.cell),
+        cut.recording,
+        cut=cut.seq,
+        sync=flushed_data_sync_of(cell),
+        completed_sync=completed_sync_of(cell),
         completions=completions_before(
-            context, recording, cut=cut, acknowledged=acknowledged, is_second=is_second
+            trial, machines, cut, acknowledged=acknowledged, is_second=is_second
         ),
-        waived=waived_in(context.spec.cell, issued_seq=issued_seq),
-        whole_on=whole_on(context.spec.cell),
-        writes_once=context.filesystem.writes_once,
-        names_are_volatile=names_are_volatile_in(context.spec.cell),
-        length_shows_metadata=shows_metadata_by_length(context.spec.cell),
-        only_groups_write=context.spec.cell[ADMINISTRATION] is None,
+        waived=waived_in(cell, issued_seq=issued_seq),
+        whole_on=whole_on(cell),
+        writes_once=trial.filesystem.writes_once,
+        names_are_volatile=names_are_volatile_in(cell),
+        length_shows_metadata=shows_metadata_by_length(cell),
+        only_groups_write=cell[ADMINISTRATION] is None,
     )
-    if context.filesystem.looks_like_zfs:
+    if trial.filesystem.looks_like_zfs:
         found = marks_only(found)
     return found, round((time.thread_time() - begun_s) * 1000)
 
 
-def _acknowledged_before(context: TrialContext, recording: Recording, cut: int) -> tuple[int, int]:
-    """Marks, and acknowledged operations in them, when the disks stopped, by the numbers of their log.
+def _must_begin_ledger(
+    marks: Sequence[bytes], ledger: LedgerServer, *, file: Path, log: Path
+) -> None:
+    """Raise `HarnessError` unless the marks of a recording are the first lines of the ledger's file.
 
-    Raises `HarnessError` when the marks are not the ledger's first lines: then nobody can tell.
+    Otherwise the ledger does not show which operations were acknowledged when the disks stopped.
     """
-    marks = marks_until(recording, cut=cut)
-    if (ledger := context.ledger) is not None:
-        ledger.wait_until(lambda: ledger.heard >= len(marks), deadline_s=_HEARD_DEADLINE_S)
-        heard = heard_in((context.folder / LEDGER).read_bytes())
-        if heard[: len(marks)] != marks:
-            raise HarnessError(
-                "the marks in the shelf's log are not the first lines of the ledger",
-                hint=f"compare {context.folder / LEDGER} with {context.shelf.recording}",
-            )
-    before = parse_ledger(b"".join(marks))
-    return len(marks), before.acknowledged
+    ledger.wait_until(lambda: ledger.heard >= len(marks), deadline_s=_HEARD_DEADLINE_S)
+    if heard_in(file.read_bytes())[: len(marks)] != marks:
+        raise HarnessError(
+            "the marks in the shelf's recording are not the first lines of the ledger",
+            hint=f"compare {file} with {log}",
+        )

@@ -1,9 +1,9 @@
-"""What all trials of a set-up begin with, made once: a NAS and a client, saved with their disks.
+"""The common beginning of all trials of a set-up, made once: a NAS and a client, saved with their disks.
 
 A pool, an export and a filesystem take 15 s under emulation; resumed they take 3. They are saved while
-nothing is being written, the client first, and a trial's disks are a view of what they held then, with
-its own recording on top. A client that speaks to the NAS itself lets go of it before, and attaches
-anew in each trial. What a trial is about comes after that: the proof of the chain, `sync`, the load.
+nothing is being written, the client first. A trial's disks are a view of the saved ones, with its own
+recording on top. A client that speaks to the NAS itself detaches before, and attaches anew in each trial.
+The trial's own part comes after that: the proof of the chain, `sync`, the load.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from torture.errors import HarnessError
 from torture.facts.axes.sync import Sync
 from torture.facts.recording.accounting import keep_all
 from torture.facts.recording.crash_state import write_crash_state
+from torture.machines.lab.lab import Lab
 from torture.machines.lab.machine import Machine
 from torture.machines.lab.prepared_folders import PreparedFolders
 from torture.machines.lab.resume_failures import StateFault, fault_of_state
@@ -33,11 +34,10 @@ from torture.machines.nas.volume_options import volume_options_of
 from torture.machines.shelf.server import RECORDINGS_OF_SHELF
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import Origin
-from torture.trials.trial.administered import preparation_of
-from torture.trials.trial.context import TrialContext
-from torture.trials.trial.own_root.install import install_script, moved_onto_disk, root_words
+from torture.trials.trial.administer import preparation_of
+from torture.trials.trial.own_root.install import install_script, moved_onto_disk
 from torture.trials.trial.promises.of_disk import listen_on_wire
-from torture.trials.trial.recovery import let_go, wait_until_idle
+from torture.trials.trial.recovery import detach, wait_until_idle
 from torture.trials.trial.setup import (
     mount_disk,
     prepare_disk,
@@ -46,54 +46,56 @@ from torture.trials.trial.setup import (
     set_up_nas,
     settle,
 )
+from torture.trials.trial.shared.evidence_writer import EvidenceWriter
+from torture.trials.trial.shared.machines import Machines
+from torture.trials.trial.shared.trial import Trial
 
 _NAS, _CLIENT = "nas.state", "client.state"
 _PREPARED = "prepared"
 _STATE = "prepared.view.json"
 _KIND = "without faults"
-"""Of what is prepared: folders that were made otherwise are not used."""
+"""Part of a folder's name: folders that were made otherwise are not used."""
 _SCRIPT_DEADLINE_S = 60
 
 
-def ready_machines(context: TrialContext) -> tuple[Machine, Machine]:
+def ready_machines(
+    trial: Trial, machines: Machines, evidence: EvidenceWriter
+) -> tuple[Machine, Machine]:
     """A NAS with its pool and export, and the client that will write, its disk ready.
 
     Raises `HarnessError` when they cannot be had.
     """
-    folders = context.lab.prepared
-    if folders is None:
-        with context.stage("set up NAS"):
-            nas = set_up_nas(context)
-        with context.stage("set up client"):
-            listen_on_wire(context)
-            client = moved_onto_disk(context, nas, set_up_client(context))
-            prepare_disk(context, client)
-        return nas, client
-    return _resumed(context, folders)
+    folders = machines.lab.prepared
+    if folders is not None:
+        return _resumed(trial, machines, evidence, folders)
+    with evidence.stage("set up NAS"):
+        nas = set_up_nas(trial, machines)
+    with evidence.stage("set up client"):
+        listen_on_wire(trial, machines)
+        client = moved_onto_disk(trial, machines, nas, set_up_client(trial, machines))
+        prepare_disk(trial, client)
+    return nas, client
 
 
-def _can_client_be_saved(context: TrialContext) -> bool:
-    """Connections from inside the guest would not survive it: such a client attaches anew each time."""
-    return not context.attachment.attach_script
-
-
-def _resumed(context: TrialContext, folders: PreparedFolders) -> tuple[Machine, Machine]:
-    key = _key(context)
-    folder = folders.ensure(key, make=lambda folder: _prepare(context, folder))
+def _resumed(
+    trial: Trial, machines: Machines, evidence: EvidenceWriter, folders: PreparedFolders
+) -> tuple[Machine, Machine]:
+    key = _key(trial, machines.lab)
+    folder = folders.ensure(key, make=lambda made: _prepare(trial, machines.lab, evidence, made))
     try:
-        with context.stage("set up NAS"):
-            view = _linked(folder / RECORDINGS_OF_SHELF, context.shelf.directory / _PREPARED)
-            context.shelf.start(context.disks, view=view / _STATE)
-            nas = context.resume_nas(folder / _NAS)
-            sync = set_sync_script(context.spec.cell[SYNC])
+        with evidence.stage("set up NAS"):
+            view = _linked(folder / RECORDINGS_OF_SHELF, machines.shelf.directory / _PREPARED)
+            machines.shelf.start(trial.disks, view=view / _STATE)
+            nas = machines.resume_nas(folder / _NAS)
+            sync = set_sync_script(trial.cell[SYNC])
             run_script(nas, sync, deadline_s=_SCRIPT_DEADLINE_S)
-        with context.stage("set up client"):
-            if _can_client_be_saved(context):
-                client = context.resume_client("client", folder / _CLIENT)
-            else:
-                listen_on_wire(context)
-                client = set_up_client(context)
-                mount_disk(context, client)
+        with evidence.stage("set up client"):
+            if not trial.attachment.attach_script:
+                client = machines.resume_client("client", folder / _CLIENT)
+            else:  # connections from inside the guest do not survive being saved
+                listen_on_wire(trial, machines)
+                client = set_up_client(trial, machines)
+                mount_disk(trial, client)
     except HarnessError as error:
         if fault_of_state(error) is not StateFault.NONE:
             folders.forget(key)
@@ -102,81 +104,79 @@ def _resumed(context: TrialContext, folders: PreparedFolders) -> tuple[Machine, 
 
 
 def prepared_for(spec: TrialSpec) -> TrialSpec:
-    """What is set up for a trial and all that are like it: without what was planted in this one."""
+    """The spec of the common beginning of a trial and all like it: without a planted fault."""
     cell = spec.cell.but(sync=Sync.STANDARD)
     return replace(spec, cell=cell, fault="", origin=Origin.LIVE, repeats="", replay_of="")
 
 
-def _prepare(context: TrialContext, folder: Path) -> None:
-    """Set up in `folder` what trials like this one begin with, and save it."""
-    preparing = TrialContext(
-        spec=prepared_for(context.spec),
-        lab=context.lab,
-        folder=folder,
-        scratch=folder,
-        enter_stage=lambda stage: context.enter_stage(f"prepare: {stage}"),
+def _prepare(trial: Trial, lab: Lab, evidence: EvidenceWriter, folder: Path) -> None:
+    """Set up in `folder` the beginning of trials like this one, and save it."""
+    common = Trial.begin(
+        prepared_for(trial.spec), folder=folder, scratch=folder, nas_host=lab.network.nas_host
     )
-    with context.stage("prepare"), closing(preparing):
+    machines = Machines(trial=common, lab=lab)
+    preparing = EvidenceWriter(
+        folder=folder, enter_stage=lambda stage: evidence.enter_stage(f"prepare: {stage}")
+    )
+    with evidence.stage("prepare"), closing(machines):
         with preparing.stage("set up NAS"):
-            nas = set_up_nas(preparing)
+            nas = set_up_nas(common, machines)
         with preparing.stage("set up client"):
-            client = moved_onto_disk(preparing, nas, set_up_client(preparing))
-            prepare_disk(preparing, client)
+            client = moved_onto_disk(common, machines, nas, set_up_client(common, machines))
+            prepare_disk(common, client)
             settle(nas)
         with preparing.stage("save"):
-            if _can_client_be_saved(context):
+            if not common.attachment.attach_script:
                 client.save(folder / _CLIENT)
             else:
-                let_go(preparing, client)
+                detach(common, preparing, client)
                 client.kill()
-            wait_until_idle(preparing, nas)
+            wait_until_idle(common.transport, nas)
             settle(nas)
             nas.save(folder / _NAS)
-        shelf = preparing.shelf
+        shelf = machines.shelf
         shelf.require_healthy()
         last = shelf.control.status().seq
-        state = keep_all(shelf.recording, cut=last, disks=preparing.disks)
+        state = keep_all(shelf.recording, cut=last, disks=common.disks)
         write_crash_state(shelf.directory / _STATE, state)
 
 
-def _key(context: TrialContext) -> str:
+def _key(trial: Trial, lab: Lab) -> str:
     """A name for everything that goes into it."""
-    cell = context.spec.cell
-    attachment, filesystem = context.attachment, context.filesystem
+    cell, attachment, filesystem = trial.cell, trial.attachment, trial.filesystem
     options = volume_options_of(cell.but(sync=Sync.STANDARD))
+    jobs = trial.jobs
     recipe: list[object] = [
         _KIND,
-        *context.lab.keys(preload=attachment.preload),
+        *lab.keys(preload=attachment.preload),
         [
             [disk.serial, disk.size_mib, disk.sector_bytes, disk.physical_sector_bytes]
-            for disk in context.disks
+            for disk in trial.disks
         ],
         RELOAD_ZFS,
         parameters_script(cell),
         pool.create_script(cell),
         *filter(None, [preparation_of(cell)]),
-        context.transport.make_volume_script(options),
-        context.transport.publish_script(options),
+        trial.transport.make_volume_script(options),
+        trial.transport.publish_script(options),
         "" if attachment.source is None else ET.tostring(attachment.source.element()).decode(),
         attachment.attach_script,
         attachment.device,
         attachment.is_written_through,
-        [workload.prepare(context.jobs[workload.name]) for workload in context.workloads],
+        [workload.prepare(jobs[workload.name]) for workload in trial.workloads],
     ]
-    if attachment.device is not None and filesystem.has_files:
-        recipe += [
-            filesystem.make(attachment.device),
-            filesystem.mount(attachment.device, MOUNT_POINT),
-        ]
+    if trial.has_own_filesystem:
+        mount = filesystem.mount(trial.device, MOUNT_POINT)
+        recipe += [filesystem.make(trial.device), mount]
     if options.takes_discards:
         recipe.append(filesystem.discarding(MOUNT_POINT))
-    if context.boots_from_disk:
-        recipe += [root_words(context), install_script(context)]
+    if trial.boots_from_disk:
+        recipe += [trial.root_words, install_script(trial)]
     return hashlib.sha256(json.dumps(recipe).encode()).hexdigest()[:20]
 
 
 def _linked(source: Path, target: Path) -> Path:
-    """A copy that takes no room where that can be: the trial's own, whatever becomes of the first."""
+    """The trial's own copy of a folder; its files are links, which take no room, where links can be."""
     try:
         shutil.copytree(source, target, copy_function=_link)
     except OSError as error:

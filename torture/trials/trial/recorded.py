@@ -17,46 +17,43 @@ from torture.facts.evidence.folder import (
 )
 from torture.facts.recording.events import LOG, load_recording, verify_payloads
 from torture.trials.trial.archive import unpack_recordings
-from torture.trials.trial.context import TrialContext
-from torture.trials.trial.inspect import inspect
+from torture.trials.trial.check import inspect
 from torture.trials.trial.outage import after_the_cut
 from torture.trials.trial.recovery import bring_nas_back
+from torture.trials.trial.shared.evidence_writer import EvidenceWriter
+from torture.trials.trial.shared.machines import Machines
+from torture.trials.trial.shared.trial import Trial
 
 
-def recorded_stages(context: TrialContext) -> None:
+def recorded_stages(trial: Trial, machines: Machines, evidence: EvidenceWriter) -> None:
     """Bring a NAS up on a crash state of the recording, and inspect.
 
-    When both machines died, or a finding was confirmed, it is the one that the cut left. A client that
-    lived wrote on: then it is the last one that its trial came to.
+    When both machines died, or a finding was confirmed, it is the state that the cut left. A client that
+    lived wrote on: then it is the last state that its trial came to.
 
-    Raises `HarnessError` when no recording was kept, or its payloads are not what was written.
+    Raises `HarnessError` when no recording was kept, or its payloads are damaged.
     """
-    evidence = Path(context.spec.replay_of)
-    recordings = context.scratch / "replayed"
-    unpack_recordings(evidence, recordings)
+    first = Path(trial.spec.replay_of)
+    recordings = trial.scratch / "replayed"
+    unpack_recordings(first, recordings)
     for folder in sorted(path.parent for path in recordings.rglob(LOG)):
         verify_payloads(load_recording(folder))
     for name in (LEDGER, CUT, PROOF, ADMINISTRATION):
-        if (
-            evidence / name
-        ).exists():  # not every load keeps a ledger, not every pool is administered
-            shutil.copy(evidence / name, context.folder / name)
-    with after_the_cut(context):
-        _recover(context, recordings)
-
-
-def _recover(context: TrialContext, recordings: Path) -> None:
-    context.begin_checker()
-    confirmed = load_evidence(context.folder).cut.confirmed
-    lived = context.client_lives_on and not confirmed.is_made
-    with context.stage("bring NAS back"):
-        nas = bring_nas_back(context, recovered_state(recordings, lived=lived))
-    if nas is not None:
-        inspect(context, nas)
+        if (first / name).exists():  # a load may keep no ledger, a pool may have no administration
+            shutil.copy(first / name, trial.folder / name)
+    with after_the_cut(machines, evidence):
+        machines.begin_checker()
+        confirmed = load_evidence(trial.folder).cut.confirmed
+        lived = trial.client_lives_on and not confirmed.is_made
+        with evidence.stage("bring NAS back"):
+            view = recovered_state(recordings, lived=lived)
+            back = bring_nas_back(trial, machines, evidence, view)
+        if back is not None:
+            inspect(trial, machines, evidence, back.nas)
 
 
 def recovered_state(recordings: Path, *, lived: bool) -> Path:
-    """The crash state that is recovered: what the check found, or what was to be recovered before it.
+    """The file of the crash state to recover: the state at the check, or the state after the cut.
 
     A trial whose pool was lost, say, never came to its check.
     """

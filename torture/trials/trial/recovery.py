@@ -5,29 +5,36 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from torture.choices.filesystems.protocol import MOUNT_POINT
+from torture.choices.matrix.axes import ADMINISTRATION
+from torture.choices.transports.protocol import Transport
 from torture.choices.volumes import POOL
-from torture.facts.evidence.completed import Completed
 from torture.facts.evidence.folder import Step
+from torture.facts.zfs.versions import ZfsVersion
 from torture.machines.lab.machine import Machine
+from torture.machines.lab.network import Network
 from torture.machines.nas import pool
-from torture.trials.trial.administered.questions import ask
-from torture.trials.trial.context import TrialContext
-from torture.trials.trial.outage import (
+from torture.machines.shelf.server import Shelf
+from torture.trials.trial.administer import ask
+from torture.trials.trial.client_load.loads import Loads
+from torture.trials.trial.setup import plant, wait_for_disks
+from torture.trials.trial.shared.evidence_writer import EvidenceWriter
+from torture.trials.trial.shared.machines import Machines
+from torture.trials.trial.shared.storage import (
     PATIENCE_S,
     StorageFailed,
     must_have_ended,
-    observe_to_end,
     storage_must,
 )
-from torture.trials.trial.setup import plant, wait_for_disks
+from torture.trials.trial.shared.trial import Trial
 from torture.trials.trial.spoil import spoil
 
 _IMPORT_DEADLINE_S = 300
 _REFUSED = 1
-"""How zpool ends that was refused; it is stopped by a signal where it gave up itself."""
+"""The exit code of a zpool that was refused; a signal stops one that gave up itself."""
 _SETTLE_DEADLINE_S = 60
 _VOLUME_DEADLINE_S = 40
 _STATUS_DEADLINE_S = 120
@@ -36,7 +43,7 @@ _BLOCKS_DEADLINE_S = 300
 _END_DEADLINE_S = 90
 _UMOUNT_DEADLINE_S = 60
 _DETACH_DEADLINE_S = 30
-"""Whether it succeeds or not: what matters is that nothing more comes, which is waited for."""
+"""It may fail: the trial then waits until no more requests come (`wait_until_idle`)."""
 _DMESG_DEADLINE_S = 20
 _IDLE_DEADLINE_S, _IDLE_TRIES = 40, 6
 _SYNC_DEADLINE_S = 120
@@ -47,7 +54,7 @@ _IMPORTS = (
     (Step.POOL_IMPORT_M, ("-m",)),
     (Step.POOL_IMPORT_REWIND, ("-m", "-F")),
 )
-"""What an operator would try, in this order."""
+"""An operator's tries, in this order."""
 _IMPORTS_AGAIN = (
     (Step.POOL_IMPORT_AGAIN, ()),
     (Step.POOL_IMPORT_M_AGAIN, ("-m",)),
@@ -55,179 +62,181 @@ _IMPORTS_AGAIN = (
 )
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NasBack:
+    """A NAS that came back, and when it began to publish its volume and had, by the trial's clock."""
+
+    nas: Machine
+    publishing_ms: float
+    published_ms: float
+
+
 def bring_nas_back(
-    context: TrialContext,
+    trial: Trial,
+    machines: Machines,
+    evidence: EvidenceWriter,
     view: Path,
     *,
     again: bool = False,
     import_deadline_s: float = _IMPORT_DEADLINE_S,
     volume_deadline_s: float = _VOLUME_DEADLINE_S,
-) -> Machine | None:
-    """Start the NAS on what a view says its disks kept; None when no import brings the pool back.
+) -> NasBack | None:
+    """Start the NAS on its disks as a view has them; None when no import brings the pool back.
 
     `again`: after the second cut.
     Raises `StorageFailed` when an import hangs, or the volume does not come back or cannot be published.
     """
-    with _out_of_reach(context):
-        nas = _imported(context, view, again=again, import_deadline_s=import_deadline_s)
-        if nas is None:
+    transport, zfs = trial.transport, machines.lab.zfs
+    with _out_of_reach(transport, machines.lab.network):
+        nas = _start_on(trial, machines, view, again=again)
+        if trial.fault is not None and not again:
+            plant(nas, trial.fault.before_import)
+            import_deadline_s = trial.fault.import_patience_s or import_deadline_s
+        if not _is_imported(evidence, nas, again=again, deadline_s=import_deadline_s):
             return None
-        _observe_status(context, nas)
-        ask(context, nas, Step.ADMINISTRATION_STATE)
-        script = context.transport.wait_for_volume_script()
+        _observe_status(evidence, nas, zfs)
+        ask(trial.cell[ADMINISTRATION], evidence, nas, Step.ADMINISTRATION_STATE)
+        script = transport.wait_for_volume_script()
         storage_must(nas, "the volume did not come back", script, deadline_s=volume_deadline_s)
-        publishing_ms = context.clock_ms()
-        script = context.transport.publish_script(context.volume_options)
+        publishing_ms = trial.clock_ms()
+        script = transport.publish_script(trial.volume_options)
         storage_must(nas, "the volume cannot be published", script, deadline_s=volume_deadline_s)
-    context.published = (publishing_ms, context.clock_ms())
-    return nas
+    return NasBack(nas=nas, publishing_ms=publishing_ms, published_ms=trial.clock_ms())
 
 
 @contextmanager
-def _out_of_reach(context: TrialContext) -> Iterator[None]:
-    """Keep a NAS that comes back from being asked too early, where its clients do not bear that."""
-    if not context.transport.traits.network_comes_last:
+def _out_of_reach(transport: Transport, network: Network) -> Iterator[None]:
+    """Unplug a NAS that comes back until it has published, where its clients give up otherwise."""
+    if not transport.traits.network_comes_last:
         yield
         return
-    context.lab.network.plug_nas(is_in=False)
+    network.plug_nas(is_in=False)
     try:
         yield
     finally:
-        context.lab.network.plug_nas(is_in=True)
+        network.plug_nas(is_in=True)
 
 
-def _imported(
-    context: TrialContext, view: Path, *, again: bool, import_deadline_s: float
-) -> Machine | None:
-    """The NAS with its pool; None when no import brings that back."""
-    context.shelf.start(context.disks_left, view=view)
-    fault = None if again else context.fault
-    if fault is not None and fault.spoiler is not None:
-        spoil(context.shelf, fault.spoiler, view=view, disk=context.disks_left[0])
-    nas = context.start_nas(3 if again else 2, context.disks_left)
-    wait_for_disks(nas, context.disks_left)
-    if fault is not None:
-        plant(nas, fault.before_import)
-        import_deadline_s = fault.import_patience_s or import_deadline_s
-    for step, options in _IMPORTS_AGAIN if again else _IMPORTS:
-        tried = _try_import(context, nas, step, options, deadline_s=import_deadline_s)
-        if tried.exit_code == 0:
-            return nas
-        if tried.exit_code is None:
-            raise StorageFailed(
-                f"the import of the pool hung for {import_deadline_s:g} s", machine=nas
-            )
-    context.observe(nas, Step.POOL_REFUSALS, pool.REFUSALS, deadline_s=_DMESG_DEADLINE_S)
-    return None
+def _start_on(trial: Trial, machines: Machines, view: Path, *, again: bool) -> Machine:
+    """The NAS with the disks that are left, as a view has them and a fault spoils them."""
+    shelf, disks = machines.shelf, trial.disks_left
+    shelf.start(disks, view=view)
+    if not again and trial.fault is not None and trial.fault.spoiler is not None:
+        spoil(shelf, trial.fault.spoiler, view=view, disk=disks[0])
+    nas = machines.start_nas(3 if again else 2, disks)
+    wait_for_disks(nas, disks)
+    return nas
 
 
-def _try_import(
-    context: TrialContext, nas: Machine, step: Step, options: tuple[str, ...], *, deadline_s: float
-) -> Completed:
-    """Import the pool; what gives nothing up is asked for once more where it is refused.
+def _is_imported(evidence: EvidenceWriter, nas: Machine, *, again: bool, deadline_s: float) -> bool:
+    """Whether one of an operator's tries brings the pool back.
 
-    The link of a disk may be gone for a moment, and the kernel does not wait for it (`pool.make_script`):
-    nobody would give up the log for that. Both answers are evidence.
+    An import that gives nothing up is tried once more where it is refused: the link of a disk may be gone
+    for a moment, and the kernel does not wait for it (`pool.make_script`). An operator would not give up
+    the log for that. Both answers are evidence.
     """
-    argv = pool.import_command(*options)
-    tried = context.observe(nas, step, argv, deadline_s=deadline_s)
-    if tried.exit_code == _REFUSED and not options:
-        nas.run("sh", "-c", pool.SETTLE, deadline_s=_SETTLE_DEADLINE_S)
-        tried = context.observe(nas, step, argv, deadline_s=deadline_s)
-    return tried
+    for step, options in _IMPORTS_AGAIN if again else _IMPORTS:
+        argv = pool.import_command(*options)
+        tried = evidence.observe(nas, step, argv, deadline_s=deadline_s)
+        if tried.exit_code == _REFUSED and not options:
+            nas.run("sh", "-c", pool.SETTLE, deadline_s=_SETTLE_DEADLINE_S)
+            tried = evidence.observe(nas, step, argv, deadline_s=deadline_s)
+        if tried.exit_code == 0:
+            return True
+        if tried.exit_code is None:
+            raise StorageFailed(f"the import of the pool hung for {deadline_s:g} s", machine=nas)
+    evidence.observe(nas, Step.POOL_REFUSALS, pool.REFUSALS, deadline_s=_DMESG_DEADLINE_S)
+    return False
 
 
-def scrub(context: TrialContext, nas: Machine) -> None:
-    """Have ZFS read and verify everything, account for every block, and say what it found."""
-    observe_to_end(context, nas, Step.POOL_SCRUB, pool.SCRUB, deadline_s=_SCRUB_DEADLINE_S)
-    _observe_status(context, nas)
-    _count_blocks(context, nas)
-    context.observe(nas, Step.NAS_DMESG, ("dmesg",), deadline_s=_DMESG_DEADLINE_S)
+def scrub(evidence: EvidenceWriter, nas: Machine, *, shelf: Shelf, zfs: ZfsVersion) -> None:
+    """Have ZFS read and verify everything and account for every block, and keep its findings."""
+    evidence.observe_to_end(nas, Step.POOL_SCRUB, pool.SCRUB, deadline_s=_SCRUB_DEADLINE_S)
+    _observe_status(evidence, nas, zfs)
+    _count_blocks(evidence, nas, shelf)
+    evidence.observe(nas, Step.NAS_DMESG, ("dmesg",), deadline_s=_DMESG_DEADLINE_S)
 
 
-def _count_blocks(context: TrialContext, nas: Machine) -> None:
+def _count_blocks(evidence: EvidenceWriter, nas: Machine, shelf: Shelf) -> None:
     """Have every block of the pool accounted for, while the disks stand still.
 
-    zdb reads the disks behind the back of the kernel's module: over a pool that changes it reports leaks
-    that are none (zdb(8)). An idle pool writes nothing, not even uberblocks (`vdev_config_sync`), and
-    the shelf's log says whether one was idle: it need not be exported, nor what is on it be torn down.
+    zdb reads the disks behind the back of the kernel's module: over a pool that changes it reports false
+    leaks (zdb(8)). An idle pool writes nothing, not even uberblocks (`vdev_config_sync`), and the shelf's
+    recording shows whether it was idle. So the pool stays imported, with everything on it.
     """
     for _ in range(_STIRS_MAX):
-        observe_to_end(context, nas, Step.POOL_SYNC, pool.SYNC, deadline_s=_SYNC_DEADLINE_S)
-        before = context.shelf.control.status().seq
+        evidence.observe_to_end(nas, Step.POOL_SYNC, pool.SYNC, deadline_s=_SYNC_DEADLINE_S)
+        before = shelf.control.status().seq
         blocks = nas.run_verbose(*pool.BLOCKS, deadline_s=_BLOCKS_DEADLINE_S)
-        stood_still = context.shelf.control.status().seq == before
+        stood_still = shelf.control.status().seq == before
         step = Step.POOL_BLOCKS if stood_still else Step.POOL_BLOCKS_ASTIR
-        context.keep(step, blocks)
+        evidence.keep(step, blocks)
         must_have_ended(nas, step, blocks, deadline_s=_BLOCKS_DEADLINE_S)
         if stood_still:
             return
 
 
-def _observe_status(context: TrialContext, nas: Machine) -> None:
-    status = context.lab.zfs.status_command(POOL)
-    observe_to_end(context, nas, Step.POOL_STATUS, status, deadline_s=_STATUS_DEADLINE_S)
+def _observe_status(evidence: EvidenceWriter, nas: Machine, zfs: ZfsVersion) -> None:
+    status = zfs.status_command(POOL)
+    evidence.observe_to_end(nas, Step.POOL_STATUS, status, deadline_s=_STATUS_DEADLINE_S)
 
 
-def wait_until_idle(context: TrialContext, nas: Machine) -> None:
-    """Let what a killed client had sent arrive before another one looks.
+def wait_until_idle(transport: Transport, nas: Machine) -> None:
+    """Let the requests of a killed client arrive before another client looks.
 
-    Raises `StorageFailed` when the NAS is not done with it within some minutes.
+    Raises `StorageFailed` when the NAS is not done with them within some minutes.
     """
-    script = context.transport.wait_until_idle_script()
+    script = transport.wait_until_idle_script()
     for _ in range(_IDLE_TRIES - 1):
         if nas.run("sh", "-c", script, deadline_s=_IDLE_DEADLINE_S).exit_code == 0:
             return
-    otherwise = "the NAS is not done with what a killed client had sent"
-    storage_must(nas, otherwise, script, deadline_s=_IDLE_DEADLINE_S)
+    failure = "the NAS is not done with what a killed client had sent"
+    storage_must(nas, failure, script, deadline_s=_IDLE_DEADLINE_S)
 
 
-def go_on(context: TrialContext, *, client: Machine, for_ms: float) -> bool:
-    """The client that lived: it reconnects, and goes on writing for some seconds. Whether it still does.
+def go_on(loads: Loads, *, client: Machine, for_ms: float) -> bool:
+    """The client that lived reconnects, and goes on writing for some seconds. Whether it still does.
 
     A client whose every writer has failed (say, btrfs went read-only) has nothing to go on with:
     that is evidence. One that neither goes on nor fails raises `StorageFailed`.
     """
-    loads = context.loads
     acknowledged = loads.acknowledged
     resumed = loads.wait_until(
-        lambda: loads.acknowledged > acknowledged or loads.are_over,
-        deadline_s=PATIENCE_S,
+        lambda: loads.acknowledged > acknowledged or loads.are_over, deadline_s=PATIENCE_S
     )
     client.raise_if_dead()
     if not resumed:
         raise StorageFailed(
-            f"the client did not go on within {PATIENCE_S} s of the NAS's return",
-            machine=client,
+            f"the client did not go on within {PATIENCE_S} s of the NAS's return", machine=client
         )
     time.sleep(for_ms / 1000)
     return not loads.are_over
 
 
-def say_last_words(context: TrialContext, *, client: Machine, nas: Machine | None = None) -> None:
-    """What the kernels of those that are left have said, before their power is cut."""
+def keep_kernel_logs(
+    evidence: EvidenceWriter, *, client: Machine, nas: Machine | None = None
+) -> None:
+    """Keep the kernel logs of the machines that are left, before their power is cut."""
     if nas is not None:
-        context.observe(nas, Step.NAS_DMESG, ("dmesg",), deadline_s=_DMESG_DEADLINE_S)
-    context.observe(client, Step.CLIENT_DMESG, ("dmesg",), deadline_s=_DMESG_DEADLINE_S)
+        evidence.observe(nas, Step.NAS_DMESG, ("dmesg",), deadline_s=_DMESG_DEADLINE_S)
+    evidence.observe(client, Step.CLIENT_DMESG, ("dmesg",), deadline_s=_DMESG_DEADLINE_S)
 
 
-def stop_client(context: TrialContext, *, client: Machine) -> None:
-    """The client that lived ends its load and lets go of its disk."""
-    context.loads.finish(deadline_s=_END_DEADLINE_S)
-    context.observe(client, Step.CLIENT_DMESG, ("dmesg",), deadline_s=_DMESG_DEADLINE_S)
-    let_go(context, client)
+def stop_client(trial: Trial, evidence: EvidenceWriter, loads: Loads, client: Machine) -> None:
+    """The client that lived ends its load and detaches its disk."""
+    loads.finish(deadline_s=_END_DEADLINE_S)
+    keep_kernel_logs(evidence, client=client)
+    detach(trial, evidence, client)
 
 
-def let_go(context: TrialContext, client: Machine) -> None:
-    """Have a client write back all it has, and let go of its disk."""
-    if context.is_mounted:
-        umount: tuple[str, ...] = ("umount", MOUNT_POINT)
-        if context.boots_from_disk:
-            umount = ("sh", "-c", f"sync; umount {MOUNT_POINT}; mount -o remount,ro /")
-        context.observe(client, Step.CLIENT_UMOUNT, umount, deadline_s=_UMOUNT_DEADLINE_S)
-    else:
-        context.observe(client, Step.CLIENT_UMOUNT, ("sync",), deadline_s=_UMOUNT_DEADLINE_S)
-    if script := context.attachment.detach_script:
-        context.observe(
-            client, Step.CLIENT_DETACH, ("sh", "-c", script), deadline_s=_DETACH_DEADLINE_S
-        )
+def detach(trial: Trial, evidence: EvidenceWriter, client: Machine) -> None:
+    """Have a client write back all its data, and detach its disk."""
+    argv: tuple[str, ...] = ("sync",)
+    if trial.is_mounted:
+        argv = ("umount", MOUNT_POINT)
+        if trial.boots_from_disk:
+            argv = ("sh", "-c", f"sync; umount {MOUNT_POINT}; mount -o remount,ro /")
+    evidence.observe(client, Step.CLIENT_UMOUNT, argv, deadline_s=_UMOUNT_DEADLINE_S)
+    if script := trial.attachment.detach_script:
+        argv = ("sh", "-c", script)
+        evidence.observe(client, Step.CLIENT_DETACH, argv, deadline_s=_DETACH_DEADLINE_S)

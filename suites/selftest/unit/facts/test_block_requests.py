@@ -53,8 +53,8 @@ def test_failed_and_earlier_requests_promise_nothing() -> None:
 @given(st.integers(0, len(RECORDED)))
 def test_a_truncated_text_yields_fewer_requests_and_no_others(length: int) -> None:
     whole = parse_trace(RECORDED)
-    told = parse_trace(RECORDED[:length])
-    assert told == whole[: len(told)]
+    shortened = parse_trace(RECORDED[:length])
+    assert shortened == whole[: len(shortened)]
 
 
 @given(st.lists(st.sampled_from(RECORDED.splitlines()) | texts))

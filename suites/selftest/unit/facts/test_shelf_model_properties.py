@@ -150,7 +150,7 @@ def test_covered_is_what_the_text_says(log: Log, cut: int, lying_ms: int) -> Non
 @settings(deadline=None)
 @given(log=logs)
 def test_every_write_is_in_flight_completed_or_failed(log: Log) -> None:
-    """What `in_flight` counts and what applies, told from the log in another way."""
+    """What `in_flight` counts and which writes apply, derived from the events in another way."""
     failed = {event.reference for event in log.events if event.error}
     submitted = [
         event.seq

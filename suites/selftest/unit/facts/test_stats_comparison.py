@@ -67,7 +67,7 @@ def test_equal_counts_are_no_difference() -> None:
 
 
 @pytest.mark.parametrize(("old", "new"), [((0, 0), (12, 12)), ((0, 12), (0, 0)), ((0, 0), (0, 0))])
-def test_of_no_trials_nothing_is_said(old: tuple[int, int], new: tuple[int, int]) -> None:
+def test_without_trials_any_rate_is_possible(old: tuple[int, int], new: tuple[int, int]) -> None:
     comparison = compare(rate_of(*old), rate_of(*new))
     assert (comparison.p, comparison.difference) == (1.0, None)
     assert comparison.high - comparison.low >= 1

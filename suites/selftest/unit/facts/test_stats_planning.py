@@ -63,14 +63,14 @@ def test_the_power_is_that_of_every_table(cuts: int, rate: float, other: float) 
     assert power(cuts, rate, other) == pytest.approx(found, abs=1e-6)
 
 
-def test_enough_cuts_tell_two_rates_apart() -> None:
+def test_enough_cuts_distinguish_two_rates() -> None:
     cuts = cuts_to_distinguish(0.01, 0.05)
     assert 250 < cuts < 350
     assert power(cuts - 1, 0.01, 0.05) < 0.8 <= power(cuts, 0.01, 0.05)
     assert plan_versus(0.01, 0.05).cells_min == 2
 
 
-def test_what_no_run_could_tell_is_said() -> None:
+def test_a_question_beyond_any_run_is_refused() -> None:
     with pytest.raises(ValueError, match="more than 20,000 cuts"):
         cuts_to_distinguish(0.01, 0.0101)
     with pytest.raises(ValueError, match="equal"):
@@ -79,7 +79,7 @@ def test_what_no_run_could_tell_is_said() -> None:
         cuts_below(1e-9, 0)
 
 
-def test_the_price_of_looking_is_told() -> None:
+def test_the_price_of_looking_is_stated() -> None:
     step = plan_until(Until.parse("upper<0.01"))
     assert step.cuts == 535
     assert "1.45 times the 368" in step.question
@@ -99,7 +99,7 @@ def test_the_speed_is_that_of_the_newest_runs(tmp_path: Path) -> None:
     assert speed.per_hour == pytest.approx(100 / (90 / 100 + 10 / 200))
 
 
-def test_what_is_no_run_measures_nothing(tmp_path: Path) -> None:
+def test_a_folder_without_a_run_measures_nothing(tmp_path: Path) -> None:
     assert measured_speed(tmp_path / "missing") is None
     make_run(tmp_path, "no-timings", jobs=2, trials=3, timings={})
     make_run(tmp_path, "no-jobs", jobs=None, trials=3, timings={"check": 5})

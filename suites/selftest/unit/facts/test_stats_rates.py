@@ -1,4 +1,4 @@
-"""Intervals as they are printed: whether they cover the true rate as often as they say."""
+"""Printed intervals: they cover the true rate as often as stated."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_ten_thousand_campaigns_are_covered(of: int) -> None:
 
 @settings(deadline=None)
 @given(COUNTS)
-def test_what_is_printed_holds_the_interval(counts: tuple[int, int]) -> None:
+def test_the_printed_interval_contains_the_exact_one(counts: tuple[int, int]) -> None:
     rate = rate_of(*counts)
     low, high = printed_bounds(rate)
     assert low <= rate.low <= rate.high <= high

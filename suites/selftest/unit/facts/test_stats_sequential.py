@@ -214,7 +214,7 @@ def test_a_question_is_read_however_it_is_spaced(text: str, question: str) -> No
         ("upper<-1", "-1 is not between"),
     ],
 )
-def test_what_is_no_question_is_refused_with_an_example(text: str, complaint: str) -> None:
+def test_an_invalid_question_is_refused_with_an_example(text: str, complaint: str) -> None:
     with pytest.raises(ValueError, match=r"say e\.g\. 'upper<0\.01'") as refused:
         Until.parse(text)
     assert complaint in str(refused.value)

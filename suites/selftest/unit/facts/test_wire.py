@@ -1,4 +1,4 @@
-"""Frames, streams and units: whatever came twice, late, cut off or never, nothing is made up."""
+"""Frames, streams and units: late, doubled, truncated or missing bytes yield no invented unit."""
 
 from __future__ import annotations
 
@@ -67,13 +67,13 @@ def test_bytes_come_in_order_whatever_was_sent_twice_or_late(
         assert got == content[:whole]
 
 
-def test_what_came_too_early_waits_where_the_numbers_begin_anew() -> None:
+def test_early_segments_wait_where_the_numbers_wrap() -> None:
     stream = Stream(next_sequence=2**32 - 4)
     assert stream.feed(2, b"cd") == b""
     assert stream.feed(2**32 - 4, b"wxyzab") == b"wxyzabcd"
 
 
-def test_a_stream_gives_up_when_what_is_missing_is_not_sent_again() -> None:
+def test_a_stream_gives_up_when_missing_bytes_are_not_sent_again() -> None:
     stream = Stream(next_sequence=0)
     for number in range(1, 2000):
         assert stream.feed(number * 10, bytes(10)) == b""
@@ -105,7 +105,7 @@ def test_a_unit_is_known_with_its_head_and_begins_with_its_first_byte() -> None:
     assert list(cutter.feed(unit[5:], time_ns=30)) == []
 
 
-def test_after_what_is_no_unit_nothing_more_is_known() -> None:
+def test_after_bytes_that_begin_no_unit_none_is_found() -> None:
     cutter = PduSplitter(LENGTH_FIRST)
     assert list(cutter.feed(bytes([0, 0, 2, 0]), time_ns=0)) == []
     assert cutter.is_lost

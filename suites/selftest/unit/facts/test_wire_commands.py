@@ -1,4 +1,4 @@
-"""What commands and answers of SCSI and NVMe say: kind, place, length, whether they are forced."""
+"""Commands and answers of SCSI and NVMe: kind, place, length, and whether they are forced."""
 
 from __future__ import annotations
 

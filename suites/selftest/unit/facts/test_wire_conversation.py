@@ -1,4 +1,4 @@
-"""Commands and answers of connections that are made up: whose answer is whose, and when."""
+"""Commands and answers of invented connections: which answer belongs to which command, and when."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Wire:
         self.frames.append(Frame(time_ns=len(self.frames), content=frame))
 
     @property
-    def told(self) -> tuple[BlockRequest, ...]:
+    def requests(self) -> tuple[BlockRequest, ...]:
         """What is read off it."""
         return DiskWire(protocol=NvmeTcpOnWire(4420)).requests(self.frames, sector_bytes=512)
 
@@ -82,7 +82,7 @@ def wire() -> Wire:
 def test_a_request_lasts_from_its_first_byte_to_the_last_of_its_answer(wire: Wire) -> None:
     wire.ask(WRITE, tag=1, parts=3)
     wire.answer(1, parts=2)
-    [request] = wire.told
+    [request] = wire.requests
     assert (request.submitted_ns, request.completed_ns) == (2, 6)
 
 
@@ -91,13 +91,13 @@ def test_answers_find_their_commands_in_any_order(wire: Wire) -> None:
     wire.ask(FLUSH, tag=2)
     wire.answer(2)
     wire.answer(1)
-    assert [x.kind for x in wire.told] == [BlockKind.FLUSH, BlockKind.WRITE]
+    assert [x.kind for x in wire.requests] == [BlockKind.FLUSH, BlockKind.WRITE]
 
 
-def test_what_failed_promises_nothing(wire: Wire) -> None:
+def test_a_failed_command_promises_nothing(wire: Wire) -> None:
     wire.ask(WRITE, tag=1)
     wire.answer(1, status=2)
-    assert wire.told == ()
+    assert wire.requests == ()
 
 
 def test_an_answer_of_a_read_is_none_of_a_write_that_had_its_tag(wire: Wire) -> None:
@@ -105,37 +105,37 @@ def test_an_answer_of_a_read_is_none_of_a_write_that_had_its_tag(wire: Wire) -> 
     wire.ask(WRITE, tag=1)
     wire.ask(READ, tag=1)
     wire.answer(1)
-    assert wire.told == ()
+    assert wire.requests == ()
 
 
-def test_an_answer_on_a_new_connection_is_none_of_what_was_asked_on_the_one_before(
+def test_an_answer_does_not_belong_to_a_command_of_an_older_connection(
     wire: Wire,
 ) -> None:
     """A NAS that came back answers commands that were sent again, with tags that begin anew."""
     wire.ask(WRITE, tag=1)
     wire.begin()
     wire.answer(1)
-    assert wire.told == ()
+    assert wire.requests == ()
 
 
-def test_after_an_answer_that_was_not_heard_none_is_known(wire: Wire) -> None:
+def test_after_an_answer_that_was_not_captured_none_is_found(wire: Wire) -> None:
     wire.ask(WRITE, tag=1)
     wire.answer(1)
     wire.ask(WRITE, tag=2)
     wire.answer(2, is_heard=False)
     wire.ask(WRITE, tag=3)
     wire.answer(3)
-    assert len(wire.told) == 1
+    assert len(wire.requests) == 1
 
 
 def test_a_stream_that_begins_like_no_unit_is_an_error(wire: Wire) -> None:
     """A length of 4 bytes is shorter than what says it. What follows would be silence."""
     wire.ask(WRITE, tag=1)
     wire.answer(1)
-    assert len(wire.told) == 1
+    assert len(wire.requests) == 1
     wire._send(NAS, CLIENT, struct.pack("<BBBBI", 5, 0, 24, 0, 4), 1)
     with pytest.raises(HarnessError, match="begin no unit of their protocol"):
-        assert wire.told
+        assert wire.requests
 
 
 def test_another_protocol_beside_it_is_none_of_its_units(wire: Wire) -> None:
@@ -144,4 +144,4 @@ def test_another_protocol_beside_it_is_none_of_its_units(wire: Wire) -> None:
         wire._pass(sender, receiver, b"", flags=dpkt.tcp.TH_SYN)
         wire._next[sender[1]] += 1
     wire._pass(OTHER, CLIENT, struct.pack("<BBBBI", 5, 0, 24, 0, 4))
-    assert wire.told == ()
+    assert wire.requests == ()

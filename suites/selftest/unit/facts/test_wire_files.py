@@ -1,4 +1,4 @@
-"""Requests for files, read off a recorded wire: whole, cut off, garbled, with pieces missing."""
+"""Requests for files, read off a recorded wire: whole, truncated, garbled, incomplete."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_commits_are_of_files_that_were_written(name: str, whole: Sequence[FileR
     assert (lives == {""}) == (name == "smb")
 
 
-def test_over_nfs_names_are_heard_and_stable_writes(
+def test_over_nfs_names_and_stable_writes_are_found(
     name: str, whole: Sequence[FileRequest]
 ) -> None:
     names = {name for request in whole for name in request.names}
@@ -95,7 +95,7 @@ def test_over_nfs_names_are_heard_and_stable_writes(
     assert any(known.startswith("f0") for known in names) == (name != "smb")
 
 
-def test_frames_that_end_early_tell_less_and_nothing_else(
+def test_truncated_frames_yield_fewer_requests_and_no_others(
     name: str, frames: Sequence[Frame], whole: Sequence[FileRequest]
 ) -> None:
     for length in range(0, len(frames), 7):

@@ -1,4 +1,4 @@
-"""What is read off a recorded wire, whole, cut off, garbled, with pieces missing; and by which rule."""
+"""Requests read off a recorded wire: whole, truncated, garbled, incomplete; and the rules of a disk."""
 
 from __future__ import annotations
 
@@ -39,52 +39,52 @@ def frames(name: str, tmp_path_factory: pytest.TempPathFactory) -> Sequence[Fram
 
 
 @pytest.fixture(scope="module")
-def told(name: str, frames: Sequence[Frame]) -> Sequence[BlockRequest]:
+def found(name: str, frames: Sequence[Frame]) -> Sequence[BlockRequest]:
     return DiskWire(protocol=PROTOCOLS[name]).requests(frames, sector_bytes=512)
 
 
 def test_a_filesystem_commits_by_writes_a_flush_and_a_forced_write(
-    told: Sequence[BlockRequest],
+    found: Sequence[BlockRequest],
 ) -> None:
     """ext4 in its guest: a transaction, a flush of it, its commit block with FUA (fs/jbd2/commit.c)."""
-    forced = [number for number, request in enumerate(told) if request.is_forced]
+    forced = [number for number, request in enumerate(found) if request.is_forced]
     assert len(forced) > 3
-    commits = [number for number in forced[1:] if told[number - 1].kind is FLUSH]
+    commits = [number for number in forced[1:] if found[number - 1].kind is FLUSH]
     assert len(commits) > len(forced) // 2
     for number in commits:
-        commit, flush = told[number], told[number - 1]
+        commit, flush = found[number], found[number - 1]
         assert commit.submitted_ns > flush.completed_ns
         assert commit.length_bytes == 4096
-        [*_, before] = [x for x in told[: number - 1] if x.offset_bytes < commit.offset_bytes]
+        [*_, before] = [x for x in found[: number - 1] if x.offset_bytes < commit.offset_bytes]
         assert before.kind in {WRITE, FLUSH}
 
 
-def test_requests_are_told_in_order_with_times_and_places(told: Sequence[BlockRequest]) -> None:
-    completed = [request.completed_ns for request in told]
+def test_requests_are_found_in_order_with_times_and_places(found: Sequence[BlockRequest]) -> None:
+    completed = [request.completed_ns for request in found]
     assert completed == sorted(completed)
-    for request in told:
+    for request in found:
         assert 0 < request.completed_ns - request.submitted_ns < 2_000_000_000
         assert request.offset_bytes % 4096 == request.length_bytes % 4096 == 0
         assert (request.length_bytes == 0) == (request.kind is FLUSH)
 
 
 def test_sectors_are_as_long_as_the_disks_are(
-    name: str, frames: Sequence[Frame], told: Sequence[BlockRequest]
+    name: str, frames: Sequence[Frame], found: Sequence[BlockRequest]
 ) -> None:
     eight_times = DiskWire(protocol=PROTOCOLS[name]).requests(frames, sector_bytes=4096)
-    assert [x.offset_bytes for x in eight_times] == [x.offset_bytes * 8 for x in told]
-    assert [x.length_bytes for x in eight_times] == [x.length_bytes * 8 for x in told]
+    assert [x.offset_bytes for x in eight_times] == [x.offset_bytes * 8 for x in found]
+    assert [x.length_bytes for x in eight_times] == [x.length_bytes * 8 for x in found]
 
 
-def test_frames_that_end_early_tell_less_and_nothing_else(
-    name: str, frames: Sequence[Frame], told: Sequence[BlockRequest]
+def test_truncated_frames_yield_fewer_requests_and_no_others(
+    name: str, frames: Sequence[Frame], found: Sequence[BlockRequest]
 ) -> None:
     for length in range(0, len(frames), 61):
         some = DiskWire(protocol=PROTOCOLS[name]).requests(frames[:length], sector_bytes=512)
-        assert some == told[: len(some)]
+        assert some == found[: len(some)]
 
 
-def test_a_connection_whose_beginning_was_not_heard_tells_nothing(
+def test_a_connection_without_its_beginning_yields_no_request(
     name: str, frames: Sequence[Frame]
 ) -> None:
     begun = [segment.time_ns for segment in segments_in(frames) if segment.is_first]
@@ -92,14 +92,14 @@ def test_a_connection_whose_beginning_was_not_heard_tells_nothing(
     assert DiskWire(protocol=PROTOCOLS[name]).requests(late, sector_bytes=512) == ()
 
 
-def test_after_a_frame_that_was_not_heard_only_what_was_asked_before_is_told(
-    name: str, frames: Sequence[Frame], told: Sequence[BlockRequest]
+def test_after_a_lost_frame_only_earlier_commands_are_found(
+    name: str, frames: Sequence[Frame], found: Sequence[BlockRequest]
 ) -> None:
-    """Of the answers: all that are told are true. Of the commands: no answer finds another's."""
+    """Of the answers: each one found is true. Of the commands: no answer finds another's."""
     for missing in range(0, len(frames), 37):
         heard = [*frames[:missing], *frames[missing + 1 :]]
         some = DiskWire(protocol=PROTOCOLS[name]).requests(heard, sector_bytes=512)
-        known = {replace(request, completed_ns=0) for request in told}
+        known = {replace(request, completed_ns=0) for request in found}
         assert {replace(request, completed_ns=0) for request in some} <= known
 
 

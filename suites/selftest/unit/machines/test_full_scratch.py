@@ -19,7 +19,7 @@ from torture.machines.lab.agent import Agent
 from torture.machines.lab.machine import Machine
 from torture.machines.shelf.control import ShelfStatus
 from torture.machines.shelf.server import Shelf
-from torture.trials.trial.context import TrialContext
+from torture.trials.trial.shared.machines import Machines
 
 MIB = 1 << 20
 _LONG_S = 60.0
@@ -55,8 +55,8 @@ def fill(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
 def agent_of(shelf: Shelf) -> Agent:
     """The agent of a machine that a trial with this shelf owns."""
     agent = Agent(domain=None, vm="nas", raise_if_dead=lambda: None)
-    context = cast("TrialContext", SimpleNamespace(shelf=shelf, _machines=[]))
-    TrialContext.own(context, cast("Machine", SimpleNamespace(agent=agent)))
+    machines = cast("Machines", SimpleNamespace(shelf=shelf, all=[]))
+    Machines.own(machines, cast("Machine", SimpleNamespace(agent=agent)))
     return agent
 
 

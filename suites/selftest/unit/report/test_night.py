@@ -25,8 +25,8 @@ from torture.trials.plan.draw import draw_trials
 def test_a_plan_has_the_very_trials_that_a_run_draws() -> None:
     found = names_of(CELLS, trials=TRIALS, seed=SEED)
     assert plan_of(4).gaps(found) == ()
-    assert plan_of(4).strangers(found) == 0
-    assert plan_of(4).strangers(names_of(CELLS, trials=TRIALS, seed=SEED + 1)) == len(found)
+    assert plan_of(4).unplanned(found) == 0
+    assert plan_of(4).unplanned(names_of(CELLS, trials=TRIALS, seed=SEED + 1)) == len(found)
 
 
 def test_a_trial_that_follows_an_empty_cut_is_no_stranger() -> None:
@@ -39,9 +39,9 @@ def test_a_trial_that_follows_an_empty_cut_is_no_stranger() -> None:
         ran.append(spec.trial)
         schedule.record_ended(spec, empty_cut_of(spec))
     assert len(ran) == 4 * len(specs)
-    assert plan.strangers(ran) == 0
+    assert plan.unplanned(ran) == 0
     fourth = drawn_again(drawn_again(drawn_again(drawn_again(specs[0]))))
-    assert plan.strangers([fourth.trial]) == 1
+    assert plan.unplanned([fourth.trial]) == 1
 
 
 def empty_cut_of(spec: TrialSpec) -> TrialRecord:

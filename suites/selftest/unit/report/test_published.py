@@ -1,4 +1,4 @@
-"""The runs that are in git: a description and records, and nothing of the machine they ran on."""
+"""The runs in git: a description and records, without any path of their host."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def test_a_published_run_is_a_description_and_records(run: Path) -> None:
 
 
 @pytest.mark.parametrize("run", RUNS, ids=lambda run: run.name)
-def test_a_published_run_does_not_tell_where_it_was_made(run: Path) -> None:
+def test_a_published_run_holds_no_paths_of_its_host(run: Path) -> None:
     for file in (RUN_FILE, TRIALS_FILE):
         assert not OF_A_MACHINE.search((run / file).read_text())
 
 
 @pytest.mark.parametrize("export", [export_roads, export_phases])
-def test_what_the_documents_show_is_made_of_them(
+def test_the_published_documents_are_exports_of_these_runs(
     export: Callable[[Store, Path], tuple[Path, ...]], tmp_path: Path
 ) -> None:
     with Store.open([PUBLISHED]) as store:

@@ -95,7 +95,7 @@ def test_an_inconclusive_trial_is_neither_safe_nor_loss() -> None:
     assert (row.corruption.events, row.corruption.trials) == (3, 9)
 
 
-def test_loss_is_what_is_not_there_and_corruption_what_the_verdict_says() -> None:
+def test_loss_is_missing_data_and_corruption_depends_on_the_verdict() -> None:
     """A filesystem may be beyond repair with all of its data readable, and the other way round."""
     whole = [changed(record, lost=0) for record in trials(LOSES, UNREPAIRABLE=3, CORRUPTED=1)]
     gone = [changed(record, lost=2) for record in trials(LOSES, REPAIRED=2, INCONCLUSIVE=4)]
@@ -109,7 +109,7 @@ def test_loss_is_what_is_not_there_and_corruption_what_the_verdict_says() -> Non
     assert (row.harm.events, row.harm.trials) == (5, 7), "and not twice where it is both"
 
 
-def test_only_inconclusive_trials_say_nothing() -> None:
+def test_only_inconclusive_trials_give_no_rate() -> None:
     (row,) = summarise(trials(SAFE, INCONCLUSIVE=3))
     assert row.loss == row.corruption == rate_of(0, 0)
 
@@ -134,7 +134,7 @@ def shown(records: list[TrialRecord], *, width: int) -> str:
     return capture.get()
 
 
-def test_the_table_says_every_verdict_and_both_intervals() -> None:
+def test_the_table_has_every_verdict_and_both_intervals() -> None:
     every = {
         "INTACT": 11, "REPAIRED": 12, "ROLLED_BACK": 13, "CORRUPTED": 14,
         "UNREPAIRABLE": 15, "UNAVAILABLE": 16, "POOL_LOST": 17, "INCONCLUSIVE": 18,
@@ -158,7 +158,7 @@ def test_the_table_names_the_verdicts_that_did_not_occur() -> None:
     assert f"No trial was {unseen}." in " ".join(table.split())
 
 
-def test_what_inconclusive_trials_could_mean_is_said_of_each_cell() -> None:
+def test_each_cells_rate_is_stated_with_inconclusive_trials_either_way() -> None:
     records = [*trials(SAFE, INTACT=8, INCONCLUSIVE=2), *trials(LOSES, CORRUPTED=3)]
     assert unknown_lines(records) == [
         f"{SAFE.name}: 2 inconclusive; loss {in_words(rate_of(0, 10))} if these lost nothing, "
@@ -166,7 +166,7 @@ def test_what_inconclusive_trials_could_mean_is_said_of_each_cell() -> None:
     ]
 
 
-def test_how_many_cuts_could_take_something_is_said() -> None:
+def test_the_number_of_cuts_with_writes_to_lose_is_stated() -> None:
     quiet = AuditDocument(under_way=0, acknowledged_lately=0)
     busy = DiskAtCut(unflushed=2, in_flight=1)
     records = [
@@ -201,7 +201,7 @@ def test_the_effort_names_rate_and_stages_from_the_longest() -> None:
     assert sentence == "2 trials in 1.0 min, 120/h: check 70%, load 28%, cut 2%"
 
 
-def test_what_was_audited_and_where_the_cuts_fell_is_summed_up() -> None:
+def test_audits_and_phases_are_summed_up() -> None:
     cuts = [
         CutDocument(phase=phase, audit=AuditDocument(acknowledgements=1500, txgs=1, broken=broken))
         for phase, broken in (("zil-written", 0), ("idle", 2), ("zil-written", 0))

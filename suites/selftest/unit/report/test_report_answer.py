@@ -1,4 +1,4 @@
-"""The answer at a glance, in the right words for whatever was seen."""
+"""The answer at a glance, in the right words for every outcome."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from torture.facts.stats.rates import printed_bounds, rate_of
 from torture.oracles.verdict.guarantee import Guarantee
 from torture.oracles.verdict.verdicts import Verdict
 from torture.report.figures.answer import (
-    RATE_TO_SEE,
+    RATE_TO_DETECT,
     Group,
     Standing,
     Theory,
@@ -88,7 +88,7 @@ def figures(
         (DISABLED, {"rolled_back": 5, "corrupted": 1}, Standing.WORSE, "loses"),
     ],
 )
-def test_a_cell_is_held_against_what_theory_says(
+def test_a_cell_is_compared_with_theory(
     name: str, seen: dict[str, int], standing: Standing, tone: str
 ) -> None:
     found = figures(name, **seen)
@@ -100,7 +100,7 @@ def test_a_cell_is_held_against_what_theory_says(
     ("seen", "standing"),
     [({"intact": 300}, Standing.NOTHING_LOST), ({"rolled_back": 1}, Standing.LOST)],
 )
-def test_of_a_cell_without_theory_it_is_only_said_what_was_seen(
+def test_a_cell_without_theory_has_only_its_outcome(
     seen: dict[str, int], standing: Standing
 ) -> None:
     found = replace(figures(ALWAYS, **seen), guarantee="of another version", broken=0)
@@ -109,7 +109,7 @@ def test_of_a_cell_without_theory_it_is_only_said_what_was_seen(
 
 
 def test_so_many_cuts_would_have_seen_one_loss_in_ten() -> None:
-    fewest = cuts_to_detect(RATE_TO_SEE, probability=0.95)
+    fewest = cuts_to_detect(RATE_TO_DETECT, probability=0.95)
     assert standing_of(figures(ALWAYS, intact=fewest)) is Standing.SAFE
     assert standing_of(figures(ALWAYS, intact=fewest - 1)) is Standing.TOO_FEW
 
@@ -141,7 +141,7 @@ def test_a_group_says_what_each_of_its_cells_shows_all_at_once() -> None:
     assert "1 configuration too few cuts to say" in group.sentence
 
 
-def test_what_was_seen_never_moves_a_cell_to_another_group() -> None:
+def test_outcomes_never_move_a_cell_to_another_group() -> None:
     """A cell that theory calls lossy is in no safe group, whatever was seen; a bad safe one stays."""
     groups = answer([figures(STANDARD, intact=72), figures(ALWAYS, intact=71, corrupted=1)])
     assert [group.theory for group in groups] == [Theory.SAFE, Theory.LOSES]
@@ -167,7 +167,7 @@ MIXTURES = ((0.0, 0.002, 0.01, 0.05, 0.1, 0.3, 0.6, 1.0), (0.002, 0.01), (0.1,),
 
 @pytest.mark.parametrize("mixture", MIXTURES)
 @pytest.mark.parametrize("cuts", [1, 12, 40])
-def test_what_the_first_screen_prints_covers_the_truth_over_whole_campaigns(
+def test_the_first_screens_intervals_cover_the_true_rate_over_whole_campaigns(
     cuts: int, mixture: tuple[float, ...]
 ) -> None:
     """Also the bound on the worst cell, which is chosen after the cuts; all of it as it is printed."""
@@ -223,13 +223,13 @@ def test_a_cell_without_a_setting_stands_with_those_that_have_the_usual_one() ->
 
 
 @given(st.lists(st.sampled_from(cells_of(Matrix.FULL)), unique=True, min_size=2, max_size=12))
-def test_no_two_cells_are_said_alike(cells: list[Cell]) -> None:
+def test_no_two_cells_have_the_same_words(cells: list[Cell]) -> None:
     axes = [cell.axes for cell in cells]
     varying = varying_axes(axes)
     assert len({cell_in_words(choices, varying) for choices in axes}) == len(cells)
 
 
-def test_what_is_the_same_is_said_once() -> None:
+def test_common_choices_are_stated_once() -> None:
     axes = [Cell.parse(name).axes for name in (ALWAYS, DISABLED)]
     varying = varying_axes(axes)
     assert varying == ("sync",)

@@ -1,4 +1,4 @@
-"""Trials that a report tells apart: those older than manifests, and those cut where it was worst."""
+"""Trials that a report marks: those without a manifest, and those cut at the worst moment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The exports, read back by what reads such files: the same figures, and hostile text is only text."""
+"""The exports, read back with common readers: the same figures, and hostile text stays text."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def test_json_has_every_figure(exported: Exported, figures: tuple[CellFigures, .
             assert Rate(**cell_[name]) == rate
 
 
-def test_intervals_of_a_run_that_stopped_when_it_knew_enough_say_so(exported: Exported) -> None:
+def test_sequential_intervals_are_marked(exported: Exported) -> None:
     until = {"until": "upper<0.01"}
     (path,) = exported("json", RECORDS, options=until).values()
     found = json.loads(path.read_text("utf-8"))
@@ -210,9 +210,9 @@ def test_markdown_begins_with_the_answer_and_has_a_row_a_cell(
     for row, expected in zip(rows, figures, strict=True):
         values = dict(zip(head.split(" | "), unescape(row).split(" | "), strict=True))
         assert values["| cell"] == f"| {expected.cell}"
-        untold = expected.untold
-        assert values["acknowledged loss"] == rate_in_words(expected.loss, untold)
-        assert values["corruption |"] == f"{rate_in_words(expected.corruption, untold)} |"
+        unresolved = expected.unresolved
+        assert values["acknowledged loss"] == rate_in_words(expected.loss, unresolved)
+        assert values["corruption |"] == f"{rate_in_words(expected.corruption, unresolved)} |"
         assert [int(values[verdict]) for verdict in Verdict if verdict in values] == [
             expected.verdicts.get(verdict, 0) for verdict in Verdict if verdict in values
         ]

@@ -103,7 +103,7 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("what", list(UNREADABLE))
-def test_a_line_that_is_no_record_is_told_and_takes_none_with_it(
+def test_a_line_that_is_no_record_is_reported_and_costs_no_other(
     what: str, opened: Callable[[bytes], tuple[list[str], tuple[str, ...]]]
 ) -> None:
     found, notes = opened(UNREADABLE[what])
@@ -213,7 +213,7 @@ def test_a_seed_may_have_64_bits_and_not_more() -> None:
         ),
     ],
 )
-def test_a_field_that_no_figure_hangs_on_is_left_out_and_told(
+def test_a_bad_field_without_figures_is_left_out_and_reported(
     fields: dict[str, Any],
     kept: dict[str, Any],
     path: str,
@@ -233,7 +233,7 @@ def test_foreign_fields_are_no_news_and_missing_ones_have_defaults(
     assert bare == changed(SAFE, cut=CutDocument(), timings={}, fsck="", reasons=())
 
 
-def test_a_missing_figure_is_told(
+def test_a_missing_figure_is_reported(
     opened: Callable[[bytes], tuple[list[str], tuple[str, ...]]],
 ) -> None:
     found, (note,) = opened(without("lost", "acknowledged"))
@@ -255,7 +255,7 @@ def test_a_missing_figure_is_told(
         ),
     ],
 )
-def test_another_schema_is_read_and_told(
+def test_another_schema_is_read_and_reported(
     raw: bytes, remark: str, opened: Callable[[bytes], tuple[list[str], tuple[str, ...]]]
 ) -> None:
     found, (note,) = opened(raw)
@@ -263,7 +263,7 @@ def test_another_schema_is_read_and_told(
     assert remark in note
 
 
-def test_an_unknown_verdict_counts_as_inconclusive_and_is_told(tmp_path: Path) -> None:
+def test_an_unknown_verdict_counts_as_inconclusive_and_is_reported(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", [SAFE])
     (folder / TRIALS_FILE).write_bytes(line_of(verdict="singed") + b"\n")
     with Store.open([folder]) as store:
@@ -291,7 +291,7 @@ def test_a_cell_of_an_older_schema_is_kept_under_its_own_name(tmp_path: Path) ->
         assert any(note.endswith("cannot have broken one: ?") for note in store.notes)
 
 
-def test_todays_guarantee_counts_and_an_older_one_is_told(tmp_path: Path) -> None:
+def test_todays_guarantee_counts_and_an_older_one_is_reported(tmp_path: Path) -> None:
     older = changed(SAFE, guarantee="loses", verdict=Verdict.CORRUPTED, lost=1)
     with Store.open([write_run(tmp_path / "run", [older])]) as store:
         (figures,) = cell_figures(store.tallies())

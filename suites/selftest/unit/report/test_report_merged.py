@@ -1,4 +1,4 @@
-"""Several runs written as one: nothing lost, nothing twice, and the next report says the same."""
+"""Several runs written as one: no line lost or doubled, and the next report has equal figures."""
 
 from __future__ import annotations
 
@@ -74,16 +74,16 @@ def test_that_one_of_them_stopped_early_and_other_seeds_are_not_forgotten(tmp_pa
     assert run.document.seed is None
 
 
-def test_what_was_left_out_is_still_told_of_the_merged_run(tmp_path: Path) -> None:
+def test_a_merged_run_still_reports_the_lines_that_were_left_out(tmp_path: Path) -> None:
     run = write_run(tmp_path / "night", RECORDS)
     with (run / TRIALS_FILE).open("ab") as file:
         file.write(b"{broken}\n")
     with Store.open([run]) as store:
         merged = write_merged(store, tmp_path / "merged")
-        told = store.notes
+        notes = store.notes
     with Store.open([merged]) as again:
-        assert again.notes == tuple(f"merged: {note}" for note in told)
-        assert len(told) == 1
+        assert again.notes == tuple(f"merged: {note}" for note in notes)
+        assert len(notes) == 1
 
 
 def test_a_line_is_kept_as_it_was_whatever_else_it_says(tmp_path: Path) -> None:
@@ -102,12 +102,12 @@ def test_it_replaces_a_merged_run_and_nothing_else(tmp_path: Path) -> None:
         write_merged(store, tmp_path / "merged")
         before = (first / TRIALS_FILE).read_bytes()
         for taken in (first, second):
-            with pytest.raises(HarnessError, match="is a run already"):
+            with pytest.raises(HarnessError, match="already holds a run"):
                 write_merged(store, taken)
         assert (first / TRIALS_FILE).read_bytes() == before
     with Store.open([first, second]) as store:
         write_merged(store, tmp_path / "merged")
     with Store.open([tmp_path / "merged"]) as store:
         assert store.trials == len(RECORDS)
-        with pytest.raises(HarnessError, match="is a run already"):
+        with pytest.raises(HarnessError, match="already holds a run"):
             write_merged(store, tmp_path / "merged")

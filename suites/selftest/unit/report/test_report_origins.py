@@ -1,4 +1,4 @@
-"""Replays and reruns beside the trials they repeat: told apart everywhere, and in no rate."""
+"""Replays and reruns beside the original trials: marked everywhere, and counted in no rate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of records that are few, odd or hostile: it is there, and says what it can."""
+"""The page of few, odd or hostile records: it exists, and shows what is known."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_an_anchor_is_plain_whatever_the_name() -> None:
 
 def test_what_a_benchmark_measured_is_on_the_page_of_a_run_that_had_one(tmp_path: Path) -> None:
     plain = quick(3)
-    told = changed(plain[0], verdict=Verdict.INTACT, figures={"gobonniego_iops": 812.4})
+    measured = changed(plain[0], verdict=Verdict.INTACT, figures={"gobonniego_iops": 812.4})
     assert "What the loads measured" not in page_of(write_run(tmp_path / "plain", plain))
-    page = page_of(write_run(tmp_path / "told", [told, *plain[1:]]))
+    page = page_of(write_run(tmp_path / "measured", [measured, *plain[1:]]))
     assert "<td><code>gobonniego_iops</code></td><td>812</td>" in page

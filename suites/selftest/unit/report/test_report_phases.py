@@ -1,4 +1,4 @@
-"""Where the cuts fell, counted over live trials, drawn on the page and told in a table."""
+"""The phases of the cuts, counted over live trials, drawn on the page and listed in a table."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_live_cuts_are_counted_by_their_phase(tmp_path: Path) -> None:
     assert "metadata written" in page
 
 
-def test_where_no_record_says_it_nothing_is_drawn(tmp_path: Path) -> None:
+def test_without_phases_nothing_is_drawn(tmp_path: Path) -> None:
     old = [replace(record, cut=CutDocument()) for record in records(5)]
     with Store.open([write_run(tmp_path / "run", old)]) as store:
         assert store.phases() == ()
@@ -77,7 +77,7 @@ def table_of(records: list[TrialRecord], folder: Path) -> str:
 
 def test_a_phase_of_the_log_is_counted_among_the_cells_that_write_one(tmp_path: Path) -> None:
     always, disabled = (f"iscsi-{sync}-noslog-btrfs-bothdie" for sync in ("always", "disabled"))
-    told = table_of(
+    table = table_of(
         [
             cut_of(always, Phase.ZIL_WRITTEN, unflushed=2),
             cut_of(always, Phase.IDLE),
@@ -87,41 +87,41 @@ def test_a_phase_of_the_log_is_counted_among_the_cells_that_write_one(tmp_path: 
         ],
         tmp_path,
     )
-    assert "| zil-written | 2 | 1/2 50 % [" in told
-    assert "| metadata-written | 4 | 1/4 25 % [" in told
-    assert "| a write that no flush covered | 2/4 50 % [" in told
-    assert "| a write in flight | 1/4 25 % [" in told
-    assert "| nothing that could have been lost (empty) | 2/4 50 % [" in told
-    assert "| safe | 2 | 0/2 0 % [0-85 %] | 14 | 22 | 4 | 0 | 40 ms, 40 ms |" in told
-    assert "| rolls back | 2 | 1/2 50 % [" in told
+    assert "| zil-written | 2 | 1/2 50 % [" in table
+    assert "| metadata-written | 4 | 1/4 25 % [" in table
+    assert "| a write that no flush covered | 2/4 50 % [" in table
+    assert "| a write in flight | 1/4 25 % [" in table
+    assert "| nothing that could have been lost (empty) | 2/4 50 % [" in table
+    assert "| safe | 2 | 0/2 0 % [0-85 %] | 14 | 22 | 4 | 0 | 40 ms, 40 ms |" in table
+    assert "| rolls back | 2 | 1/2 50 % [" in table
 
 
-def test_a_table_of_records_that_tell_no_phase_says_so(tmp_path: Path) -> None:
+def test_a_table_of_records_without_phases_says_so(tmp_path: Path) -> None:
     old = [replace(record, cut=CutDocument()) for record in records(2)]
     assert "No record has a phase." in table_of(old, tmp_path)
 
 
-def test_what_was_lost_is_of_all_trials_whatever_is_known_of_their_phase(tmp_path: Path) -> None:
+def test_losses_count_all_trials_with_or_without_a_phase(tmp_path: Path) -> None:
     """A trial whose machinery failed has no cut, and may have lost something all the same."""
     safe = "iscsi-always-noslog-btrfs-bothdie"
     sound = cut_of(safe, Phase.IDLE)
     audited = CutDocument(audit=AuditDocument(acknowledgements=1_000))
     other = replace(sound, trial="other", cut=audited)
     failed = changed(sound, trial="failed", cut=CutDocument(), verdict=Verdict.INCONCLUSIVE)
-    told = table_of([sound, other, failed], tmp_path)
-    assert "| safe | 2 | 0/2 0 % [0-85 %]; 1 inconclusive: as safe 0/3" in told
-    assert "| 1,007 |" in told, "what was audited of it is told, too"
-    assert "| idle | 1 | 1/1 100 % [" in told
+    table = table_of([sound, other, failed], tmp_path)
+    assert "| safe | 2 | 0/2 0 % [0-85 %]; 1 inconclusive: as safe 0/3" in table
+    assert "| 1,007 |" in table, "its audit counts, too"
+    assert "| idle | 1 | 1/1 100 % [" in table
 
 
-def test_what_theory_says_is_what_it_says_today(tmp_path: Path) -> None:
+def test_theory_is_todays(tmp_path: Path) -> None:
     before = replace(
         cut_of("iscsi-always-noslog-btrfs-bothdie", Phase.IDLE), guarantee=Guarantee.LOSES
     )
-    told = table_of([before], tmp_path)
-    assert "| safe | 1 | 0/1" in told
-    assert f"| {Guarantee.LOSES} |" not in told
-    assert "\n- " in told, "the note that says so"
+    table = table_of([before], tmp_path)
+    assert "| safe | 1 | 0/1" in table
+    assert f"| {Guarantee.LOSES} |" not in table
+    assert "\n- " in table, "the note that says so"
 
 
 def test_a_run_that_stopped_by_itself_has_intervals_of_its_kind(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The table of all roads: what is one row, in which order, what it says, and that text is only text."""
+"""The table of all transports: its rows, their order and values; hostile text stays text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.trials import TrialRecord
 from torture.records.record.worth import Absence, Speed
 from torture.report.exports import EXPORTS
-from torture.report.figures.roads import Road, roads_of
+from torture.report.figures.transports import TransportRow, transport_rows
 from torture.report.reading.store import Store
 from torture.report.reading.tally import Worth
 
@@ -51,10 +51,10 @@ def ended(
 
 def roads_in(
     tmp_path: Path, records: Sequence[TrialRecord], **more: Any
-) -> dict[str, tuple[Road, ...]]:
+) -> dict[str, tuple[TransportRow, ...]]:
     run = write_run(tmp_path / "run", records, **more)
     with Store.open([run]) as store:
-        return dict(roads_of(store))
+        return dict(transport_rows(store))
 
 
 def written(tmp_path: Path, records: Sequence[TrialRecord]) -> str:
@@ -74,22 +74,22 @@ def test_filesystems_are_one_row_and_all_else_is_not(tmp_path: Path) -> None:
         *ended(SAFE.replace("nasonly", "bothdie").format("raw"), 1),
         *ended(SAFE.replace("nasonly", "postgres-nasonly").format("ext4"), 5),
     ]
-    (roads,) = roads_in(tmp_path, records).values()
-    assert [(road.pooled, road.figures.conclusive) for road in roads] == [
+    (rows,) = roads_in(tmp_path, records).values()
+    assert [(row.pooled, row.figures.conclusive) for row in rows] == [
         (("raw",), 1), (("btrfs", "ext4", "xfs"), 7), (("ext4",), 5), (("ext4",), 4),
     ]  # fmt: skip
-    assert roads[2].axes["workload"] == "postgres"
-    together = roads[1]
+    assert rows[2].axes["workload"] == "postgres"
+    together = rows[1]
     assert together.cells == tuple(SAFE.format(name) for name in ("btrfs", "ext4", "xfs"))
     assert together.figures.loss == rate_of(0, 7)
     assert together.figures.worth == Worth(durable_per_s=40.0), "of conclusive trials, not of cells"
 
 
-def test_where_a_clients_root_is_parts_no_row_and_is_told_where_it_differs(tmp_path: Path) -> None:
+def test_a_clients_root_splits_no_row_and_is_named_where_it_differs(tmp_path: Path) -> None:
     booted = SAFE.replace("nasonly", "boot-nasonly").format("ext4")
     records = [*ended(SAFE.format("raw"), 1), *ended(SAFE.format("ext4"), 2), *ended(booted, 4)]
-    (roads,) = roads_in(tmp_path, records).values()
-    assert [(road.pooled, road.figures.conclusive) for road in roads] == [
+    (rows,) = roads_in(tmp_path, records).values()
+    assert [(row.pooled, row.figures.conclusive) for row in rows] == [
         (("ext4", "raw", "imageroot", "boot"), 7)
     ]
 
@@ -102,9 +102,9 @@ def test_a_row_went_back_as_far_as_any_cell_of_it(tmp_path: Path) -> None:
             for record in ended(ROLLS_BACK.format("ext4"), 2, Verdict.ROLLED_BACK)
         ),
     ]
-    (roads,) = roads_in(tmp_path, records).values()
-    assert roads[0].figures.rollback_ms is not None
-    assert (roads[0].figures.rollback_ms.least, roads[0].figures.rollback_ms.most) == (
+    (rows,) = roads_in(tmp_path, records).values()
+    assert rows[0].figures.rollback_ms is not None
+    assert (rows[0].figures.rollback_ms.least, rows[0].figures.rollback_ms.most) == (
         800.0,
         4200.0,
     )
@@ -114,44 +114,44 @@ def test_every_cell_is_in_one_row_and_every_trial_counts(tmp_path: Path) -> None
     cells = cells_of(Matrix.FULL)
     records = tuple(make_records(600, cells=cells, seed=4))
     sections = roads_in(tmp_path, records)
-    roads = [road for section in sections.values() for road in section]
-    assert sorted(name for road in roads for name in road.cells) == sorted(
+    rows = [row for section in sections.values() for row in section]
+    assert sorted(name for row in rows for name in row.cells) == sorted(
         {record.cell for record in records}
     )
-    assert sum(road.figures.trials for road in roads) == len(records)
+    assert sum(row.figures.trials for row in rows) == len(records)
     losses = sum(record.is_loss for record in records)
-    assert sum(road.figures.loss.events for road in roads) == losses
+    assert sum(row.figures.loss.events for row in rows) == losses
     back = sum(record.verdict is Verdict.ROLLED_BACK for record in records)
-    assert sum(road.rolled_back.events for road in roads) == back
+    assert sum(row.rolled_back.events for row in rows) == back
 
 
 def test_rows_stand_in_the_order_of_the_axes(tmp_path: Path) -> None:
     records = tuple(make_records(300, cells=cells_of(Matrix.DEFAULT), seed=4))
     by_transport = roads_in(tmp_path, records)
     assert len(by_transport) > 5
-    for roads in by_transport.values():
+    for rows in by_transport.values():
         places = [
             [
                 axis.names.index(choice)
                 for axis in (NFS_EXPORT, SYNC, SLOG)
-                if (choice := road.axes[axis.field])
+                if (choice := row.axes[axis.field])
             ]
-            for road in roads
+            for row in rows
         ]
         assert places == sorted(places)
 
 
-def test_a_row_says_what_its_cuts_would_have_seen(tmp_path: Path) -> None:
-    (roads,) = roads_in(tmp_path, ended(SAFE.format("btrfs"), 59)).values()
-    (road,) = roads
-    assert road.seen_from == pytest.approx(0.0495, abs=1e-4)
+def test_a_row_has_the_rate_that_its_cuts_detect(tmp_path: Path) -> None:
+    (rows,) = roads_in(tmp_path, ended(SAFE.format("btrfs"), 59)).values()
+    (row,) = rows
+    assert row.detectable_from == pytest.approx(0.0495, abs=1e-4)
     silent = ended(SAFE.format("btrfs"), 2, Verdict.INCONCLUSIVE)
-    (roads,) = roads_in(tmp_path / "silent", silent).values()
-    assert roads[0].seen_from is None
+    (rows,) = roads_in(tmp_path / "silent", silent).values()
+    assert rows[0].detectable_from is None
 
 
 @pytest.mark.parametrize("cuts", [1, 2, 20, 59, 1000])
-def test_what_is_seen_is_what_takes_so_many_cuts(cuts: int) -> None:
+def test_the_detected_rate_inverts_the_number_of_cuts(cuts: int) -> None:
     rate = rate_detected(cuts, probability=0.95)
     assert (1 - rate) ** cuts == pytest.approx(0.05)
     assert cuts_to_detect(rate * 1.0001, probability=0.95) == cuts
@@ -171,8 +171,8 @@ def test_what_is_seen_is_what_takes_so_many_cuts(cuts: int) -> None:
 def test_a_row_stands_against_theory(
     tmp_path: Path, name: str, count: int, verdict: Verdict, expected: str
 ) -> None:
-    (roads,) = roads_in(tmp_path, ended(name.format("btrfs"), count, verdict)).values()
-    assert roads[0].comparison == expected
+    (rows,) = roads_in(tmp_path, ended(name.format("btrfs"), count, verdict)).values()
+    assert rows[0].comparison == expected
 
 
 def test_the_table_says_all_of_a_row(tmp_path: Path) -> None:
@@ -203,20 +203,20 @@ def test_the_table_says_all_of_a_row(tmp_path: Path) -> None:
     assert "OpenZFS" not in text.split("## Runs")[1], "the run does not say"
 
 
-def test_what_is_worse_and_what_nobody_can_have_stored_stands_out(tmp_path: Path) -> None:
+def test_worse_rows_and_acknowledgements_without_a_nas_stand_out(tmp_path: Path) -> None:
     found = Absence(outage_ms=1.0, acknowledged_in_outage=3, unfounded=3, lines=(5, 6, 7))
     text = written(tmp_path, ended(SAFE.format("btrfs"), 2, absence=found))
     (row,) = (line for line in text.splitlines() if line.startswith("| sync="))
     assert row.endswith("| **worse than predicted (2 of 2)**; 6 acknowledged without a NAS |")
 
 
-def test_runs_that_stopped_when_they_knew_enough_say_so(tmp_path: Path) -> None:
+def test_runs_that_stopped_at_their_answer_say_so(tmp_path: Path) -> None:
     until = {"until": "upper<0.01"}
     run = write_run(tmp_path / "run", ended(SAFE.format("btrfs"), 5), options=until)
     with Store.open([run]) as store:
         (path,) = EXPORTS["roads"].write(store, tmp_path)
-        (roads,) = dict(roads_of(store)).values()
-    assert roads[0].rolled_back.is_sequential
+        (rows,) = dict(transport_rows(store)).values()
+    assert rows[0].rolled_back.is_sequential
     assert "the intervals allow for that" in path.read_text()
 
 

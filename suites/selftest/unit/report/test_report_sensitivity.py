@@ -1,4 +1,4 @@
-"""What would have been seen: the table that is kept, and what it says of so many cuts."""
+"""The sensitivity of cuts: the stored table, and the shares of runs that it predicts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from torture.report.page.render import render_page
 from torture.report.reading.store import Store
 from torture.trials.plan.planting import moved
 
-HEADING = "What would have been seen"
+HEADING = "What these cuts would have detected"
 
 
 def fault(detected: int, cuts: int) -> MeasuredFault:
@@ -41,11 +41,11 @@ def test_the_kept_table_is_of_the_faults_that_there_are() -> None:
     assert kept.versions["OpenZFS"]
 
 
-def test_what_was_planted_on_other_roads_is_of_faults_that_could_be_there() -> None:
+def test_faults_on_other_transports_are_possible_there() -> None:
     kept = measured_sensitivity()
     by_words = {each.words: each for each in FAULTS.values()}
-    assert kept.on_roads
-    for measured in kept.on_roads:
+    assert kept.on_transports
+    for measured in kept.on_transports:
         fault, there = by_words[measured.words], Cell.parse(measured.cell)
         here = Cell.parse(fault.cell).axes
         assert measured.transport != here[TRANSPORT.field]
@@ -58,23 +58,25 @@ def figures_of(tmp_path: Path, *names: str) -> tuple[CellFigures, ...]:
     """Of ten sound cuts of each of these cells."""
     for number, name in enumerate(names):
         made = make_records(10, cells=[Cell.parse(name)], seed=number)
-        told = (changed(record, verdict=Verdict.INTACT, error=None, lost=0) for record in made)
-        write_run(tmp_path / name, told)
+        conclusive = (
+            changed(record, verdict=Verdict.INTACT, error=None, lost=0) for record in made
+        )
+        write_run(tmp_path / name, conclusive)
     with Store.open([tmp_path / name for name in names]) as store:
         return cell_figures(store.tallies())
 
 
-def test_of_a_run_what_was_measured_on_its_own_roads_is_said_too(tmp_path: Path) -> None:
+def test_a_run_shows_the_measurements_on_its_own_transports(tmp_path: Path) -> None:
     own = MeasuredFault(words="w", cell="iscsi-always-noslog-ext4-bothdie", detected=4, cuts=4)
     rare = MeasuredFault(words="x", cell="iscsi-always-noslog-ext4-bothdie", detected=4, cuts=4)
     there = replace(own, cell="nfs4-always-noslog-files-bothdie", detected=1)
     elsewhere = replace(own, cell="nfs3-always-noslog-files-bothdie", detected=2)
-    kept = Sensitivity(versions={}, faults=(own, rare), on_roads=(elsewhere, there))
+    kept = Sensitivity(versions={}, faults=(own, rare), on_transports=(elsewhere, there))
     cells = figures_of(tmp_path, "nfs4-standard-noslog-files-bothdie")
     assert kept.of(cells) == (own, there, rare)
-    assert kept.of_road("iscsi") == (own,)
-    assert kept.of_road("nfs3") == (elsewhere,)
-    assert kept.of_road("smb") == ()
+    assert kept.of_transport("iscsi") == (own,)
+    assert kept.of_transport("nfs3") == (elsewhere,)
+    assert kept.of_transport("smb") == ()
 
 
 def test_a_run_sees_a_fault_as_often_as_its_lower_bound_says() -> None:
@@ -100,7 +102,7 @@ def cuts_alike(tmp_path: Path, *names: str) -> dict[str, int]:
     return {each.words: each.cuts_like(cells) for each in measured_sensitivity().faults}
 
 
-def test_a_rate_that_was_measured_over_iscsi_says_nothing_of_another_road(tmp_path: Path) -> None:
+def test_a_rate_measured_over_iscsi_does_not_apply_to_another_transport(tmp_path: Path) -> None:
     alike = cuts_alike(tmp_path, "nfs4-standard-noslog-files-bothdie")
     assert set(alike.values()) == {0}
     assert {each.in_words(0) for each in measured_sensitivity().faults} == {
@@ -140,11 +142,11 @@ def test_the_page_counts_only_what_is_alike(tmp_path: Path) -> None:
         page = render_page(store)
     assert HEADING in page
     assert page.count("<td>not measured in such cells</td>") == len(measured_sensitivity().faults)
-    [here] = measured_sensitivity().of_road("nfs4")
+    [here] = measured_sensitivity().of_transport("nfs4")
     assert page.count("99.99 %") == page.count(f"<code>{here.cell}</code>") == 1
 
 
-def test_the_page_says_it_where_something_is_called_safe(tmp_path: Path) -> None:
+def test_the_page_shows_the_sensitivity_if_a_cell_is_called_safe(tmp_path: Path) -> None:
     made = make_records(40, cells=cells_of(Matrix.QUICK), seed=3)
     with Store.open([write_run(tmp_path / "run", made)]) as store:
         page = render_page(store)

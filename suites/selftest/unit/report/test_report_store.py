@@ -74,20 +74,20 @@ def test_the_figures_are_those_of_the_records(run: Path) -> None:
             assert figures.rollback_ms is None
 
 
-def test_what_loads_measured_is_told_by_cell_and_name(tmp_path: Path) -> None:
+def test_load_figures_are_listed_by_cell_and_name(tmp_path: Path) -> None:
     odd = 'it\'s "named" so'
     own = [{odd: 1.0, "iops": 10.0}, {"iops": 30.0}, {"iops": 1e300}, {"iops": 20.0}, {}]
-    told = changed(RECORDS[0], verdict=Verdict.INTACT)
+    intact = changed(RECORDS[0], verdict=Verdict.INTACT)
     records = [
-        changed(told, trial=f"{told.cell}.{number:04}-{number:016x}", figures=figures)
+        changed(intact, trial=f"{intact.cell}.{number:04}-{number:016x}", figures=figures)
         for number, figures in enumerate(own)
     ]
     failed = changed(records[0], verdict=Verdict.INCONCLUSIVE, figures={"iops": 9000.0})
-    failed = replace(failed, trial=f"{told.cell}.0009-{9:016x}")
+    failed = changed(failed, trial=f"{intact.cell}.0009-{9:016x}")
     with Store.open([write_run(tmp_path / "run", [*records, failed])]) as store:
         assert store.load_figures() == (
-            LoadFigure(cell=told.cell, name="iops", median=20.0, trials=3),
-            LoadFigure(cell=told.cell, name=odd, median=1.0, trials=1),
+            LoadFigure(cell=intact.cell, name="iops", median=20.0, trials=3),
+            LoadFigure(cell=intact.cell, name=odd, median=1.0, trials=1),
         )
 
 
@@ -211,7 +211,7 @@ def test_of_one_trials_records_the_last_conclusive_one_counts(
             assert store.notes[0].startswith(f"{dropped:,} record")
 
 
-def test_duplicates_are_told_and_how_many_said_something_else(tmp_path: Path) -> None:
+def test_duplicates_are_reported_with_those_of_another_verdict(tmp_path: Path) -> None:
     other, silent, same = (
         changed(each, verdict=Verdict.INTACT, lost=0, rollback_ms=None) for each in RECORDS[:3]
     )
@@ -226,7 +226,7 @@ def test_duplicates_are_told_and_how_many_said_something_else(tmp_path: Path) ->
     with Store.open([first, write_run(tmp_path / "second", [other, silent, same])]) as store:
         assert store.trials == 3
         assert store.notes == (
-            "3 records are of trials that are there more than once, and each trial counts once; 1 of "
+            "3 records are of trials with several records, and each trial counts once; 1 of "
             "them was inconclusive, and 1 had another verdict than the record that counts",
         )
 
@@ -285,7 +285,7 @@ def test_what_is_no_run_is_refused_with_the_next_command(tmp_path: Path) -> None
     "document",
     [b"", b"{", b"[]", b"\xff", b'{"seed": NaN}', b"[" * 9999, None],
 )
-def test_without_a_run_json_the_trials_count_and_it_is_told(
+def test_without_a_run_json_the_trials_count_and_a_note_reports_it(
     document: bytes | None, run: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "bare"
@@ -297,7 +297,7 @@ def test_without_a_run_json_the_trials_count_and_it_is_told(
     with Store.open([folder]) as store:
         assert store.trials == len(lines)
         assert not store.runs[0].is_documented
-        assert store.notes[0].startswith("bare has no run.json that can be read")
+        assert store.notes[0].startswith("bare has no readable run.json")
 
 
 def test_a_run_json_with_wrong_types_is_not_believed(tmp_path: Path) -> None:

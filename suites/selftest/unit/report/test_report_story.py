@@ -1,4 +1,4 @@
-"""What the page tells in order of one cut: what the user of the VM would have seen."""
+"""The page's story of one cut: the view of the VM's user, in order."""
 
 from __future__ import annotations
 
@@ -77,9 +77,9 @@ def evidence(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_everything_is_told_in_its_order_on_one_clock(evidence: Path) -> None:
-    told = story_of(record(), evidence)
-    assert [(one.after_cut_ms, one.who) for one in told] == [
+def test_all_incidents_are_in_order_on_one_clock(evidence: Path) -> None:
+    incidents = story_of(record(), evidence)
+    assert [(one.after_cut_ms, one.who) for one in incidents] == [
         (0.0, "NAS"),
         (100.0, "client's kernel"),
         (6_000.0, "NAS"),
@@ -93,28 +93,28 @@ def test_everything_is_told_in_its_order_on_one_clock(evidence: Path) -> None:
         (None, "fresh client's kernel"),
         (None, "user"),
     ]
-    words = [one.text for one in told]
-    assert words[0].endswith("told of 1 operations that they are done")
+    words = [one.text for one in incidents]
+    assert words[0].endswith("it had acknowledged 1 durable operations to the client")
     assert words[4] == "fsync fails: Input/output error (operation 2)"
     assert words[7] == "zpool import: returned 1: no such device"
     assert words[8] == "mounts it: returned 32: mount: can't read superblock"
     assert words[9] == "repairs it: returned 1: Fix? yes"
     assert words[10] == "BTRFS error (device vdb): parent transid"
-    assert words[11] == "1 of 3 operations that it was told are done are gone"
+    assert words[11] == "1 of 3 acknowledged operations are lost"
 
 
-def test_what_a_kernel_says_a_hundred_times_is_told_a_few_times(evidence: Path) -> None:
+def test_a_message_repeated_a_hundred_times_is_shown_a_few_times(evidence: Path) -> None:
     lines = "".join(f"[    {3 + at / 100:.6f}] nvme0: failed {at}\n" for at in range(100))
     append_tool(evidence, _output(Step.CLIENT_DMESG, stdout=lines))
-    told = [one.text for one in story_of(record(), evidence) if one.who == "client's kernel"]
-    assert told == [*(f"nvme0: failed {at}" for at in range(8)), "and 92 messages more"]
+    incidents = [one.text for one in story_of(record(), evidence) if one.who == "client's kernel"]
+    assert incidents == [*(f"nvme0: failed {at}" for at in range(8)), "and 92 messages more"]
 
 
 def test_without_a_clock_of_the_guest_its_kernel_is_not_dated(evidence: Path) -> None:
     (evidence / LEDGER).write_bytes(cut_mark(16_000) + b"no json\n" + b'{"t_ms": "x"}\n')
-    told = story_of(record(), evidence)
-    assert told
-    assert not [one for one in told if one.who == "client's kernel"]
+    incidents = story_of(record(), evidence)
+    assert incidents
+    assert not [one for one in incidents if one.who == "client's kernel"]
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_a_line_that_is_none_costs_no_story(evidence: Path, line: bytes) -> None
     assert story_of(record(), evidence) == before
 
 
-def test_an_error_there_is_none_of_is_told_by_its_number(evidence: Path) -> None:
+def test_an_unknown_error_is_shown_by_its_number(evidence: Path) -> None:
     lines = b"".join(LEDGER_LINES).replace(b'"errno": 5', b'"errno": 5' + b"0" * 30)
     (evidence / LEDGER).write_bytes(lines)
     words = [one.text for one in story_of(record(), evidence)]
@@ -140,24 +140,24 @@ def test_an_error_there_is_none_of_is_told_by_its_number(evidence: Path) -> None
 
 
 @pytest.mark.parametrize("name", [SPEC, LEDGER, CUT])
-def test_a_folder_that_tells_no_cut_has_no_story(evidence: Path, name: str) -> None:
+def test_a_folder_without_a_cut_has_no_story(evidence: Path, name: str) -> None:
     (evidence / name).unlink()
     assert story_of(record(), evidence) == ()
 
 
 def test_a_verdict_of_repaired_says_so_at_the_end(evidence: Path) -> None:
-    told = story_of(record(verdict="repaired", lost=0), evidence)
-    assert told[-1].text == "all is there again, after a repair"
+    incidents = story_of(record(verdict="repaired", lost=0), evidence)
+    assert incidents[-1].text == "all data is back after a repair"
 
 
 def test_a_vm_that_does_not_boot_says_so_before_and_after_the_rescue(evidence: Path) -> None:
     console = "torture: fsck of /dev/vdb\nfsck.ext4: Bad magic number in super-block\n"
     for step, exit_code in ((Step.BOOT, 1), (Step.BOOT_AFTER_REPAIR, 0)):
         append_tool(evidence, _output(step, exit_code=exit_code, stdout=console))
-    told = [(one.who, one.text) for one in story_of(record(), evidence)]
+    incidents = [(one.who, one.text) for one in story_of(record(), evidence)]
     said = "returned 1: torture: fsck of /dev/vdb / fsck.ext4: Bad magic number in super-block"
-    assert [text for who, text in told if who == "VM"] == [f"is booted from it: {said}"]
+    assert [text for who, text in incidents if who == "VM"] == [f"is booted from it: {said}"]
     append_tool(evidence, _output(Step.BOOT_AFTER_REPAIR, exit_code=1, stdout=console))
-    told = [(one.who, one.text) for one in story_of(record(), evidence)]
-    assert told[-3][0] == "VM"
-    assert told[-3][1].startswith("is booted from it once more: returned 1")
+    incidents = [(one.who, one.text) for one in story_of(record(), evidence)]
+    assert incidents[-3][0] == "VM"
+    assert incidents[-3][1].startswith("is booted from it once more: returned 1")

@@ -1,4 +1,4 @@
-"""What the page tells of one cut: its stages, the last acknowledgements, the tools' own words."""
+"""The page's view of one cut: its stages, the last acknowledgements, the tools' output."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_acknowledgements_stand_before_the_cut_and_say_what_is_gone(evidence: Pa
     assert [(stage.name, stage.share) for stage in line.stages] == [("load", 0.75), ("check", 0.25)]
 
 
-def test_of_a_confirmed_finding_only_what_came_before_its_cut_is_told(evidence: Path) -> None:
+def test_a_confirmed_finding_shows_only_events_before_its_cut(evidence: Path) -> None:
     cut = {"confirmed": {"event": 70, "marks": 5, "t_ms": 1200.0}}
     line = timeline_of(record(cut=cut), evidence)
     assert [heard.before_cut_ms for heard in line.acknowledged] == [200.0]
@@ -101,5 +101,5 @@ def test_tools_that_complained_or_checked_are_heard(evidence: Path) -> None:
     assert words[3].text == "BTRFS error (device vdb): bad"
 
 
-def test_a_folder_that_is_no_trial_says_nothing(tmp_path: Path) -> None:
+def test_a_folder_that_is_no_trial_has_no_excerpts(tmp_path: Path) -> None:
     assert words_of(tmp_path / "gone") == ()

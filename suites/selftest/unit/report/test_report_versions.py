@@ -17,7 +17,7 @@ from torture.report.reading.store import Store
 SAFE = cells_of(Matrix.QUICK)[0]
 
 
-def test_of_every_version_of_zfs_a_trial_is_one_of_its_own_and_several_are_told(
+def test_trials_of_several_zfs_versions_are_separate_and_reported(
     tmp_path: Path,
 ) -> None:
     """One that failed before it could say its version is of its run's."""

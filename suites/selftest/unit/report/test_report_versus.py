@@ -1,4 +1,4 @@
-"""Two nights compared: one that tells less than the last has lost something, for all that is known."""
+"""Two nights compared: one with fewer conclusive trials than the last may have lost data."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ CELLS = [Cell.parse(f"iscsi-always-noslog-{filesystem}-bothdie") for filesystem 
 TRIALS = 40
 """Of both cells together."""
 
-Untold = Callable[[int, TrialRecord], bool]
+IsUnresolved = Callable[[int, TrialRecord], bool]
 
 
-def night(folder: Path, untold: Untold, *, is_empty: bool = False) -> Path:
+def night(folder: Path, unresolved: IsUnresolved, *, is_empty: bool = False) -> Path:
     """A night of safe cells; of which trials nothing is known, by number."""
 
-    def told(number: int, record: TrialRecord) -> TrialRecord:
+    def judged(number: int, record: TrialRecord) -> TrialRecord:
         record = changed(record, verdict=Verdict.INTACT, lost=0, error=None)
-        if not untold(number, record):
+        if not unresolved(number, record):
             return record
         at_work = 0 if is_empty else 1
         audit = AuditDocument(under_way=at_work, acknowledged_lately=at_work)
@@ -36,21 +36,23 @@ def night(folder: Path, untold: Untold, *, is_empty: bool = False) -> Path:
         return changed(record, verdict=Verdict.INCONCLUSIVE, cut=cut)
 
     records = make_records(TRIALS, cells=CELLS, seed=1)
-    return write_run(folder, [told(number, record) for number, record in enumerate(records)])
+    return write_run(folder, [judged(number, record) for number, record in enumerate(records)])
 
 
 @pytest.fixture
 def against(tmp_path: Path) -> Callable[..., Versus]:
-    """A night in which all was told, and this one."""
+    """A night without inconclusive trials, and this one."""
     old = night(tmp_path / "old", lambda _number, _record: False)
 
-    def compare(untold: Untold, **more: bool) -> Versus:
-        return compare_runs([old], [night(tmp_path / "new", untold, **more)])
+    def compare(unresolved: IsUnresolved, **more: bool) -> Versus:
+        return compare_runs([old], [night(tmp_path / "new", unresolved, **more)])
 
     return compare
 
 
-def test_a_night_that_tells_less_of_a_cell_is_worse(against: Callable[..., Versus]) -> None:
+def test_a_night_with_fewer_conclusive_trials_of_a_cell_is_worse(
+    against: Callable[..., Versus],
+) -> None:
     versus = against(lambda number, record: record.cell == CELLS[1].name and number < 16)
     assert versus.worse == ()
     assert versus.has_failed
@@ -59,7 +61,7 @@ def test_a_night_that_tells_less_of_a_cell_is_worse(against: Callable[..., Versu
     assert f"most in {CELLS[1].name}" in versus.sentence
 
 
-def test_a_night_that_tells_nothing_is_none_that_passed(against: Callable[..., Versus]) -> None:
+def test_a_night_without_conclusive_trials_has_not_passed(against: Callable[..., Versus]) -> None:
     versus = against(lambda _number, _record: True)
     assert versus.pairs == ()
     assert versus.has_failed

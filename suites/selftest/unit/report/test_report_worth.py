@@ -1,4 +1,4 @@
-"""What a cell was worth, on the page, in the tables and in a terminal: medians, or nothing."""
+"""A cell's worth, on the page, in the tables and in a terminal: medians, or none."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def intact(cell: Cell, count: int) -> list[TrialRecord]:
 def measured() -> list[TrialRecord]:
     """Four that tell, one that is silent, and two that must not count: inconclusive, and repeated."""
     records = intact(CELL, 7)
-    told = [
+    measured = [
         replace(
             record,
             speed=Speed(durable_per_s=10.0 * n, sync_p50_ms=1.0 * n, sync_p99_ms=100.0 * n),
@@ -56,14 +56,16 @@ def measured() -> list[TrialRecord]:
     ]
     far = Speed(durable_per_s=1e6, sync_p50_ms=1e6, sync_p99_ms=1e6)
     return [
-        *told,
+        *measured,
         records[4],
         changed(records[5], speed=far, verdict=Verdict.INCONCLUSIVE),
         replace(records[6], speed=far, origin=Origin.RERUN, repeats="x", origin_run="y"),
     ]
 
 
-def test_a_cells_worth_is_the_median_of_conclusive_trials_that_tell(tmp_path: Path) -> None:
+def test_a_cells_worth_is_the_median_of_conclusive_trials_with_a_measurement(
+    tmp_path: Path,
+) -> None:
     records = measured()
     assert worth_of(records) == {CELL.name: EXPECTED}
     with Store.open([write_run(tmp_path / "run", records)]) as store:
@@ -84,7 +86,7 @@ def test_a_cells_worth_is_the_median_of_conclusive_trials_that_tell(tmp_path: Pa
     assert trials[records[4].trial]["outage_ms"] == ""
 
 
-def test_records_that_do_not_tell_are_worth_nothing(tmp_path: Path) -> None:
+def test_records_without_measurements_have_no_worth(tmp_path: Path) -> None:
     records = intact(CELL, 3)
     run = write_run(tmp_path / "run", records)
     lines = [json.loads(line) for line in (run / TRIALS_FILE).read_text().splitlines()]
@@ -120,7 +122,7 @@ def test_the_page_and_the_terminal_say_how_fast_and_how_it_was_made(tmp_path: Pa
     assert "only ratios mean anything" in " ".join(said.split())
 
 
-def test_what_was_acknowledged_without_a_nas_is_a_case_and_is_said(tmp_path: Path) -> None:
+def test_an_acknowledgement_without_a_nas_is_a_case_and_is_reported(tmp_path: Path) -> None:
     sound, found = intact(OTHER, 2)
     why = "2 operations were acknowledged between the cut and the NAS's return"
     found = changed(

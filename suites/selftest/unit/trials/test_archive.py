@@ -11,7 +11,7 @@ from torture.errors import HarnessError
 from torture.facts.evidence.folder import CHECK_STATE, CUT_STATE, RECORDINGS, SECOND_CUT_STATE
 from torture.facts.recording.crash_state import CrashState, write_crash_state
 from torture.oracles.verdict.verdicts import Verdict
-from torture.trials.replay.serve import Wanted, served
+from torture.trials.replay.serve import WantedState, served
 from torture.trials.trial.archive import archive_recordings, unpack_recordings
 from torture.trials.trial.recorded import recovered_state
 
@@ -85,9 +85,11 @@ def test_whatever_byte_of_the_recordings_is_wrong_is_told_with_the_next_step(
     assert all("tools/replay --live" in hint for hint in hints)
 
 
-@pytest.mark.parametrize("wanted", [Wanted(cut=-1), Wanted(seed=-1), Wanted(seed=2**64)])
+@pytest.mark.parametrize(
+    "wanted", [WantedState(cut=-1), WantedState(seed=-1), WantedState(seed=2**64)]
+)
 def test_a_state_that_no_number_names_is_refused(
-    wanted: Wanted, recordings: Path, tmp_path: Path
+    wanted: WantedState, recordings: Path, tmp_path: Path
 ) -> None:
     state = CrashState(recording=recordings / "life-1", cut=3, seed=1, disks={})
     write_crash_state(recordings / CUT_STATE, state)
@@ -124,6 +126,6 @@ def test_what_a_check_found_is_not_served_of_a_trial_without_one(
     archive_recordings(CORRUPTED, of=recordings, into=tmp_path)
     with (
         pytest.raises(HarnessError, match=f"has no {CHECK_STATE}: its trial ended before that"),
-        served(tmp_path, Wanted(after_check=True)),
+        served(tmp_path, WantedState(after_check=True)),
     ):
         pass

@@ -174,9 +174,9 @@ def test_a_rerun_has_the_same_program_and_is_refused_with_another_or_none(
     assert again(folder) == brought
     assert content_of(brought) == b"#!/bin/sh\n"
     program.write_bytes(b"#!/bin/false\n")
-    with pytest.raises(HarnessError, match="is not what the trial ran") as other:
+    with pytest.raises(HarnessError, match="is not the file that the trial ran") as other:
         again(folder)
-    assert other.value.hint == f"put that one back at {program}"
+    assert other.value.hint == f"put that file back at {program}"
     program.unlink()
     with pytest.raises(HarnessError, match="cannot be read") as gone:
         again(folder)

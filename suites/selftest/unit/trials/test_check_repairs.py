@@ -43,17 +43,17 @@ def runs_of(
 
     client = Mock(run_verbose=run_verbose)
     client.divert_writes = lambda disk, into: diverted.append(disk.target)
-    context: Any = SimpleNamespace(
+    trial: Any = SimpleNamespace(
         boots_from_disk=False,
         client_disks=(SimpleNamespace(target="vdb"),),
         device="/dev/vdb",
         scratch=Path("scratch"),
         filesystem=Mock(repairs=lambda _device: (REPAIR,), check=lambda _device: CHECK),
-        keep=lambda step, _completed: kept.append(step),
     )
+    evidence: Any = SimpleNamespace(keep=lambda step, _completed: kept.append(step))
     monkeypatch.setattr(check, "time", clock)
-    monkeypatch.setattr(check, "_mount_read_umount", lambda *_: True)
-    check._repair(context, client)
+    monkeypatch.setattr(check, "_mount_read_umount", lambda *_, **__: True)
+    check._repair(trial, evidence, client)
     assert kept.count(Step.FS_REPAIR) + kept.count(Step.FS_CHECK_AFTER_REPAIR) == len(kept)
     return kept.count(Step.FS_REPAIR), diverted
 

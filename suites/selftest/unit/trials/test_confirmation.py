@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
 
 import pytest
 
@@ -27,7 +26,6 @@ from torture.records.record.trials import Origin
 from torture.records.scoring.detection import detect
 from torture.records.scoring.judge import judge
 from torture.trials.trial.confirm import confirm
-from torture.trials.trial.context import TrialContext
 
 MADE = Confirmation(
     finding="acknowledged-is-durable at event 7", event=7, t_ms=20.0, marks=2, acknowledged=1,
@@ -100,24 +98,15 @@ def test_a_detection_counts_what_was_lost_where_a_finding_was_confirmed() -> Non
 
 
 @dataclass
-class _Count:
-    acknowledged: int
+class _Terms:
+    """Of a trial with two disks: all that decides whether its finding can be confirmed."""
 
-
-@dataclass
-class _Context:
-    """What `confirm` sees of a trial."""
-
-    disks_left: tuple[ShelfDisk, ...]
-    ledger: _Count | None
-    loads: _Count
-    client_lives_on: bool = True
-
-
-def stub(*, acknowledged_elsewhere: int = 0) -> _Context:
-    names = ("a", "b")
-    disks = tuple(ShelfDisk(serial=x, size_mib=1, persistence=Persistence.VOLATILE) for x in names)
-    return _Context(disks, ledger=_Count(2), loads=_Count(2 + acknowledged_elsewhere))
+    disks: tuple[ShelfDisk, ...] = tuple(
+        ShelfDisk(serial=serial, size_mib=1, persistence=Persistence.VOLATILE) for serial in "ab"
+    )
+    lives_on: bool = True
+    acknowledged: int = 2
+    in_ledger: int | None = 2
 
 
 @pytest.fixture
@@ -129,7 +118,7 @@ def story(tmp_path: Path) -> Story:
 
 
 def confirmed(
-    story: Story, context: _Context, *, sync: Sync = Sync.STANDARD
+    story: Story, terms: _Terms, *, sync: Sync = Sync.STANDARD
 ) -> tuple[CrashState, CrashState, Confirmation]:
     """The drawn state, and what `confirm` made of it."""
     found = story.audit_of_all(sync=sync)
@@ -141,7 +130,14 @@ def confirmed(
         disks={name: DiskState(policy=Policy.TORN) for name in ("a", "b")},
     )
     return drawn, *confirm(
-        cast(TrialContext, cast(Any, context)), story.recorded(), found, drawn=drawn, t_ms=5_000.0
+        story.recorded(),
+        found,
+        drawn=drawn,
+        t_ms=5_000.0,
+        disks=terms.disks,
+        lives_on=terms.lives_on,
+        acknowledged=terms.acknowledged,
+        in_ledger=terms.in_ledger,
     )
 
 
@@ -149,9 +145,8 @@ def test_the_trial_goes_on_from_the_finding_and_its_client_is_dead(story: Story)
     done = story.acknowledges(2, is_covered=False)
     story.begins(3)
     story.now_ns += 100_000_000
-    context = stub()
-    drawn, state, said = confirmed(story, context)
-    assert not context.client_lives_on
+    drawn, state, said = confirmed(story, _Terms())
+    assert said.is_made
     assert (state.cut, state.seed, state.recording) == (done, 3, drawn.recording)
     assert {kept.policy for kept in state.disks.values()} == {Policy.FLUSHED}
     assert (said.event, said.marks, said.acknowledged) == (done, 4, 2)
@@ -162,39 +157,29 @@ def test_the_trial_goes_on_from_the_finding_and_its_client_is_dead(story: Story)
 
 def test_a_client_that_lives_is_let_live_where_only_its_requests_are_at_stake(story: Story) -> None:
     story.completes(story.client_writes(4096))
-    living, dead = stub(), stub()
-    dead.client_lives_on = False
-    assert not confirmed(story, living, sync=Sync.ALWAYS)[2].is_made
-    assert living.client_lives_on
-    assert confirmed(story, dead, sync=Sync.ALWAYS)[2].is_made
+    assert not confirmed(story, _Terms(), sync=Sync.ALWAYS)[2].is_made
+    assert confirmed(story, _Terms(lives_on=False), sync=Sync.ALWAYS)[2].is_made
 
 
 def test_without_a_finding_the_drawn_cut_is_recovered_and_nothing_is_said(story: Story) -> None:
-    context = stub()
-    drawn, state, said = confirmed(story, context)
+    drawn, state, said = confirmed(story, _Terms())
     assert state is drawn
     assert said == Confirmation()
-    assert context.client_lives_on
+    assert not said.is_made
 
 
 def test_what_a_load_was_acknowledged_elsewhere_cannot_be_taken_back(story: Story) -> None:
     story.acknowledges(2, is_covered=False)
-    without_ledger = stub()
-    without_ledger.ledger = None
-    for context in (stub(acknowledged_elsewhere=1), without_ledger):
-        drawn, state, said = confirmed(story, context)
+    for terms in (_Terms(acknowledged=3), _Terms(in_ledger=None)):
+        drawn, state, said = confirmed(story, terms)
         assert state is drawn
         assert said.why_not
         assert not said.is_made
-        assert context.client_lives_on
 
 
 def test_why_nothing_was_confirmed_is_said(story: Story) -> None:
     story.acknowledges(2, is_covered=False)
-    context = stub()
-    context.disks_left = tuple(
-        replace(disk, persistence=Persistence.PLP) for disk in context.disks_left
-    )
-    drawn, state, said = confirmed(story, context)
+    kept = tuple(replace(disk, persistence=Persistence.PLP) for disk in _Terms().disks)
+    drawn, state, said = confirmed(story, _Terms(disks=kept))
     assert state is drawn
     assert "keep" in said.why_not

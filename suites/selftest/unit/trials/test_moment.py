@@ -10,7 +10,8 @@ import pytest
 
 from torture.machines.shelf.control import FreezeOn
 from torture.trials.plan.cut_plan import TARGETS, Aim, CutPlan
-from torture.trials.trial.cut import wait_for_moment
+from torture.trials.trial.client_load.loads import Loads
+from torture.trials.trial.moment import wait_for_moment
 
 
 @dataclass
@@ -34,9 +35,9 @@ class Heard:
 
     def wait(self) -> bool:
         plan = CutPlan(after_ms=0.0, aim=self.aim, delay_ms=0.0, count=3)
-        context: Any = SimpleNamespace(plan=SimpleNamespace(cut=plan), loads=None, shelf=self)
+        shelf: Any = self
         nas: Any = SimpleNamespace(run=self.run, agent=self)
-        return wait_for_moment(context, nas)
+        return wait_for_moment(plan, shelf, Loads(()), nas)
 
 
 @pytest.mark.parametrize("aim", TARGETS)

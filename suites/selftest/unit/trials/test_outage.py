@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -17,9 +17,11 @@ from torture.facts.evidence.completed import Completed
 from torture.facts.evidence.outage_document import OUTAGE
 from torture.machines.lab.machine import DiskRefused, Machine
 from torture.oracles.verdict.kernel_death import KERNEL_DEATH
-from torture.trials.trial.outage import BrokenOff, StorageFailed, after_the_cut, storage_must
+from torture.trials.trial.outage import BrokenOff, after_the_cut
 from torture.trials.trial.recovery import wait_until_idle
 from torture.trials.trial.setup import attach, attach_again
+from torture.trials.trial.shared.evidence_writer import EvidenceWriter
+from torture.trials.trial.shared.storage import StorageFailed, storage_must
 
 PANIC = "[   97.1] Kernel panic - not syncing: Fatal exception\n"
 SOFT_LOCKUP = "[  812.0] watchdog: BUG: soft lockup - CPU#0 stuck for 26s! [kworker/0:1:9]\n"
@@ -47,40 +49,41 @@ class Guest(Machine):
         )
 
 
-def trial_of(
-    folder: Path, *machines: Machine, is_started: bool = True, is_well: bool = True
-) -> Any:
+def ends_of(
+    folder: Path, *guests: Machine, is_started: bool = True, is_well: bool = True
+) -> AbstractContextManager[None]:
+    """The end of a trial with these machines, in its check."""
+
     def require_healthy() -> None:
         if not is_well:
             raise HarnessError("the shelf died under the NAS")
 
-    return SimpleNamespace(
+    machines: Any = SimpleNamespace(
         shelf=SimpleNamespace(is_started=is_started, require_healthy=require_healthy),
-        machines=machines,
-        folder=folder,
-        timings={"check": 1},
-        boots_from_disk=False,
+        all=guests,
+        trial=SimpleNamespace(boots_from_disk=False),
     )
+    return after_the_cut(machines, EvidenceWriter(folder=folder, timings={"check": 1}))
 
 
 @pytest.mark.parametrize("is_started", [True, False])
 def test_what_the_machinery_failed_at_is_said_while_the_shelf_is_well_or_stopped(
     tmp_path: Path, is_started: bool
 ) -> None:
-    trial = trial_of(tmp_path, is_started=is_started, is_well=is_started)
-    with pytest.raises(BrokenOff, match="the log is short"), after_the_cut(trial):
+    end = ends_of(tmp_path, is_started=is_started, is_well=is_started)
+    with pytest.raises(BrokenOff, match="the log is short"), end:
         raise HarnessError("the log is short")
 
 
 def test_a_shelf_that_died_is_what_failed(tmp_path: Path) -> None:
-    trial = trial_of(tmp_path, is_well=False)
-    with pytest.raises(HarnessError, match="the shelf died"), after_the_cut(trial):
+    end = ends_of(tmp_path, is_well=False)
+    with pytest.raises(HarnessError, match="the shelf died"), end:
         raise HarnessError("the NAS does not answer")
 
 
 def test_what_the_storage_did_not_do_is_kept_once_the_machines_are_sound(tmp_path: Path) -> None:
     nas, client = Guest(tmp_path), Guest(tmp_path, name="client")
-    with after_the_cut(trial_of(tmp_path, nas, client)):
+    with ends_of(tmp_path, nas, client):
         raise StorageFailed("the client did not go on", machine=client)
     outage = json.loads((tmp_path / OUTAGE).read_text())
     assert (outage["what"], outage["of_nas"]) == ("the client did not go on", False)
@@ -97,7 +100,7 @@ def test_a_nas_that_its_host_ended_is_no_storage_that_failed(
     nas.spec.console_log.write_text(console)
     with (
         nullcontext() if is_outage else pytest.raises(BrokenOff),
-        after_the_cut(trial_of(tmp_path, nas, client)),
+        ends_of(tmp_path, nas, client),
     ):
         raise StorageFailed("the client did not go on", machine=client)
     assert (tmp_path / OUTAGE).exists() is is_outage
@@ -107,7 +110,7 @@ def test_a_disk_that_cannot_be_opened_after_the_cut_is_the_storages_failure(
     tmp_path: Path,
 ) -> None:
     nas, client = Guest(tmp_path), Guest(tmp_path, name="client")
-    with after_the_cut(trial_of(tmp_path, nas, client)):
+    with ends_of(tmp_path, nas, client):
         raise DiskRefused("client refuses disk vm: Invalid argument", machine=client)
     outage = json.loads((tmp_path / OUTAGE).read_text())
     assert (outage["machine"], outage["of_nas"]) == ("client", False)
@@ -119,19 +122,19 @@ def test_what_is_refused_after_the_cut_and_was_not_before_is_the_storages_failur
     tmp_path: Path, code: int | None, device: str | None
 ) -> None:
     script = "" if device else "mount -t nfs nas:/ /mnt"
-    context = SimpleNamespace(
+    trial = SimpleNamespace(
         attachment=SimpleNamespace(attach_script=script, device=device, has_write_cache=False),
         volume_options=SimpleNamespace(sector_bytes=512, takes_discards=False),
     )
-    attach_again(cast("Any", context), Guest(tmp_path, 0), deadline_s=1)
+    attach_again(cast("Any", trial), Guest(tmp_path, 0), deadline_s=1)
     with pytest.raises(StorageFailed, match="before the cut"):
-        attach_again(cast("Any", context), Guest(tmp_path, code), deadline_s=1)
+        attach_again(cast("Any", trial), Guest(tmp_path, code), deadline_s=1)
 
 
 def test_a_machine_that_the_trial_ended_is_not_asked(tmp_path: Path) -> None:
     nas, client = Guest(tmp_path, pid=NOBODY), Guest(tmp_path, name="client")
     nas.kill()
-    with after_the_cut(trial_of(tmp_path, nas, client)):
+    with ends_of(tmp_path, nas, client):
         raise StorageFailed("the read-back hung", machine=client)
     assert (tmp_path / OUTAGE).exists()
 
@@ -154,7 +157,7 @@ def test_a_guest_whose_host_stood_still_is_not_dead(line: str, is_dead: bool) ->
 
 def idle_in(nas: Machine) -> Callable[[], None]:
     transport = SimpleNamespace(wait_until_idle_script=lambda: "look")
-    return lambda: wait_until_idle(cast("Any", SimpleNamespace(transport=transport)), nas)
+    return lambda: wait_until_idle(cast("Any", transport), nas)
 
 
 def test_a_nas_that_is_slow_to_be_done_is_waited_for(tmp_path: Path) -> None:
@@ -177,7 +180,8 @@ def test_a_client_that_hangs_on_what_it_attaches_waits_for_the_storage(
     """One that is refused it tells as little of the storage as of the machinery."""
     attachment = SimpleNamespace(attach_script="mount", device=None)
     client = Guest(tmp_path, code, name="client")
-    trial = cast("Any", SimpleNamespace(attachment=attachment))
+    options = SimpleNamespace(sector_bytes=512, takes_discards=False)
+    trial = cast("Any", SimpleNamespace(attachment=attachment, volume_options=options))
     with nullcontext() if error is None else pytest.raises(error) as raised:
         attach(trial, client, deadline_s=7)
     assert raised is None or type(raised.value) is error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,13 +17,14 @@ from torture.errors import DeadlineExceeded, HarnessError
 from torture.facts.evidence.completed import Completed
 from torture.facts.evidence.folder import Step
 from torture.machines.lab.machine import GuestDied
-from torture.trials.trial.outage import BrokenOff, StorageFailed, after_the_cut
+from torture.trials.trial.outage import BrokenOff, after_the_cut
 from torture.trials.trial.own_root import boots as booting
-from torture.trials.trial.own_root.boots import boots
+from torture.trials.trial.own_root.boots import boots, keep_loss_of_root
 from torture.trials.trial.own_root.install import install_script
-from torture.trials.trial.own_root.lost_root import keep_loss_of_root
-from torture.trials.trial.recovery import let_go
+from torture.trials.trial.recovery import detach
 from torture.trials.trial.setup import prepare_disk
+from torture.trials.trial.shared.evidence_writer import EvidenceWriter
+from torture.trials.trial.shared.storage import StorageFailed
 
 
 class FakeMachine:
@@ -66,37 +68,39 @@ class FakeMachine:
         return done
 
 
-class FakeContext(SimpleNamespace):
-    """A trial's context that keeps steps in a list."""
+@dataclass(frozen=True, kw_only=True)
+class ListedEvidence(EvidenceWriter):
+    """A writer that keeps steps in a list."""
+
+    kept: list[tuple[Step, Completed]] = field(default_factory=list)
 
     def keep(self, step: Step, completed: Completed) -> None:
         self.kept.append((step, completed))
 
-    def observe(
-        self, machine: FakeMachine, step: Step, argv: tuple[str, ...], *, deadline_s: float
-    ) -> Completed:
-        completed = machine.run(*argv, deadline_s=deadline_s)
-        self.keep(step, completed)
-        return completed
+
+def evidence_in(folder: Path) -> ListedEvidence:
+    return ListedEvidence(folder=folder, timings={"check": 1})
 
 
-def context_in(folder: Path, *, boots_from_disk: bool = True, are_over: bool = False) -> Any:
-    return FakeContext(
-        folder=folder,
+def trial_in(*, boots_from_disk: bool = True) -> Any:
+    filesystem = Ext4Journal()
+    return SimpleNamespace(
         boots_from_disk=boots_from_disk,
-        loads=SimpleNamespace(are_over=are_over),
         device="/dev/vdb",
-        filesystem=Ext4Journal(),
+        root_words=f"root=/dev/vdb {filesystem.root_words}",
+        filesystem=filesystem,
+        has_own_filesystem=True,
         attachment=SimpleNamespace(device="/dev/vdb", detach_script=""),
         volume_options=SimpleNamespace(takes_discards=True),
+        transport=None,
         is_mounted=True,
         workloads=(),
         jobs={},
-        kept=[],
-        machines=(),
-        timings={"check": 1},
-        shelf=SimpleNamespace(is_started=False),
     )
+
+
+def loads_that(*, are_over: bool) -> Any:
+    return SimpleNamespace(are_over=are_over)
 
 
 def died(machine: Any, *, kernel_crashed: bool = True) -> GuestDied:
@@ -110,9 +114,9 @@ def boot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple
     """Boot a VM whose console says this, and which is this or fails so; the evidence of it."""
 
     def _boot(console: str, outcome: Any, nas: Any = None) -> tuple[bool, Any]:
-        context = context_in(tmp_path)
+        evidence = evidence_in(tmp_path)
 
-        def booted(_context: Any, role: str, *, name: str) -> Any:
+        def booted(role: str, *, name: str) -> Any:
             assert name not in {"client", "checker", "nas"}
             (tmp_path / f"{role}.console.log").write_text(console)
             if isinstance(outcome, Exception):
@@ -120,41 +124,41 @@ def boot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple
             return outcome
 
         idle: list[Any] = []
-        monkeypatch.setattr(booting, "booted_from_disk", booted)
         monkeypatch.setattr(booting, "wait_until_idle", lambda *_args: idle.append(1))
         answering: Any = nas or FakeMachine(tmp_path, "nas")
-        is_up = boots(context, answering, Step.BOOT)
+        machines: Any = SimpleNamespace(trial=trial_in(), boot_client_from_disk=booted)
+        is_up = boots(machines, evidence, answering, Step.BOOT)
         assert idle
-        return is_up, dict(context.kept)
+        return is_up, dict(evidence.kept)
 
     return _boot
 
 
-def test_the_root_is_checked_at_boot_and_has_the_options_of_its_filesystem(tmp_path: Path) -> None:
-    script = install_script(context_in(tmp_path))
+def test_the_root_is_checked_at_boot_and_has_the_options_of_its_filesystem() -> None:
+    script = install_script(trial_in())
     assert f"echo '/dev/vdb / ext4 data=journal 0 1' > {MOUNT_POINT}/etc/fstab" in script
     assert script.startswith("set -eu\n")
 
 
 def test_a_root_is_not_made_anew_but_found_at_one_place_more(tmp_path: Path) -> None:
     client: Any = FakeMachine(tmp_path)
-    prepare_disk(context_in(tmp_path), client)
+    prepare_disk(trial_in(), client)
     assert client.ran == [
         f"mount --bind / {MOUNT_POINT}",
         f"mount -o remount,discard {MOUNT_POINT}",
         f"sh -c sync -f {MOUNT_POINT}",
     ]
     other: Any = FakeMachine(tmp_path)
-    prepare_disk(context_in(tmp_path, boots_from_disk=False), other)
+    prepare_disk(trial_in(boots_from_disk=False), other)
     assert [ran.split()[0] for ran in other.ran] == ["mkfs.ext4", "mount", "mount", "sh"]
 
 
 def test_a_client_lets_go_of_its_root_by_never_writing_to_it_again(tmp_path: Path) -> None:
     client: Any = FakeMachine(tmp_path)
-    let_go(context_in(tmp_path), client)
+    detach(trial_in(), evidence_in(tmp_path), client)
     assert client.ran == [f"sh -c sync; umount {MOUNT_POINT}; mount -o remount,ro /"]
     other: Any = FakeMachine(tmp_path)
-    let_go(context_in(tmp_path, boots_from_disk=False), other)
+    detach(trial_in(boots_from_disk=False), evidence_in(tmp_path), other)
     assert other.ran == [f"umount {MOUNT_POINT}"]
 
 
@@ -217,12 +221,13 @@ def test_a_client_that_panics_or_runs_nothing_after_its_writers_lost_its_root(
 ) -> None:
     client: Any = FakeMachine(tmp_path)
     client.spec.console_log.write_text(DOWN)
-    panicked = context_in(tmp_path)
-    keep_loss_of_root(panicked, client, died(client))
-    silent = context_in(tmp_path, are_over=True)
-    keep_loss_of_root(silent, client, HarnessError("guest-exec: Input/output error"))
-    for context in (panicked, silent):
-        [(step, lost)] = context.kept
+    panicked, silent = evidence_in(tmp_path), evidence_in(tmp_path)
+    writing, over = loads_that(are_over=False), loads_that(are_over=True)
+    keep_loss_of_root(trial_in(), panicked, writing, client, died(client))
+    no_answer = HarnessError("guest-exec: Input/output error")
+    keep_loss_of_root(trial_in(), silent, over, client, no_answer)
+    for evidence in (panicked, silent):
+        [(step, lost)] = evidence.kept
         assert (step, lost.stdout) == (Step.CLIENT_LOST_ROOT, DOWN)
     assert panicked.kept[0][1].stderr == "client stopped by itself"
 
@@ -240,10 +245,10 @@ def test_any_other_failure_beside_a_client_that_writes_is_the_machinerys(
     if not boots_from_disk:
         failures.append(died(client))
     for failure in failures:
-        context = context_in(tmp_path, boots_from_disk=boots_from_disk)
+        trial, evidence = trial_in(boots_from_disk=boots_from_disk), evidence_in(tmp_path)
         with pytest.raises(HarnessError):
-            keep_loss_of_root(context, client, failure)
-        assert context.kept == []
+            keep_loss_of_root(trial, evidence, loads_that(are_over=False), client, failure)
+        assert evidence.kept == []
 
 
 @pytest.mark.parametrize("boots_from_disk", [True, False])
@@ -253,17 +258,21 @@ def test_what_a_client_could_run_from_a_disk_that_hangs_is_not_asked_of_it(
     client: Any = FakeMachine(tmp_path, true=None)
     client.spec.console_log = tmp_path / "client.console.log"
     checker: Any = FakeMachine(tmp_path, "checker", true=None)
-    context = context_in(tmp_path, boots_from_disk=boots_from_disk)
-    context.machines = (FakeMachine(tmp_path, "nas"), client)
+    evidence = evidence_in(tmp_path)
+    machines: Any = SimpleNamespace(
+        trial=trial_in(boots_from_disk=boots_from_disk),
+        shelf=SimpleNamespace(is_started=False),
+        all=(FakeMachine(tmp_path, "nas"), client),
+    )
     failure = StorageFailed("the client did not go on", machine=client)
     if boots_from_disk:
-        with after_the_cut(context):
+        with after_the_cut(machines, evidence):
             raise failure
         assert "did not go on" in (tmp_path / "outage.json").read_text()
-        context.machines = (FakeMachine(tmp_path, "nas", true=1), client)
-    with pytest.raises(BrokenOff), after_the_cut(context):
+        machines.all = (FakeMachine(tmp_path, "nas", true=1), client)
+    with pytest.raises(BrokenOff), after_the_cut(machines, evidence):
         raise failure
-    context.machines = (FakeMachine(tmp_path, "nas"), checker)
+    machines.all = (FakeMachine(tmp_path, "nas"), checker)
     failure = StorageFailed("the mount hung", machine=checker)
-    with pytest.raises(BrokenOff), after_the_cut(context):
+    with pytest.raises(BrokenOff), after_the_cut(machines, evidence):
         raise failure

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from torture.choices.filesystems.protocol import MOUNT_POINT
 from torture.choices.matrix.cells import Cell
 from torture.choices.workloads.protocol import Brought, Place
-from torture.trials.trial.client_load.place import place_of
+from torture.records.record.specs import TrialSpec
+from torture.trials.trial.shared.trial import Trial
 
 _BROUGHT = (Brought(load="fio_own", path="/job", sha256="0"),)
+
+
+def trial_of(cell: str, brought: tuple[Brought, ...] = ()) -> Trial:
+    spec = TrialSpec(cell=Cell.parse(cell), index=0, seed=1, load_ms=1, brought=brought)
+    return Trial.begin(spec, folder=Path(), scratch=Path(), nas_host="nas")
 
 
 @pytest.mark.parametrize(
@@ -31,9 +39,10 @@ _BROUGHT = (Brought(load="fio_own", path="/job", sha256="0"),)
     ],
 )
 def test_a_load_is_told_what_its_road_is_like(name: str, device: str | None, place: Place) -> None:
-    assert place_of(Cell.parse(name), device=device, brought=()) == place
+    trial = trial_of(name)
+    assert (trial.attachment.device, trial.place) == (device, place)
 
 
 def test_a_load_is_told_what_was_brought_for_it() -> None:
-    cell = Cell.parse("iscsi-always-noslog-ext4-bothdie")
-    assert place_of(cell, device="/dev/vdb", brought=_BROUGHT).brought == _BROUGHT
+    trial = trial_of("iscsi-always-noslog-ext4-bothdie", _BROUGHT)
+    assert trial.place.brought == _BROUGHT

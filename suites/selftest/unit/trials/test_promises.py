@@ -17,8 +17,9 @@ from torture.facts.evidence.block_requests import BLOCK_REQUESTS, BlockKind, Blo
 from torture.facts.recording.events import Event, Kind, Recording
 from torture.facts.wire.disk_requests import DiskWire
 from torture.facts.wire.nvme_pdus import NvmeTcpOnWire
-from torture.trials.trial.promises.disk_trace import ToldByQemu, ToldOnWire
+from torture.trials.trial.promises.disk_trace import QemuTrace, WireTrace
 from torture.trials.trial.promises.of_disk import completions_before
+from torture.trials.trial.shared.machines import PowerCut
 
 
 class Listener:
@@ -39,7 +40,7 @@ def test_every_transport_has_one_witness_of_its_promises(choice: Choice[Transpor
     assert (attachment.source is None) is not (attachment.wire is None)
 
 
-def told(folder: Path, *, cuts: int) -> tuple[ToldOnWire, list[Listener]]:
+def told(folder: Path, *, cuts: int) -> tuple[WireTrace, list[Listener]]:
     listeners: list[Listener] = []
 
     def listen(file: Path) -> Any:
@@ -47,7 +48,7 @@ def told(folder: Path, *, cuts: int) -> tuple[ToldOnWire, list[Listener]]:
         return listeners[-1]
 
     protocol = DiskWire(protocol=NvmeTcpOnWire(4420))
-    wire = ToldOnWire(protocol, sector_bytes=512, cuts=cuts, folder=folder, listen=listen)
+    wire = WireTrace(protocol, sector_bytes=512, cuts=cuts, folder=folder, listen=listen)
     return wire, listeners
 
 
@@ -68,8 +69,8 @@ def test_nobody_listens_once_a_trial_is_over(tmp_path: Path) -> None:
 
 
 def test_a_trace_that_is_not_there_is_the_machinerys_failure(tmp_path: Path) -> None:
-    with pytest.raises(HarnessError, match="QEMU told nothing"):
-        ToldByQemu(file=tmp_path / "none").requests()
+    with pytest.raises(HarnessError, match="QEMU wrote no trace"):
+        QemuTrace(file=tmp_path / "none").requests()
 
 
 def audited(
@@ -78,9 +79,8 @@ def audited(
     """What is known of a disk at a cut 1 s after the log began, which the host's clock called 5 s."""
     trace = SimpleNamespace(requests=lambda: requests, error_ns=7)
     marks = SimpleNamespace(spans_ns=[(5_499_999_000, 5_500_001_000)])
-    context: Any = SimpleNamespace(
-        disk_trace=trace,
-        marks=marks,
+    machines: Any = SimpleNamespace(disk_trace=trace, marks=marks)
+    trial: Any = SimpleNamespace(
         fault=fault,
         folder=folder,
         attachment=Attachment(),
@@ -91,8 +91,9 @@ def audited(
         Event(seq=1, time_ns=1_000_000_000, kind=Kind.WRITE_COMPLETE),
     )
     recording = Recording(folder=folder, disks=(), events=events)
+    power_cut = PowerCut(recording=recording, seq=1, t_ms=0.0, took_ms=0.0)
     completions = completions_before(
-        context, recording, cut=1, acknowledged=acknowledged, is_second=False
+        trial, machines, power_cut, acknowledged=acknowledged, is_second=False
     )
     assert completions is not None
     assert completions.error_ns == 1_000 + 7

@@ -13,6 +13,7 @@ from torture.choices.matrix.cells import Cell
 from torture.facts.axes.sync import Sync
 from torture.facts.recording.events import Recording
 from torture.trials.trial import cut
+from torture.trials.trial.shared.machines import PowerCut
 
 
 @pytest.mark.parametrize(
@@ -33,8 +34,11 @@ def test_the_audit_is_told_what_the_cell_promises(
         asked.update(terms)
 
     monkeypatch.setattr(cut, "audit", audit)
-    monkeypatch.setattr(cut, "completions_before", lambda *_context, **_terms: None)
+    monkeypatch.setattr(cut, "completions_before", lambda *_of, **_terms: None)
     cell = Cell.parse(name)
-    context: Any = SimpleNamespace(spec=SimpleNamespace(cell=cell), filesystem=cell[FILESYSTEM])
-    cut._audited(context, Recording(folder=tmp_path, disks=(), events=()), 0)
+    trial: Any = SimpleNamespace(cell=cell, filesystem=cell[FILESYSTEM])
+    machines: Any = SimpleNamespace()
+    recording = Recording(folder=tmp_path, disks=(), events=())
+    power_cut = PowerCut(recording=recording, seq=0, t_ms=0.0, took_ms=0.0)
+    cut._audited(trial, machines, power_cut)
     assert (asked["sync"], asked["names_are_volatile"]) == (sync, names_are_volatile)

@@ -1,1 +1,1 @@
-"""What runs in the client of a trial: its loads as one, and what the user brought for them."""
+"""The programs in the client of a trial: its loads as one, and the files that the user brought."""

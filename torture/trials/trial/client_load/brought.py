@@ -14,7 +14,7 @@ _ELF, _SCRIPT = b"\x7fELF", b"#!"
 
 
 def brought_program(load: str, path: Path) -> Brought:
-    """A program, which stays where it is; raises `HarnessError` for what no client could run."""
+    """A program, which stays where it is; raises `HarnessError` for a file that no client can run."""
     data = _read(path)
     if not data.startswith((_ELF, _SCRIPT)):
         raise HarnessError(f"{path} is no program of Linux", hint=f"file {path}")
@@ -36,14 +36,14 @@ def brought_text(load: str, path: Path) -> Brought:
 
 
 def content_of(brought: Brought) -> bytes:
-    """What the user brought, as it was then; raises `HarnessError` when it is gone or another."""
+    """The content of a brought file; raises `HarnessError` when the file is gone or has changed."""
     if brought.text:
         return brought.text.encode()
     data = _read(Path(brought.path))
     if _sha256(data) != brought.sha256:
         raise HarnessError(
-            f"{brought.path} is not what the trial ran: its SHA-256 was {brought.sha256}",
-            hint=f"put that one back at {brought.path}",
+            f"{brought.path} is not the file that the trial ran: its SHA-256 was {brought.sha256}",
+            hint=f"put that file back at {brought.path}",
         )
     return data
 
@@ -56,7 +56,7 @@ def _read(path: Path) -> bytes:
 
 
 def _machine(elf: bytes) -> tuple[bytes, bytes]:
-    """What it takes to run a program (elf(5)): `EI_CLASS` and `EI_DATA`, and `e_machine`."""
+    """The kind of machine that a program needs (elf(5)): `EI_CLASS` and `EI_DATA`, and `e_machine`."""
     return elf[4:6], elf[18:20]
 
 

@@ -1,9 +1,9 @@
-"""All loads of one client, as one: what was begun, what was acknowledged, whether they go on."""
+"""All loads of one client, as one: their counts, and whether they go on."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from torture.choices.workloads.protocol import RunningLoad
 from torture.deadlines import wait_until_true
@@ -11,11 +11,11 @@ from torture.deadlines import wait_until_true
 _POLL_S = 0.002
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Loads:
-    """The loads that run; none before they are started."""
+    """The loads that run."""
 
-    running: list[RunningLoad] = field(default_factory=list)
+    running: tuple[RunningLoad, ...]
 
     @property
     def begun(self) -> int:
@@ -33,7 +33,7 @@ class Loads:
         return all(load.is_over for load in self.running)
 
     def raise_if_over(self) -> None:
-        """Raise `HarnessError` when one ended before anyone cut anything."""
+        """Raise `HarnessError` when a load ended before the cut."""
         for load in self.running:
             load.raise_if_over()
 
@@ -44,11 +44,11 @@ class Loads:
         return wait_until_true(reached, deadline_s=deadline_s, poll_s=_POLL_S)
 
     def take_endings(self) -> None:
-        """Keep how those ended that did so by themselves: their client is about to die."""
+        """Keep how each load ended that ended by itself: their client is about to die."""
         for load in self.running:
             load.take_ending()
 
     def finish(self, *, deadline_s: float) -> None:
-        """Have them end, one after another, each within its deadline."""
+        """End them one after another, each within its deadline."""
         for load in self.running:
             load.finish(deadline_s=deadline_s)

@@ -1,4 +1,4 @@
-"""Whether the VM boots again: from the disk that the cut left, as its operator would start it."""
+"""Whether a VM has its root: one that lived through the cut, and one that boots again from its disk."""
 
 from __future__ import annotations
 
@@ -9,21 +9,23 @@ from torture.facts.evidence.completed import Completed
 from torture.facts.evidence.folder import Step
 from torture.machines.lab.machine import GuestDied, Machine
 from torture.oracles.verdict.booted.console import fsck_at_boot
-from torture.trials.trial.context import TrialContext
-from torture.trials.trial.own_root.install import booted_from_disk, root_words
+from torture.trials.trial.client_load.loads import Loads
 from torture.trials.trial.recovery import wait_until_idle
+from torture.trials.trial.shared.evidence_writer import EvidenceWriter
+from torture.trials.trial.shared.machines import Machines
+from torture.trials.trial.shared.trial import Trial
 
 _DMESG_DEADLINE_S = 60
 _HALT_DEADLINE_S = 120
 _SOUND_DEADLINE_S = 30
 _VM = "vm"
-"""Not the name of the client that wrote, nor of the one that checks, which is there beside it."""
+"""Another name than that of the client that wrote, and of the client that checks and still runs."""
 _HALT = ("sh", "-c", "sync; mount -o remount,ro /")
-"""What a shutdown does to a root; then its power may go."""
+"""A shutdown's treatment of a root; then its power may go."""
 
 
-def boots(context: TrialContext, nas: Machine, step: Step) -> bool:
-    """Start the VM from its disk, keep what it says as evidence of `step`, and have it end.
+def boots(machines: Machines, evidence: EvidenceWriter, nas: Machine, step: Step) -> bool:
+    """Start the VM from its disk, keep its console as evidence of `step`, and end it.
 
     It came up when its agent answers and runs a command from that disk. Raises `HarnessError` when the
     machinery failed: QEMU refuses or is gone, or the NAS does not answer.
@@ -31,7 +33,7 @@ def boots(context: TrialContext, nas: Machine, step: Step) -> bool:
     begun = time.monotonic()
     why = ""
     try:
-        machine = booted_from_disk(context, step.value, name=_VM)
+        machine = machines.boot_client_from_disk(step.value, name=_VM)
     except GuestDied as failure:
         if not failure.kernel_crashed:
             raise
@@ -39,34 +41,22 @@ def boots(context: TrialContext, nas: Machine, step: Step) -> bool:
     except DeadlineExceeded as failure:
         why = failure.message
     else:
-        why = _run_and_end(context, machine)
+        why = _run_and_end(evidence, machine)
     if why:
         nas.must("true", deadline_s=_SOUND_DEADLINE_S)
     took_ms = round((time.monotonic() - begun) * 1000)
-    _keep(context, step, why, took_ms)
-    wait_until_idle(context, nas)
+    _keep(evidence, step, why, root_words=machines.trial.root_words, took_ms=took_ms)
+    wait_until_idle(machines.trial.transport, nas)
     return not why
 
 
-def unplug(context: TrialContext, client: Machine) -> None:
-    """Take the NAS's disk from another client, so that nothing of it is cached there."""
-    for disk in context.client_disks:
-        client.detach(disk)
-
-
-def plug_in(context: TrialContext, client: Machine) -> None:
-    """Give it back."""
-    for disk in context.client_disks:
-        client.attach(disk)
-
-
-def _run_and_end(context: TrialContext, machine: Machine) -> str:
+def _run_and_end(evidence: EvidenceWriter, machine: Machine) -> str:
     """Why a VM whose agent answers is not up after all; empty where it is. It is ended either way."""
     try:
-        log = context.observe(machine, Step.BOOT_DMESG, ("dmesg",), deadline_s=_DMESG_DEADLINE_S)
+        log = evidence.observe(machine, Step.BOOT_DMESG, ("dmesg",), deadline_s=_DMESG_DEADLINE_S)
         if log.exit_code != 0:
             return f"its agent answers, and dmesg returns {log.exit_code}"
-        context.observe(machine, Step.BOOT_HALT, _HALT, deadline_s=_HALT_DEADLINE_S)
+        evidence.observe(machine, Step.BOOT_HALT, _HALT, deadline_s=_HALT_DEADLINE_S)
     except HarnessError as failure:
         if isinstance(failure, GuestDied) and not failure.kernel_crashed:
             raise
@@ -76,13 +66,13 @@ def _run_and_end(context: TrialContext, machine: Machine) -> str:
     return ""
 
 
-def _keep(context: TrialContext, step: Step, why: str, took_ms: int) -> None:
-    """What fsck said at boot, and all that stood on the console, whether it came up or not."""
-    said = (context.folder / f"{step.value}.console.log").read_text(errors="replace")
-    fsck = fsck_at_boot(said)
+def _keep(evidence: EvidenceWriter, step: Step, why: str, *, root_words: str, took_ms: int) -> None:
+    """Keep fsck's output at boot, and the whole console, whether the VM came up or not."""
+    console = (evidence.folder / f"{step.value}.console.log").read_text(errors="replace")
+    fsck = fsck_at_boot(console)
     if fsck is not None:
         again = step is Step.BOOT_AFTER_REPAIR
-        context.keep(
+        evidence.keep(
             Step.BOOT_FSCK_AFTER_REPAIR if again else Step.BOOT_FSCK,
             Completed(
                 vm=_VM,
@@ -93,14 +83,44 @@ def _keep(context: TrialContext, step: Step, why: str, took_ms: int) -> None:
                 duration_ms=0,
             ),
         )
-    context.keep(
+    evidence.keep(
         step,
         Completed(
             vm=_VM,
-            argv=("boot", *root_words(context).split()),
+            argv=("boot", *root_words.split()),
             exit_code=1 if why else 0,
-            stdout=said,
+            stdout=console,
             stderr=why,
             duration_ms=took_ms,
         ),
     )
+
+
+def keep_loss_of_root(
+    trial: Trial, evidence: EvidenceWriter, loads: Loads, client: Machine, failure: HarnessError
+) -> None:
+    """Keep as evidence that the client panicked, or runs nothing any more once all its writers failed.
+
+    Raises `failure` where it is something else: a client that goes on writing has its root, and the
+    machinery has failed.
+    """
+    is_its_own = trial.boots_from_disk and (
+        failure.machine is client and failure.kernel_crashed
+        if isinstance(failure, GuestDied)
+        else loads.are_over
+    )
+    if not is_its_own:
+        raise failure
+    try:
+        console = client.spec.console_log.read_text(errors="replace")
+    except OSError:
+        console = ""
+    lost = Completed(
+        vm=client.name,
+        argv=("console",),
+        exit_code=1,
+        stdout=console,
+        stderr=failure.message.splitlines()[0],
+        duration_ms=0,
+    )
+    evidence.keep(Step.CLIENT_LOST_ROOT, lost)

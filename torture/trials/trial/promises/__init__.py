@@ -1,1 +1,1 @@
-"""What disks and transports promise: proven before use, told while they work, laid beside a recording."""
+"""The promises of disks and transports: proved before use, traced in use, compared with a recording."""

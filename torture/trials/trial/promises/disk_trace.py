@@ -1,4 +1,4 @@
-"""Who tells what the client's disk was asked, and what it completed."""
+"""Records of the requests to the client's disk, and of their completions."""
 
 from __future__ import annotations
 
@@ -17,43 +17,43 @@ from torture.machines.lab.network.packets import PacketRecorder
 
 
 class DiskTrace(Protocol):
-    """What is told of one disk, by the host's clock."""
+    """The requests to one disk, by the host's clock."""
 
     @property
     def error_ns(self) -> int:
-        """By how much its times may be too early."""
+        """By how many nanoseconds its times may be too early."""
 
     def requests(self) -> tuple[BlockRequest | FileRequest, ...]:
-        """All that were completed since they were last asked for; raises `HarnessError`."""
+        """All requests that were completed since the last call; raises `HarnessError`."""
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop recording."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ToldByQemu:
-    """A disk of the client's QEMU, which writes `file`: all of it, whenever it is asked for."""
+class QemuTrace:
+    """The trace of a disk of the client's QEMU, which writes `file`: each call reads all of it."""
 
     file: Path
     error_ns: int = 1_000
-    """It tells microseconds, the rest cut off."""
+    """QEMU writes whole microseconds, rounded down."""
 
     def requests(self) -> tuple[BlockRequest, ...]:
-        """What its lines say."""
+        """The requests in its lines."""
         try:
             return parse_trace(self.file.read_text(errors="replace"))
         except OSError as error:
-            raise HarnessError(f"QEMU told nothing of the client's disk: {error}") from error
+            raise HarnessError(f"QEMU wrote no trace of the client's disk: {error}") from error
 
     def close(self) -> None:
         """QEMU ends with its machine."""
 
 
-class ToldOnWire:
-    """A disk of the client's kernel: what passes the NAS's network card, from connections' beginnings on.
+class WireTrace:
+    """The trace of a disk of the client's kernel: the frames of its connections to the NAS.
 
-    `listen` is given a file to write down what passes; the files stand beside the recordings. They end
-    with the last of the `cuts`: whoever checks a disk reads all of it.
+    `listen` writes the frames into a file; the files stand beside the recordings. They end with the last
+    of the `cuts`: the client that checks a disk reads all of it.
     """
 
     error_ns = 0
@@ -80,13 +80,13 @@ class ToldOnWire:
         return self._listen(self._folder / f"wire-{self._files}.pcap")
 
     def requests(self) -> tuple[BlockRequest | FileRequest, ...]:
-        """What passed; a NAS that comes back is spoken to over new connections."""
+        """The requests in the frames; a NAS that comes back has new connections."""
         self._recorder.stop()
         frames = read_frames(self._recorder.file)
-        heard = self._wire.requests(frames, sector_bytes=self._sector_bytes)
+        requests = self._wire.requests(frames, sector_bytes=self._sector_bytes)
         if self._files < self._cuts:
             self._recorder = self._next()
-        return heard
+        return requests
 
     def close(self) -> None:
         """Stop listening."""

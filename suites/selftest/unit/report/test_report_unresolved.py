@@ -1,4 +1,4 @@
-"""What inconclusive trials could mean is said of every rate; an empty cut could mean nothing."""
+"""Every rate states the effect of inconclusive trials; empty cuts have none."""
 
 from __future__ import annotations
 
@@ -23,24 +23,26 @@ from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.trials import TrialRecord
 from torture.report.exports import EXPORTS
 from torture.report.figures.answer import Group, Standing, answer, standing_of
-from torture.report.figures.cell_figures import cell_figures, counted_either_way
+from torture.report.figures.cell_figures import cell_figures, rates_either_way
 from torture.report.page.render import render_page
 from torture.report.reading.store import Store
 
 SAFE = "iscsi-always-noslog-btrfs-nasonly"
 OTHER = "iscsi-always-plp-btrfs-nasonly"
-TOLD = CutDocument(phase=Phase.IDLE)
-EMPTY = replace(TOLD, audit=AuditDocument(under_way=0, acknowledged_lately=0))
+WITH_PHASE = CutDocument(phase=Phase.IDLE)
+EMPTY = replace(WITH_PHASE, audit=AuditDocument(under_way=0, acknowledged_lately=0))
 EITHER_WAY = (
     f"10 inconclusive: as safe {in_words(rate_of(0, 40))}, as lost {in_words(rate_of(10, 40))}"
 )
 CAMPAIGNS = 5_000
 
 
-def ended(name: str = SAFE, *, intact: int, untold: int = 0, empty: int = 0) -> list[TrialRecord]:
+def ended(
+    name: str = SAFE, *, intact: int, unresolved: int = 0, empty: int = 0
+) -> list[TrialRecord]:
     ends = [
-        *[(Verdict.INTACT, TOLD)] * intact,
-        *[(Verdict.INCONCLUSIVE, TOLD)] * untold,
+        *[(Verdict.INTACT, WITH_PHASE)] * intact,
+        *[(Verdict.INCONCLUSIVE, WITH_PHASE)] * unresolved,
         *[(Verdict.INCONCLUSIVE, EMPTY)] * empty,
     ]
     made = make_records(len(ends), cells=[Cell.parse(name)], seed=7)
@@ -52,7 +54,7 @@ def ended(name: str = SAFE, *, intact: int, untold: int = 0, empty: int = 0) -> 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    return write_run(tmp_path / "run", ended(intact=30, untold=10, empty=5))
+    return write_run(tmp_path / "run", ended(intact=30, unresolved=10, empty=5))
 
 
 def groups_of(tmp_path: Path, records: Sequence[TrialRecord]) -> tuple[Group, ...]:
@@ -61,7 +63,7 @@ def groups_of(tmp_path: Path, records: Sequence[TrialRecord]) -> tuple[Group, ..
 
 
 def test_the_answer_says_both_bounds_and_does_not_say_safe(tmp_path: Path) -> None:
-    [group] = groups_of(tmp_path, ended(intact=30, untold=10, empty=5))
+    [group] = groups_of(tmp_path, ended(intact=30, unresolved=10, empty=5))
     assert group.sentence == (
         "theory says safe: 0 of 30 cuts lost or damaged data, at most 12 % at 95 %; "
         f"{EITHER_WAY}; 1 configuration left open by inconclusive cuts"
@@ -81,10 +83,10 @@ def test_what_the_audit_found_of_an_inconclusive_trial_is_not_lost(
     tmp_path: Path, intact: int
 ) -> None:
     """It must hold in every cell, whatever became of the check."""
-    accused = replace(TOLD, audit=AuditDocument(broken=2, under_way=1))
+    accused = replace(WITH_PHASE, audit=AuditDocument(broken=2, under_way=1))
     records = [
         replace(record, cut=accused) if record.verdict is Verdict.INCONCLUSIVE else record
-        for record in ended(intact=intact, untold=3)
+        for record in ended(intact=intact, unresolved=3)
     ]
     [group] = groups_of(tmp_path, records)
     assert [(figures.broken, standing_of(figures)) for figures in group.cells] == [
@@ -101,13 +103,13 @@ def test_what_the_audit_found_of_an_inconclusive_trial_is_not_lost(
     assert text.count(": inconclusive") == 3
 
 
-def test_a_run_of_empty_cuts_alone_alarms_nobody(tmp_path: Path) -> None:
+def test_a_run_of_empty_cuts_alone_raises_no_alarm(tmp_path: Path) -> None:
     [group] = groups_of(tmp_path, ended(intact=0, empty=9))
     assert group.sentence == "theory says safe: no trial of 1 configuration was conclusive"
 
 
-def test_the_bound_on_each_has_its_own_untold_trials(tmp_path: Path) -> None:
-    [group] = groups_of(tmp_path, [*ended(intact=300), *ended(OTHER, intact=30, untold=3)])
+def test_the_bound_on_each_cell_counts_its_own_unresolved_trials(tmp_path: Path) -> None:
+    [group] = groups_of(tmp_path, [*ended(intact=300), *ended(OTHER, intact=30, unresolved=3)])
     assert group.worst_bound == rate_of(0, 30, confidence=0.975).high
     assert group.worst_bound_if_lost == rate_of(3, 33, confidence=0.975).high
     assert "with inconclusive as lost" in group.sentence
@@ -140,7 +142,7 @@ def test_programs_have_both(run: Path, tmp_path: Path) -> None:
 
 
 def test_the_interval_of_a_run_that_stopped_by_itself_stays_of_its_kind() -> None:
-    assert counted_either_way(sequential_rate_of(1, 20), 4) == (
+    assert rates_either_way(sequential_rate_of(1, 20), 4) == (
         sequential_rate_of(1, 24),
         sequential_rate_of(5, 24),
     )
@@ -155,15 +157,15 @@ def test_from_the_lower_to_the_upper_bound_the_truth_is_covered_whatever_inconcl
     draw = np.random.default_rng(11)
     lost = draw.binomial(40, lost_share, size=CAMPAIGNS)
     hidden = draw.binomial(lost, silent_share)
-    untold = hidden + draw.binomial(40 - lost, 0.05)
+    unresolved = hidden + draw.binomial(40 - lost, 0.05)
     bounds = {}
-    for events, silent in {*zip((lost - hidden).tolist(), untold.tolist(), strict=True)}:
-        safe, worst = counted_either_way(rate_of(events, 40 - silent), silent)
+    for events, silent in {*zip((lost - hidden).tolist(), unresolved.tolist(), strict=True)}:
+        safe, worst = rates_either_way(rate_of(events, 40 - silent), silent)
         bounds[events, silent] = printed_bounds(safe)[0], printed_bounds(worst)[1]
     held = [
         low <= lost_share <= high
         for low, high in (
-            bounds[seen] for seen in zip((lost - hidden).tolist(), untold.tolist(), strict=True)
+            bounds[seen] for seen in zip((lost - hidden).tolist(), unresolved.tolist(), strict=True)
         )
     ]
     assert np.mean(held) >= 0.95

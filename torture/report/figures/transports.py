@@ -1,4 +1,4 @@
-"""Every road to the disk, transport by transport: cells of one load that theory does not tell apart."""
+"""Every transport: its cells of one load that theory does not distinguish, taken together."""
 
 from __future__ import annotations
 
@@ -21,46 +21,46 @@ _POOLED = (FILESYSTEM.field, ROOT.field)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Road:
-    """The cells of one transport that differ in what their client has on its disk, taken together."""
+class TransportRow:
+    """The cells of one transport that differ only in the client's filesystem or root, taken together."""
 
     axes: dict[str, str]
-    """What they have in common, the transport included."""
+    """Their common choices, the transport included."""
     pooled: tuple[str, ...]
-    """The filesystems and roots taken together, by their names, but for the usual one."""
+    """The filesystems and roots taken together, by name, without the usual one."""
     cells: tuple[str, ...]
     figures: CellFigures
     rolled_back: Rate
-    """Of those conclusive trials whose disk was a consistent past."""
+    """The rate of conclusive trials whose disk was a consistent past."""
 
     @property
-    def seen_from(self) -> float | None:
-        """A loss as frequent as this would have been seen with 95 %; None without a conclusive cut."""
+    def detectable_from(self) -> float | None:
+        """The rate of losses that its cuts detect with 95 % probability; None without conclusive cuts."""
         cuts = self.figures.conclusive
         return rate_detected(cuts, probability=CONFIDENCE) if cuts else None
 
     @property
     def comparison(self) -> str:
-        """What was seen beside what theory says."""
+        """The measurement, compared with theory."""
         standing = standing_of(self.figures)
         if standing is Standing.WORSE:
             return f"{standing} ({self.figures.broken} of {self.figures.trials})"
         if standing is Standing.OPEN:
-            told_or_not = self.figures.conclusive + self.figures.untold
-            return f"{standing} ({self.figures.untold} of {told_or_not})"
+            unresolved_or_not = self.figures.conclusive + self.figures.unresolved
+            return f"{standing} ({self.figures.unresolved} of {unresolved_or_not})"
         return f"better: {standing}" if standing is Standing.NOT_SEEN else str(standing)
 
 
-def roads_of(store: Store) -> tuple[tuple[str, tuple[Road, ...]], ...]:
-    """Each transport's roads, both in the order of their axes; choices that are not known come last."""
+def transport_rows(store: Store) -> tuple[tuple[str, tuple[TransportRow, ...]], ...]:
+    """The rows of each transport, both in the order of their axes; unknown choices come last."""
     alike: dict[tuple[object, ...], list[CellTally]] = {}
     for tally in store.tallies():
         alike.setdefault((*_place(_common(tally.axes)), tally.guarantee), []).append(tally)
-    roads = [_road(store, tallies) for tallies in alike.values()]
-    roads.sort(key=lambda road: (_place(road.axes), road.figures.guarantee))
-    transports = list(dict.fromkeys(road.axes.get(TRANSPORT.field, "") for road in roads))
+    rows = [_row(store, tallies) for tallies in alike.values()]
+    rows.sort(key=lambda row: (_place(row.axes), row.figures.guarantee))
+    transports = list(dict.fromkeys(row.axes.get(TRANSPORT.field, "") for row in rows))
     return tuple(
-        (name, tuple(road for road in roads if road.axes.get(TRANSPORT.field, "") == name))
+        (name, tuple(row for row in rows if row.axes.get(TRANSPORT.field, "") == name))
         for name in transports
     )
 
@@ -70,7 +70,7 @@ def _common(axes: Mapping[str, str]) -> dict[str, str]:
 
 
 def _place(axes: Mapping[str, str]) -> tuple[tuple[int, str], ...]:
-    """Where cells with these choices stand: by the places of the axes and of the choices on them."""
+    """The rank of cells with these choices: by the ranks of the axes and of their choices."""
     order = [*AXES, *sorted(axes.keys() - AXES.keys())]
     return tuple((_place_on(axis, axes.get(axis, "")), axes.get(axis, "")) for axis in order)
 
@@ -80,7 +80,7 @@ def _place_on(axis: str, choice: str) -> int:
     return names.index(choice) if choice in names else len(names)
 
 
-def _road(store: Store, tallies: Sequence[CellTally]) -> Road:
+def _row(store: Store, tallies: Sequence[CellTally]) -> TransportRow:
     counts: Counter[TrialKind] = Counter()
     for tally in tallies:
         counts.update(tally.counts)
@@ -105,7 +105,7 @@ def _road(store: Store, tallies: Sequence[CellTally]) -> Road:
     (figures,) = cell_figures([together])
     rate = sequential_rate_of if together.is_sequential else rate_of
     pooled = {axis: {tally.axes.get(axis, "") for tally in tallies} - {""} for axis in _POOLED}
-    return Road(
+    return TransportRow(
         axes=_common(tallies[0].axes),
         pooled=tuple(
             choice

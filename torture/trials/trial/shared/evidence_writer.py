@@ -1,0 +1,72 @@
+"""The writer of a trial's evidence: tool lines, documents, and the time that each stage took."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from torture.facts.evidence.completed import Completed
+from torture.facts.evidence.folder import Step, ToolOutput, append_tool, write_document
+from torture.machines.lab.machine import Machine
+from torture.trials.trial.shared.storage import must_have_ended
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EvidenceWriter:
+    """Writes into one trial's folder."""
+
+    folder: Path
+    enter_stage: Callable[[str], None] = lambda _stage: None
+    """Shows live which stage begins."""
+    timings: dict[str, int] = field(default_factory=dict)
+    """Milliseconds of each stage so far."""
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Time a stage; its name is shown live and stands in the record's timings."""
+        self.enter_stage(name)
+        begun = time.monotonic()
+        try:
+            yield
+        finally:
+            self.timings[name] = round((time.monotonic() - begun) * 1000)
+
+    def observe(
+        self, machine: Machine, step: Step, argv: tuple[str, ...], *, deadline_s: float
+    ) -> Completed:
+        """Run a tool in a guest and keep all its output as evidence of `step`."""
+        completed = machine.run(*argv, deadline_s=deadline_s)
+        self.keep(step, completed)
+        return completed
+
+    def observe_to_end(
+        self, machine: Machine, step: Step, argv: tuple[str, ...], *, deadline_s: float
+    ) -> Completed:
+        """The same for a tool that needs the storage; raises `StorageFailed` when it does not end."""
+        completed = self.observe(machine, step, argv, deadline_s=deadline_s)
+        must_have_ended(machine, step, completed, deadline_s=deadline_s)
+        return completed
+
+    def keep(self, step: Step, completed: Completed) -> None:
+        """Keep all output of a tool as evidence of `step`."""
+        append_tool(
+            self.folder,
+            ToolOutput(
+                step=step,
+                vm=completed.vm,
+                name=completed.tool,
+                argv=completed.argv,
+                exit_code=completed.exit_code,
+                stdout=completed.stdout,
+                stderr=completed.stderr,
+                duration_ms=completed.duration_ms,
+            ),
+        )
+
+    def write(self, name: str, content: dict[str, Any] | str) -> None:
+        """Write a whole document, over an earlier one of this name."""
+        write_document(self.folder, name, content)

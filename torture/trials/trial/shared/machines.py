@@ -1,0 +1,246 @@
+"""The shelf, the NAS and the clients of one trial: they come up, lose their power, and end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from string import ascii_lowercase
+
+from torture.errors import HarnessError
+from torture.facts.evidence.folder import LEDGER
+from torture.facts.recording.disks import ShelfDisk
+from torture.facts.recording.events import Recording, load_recording
+from torture.machines.client.ledger_server import LedgerServer
+from torture.machines.lab.domains import Disk
+from torture.machines.lab.lab import Lab
+from torture.machines.lab.machine import Machine
+from torture.machines.nas.settings import RELOAD_ZFS, parameters_script
+from torture.machines.shelf.control import MarkWriter
+from torture.machines.shelf.server import RECORDINGS_OF_SHELF, Shelf
+from torture.trials.trial.promises.disk_trace import DiskTrace
+from torture.trials.trial.shared.trial import Trial
+
+_FIRST_FREE_LETTER = 1
+"""`vda` is the guest's root disk."""
+_MODULE_DEADLINE_S = 60
+_BOOT_FROM_DISK_DEADLINE_S = 240
+"""An operator's patience: emulated, on two cores that others wanted too, it took 30 to 63 s."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PowerCut:
+    """A cut as the host saw it; `seq` is the number of the last event that happened."""
+
+    recording: Recording
+    seq: int
+    t_ms: float
+    took_ms: float
+
+
+@dataclass(kw_only=True)
+class Machines:
+    """All machines of one trial, and the recorders of its client."""
+
+    trial: Trial
+    lab: Lab
+    shelf: Shelf = field(init=False)
+    ledger: LedgerServer | None = None
+    """The client's ledger, if a load keeps one."""
+    marks: MarkWriter | None = None
+    """Writes the ledger into the shelf's recording."""
+    disk_trace: DiskTrace | None = None
+    """Records the requests of the disk of the client that writes."""
+    all: list[Machine] = field(default_factory=list)
+    """All that were started, whether they still run or not."""
+    _beside: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(max_workers=1))
+    _checker: Future[Machine] | None = None
+
+    def __post_init__(self) -> None:
+        self.shelf = Shelf(
+            directory=self.trial.scratch / RECORDINGS_OF_SHELF,
+            socket=self.lab.sockets / "shelf.sock",
+            logs=self.trial.folder,
+        )
+
+    def own(self, machine: Machine) -> Machine:
+        """Have a machine end with this trial.
+
+        A wait for it ends early, too, when the shelf has no room for its disks any more.
+        """
+        self.all.append(machine)
+        machine.agent.must_go_on = self.shelf.require_room
+        return machine
+
+    def start_nas(
+        self, boot: int, disks_on_shelf: tuple[ShelfDisk, ...], *, draws_anew: bool = False
+    ) -> Machine:
+        """The NAS with these disks on the shelf; `boot` counts from 1.
+
+        `draws_anew`: its ZFS draws other random numbers than in the boots that follow.
+        """
+        letters = ascii_lowercase[_FIRST_FREE_LETTER:]
+        if len(disks_on_shelf) > len(letters):
+            raise HarnessError(f"a NAS has no room for {len(disks_on_shelf)} disks")
+        disks = tuple(
+            Disk(
+                target=f"vd{letter}",
+                serial=disk.serial,
+                source=self.shelf.source(disk),
+                sector_bytes=disk.sector_bytes,
+                physical_sector_bytes=disk.physical_sector_bytes,
+            )
+            for letter, disk in zip(letters, disks_on_shelf, strict=False)
+        )
+        nas = self.own(self.lab.start_nas(console_log=self._console(f"nas-{boot}"), disks=disks))
+        if draws_anew:
+            nas.must("sh", "-c", RELOAD_ZFS, deadline_s=_MODULE_DEADLINE_S)
+        if parameters := parameters_script(self.trial.cell):
+            nas.must("sh", "-c", parameters, deadline_s=_MODULE_DEADLINE_S)
+        return nas
+
+    def resume_nas(self, state: Path) -> Machine:
+        """The NAS of the first boot, from its saved state, with its disks."""
+        return self.own(self.lab.resume_nas(state, console_log=self._console("nas-1")))
+
+    def start_client(self, role: str) -> Machine:
+        """A client whose disk is the NAS's export; `role` names its console log."""
+        return self._start_client(role, self.trial.client_disks)
+
+    def resume_client(self, role: str, state: Path) -> Machine:
+        """A client from its saved state, with its disk."""
+        machine = self.lab.resume_client(
+            state,
+            console_log=self._console(role),
+            ledger_socket=self._ledger_socket(role),
+            preload=self.trial.attachment.preload,
+        )
+        return self.own(machine)
+
+    def boot_client_from_disk(self, role: str, *, name: str) -> Machine:
+        """A client of this name that booted from the NAS's disk; `role` names its console log.
+
+        Raises `GuestDied` when its kernel gives up, `DeadlineExceeded` when its agent does not answer.
+        """
+        machine = self.lab.boot_client(
+            name=name,
+            console_log=self._console(role),
+            ledger_socket=self._ledger_socket(role),
+            disks=self.trial.client_disks,
+            preload=self.trial.attachment.preload,
+            root_words=self.trial.root_words,
+            deadline_s=_BOOT_FROM_DISK_DEADLINE_S,
+        )
+        return self.own(machine)
+
+    def begin_checker(self) -> None:
+        """Start the client that checks beside the next stages: it needs no NAS before its disk.
+
+        Where machines boot with their disks in place, `checker` starts it.
+        """
+        if self.lab.can_plug_in or self._client_has_network:
+            self._checker = self._beside.submit(self._take_checker)
+
+    def checker(self) -> Machine:
+        """The client that checks, with its disk: it was not there at the cut."""
+        if self._checker is None:
+            return self.start_client("checker")
+        machine = self._checker.result()
+        for disk in self.trial.client_disks:
+            machine.attach(disk)
+        return machine
+
+    def give_checker_back(self, machine: Machine) -> None:
+        """Leave the client that checked to the next trial: without its disk it is as good as new.
+
+        Where that cannot be it ends with this trial, as all machines do.
+        """
+        trial = self.trial
+        if self._checker is None or trial.fault is not None or trial.attachment.attach_script:
+            return
+        try:
+            for disk in trial.client_disks:
+                machine.detach(disk)
+        except HarnessError:
+            return
+        self.all.remove(machine)
+        self.lab.checkers.keep(machine)
+
+    def _take_checker(self) -> Machine:
+        if self._client_has_network:
+            return self._start_client("checker", ())
+        return self.own(self.lab.checkers.take(console_log=self._console("checker")))
+
+    def _start_client(self, role: str, disks: tuple[Disk, ...]) -> Machine:
+        console, socket = self._console(role), self._ledger_socket(role)
+        attachment = self.trial.attachment
+        if self._client_has_network:
+            machine = self.lab.start_networked_client(
+                console_log=console,
+                ledger_socket=socket,
+                is_checker=role == "checker",
+                kernel_words=attachment.kernel_words,
+            )
+        else:
+            machine = self.lab.start_client(
+                console_log=console, ledger_socket=socket, disks=disks, preload=attachment.preload
+            )
+        return self.own(machine)
+
+    @property
+    def _client_has_network(self) -> bool:
+        return self.trial.transport.traits.client_has_network
+
+    def _console(self, role: str) -> Path:
+        return self.trial.folder / f"{role}.console.log"
+
+    def _ledger_socket(self, role: str) -> Path:
+        return self.lab.sockets / f"{role}.sock"
+
+    def open_ledger(self) -> LedgerServer:
+        """The ledger of the client that writes, kept from now on."""
+        if self.ledger is None:
+            self.marks = self.shelf.marks()
+            self.ledger = LedgerServer(
+                client_socket=self._ledger_socket("client"),
+                file=self.trial.folder / LEDGER,
+                clock_ms=self.trial.clock_ms,
+                mark=self.marks.write,
+                must_go_on=self.shelf.require_room,
+            )
+            self.ledger.start()
+        return self.ledger
+
+    def cut(self, victims: Sequence[Machine]) -> PowerCut:
+        """Freeze the shelf, if it has not itself, and end these machines and the shelf: SIGKILL, now."""
+        t_ms = self.trial.clock_ms()
+        seq = self.shelf.freeze()
+        if self.ledger is not None:
+            self.ledger.mark_cut(t_ms)
+        # asked before its clients are gone: nbdkit before 1.34 may abort when they go unanswered
+        self.shelf.require_healthy()
+        for machine in victims:
+            machine.kill()
+        dead_ms = self.trial.clock_ms()
+        self.shelf.stop()
+        recording = load_recording(self.shelf.recording)
+        if len(recording.events) <= seq:
+            raise HarnessError(
+                f"the shelf froze at event {seq}, its log has {len(recording.events)}",
+                hint=f"read {self.shelf.errors}",
+            )
+        return PowerCut(recording=recording, seq=seq, t_ms=t_ms, took_ms=dead_ms - t_ms)
+
+    def close(self) -> None:
+        """End everything of this trial that still runs."""
+        self._beside.shutdown()  # a machine that is starting is owned once it has started
+        with ExitStack() as stack:  # the last callback runs first
+            if self.disk_trace is not None:
+                stack.callback(self.disk_trace.close)
+            if self.ledger is not None:
+                stack.callback(self.ledger.close)
+            stack.callback(self.shelf.stop)
+            for machine in self.all:
+                stack.callback(machine.kill)
