@@ -83,7 +83,7 @@ def test_load_figures_are_listed_by_cell_and_name(tmp_path: Path) -> None:
         for number, figures in enumerate(own)
     ]
     failed = changed(records[0], verdict=Verdict.INCONCLUSIVE, figures={"iops": 9000.0})
-    failed = changed(failed, trial=f"{intact.cell}.0009-{9:016x}")
+    failed = replace(failed, trial=f"{intact.cell}.0009-{9:016x}")
     with Store.open([write_run(tmp_path / "run", [*records, failed])]) as store:
         assert store.load_figures() == (
             LoadFigure(cell=intact.cell, name="iops", median=20.0, trials=3),
