@@ -1,7 +1,7 @@
-"""Documents: values that are written as JSON, and read back whatever somebody wrote there.
+"""Documents: values that are written as JSON, and read back from files of any origin.
 
-msgspec decodes a document strictly. Only where that fails each field is looked at: one of another type
-is left out, unless figures hang on it: then the document is refused.
+msgspec decodes a document strictly. If that fails, each field is decoded alone. A field of a wrong type
+is left out; a wrong figure refuses the whole document.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NAME_CHARACTERS_MAX = 1000
 
 
 def limits(**said: Any) -> Any:
-    """What a type says beyond itself, as `msgspec.Meta` takes it."""
+    """Limits and marks of a type, as `msgspec.Meta` takes them."""
     return tuple(said) if msgspec is None else msgspec.Meta(**said)
 
 
@@ -53,12 +53,11 @@ Name = Annotated[
     limits(min_length=1, max_length=NAME_CHARACTERS_MAX, extra={"refused": "is no name"}),
 ]
 Figure = Annotated[int, limits(ge=0, le=COUNT_MAX, extra={"refused": "is no count", "due": True})]
-"""A count that rates are made of: a document that says another thing is refused, and one that says
-nothing is remarked."""
+"""A count that rates are made of: a wrong one refuses its document, and a missing one is remarked."""
 MeasuredFigure = Annotated[Measure | None, limits(extra={"refused": "is no time"})]
 
 OTHERS = "others"
-"""The field for what another version of the suite said beside the fields of this one."""
+"""The field for the fields of another version of the suite."""
 _UNWRITTEN = "unwritten"
 _NOTHING: tuple[Any, ...] = (None, "", (), {}, [])
 
@@ -73,20 +72,20 @@ class RefusedError(ValueError):
 
 
 class _LackingError(RefusedError):
-    """A document without a field that it must have; where it is a part of another one, it is left out."""
+    """A required field is missing: an optional part of a document is then left out."""
 
 
 class Document:
     """A dataclass that is written as JSON.
 
-    A field `others` of a subclass has what another version said, so that it can be written again.
+    A field `others` of a subclass keeps the fields of another version, and writes them again.
     """
 
     __slots__ = ()
 
     @classmethod
     def newest(cls, data: dict[str, Any]) -> dict[str, Any]:
-        """What any version of the suite wrote, in the shape of this one."""
+        """The data of any version of the suite, in the shape of this one."""
         return data
 
     @classmethod
@@ -103,7 +102,7 @@ class Document:
                 yield inner
 
     def as_json(self) -> dict[str, Any]:
-        """As plain data; `from_json` takes it back. What says nothing is left out."""
+        """As plain data; `from_json` takes it back. Empty fields are left out."""
         plain: dict[str, Any] = _plain(self)
         return plain
 
@@ -165,7 +164,7 @@ class _Field:
     default: Any
     """`MISSING` where it must be there."""
     inner: type[Document] | None
-    """The document that it is, if it is one."""
+    """The type of the document in this field, if it holds one."""
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -210,7 +209,7 @@ def _values_in(hint: Any) -> Any:
 
 
 class _Newest:
-    """Brings data, and the documents in it, into the newest shape; hears of the figures that lack."""
+    """Brings data, and the documents in it, into the newest shape; collects the missing figures."""
 
     def __init__(self) -> None:
         self.missing: list[str] = []
@@ -228,6 +227,8 @@ class _Newest:
             value = data.get(own.name)
             if own.inner is not None and isinstance(value, Mapping):
                 data[own.name] = self.of(own.inner, dict(value))
+            elif own.name not in data and isinstance(own.default, Document):
+                self.of(type(own.default), {})
             elif "due" in own.extra and own.name not in data:
                 self.missing.append(own.name)
             elif "most" in own.extra:
@@ -257,7 +258,7 @@ def _believed(cls: type[_Own], data: Mapping[str, Any], left_out: list[str], pat
 
 
 def _kept(own: _Field, value: Any, left_out: list[str], path: str) -> Iterator[Any]:
-    """What can be believed of a field of another type: nothing, or one value."""
+    """The good part of a field of a wrong type: none, or one value."""
     if own.inner is not None and isinstance(value, Mapping):
         try:
             yield _believed(own.inner, value, left_out, f"{path}.")

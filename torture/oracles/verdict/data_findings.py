@@ -1,4 +1,4 @@
-"""What became of what a load had acknowledged."""
+"""The state of the data that a load had acknowledged."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from torture.oracles.verdict.verdicts import Verdict, worst
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Findings(Document):
-    """What became of the acknowledged data; the counts are of blocks and names that show it."""
+    """The state of the acknowledged data, with counts of the damaged blocks and names."""
 
     verdict: Verdict | None = None
-    """None where nothing was there to be judged."""
+    """None where no data were judged."""
     acknowledged: Figure = 0
     """Durable operations that the client was told are done."""
     lost: Figure = 0
@@ -40,7 +40,7 @@ class Findings(Document):
     the last acknowledgement, if the client lived on)."""
     reasons: tuple[str, ...] = ()
     figures: dict[str, Number] = field(default_factory=dict)
-    """What a load measured itself, by names of its own."""
+    """The load's own measurements, by names of its own."""
     observations: tuple[Observation, ...] = unwritten(())
     """The few that decide the verdict; none of an intact one. The record leaves them to its evidence."""
 

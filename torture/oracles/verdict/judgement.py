@@ -1,4 +1,4 @@
-"""What the judge says of a trial."""
+"""The judge's answer for a trial."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Judgement(Document):
     pool_summary: str = ""
     """In words: the import."""
     administration: str = ""
-    """What became of what was done to the pool: `done`, `undone`, `going on`, `in part`, `half`; empty
+    """The outcome of the administration: `done`, `undone`, `going on`, `in part`, `half`; empty
     where no NAS came back that could tell, or nothing was done."""
     reasons: tuple[str, ...] = ()
 

@@ -1,8 +1,8 @@
-"""JSON Schemas of what a run leaves, written from the types.
+"""JSON Schemas of a run's documents, written from the types.
 
     python -m torture.records.record.json_schemas
 
-writes `results/schema` anew. Readers stay more patient than these: they take every older schema, too.
+writes `results/schema` anew. Readers accept older schemas, too.
 """
 
 from __future__ import annotations

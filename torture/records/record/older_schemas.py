@@ -17,7 +17,7 @@ _OF_WRITERS = ("writers", "writers_failed")
 
 
 def upgraded(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The record in the newest shape; what has another type than it should stays as it is."""
+    """The record in the newest shape. Fields of a wrong type stay as they are."""
     newest = dict(data)
     if newest.get("schema") is None:
         newest["schema"] = 0

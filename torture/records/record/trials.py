@@ -70,7 +70,7 @@ class TrialRecord(Document):
     """The fault that was planted (`torture.choices.faults`); empty for none."""
     cut: CutDocument = field(default_factory=CutDocument)
     writers: Count = 0
-    """Of the load."""
+    """The load's writers."""
     writers_failed: Count = 0
     """Of these, the ones that failed for good after the cut."""
     speed: Speed = field(default_factory=Speed)
@@ -90,7 +90,7 @@ class TrialRecord(Document):
     has_manifest: bool = False
     """Whether it was judged against a manifest of its evidence; older trials have none."""
     schema: Count = SCHEMA
-    """Of the line that it was read from, 0 where that says none; written is always the newest."""
+    """The schema of the line that was read, 0 if it has none. `as_json` writes the newest."""
 
     @classmethod
     def newest(cls, data: dict[str, Any]) -> dict[str, Any]:
@@ -98,7 +98,7 @@ class TrialRecord(Document):
         return upgraded(data)
 
     def as_json(self) -> dict[str, Any]:
-        """As plain data; `from_json` takes it back. What says nothing is left out."""
+        """As plain data; `from_json` takes it back. Empty fields are left out."""
         return super(TrialRecord, self).as_json() | {"schema": SCHEMA}
 
     @property

@@ -22,7 +22,7 @@ _BEFORE_AXES = "zfs"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
-    """A record that was read, and all that its row of the table is made of."""
+    """A record that was read, with the facts for its row of the table."""
 
     run: RunInfo
     line: Line
@@ -142,7 +142,7 @@ COLUMNS = {
     "has_manifest": _flag(lambda row: row.record.has_manifest),
     "schema": _count(lambda row: row.record.schema),
 }
-"""All that a record says; a count of `torture.oracles.verdict.data_findings` is one by being there."""
+"""Every column by name. Each count of `torture.oracles.verdict.data_findings` has one of its own."""
 
 
 def _exported() -> tuple[str, ...]:

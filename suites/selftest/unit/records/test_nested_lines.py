@@ -50,3 +50,9 @@ def test_a_second_cut_that_is_garbled_is_left_out_and_told() -> None:
     read = read_line(json.dumps(NEW.as_json() | {"cut": cut}).encode())
     assert read.record.cut == CutDocument(t_ms=3.0, second=CutDocument(marks=4))
     assert read.odd == ((Odd.FIELD, "cut.second.t_ms"),)
+
+
+def test_a_record_without_findings_lacks_its_figures() -> None:
+    judgement = {"verdict": "intact"}
+    read = read_line(json.dumps(NEW.as_json() | {"judgement": judgement}).encode())
+    assert read.odd == ((Odd.MISSING, "acknowledged"), (Odd.MISSING, "lost"))
