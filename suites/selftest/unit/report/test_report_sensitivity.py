@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -142,8 +143,9 @@ def test_the_page_counts_only_what_is_alike(tmp_path: Path) -> None:
         page = render_page(store)
     assert HEADING in page
     assert page.count("<td>not measured in such cells</td>") == len(measured_sensitivity().faults)
-    [here] = measured_sensitivity().of_transport("nfs4")
-    assert page.count("99.99 %") == page.count(f"<code>{here.cell}</code>") == 1
+    cells = Counter(fault.cell for fault in measured_sensitivity().of_transport("nfs4"))
+    assert cells.total() == page.count("99.99 %") > 1
+    assert {cell: page.count(f"<code>{cell}</code>") for cell in cells} == cells
 
 
 def test_the_page_shows_the_sensitivity_if_a_cell_is_called_safe(tmp_path: Path) -> None:
