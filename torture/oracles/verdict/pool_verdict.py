@@ -74,7 +74,7 @@ def judge_pool(evidence: Evidence, *, is_replay: bool = False) -> PoolFinding:
     not. Lost when no import works.
     """
     # a replay begins with the disks that the check found after a second cut
-    was_cut_again = bool(evidence.cut.second) and not is_replay
+    was_cut_again = evidence.cut.second is not None and not is_replay
     try:
         return _judge_imported(evidence, was_cut_again=was_cut_again)
     except UnreadableError as error:

@@ -81,13 +81,12 @@ def _conclude(evidence: Evidence, found: Earlier) -> Judgement:
         unknown = (f"an empty cut: nothing could have been lost{stalled}",)
     missing = (*evidence.manifest.complaints, *missing_evidence(evidence))
     is_lower_bound = shown.is_loss and unknown and evidence.outage is None
-    confirmed, counts = evidence.cut.confirmed, data.findings
-    assert counts is not None, "the data's checker always counts"
+    confirmed = evidence.cut.confirmed
     return Judgement(
         verdict=_merged(shown, evidence) if unknown or missing else shown,
         pool=max(_verdicts_of(pool, administration), key=lambda one: one.badness, default=None),
         filesystem=filesystem.verdict,
-        findings=replace(counts, verdict=data.verdict, reasons=()),
+        findings=replace(data.findings, reasons=()),
         fsck=filesystem.summary,
         pool_summary=pool.summary,
         administration=administration.summary,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol, TypeVar
 
@@ -42,7 +42,7 @@ class LayerFinding:
     """Whether fsck repaired the filesystem: its result counts, not the state before."""
     distrusts_disk: bool = False
     """Whether a read error proves nothing: the disk may have failed beside the pool."""
-    findings: Findings | None = None
+    findings: Findings = field(default_factory=Findings)
     """The counts of the data's checker."""
 
 

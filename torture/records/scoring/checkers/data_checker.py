@@ -29,15 +29,12 @@ def check_data(
     Everything acknowledged is lost on a lost pool, and on a filesystem that no repair mends and from
     which nothing was read. So is everything that was not read before an outage.
     """
-    is_pool_lost = earlier[Layer.POOL].verdict is Verdict.POOL_LOST
-    if is_pool_lost or _is_gone(evidence, earlier[Layer.FILESYSTEM], loads):
-        return _unread(evidence, is_lost=True, reasons=_complaints(evidence))
+    acknowledged = evidence.ledger.acknowledged
     found, unknown = _judge(evidence, terms, earlier, loads)
     if found is None:
-        return _unread(evidence, is_lost=evidence.outage is not None, unknown=unknown)
-    if evidence.outage is not None:
-        acknowledged = found.acknowledged or evidence.ledger.acknowledged
-        found = replace(found, acknowledged=acknowledged)
+        found = Findings(lost=acknowledged if evidence.outage is not None else 0)
+    if found.verdict is None or evidence.outage is not None:
+        found = replace(found, acknowledged=found.acknowledged or acknowledged)
     return LayerFinding(
         layer=Layer.DATA,
         verdict=found.verdict,
@@ -53,27 +50,11 @@ def _is_gone(evidence: Evidence, filesystem: LayerFinding, loads: Loads) -> bool
     return filesystem.verdict is Verdict.UNREPAIRABLE and is_unread
 
 
-def _unread(
-    evidence: Evidence,
-    *,
-    is_lost: bool,
-    reasons: tuple[str, ...] = (),
-    unknown: tuple[str, ...] = (),
-) -> LayerFinding:
-    """The finding without a read-back: everything acknowledged is lost, or nothing is known."""
-    acknowledged = evidence.ledger.acknowledged
-    findings = Findings(
-        verdict=Verdict.INCONCLUSIVE,
-        acknowledged=acknowledged,
-        lost=acknowledged if is_lost else 0,
-        reasons=reasons,
-    )
-    return LayerFinding(layer=Layer.DATA, reasons=reasons, unknown=unknown, findings=findings)
-
-
 def _judge(evidence: Evidence, terms: Terms, earlier: Earlier, loads: Loads) -> _Found:
     """The findings; where an earlier layer is unknown, only as far as the read-back alone shows them."""
     pool, filesystem = earlier[Layer.POOL], earlier[Layer.FILESYSTEM]
+    if pool.verdict is Verdict.POOL_LOST or _is_gone(evidence, filesystem, loads):
+        return Findings(lost=evidence.ledger.acknowledged, reasons=_complaints(evidence)), ()
     if pool.distrusts_disk:
         sure = [load for load in loads if load.can_ignore_read_errors]
         ignoring = replace(evidence, ignores_read_errors=True)

@@ -11,6 +11,7 @@ from torture.choices.faults import find
 from torture.choices.faults.protocol import Fault
 from torture.choices.filesystems.protocol import MOUNT_POINT, Filesystem
 from torture.choices.matrix.axes import FATE, FILESYSTEM, ROOT, TRANSPORT, WORKLOAD
+from torture.choices.matrix.cell_terms import terms_of
 from torture.choices.matrix.cells import Cell
 from torture.choices.transports.protocol import Attachment, Transport
 from torture.choices.volumes import VolumeOptions
@@ -105,7 +106,7 @@ class Trial:
         return Place(
             directory=MOUNT_POINT if is_mounted else None,
             device=None if is_mounted else device,
-            names_are_stable=self.transport.traits.names_are_stable,
+            names_are_stable=terms_of(self.cell).names_are_stable,
             brought=self.spec.brought,
         )
 
