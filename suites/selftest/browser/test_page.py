@@ -154,7 +154,7 @@ def hostile(record: TrialRecord, number: int) -> TrialRecord:
     data = json.loads(json.dumps(record.as_json()))
     kept = {"judgement", "origin", "schema", "seed", "timings", "cut"}
     spoilt_data = {key: part if key in kept else spoilt(part) for key, part in data.items()}
-    spoilt_data["cut"] = {"disks": spoilt(data["cut"].get("disks", {}))}
+    spoilt_data["cut"] = {"disks": spoilt(data.get("cut", {}).get("disks", {}))}
     words = dict.fromkeys(("fsck", "pool_summary", "administration"), HOSTILE)
     reasons = [HOSTILE for _ in data["judgement"].get("reasons", [])]
     spoilt_data["judgement"] = data["judgement"] | words | {"reasons": reasons}

@@ -144,7 +144,7 @@ def test_a_wrong_shard_ends_the_session_with_an_example(text: str) -> None:
 def test_the_session_ends_at_once_for_a_schedule_that_cannot_be() -> None:
     for arguments, complaint in [
         (("--schedule=sometimes",), "--schedule: there is no schedule 'sometimes'"),
-        (("--schedule=fixed", "--until=upper<0.1"), "--until is a schedule: say either"),
+        (("--schedule=fixed", "--until=upper<0.1"), "--until is a schedule: use either"),
     ]:
         done = collect(*arguments)
         assert done.returncode == 4, arguments

@@ -64,7 +64,7 @@ def test_the_trial_over_them_comes_to_its_verdict(played: dict[str, Any]) -> Non
         assert record["guarantee"] == "safe"
         assert record["zfs"] == "9.9.9"
         assert record["axes"]["workload"] == "dummyload"
-        assert record["administration"]["outcome"] == "undone"
+        assert record["judgement"]["administration"] == "undone"
 
 
 def test_each_stage_ran_what_the_new_files_say(played: dict[str, Any]) -> None:
