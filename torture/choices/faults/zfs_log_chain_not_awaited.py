@@ -3,7 +3,7 @@
 A sync then returns while an earlier block of the chain is still in flight: replay would end before
 it. That takes two blocks of one log in flight at once, and the later one must complete first. Disks
 that do their writes in order hide it: 0 of 20 cuts saw it [0-17 %]. So one write in four of the
-intent log is slow here, and sound ZFS waits for it (`log_write_slow.py`).
+intent log is slow here: 8 of 8 cuts see it [63-100 %]. Sound ZFS waits (`log_write_slow.py`).
 """
 
 from __future__ import annotations
