@@ -18,6 +18,7 @@ from torture.checkout import CHECKOUT
 
 ROOMS = (
     "torture/facts/axes",
+    "torture/facts/evidence",
     "torture/facts/recording",
     "torture/facts/stats",
     "torture/facts/wire",
