@@ -24,6 +24,7 @@ ROOMS = (
     "torture/facts/wire",
     "torture/facts/zfs",
     "torture/oracles/audit",
+    "torture/records",
     "torture/report",
 )
 """Files, and folders with all files below them, that keep the rules."""
