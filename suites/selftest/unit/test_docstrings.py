@@ -24,6 +24,7 @@ ROOMS = (
     "torture/facts/wire",
     "torture/facts/zfs",
     "torture/oracles/audit",
+    "torture/oracles/verdict",
     "torture/records",
     "torture/report",
 )

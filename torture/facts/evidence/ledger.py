@@ -69,7 +69,7 @@ class Begin:
     """An operation may have begun from here on; `size_blocks` is the file's length after it.
 
     `sectors`: the sectors of each block that it writes. A transaction has no file of ours, no
-    blocks and no size. It says `what` it does.
+    blocks and no size. Its `what` is its description.
     """
 
     t_ms: float

@@ -3,7 +3,7 @@
 `manifest.json` has the SHA-256 of every document that is judged, and the step of every tool's run
 with the hash of its line. It also has the trial's verdict. Evidence that differs from its manifest
 gives no better verdict than that one. Older versions wrote no manifest, and their `spec.json`
-promises none. Such trials are judged by their files alone.
+promises none. Their trials are judged by their files alone.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class Records:
 
 
 def read_records(path: Path) -> Records:
-    """For every trial the record that counts, in the order of first ones; a missing file has none."""
+    """For every trial the record that counts, in the order of first records; a missing file has none."""
     found: dict[Identity, list[TrialRecord]] = {}
     unreadable = 0
     for line, record in _lines_of(path):

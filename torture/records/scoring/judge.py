@@ -38,7 +38,7 @@ _CONFIRMED = "cut at event {0.event}, before the drawn cut, for the audit: {0.fi
 
 
 def judge(evidence: Evidence) -> Judgement:
-    """The verdict of one trial; never raises for what the evidence lacks."""
+    """The verdict of one trial; never raises for missing evidence."""
     is_replay = evidence.spec.get("origin") == Origin.REPLAY
     try:
         cell = Cell.parse(str(evidence.spec.get("cell")))

@@ -2,7 +2,7 @@
 
 The ledger's order and the host's clock date an acknowledgement. An answer from before the cut may
 reach the client after it. A sync without anything left to flush needs no NAS at all: QEMU then asks
-none (`bdrv_co_flush` in its `block/io.c`). The latest such acknowledgement in 751 trials with a
+none (`bdrv_co_flush` in its `block/io.c`). The latest of these acknowledgements in 751 trials with a
 surviving client came 257 ms after the cut. This includes a think time of its operation.
 
 Two kinds are left. The first **began** after the cut and was acknowledged before the NAS was
