@@ -1,4 +1,4 @@
-"""What a run leaves behind: its files as types, the score of each trial, the order of trials. Pure.
+"""The files of a run as types, the score of each trial, the order of trials. Pure.
 
-A record says what a trial's evidence came to. A record may import choices, oracles and facts.
+A record sums up a trial's evidence. A record may import choices, oracles and facts.
 """

@@ -18,11 +18,14 @@ from torture.checkout import CHECKOUT
 
 ROOMS = (
     "torture/facts/axes",
+    "torture/facts/evidence",
     "torture/facts/recording",
     "torture/facts/stats",
     "torture/facts/wire",
     "torture/facts/zfs",
     "torture/oracles/audit",
+    "torture/oracles/verdict",
+    "torture/records",
     "torture/report",
 )
 """Files, and folders with all files below them, that keep the rules."""

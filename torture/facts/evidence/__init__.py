@@ -1,1 +1,1 @@
-"""What a trial's folder holds: ledger, outputs of tools, the cut. Pure."""
+"""The folder of a trial: its ledger, the outputs of its tools, its cut. Pure."""

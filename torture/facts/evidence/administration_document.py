@@ -1,4 +1,4 @@
-"""`administration.json`: what was done to the pool when the cut came, and whether it had returned."""
+"""`administration.json`: the command on the pool at the cut, and whether it had returned."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ class AdministrationDocument(Document):
     """A command that was issued in the NAS before its power was cut."""
 
     name: Text
-    """As the axis calls it."""
+    """The name by which the axis calls it."""
     moment: str = ""
-    """When, in its course, it was to be cut; empty where the trial did not come to that."""
+    """The point in its course at which a cut was due; empty where the trial did not reach it."""
     issued_seq: Count | None = None
-    """The last event of the shelf's log when the command was sent on its way."""
+    """The last event of the shelf's recording when the command was sent."""
     returned: Count | None = None
-    """What it returned, as it said on the NAS's console before the cut; None when it had not."""
+    """The exit code on the NAS's console before the cut; None when the command had not returned."""

@@ -1,4 +1,4 @@
-"""What the audit of a trial's log came to, as `cut.json` has it under `audit`."""
+"""The result of the audit of a trial's recording; `cut.json` has it under `audit`."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ _ADDED = ("acknowledgements", "completions", "txgs", "broken", "waived", "took_m
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AuditDocument(Document):
-    """Counts, and the first few findings in words; a trial that was not audited has None."""
+    """Counts, and the first few findings in words; a trial without an audit has None."""
 
     acknowledgements: Count | None = None
     """Durable operations that were acknowledged between the first mark and the cut."""
     completions: Count | None = None
-    """Writes whose completion by the client's disk, or a flush of it after them, promised something."""
+    """Writes whose completion promised something, by itself or by a later flush of the client's
+    disk."""
     txgs: Count | None = None
     """Transaction groups whose uberblock was written."""
     broken: Count | None = None
@@ -25,15 +26,16 @@ class AuditDocument(Document):
     findings: tuple[str, ...] = ()
     """E.g. `acknowledged-is-durable at event 1401: 4 writes not covered, first 1391`."""
     waived: Count | None = None
-    """How often one did not hold that the cell breaks by its own settings; None where none was."""
+    """How often an invariant that the cell's own settings break did not hold; None where there is
+    none."""
     under_way: Count | None = None
-    """Durable operations that the client had begun, and was not acknowledged, at the cut."""
+    """Durable operations that the client had begun, without an acknowledgement at the cut."""
     acknowledged_lately: Count | None = None
     """Durable operations acknowledged within the last second before it."""
     uncommitted_ms: Count | None = None
     """How long before the cut ZFS began to write the last transaction group that was committed."""
     took_ms: Count | None = None
-    """Of a processor, whatever else the host was at; before 0.5 by the clock."""
+    """Time of a processor, without other work of the host; before 0.5 by the clock."""
 
     @property
     def is_broken(self) -> bool:
@@ -41,7 +43,7 @@ class AuditDocument(Document):
         return bool(self.broken)
 
     def and_then(self, later: Self) -> Self:
-        """What both came to together; what is said of the cut is said of this one's."""
+        """The sum of both audits; facts about the cut are those of this one."""
 
         def added(name: str) -> int | None:
             counts = [getattr(audit, name) for audit in (self, later)]

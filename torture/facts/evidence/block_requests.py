@@ -1,9 +1,9 @@
-"""What the client's disk was asked, and when it said so: the promises that a filesystem builds on.
+"""The requests for the client's disk, and their completions: a filesystem builds on these promises.
 
-QEMU tells of each request as it takes it from the guest and gives it back (its `docs/devel/tracing.rst`;
-events of `hw/block/trace-events` and `hw/virtio/trace-events`). Nothing stands between client and NAS
-for it, and it costs a line of text a request. Of a disk that is none of QEMU's
-`torture.facts.wire` tells.
+QEMU logs each request when it takes the request from the guest, and when it gives it back. The
+source is its `docs/devel/tracing.rst`; the events are in `hw/block/trace-events` and
+`hw/virtio/trace-events`. The log puts nothing between client and NAS. Its cost is a line of text a
+request. `torture.facts.wire` logs the requests for a disk that QEMU does not serve.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from enum import StrEnum
 
 BLOCK_REQUESTS = "block-requests.jsonl"
 BLOCK_REQUESTS_AGAIN = "block-requests-2.jsonl"
-"""Of the client that lived on, up to the second cut."""
+"""The requests of the client that lived on, up to the second cut."""
 TRACED = ("virtqueue_pop", "virtio_blk_handle_write", "virtio_blk_req_complete")
-"""The events that QEMU has to tell of."""
+"""The events that QEMU has to log."""
 
 _SECTOR_BYTES = 512
-"""Of virtio-blk, whatever the disk's own are (virtio 1.2, 5.2.6)."""
+"""The sector of virtio-blk; the disk's own sectors do not matter (virtio 1.2, 5.2.6)."""
 _LINE = re.compile(r"\d+@(?P<s>\d+)\.(?P<us>\d{6}):(?P<event>\w+) (?P<fields>.*)")
 _FIELDS = re.compile(r"(\w+) (\S+)")
 _OK = "0"
 
 
 class BlockKind(StrEnum):
-    """What a disk can be asked that it must not forget."""
+    """The requests whose effect a disk must not forget."""
 
     WRITE = "write"
     FLUSH = "flush"
@@ -34,7 +34,7 @@ class BlockKind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BlockRequest:
-    """One request that the disk completed without an error; times since an instant the reader knows."""
+    """One request that the disk completed without an error; the reader knows the instant of time 0."""
 
     kind: BlockKind
     submitted_ns: int
@@ -42,10 +42,10 @@ class BlockRequest:
     offset_bytes: int = 0
     length_bytes: int = 0
     is_forced: bool = False
-    """Of a write: that it was not to be completed before it is durable (FUA); virtio has no such."""
+    """Whether a write must be durable before its completion (FUA); virtio has no FUA."""
 
     def since(self, instant_ns: int) -> BlockRequest:
-        """The same with its times counted from there."""
+        """The same request, its times counted from there."""
         return replace(
             self,
             submitted_ns=self.submitted_ns - instant_ns,
@@ -54,9 +54,9 @@ class BlockRequest:
 
 
 def parse_trace(text: str) -> tuple[BlockRequest, ...]:
-    """What QEMU's log says, by the host's clock, in the order of completion.
+    """The requests in QEMU's log, by the host's clock, in the order of completion.
 
-    Requests that were under way when it began to tell are left out, and lines that are none of its.
+    Requests that began before the log did are left out. So are lines of other events.
     """
     begun: dict[str, tuple[BlockKind, int, int, int]] = {}
     done = []
@@ -67,7 +67,8 @@ def parse_trace(text: str) -> tuple[BlockRequest, ...]:
         fields = dict(_FIELDS.findall(match["fields"]))
         match match["event"]:
             case "virtqueue_pop" if (fields.get("in_num"), fields.get("out_num")) == ("1", "1"):
-                # a header to read and a status to write: of virtio-blk's requests only a flush
+                # A request of virtio-blk has a header to read and a status to write; only a flush
+                # has no more.
                 begun[fields.get("elem", "")] = (BlockKind.FLUSH, time_ns, 0, 0)
             case "virtqueue_pop":
                 begun.pop(fields.get("elem", ""), None)

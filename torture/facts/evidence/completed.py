@@ -1,4 +1,4 @@
-"""A command that was run in a guest, as whoever ran it hears of it."""
+"""A command that was run in a guest, as its caller sees it."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ class Completed:
 
     @property
     def tool(self) -> str:
-        """The program's name, wherever it lies."""
+        """The program's name, without its folder."""
         return PurePosixPath(self.argv[0]).name

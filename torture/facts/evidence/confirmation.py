@@ -1,4 +1,4 @@
-"""What `cut.json` says under `confirmed`: which finding of the audit was, and how; or why none."""
+"""`confirmed` of `cut.json`: the audit's finding that an earlier cut confirms, or why there is none."""
 
 from __future__ import annotations
 
@@ -11,23 +11,24 @@ from torture.facts.evidence.ledger import Ledger, cut_after, parse_ledger
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Confirmation(Document):
-    """The cut that a trial recovered and checked instead of the one that was drawn.
+    """The cut that a trial recovered and checked in place of the drawn cut.
 
-    A trial whose audit found nothing says nothing here. Whether something was lost its verdict says.
+    It is empty where the audit of a trial found nothing. The trial's verdict says whether data were
+    lost.
     """
 
     finding: str = ""
-    """In words, as the audit has it; empty where none was confirmed."""
+    """The finding in the audit's words; empty where no finding was confirmed."""
     why_not: str = ""
-    """Why the drawn cut was recovered although there was a finding."""
+    """Why the trial recovered the drawn cut although there was a finding."""
     event: Count | None = None
     """The number of the last event that happened."""
     t_ms: Finite | None = None
-    """When that was, in milliseconds since the trial began."""
+    """The time of that event, in milliseconds since the trial began."""
     marks: Count | None = None
-    """Lines of the ledger before it in the shelf's log: the others are of what never happened."""
+    """Lines of the ledger before that event in the shelf's recording; later lines never happened."""
     acknowledged: Count | None = None
-    """Durable operations that were acknowledged in these."""
+    """Durable operations that were acknowledged in these lines."""
     view: dict[str, Any] = field(default_factory=dict)
     """The crash state, as `torture.facts.recording.crash_state` writes it."""
 
@@ -37,7 +38,7 @@ class Confirmation(Document):
         return self.marks is not None
 
     def ledger_of(self, data: bytes) -> Ledger:
-        """What a stored ledger says up to the cut that was recovered: nothing later happened then."""
+        """The part of a stored ledger up to the recovered cut: nothing later happened."""
         if self.marks is not None:
             data = cut_after(data, lines=self.marks, t_ms=self.t_ms or 0.0)
         return parse_ledger(data)

@@ -1,4 +1,4 @@
-"""`cut.json`: the moment of the cut, and what the disks were doing. Documented in results/README.md."""
+"""`cut.json`: the moment of the cut, and the state of the disks. Documented in results/README.md."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torture.facts.evidence.confirmation import Confirmation
 from torture.facts.evidence.documents import Count, Document, Finite
 
 GONE = "gone"
-"""Stands for the policy of a disk that the trial took away with the cut."""
+"""The policy of a disk that the trial removed with the cut."""
 
 _PLP = "plp"
 """The persistence of a disk that loses nothing."""
@@ -18,76 +18,78 @@ _PLP = "plp"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DiskAtCut(Document):
-    """What a disk was, and what became of its writes; a count that nobody took is None."""
+    """A disk, and the fate of its writes; an unknown count is None."""
 
     persistence: str = ""
     policy: str = ""
-    """What was drawn for its volatile writes, or `GONE`."""
+    """The policy drawn for its volatile writes, or `GONE`."""
     writes: Count | None = None
-    """In all."""
+    """All writes."""
     in_flight: Count | None = None
     """Submitted and not completed."""
     unflushed: Count | None = None
     """Completed, and no flush covers them."""
     survived: Count | None = None
-    """Of the latter two kinds those that are there as a whole."""
+    """Of the writes in flight and unflushed, those that the disk kept as a whole."""
     torn: Count | None = None
-    """Of these kinds those of which only a part is there."""
+    """Of the same writes, those of which the disk kept only a part."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CutDocument(Document):
-    """A cut as its trial tells it. What is read is believed if it has the right type, else left out."""
+    """The cut of a trial. A field of the right type is believed; other fields are left out."""
 
     t_ms: Finite | None = None
     """When, in milliseconds since the trial began."""
     took_ms: Finite | None = None
-    """Until everything was dead."""
+    """The time until everything was dead."""
     publishing_ms: Finite | None = None
     published_ms: Finite | None = None
-    """When the NAS that came back began to offer its volume again, and when it did."""
+    """When the returned NAS began to offer its volume again, and when the volume was there."""
     plan: dict[str, Any] = field(default_factory=dict)
-    """As `torture.trials.plan.cut_plan.CutPlan.as_json` gives it."""
+    """The plan, as `torture.trials.plan.cut_plan.CutPlan.as_json` gives it."""
     hit: bool | None = None
-    """Whether what the plan aimed at came."""
+    """Whether the event at which the plan aimed came."""
     log_seq: Count | None = None
     """The number of the shelf's last event."""
     log_ms: Finite | None = None
-    """When that was, in milliseconds since the shelf began."""
+    """The time of that event, in milliseconds since the shelf began."""
     marks: Count | None = None
-    """Lines of the ledger that are before it in the shelf's log."""
+    """Lines of the ledger before that event in the shelf's recording."""
     acknowledged: Count | None = None
-    """Durable operations that were acknowledged in these; records of schema 1 call it `promised`."""
+    """Durable operations that were acknowledged in these lines; schema 1 calls it `promised`."""
     view: dict[str, Any] = field(default_factory=dict)
     """The crash state that was drawn, as `torture.facts.recording.crash_state` writes it."""
     disks: dict[str, DiskAtCut] = field(default_factory=dict)
-    """By serial."""
+    """The disks by serial."""
     phase: str = ""
-    """Where in ZFS's write path it fell, by its log: one of `torture.facts.evidence.phase.Phase`."""
+    """The cut's place in ZFS's write path, by the recording: one of
+    `torture.facts.evidence.phase.Phase`."""
     audit: AuditDocument = field(default_factory=AuditDocument)
-    """Of the log up to it."""
+    """The audit of the recording up to the cut."""
     confirmed: Confirmation = field(default_factory=Confirmation)
-    """The earlier cut that was recovered instead of this one, if the audit found something."""
+    """The earlier cut that was recovered in place of this one, if the audit found something."""
     second: CutDocument | None = None
-    """The cut after the client had lived on, where there was one: `t_ms`, `took_ms`, `log_seq`, `log_ms`,
-    `view`, `disks`, `phase` and `audit`, as above, of the recording of the NAS that had come back."""
+    """The cut after the client had lived on, if there was one. It is a cut of the returned NAS,
+    whose recording gives `t_ms`, `took_ms`, `log_seq`, `log_ms`, `view`, `disks`, `phase` and
+    `audit`."""
     others: dict[str, Any] = field(default_factory=dict)
-    """What another version of the suite said beside these."""
+    """Fields of another version of the suite."""
 
     @property
     def audited(self) -> AuditDocument:
-        """What the audits of all its logs came to: up to this cut, and up to the second one."""
+        """The audits of all recordings together: up to this cut, and up to the second one."""
         return self.audit if self.second is None else self.audit.and_then(self.second.audit)
 
     @property
     def aim(self) -> str:
-        """What the plan aimed at; empty where it is not known."""
+        """The plan's aim; empty where it is unknown."""
         aim = self.plan.get("aim")
         return aim if isinstance(aim, str) else ""
 
     @property
     def policies(self) -> str:
-        """What the disks that may lose something kept: each policy once, joined by `+`."""
+        """The policies of the disks that may lose data: each policy once, joined by `+`."""
         losing = [disk for disk in self.disks.values() if disk.persistence not in ("", _PLP)]
         return "+".join(sorted({disk.policy for disk in losing if disk.policy}))
 
@@ -95,14 +97,14 @@ class CutDocument(Document):
     def is_stalled(self) -> bool:
         """Whether nothing was acknowledged in the last second, and no disk had anything to lose.
 
-        A load that works always has something under way, and so has one that hangs.
+        A load that works always has something under way. So has a load that hangs.
         """
         at_risk = any(disk.unflushed or disk.in_flight for disk in self.disks.values())
         return self.audit.acknowledged_lately == 0 and not at_risk
 
     @property
     def is_at_risk(self) -> bool | None:
-        """Whether something was unflushed, in flight or being acknowledged; None if nobody looked."""
+        """Whether something was unflushed, in flight or being acknowledged; None without any counts."""
         if self.audit.under_way is None:
             return None
         at_risk = any(disk.unflushed or disk.in_flight for disk in self.disks.values())
@@ -110,12 +112,12 @@ class CutDocument(Document):
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing could have been lost: nothing at risk, acknowledged lately, or hit by aim.
+        """Whether the cut could take nothing: nothing at risk, acknowledged lately, or hit by aim.
 
         An aim at the disks of a load that stalled amid an operation hits nothing of that load.
 
-        What was not looked at is not called empty, nor is one that confirms a finding. Of two cuts both
-        have to be.
+        A cut without counts is not called empty. Nor is a cut that confirms a finding. Of two cuts,
+        both must be empty.
         """
         if self.confirmed.is_made:
             return False

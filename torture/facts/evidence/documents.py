@@ -1,7 +1,7 @@
 """Documents: values that are written as JSON, and read back from files of any origin.
 
-msgspec decodes a document strictly. If that fails, each field is decoded alone. A field of a wrong type
-is left out; a wrong figure refuses the whole document.
+msgspec decodes a document strictly. If that fails, each field is decoded alone. A field of a wrong
+type is left out; a wrong figure refuses the whole document.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Measure = Annotated[float, limits(ge=0, le=FLOAT_MAX)]
 Seed = Annotated[
     int, limits(ge=0, extra={"most": _SEED_MAX}, extra_json_schema={"maximum": _SEED_MAX})
 ]
-"""64 bits, which msgspec's own bounds cannot say."""
+"""64 bits, more than msgspec's own bounds allow."""
 
 Text = Annotated[str, limits(min_length=1)]
 Name = Annotated[
@@ -53,7 +53,7 @@ Name = Annotated[
     limits(min_length=1, max_length=NAME_CHARACTERS_MAX, extra={"refused": "is no name"}),
 ]
 Figure = Annotated[int, limits(ge=0, le=COUNT_MAX, extra={"refused": "is no count", "due": True})]
-"""A count that rates are made of: a wrong one refuses its document, and a missing one is remarked."""
+"""A count in a rate. A wrong one refuses its document; a missing one is remarked."""
 MeasuredFigure = Annotated[Measure | None, limits(extra={"refused": "is no time"})]
 
 OTHERS = "others"
@@ -68,7 +68,7 @@ def unwritten(default: Any) -> Any:
 
 
 class RefusedError(ValueError):
-    """No document of that type; the message says why."""
+    """The data are no document of that type; the message says why."""
 
 
 class _LackingError(RefusedError):
@@ -90,25 +90,25 @@ class Document:
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
-        """Of its fields, those that are written and read."""
+        """The names of the fields that are written and read."""
         return tuple(own.name for own in _fields_of(cls))
 
     @classmethod
     def documents_within(cls) -> Iterator[type[Document]]:
-        """The documents that its fields are, or are objects of."""
+        """The documents in its fields, alone or in objects."""
         for own in _fields_of(cls):
             inner = own.inner or _document_in(_values_in(own.type))
             if inner is not None:
                 yield inner
 
     def as_json(self) -> dict[str, Any]:
-        """As plain data; `from_json` takes it back. Empty fields are left out."""
+        """The document as plain data; `from_json` takes it back. Empty fields are left out."""
         plain: dict[str, Any] = _plain(self)
         return plain
 
     @classmethod
     def from_json(cls, data: Any) -> Self:
-        """As much of it as has the right type. Raises `RefusedError`."""
+        """The fields of the right type. Raises `RefusedError`."""
         return read_document(cls, data).document
 
 
@@ -118,11 +118,11 @@ _Value = TypeVar("_Value")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Read(Generic[_Own]):
-    """A document, and the fields that are not as they should be, by their paths in it."""
+    """A document, and its faulty fields by their paths in it."""
 
     document: _Own
     left_out: tuple[str, ...] = ()
-    """Of another type."""
+    """Fields of another type."""
     missing: tuple[str, ...] = ()
     """Figures that count as 0."""
 
@@ -162,7 +162,7 @@ class _Field:
     name: str
     type: Any
     default: Any
-    """`MISSING` where it must be there."""
+    """`MISSING` where the field is required."""
     inner: type[Document] | None
     """The type of the document in this field, if it holds one."""
     extra: Mapping[str, Any] = field(default_factory=dict)
@@ -195,7 +195,7 @@ def _looked_at(cls: Any) -> Iterator[_Field]:
 
 
 def _document_in(hint: Any) -> type[Document] | None:
-    """The document that a field of this type is; None where it is another thing, or several."""
+    """The type of the document in a field of this type; None where it is another thing, or several."""
     if isinstance(hint, type) and not get_args(hint):
         return hint if issubclass(hint, Document) else None
     if get_origin(hint) in (Annotated, Union, types.UnionType):
@@ -204,7 +204,7 @@ def _document_in(hint: Any) -> type[Document] | None:
 
 
 def _values_in(hint: Any) -> Any:
-    """The type of the values, where it is an object of many; None for others."""
+    """The type of the values of an object; None for others."""
     return get_args(hint)[1] if get_origin(hint) is dict else None
 
 
@@ -237,7 +237,7 @@ class _Newest:
 
 
 def _believed(cls: type[_Own], data: Mapping[str, Any], left_out: list[str], path: str) -> _Own:
-    """As much of it as has the right type."""
+    """The fields of the right type."""
     values: dict[str, Any] = {}
     for own in _fields_of(cls):
         if own.name not in data:

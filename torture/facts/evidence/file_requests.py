@@ -11,13 +11,13 @@ from torture.facts.evidence.ledger import BLOCK_HEADER, BLOCK_MAGIC, SECTOR_BYTE
 
 FILE_REQUESTS = "file-requests.jsonl"
 FILE_REQUESTS_AGAIN = "file-requests-2.jsonl"
-"""Of the client that lived on, up to the second cut."""
+"""The requests of the client that lived on, up to the second cut."""
 
 _HEADER = Struct(BLOCK_HEADER)
 
 
 LoadSector = tuple[int, int, int]
-"""A sector of the load: the operation that wrote it, its block, and its place in that."""
+"""A sector of the load: the operation that wrote it, its block, and its place in the block."""
 
 
 class FileKind(StrEnum):
@@ -29,29 +29,29 @@ class FileKind(StrEnum):
     NAME = "name"
     """A name was made, moved or removed."""
     RESIZE = "resize"
-    """A file's length was set: ZFS need not log an older write behind its end."""
+    """A file's length was set: ZFS need not log an older write beyond the new end."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FileRequest:
-    """One request that the NAS carried out; times since an instant the reader knows."""
+    """One request that the NAS carried out; the reader knows the instant of time 0."""
 
     kind: FileKind
     submitted_ns: int
     completed_ns: int
     file: str = ""
-    """The handle, in hexadecimal; empty of a name."""
+    """The handle, in hexadecimal; empty for a name."""
     offset_bytes: int = 0
     length_bytes: int = 0
-    """Of a commit 0 is the rest of the file."""
+    """A length of 0 in a commit is the rest of the file."""
     is_forced: bool = False
     """The answer promises that the write is stable."""
     verifier: str = ""
     """The life of the server; a commit vouches for the writes of its own life alone."""
     sectors: tuple[tuple[int, LoadSector], ...] = ()
-    """The load's sectors in a write, each behind its byte in the file."""
+    """The load's sectors in a write, each with its byte in the file before it."""
     names: tuple[str, ...] = ()
-    """In Latin-1, which keeps every byte."""
+    """The names in Latin-1, which keeps every byte."""
 
     def since(self, instant_ns: int) -> FileRequest:
         """The same request, its times counted from there."""
@@ -63,7 +63,7 @@ class FileRequest:
 
 
 def load_sectors_in(content: bytes) -> Iterator[tuple[int, LoadSector]]:
-    """The load's sectors in there, each behind the byte where it begins.
+    """The load's sectors in the content, each with its first byte before it.
 
     A sector counts once its header is whole, even if the content ends before the sector does.
     """
@@ -75,7 +75,7 @@ def load_sectors_in(content: bytes) -> Iterator[tuple[int, LoadSector]]:
 
 
 def whole_sectors_of(content: bytes, *, offset_bytes: int) -> tuple[tuple[int, LoadSector], ...]:
-    """The load's sectors that a write has from their first byte to their last."""
+    """The load's sectors that a write has as a whole, from first byte to last."""
     return tuple(
         (offset_bytes + place, sector)
         for place, sector in load_sectors_in(content)

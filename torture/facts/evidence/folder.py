@@ -1,22 +1,24 @@
-"""Evidence: everything a trial's folder holds, raw and complete, so that it can be judged again.
+"""Evidence: everything in a trial's folder, raw and complete, for another judgement at any time.
 
-- `spec.json`: the trial: cell, seed, the version of ZFS, what the seed decided (`plan`), what each load
-  was told (`loads`)
+- `spec.json`: the trial: cell, seed, the version of ZFS, the seed's draws (`plan`), each load's
+  instructions (`loads`)
 - `cut.json`: the cut, see `torture.facts.evidence.cut_document`
-- `proof.json`: what was asserted of the chain before the load: write caches, and where a flush arrived
-- `block-requests.jsonl`: what the client's disk had completed by the cut, in the time of the recording's
-  log, see `torture.facts.evidence.block_requests`
+- `proof.json`: the assertions about the chain before the load: write caches, and the end of a
+  flush's way
+- `block-requests.jsonl`: the requests that the client's disk had completed by the cut, in the time
+  of the recording, see `torture.facts.evidence.block_requests`
 - `ledger.jsonl`: see `torture.facts.evidence.ledger`
-- `tools.jsonl`: one `ToolOutput` a line, in the order they were run
-- `readback.json`: what `load read` printed; absent if it was not run
+- `tools.jsonl`: one `ToolOutput` a line, in the order of the runs
+- `readback.json`: the output of `load read`; absent if it was not run
 - `readback-after-repair.json`: the same, after fsck's repair; absent if there was none
-- `administration.json`: what was done to the pool when the cut came, and whether it had returned
-- `outage.json`: what did not come back after the cut, if something did not, see
+- `administration.json`: the command on the pool at the cut, and whether it had returned
+- `outage.json`: the thing that did not come back after the cut, if there is one, see
   `torture.facts.evidence.outage_document`
-- `manifest.json`: what of all that there was when the trial ended, see
+- `manifest.json`: the list of these files when the trial ended, see
   `torture.facts.evidence.manifest`
-- `shelf-N.err`: what the server of the NAS's disks printed, for each of its lives
-- `recordings.zip`: what the NAS's disks were asked, and views of what the cut left, if it was kept
+- `shelf-N.err`: the output of the server of the NAS's disks, for each of its lives
+- `recordings.zip`: the requests for the NAS's disks, and views of the disks after the cut, if it
+  was kept
 """
 
 from __future__ import annotations
@@ -47,23 +49,23 @@ TOOLS = "tools.jsonl"
 READBACK = "readback.json"
 READBACK_AFTER_REPAIR = "readback-after-repair.json"
 _READBACKS = "readback*.json"
-"""Every load has a name of its own for each of its two."""
+"""Each load has its own name for each of its two read-backs."""
 RECORDINGS = "recordings.zip"
 CUT_STATE = "cut.view.json"
 """Among the recordings: the disks as the cut left them."""
 SECOND_CUT_STATE = "second-cut.view.json"
-"""The same of a second cut, where there was one."""
+"""The same after a second cut, where there was one."""
 CHECK_STATE = "check.view.json"
 """Among the recordings: the disks as the check found them."""
 
 
 class Step(StrEnum):
-    """What a tool was run for."""
+    """The purpose of a tool's run."""
 
     POOL_IMPORT = "pool-import"
     """`zpool import tank`, plain."""
     POOL_IMPORT_M = "pool-import-m"
-    """`zpool import -m`: without the log device, losing what only it held."""
+    """`zpool import -m`: without the log device, at the loss of the data that only it held."""
     POOL_IMPORT_REWIND = "pool-import-rewind"
     """`zpool import -m -F`: give up the last transactions too."""
     POOL_IMPORT_AGAIN = "pool-import-again"
@@ -71,45 +73,46 @@ class Step(StrEnum):
     POOL_IMPORT_REWIND_AGAIN = "pool-import-rewind-again"
     """The same three, after a second cut."""
     POOL_REFUSALS = "pool-refusals"
-    """What ZFS noted for itself, where no import brings the pool back."""
+    """ZFS's own notes, where no import brings the pool back."""
     POOL_STATUS = "pool-status"
-    """`zpool status -j`, after the import and after the scrub; only the latter can vouch."""
+    """`zpool status -j`, after the import and after the scrub; only the scrub's status can vouch."""
     POOL_SYNC = "pool-sync"
-    """`zpool sync`, before the check: the disks are then as the pool is."""
+    """`zpool sync`, before the check: the disks then hold the whole pool."""
     POOL_SCRUB = "pool-scrub"
-    """`zpool scrub -w`: returns when everything was read and verified."""
+    """`zpool scrub -w`: returns when ZFS has read and verified everything."""
     POOL_BLOCKS = "pool-blocks"
-    """`zdb -b`: every block is referred to once, while nothing was written to any disk of the pool."""
+    """`zdb -b`: every block has one reference. Nothing wrote to the pool's disks meanwhile."""
     POOL_BLOCKS_ASTIR = "pool-blocks-astir"
-    """The same, and something was: it says nothing."""
+    """The same during writes to the disks: it proves nothing."""
     NAS_DMESG = "nas-dmesg"
-    """Kernel log of the NAS that came back, from its boot to a second cut, or to the end of the scrub."""
+    """Kernel log of the returned NAS, from its boot to a second cut, or to the end of the scrub."""
     ADMINISTRATION_BEFORE = "administration-before"
-    """What an administration is told by, in the NAS of the load; before it is issued."""
+    """The state by which an administration is seen, in the NAS of the load, before the command is
+    issued."""
     ADMINISTRATION_STATE = "administration-state"
     """The same, in a NAS that came back."""
     ADMINISTRATION_HISTORY = "administration-history"
-    """`zpool history -il` then: what the pool itself says was begun, and in which transaction group."""
+    """`zpool history -il` then: the pool's own note of the beginning, and its transaction group."""
     ADMINISTRATION_WAIT = "administration-wait"
     ADMINISTRATION_AT_END = "administration-at-end"
-    """`zpool wait`, where it went on."""
+    """`zpool wait`, where the administration went on."""
     ADMINISTRATION_END = "administration-end"
     """The look before the check."""
     CLIENT_LOAD = "client-load"
-    """What a load that is no ledger printed; each time that it ended."""
+    """The output of a load without a ledger, each time that it ended."""
     CLIENT_UMOUNT = "client-umount"
     CLIENT_DETACH = "client-detach"
-    """On a client that lived."""
+    """The detachment on a client that lived."""
     CLIENT_LOST_ROOT = "client-lost-root"
-    """Console of a client that lived through the cut, and panicked or ran nothing any more after it."""
+    """Console of a client that lived through the cut, and then panicked or ran nothing more."""
     CLIENT_DMESG = "client-dmesg"
     """Kernel log of the client that wrote the load."""
     FS_FIRST_CHECK = "fs-first-check"
-    """On a fresh client, before anything mounts it: read-only, where that says something by then."""
+    """On a fresh client, before any mount: read-only, where a check can say something then."""
     FS_MOUNT = "fs-mount"
     """On a fresh client: the mount that replays the journal."""
     FS_SCRUB = "fs-scrub"
-    """Before the read-back: all copies are read, where the filesystem has several; nothing is mended."""
+    """Before the read-back: reads all copies where the filesystem has several, and mends none."""
     FS_UMOUNT = "fs-umount"
     FS_CHECK = "fs-check"
     """Read-only, after the journal was replayed (or after the mount failed)."""
@@ -118,16 +121,16 @@ class Step(StrEnum):
     FS_UMOUNT_AFTER_REPAIR = "fs-umount-after-repair"
     FS_CHECK_AFTER_REPAIR = "fs-check-after-repair"
     BOOT = "boot"
-    """The VM, booted from the disk that the cut left; its console. 0: its agent ran a command."""
+    """The console of the VM that boots from the cut's disk. 0: its agent ran a command."""
     BOOT_FSCK = "boot-fsck"
-    """What fsck(8) said before it mounted its root."""
+    """The output of fsck(8) before the mount of the root."""
     BOOT_DMESG = "boot-dmesg"
     """Kernel log of the VM that came up."""
     BOOT_HALT = "boot-halt"
-    """Its root is made read-only, as a shutdown does."""
+    """The VM's root becomes read-only, as at a shutdown."""
     BOOT_AFTER_REPAIR = "boot-after-repair"
     BOOT_FSCK_AFTER_REPAIR = "boot-fsck-after-repair"
-    """The same once a rescue system has looked, and mended what it found."""
+    """The same after a rescue system has looked at the disk, and repaired it."""
     CHECK_DMESG = "check-dmesg"
     """Kernel log of the fresh client that checked."""
 
@@ -150,29 +153,30 @@ class ToolOutput:
 class Evidence:
     """A trial's folder, read. `garbled_tools` counts lines of tools.jsonl that are no tool output.
 
-    Read-backs stay text: whether they can be read is for the verdict to say.
+    Read-backs stay text: the verdict says whether they are readable.
     """
 
     spec: dict[str, Any]
     cut: CutDocument
-    """Empty where it is missing or garbled."""
+    """The cut; empty where it is missing or garbled."""
     ledger: Ledger
-    """Up to the cut that was recovered, where a finding of the audit was confirmed by an earlier one."""
+    """The ledger up to the cut that was recovered. This may be an earlier one that confirms a
+    finding."""
     tools: tuple[ToolOutput, ...]
     readbacks: Mapping[str, str]
-    """Name of the document to its text; a load's is not there where it was not read back."""
+    """Name of the document to its text. A load without a read-back has no text."""
     garbled_tools: int = 0
     outage: Outage | None = None
-    """What did not come back, where something did not."""
+    """The thing that did not come back, if there is one."""
     administration: AdministrationDocument | None = None
-    """What was done to the pool when the cut came, where something was."""
+    """The command on the pool at the cut, if there was one."""
     ignores_read_errors: bool = False
-    """Whether an error in a read-back says nothing about the data: the disk failed, not the storage."""
+    """Whether a read error proves nothing about the data: the disk failed, not the storage."""
     documents: frozenset[str] = frozenset()
-    """The names of all JSON documents that are there."""
+    """The names of all JSON documents in the folder."""
     manifest: ManifestFinding = field(default_factory=ManifestFinding)
     is_cut_read: bool = True
-    """Whether `cut.json` is there and says something."""
+    """Whether `cut.json` exists and holds a cut."""
 
     def output(self, step: Step) -> ToolOutput | None:
         """The last output of a step, or None if it was never run."""
@@ -180,9 +184,9 @@ class Evidence:
 
 
 def load_evidence(folder: Path) -> Evidence:
-    """Read a trial's folder; raises `HarnessError` only when there is no folder or no cell in it.
+    """Read a trial's folder; raises `HarnessError` only where there is no folder or no cell in it.
 
-    Other files that are missing or garbled are left empty: the verdict says `inconclusive`.
+    Other missing or garbled files are left empty: the verdict is then `inconclusive`.
     """
     spec = _read_object(folder / SPEC)
     if not spec:

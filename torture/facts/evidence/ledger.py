@@ -1,9 +1,9 @@
-"""The ledger: what the client was going to do, did, and was acknowledged, in the order the host heard.
+"""The ledger: the client's intentions, acts and acknowledgements, in the order the host received them.
 
-The guest sends JSON lines (`vmimages/client/load/channel.py`); the host stamps each with its own
-clock (`stamp`), stores it, and only then answers (`reply_to`). An event's place in the ledger is
-its moment: an operation whose `done` is at place p was durable before p, one whose `begin` is at
-place p had not begun before p.
+The guest sends JSON lines (`vmimages/client/load/channel.py`). The host stamps each with its own
+clock (`stamp`) and stores it. Only then does the host answer (`reply_to`). An event's place in the
+ledger is its moment. An operation whose `done` is at place p was durable before p. An operation
+whose `begin` is at place p had not begun before p.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from typing import Any
 from torture.facts.evidence.strict_json import strict_json
 
 PORT_NAME = "torture.ledger"
-"""Name of the virtio-serial port over which a client's acknowledgements leave it."""
+"""Name of the virtio-serial port through which a client's acknowledgements leave it."""
 
 BLOCK_MAGIC = b"PWRCUT\x01\n"
-"""With it every sector that the load writes begins; trial, file, operation, block and sector follow
+"""Every sector that the load writes begins with it. Trial, file, operation, block and sector follow
 (`vmimages/client/load/blocks.py`)."""
 BLOCK_SECTORS = 8
-"""How many sectors its blocks have."""
+"""The number of sectors in a block."""
 BLOCK_HEADER = "<8sQQQII"
-"""All of them, as Python's `struct` has it."""
+"""All five of them, in the format of Python's `struct`."""
 SECTOR_BYTES = 512
-"""Of each. Its last four are a CRC-32 of all that is before them, little-endian."""
+"""The size of a sector. Its last four bytes are a CRC-32 of all before them, little-endian."""
 
 
 class OperationKind(StrEnum):
-    """What an operation does; the words of the guest's `plan.py`."""
+    """The effect of an operation; the words of the guest's `plan.py`."""
 
     OVERWRITE = "overwrite"
     DSYNC = "dsync"
@@ -41,9 +41,9 @@ class OperationKind(StrEnum):
     UNLINK = "unlink"
     SCRIBBLE = "scribble"
     TRANSACTION = "transaction"
-    """Of an application, which says itself `what` it is; durable when it returns."""
+    """A transaction of an application, which names `what` it is; durable when it returns."""
     LAZY_TRANSACTION = "lazy-transaction"
-    """Whole or not at all, and durable with the next that is: as with an asynchronous commit."""
+    """Whole or not at all. The next durable one makes it durable, as with an asynchronous commit."""
 
     @property
     def is_durable(self) -> bool:
@@ -59,17 +59,17 @@ class Hello:
     trial: int
     mode: str
     writers: int = 0
-    """How many work at once; 0 where a ledger of before does not say it."""
+    """The number of writers that work at once; 0 where an older ledger lacks it."""
     device_bytes: int | None = None
-    """The size of the bare device that the load is on; None of files, and of older ledgers."""
+    """The size of the load's bare device; None for files, and for older ledgers."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Begin:
     """An operation may have begun from here on; `size_blocks` is the file's length after it.
 
-    `sectors`: those of each of its blocks that it writes. A transaction has no file of ours, no blocks
-    and no size, but says `what` it does.
+    `sectors`: the sectors of each block that it writes. A transaction has no file of ours, no
+    blocks and no size. Its `what` is its description.
     """
 
     t_ms: float
@@ -84,10 +84,10 @@ class Begin:
 
     @property
     def promises_what_it_writes(self) -> bool:
-        """Whether its acknowledgement is of its data.
+        """Whether its acknowledgement covers its data.
 
-        A name that needs no sync is durable by itself; what was written under it waits for a sync of its
-        file, or of all.
+        A name that needs no sync is durable by itself. Its content waits for a sync of the file, or
+        of all.
         """
         if not self.what.get("names_are_stable"):
             return self.kind.is_durable
@@ -99,9 +99,10 @@ class Begin:
 class Done:
     """The operation's durable call returned.
 
-    `work_ms`: how long it took in the guest, without waiting for its turn, for the host, or on purpose.
-    `sync_ms`: of that each fsync, fdatasync and write through O_DSYNC. Ledgers of older loads have
-    neither: None and empty. `line` is its place in the file, from 1; 0 where that is not known.
+    `work_ms`: its time in the guest, without any wait for its turn, for the host, or on purpose.
+    `sync_ms`: the part of that in each fsync, fdatasync and write through O_DSYNC. Ledgers of older
+    loads have neither: None and empty. `line` is its place in the file, from 1; 0 where it is
+    unknown.
     """
 
     t_ms: float
@@ -113,7 +114,7 @@ class Done:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Failed:
-    """A call of the operation failed; its writer has stopped, and it is in flight for ever."""
+    """A call of the operation failed; its writer has stopped, and the operation is in flight for ever."""
 
     t_ms: float
     seq: int
@@ -123,7 +124,7 @@ class Failed:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class End:
-    """The load ended by itself; `stuck` are writers that hung in the kernel."""
+    """The load ended by itself; `stuck` are writers that hang in the kernel."""
 
     t_ms: float
     stuck: tuple[int, ...]
@@ -141,10 +142,10 @@ Event = Hello | Begin | Done | Failed | End | Cut
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ledger:
-    """The events in order; `garbled` counts lines that could not be read, but for a cut-off end.
+    """The events in order; `garbled` counts unreadable lines, except a cut-off end.
 
-    `truncated`: the last line was cut off. Nobody answered it, so the client did not go on. `heard`: how
-    many whole lines of the guest the file has; None of a ledger that comes from no file.
+    `truncated`: the last line was cut off. It had no answer, so the client did not go on. `heard`:
+    the number of the guest's whole lines in the file; None for a ledger without a file.
     """
 
     events: tuple[Event, ...]
@@ -154,13 +155,13 @@ class Ledger:
 
     @property
     def device_bytes(self) -> int | None:
-        """The size of the bare device before the load, where the ledger says it."""
+        """The size of the bare device before the load, if the ledger has it."""
         sizes = (event.device_bytes for event in self.events if isinstance(event, Hello))
         return next((size for size in sizes if size is not None), None)
 
     @property
     def writers(self) -> int:
-        """How many writers there are, as the load said; 0 where an older ledger does not say it."""
+        """The number of writers, by the load; 0 where an older ledger lacks it."""
         return max((event.writers for event in self.events if isinstance(event, Hello)), default=0)
 
     @property
@@ -170,7 +171,7 @@ class Ledger:
 
     @property
     def is_ended(self) -> bool:
-        """Whether the load said that it is over."""
+        """Whether the load has reported its end."""
         return any(isinstance(event, End) for event in self.events)
 
     @property
@@ -188,7 +189,7 @@ class Ledger:
 def stamp(line: bytes, t_ms: float) -> bytes:
     """A guest's line as the host stores it, with `t_ms` (milliseconds since the trial started).
 
-    A line that is no JSON object is kept as text under `garbled`, so that nothing is hidden.
+    A line that is no JSON object is kept as text under `garbled`: nothing is hidden.
     """
     event = _as_object(line)
     if event is None:
@@ -197,7 +198,7 @@ def stamp(line: bytes, t_ms: float) -> bytes:
 
 
 def cut_mark(t_ms: float) -> bytes:
-    """The line the host puts into the ledger where the NAS loses power."""
+    """The line that the host puts into the ledger when the NAS loses power."""
     return _dump({"event": "cut", "t_ms": round(t_ms, 3)})
 
 
@@ -208,12 +209,12 @@ def heard_in(data: bytes) -> list[bytes]:
 
 
 def cut_after(data: bytes, *, lines: int, t_ms: float) -> bytes:
-    """A stored ledger as a cut at this time, after so many of the guest's lines, would have left it."""
+    """The part of a stored ledger that a cut leaves, at this time and after that many guest's lines."""
     return b"".join(heard_in(data)[:lines]) + cut_mark(t_ms)
 
 
 def reply_to(line: bytes) -> bytes | None:
-    """What the host answers once it has stored a line; None when nobody waits for an answer."""
+    """The host's answer once it has stored a line; None when the guest awaits no answer."""
     event = _as_object(line)
     if event is None or event.get("event") not in ("hello", "begin", "done"):
         return None
@@ -223,7 +224,7 @@ def reply_to(line: bytes) -> bytes | None:
 _CUT_MARK = b'{"event":"cut"'
 
 STOP = b"stop\n"
-"""What the host sends to end the load: writers finish their operation, then the guest exits."""
+"""The host's message that ends the load: writers finish their operation, then the guest exits."""
 
 
 def parse_line(line: bytes, number: int = 0) -> tuple[Event, ...]:

@@ -1,9 +1,9 @@
-"""The manifest of a trial's folder: what there was when the trial ended, written last of all.
+"""The manifest of a trial's folder: the list of its evidence at the trial's end, written last of all.
 
-`manifest.json` has the SHA-256 of every document that is judged, the step of every tool that was run with
-the hash of its line, and how bad the trial was found to be. Evidence that is not as its manifest says
-gives no better verdict than that one. Trials whose `spec.json` promises no manifest are of versions that
-wrote none: they are judged by what is there.
+`manifest.json` has the SHA-256 of every document that is judged, and the step of every tool's run
+with the hash of its line. It also has the trial's verdict. Evidence that differs from its manifest
+gives no better verdict than that one. Older versions wrote no manifest, and their `spec.json`
+promises none. Their trials are judged by their files alone.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _HASH_CHARS = 16
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ManifestFinding:
-    """What became of evidence since its manifest was written.
+    """The changes of evidence since its manifest was written.
 
-    `is_due`: the trial's version writes one. `complaints`: what is not as it was, in words; empty where
-    nothing is due. `verdict`: the one that was written down, empty where none can be read.
+    `is_due`: the trial's version writes a manifest. `complaints`: the changes, in words; empty
+    where no manifest is due. `verdict`: the written verdict, empty where it is unreadable.
     """
 
     is_due: bool = False
@@ -42,7 +42,7 @@ class ManifestFinding:
 
 
 def write_manifest(folder: Path, *, verdict: str = "") -> None:
-    """Write down all that there is in a trial's folder; raises `OSError`."""
+    """List everything in a trial's folder; raises `OSError`."""
     content = {
         "schema": _SCHEMA,
         "files": _files_in(folder),
@@ -53,7 +53,7 @@ def write_manifest(folder: Path, *, verdict: str = "") -> None:
 
 
 def check_manifest(folder: Path, spec: Mapping[str, Any]) -> ManifestFinding:
-    """Hold a folder against its manifest; never raises for what that lacks."""
+    """Compare a folder with its manifest; never raises for missing evidence."""
     if spec.get(MANIFEST_DUE) is not True:
         return ManifestFinding()
     try:

@@ -1,4 +1,4 @@
-"""`outage.json`: what did not come back after the cut, and what its kernel said."""
+"""`outage.json`: the thing that did not come back after the cut, and its kernel's messages."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ class Outage(Document):
     """Something that the NAS, or a client of it, did not do within an operator's patience."""
 
     what: Text
-    """What did not come back."""
+    """The thing that did not come back."""
     stage: str = ""
-    """The trial's stage in which it was waited for."""
+    """The trial's stage that waited for it."""
     machine: str = ""
-    """Which machine it was waited for in: its role, as its console log is called."""
+    """The role of the machine that should have done it, as in the name of its console log."""
     of_nas: bool = True
-    """Whether that is the NAS: then the pool is what did not come back, else what is on it."""
+    """Whether it is the NAS: then the pool did not come back, else something on the pool."""
     kernel: tuple[str, ...] = ()
     """The end of that machine's kernel log, with the stacks of the tasks that hang."""

@@ -1,4 +1,4 @@
-"""JSON from files that anybody may have written: what comes out can be worked with and written again."""
+"""JSON from files of any origin: its data can be processed and written again."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import math
 from typing import Any, NoReturn
 
 _NESTING_MAX = 100
-"""Of objects and lists; what is deeper would overflow those who walk through it."""
+"""The depth of objects and lists; deeper data would overflow the stack of its readers."""
 
 
 def strict_json(raw: bytes) -> Any:
-    """The data of a JSON text: no NaN, nothing infinite or too deep, and text that can be written.
+    """The data of a JSON text: no NaN, nothing infinite or too deep, and only text that can be written.
 
-    Raises `ValueError` that says what it is not.
+    Raises `ValueError` that names the broken rule.
     """
     try:
         data = _DECODER.decode(raw.decode("utf-8-sig"))
@@ -23,7 +23,7 @@ def strict_json(raw: bytes) -> Any:
         raise ValueError("it is not JSON") from error
     if raw.count(b"{") + raw.count(b"[") > _NESTING_MAX and _nesting(data) > _NESTING_MAX:
         raise ValueError("it is nested too deeply")
-    # half a surrogate pair is JSON, but no text that could be written anywhere
+    # half a surrogate pair is valid JSON, but no file can hold such text
     if b"\\ud" in raw or b"\\uD" in raw:
         data = _without_surrogates(data)
     return data

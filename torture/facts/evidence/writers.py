@@ -1,4 +1,4 @@
-"""What became of the load's writers, by the last event of each."""
+"""The fate of the load's writers, by the last event of each."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from torture.facts.evidence.ledger import Begin, Cut, Done, Failed, Ledger
 class FailedWriters:
     """Writers of a client that lived on, whose last event after the cut is a failure.
 
-    `first` is the failure that came first. A writer stops at its first failed call.
+    `first` is the earliest failure. A writer stops at its first failed call.
     """
 
     count: int
     of: int
-    """How many writers there are: as the load said, or at least as many as began something."""
+    """The number of writers, by the load; at least the number of those that began something."""
     first: Failed | None
 
     @property
@@ -29,7 +29,7 @@ class FailedWriters:
 
 
 def failed_writers(ledger: Ledger) -> FailedWriters:
-    """Those whose last event failed after the first cut, by the ledger."""
+    """The ledger's writers whose last event failed after the first cut."""
     writer_of: dict[int, int] = {}
     last: dict[int, Failed | None] = {}
     is_cut = False

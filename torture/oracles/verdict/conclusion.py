@@ -1,4 +1,4 @@
-"""What the oracles conclude from the moment that explains everything they saw, and how it is said."""
+"""The oracles' conclusion from the moment that explains every observation, and its words."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _REASONS_MAX = 12
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Conclusion:
-    """A verdict, how far back it goes where it does, and what is said first of all."""
+    """A verdict, the length of its rollback if there is one, and its first words."""
 
     verdict: Verdict
     rollback_ms: float | None = None
@@ -23,10 +23,10 @@ class Conclusion:
 def conclude(
     ledger: Ledger, moment: int | None, *, last: int, cut_ms: float | None, otherwise: str
 ) -> Conclusion:
-    """What the latest moment at which one crash explains everything comes to.
+    """The conclusion from the latest moment at which one crash explains everything.
 
-    `last`: the place in the ledger of the last event that may not be gone. `otherwise`: why there is
-    no such moment, empty where that is said already.
+    `last`: the place in the ledger of the last event that may not be gone. `otherwise`: the reason
+    why no moment explains everything, empty if other words give it.
     """
     if moment is None:
         first_of_all = (otherwise,) if otherwise else ()
@@ -41,7 +41,7 @@ def conclude(
 def reasons_in_words(
     conclusion: Conclusion, reasons: Sequence[str], failures: Iterable[Failed], *, noun: str
 ) -> tuple[str, ...]:
-    """The first of the reasons, how many more there are, and every `noun` that failed in the client."""
+    """The first reasons, the number of others, and every `noun` that failed in the client."""
     told = [*conclusion.first_of_all, *reasons]
     more = len(told) - _REASONS_MAX
     return (

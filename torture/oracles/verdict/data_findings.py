@@ -1,4 +1,4 @@
-"""The state of the data that a load had acknowledged."""
+"""The state of a load's acknowledged data."""
 
 from __future__ import annotations
 
@@ -22,27 +22,28 @@ class Findings(Document):
     """The state of the acknowledged data, with counts of the damaged blocks and names."""
 
     verdict: Verdict | None = None
-    """None where no data were judged."""
+    """None if no data were judged."""
     acknowledged: Figure = 0
-    """Durable operations that the client was told are done."""
+    """Durable operations whose acknowledgement reached the client."""
     lost: Figure = 0
-    """Of these, the ones whose effect is not there."""
+    """Of these, the operations whose effect is missing."""
     missing: Count = 0
     torn: Count = 0
     stale: Count = 0
-    """Of an older generation."""
+    """Blocks and names of an older generation."""
     foreign: Count = 0
-    """With another's content."""
+    """Blocks and names with another's content."""
     torn_in_flight: Count = 0
-    """Torn by operations that were not acknowledged: allowed."""
+    """Blocks and names that operations without an acknowledgement tore: allowed."""
     rollback_ms: MeasuredFigure = None
-    """Where what is left is a past state: from the first acknowledgement that is gone to the cut (to
-    the last acknowledgement, if the client lived on)."""
+    """The length of the rollback, if the rest is a past state. It runs from the first lost
+    acknowledgement to the cut (to the last acknowledgement, if the client lived on)."""
     reasons: tuple[str, ...] = ()
     figures: dict[str, Number] = field(default_factory=dict)
     """The load's own measurements, by names of its own."""
     observations: tuple[Observation, ...] = unwritten(())
-    """The few that decide the verdict; none of an intact one. The record leaves them to its evidence."""
+    """The few that decide the verdict; none for an intact one. The record leaves them to its
+    evidence."""
 
 
 COUNTS = tuple(own.name for own in fields(Findings) if own.default == 0)
@@ -50,7 +51,7 @@ COUNTS = tuple(own.name for own in fields(Findings) if own.default == 0)
 
 
 def together(findings: Sequence[Findings]) -> Findings:
-    """What became of several loads' data: the worst verdict, everything that is gone counted.
+    """The fate of several loads' data: the worst verdict, with all losses counted.
 
     They rolled back together as far as the one that went back farthest.
     """

@@ -12,14 +12,14 @@ from torture.oracles.verdict.unreadable import DidNotWork, UnreadableError
 from torture.oracles.verdict.verdicts import Verdict
 
 ReadCheck = Callable[[ToolOutput], FsckResult]
-"""How a filesystem's checker is read; raises `UnreadableError` when it cannot be told."""
+"""The reader of a filesystem checker's output; raises `UnreadableError` for an unclear one."""
 
 _PROBLEMS_MAX = 3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FilesystemFinding:
-    """The filesystem's verdict. `repaired`: a repair was run, and what counts is what it left."""
+    """The filesystem's verdict. `repaired`: a repair was run, and its result is what counts."""
 
     verdict: Verdict
     summary: str
@@ -28,14 +28,17 @@ class FilesystemFinding:
 
 
 def judge_filesystem(evidence: Evidence, read_check: ReadCheck) -> FilesystemFinding:
-    """Score the filesystem; raises `UnreadableError` when the evidence does not tell.
+    """Score the filesystem; raises `UnreadableError` when the evidence is unclear.
 
-    Intact when it mounts (the journal may be replayed) and the checker vouches for it afterwards.
-    Repaired when the checker, or the kernel while it read it all, found bad copies beside good ones,
-    when the mount healed what a look before it had found, or when after a repair it mounts and the
-    checker vouches for it. Unrepairable otherwise, and when it will not mount and its repair does not
-    end. A checker's word counts only once the filesystem was unmounted; a repair's counts for nothing,
-    but that it could work: what it left is told by the mount and the check after it.
+    - Intact: it mounts (the journal may be replayed) and the checker vouches for it afterwards.
+    - Repaired by copies: the checker, or the kernel during its read of everything, found bad copies
+      beside good ones.
+    - Repaired by the mount: the mount healed the problems that a look before it had found.
+    - Repaired by a repair: after it the filesystem mounts and the checker vouches for it.
+    - Unrepairable: otherwise, and when it does not mount and its repair does not end.
+
+    A checker's word counts only after an unmount. A repair's word counts only as proof that it
+    could work: the mount and the check after it show the result.
     """
     mount = parse_mount(_need(evidence, Step.FS_MOUNT))
     check: FsckResult | None = None
@@ -78,7 +81,7 @@ def judge_filesystem(evidence: Evidence, read_check: ReadCheck) -> FilesystemFin
 
 
 def _repair_said(output: ToolOutput, read_check: ReadCheck) -> FsckResult:
-    """What a repair says, to be quoted, be it in words that nobody knows; raises `DidNotWork`."""
+    """A repair's words to quote, also unknown ones; raises `DidNotWork`."""
     try:
         return read_check(output)
     except DidNotWork:
@@ -99,7 +102,7 @@ def _replayed(evidence: Evidence) -> str:
 
 
 def _healed_at_mount(evidence: Evidence, read_check: ReadCheck) -> tuple[str, ...]:
-    """What stood there before the mount, and not after it; older evidence has no such look."""
+    """The problems before the mount that are gone after it; older evidence lacks a look before."""
     output = evidence.output(Step.FS_FIRST_CHECK)
     if output is None:
         return ()
@@ -110,7 +113,7 @@ def _healed_at_mount(evidence: Evidence, read_check: ReadCheck) -> tuple[str, ..
 
 
 def _bad_copies(evidence: Evidence) -> tuple[str, ...]:
-    """What the kernel of the client that checked said of bad copies: it may have mended them by then."""
+    """The bad copies in the checking client's kernel log: the kernel may have mended them by then."""
     log = evidence.output(Step.CHECK_DMESG)
     lines = () if log is None else read_kernel_log(log).bad_copies
     return tuple(f"{Step.CHECK_DMESG}: {line}" for line in lines[:_PROBLEMS_MAX])

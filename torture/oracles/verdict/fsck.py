@@ -1,4 +1,4 @@
-"""What any filesystem checker says, in one shape."""
+"""The result of any filesystem checker, in one shape."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NOT_ABOUT_THE_DATA = (
     "out of memory",
     "cannot allocate memory",
 )
-"""A tool that says so could not do its work for a reason of ours."""
+"""A tool with these words could not do its work for a reason of ours."""
 _ABOUT_THE_DEVICE = (
     "no such file or directory",
     "no such device",
@@ -29,17 +29,17 @@ _ABOUT_THE_DEVICE = (
     "contains a mounted",
     "is in use",
 )
-"""Nor could one that says so of the device. The same is said of what is found on it: xfs_repair's `imap
-claims a free inode 262976 is in use`, the ENOENT of a tree's item."""
+"""Nor could a tool with these words about the device. The same words may be about its content:
+xfs_repair's `imap claims a free inode 262976 is in use`, the ENOENT of a tree's item."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FsckResult:
     """One run of a checker.
 
-    `clean`: it vouches for the filesystem. `problems` are its own lines, and may be there although
-    it vouches: a bad copy of something that has a good one. `journal_dirty`: it looked past a
-    journal that was not replayed, so what it says is worth little. `gave_up`: it could not finish.
+    `clean`: it vouches for the filesystem. `problems` are its own lines. It may vouch in spite of
+    them: a bad copy may have a good one beside it. `journal_dirty`: it looked past a journal that
+    was not replayed, so its word is worth little. `gave_up`: it could not finish.
     """
 
     clean: bool
@@ -59,7 +59,7 @@ class FsckResult:
 
 
 def exit_code_of(output: ToolOutput) -> int:
-    """The exit code; raises `DidNotWork` when the tool was ended at its deadline."""
+    """The exit code; raises `DidNotWork` when the deadline ended the tool."""
     if output.exit_code is None:
         raise DidNotWork(f"{output.step}: {output.name} did not end within its deadline")
     return output.exit_code
@@ -73,7 +73,7 @@ def has_crashed(exit_code: int) -> bool:
 def refuse_faults_of_ours(output: ToolOutput) -> None:
     """Raise `DidNotWork` when a failed tool says that it could not work at all.
 
-    Its device is the last that it was given, as with all of them.
+    Its device is its last argument, as with all of them.
     """
     device = output.argv[-1]
     for line in lines_of(output):
@@ -92,13 +92,13 @@ def _sentence(output: ToolOutput, why: str) -> str:
 
 
 def refuse_codes_beyond(output: ToolOutput, known: tuple[int, ...]) -> None:
-    """Raise `DidNotWork` for an exit code the tool does not have: something ended it."""
+    """Raise `DidNotWork` for an exit code that the tool lacks: something ended it."""
     if output.exit_code not in known:
         raise DidNotWork(_sentence(output, "no exit code of its own"))
 
 
 def first_whole_line(stream: str, start: str) -> str | None:
-    """The first line that begins so and has its end: one that was cut off says too little."""
+    """The first line with this start and an end: a cut-off line says too little."""
     lines = stream.splitlines(keepends=True)
     return next((x.strip() for x in lines if x.startswith(start) and x.endswith("\n")), None)
 

@@ -1,4 +1,4 @@
-"""What a configuration can be supposed to hold, and which verdicts break that."""
+"""The supposed guarantee of a configuration, and the verdicts that break it."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from enum import StrEnum
 from torture.oracles.verdict.verdicts import Verdict
 
 ROLLBACK_MS_MAX = 15_000
-"""How much acknowledged time a cell that rolls back may lose at most where no recording says what was
-committed. At a cut at most three transaction groups are not on the disks: the open, the quiescing and
-the syncing one, each filled for `zfs_txg_timeout`, which is 5 s."""
+"""The limit for the rollback of a cell that rolls back, if no recording shows the commits. At a cut
+at most three transaction groups are not on the disks: the open, the quiescing and the syncing one.
+Each is filled for `zfs_txg_timeout`, which is 5 s."""
 
 COMMIT_SLACK_MS = 2_000
-"""What is acknowledged into the next transaction group before the first write of the one that syncs."""
+"""The time for acknowledgements into the next transaction group before the syncing one's first write."""
 
 
 class Guarantee(StrEnum):
-    """What a cell is supposed to hold."""
+    """The supposed guarantee of a cell."""
 
     SAFE = "safe"
     """Nothing acknowledged is lost, nothing needs repair."""
     ROLLS_BACK = "rolls back"
-    """What no transaction group had committed may be gone, but what is there is consistent."""
+    """Data that no transaction group had committed may be gone, but the rest is consistent."""
     LOSES = "loses"
-    """Acknowledged data may be lost or damaged, up to losing the VM or its being stuck; the pool itself
+    """Acknowledged data may be lost or damaged, and the VM may be lost or stuck; the pool itself
     survives."""
     MAY_LOSE_POOL = "may lose the pool"
     """Anything may happen, up to a pool that cannot be imported."""
@@ -41,11 +41,11 @@ class Guarantee(StrEnum):
         rollback_ms_max: float = ROLLBACK_MS_MAX,
         pool: Verdict | None = None,
     ) -> bool:
-        """Whether a verdict, the pool's own, or how far it rolled back, is worse than guaranteed.
+        """Whether a verdict, the pool's own, or the length of the rollback, is worse than guaranteed.
 
-        Never for `inconclusive`. `rollback_ms` is the record's; None bounds nothing. What becomes of the
-        pool must not hang on `sync`, nor on whether the VM may lose data: disks that honour flushes never
-        cost it more than its log.
+        Never for `inconclusive`. `rollback_ms` is the record's; None bounds nothing. The pool's
+        fate must not depend on `sync`, nor on whether the VM may lose data. Disks that honour
+        flushes never cost the pool more than its log.
         """
         if verdict is Verdict.INCONCLUSIVE:
             return False
@@ -67,5 +67,5 @@ _WORST_ALLOWED = {
     Guarantee.MAY_LOSE_POOL: Verdict.POOL_LOST,
 }
 _POOL_MAX = Verdict.REPAIRED.badness
-"""An import without the log device that the cut took (`-m`) is allowed; giving up transactions (`-F`),
-errors in data, hanging and panicking are not."""
+"""An import without the log device that the cut took (`-m`) is allowed. Giving up transactions
+(`-F`), errors in data, hanging and panicking are not."""

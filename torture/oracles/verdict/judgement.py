@@ -12,23 +12,23 @@ from torture.oracles.verdict.verdicts import Verdict
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Judgement(Document):
-    """How a trial ended and why.
+    """The end of a trial, and its reasons.
 
-    The verdicts of the parts are None where there was nothing to score (a raw disk has no filesystem).
+    The verdict of a part is None if there was nothing to score (a raw disk has no filesystem).
     """
 
     verdict: Annotated[Verdict, limits(extra={"refused": "is no name"})]
     pool: Verdict | None = None
     filesystem: Verdict | None = None
     findings: Findings = field(default_factory=Findings)
-    """Of the data. Their `reasons` are among those of the whole."""
+    """The findings about the data. Their `reasons` are among those of the whole."""
     fsck: str = ""
-    """In words: the filesystem's check."""
+    """The words for the filesystem's check."""
     pool_summary: str = ""
-    """In words: the import."""
+    """The words for the import."""
     administration: str = ""
-    """The outcome of the administration: `done`, `undone`, `going on`, `in part`, `half`; empty
-    where no NAS came back that could tell, or nothing was done."""
+    """The outcome of the administration: `done`, `undone`, `going on`, `in part`, `half`. It is
+    empty if no NAS came back that could show it, or if there was no administration."""
     reasons: tuple[str, ...] = ()
 
     @property
@@ -38,12 +38,12 @@ class Judgement(Document):
 
     @property
     def acknowledged(self) -> int:
-        """Durable operations that the client was told are done."""
+        """Durable operations whose acknowledgement reached the client."""
         return self.findings.acknowledged
 
     @property
     def lost(self) -> int:
-        """Of these, the ones that are not there."""
+        """Of these, the missing ones."""
         return self.findings.lost
 
     @property

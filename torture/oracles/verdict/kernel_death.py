@@ -1,9 +1,9 @@
-"""How a kernel says on its console that it is dead."""
+"""A kernel's words for its own death on its console."""
 
 from __future__ import annotations
 
 import re
 
 KERNEL_DEATH = re.compile(r"Kernel panic|Oops: |BUG: (?!soft lockup|workqueue lockup)")
-"""Not a lockup that a watchdog reports (Linux kernel/watchdog.c, kernel/workqueue.c): the guest of a host
-that stood still for 20 s says so, too, and goes on."""
+"""A lockup that a watchdog reports does not count (Linux kernel/watchdog.c, kernel/workqueue.c).
+The guest of a host that stood still for 20 s reports it, too, and goes on."""

@@ -1,4 +1,4 @@
-"""Sets of moments: at which places of the ledger a crash would explain an observation.
+"""Sets of moments: the places of the ledger at which a crash would explain an observation.
 
 A moment t is a number in 0..end: the events before place t had happened, those from t on had not.
 `end`, the number of events, is the moment after everything.
@@ -62,7 +62,7 @@ def both(some: Windows, others: Windows) -> Windows:
 
 
 class Tally:
-    """Counts, for every moment, how many observations it explains: a difference array, linear."""
+    """Counts, for every moment, the observations that it explains: a difference array, linear."""
 
     def __init__(self, end: int) -> None:
         self._changes = [0] * (end + 2)

@@ -1,4 +1,4 @@
-"""`mount` and the kernel's log: whether the filesystem was taken, and its journal replayed.
+"""`mount` and the kernel's log: whether the filesystem mounted, and its journal was replayed.
 
 Exit codes of mount(8): 0 success, 1 usage or permissions, 2 system error, 4 internal, 8 interrupt,
 16 mtab, 32 mount failure, 64 some succeeded. Success prints nothing: its proof is the code alone.
@@ -36,9 +36,9 @@ _REPLAYED = re.compile(
 _DISK_FAILED = re.compile(
     r"I/O error, dev (vdb|sd[a-z]+|nvme\d+(c\d+)?n\d+),|nvme\d+n\d+: no available path - failing I/O"
 )
-"""How Linux `block/blk-mq.c` names a request that the disk itself failed, and
-`drivers/nvme/host/multipath.c` one that finds no way to it; a checksum that btrfs finds wrong gives EIO
-too, but no such line. The client's disk is vdb, or what open-iscsi or NVMe/TCP give it."""
+"""Linux `block/blk-mq.c` reports a request that the disk itself failed.
+`drivers/nvme/host/multipath.c` reports one without a path to the disk. A wrong checksum in btrfs
+gives EIO too, but no line of this kind. The client's disk is vdb, or a disk of open-iscsi or NVMe/TCP."""
 _COMPLAINT = re.compile(
     r"(BTRFS (error|critical|warning)|EXT4-fs (error|warning)|XFS \(\S+\): .*(corrupt|error)|"
     r"I/O error|Aborting journal|forced readonly|Remounting filesystem read-only|"
@@ -57,7 +57,7 @@ _BAD_COPY = re.compile(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MountResult:
-    """Whether the kernel took the filesystem, and what mount said if not."""
+    """Whether the kernel mounted the filesystem, and the words of mount if not."""
 
     mounted: bool
     reason: str = ""
@@ -65,10 +65,10 @@ class MountResult:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KernelLog:
-    """What a client's kernel said about its filesystem and disk.
+    """A client's kernel messages about its filesystem and disk.
 
-    `disk_failed`: the disk failed a request, whatever the filesystem made of it. `bad_copies`: what a
-    filesystem that keeps checksums says of copies that were bad.
+    `disk_failed`: the disk failed a request, whatever the filesystem made of it. `bad_copies`: the
+    messages about bad copies, from a filesystem that keeps checksums.
     """
 
     journal_replayed: bool
@@ -78,7 +78,7 @@ class KernelLog:
 
 
 def parse_mount(output: ToolOutput) -> MountResult:
-    """Whether a mount succeeded; raises `UnreadableError` when that cannot be told."""
+    """Whether a mount succeeded; raises `UnreadableError` when the output does not show it."""
     code = exit_code_of(output)
     lines = lines_of(output)
     if code == 0:
@@ -93,7 +93,7 @@ def parse_mount(output: ToolOutput) -> MountResult:
 
 
 def read_kernel_log(output: ToolOutput) -> KernelLog:
-    """What a `dmesg` holds about filesystems and the disk, as far as it goes; never raises."""
+    """The lines of a `dmesg` about filesystems and the disk, as far as it goes; never raises."""
     bad_copies = (match[0] for line in lines_of(output) if (match := _BAD_COPY.search(line)))
     complaints = (match[0] for line in lines_of(output) if (match := _COMPLAINT.search(line)))
     return KernelLog(

@@ -1,4 +1,4 @@
-"""The kernel log of the NAS that came back: what ZFS says of itself there."""
+"""The kernel log of the NAS that came back: ZFS's messages about itself."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ _PANIC = re.compile(
     r"Pool '.*' has encountered an uncorrectable I/O failure and has been suspended).*"
 )
 """OpenZFS `include/os/linux/spl/sys/debug.h` and `module/os/linux/spl/spl-err.c` (`vcmn_err` has
-`PANIC: `, for `zfs_panic_recover` too): the thread that says so stops for ever. And
-`module/zfs/zio.c`, `zio_suspend`: so does whoever waits for the pool."""
+`PANIC: `, for `zfs_panic_recover` too): the thread that prints it stops for ever. And
+`module/zfs/zio.c`, `zio_suspend`: every thread that waits for the pool stops, too."""
 _REPLAY = re.compile(
     r"(ZFS replay transaction error \d+|ZFS read log block error \d+|"
     r"zil_parse: lr_t (overrun|has an invalid reclen)|can't open objset (for )?\d+, error \d+).*"
 )
-"""OpenZFS `module/zfs/zil.c`: what was acknowledged was not done again. A record could not be replayed
-(`zil_replay_error`), a block that was claimed could not be read or holds what is no record
-(`zil_parse`; the log's end, where a block just is not there, has no message), or the log of a dataset
-could not be claimed at all (`zil_claim`) or looked at (`zil_check_log_chain`)."""
+"""OpenZFS `module/zfs/zil.c`: something acknowledged was not replayed. A record could not be
+replayed (`zil_replay_error`). Or a claimed block was unreadable or holds no record (`zil_parse`).
+The log's end is a block that is not there, and has no message. Or the log of a dataset could not be
+claimed at all (`zil_claim`) or checked (`zil_check_log_chain`)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,12 +34,12 @@ class NasLog:
 
 
 def read_nas_log(output: ToolOutput) -> NasLog:
-    """What a `dmesg` of the NAS holds of this, as far as it goes; never raises."""
+    """The lines of a NAS's `dmesg` about this, as far as it goes; never raises."""
     return read_nas_lines(lines_of(output))
 
 
 def read_nas_lines(lines: list[str]) -> NasLog:
-    """The same of lines."""
+    """The same for lines."""
     return NasLog(panics=_found(_PANIC, lines), replay_errors=_found(_REPLAY, lines))
 
 

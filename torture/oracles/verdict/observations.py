@@ -1,4 +1,4 @@
-"""Observations: each thing that was read back, with the moments at which a crash would explain it.
+"""Observations: the things that were read back, with the moments of a crash that explains each.
 
 They carry a verdict's reasons: if no single moment explains all of them, two of them show why.
 """
@@ -13,12 +13,12 @@ from itertools import combinations
 from torture.oracles.verdict.moments import Tally, Windows, both, union
 
 _KEPT_MAX = 8
-"""A verdict needs few; a lost disk has thousands."""
+"""The limit of kept observations: a verdict needs few; a lost disk has thousands."""
 _COMPARED_MAX = 300
 
 
 class Rule(StrEnum):
-    """The rules by which moments are excluded."""
+    """The rules that exclude moments."""
 
     CONTENT = "content"
     NAME = "name"
@@ -35,7 +35,7 @@ class Rule(StrEnum):
 
     @property
     def source(self) -> str:
-        """Where it is written, outside this project."""
+        """The place outside this project that has the rule."""
         return _RULES[self][1]
 
 
@@ -85,14 +85,14 @@ class Observation:
 
 @dataclass(kw_only=True, slots=True)
 class Observations:
-    """All that was seen in one read-back; `end` is the moment after everything."""
+    """All observations of one read-back; `end` is the moment after everything."""
 
     end: int
     _tally: Tally = field(init=False)
     _wrong: list[Observation] = field(default_factory=list)
-    """Those that a crash at the end does not explain."""
+    """The observations that a crash at the end does not explain."""
     _right: list[Observation] = field(default_factory=list)
-    """Of the others those that exclude most: the highest first moments."""
+    """Of the others, the observations that exclude most: the highest first moments."""
 
     def __post_init__(self) -> None:
         self._tally = Tally(self.end)

@@ -1,4 +1,4 @@
-"""The pool's own verdict, from the imports that were tried, the scrub and the status after it."""
+"""The pool's own verdict, from the attempted imports, the scrub and the status after it."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ class PoolFinding:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Import:
-    """How a pool came back: what had to be given up for it, and what was said."""
+    """The way in which a pool came back: its losses, and its messages."""
 
     needed: tuple[str, ...]
     reasons: tuple[str, ...]
 
     def and_then(self, again: _Import) -> _Import:
-        """The same, and after a second cut `again`."""
+        """The same, with the import after a second cut, `again`."""
         return _Import(
             needed=tuple(dict.fromkeys(self.needed + again.needed)),
             reasons=self.reasons + again.reasons,
@@ -63,15 +63,19 @@ class _Import:
 
 
 def judge_pool(evidence: Evidence, *, is_replay: bool = False) -> PoolFinding:
-    """Score the pool; raises `UnreadableError` when the evidence does not tell.
+    """Score the pool; raises `UnreadableError` when the evidence is unclear.
 
-    Only a pool that was scrubbed to its end is scored, by its status after that. Intact when a
-    plain import gives a pool without errors, though it may be short of a disk that the trial took
-    away. Repaired when the import had to go without its log (what that cost is for the data's verdict
-    to say) or a device erred and ZFS healed it. Rolled back when it had to give up transactions.
-    Corrupted when ZFS itself counts data it cannot give back, could not replay its log, or has blocks
-    that are leaked or used twice. Unavailable when its kernel module gave up, be the scrub refused or
-    not. Lost when no import works.
+    Only a pool that was scrubbed to its end is scored, by its status after that.
+
+    - Intact: a plain import gives a pool without errors. It may lack a disk that the trial took
+      away.
+    - Repaired: the import had to go without its log, or a device erred and ZFS healed it. The
+      data's verdict has the loss with the log.
+    - Rolled back: the import had to give up transactions.
+    - Corrupted: ZFS itself counts data that it cannot give back, or could not replay its log.
+      Blocks that are leaked or used twice corrupt the pool, too.
+    - Unavailable: its kernel module gave up, whether the scrub was refused or not.
+    - Lost: no import works.
     """
     # a replay begins with the disks that the check found after a second cut
     was_cut_again = evidence.cut.second is not None and not is_replay
@@ -96,7 +100,7 @@ def _judge_imported(evidence: Evidence, *, was_cut_again: bool) -> PoolFinding:
 
 
 def _imported(evidence: Evidence, imports: Sequence[tuple[Step, str]]) -> _Import | PoolFinding:
-    """How the pool came back; the finding when it did not. Raises `UnreadableError`."""
+    """The way in which the pool came back; the finding when it did not. Raises `UnreadableError`."""
     refusals: list[str] = []
     for step, needed in imports:
         output = evidence.output(step)
@@ -116,7 +120,7 @@ def _imported(evidence: Evidence, imports: Sequence[tuple[Step, str]]) -> _Impor
 
 
 def _refused_at_first(evidence: Evidence, step: Step) -> Iterator[str]:
-    """What an import was refused with that was done when it was asked for again."""
+    """The refusal of an import that then succeeded at a second request."""
     *before, _ = (tool for tool in evidence.tools if tool.step == step)
     for output in before:
         said = " ".join(lines_of(output))
@@ -141,7 +145,7 @@ def _judge_status(evidence: Evidence, imported: _Import) -> PoolFinding:
 
 
 def _with_blocks(evidence: Evidence, finding: PoolFinding) -> PoolFinding:
-    """What zdb says of the pool's blocks; evidence of older versions of the suite does not know."""
+    """The findings of zdb about the pool's blocks; evidence of older versions of the suite has none."""
     output = evidence.output(Step.POOL_BLOCKS)
     if output is None:
         if evidence.output(Step.POOL_BLOCKS_ASTIR) is not None:
@@ -162,7 +166,7 @@ def _with_blocks(evidence: Evidence, finding: PoolFinding) -> PoolFinding:
 
 
 def _with_log(evidence: Evidence, finding: PoolFinding) -> PoolFinding:
-    """What the NAS's kernel says of ZFS; evidence of older versions of the suite has no log of it."""
+    """The NAS's kernel messages about ZFS; evidence of older versions of the suite has no log of it."""
     logs = [read_nas_log(output) for output in evidence.tools if output.step == Step.NAS_DMESG]
     panics = [line for log in logs for line in log.panics]
     lines = panics + [line for log in logs for line in log.replay_errors]
@@ -177,7 +181,7 @@ def _with_log(evidence: Evidence, finding: PoolFinding) -> PoolFinding:
 
 
 def _status_after_scrub(evidence: Evidence) -> ToolOutput:
-    """A status from before says nothing about what nobody had read yet."""
+    """An earlier status says nothing about data that were not read yet."""
     status: ToolOutput | None = None
     for output in reversed(evidence.tools):
         if output.step == Step.POOL_SCRUB:
@@ -199,12 +203,12 @@ def _verdict(status: PoolStatus, *, needed: tuple[str, ...], erred: bool) -> Ver
 
 
 def _disks_gone(evidence: Evidence) -> int:
-    """How many disks the trial took away with the cut."""
+    """The number of disks that the trial took away with the cut."""
     return sum(disk.policy == GONE for disk in evidence.cut.disks.values())
 
 
 def _is_only_short_of(status: PoolStatus, gone: int) -> bool:
-    """Whether all that is wrong with the pool are disks that were taken away: what a mirror is for."""
+    """Whether the pool's only faults are disks that were taken away: a mirror exists for this."""
     states = Counter(device.rsplit(" ", 1)[-1] for device in status.unhealthy_devices)
     missing = sum(states.pop(state, 0) for state in _MISSING)
     states.pop("DEGRADED", None)

@@ -1,11 +1,11 @@
-"""The answer of a parser that cannot tell: its trial is inconclusive, neither safe nor a loss."""
+"""The answer of a parser to unclear output: its trial is inconclusive, neither safe nor a loss."""
 
 from __future__ import annotations
 
 
 class UnreadableError(Exception):
-    """Output that is missing, cut off or garbled; the message says what and why."""
+    """Output that is missing, cut off or garbled; the message names the output and the fault."""
 
 
 class DidNotWork(UnreadableError):
-    """A tool was not let do its work, or not to its end: what was there is not what stopped it."""
+    """A tool could not do its work, or not to its end: the data did not stop it."""

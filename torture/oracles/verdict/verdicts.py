@@ -1,4 +1,4 @@
-"""The words for how a trial ended, from best to worst."""
+"""The words for the end of a trial, from best to worst."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Verdict(StrEnum):
-    """How a trial ended. `inconclusive` stands beside the others: it is neither safe nor loss."""
+    """The end of a trial. `inconclusive` stands beside the others: it is neither safe nor loss."""
 
     INTACT = "intact"
     """All acknowledged data is there; journal replay is allowed."""
@@ -18,7 +18,7 @@ class Verdict(StrEnum):
     CORRUPTED = "corrupted"
     """Wrong, torn or mixed content, or repair lost data."""
     UNREPAIRABLE = "unrepairable"
-    """fsck gives up, the filesystem will not mount, or the VM does not boot from it: it is lost."""
+    """fsck gives up, the filesystem does not mount, or the VM does not boot from it: it is lost."""
     UNAVAILABLE = "unavailable"
     """It did not come back within an operator's patience: something hangs, or a kernel gave up."""
     POOL_LOST = "pool-lost"
@@ -38,7 +38,7 @@ class Verdict(StrEnum):
 
     @property
     def is_corruption(self) -> bool:
-        """Whether what is left is worse than consistent but old."""
+        """Whether the rest is worse than consistent but old."""
         return self is not Verdict.INCONCLUSIVE and self.badness >= Verdict.CORRUPTED.badness
 
 

@@ -1,1 +1,1 @@
-"""Every file of a run, as types, and where each lies. Pure."""
+"""Every file of a run, as a type, and the place of each. Pure."""

@@ -9,14 +9,14 @@ from torture.records.record.trials import TrialRecord
 
 
 def outcome_in_short(record: TrialRecord) -> str:
-    """The verdict and how much was lost, on a line."""
+    """The verdict and the amount of the loss, on a line."""
     return f"{record.verdict}, {record.lost} of {record.acknowledged} lost"
 
 
 def outcome_in_full(record: TrialRecord) -> tuple[str, ...]:
-    """The reasons of the verdict, or the machinery's error, and how the record breaks its guarantee."""
+    """The reasons of the verdict, or the machinery's error, and the breach of the guarantee."""
     reasons = record.reasons or ((record.error,) if record.error else ())
-    # a record of another version may say a guarantee that this one does not know
+    # a record of another version may have a guarantee that this version does not know
     is_known = record.guarantee in frozenset(Guarantee)
     breaches = breaches_in_words(record, Guarantee(record.guarantee)) if is_known else ()
     return (*reasons, *breaches)

@@ -1,7 +1,7 @@
-"""From a line of `trials.jsonl`, whatever is in it, to a record whose every field has its type.
+"""From a line of `trials.jsonl`, whatever its content, to a record whose every field has its type.
 
-Figures are never guessed: a line whose trial, cell, verdict, counts or rollback are not what they
-should be is no record. Everything else that is wrong is left out of the record, and remarked.
+Figures are never guessed. A line is no record if its trial, cell, verdict, counts or rollback are
+wrong. Any other wrong field is left out of the record, and remarked.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TRIAL = re.compile(r"\.(\d{1,18})-([0-9a-f]{16})")
 
 
 class Odd(StrEnum):
-    """What a record can have that a reader should be told."""
+    """The oddities of a record that a reader should see."""
 
     OLDER = "an older schema"
     NEWER = "a newer schema"
@@ -37,14 +37,14 @@ class Odd(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Line:
-    """Where a line is in its file."""
+    """The place of a line in its file."""
 
     number: int
     position: int
     raw: bytes
-    """Without its end; empty if it was too long to be read."""
+    """The line without its end; empty if it was too long to be read."""
     is_whole: bool
-    """Whether a line feed ends it: a run that was stopped while it wrote leaves none."""
+    """Whether a line feed ends it: a run that was stopped in the middle of a write leaves none."""
 
 
 class UnreadableLineError(ValueError):
@@ -53,11 +53,11 @@ class UnreadableLineError(ValueError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reading:
-    """A record, and what is odd about it, each with the detail that shows it."""
+    """A record, and its oddities, each with the detail that shows it."""
 
     record: TrialRecord
     index: int | None
-    """Place among the trials of its cell, as the trial's name says it."""
+    """Place among the trials of its cell, from the trial's name."""
     odd: tuple[tuple[Odd, str], ...] = ()
 
 
@@ -119,7 +119,7 @@ def _decoded(raw: bytes) -> dict[str, Any]:
 
 
 def _unknown_verdict(data: dict[str, Any]) -> str:
-    """A word of another version for how the trial ended; empty where it is known, or no name at all."""
+    """Another version's word for the end of the trial; empty where it is known, or no name at all."""
     judgement = data.get("judgement")
     verdict = judgement.get("verdict") if isinstance(judgement, dict) else None
     is_name = isinstance(verdict, str) and 0 < len(verdict) <= NAME_CHARACTERS_MAX

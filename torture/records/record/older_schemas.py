@@ -1,7 +1,7 @@
-"""From a record of any schema to the newest shape of one.
+"""From a record of any schema to the newest shape of a record.
 
-Schema 1 called the guarantee `promise`. Until schema 2 a record had its judgement's fields beside its
-own, those of the data in `found`, and each part's verdict in `verdicts`.
+Schema 1 called the guarantee `promise`. Until schema 2 a record had the judgement's fields beside
+its own. Those of the data were in `found`, and each part's verdict was in `verdicts`.
 """
 
 from __future__ import annotations

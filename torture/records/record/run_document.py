@@ -1,4 +1,4 @@
-"""`run.json`: what a run ran on, and with what. Documented in results/README.md."""
+"""`run.json`: the machine, tools and options of a run. Documented in results/README.md."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class HostInfo(Document):
 
     kernel: str = ""
     machine: str = ""
-    """As `uname -m` says it."""
+    """The machine's name, by `uname -m`."""
     cores: Count | None = None
     memory_mib: Count | None = None
     user: str = ""
@@ -31,7 +31,7 @@ class HostInfo(Document):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Chosen(Document):
-    """What the run used of several kinds, and why."""
+    """The run's choice among several kinds, and its reason."""
 
     kind: str = ""
     reason: str = ""
@@ -39,7 +39,7 @@ class Chosen(Document):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ImageInfo(Document):
-    """A guest image: its key in the cache, and the versions of what is in it."""
+    """A guest image: its key in the cache, and the versions of its contents."""
 
     key: str = ""
     packages: dict[str, str] = field(default_factory=dict)
@@ -47,53 +47,53 @@ class ImageInfo(Document):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunDocument(Document):
-    """A run as it tells it. What is read is believed where it has the right type, else left out."""
+    """The facts about a run. A field of the right type is believed; other fields are left out."""
 
     run: str = ""
-    """Its name: that of its folder when it was made."""
+    """Its name: that of its folder at the beginning."""
     seed: int | None = None
-    """None of a merged run whose parts had several."""
+    """The seed; None for a merged run whose parts had several."""
     options: dict[str, Any] = field(default_factory=dict)
-    """As `fixtures.options.Options.as_json` gives them; a replay has other ones."""
+    """The options, as `fixtures.options.Options.as_json` gives them; a replay has others."""
     begun: str = ""
     """ISO 8601, with the zone."""
     host: HostInfo = field(default_factory=HostInfo)
     accelerator: Chosen = field(default_factory=Chosen)
     processor: str = ""
-    """The guests', e.g. `maximum, without cx16, without avx`."""
+    """The guests' processor, e.g. `maximum, without cx16, without avx`."""
     network: Chosen = field(default_factory=Chosen)
     boot: str = ""
     zfs: str = ""
-    """The version that the NAS was to run; empty of runs that knew only one."""
+    """The version that the NAS was to run; empty for runs that knew only one."""
     versions: dict[str, str] = field(default_factory=dict)
-    """Of the host's tools."""
+    """The versions of the host's tools."""
     images: dict[str, ImageInfo | None] = field(default_factory=dict)
     """None for an image that was not built."""
     merged: tuple[str, ...] | None = None
-    """The names of the runs that a merged one was made of; None for any other run."""
+    """The names of the parts of a merged run; None for any other run."""
     notes: tuple[str, ...] = ()
-    """Of a merged run: what there was to say of the files it was made of."""
+    """Remarks on the files of a merged run's parts."""
     others: dict[str, Any] = field(default_factory=dict)
-    """What another version of the suite said beside these."""
+    """Fields of another version of the suite."""
 
     @property
     def is_sequential(self) -> bool:
-        """Whether its cells stopped when their question was answered: intervals must allow for it."""
+        """Whether its cells stopped at the answer to their question: intervals must allow for it."""
         return bool(self.options.get("until"))
 
     @property
     def jobs(self) -> int | None:
-        """How many trials were under way at once; None where it does not say."""
+        """The number of trials at once; None where the run does not say it."""
         jobs = self.options.get("jobs")
         return jobs if type(jobs) is int and jobs > 0 else None
 
     def write(self, folder: Path) -> None:
-        """Into a run's folder, whole or not at all. Raises `OSError`."""
+        """Write it into a run's folder, whole or not at all. Raises `OSError`."""
         write_whole(folder / RUN_FILE, json.dumps(self.as_json(), indent=1).encode() + b"\n")
 
 
 def read_run_document(folder: Path) -> RunDocument | None:
-    """The document of a run's folder; None where there is none, or none that can be read."""
+    """The document of a run's folder; None where there is none, or no readable one."""
     file = folder / RUN_FILE
     try:
         if not file.is_file() or file.stat().st_size > _BYTES_MAX:
@@ -105,7 +105,7 @@ def read_run_document(folder: Path) -> RunDocument | None:
 
 
 def agreed(documents: Sequence[RunDocument]) -> RunDocument:
-    """Of each field the value that all of them have, else none; also within options and others."""
+    """The common value of each field, if all agree, else none; also within options and others."""
     first, *rest = documents
     same = {
         own.name: getattr(first, own.name)

@@ -1,12 +1,12 @@
-"""Where everything of a run is: the names are spelled here, and nowhere else.
+"""The place of everything in a run: the names are spelled here, and nowhere else.
 
     results/latest -> RUN
     results/RUN/run.json, trials.jsonl, report.html
     results/RUN/trials/TRIAL/...
     results/RUN/workers/wN.log
 
-What is in a trial's folder has its names in `torture.facts.evidence.folder`; what the files mean
-stands in results/README.md.
+`torture.facts.evidence.folder` has the names of the files in a trial's folder. results/README.md
+explains the files.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ RUN_FILE = "run.json"
 TRIALS_FILE = "trials.jsonl"
 """One record a line, see `torture.records.record.trials`."""
 TRIALS_FILE_BEFORE = "trials.jsonl.before"
-"""What `TRIALS_FILE` said before the run was judged again; with `-2` and so on when it was once more."""
+"""`TRIALS_FILE` before the run was judged again. Each further judgement adds `-2` and so on."""
 PAGE_FILE = "report.html"
 EVIDENCE_FOLDER = "trials"
 """One folder a trial."""
@@ -35,18 +35,18 @@ _FOLDER_NAME = re.compile(r"[^/\0]{1,250}")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunLayout:
-    """The places in one run's folder; none of them needs to be there."""
+    """The places in one run's folder; none of them needs to exist."""
 
     folder: Path
 
     @classmethod
     def of_evidence(cls, evidence: Path) -> RunLayout:
-        """The run that a trial's folder lies in, or would lie in."""
+        """The run of a trial's folder, even of one that does not exist."""
         return cls(folder=evidence.resolve().parents[1])
 
     @property
     def run_file(self) -> Path:
-        """What it ran on, and with what."""
+        """The machine, tools and options of the run."""
         return self.folder / RUN_FILE
 
     @property
@@ -65,11 +65,11 @@ class RunLayout:
         return self.folder / EVIDENCE_FOLDER
 
     def worker_log(self, number: int) -> Path:
-        """What a worker printed, over all of its trials."""
+        """A worker's output, over all of its trials."""
         return self.folder / WORKERS_FOLDER / f"w{number}.log"
 
     def told_within(self, text: str) -> str:
-        """A text whose paths below the folder are told from there: a run may be moved, or published."""
+        """A text with paths relative to the folder: a run may be moved, or published."""
         return text.replace(f"{self.folder}/", "")
 
     def evidence_of(self, trial: str) -> Path:

@@ -1,4 +1,4 @@
-"""What a trial is told: plain data, drawn from the run's seed."""
+"""The instructions of a trial: plain data, drawn from the run's seed."""
 
 from __future__ import annotations
 
@@ -13,38 +13,39 @@ from torture.facts.axes.disk_sector import SECTOR_BEFORE
 from torture.records.record.trials import Origin
 
 DRAW = 3
-"""What seeds draw now. It grows when they draw other cuts or survivors; old specs keep their own."""
+"""The version of a seed's draws. It grows when seeds draw other cuts or survivors; old specs keep
+theirs."""
 _DRAW_WITH_DISK_SECTORS = 3
-"""What was drawn before had disks of `SECTOR_BEFORE`, and its name says nothing of them."""
+"""Earlier draws had disks of `SECTOR_BEFORE`, and their names say nothing of sectors."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrialSpec:
-    """One trial: a cell, a seed, and how long its load runs.
+    """One trial: a cell, a seed, and the length of its load.
 
-    Raises `ValueError` when it repeats a trial and is live, or the other way round.
+    Raises `ValueError` for a live trial that repeats another, and for a repeated one that does not.
     """
 
     cell: Cell
     index: int
     """Place among the trials of this cell, from 0."""
     seed: int
-    """Everything random in the trial is drawn from it (64 bits)."""
+    """Every random choice in the trial is drawn from it (64 bits)."""
     load_ms: int
     """Length of the load phase within which the cut falls."""
     survive_ms: int = 4000
-    """How long a client that lives through the cut goes on writing once the NAS is back."""
+    """The time for which a surviving client goes on writing once the NAS is back."""
     fault: str = ""
     """The name of a fault that is planted on purpose (`torture.choices.faults`); empty for none."""
     brought: tuple[Brought, ...] = ()
-    """What the user brought for its loads."""
+    """The user's own files for the loads."""
     origin: Origin = Origin.LIVE
     repeats: str = ""
     """The name of the trial that this one repeats; empty for a live one."""
     replay_of: str = ""
     """The evidence folder of that trial. `Origin.REPLAY` opens the recording that is in it."""
     draw: int = DRAW
-    """The version of what a seed draws: specs without one are of the first."""
+    """The version of the seed's draws: specs without one are of the first."""
     flush_is_doubted: bool = False
     """Whether ZFS itself may lose a client's flush: the proof asks only that it reaches the volume."""
 
@@ -58,7 +59,8 @@ class TrialSpec:
     def trial(self) -> str:
         """The trial's name: the same for the same cell, index and run seed.
 
-        A repeated trial's is that of the first with its origin behind it: it never stands for it.
+        A repeated trial has the name of the first with its origin after it. It never stands for the
+        first.
         """
         if self.repeats:
             return f"{self.repeats}.{self.origin}"
@@ -69,7 +71,7 @@ class TrialSpec:
         return f"{planted}{cell.frozen_name}.{self.index:04d}-{self.seed:016x}"
 
     def as_json(self) -> dict[str, Any]:
-        """As plain data; `from_json` takes it back."""
+        """The spec as plain data; `from_json` takes it back."""
         return asdict(self) | {"cell": self.cell.name}
 
     @classmethod
@@ -101,7 +103,7 @@ class TrialSpec:
 def draw_seed(*, run_seed: int, cell: Cell, index: int, fault: str = "", draw: int = DRAW) -> int:
     """The seed of one trial: the same whichever other cells are selected, and in any order.
 
-    Since disks have sectors of their own it is another one for each `draw`: no two trials share a name.
+    It differs for each `draw` since disks have their own sectors: no two trials share a name.
     """
     drawn = f"draw {draw}" if draw >= _DRAW_WITH_DISK_SECTORS else ""
     text = "/".join([str(run_seed), cell.frozen_name, str(index), *filter(None, [fault, drawn])])
@@ -109,9 +111,9 @@ def draw_seed(*, run_seed: int, cell: Cell, index: int, fault: str = "", draw: i
 
 
 DRAWN_AGAIN_MAX = 3
-"""So often a trial is drawn again: a cell whose cuts are all empty must come to an end."""
+"""The limit of new draws for a trial: a cell whose cuts are all empty must come to an end."""
 
 
 def drawn_again(spec: TrialSpec) -> TrialSpec:
-    """What follows a trial whose cut could have taken nothing, with a seed drawn from its own."""
+    """The successor of a trial whose cut could take nothing, with a seed drawn from its own."""
     return replace(spec, seed=draw_seed(run_seed=spec.seed, cell=spec.cell, index=spec.index))

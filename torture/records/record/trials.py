@@ -1,6 +1,6 @@
 """The record of a trial: one JSON object, one line of `trials.jsonl`. Documented in results/README.md.
 
-Also what tells the records of several trials apart, and which of several of one trial counts.
+It also has the rules that distinguish the records of several trials, and choose among those of one.
 """
 
 from __future__ import annotations
@@ -26,59 +26,61 @@ SCHEMAS_READ = (1, 2, 3)
 
 
 class Origin(StrEnum):
-    """Where a trial's verdict comes from; only a live trial is one of those that a run drew."""
+    """The source of a trial's verdict; only live trials are those that a run drew."""
 
     LIVE = "live"
     """A load and a cut, drawn from the run's seed."""
     REPLAY = "replay"
     """The recording of an earlier trial, recovered and checked again: no other cut."""
     PLANTED = "planted"
-    """A fault was planted on purpose: it says what the instrument sees, and nothing of its cell."""
+    """A fault was planted on purpose: the trial tests the instrument, and says nothing about its
+    cell."""
     RERUN = "rerun"
-    """An earlier trial again from its seed: the same load and planned cut, its microseconds its own.
-    It was chosen for how the first one ended, so that counting it would bend the rates."""
+    """An earlier trial again from its seed: the same load and planned cut, with its own
+    microseconds. It was chosen for the end of the first one: counting it would bias the rates."""
 
 
 class Identity(NamedTuple):
-    """What tells trials apart: records with the same identity are of one trial."""
+    """The mark of one trial: records with the same identity are of the same trial."""
 
     trial: str
     origin: Origin
     run: str
-    """Of a replay or rerun the run it was made in, for a trial may have several; else empty."""
+    """The run that made a replay or rerun, for a trial may have several; else empty."""
     zfs: str
-    """The same seed draws the same trial for every version of ZFS, and each of them is one of its own."""
+    """The version of ZFS. One seed draws the same trial for every version, and each of them counts
+    alone."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrialRecord(Document):
-    """How one trial ended."""
+    """The end of one trial."""
 
     trial: Name
     cell: Name
     axes: dict[str, str] = field(default_factory=dict)
     seed: Seed = 0
     guarantee: str = ""
-    """What theory says of the cell: one of `torture.oracles.verdict.guarantee.Guarantee`."""
+    """Theory's guarantee for the cell: one of `torture.oracles.verdict.guarantee.Guarantee`."""
     judgement: Judgement
     origin: Annotated[Origin, limits(extra={"refused": "is none that is known"})] = Origin.LIVE
     repeats: str = ""
     """The name of the trial that a replay or rerun repeats."""
     origin_run: str = ""
-    """The run that a replay or rerun was made in; empty in the file of that run itself."""
+    """The run that made a replay or rerun; empty in the file of that run itself."""
     fault: str = ""
     """The fault that was planted (`torture.choices.faults`); empty for none."""
     cut: CutDocument = field(default_factory=CutDocument)
     writers: Count = 0
-    """The load's writers."""
+    """The number of the load's writers."""
     writers_failed: Count = 0
-    """Of these, the ones that failed for good after the cut."""
+    """Of these, the writers that failed for good after the cut."""
     speed: Speed = field(default_factory=Speed)
-    """What the cell was worth before the cut."""
+    """The speed of the cell before the cut."""
     absence: Absence = field(default_factory=Absence)
-    """What the client saw until the NAS was back."""
+    """The client's view of the time without the NAS."""
     administration: AdministrationDocument | None = None
-    """What was done to the pool when the cut came; None where nothing was."""
+    """The command on the pool at the cut; None where there was none."""
     timings: dict[str, Count] = field(default_factory=dict)
     """Stage to milliseconds, in order."""
     error: str | None = None
@@ -86,7 +88,7 @@ class TrialRecord(Document):
     zfs: str = ""
     """The version of ZFS that the NAS ran; empty in records of schema 1."""
     machinery_failed: bool = False
-    """Whether the trial did not come to its end; its evidence then says nothing."""
+    """Whether the trial did not reach its end; its evidence then says nothing."""
     has_manifest: bool = False
     """Whether it was judged against a manifest of its evidence; older trials have none."""
     schema: Count = SCHEMA
@@ -98,7 +100,7 @@ class TrialRecord(Document):
         return upgraded(data)
 
     def as_json(self) -> dict[str, Any]:
-        """As plain data; `from_json` takes it back. Empty fields are left out."""
+        """The record as plain data; `from_json` takes it back. Empty fields are left out."""
         return super(TrialRecord, self).as_json() | {"schema": SCHEMA}
 
     @property
@@ -108,22 +110,22 @@ class TrialRecord(Document):
 
     @property
     def acknowledged(self) -> int:
-        """Durable operations that the client was told are done."""
+        """Durable operations whose acknowledgement reached the client."""
         return self.judgement.acknowledged
 
     @property
     def lost(self) -> int:
-        """Of these, the ones that are not there."""
+        """Of these, the missing ones."""
         return self.judgement.lost
 
     @property
     def rollback_ms(self) -> float | None:
-        """How much acknowledged time is gone; None when nothing is, or when what is left is no past."""
+        """The length of lost acknowledged time; None without a loss, or when the rest is no past."""
         return self.judgement.findings.rollback_ms
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why the verdict is what it is, in words."""
+        """The reasons of the verdict, in words."""
         return self.judgement.reasons
 
     @property
@@ -133,16 +135,16 @@ class TrialRecord(Document):
 
     @property
     def is_loss(self) -> bool:
-        """Whether something acknowledged is not there, whatever the verdict; no if inconclusive."""
+        """Whether something acknowledged is missing, whatever the verdict; no if inconclusive."""
         return self.is_conclusive and self.lost > 0
 
     def with_reason(self, reason: str) -> Self:
-        """The same with one more reason, after the others."""
+        """The same record with one more reason, after the others."""
         reasons = (*self.reasons, reason)
         return replace(self, judgement=replace(self.judgement, reasons=reasons))
 
     def told_within(self, run: RunLayout) -> Self:
-        """The same, where its words name files of its run by their place in it."""
+        """The same record, with paths relative to its run in all its words."""
         return replace(
             self,
             error=None if self.error is None else run.told_within(self.error),
@@ -150,12 +152,12 @@ class TrialRecord(Document):
         )
 
     def breaks(self, guarantee: Guarantee) -> bool:
-        """Whether it is worse than guaranteed, by what was lost or by the audit of its log.
+        """Whether it is worse than guaranteed, by its loss or by the audit of its recording.
 
-        What the audit holds against the NAS must hold in every cell, also where a loss is allowed. A cell
-        that is safe is broken by an acknowledgement that nothing vouches for, too: had the cut come a
-        little earlier it would have been a loss, and a cut meets one moment of thousands. Where a loss is
-        allowed, so is an acknowledgement that was worth nothing.
+        The audit's invariants must hold in every cell, also where a loss is allowed. In a safe
+        cell, an acknowledgement without anything that vouches for it is a breach, too. A slightly
+        earlier cut would have lost it, and a cut meets one moment of thousands. Where a loss is
+        allowed, so is a worthless acknowledgement.
         """
         uncommitted_ms = self.cut.audit.uncommitted_ms
         is_unfounded = guarantee is Guarantee.SAFE and self.absence.unfounded > 0
@@ -173,16 +175,16 @@ class TrialRecord(Document):
         )
 
     def identity(self, *, run: str = "") -> Identity:
-        """What tells its trial apart, read from the file of this run."""
+        """The identity of its trial, for a record in the file of this run."""
         if self.origin is Origin.LIVE:
             return Identity(self.trial, self.origin, "", self.zfs)
         return Identity(self.trial, self.origin, self.origin_run or run, self.zfs)
 
 
 def not_told(records: Sequence[TrialRecord]) -> list[TrialRecord]:
-    """Those inconclusive of one cell that somebody has to look at.
+    """The inconclusive records of one cell that need a human's look.
 
-    An empty cut is none of them where another one was conclusive: it says nothing, and was drawn again.
+    An empty cut needs none where another one was conclusive: it says nothing, and was drawn again.
     """
     is_told = any(record.is_conclusive for record in records)
     return [

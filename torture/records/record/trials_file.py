@@ -1,4 +1,4 @@
-"""The file `trials.jsonl`: appended as trials end, read by the engine, rewritten when judged again."""
+"""The file `trials.jsonl`: appended as trials end, read by the engine, rewritten by a new judgement."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ def append_record(path: Path, record: TrialRecord) -> None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Records:
-    """The readable records of a file, each trial once, and how many lines were not readable."""
+    """The readable records of a file, each trial once, and the number of unreadable lines."""
 
     records: tuple[TrialRecord, ...]
     unreadable_lines: int
 
     @property
     def live(self) -> tuple[TrialRecord, ...]:
-        """Those that the run drew, without what repeats an earlier trial."""
+        """The run's own trials, without repetitions of an earlier trial."""
         return tuple(record for record in self.records if record.origin is Origin.LIVE)
 
 
 def read_records(path: Path) -> Records:
-    """Every trial's record that counts, in the order of their first ones; a missing file has none."""
+    """For every trial the record that counts, in the order of first records; a missing file has none."""
     found: dict[Identity, list[TrialRecord]] = {}
     unreadable = 0
     for line, record in _lines_of(path):
@@ -72,8 +72,8 @@ def _lines_of(path: Path) -> Iterator[tuple[bytes, TrialRecord | None]]:
 def rewrite_records(path: Path, records: Sequence[TrialRecord]) -> Path | None:
     """Put these records in the places of those that `read_records` gives, in their order.
 
-    What is no record stays as it is, byte for byte, and so does the line of a record that is the same.
-    The old file is kept beside it, under a name that nothing had, which is returned; None where nothing
+    A line without a record stays as it is, byte for byte. So does the line of an unchanged record.
+    The old file is kept beside it, under a new name. The name is returned; None where nothing
     changed. Raises `OSError`.
     """
     places: list[bytes | Identity] = []

@@ -1,4 +1,4 @@
-"""What a cell was worth before the cut, and what the client saw until the NAS was back: of one trial."""
+"""One trial: the cell's speed before the cut, and the client's view of the time without the NAS."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from torture.facts.evidence.documents import COUNT_MAX, Count, Document, Measure
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Speed(Document):
-    """How fast what was acknowledged before the cut became durable; None where no load tells.
+    """The rate at which data became durable before the cut; None where no load reports it.
 
-    Guests are emulated: only ratios of such figures mean anything.
+    Guests are emulated: only ratios of these figures mean anything.
     """
 
     durable_per_s: Measure | None = None
-    """Durable operations in a second of the writers' own work: what they waited for each other, for
-    the ledger or on purpose is left out."""
+    """Durable operations in a second of the writers' own work. Waits for each other, for the ledger
+    or on purpose are left out."""
     sync_p50_ms: Measure | None = None
     sync_p99_ms: Measure | None = None
-    """Of what each of them waited in fsync, fdatasync and writes through O_DSYNC, by nearest rank."""
+    """The wait of each operation in fsync, fdatasync and writes through O_DSYNC, by nearest rank."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Absence(Document):
-    """The time without a NAS; what is not known is None."""
+    """The time without a NAS; an unknown figure is None."""
 
     outage_ms: Measure | None = None
-    """From the cut until what the client attaches was published again."""
+    """From the cut until the client's device was published again."""
     reconnect_ms: Measure | None = None
     """From there to the next acknowledgement; only a client that lived has one."""
     acknowledged_in_outage: Count | None = None
-    """Durable operations that were acknowledged in between, when nobody can have stored anything."""
+    """Durable operations that were acknowledged in between, when no NAS can have stored anything."""
     unfounded: Count = 0
-    """Of these the ones that nothing vouches for (`torture.records.scoring.service`)."""
+    """Of these, the operations for which nothing vouches (`torture.records.scoring.service`)."""
     lines: tuple[Annotated[int, limits(ge=1, le=COUNT_MAX)], ...] = ()
     """The first of them in the ledger, by their lines."""

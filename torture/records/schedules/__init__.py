@@ -1,4 +1,4 @@
-"""Which trial is begun next, and when a cell has had enough: one file a schedule. Pure."""
+"""The choice of the next trial, and of a cell's end: one file a schedule. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torture.records.schedules.protocol import ScheduleKind, ScheduleOrder
 
 
 def schedule_kinds() -> dict[str, ScheduleKind]:
-    """Every schedule there is a file of, by its name."""
+    """Every schedule that has a file, by its name."""
     kinds: tuple[ScheduleKind, ...] = offered(__name__, "SCHEDULE")
     return {kind.name: kind for kind in kinds}
 
@@ -17,7 +17,7 @@ def schedule_kinds() -> dict[str, ScheduleKind]:
 def order_of(text: str) -> ScheduleOrder:
     """The schedule that `NAME` or `NAME:QUESTION` asks for.
 
-    Raises `ValueError`, which says what is wrong.
+    Raises `ValueError` that names the mistake.
     """
     name, _, asked = text.partition(":")
     kinds = schedule_kinds()

@@ -1,4 +1,4 @@
-"""Every trial that was drawn, in that order, whatever their verdicts are; an empty cut is drawn again."""
+"""Every trial of the draw, in that order, whatever their verdicts; an empty cut is drawn again."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from torture.records.schedules.protocol import ScheduleKind, ScheduleOrder
 
 
 class FixedSchedule:
-    """A queue of trials. `drop` is for schedules that find some of them needless.
+    """A queue of trials. `drop` is for schedules that make some of them needless.
 
-    A live trial whose cut could have taken nothing is followed by one with a seed drawn from its own,
-    unless the schedule goes on until it knows enough anyway.
+    A live trial whose cut could take nothing has a successor with a seed drawn from its own. This
+    does not hold for a schedule that goes on until it knows enough.
     """
 
     def __init__(self, specs: Sequence[TrialSpec], *, draws_again: bool = True) -> None:
@@ -44,7 +44,7 @@ class FixedSchedule:
         return self._waiting.popleft() if self._waiting else None
 
     def give_back(self, spec: TrialSpec) -> None:
-        """See `Schedule`; it is the next one again."""
+        """See `Schedule`; the trial is the next one again."""
         self._waiting.appendleft(spec)
 
     def record_ended(self, spec: TrialSpec, record: TrialRecord) -> None:
@@ -65,11 +65,11 @@ class FixedSchedule:
         self._left_of_cell[spec.cell] += 1
 
     def in_words(self) -> str:
-        """Nothing: the table says how many there were."""
+        """Nothing: the table has the number of trials."""
         return ""
 
     def drop(self, cell: Cell) -> None:
-        """Forget the trials of a cell that wait; those under way end and count."""
+        """Forget a cell's waiting trials; those under way end and count."""
         others = deque(spec for spec in self._waiting if spec.cell != cell)
         dropped = len(self._waiting) - len(others)
         self._waiting = others

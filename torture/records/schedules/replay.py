@@ -1,4 +1,4 @@
-"""One trial of an earlier run again, under a name of its own."""
+"""One trial of an earlier run again, under its own name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ReplaySchedule(FixedSchedule):
         self._spec = spec
 
     def in_words(self) -> str:
-        """Which trial it was, e.g. `replay of iscsi-always-lying-btrfs-bothdie.0000-...`."""
+        """The repeated trial, e.g. `replay of iscsi-always-lying-btrfs-bothdie.0000-...`."""
         return f"{self._spec.origin} of {self._spec.repeats}"
 
 

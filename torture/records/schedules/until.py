@@ -1,9 +1,9 @@
 """Each cell until its question is answered: its other trials need not run.
 
-Only an unbroken row of trials counts: from the cell's first on, all that have ended without a gap.
-Were every trial counted that has ended, those that take long would be missing at any look, and if
-these are the ones that lose, cells would look safer than they are. So where a cell stops depends on
-its trials alone, not on which worker was quick.
+Only an unbroken row of trials counts: all that have ended, from the cell's first on, without a gap.
+If every ended trial counted, slow trials would be missing at any look. If slow trials are those
+that lose, cells would look safer than they are. So a cell's end depends on its trials alone, not on
+the speed of a worker.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from torture.records.schedules.fixed import FixedSchedule
 from torture.records.schedules.protocol import ScheduleKind, ScheduleOrder
 
 _TRIALS_OF_FEWEST = 4
-"""Of each cell, when nobody says. A rate of 0.3 times the limit is answered in 88 of 100 cells by then
-(simulated for `upper<0.01`)."""
+"""The number for each cell, without a choice of the user. By then, 88 of 100 cells have an answer
+for a rate of 0.3 times the limit (simulated for `upper<0.01`)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settled:
-    """What a cell's question was answered with, and after how many conclusive trials."""
+    """The answer to a cell's question, and the number of conclusive trials before it."""
 
     answer: Answer
     events: int
@@ -35,7 +35,7 @@ class Settled:
 
 
 class UntilSchedule(FixedSchedule):
-    """A queue of which a cell's waiting trials are dropped as soon as its question is answered."""
+    """A queue that drops a cell's waiting trials as soon as the cell's question is answered."""
 
     def __init__(self, specs: Sequence[TrialSpec], until: Until) -> None:
         super().__init__(specs, draws_again=False)
@@ -51,7 +51,7 @@ class UntilSchedule(FixedSchedule):
 
     @property
     def settled(self) -> dict[Cell, Settled]:
-        """The cells whose question is answered, in that order."""
+        """The cells with an answer, in the order of the answers."""
         return dict(self._settled)
 
     def give_back(self, spec: TrialSpec) -> None:
@@ -71,7 +71,7 @@ class UntilSchedule(FixedSchedule):
             self.drop(spec.cell)
 
     def in_words(self) -> str:
-        """How many cells have which answer, e.g. `loss upper<0.01: yes 10, no 1, unanswered 1`."""
+        """The number of cells for each answer, e.g. `loss upper<0.01: yes 10, no 1, unanswered 1`."""
         given = Counter(settled.answer for settled in self._settled.values())
         counts = [f"{answer} {given[answer]}" for answer in Answer if given[answer]]
         if unanswered := len(self._rows) - len(self._settled):
@@ -80,7 +80,7 @@ class UntilSchedule(FixedSchedule):
 
 
 class _Row:
-    """The trials of one cell in order, and how far they have ended without a gap."""
+    """The trials of one cell in order, and the part that has ended without a gap."""
 
     def __init__(self, names: list[str]) -> None:
         self._names = names
@@ -90,7 +90,7 @@ class _Row:
         self._trials = 0
 
     def answered_by(self, spec: TrialSpec, record: TrialRecord, until: Until) -> Settled | None:
-        """What this record, one of the row, settles now; inconclusive trials count for nothing."""
+        """The answer after this record of the row, if there is one; inconclusive trials do not count."""
         self._ended[spec.trial] = record
         for counted in self._now_without_gap():
             if counted.verdict is Verdict.INCONCLUSIVE:
@@ -103,7 +103,7 @@ class _Row:
         return None
 
     def _now_without_gap(self) -> Iterator[TrialRecord]:
-        """Those that have ended and were not yet told, up to the first that has not."""
+        """Ended trials that were not yet returned, up to the first that has not ended."""
         while self._next < len(self._names) and self._names[self._next] in self._ended:
             yield self._ended.pop(self._names[self._next])
             self._next += 1

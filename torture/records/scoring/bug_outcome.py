@@ -1,4 +1,4 @@
-"""Whether a known bug was found where it is, and nothing where it is not."""
+"""Whether a known bug was found in affected versions, and nothing in cleared ones."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ _NEARLY_ALWAYS = 0.99
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SideOutcome:
-    """What became of one side's trials."""
+    """The results of one side's trials."""
 
     cell: str
     zfs: str
     """The version that its NAS ran."""
     cuts: int
-    """Those that say something: conclusive ones, and those in which a check had something to say."""
+    """Trials with a result: conclusive ones, and those in which a check found something."""
     shown: int
-    """Of these the ones that show the bug."""
+    """Of these, the trials that show the bug."""
     by: dict[Sight, int]
-    """In how many of those each check had something to say."""
+    """For each check, the number of these in which it found something."""
     otherwise: int
-    """In how many others one had: something else is wrong there."""
+    """The number of others in which a check found something: another thing is wrong there."""
     lost: int
-    """In how many something acknowledged was gone."""
+    """The number of trials that lost something acknowledged."""
     inconclusive: int
     errors: tuple[str, ...]
-    """Why those were, each reason once."""
+    """The causes of the inconclusive trials, each once."""
 
     @property
     def rate(self) -> Rate:
-        """Of cuts that show the bug, with its interval."""
+        """The rate of cuts that show the bug, with its interval."""
         return rate_of(self.shown, self.cuts)
 
     @property
@@ -55,7 +55,7 @@ class SideOutcome:
         return ", ".join(said) or "nothing"
 
     def as_json(self) -> dict[str, Any]:
-        """As plain data, with the interval."""
+        """The outcome as plain data, with the interval."""
         return {
             "cell": self.cell,
             "zfs": self.zfs,
@@ -80,29 +80,29 @@ class BugOutcome:
 
     @property
     def is_found(self) -> bool:
-        """Whether a cut of the affected side showed it."""
+        """Whether a cut of the affected side showed the bug."""
         return self.affected.shown > 0
 
     @property
     def is_clear(self) -> bool:
-        """Whether cuts of the cleared side say something, and none of them that it is there."""
+        """Whether cuts of the cleared side have results, and none of them shows the bug."""
         return self.cleared.cuts > 0 and self.cleared.shown == 0
 
     @property
     def is_as_predicted(self) -> bool:
-        """Whether the predicted check saw it, and no fewer cuts can be needed than are thought to be."""
+        """Whether the predicted check saw it, and at least the predicted number of cuts can be needed."""
         is_seen = self.affected.by[self.bug.seen_by] > 0
         return is_seen and self.affected.rate.high >= share_for(self.bug.cuts)
 
     @property
     def cuts_in_words(self) -> str:
-        """After how many cuts of the affected side it is seen with 95 % confidence: e.g. `1-9`."""
+        """The number of cuts of the affected side for 95 % confidence to see it: e.g. `1-9`."""
         least, most = cuts_for(self.affected.rate.high), cuts_for(self.affected.rate.low)
         return f"{least}-{most}" if most is not None else f"{least} or more"
 
     @property
     def share_of_silence(self) -> float:
-        """How likely so many cuts at least would have shown it on the cleared side, had that had it too.
+        """The probability that the cleared side's cuts would have shown the bug, if it were there.
 
         By the lower bound of the affected side's rate.
         """
@@ -116,7 +116,7 @@ class BugOutcome:
         return f"at least {int(self.share_of_silence * 100)} %"
 
     def as_json(self) -> dict[str, Any]:
-        """As plain data, with the intervals."""
+        """The outcome as plain data, with the intervals."""
         return {
             "bug": self.bug.name,
             "words": self.bug.words,
@@ -129,7 +129,7 @@ class BugOutcome:
 
 
 def side_outcome(bug: KnownBug, side: Side, records: Sequence[TrialRecord]) -> SideOutcome:
-    """Count a side's trials; the version is what their NAS ran, by its own word if there is one."""
+    """Count a side's trials; the version is the one that their NAS reported, if it did."""
     sights = [seen_by(record) for record in records]
     shown = [
         seen

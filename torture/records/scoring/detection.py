@@ -1,4 +1,4 @@
-"""Whether a planted fault was seen, by which check, and how many cuts it takes to see one."""
+"""Whether a planted fault was seen, by which check, and after how many cuts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Detection:
-    """What became of a fault's trials; `inconclusive` ones are among those that did not see it."""
+    """The results of a fault's trials; `inconclusive` ones are among those that did not see it."""
 
     fault: str
     layer: str
@@ -26,32 +26,32 @@ class Detection:
     cell: str
     bound_to: tuple[str, ...]
     amounts_to: dict[str, str]
-    """In which cells it is the same fault, as `torture.choices.faults.protocol.Fault` has both."""
+    """The cells in which it is the same fault, as `torture.choices.faults.protocol.Fault` has both."""
     cuts: int
     detected: int
     by: dict[Sight, int]
-    """In how many trials each check had something to say."""
+    """For each check, the number of trials in which it found something."""
     inconclusive: int
     confirmed: int
-    """In how many trials a finding of the audit was confirmed by a cut of its own."""
+    """The number of trials in which a cut of its own confirmed a finding of the audit."""
     confirmed_lost: int
-    """In how many of these something was lost then: another check than the audit had something to say."""
+    """Of these, the trials that then lost something: a check other than the audit found something."""
     predicted_by: Sight
     predicted_cuts: int
 
     @property
     def rate(self) -> Rate:
-        """Of cuts in which it was seen, with its interval."""
+        """The rate of cuts that saw it, with its interval."""
         return rate_of(self.detected, self.cuts)
 
     @property
     def is_as_predicted(self) -> bool:
-        """Whether the predicted check saw it, and no fewer cuts can be needed than are thought to be."""
+        """Whether the predicted check saw it, and at least the predicted number of cuts can be needed."""
         return self.by[self.predicted_by] > 0 and self.rate.high >= share_for(self.predicted_cuts)
 
     @property
     def cuts_in_words(self) -> str:
-        """After how many cuts it is seen with 95 % confidence, by the interval: e.g. `1-9`."""
+        """The number of cuts for 95 % confidence to see it, by the interval: e.g. `1-9`."""
         least, most = cuts_for(self.rate.high), cuts_for(self.rate.low)
         return f"{least}-{most}" if most is not None else f"{least} or more"
 
@@ -61,14 +61,14 @@ class Detection:
         return f"{self.detected} of {self.cuts} [{interval_in_words(self.rate)}]"
 
     def as_json(self) -> dict[str, Any]:
-        """As plain data, with the interval."""
+        """The detection as plain data, with the interval."""
         return asdict(self) | {"low": self.rate.low, "high": self.rate.high}
 
 
 def detect(fault: Fault, records: Sequence[TrialRecord]) -> Detection:
-    """Count a fault's trials. One counts as seen when it breaks its cell's guarantee, or is empty.
+    """Count a fault's trials. A trial saw it if it breaks its cell's guarantee, or is empty.
 
-    Raises `ValueError` for a disturbance, of which nothing is to be seen.
+    Raises `ValueError` for a disturbance, which has nothing to see.
     """
     if fault.seen_by is None:
         raise ValueError(f"{fault.name} is harmless")
@@ -98,7 +98,7 @@ def detect(fault: Fault, records: Sequence[TrialRecord]) -> Detection:
 
 
 def seen_by(record: TrialRecord) -> frozenset[Sight]:
-    """The checks that had something to say against a trial."""
+    """The checks that found something against a trial."""
     said = {Sight.AUDIT} if record.cut.audited.is_broken else set()
     said |= {
         sight
@@ -111,12 +111,12 @@ def seen_by(record: TrialRecord) -> frozenset[Sight]:
 
 
 def cuts_for(share: float) -> int | None:
-    """After how many cuts one sees with 95 % confidence what a cut sees with this share; None: never."""
+    """The number of cuts for 95 % confidence, if a cut sees it with this share; None: never."""
     if share <= 0:
         return None
     return 1 if share >= 1 else math.ceil(math.log(1 - CONFIDENCE) / math.log(1 - share))
 
 
 def share_for(cuts: int) -> float:
-    """The share with which a cut has to see something that is seen so after so many."""
+    """The share of cuts that must see something for this number of cuts to suffice."""
     return float(1 - (1 - CONFIDENCE) ** (1 / cuts))

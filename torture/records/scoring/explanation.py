@@ -1,4 +1,4 @@
-"""Why a trial has its verdict: what was read back, the rule it breaks, and what to type next."""
+"""The reason of a trial's verdict: the things read back, the broken rule, and the next command."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """The judge composes one checker for each layer, and merges their findings by one rule.
 
-As Jepsen's `compose` does: each checker judges alone (`checkers/checker.py`). The rule:
+As with Jepsen's `compose`, each checker judges alone (`checkers/checker.py`). The rule:
 
-- The verdict is the worst that any layer shows. A machine that did not come back makes it at least
+- The verdict is the worst of all layers. A machine that did not come back makes it at least
   unavailable; a pool that no import brings back has no filesystem and no data.
-- A loss is a lower bound, whatever else cannot be read. Without a loss, anything unknown or missing
+- A loss is a lower bound, whatever else is unreadable. Without a loss, anything unknown or missing
   makes the trial inconclusive. So does a cut that could take nothing and took nothing.
 - Less evidence gives no better verdict: a loss that the trial's manifest states stays one.
 """
@@ -38,7 +38,7 @@ _CONFIRMED = "cut at event {0.event}, before the drawn cut, for the audit: {0.fi
 
 
 def judge(evidence: Evidence) -> Judgement:
-    """The verdict of one trial; never raises for what the evidence lacks."""
+    """The verdict of one trial; never raises for missing evidence."""
     is_replay = evidence.spec.get("origin") == Origin.REPLAY
     try:
         cell = Cell.parse(str(evidence.spec.get("cell")))
@@ -61,13 +61,13 @@ def _checkers_of(cell: Cell) -> Iterator[Checker]:
 
 
 def _checkers_without_cell(why: str) -> Iterator[Checker]:
-    """Those of an unknown cell: its filesystem and its loads are unknown, too."""
+    """The checkers for an unknown cell: its filesystem and its loads are unknown, too."""
     yield lambda *_: LayerFinding(layer=Layer.FILESYSTEM, unknown=(why,))
     yield partial(check_data, loads=())
 
 
 def _conclude(evidence: Evidence, found: Earlier) -> Judgement:
-    """The one place that merges the findings, and makes a judgement of them."""
+    """The only place that merges the findings into a judgement."""
     pool, filesystem, data, administration, outage = (
         found.get(layer, LayerFinding(layer=layer)) for layer in Layer
     )

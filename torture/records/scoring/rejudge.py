@@ -1,4 +1,4 @@
-"""Judging an old run again: its evidence, today's verdicts."""
+"""A new judgement of an old run: its evidence, today's verdicts."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from torture.records.scoring.score import score
 class Rejudged:
     """Today's records; `changes` are sentences; `kept` counts records whose evidence is gone.
 
-    What changes is the verdict, whether the guarantee is broken, or what the audit came to.
+    A change is one of the verdict, of the breach of the guarantee, or of the audit's result.
     """
 
     records: tuple[TrialRecord, ...]
     changes: tuple[str, ...]
     kept: int
     unjudged: tuple[str, ...] = ()
-    """Why records stay as they are whose evidence is there and cannot be judged, one each."""
+    """The reasons, one a record, why a record with evidence that cannot be judged stays as it is."""
     unreadable_lines: int = 0
-    """Of `trials.jsonl`: they are no records, and stay there."""
+    """Lines of `trials.jsonl` that are no records, and stay there."""
 
 
 def rejudge(run: Path) -> Rejudged:
     """Judge every trial of a run whose evidence is there; the others keep their record.
 
-    A trial whose machinery failed stays inconclusive: its evidence is of a trial that never ended. One
-    whose `cut.json` cannot be read keeps what its record has of the cut.
-    Raises `HarnessError` when the folder holds no run.
+    A trial whose machinery failed stays inconclusive: its evidence is of a trial that never ended.
+    If its `cut.json` is unreadable, a trial keeps its record's facts about the cut. Raises
+    `HarnessError` when the folder holds no run.
     """
     layout = RunLayout(folder=run)
     read = read_records(layout.trials_file)
@@ -79,9 +79,10 @@ def rejudge(run: Path) -> Rejudged:
 
 
 def rejudge_trial(evidence: Path) -> tuple[TrialRecord | None, TrialRecord]:
-    """The record that a trial's run has of it, None where it has none, and today's.
+    """The run's record of a trial, None where there is none, and today's record.
 
-    A trial whose machinery failed keeps its record. Raises `HarnessError` when the folder holds no trial.
+    A trial whose machinery failed keeps its record. Raises `HarnessError` when the folder holds no
+    trial.
     """
     old = read_records(RunLayout.of_evidence(evidence).trials_file).records
     was = next((record for record in old if record.trial == evidence.resolve().name), None)
@@ -93,7 +94,7 @@ def rejudge_trial(evidence: Path) -> tuple[TrialRecord | None, TrialRecord]:
 def _score_again(evidence: Path, was: TrialRecord) -> TrialRecord:
     now = score(evidence, timings=was.timings)
     if now.cut == CutDocument():
-        # nothing of the cut can be read any more: what is known of it stays known
+        # the cut is unreadable now: the known facts about it stay known
         return replace(now, cut=was.cut, absence=was.absence)
     return now
 
@@ -110,7 +111,7 @@ def _changes(was: TrialRecord, now: TrialRecord) -> Iterator[str]:
 
 
 def _is_broken(record: TrialRecord) -> bool:
-    """Whether it breaks its guarantee; by a word of another version nothing can be broken."""
+    """Whether it breaks its guarantee; another version's word for a guarantee cannot be broken."""
     is_known = record.guarantee in frozenset(Guarantee)
     return is_known and record.breaks(Guarantee(record.guarantee))
 

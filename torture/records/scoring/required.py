@@ -1,8 +1,8 @@
-"""What the evidence of a trial must have, by its cell and by how far the trial came.
+"""The evidence that a trial must have, by its cell and by the stage that the trial reached.
 
-A manifest says what was there; this says what has to be there, so that evidence which was never made, or
-a tool that did not end well, vouches for nothing. Only for trials that end with a manifest: older ones
-left out some of it.
+A manifest lists the evidence that existed; this lists the evidence that must exist. So missing
+evidence vouches for nothing. Nor does a tool that did not end well. Only trials that end with a
+manifest are asked: older ones left out some evidence.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _IMPORTS_AGAIN = (
 
 
 def missing_evidence(evidence: Evidence) -> tuple[str, ...]:
-    """What is missing, in words; empty where all is there, or where older evidence is asked."""
+    """The missing evidence, in words; empty where all is there, or where the evidence is older."""
     if not evidence.manifest.is_due:
         return ()
     try:
@@ -37,7 +37,7 @@ def missing_evidence(evidence: Evidence) -> tuple[str, ...]:
 
 
 class _Missing:
-    """One trial's evidence, asked for one thing after the other."""
+    """One trial's evidence, and the search for one thing after the other."""
 
     def __init__(self, evidence: Evidence, cell: Cell) -> None:
         self._evidence = evidence
@@ -68,7 +68,7 @@ class _Missing:
             yield from self._lines(Step.POOL_REFUSALS)
 
     def _of_check(self) -> Iterator[str]:
-        """Of a NAS that came back to the end of the trial."""
+        """The evidence of a returned NAS, up to the end of the trial."""
         yield from self._lines(Step.POOL_SYNC)
         yield from self._lines(Step.POOL_SCRUB)
         if self._count(Step.POOL_BLOCKS_ASTIR) == 0:
@@ -80,7 +80,7 @@ class _Missing:
             yield from self._lines(Step.FS_FIRST_CHECK)
 
     def _of_client(self) -> Iterator[str]:
-        """Of a client that lived on, and of loads that print what they find."""
+        """The evidence of a client that lived on, and of loads that print their findings."""
         lost_root = self._count(Step.CLIENT_LOST_ROOT) > 0
         ended = self._client_lived and not self._was_cut_again and not lost_root
         if self._client_lived and not lost_root:
@@ -119,7 +119,7 @@ class _Missing:
             yield f"{step} was run {count} times, and has to be run {due} times"
 
     def _ended_well(self, step: Step, due: int) -> Iterator[str]:
-        """A kernel's log that was not read to its end says nothing by its silence."""
+        """The silence of a kernel's log proves nothing if the log was not read to its end."""
         yield from self._lines(step, due)
         outputs = (tool for tool in self._evidence.tools if tool.step == step)
         for output in outputs:

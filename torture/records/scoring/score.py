@@ -23,7 +23,7 @@ from torture.records.scoring.service import absence_in_words, absence_of, speed_
 
 
 def score(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
-    """The record that the evidence in `folder` gives.
+    """The record of the evidence in `folder`.
 
     Raises `HarnessError` when the folder holds no trial, or one that this version does not know.
     """
@@ -56,10 +56,10 @@ def score(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
 
 
 def score_with_manifest(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
-    """The record of a trial that has just ended; its manifest says from now on what there was.
+    """The record of a trial that has just ended; it also writes the manifest of its evidence.
 
-    One that there is no room for is missing evidence, and takes no loss away. Raises `HarnessError` as
-    `score` does.
+    A manifest without room on the disk is missing evidence, and takes no loss away. Raises
+    `HarnessError` as `score` does.
     """
     with suppress(OSError):
         write_manifest(folder)

@@ -1,14 +1,15 @@
-"""From a trial's ledger: how fast its cell was, and what was acknowledged while there was no NAS.
+"""From a trial's ledger: the speed of its cell, and the acknowledgements in the time without a NAS.
 
-An acknowledgement is dated by the ledger's order and the host's clock. What was answered before the
-cut may reach the client after it, and a sync that has nothing left to ask (all was flushed: QEMU
-then asks nobody, `bdrv_co_flush` in its `block/io.c`) needs no NAS at all. In 751 trials whose client
-lived on the latest such one came 257 ms after the cut, a think time of its operation included.
+The ledger's order and the host's clock date an acknowledgement. An answer from before the cut may
+reach the client after it. A sync without anything left to flush needs no NAS at all: QEMU then asks
+none (`bdrv_co_flush` in its `block/io.c`). The latest of these acknowledgements in 751 trials with a
+surviving client came 257 ms after the cut. This includes a think time of its operation.
 
-Two kinds are left. What **began** after the cut and was acknowledged before the NAS was published
-again, nobody can have stored. What began before the cut and was acknowledged `ON_THE_WAY_MS` after it or
-later has waited for an answer that nobody gave: its flush was ended by the client itself. Where
-all that was completed is stored without a flush, as with sync=always, it may still be true.
+Two kinds are left. The first **began** after the cut and was acknowledged before the NAS was
+published again: no NAS can have stored it. The second began before the cut and was acknowledged
+`ON_THE_WAY_MS` after it or later. It has waited for an answer that never came: the client itself
+ended its flush. It may still be true where every completed write is stored without a flush, as with
+sync=always.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from torture.facts.evidence.ledger import Begin, Cut, Done, Event
 from torture.records.record.worth import Absence, Speed
 
 ON_THE_WAY_MS = 2_000
-"""So long after a cut an acknowledgement may be one that was on its way, on a busy host too."""
+"""For this time after a cut, an acknowledgement may have been on its way, on a busy host too."""
 _LINES_MAX = 20
 
 
 def speed_of(evidence: Evidence) -> Speed:
-    """The speed up to the cut; empty where the load does not tell how long its operations took."""
+    """The speed up to the cut; empty where the load does not report the time of its operations."""
     before, _ = _parted(evidence)
     begun = {event.seq: event for event in before if isinstance(event, Begin)}
     ended = [event for event in before if isinstance(event, Done) and event.seq in begun]
@@ -50,9 +51,9 @@ def speed_of(evidence: Evidence) -> Speed:
 
 
 def absence_of(evidence: Evidence, *, sync: Sync) -> Absence:
-    """What is known of the time without a NAS.
+    """The known facts about the time without a NAS.
 
-    `sync`: of what the client's disk completed
+    `sync`: that of the writes that the client's disk completed
     (`torture.choices.matrix.durability.completed_sync_of`).
     """
     cut = evidence.cut
@@ -60,7 +61,7 @@ def absence_of(evidence: Evidence, *, sync: Sync) -> Absence:
         return Absence()
     outage_ms = round(max(0.0, cut.published_ms - cut.t_ms), 3)
     if cut.confirmed.is_made:
-        # the client was taken for dead: whatever it was told later is not looked at
+        # the client was taken for dead: later acknowledgements do not count
         return Absence(outage_ms=outage_ms)
     before, after = _parted(evidence)
     begun = {event.seq: event for event in before if isinstance(event, Begin)}
@@ -95,7 +96,7 @@ def absence_of(evidence: Evidence, *, sync: Sync) -> Absence:
 
 
 def absence_in_words(absence: Absence) -> Iterator[str]:
-    """What a reader of the trial must be told; nothing where all is as it should be."""
+    """Remarks that a reader of the trial must see; none where all is as it should be."""
     if not absence.acknowledged_in_outage:
         return
     one = absence.acknowledged_in_outage == 1
@@ -109,7 +110,7 @@ def absence_in_words(absence: Absence) -> Iterator[str]:
 
 
 def _parted(evidence: Evidence) -> tuple[Sequence[Event], Sequence[Event]]:
-    """The ledger before the first cut and after it; all of it before one that it does not have."""
+    """The ledger before the first cut and after it; all of it is before a cut that it lacks."""
     events = evidence.ledger.events
     place = next((at for at, event in enumerate(events) if isinstance(event, Cut)), len(events))
     return events[:place], events[place + 1 :]

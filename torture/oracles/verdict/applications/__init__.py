@@ -1,1 +1,1 @@
-"""What became of what applications were told: one oracle for all of them. Pure."""
+"""The fate of the transactions that applications acknowledged: one oracle for all applications. Pure."""

@@ -1,7 +1,8 @@
-"""What gobonniego prints: the figures of its runs, and why it ended.
+"""The output of gobonniego: the figures of its runs, and the reason for its end.
 
-`-json` prints one object when it ends, a run in each of its `results`; killed it prints nothing. What it
-finds wrong is a panic of the Go runtime, exit code 2. All else is refused, not guessed at.
+`-json` prints one object at the end, with a run in each of its `results`. A killed gobonniego
+prints nothing. If it finds wrong data, the Go runtime panics with exit code 2. All else is refused,
+not guessed at.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from torture.oracles.verdict.unreadable import UnreadableError
 
 _PANIC = re.compile(r"^panic: (?P<why>.*)$", re.MULTILINE)
 _OF_THE_SYSTEM = re.compile(r"^\w+ /[^:]*: \S")
-"""How Go words a system call that failed: `write /mnt/f: no space left on device` (`fs.PathError`)."""
+"""Go's words for a failed system call: `write /mnt/f: no space left on device` (`fs.PathError`)."""
 _OF_THE_RUNTIME = re.compile(r"^(runtime error|\S+ signal)\b")
 _KILLED = (128 + 9, 128 + 15)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Run:
-    """One run's figures, as gobonniego works them out (MB are 10^6 bytes)."""
+    """One run's figures, as gobonniego computes them (MB are 10^6 bytes)."""
 
     write_mb_per_s: float
     read_mb_per_s: float
@@ -34,26 +35,26 @@ class Run:
 
 
 class Ending(StrEnum):
-    """How it ended."""
+    """The kinds of its end."""
 
     DONE = "done"
     KILLED = "killed"
     STORAGE_FAILED = "storage-failed"
     """A system call on one of its files failed."""
     MISMATCHED = "mismatched"
-    """It read something else than it had written."""
+    """It read data that differ from its writes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class End:
-    """How it ended, and in which words of its own."""
+    """The kind of its end, and its own words for it."""
 
     ending: Ending
     words: str = ""
 
 
 def parse_runs(stdout: str) -> tuple[Run, ...]:
-    """All runs of all objects, one a line; raises `UnreadableError` if one is cut off or garbled."""
+    """All runs of all objects, one a line; raises `UnreadableError` for a cut-off or garbled one."""
     return tuple(run for line in stdout.splitlines() if line.strip() for run in _runs_in(line))
 
 
@@ -87,7 +88,7 @@ def _figure(result: dict[str, Any], name: str) -> float:
 
 
 def parse_end(exit_code: int | None, stderr: str) -> End:
-    """Why it ended; raises `UnreadableError` for what is not known."""
+    """The reason for its end; raises `UnreadableError` for an unknown one."""
     if exit_code == 0:
         return End(ending=Ending.DONE)
     if exit_code is None or exit_code in _KILLED:

@@ -1,21 +1,23 @@
-"""The oracle of applications: whether every transaction that was acknowledged is there, once and whole.
+"""The oracle of applications: whether every acknowledged transaction is there, once and whole.
 
-Each transaction, there or not, is turned into the moments at which a crash could have left it
-so (`moments.py`): one that is there had begun, one that is not was not durable yet. If the moment after
-everything explains them all, nothing is lost. If only an earlier one does, all went back in time. If none
-does, or one is there in part, or the application's own checks complain: corrupted. If it does not start
-again what it kept is out of reach: unrepairable. What was read whole of another beside it is not lost.
+The oracle turns each transaction, there or not, into the moments at which a crash could have left
+it so (`moments.py`). A transaction that is there had begun. A missing one was not durable yet. If
+the moment after everything explains them all, nothing is lost. If only an earlier one does, all
+went back in time. The data are corrupted if no moment does, if a transaction is there in part, or
+if the application's own checks complain. They are unrepairable if the application does not start:
+its data are then out of reach. Whole data of another application beside it are not lost.
 
 A lazy transaction (SQLite with synchronous=NORMAL, PostgreSQL with synchronous_commit=off) is
-acknowledged for good with the next durable one. It may be gone until then, but with all that came after
-it: a log that is replayed has an end, not holes. Where all writers commit in one order, as to a server's
-log, both hold for what any of them began once it was done; what was under way beside it may be before it
-in the log, or behind. Where each has a log of its own, both hold for what the same writer began: no
-other log's end says anything of this one's. What is durable binds all writers in any case, as they share
-the disk: no past of it lacks that and has what any of them began later.
+durable with the next durable one. Until then it may be gone, but only with all that came after it:
+a replayed log has an end, not holes. Where all writers commit in one order, as to a server's log,
+both rules hold for all transactions that began once it was done. A transaction under way beside it
+may be before it in the log, or after it. Where each writer has its own log, both rules hold for
+that writer's transactions: one log's end says nothing about another's. A durable transaction binds
+all writers in any case, as they share the disk. No past without it has a transaction that any of
+them began later.
 
-What an application shows itself to be in the midst of is what a crash leaves while the transaction that
-does it is under way, or lazy and not durable yet, and at no other moment.
+An application may show that a transaction is half done. A crash leaves this state only while the
+transaction is under way, or lazy and not durable yet.
 """
 
 from __future__ import annotations
@@ -35,18 +37,18 @@ from torture.oracles.verdict.verdicts import Verdict
 
 _COMPLAINTS_MAX = 5
 _SETTLES = "settle"
-"""A transaction that says so leaves nothing to be found: it makes durable what came before."""
+"""A transaction with this key leaves nothing to find: it makes earlier transactions durable."""
 _THE_ONE_ORDER = 0
 _RULE = Rule.TRANSACTION
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Unfinished:
-    """What an application says that it was in the midst of: this transaction, or one that replaces it.
+    """An application's report of unfinished work: on this transaction, or on one that replaces it.
 
-    `what` both say of themselves, `state` is the application's word for it. `is_new`: a crash amid this
-    transaction leaves it so. `is_old`: one amid the next of the same `what` does, and this one is there
-    until that has ended.
+    Both transactions have the same `what`. `state` is the application's word for the work.
+    `is_new`: a crash amid this transaction leaves it so. `is_old`: a crash amid the next of the
+    same `what` leaves it so, and this one is there until the next has ended.
     """
 
     seq: int
@@ -57,18 +59,18 @@ class Unfinished:
 
     @property
     def words(self) -> str:
-        """For a sentence."""
+        """The words for a sentence."""
         return f"{' '.join(str(value) for value in self.what.values())} is {self.state}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Found:
-    """What an application showed after the cut.
+    """The state of an application after the cut.
 
-    `whole`: transactions that are as they were written. `parts`: those that are there otherwise, and how.
-    `unfinished`: what it was in the midst of. `complaints`: of its own checks. `unchecked`: why some of
-    these said nothing. `refused`: why it does not
-    start or cannot be read, empty if it does.
+    `whole`: transactions that are as they were written. `parts`: transactions that differ, and
+    their difference. `unfinished`: its unfinished work. `complaints`: those of its own checks.
+    `unchecked`: the reasons why some checks had no result. `refused`: the reason why it does not
+    start or is unreadable, empty if there is none.
     """
 
     trial: int
@@ -83,10 +85,10 @@ class Found:
 
 @dataclass(kw_only=True, slots=True)
 class _Transaction:
-    """One of the ledger; `begun`, `done` and `durable` are places in it.
+    """A transaction of the ledger; `begun`, `done` and `durable` are places in it.
 
-    `order`: one number for those of which each vouches for all that were done before it began. `what` it
-    said of itself when it did.
+    `order`: the number of its order, in which each transaction vouches for all that were done
+    before it began. `what`: its own description at that time.
     """
 
     order: int
@@ -97,7 +99,7 @@ class _Transaction:
 
 
 def parse_found(text: str) -> Found:
-    """An application's read-back; raises `UnreadableError` if it is cut off or garbled."""
+    """An application's read-back; raises `UnreadableError` for a cut-off or garbled one."""
     try:
         raw = json.loads(text)
         if raw["complete"] is not True:
@@ -135,10 +137,10 @@ def _truth(value: object) -> bool:
 def consult_transactions(
     ledger: Ledger, found: Found, *, has_one_order: bool, cut_ms: float | None
 ) -> Findings:
-    """What became of what the ledger acknowledges; raises `UnreadableError` when it is inconsistent.
+    """The fate of the ledger's acknowledgements; raises `UnreadableError` for an inconsistent ledger.
 
-    `has_one_order`: whether a transaction that is there vouches for all that any writer had done before
-    it began; if not, for what its own writer had.
+    `has_one_order`: whether a transaction that is there vouches for all that any writer had done
+    before it began. If not, it vouches for its own writer's transactions.
     """
     transactions = _transactions_of(ledger, has_one_order=has_one_order)
     durable = {seq: one.durable for seq, one in transactions.items() if one.durable is not None}
@@ -155,7 +157,7 @@ def consult_transactions(
     reasons += [f"transaction {seq} is there, which never began" for seq in sorted(foreign)]
     is_broken = bool(reasons)
     reasons += [f"transaction {seq} is half there: {words}" for seq, words in halves.items()]
-    if found.refused:  # the others are out of reach, which is not to say that they are gone
+    if found.refused:  # the others are out of reach, but not necessarily gone
         refusal = f"the application cannot be used: {found.refused}"
         conclusion = Conclusion(verdict=Verdict.UNREPAIRABLE, first_of_all=(refusal,))
     else:
@@ -185,7 +187,7 @@ def consult_transactions(
 
 
 def _observed(transactions: Mapping[int, _Transaction], found: Found, *, end: int) -> Observations:
-    """Each transaction, there or not or unfinished, and when a crash explains that."""
+    """Each transaction, there, missing or unfinished, and the moments of a crash that explains it."""
     seen = Observations(end=end)
     there = found.whole | found.parts.keys()
     unfinished = {one.seq for one in found.unfinished}
@@ -193,7 +195,7 @@ def _observed(transactions: Mapping[int, _Transaction], found: Found, *, end: in
     until = _undone_until(transactions, end=end)
     for seq, one in transactions.items():
         if one.done is not None and last_there.get(one.order, -1) > one.done:
-            until[seq] = one.done  # undone it would be a hole
+            until[seq] = one.done  # without it there would be a hole
         if seq in there:
             seen.add(f"transaction {seq} is there", (Window(one.begun + 1, end),), rule=_RULE)
         elif seq not in unfinished:
@@ -208,7 +210,7 @@ def _observed(transactions: Mapping[int, _Transaction], found: Found, *, end: in
 
 
 def _halves(transactions: Mapping[int, _Transaction], found: Found, *, end: int) -> dict[int, str]:
-    """What should be finished, in words: no crash leaves it so, or none since it was durable."""
+    """Unfinished work, in words, that no crash leaves so, or none since the transaction was durable."""
     halves: dict[int, str] = {}
     there = found.whole | found.parts.keys()
     until = _undone_until(transactions, end=end)
@@ -223,7 +225,7 @@ def _halves(transactions: Mapping[int, _Transaction], found: Found, *, end: int)
 
 
 def _undone_until(transactions: Mapping[int, _Transaction], *, end: int) -> dict[int, int]:
-    """The last moment at which a crash may leave each undone, or half done."""
+    """The last moment at which a crash may leave each transaction undone, or half done."""
     return {seq: end if one.durable is None else one.durable for seq, one in transactions.items()}
 
 
@@ -233,7 +235,7 @@ def _windows_of(
     there: Set[int],
     until: Mapping[int, int],
 ) -> tuple[Window, ...]:
-    """When a crash leaves it so; nobody is amid a next one that is there."""
+    """When a crash leaves it so; a next one that is there is not half done."""
     ways = [half.seq] if half.is_new else []
     following = _next_of(half, transactions)
     if half.is_old and following is not None and following not in there:
@@ -242,7 +244,7 @@ def _windows_of(
 
 
 def _next_of(one: Unfinished, transactions: Mapping[int, _Transaction]) -> int | None:
-    """The next that says the same of itself, if there is one."""
+    """The next transaction with the same description, if there is one."""
     begun = transactions[one.seq].begun
     later = (
         seq
@@ -253,14 +255,14 @@ def _next_of(one: Unfinished, transactions: Mapping[int, _Transaction]) -> int |
 
 
 def _complaints(found: Found) -> list[str]:
-    """The first of what its own checks say: why something is gone, before all that is."""
+    """The first complaints of its own checks: a reason for losses, before the losses."""
     more = len(found.complaints) - _COMPLAINTS_MAX
     shown = [f"its own check: {line}" for line in found.complaints[:_COMPLAINTS_MAX]]
     return shown + ([f"its own checks say {more} lines more"] if more > 0 else [])
 
 
 def _transactions_of(ledger: Ledger, *, has_one_order: bool) -> dict[int, _Transaction]:
-    """All that leave something to be found, by their number, with what made each durable."""
+    """All that leave something to find, by their number, with the place that made each durable."""
     transactions: dict[int, _Transaction] = {}
     begun: dict[int, tuple[Begin, _Transaction]] = {}
     waiting: list[_Transaction] = []

@@ -1,1 +1,1 @@
-"""Blocks in files and on bare devices: what a crash may leave of them, held against what is there."""
+"""Blocks in files and on bare devices: the allowed states after a crash, against those that are there."""

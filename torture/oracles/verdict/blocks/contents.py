@@ -1,4 +1,4 @@
-"""What one file, region or temporary file shows: when a crash explains it, and whom it blames."""
+"""The content of one file, region or temporary file: the crash that explains it, and its breaches."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ _BLOCK_BYTES = 4096
 
 
 class Damage(StrEnum):
-    """How a block or a name shows that something acknowledged is not there."""
+    """The sign in a block or a name that something acknowledged is missing."""
 
     MISSING = "missing"
-    """No such file, too short, zeros, or it cannot be read."""
+    """The file is missing or too short, or the data are zeros or unreadable."""
     TORN = "torn"
     """A mixture of sectors, or one that is no valid sector at all."""
     STALE = "stale"
-    """Whole and its own, but older than what was acknowledged."""
+    """Whole and its own, but older than the acknowledged write."""
     FOREIGN = "foreign"
     """Valid, but of another place, file or trial, or never written there."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BlockFinding:
-    """One block: when a crash explains it; `damage` and `lost` are those at the ledger's end.
+    """One block, and the crash that explains it; `damage` and `lost` are those at the ledger's end.
 
-    `is_mixed`: not all of its sectors are of one operation, although each operation wrote all.
+    `is_mixed`: its sectors are of several operations, although each operation wrote all.
     """
 
     index: int
@@ -57,7 +57,7 @@ class BlockFinding:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FileFinding:
-    """One name; `damage` is the name's or the size's own, blocks have theirs."""
+    """One name; `damage` is that of the name or the size, blocks have their own."""
 
     what: str
     windows: Windows
@@ -69,7 +69,7 @@ class FileFinding:
 def examine_region(
     history: History, region: Incarnation, seen: FileSeen
 ) -> tuple[BlockFinding, ...]:
-    """A region of a bare device, block by block: those that were read, and those that were written."""
+    """A region of a bare device, block by block: blocks that were read, and blocks that were written."""
     count = max((len(seen.blocks), *(index + 1 for index in region.blocks)))
     end_bytes = count * _BLOCK_BYTES
     blocks = (seen.sectors_of(index, end_bytes=end_bytes) for index in range(count))
@@ -115,7 +115,7 @@ def _inside(history: History, name: Name, place: int, seen: FileSeen) -> Windows
 
 
 def examine_temporary(history: History, name: Name | None, seen: FileSeen) -> FileFinding:
-    """A temporary file: allowed while its rename is in flight, with anything its writer wrote."""
+    """A temporary file: allowed while its rename is in flight, with any data of its writer."""
     windows: list[Window] = []
     lost: set[int] = set()
     held = set(chain.from_iterable(seen.blocks))
@@ -129,7 +129,7 @@ def examine_temporary(history: History, name: Name | None, seen: FileSeen) -> Fi
             last = history.end if binding.durable is None else binding.durable
             windows.append(Window(binding.begin + 1, last))
             if binding.acknowledgement is not None:
-                lost = {binding.acknowledgement}  # the last rename it can be of
+                lost = {binding.acknowledgement}  # the last rename to which it can belong
     return FileFinding(
         what=f"{seen.name}, a temporary file, is still there",
         windows=tuple(windows),
@@ -156,7 +156,7 @@ def _examine_absent(history: History, name: Name, seen: FileSeen) -> FileFinding
 
 
 def _candidates(name: Name, seen: FileSeen) -> list[int]:
-    """Which bindings the content can belong to: one if any sector says so, else all."""
+    """The bindings to which the content can belong: one if any sector says so, else all."""
     votes = Counter(
         name.by_seq[sector].seq
         for block in seen.blocks
@@ -177,10 +177,10 @@ def _candidates(name: Name, seen: FileSeen) -> list[int]:
 def _examine_as(
     history: History, name: Name, place: int, seen: FileSeen, bound: Window, windows: Windows
 ) -> FileFinding:
-    """What is wrong with the file, taken for the incarnation of one binding."""
+    """The damage of the file, taken for the incarnation of one binding."""
     end = history.end
     incarnation = name.bindings[place].incarnation
-    if incarnation is None:  # none was ever made
+    if incarnation is None:  # no incarnation was ever made
         return FileFinding(
             what=f"{seen.name} was never made", windows=(), damage=Damage.FOREIGN, lost=frozenset()
         )
@@ -217,7 +217,7 @@ def _blocks_within(
 
 
 def _size_window(incarnation: Incarnation, size_bytes: int, end: int) -> Window:
-    """When a crash leaves this size: one that was set, or one between two while growing."""
+    """When a crash leaves this size: one that was set, or one between two during growth."""
     before = 0
     for place, step in enumerate(incarnation.sizes):
         after = step.size_blocks * _BLOCK_BYTES
@@ -230,7 +230,7 @@ def _size_window(incarnation: Incarnation, size_bytes: int, end: int) -> Window:
 
 
 def _acknowledgements_beyond(incarnation: Incarnation, size_bytes: int) -> set[int]:
-    """Acknowledged operations whose effect lies behind this size."""
+    """Acknowledged operations whose effect lies beyond this size."""
     lost = {
         step.acknowledgement
         for step in incarnation.sizes
@@ -260,7 +260,7 @@ def _examine_block(
     if wrong and _is_whole(steps):
         damage = _damage(kinds, known={step.seq for step in steps})
         lost.update(_acknowledgements_not_kept(steps, kinds))
-    elif wrong:  # each place has a history of its own
+    elif wrong:  # each place has its own history
         damage = _damage(
             tuple(dict.fromkeys(sector for _, sector in wrong)),
             known={step.seq for own, _ in wrong for step in own},
@@ -288,7 +288,7 @@ def _is_whole(steps: list[Step]) -> bool:
 
 
 def _readings(steps: list[Step], sectors: tuple[Sector, ...]) -> list[_Reading]:
-    if _is_whole(steps):  # then one place is like another
+    if _is_whole(steps):  # then all places are alike
         return [(steps, sector) for sector in dict.fromkeys(sectors)]
     return [
         ([step for step in steps if place in step.sectors], sector)
@@ -299,7 +299,7 @@ def _readings(steps: list[Step], sectors: tuple[Sector, ...]) -> list[_Reading]:
 def _sector_windows(
     history: History, incarnation: Incarnation, steps: list[Step], sector: Sector, *, is_torn: bool
 ) -> Windows:
-    """When a crash leaves this in a place of which these are the changes."""
+    """When a crash leaves this content in a place with these changes."""
     came_whole = incarnation.is_atomic and bool(steps) and steps[0].seq == incarnation.seq
     if is_torn and is_half(sector, takes_garbage=history.takes_garbage):
         return windows_of_half(str(sector), steps, history.end, came_whole=came_whole)
@@ -318,11 +318,11 @@ def _whole_sector_window(
     if history.is_raw:
         own = sector.startswith(f"foreign:{history.trial}:")
         return NEVER if own else window_before(steps, history.end)
-    if sector == "partial":  # the end of the file lies in it: the size's matter
+    if sector == "partial":  # the end of the file lies in it: the size explains it
         return Window(0, history.end)
     if sector != "zero" or not steps or came_whole:
         return NEVER
-    return window_before(steps, history.end)  # not sooner than the size grew over it
+    return window_before(steps, history.end)  # not before the size grew over it
 
 
 def _acknowledgements_not_kept(steps: list[Step], kinds: tuple[Sector, ...]) -> set[int]:

@@ -1,29 +1,28 @@
-"""From the ledger to what each file and block may hold after a crash at each moment.
+"""From the ledger to the allowed contents of each file and block after a crash at each moment.
 
-The rules, and why they hold:
+The rules, and their reasons:
 
-- **Begun.** An operation whose `begin` is at place b has not touched anything at moments <= b: the
+- **Begun.** An operation whose `begin` is at place b has not touched anything at moments <= b. The
   client waits for the host's answer to `begin` before its first write.
-- **Durable.** What an acknowledged operation did holds at all moments after its `done`, place d:
-  fsync(2), fdatasync(2), O_DSYNC (open(2)) had returned before the client said so. Between b
-  and d anything goes: each sector old or new (a disk guarantees no more
-  than its sector), a name old or new.
+- **Durable.** The effect of an acknowledged operation holds at all moments after its `done`, place
+  d. fsync(2), fdatasync(2), O_DSYNC (open(2)) had returned before the client reported it. Between b
+  and d each sector may be old or new, and so may a name. A disk guarantees no more than its sector.
 - **fsync covers the file.** Blocks written before it and not synced (`scribble`) become durable
   with it; a raw device is one file for this. O_DSYNC covers only its own range, as in open(2).
-- **Parts of sectors.** Files have no sectors, and what keeps them on the NAS may leave a part of one.
-  Where the cell's terms say so, each cut may leave one sector of all half old and half new, but
-  only between b and d (`halves.py`).
-- **Parts of blocks.** A sector is only changed by the operations that write it: the others of its
-  block stay what they were (a disk guarantees no more than its sector, and no less).
+- **Parts of sectors.** Files have no sectors, and their storage on the NAS may leave a part of one.
+  If the cell's terms allow it, each cut may leave one sector of all half old and half new. This
+  happens only between b and d (`halves.py`).
+- **Parts of blocks.** Only the operations that write a sector change it. The others of its block
+  stay as they were (a disk guarantees no more than its sector, and no less).
 - **Directories.** A new name, a rename or a removal counts from the fsync of its directory, as in
-  fsync(2); btrfs, ext4 and xfs give a new file's name sooner, which is allowed, not owed.
-- **Rename.** The new file is fsynced before it is renamed, so under its final name it is complete
-  or not there; rename(2) over an old file never leaves no file.
-- **Growth.** An append in flight may leave any size from old to new, and zeros where the size was
-  extended before the data came. Blocks beyond the size on disk are the size's matter, not theirs.
-- **Failure.** A call that failed is no acknowledgement and forbids nothing: in flight for ever.
-- **A raw region** held anything before its first durable write, but nothing of this trial's that
-  belongs elsewhere.
+  fsync(2). btrfs, ext4 and xfs give a new file's name sooner: this is allowed, not owed.
+- **Rename.** The new file is fsynced before it is renamed. So under its final name it is complete
+  or not there. rename(2) over an old file never leaves no file.
+- **Growth.** An append in flight may leave any size from old to new. It may leave zeros if the size
+  was extended before the data came. Only the size explains blocks beyond the size on disk.
+- **Failure.** A failed call is no acknowledgement and forbids nothing: in flight for ever.
+- **A raw region** held anything before its first durable write, but no data of this trial's that
+  belong elsewhere.
 """
 
 from __future__ import annotations
@@ -46,15 +45,15 @@ from torture.oracles.verdict.unreadable import UnreadableError
 WHOLE = range(BLOCK_SECTORS)
 """All sectors of a block."""
 
-# These classes are built up in one pass over the ledger and not changed afterwards, so not frozen.
+# One pass over the ledger builds these classes, and nothing changes them afterwards; so not frozen.
 
 
 @dataclass(kw_only=True, slots=True)
 class Step:
     """One change of one thing (a block's content, a file's size, a name's target).
 
-    `durable` is the place of the `done` that made it so, `acknowledgement` the operation that said it.
-    Of a block, `sectors` are those that it changed.
+    `durable` is the place of the `done` that made it so, `acknowledgement` the operation that said
+    it. Of a block, `sectors` are the changed ones.
     """
 
     seq: int
@@ -73,7 +72,7 @@ class SizeStep(Step):
 
 @dataclass(kw_only=True, slots=True)
 class Incarnation:
-    """One file from its making to its end; a name may have many, one after the other.
+    """One file from its creation to its end; a name may have many, one after the other.
 
     `is_atomic`: it came by rename, so its first content is all there or not at all.
     """
@@ -93,19 +92,19 @@ class Binding(Step):
 
 @dataclass(kw_only=True, slots=True)
 class Name:
-    """One file number's history. In raw mode: one binding, an incarnation that was always there."""
+    """One file number's history. In raw mode: one binding, with an incarnation that was always there."""
 
     bindings: list[Binding]
     by_seq: dict[int, Incarnation] = field(default_factory=dict)
-    """Which incarnation an operation wrote to."""
+    """The incarnation to which an operation wrote."""
 
     @property
     def current(self) -> Incarnation | None:
-        """What the name stood for at the ledger's end."""
+        """The name's incarnation at the ledger's end."""
         return self.bindings[-1].incarnation
 
     def acknowledgements_after(self, binding: int) -> Iterator[int]:
-        """Acknowledged operations on what the name stood for later than this binding's place."""
+        """Acknowledged operations on the name's incarnations after this binding's place."""
         for later in self.bindings[binding + 1 :]:
             if later.acknowledgement is not None:
                 yield later.acknowledgement
@@ -120,11 +119,11 @@ class History:
     end: int
     is_raw: bool
     tears_sectors: bool
-    """Whether a sector may be left by two writes: `torture.oracles.verdict.blocks.halves`."""
+    """Whether two writes may meet in a sector: `torture.oracles.verdict.blocks.halves`."""
     takes_garbage: bool
-    """Whether the read-back calls such a sector garbage."""
+    """Whether the read-back calls a sector of two writes garbage."""
     ignores_errors: bool
-    """Whether a sector that could not be read may hold anything."""
+    """Whether an unreadable sector may hold anything."""
     trial: int
     names: dict[int, Name]
     acknowledged: dict[int, int]
@@ -168,7 +167,7 @@ def windows_of(steps: list[Binding], end: int) -> list[Window]:
 
 
 def window_before(steps: list[Step], end: int) -> Window:
-    """When a crash leaves what was there before the first of these steps."""
+    """When a crash leaves the state before the first of these steps."""
     durables = (step.durable for step in steps if step.durable is not None)
     return Window(0, min(durables, default=end))
 
@@ -183,10 +182,10 @@ def build_history(
     takes_garbage: bool = True,
     ignores_errors: bool = False,
 ) -> History:
-    """The history a ledger tells; raises `UnreadableError` when it contradicts itself.
+    """The history in a ledger; raises `UnreadableError` when the ledger contradicts itself.
 
-    `halves`: how many sectors two writes may have left. A cut leaves one at most: where there are more,
-    none is excused.
+    `halves`: the number of sectors in which two writes may have met. A cut leaves one at most: if
+    there are more, none is excused.
     """
     builder = _Builder(is_raw=mode == "raw")
     for place, event in enumerate(ledger.events):

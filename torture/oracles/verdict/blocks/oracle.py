@@ -1,10 +1,10 @@
-"""The oracle: says whether all that was acknowledged is there, or is old but consistent, or not.
+"""The oracle: whether all acknowledged data are there, are old but consistent, or are damaged.
 
-Every observation (a name, a file's size, a sector) is turned into the set of moments at which a
-crash could have left it (the rules are in `history.py`). If the moment after everything is in all
-of them, nothing acknowledged is lost. If another moment is in all of them, one crash at that
-moment explains everything: rolled back. If no moment is, old and new are mixed, or something is
-there that was never written there: corrupted. Linear in the ledger and the read-back.
+The oracle turns every observation (a name, a file's size, a sector) into a set of moments. At these
+a crash could have left it (`history.py` has the rules). If the moment after everything is in all of
+them, nothing acknowledged is lost. If another moment is in all of them, one crash at that moment
+explains everything: rolled back. Otherwise old and new are mixed, or something is there that was
+never written there: corrupted. Linear in the ledger and the read-back.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from torture.oracles.verdict.unreadable import UnreadableError
 _ENOENT = 2
 _TELLING_MAX = 2
 _NOT_OURS = frozenset({"lost+found"})
-"""Made by mke2fs(8) and e2fsck(8), not by the load."""
+"""mke2fs(8) and e2fsck(8) make it, not the load."""
 
 
 @dataclass(kw_only=True, slots=True)
 class _Account:
-    """Gathers what every observation says."""
+    """Gathers the results of all observations."""
 
     observations: Observations
     lost: set[int] = field(default_factory=set)
@@ -85,9 +85,9 @@ def consult(
     tears_sectors: bool = False,
     ignores_errors: bool = False,
 ) -> Findings:
-    """What became of what the ledger acknowledges; raises `UnreadableError` when the two do not fit.
+    """The fate of the ledger's acknowledgements; raises `UnreadableError` when the two do not fit.
 
-    `tears_sectors`: as in the cell's terms. `ignores_errors`: what could not be read may be there or not.
+    `tears_sectors`: as in the cell's terms. `ignores_errors`: unreadable data may be there or not.
     """
     if ignores_errors and readback.directory_errno is not None:
         raise UnreadableError(f"nothing could be read: errno {readback.directory_errno}")
@@ -137,7 +137,7 @@ def _account_size(account: _Account, history: History, ledger: Ledger, readback:
 
 
 def _completed(history: History, readback: Readback) -> Readback:
-    """With the files that were looked for and are not there, or the regions that are all zeros."""
+    """With the missing files of those that were looked for, or the regions that are all zeros."""
     left_out = sorted(history.names.keys() - {seen.file for seen in readback.files})
     if left_out and left_out[-1] >= readback.looked:
         raise UnreadableError(f"the read-back did not look for file {left_out[-1]}")
@@ -160,7 +160,7 @@ def _left_out(history: History, file: int) -> FileSeen:
 
 def _account_region(account: _Account, history: History, name: Name | None, seen: FileSeen) -> None:
     region = name.current if name is not None else None
-    if region is None:  # never written to: nothing of this trial may be in it
+    if region is None:  # never written to: no data of this trial may be in it
         region = Incarnation(seq=0, is_atomic=False)
     if seen.errno is not None:
         lost = acknowledgements_of(region)
@@ -192,7 +192,7 @@ def _account_file(account: _Account, history: History, name: Name | None, seen: 
 
 
 def _telling_blocks(finding: FileFinding, end: int) -> tuple[BlockFinding, ...]:
-    """The first blocks that are wrong at the end; of a file that is right the one that came last."""
+    """The first blocks that are wrong at the end; in a right file, the block that came last."""
     wrong = [x for x in finding.blocks if not any(end in window for window in x.windows)]
     if wrong or finding.damage is not None:
         return tuple(wrong[:_TELLING_MAX])

@@ -1,4 +1,4 @@
-"""What `load read` saw after recovery, as text -> plain values. Judges nothing."""
+"""The report of `load read` after recovery, as text -> plain values. Judges nothing."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from typing import Any
 from torture.oracles.verdict.unreadable import UnreadableError
 
 SECTORS = 8
-"""Sectors of a block; the guest's `blocks.py` has the same."""
+"""The number of sectors in a block, as in the guest's `blocks.py`."""
 
 Sector = int | str
 """A valid sector's operation, or `zero`, `garbage`, `partial`, `foreign:...`, `errno:<n>`.
 
-Or `half:<n>:<m>`: it begins as operation n left it and ends as m did, 0 standing for zeros.
+Or `half:<n>:<m>`: it begins with operation n's data and ends with m's; 0 stands for zeros.
 """
 
 GARBAGE = "garbage"
-"""A sector that no single write left. Older read-backs say it of two halves, too."""
+"""A sector that no single write left. Older read-backs use it for two halves, too."""
 ABSENT = "nothing"
-"""A sector inside the file, or the device, that the read-back does not have."""
+"""A sector inside the file, or the device, that the read-back lacks."""
 ENDED = f"errno:{errno.ENODATA}"
-"""The same, where the reader met the end of the device: no disk that failed."""
+"""The same, when the reader met the end of the device: no disk failed."""
 _SECTOR_BYTES = 512
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FileSeen:
-    """One name or region as found. With `errno` it could not be opened (2: there is no such file).
+    """One name or region as found. With `errno` its opening failed (2: there is no file of this name).
 
     `blocks` holds the sectors of each block; the last block of a file may have fewer than eight.
     """
@@ -44,7 +44,7 @@ class FileSeen:
     def sectors_of(self, block: int, *, end_bytes: int | None = None) -> tuple[Sector, ...]:
         """The sectors of a block; `ABSENT` are those below `end_bytes` that were not read.
 
-        The end is that of the file unless said.
+        By default the end is that of the file.
         """
         end = self.size_bytes if end_bytes is None else end_bytes
         whole = min(SECTORS, max(0, end // _SECTOR_BYTES - block * SECTORS))
@@ -55,9 +55,9 @@ class FileSeen:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Readback:
-    """Everything found; with `directory_errno` the directory itself could not be listed.
+    """Everything found; with `directory_errno` the listing of the directory itself failed.
 
-    Of the first `looked` files, those that are not in `files` are not there (regions: all zeros).
+    Of the first `looked` files, those that `files` lacks are not there (regions: all zeros).
     """
 
     mode: str
@@ -68,13 +68,13 @@ class Readback:
     unexpected: tuple[str, ...]
     directory_errno: int | None
     device_bytes: int | None = None
-    """The size of the bare device, where the read-back says it."""
+    """The size of the bare device, if the read-back has it."""
     finds_halves: bool = False
-    """Whether it says `half` where two writes met in a sector; older ones say `garbage`."""
+    """Whether it says `half` for a sector in which two writes met; older ones say `garbage`."""
 
 
 def parse_readback(text: str) -> Readback:
-    """The read-back of a stored document; raises `UnreadableError` if it is cut off or garbled."""
+    """The read-back of a stored document; raises `UnreadableError` for a cut-off or garbled one."""
     try:
         raw = json.loads(text)
         if raw["complete"] is not True:

@@ -1,1 +1,1 @@
-"""A VM that boots from the disk: its console, and what that is worth."""
+"""A VM that boots from the disk: its console, and the verdict from it."""

@@ -1,7 +1,8 @@
 """Whether the VM boots again, as part of its filesystem's verdict.
 
-A VM whose filesystem a checker vouches for and that does not come up is as lost to its owner as one whose
-filesystem does not mount. One that comes up once a rescue system has mended the disk is repaired.
+A filesystem that does not mount is lost to its owner. So is a VM that does not come up, even if a
+checker vouches for its filesystem. A VM that comes up after a rescue system has repaired the disk
+is repaired.
 """
 
 from __future__ import annotations
@@ -18,24 +19,24 @@ from torture.oracles.verdict.unreadable import UnreadableError
 from torture.oracles.verdict.verdicts import Verdict, worst
 
 _LEFT_BIT = 4
-"""fsck(8): errors were left uncorrected; the initrd goes on after all others, as Debian's does."""
+"""fsck(8): errors were left uncorrected. After all other codes the initrd goes on, as Debian's does."""
 _USUAL = re.compile(
     r"^\S+: (recovering journal|Clearing orphaned inode .*|clean, \d+/\d+ files, \d+/\d+ blocks.*)$"
 )
-"""What e2fsck says of a journal that it replayed and of files that were deleted while open."""
+"""e2fsck's words for a replayed journal, and for files that were deleted while open."""
 _LINES_MAX = 3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BootResult:
-    """Whether a VM came up, and why not."""
+    """Whether a VM came up, and the reason if it did not."""
 
     is_up: bool
     why_not: str = ""
 
 
 def parse_boot(output: ToolOutput) -> BootResult:
-    """Whether a VM came up; raises `UnreadableError` when that cannot be told."""
+    """Whether a VM came up; raises `UnreadableError` when the console does not show it."""
     code = exit_code_of(output)
     if code == 0:
         if not says_it_is_up(output.stdout) or output.stderr:
@@ -50,7 +51,7 @@ def parse_boot(output: ToolOutput) -> BootResult:
 def with_boot(evidence: Evidence, found: FilesystemFinding) -> FilesystemFinding:
     """The filesystem's finding by a client of another root, and whether the VM boots from it.
 
-    Raises `UnreadableError` when the evidence does not tell.
+    Raises `UnreadableError` when the evidence does not show it.
     """
     boot = parse_boot(_need(evidence, Step.BOOT))
     reasons = _at_boot(evidence, is_up=boot.is_up)
@@ -80,7 +81,7 @@ def with_boot(evidence: Evidence, found: FilesystemFinding) -> FilesystemFinding
 
 
 def _at_boot(evidence: Evidence, *, is_up: bool) -> tuple[str, ...]:
-    """What fsck and the kernel of the VM that came up had to mend, in their own words."""
+    """The repairs of fsck and of the kernel in the VM that came up, in their own words."""
     fsck = evidence.output(Step.BOOT_FSCK)
     if fsck is None:
         if is_up:

@@ -1,7 +1,7 @@
-"""The console of a VM that boots from the disk: what fsck said, and what was said last.
+"""The console of a VM that boots from the disk: fsck's messages, and the last message.
 
-`vmimages/boot/init` puts a line before fsck(8) and one after it, which has its exit code. The kernel may
-write amid these lines, and a console that ends early has only some of them.
+`vmimages/boot/init` puts a line before fsck(8) and one after it, which has its exit code. The
+kernel may write amid these lines, and a console that ends early has only some of them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _KERNELS_CLOCK = re.compile(r"^\[ *\d+\.\d+\] ")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FsckAtBoot:
-    """What fsck(8) said and returned before the root was mounted."""
+    """The messages and the exit code of fsck(8) before the mount of the root."""
 
     device: str
     exit_code: int
@@ -30,7 +30,7 @@ class FsckAtBoot:
 
 
 def fsck_at_boot(console: str) -> FsckAtBoot | None:
-    """What fsck came to; None where it did not come to its end, or its end was garbled."""
+    """The result of fsck; None if fsck did not reach its end, or its end was garbled."""
     match = _FSCK.search(console.replace("\r", ""))
     if match is None:
         return None
@@ -40,12 +40,12 @@ def fsck_at_boot(console: str) -> FsckAtBoot | None:
 
 
 def says_it_is_up(console: str) -> bool:
-    """Whether the guest said that its agent comes next."""
+    """Whether the guest announced its agent."""
     return _IS_UP.search(console) is not None
 
 
 def last_words(console: str) -> str:
-    """The last line before the kernel gave up, else of all; empty where nothing was said."""
+    """The last line before the kernel gave up, else of all; empty for an empty console."""
     death = KERNEL_DEATH.search(console)
     before = console[: death.start()].rpartition("\n")[0] if death else console
     lines = [_KERNELS_CLOCK.sub("", line).strip() for line in before.splitlines()]

@@ -1,4 +1,4 @@
-"""What ZFS's own tools say of a pool; here `zpool status`: JSON since OpenZFS 2.3, text before."""
+"""The reports of ZFS's own tools on a pool; here `zpool status`: JSON since OpenZFS 2.3, text before."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["PoolStatus", "parse_status"]
 
 
 def parse_status(output: ToolOutput) -> PoolStatus:
-    """The pool's status; raises `UnreadableError` when it cannot be told."""
+    """The pool's status; raises `UnreadableError` when the output does not show it."""
     if exit_code_of(output) != 0:
         raise unreadable(output, "it failed")
     if "-j" in output.argv:

@@ -1,4 +1,4 @@
-"""What a pool is in, whichever form its status was printed in."""
+"""The state of a pool, for both forms of its printed status."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from torture.oracles.verdict.pool_tools.states import HEALTHY, PoolStatus
 
 
 def read_json(output: ToolOutput) -> PoolStatus:
-    """The status of one pool; raises `UnreadableError` when it cannot be told."""
+    """The status of one pool; raises `UnreadableError` when the output does not show it."""
     try:
         (pool,) = json.loads(output.stdout)["pools"].values()
         devices = tuple(_devices(pool))
@@ -41,7 +41,7 @@ def _devices(pool: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _device_errors(device: dict[str, Any]) -> int:
-    if device.get("vdevs"):  # a group repeats the errors of what is in it
+    if device.get("vdevs"):  # a group repeats the errors of its devices
         return 0
     kinds = ("read_errors", "write_errors", "checksum_errors")
     return sum(_count(device[kind]) for kind in kinds if kind in device)

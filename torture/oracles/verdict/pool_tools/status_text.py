@@ -1,9 +1,9 @@
-"""`zpool status -p` as text: what versions say that have no `-j`.
+"""`zpool status -p` as text: the form of versions without `-j`.
 
 Source: OpenZFS 2.1 `cmd/zpool/zpool_main.c`, `status_callback`, `print_status_config`,
-`print_scan_scrub_resilver_status`. Each section begins with its word and a colon, and goes on in lines
-that begin with a tab. Below `config:` a device is a line, indented below its group; logs and special
-devices stand below a word of their own. The last line counts the errors: with it the text is whole.
+`print_scan_scrub_resilver_status`. Each section begins with its word and a colon. Its further lines
+begin with a tab. Below `config:` a device is a line, indented below its group. Logs and special
+devices stand below their own word. The last line counts the errors: with it the text is whole.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ class _Device:
     name: str
     state: str
     errors: int
-    """Of reading, writing and checksums."""
+    """Errors of reading, writing and checksums."""
     is_group: bool
-    """Whether others are in it; it repeats their errors."""
+    """Whether it contains other devices; it repeats their errors."""
 
 
 def read_text(output: ToolOutput) -> PoolStatus:
-    """The status of one pool; raises `UnreadableError` when the text is not whole or not known."""
+    """The status of one pool; raises `UnreadableError` for a cut-off or unknown text."""
     sections = _sections(output)
     state = sections["state"][0]
     if state not in _POOL_STATES:
@@ -72,7 +72,7 @@ def read_text(output: ToolOutput) -> PoolStatus:
 
 
 def _sections(output: ToolOutput) -> dict[str, list[str]]:
-    """Each section's lines by its word; those that go on without their tab."""
+    """Each section's lines by its word; further lines lose their tab."""
     sections: dict[str, list[str]] = {}
     word = ""
     for line in output.stdout.split("\n"):
@@ -116,7 +116,7 @@ def _devices(output: ToolOutput, config: Sequence[str]) -> tuple[_Device, ...]:
 
 
 def _scan(output: ToolOutput, line: str) -> tuple[str, int]:
-    """Which scan ended, if one did, and the errors that it met."""
+    """The scan that ended, if one did, and the errors that it met."""
     if ended := _ENDED.match(line):
         return ended[1], int(ended[2])
     if line == _NEVER or _NOT_ENDED.match(line):

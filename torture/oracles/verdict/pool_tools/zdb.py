@@ -1,9 +1,9 @@
-"""`zdb -b`: whether every allocated block is one that something refers to, and refers to once.
+"""`zdb -b`: whether every allocated block has a reference, and only one.
 
-A scrub reads what can be reached from the uberblock; what was lost on the way, or is used twice, it
-cannot know of. Source: OpenZFS 2.3 `cmd/zdb/zdb.c`, `dump_block_stats`, which marks each block of the
-space maps that it comes by. What stays unmarked is leaked; what it cannot mark is allocated twice, or
-free. The exit code alone says too little: leaked blocks leave it 0.
+A scrub reads every block that the uberblock reaches. It cannot know of a lost block, or of one that
+is used twice. Source: OpenZFS 2.3 `cmd/zdb/zdb.c`, `dump_block_stats`. It marks each block of the
+space maps that it meets. A block that stays unmarked is leaked. A block that it cannot mark is
+allocated twice, or free. The exit code alone says too little: leaked blocks leave it 0.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ _ROOM_OF_A_DEVICE = "VERIFY3U(vd->vdev_stat.vs_alloc, >=, -alloc_delta)"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BlockCheck:
-    """What zdb found: blocks leaked, used twice or unreadable, in its own lines.
+    """The findings of zdb: blocks leaked, used twice or unreadable, in its own lines.
 
-    `gave_up`: one of its assertions failed. They are the kernel module's own, compiled into a program:
-    over such a pool the kernel may fail alike.
+    `gave_up`: one of its assertions failed. They are the kernel module's own, compiled into a
+    program: over this pool the kernel may fail alike.
 
-    `counts_what_is_missing`: the assertion is that a device has in use what is being freed on it. Of a
-    device that is not there zdb counts nothing in use (`module/zfs/vdev.c`, `vdev_space_update`, from
-    `metaslab_init`; an `ASSERT`, which no kernel module of a distribution has).
+    `counts_what_is_missing`: zdb asserts that a device has the blocks in use that are being freed
+    on it. For a missing device zdb counts nothing in use (`module/zfs/vdev.c`, `vdev_space_update`,
+    from `metaslab_init`). It is an `ASSERT`, which no kernel module of a distribution has.
     """
 
     problems: tuple[str, ...] = ()
@@ -60,7 +60,7 @@ class BlockCheck:
 
 
 def parse_zdb(output: ToolOutput) -> BlockCheck:
-    """What `zdb -b` found; raises `UnreadableError` when that cannot be told."""
+    """The findings of `zdb -b`; raises `UnreadableError` when the output does not show them."""
     code = exit_code_of(output)
     lines = lines_of(output)
     problems = tuple(line for line in lines if _PROBLEM.search(line) or _SUM_DIFFERS.match(line))

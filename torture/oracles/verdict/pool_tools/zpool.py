@@ -38,9 +38,10 @@ _REASONS_OF_OURS = (
     "pool was previously in use",
     "The ZFS modules",
 )
-"""Refusals that say nothing about what a cut left (`zpool_standard_error_fmt` and `zpool_import_props` in
-libzfs). `no such pool available` is among them, because a cut does not wipe all four labels of a disk,
-so its disks were not there. Every other refusal is the pool's own, be it in words not known here."""
+"""Refusals that say nothing about the cut's effect (`zpool_standard_error_fmt` and
+`zpool_import_props` in libzfs). `no such pool available` is among them: its disks were not there,
+because a cut does not wipe all four labels of a disk. Every other refusal is the pool's own, also
+in unknown words."""
 REASONS_OF_POOLS = (
     "one or more devices is currently unavailable",
     "I/O error",
@@ -57,19 +58,19 @@ _REWOUND = "returned to its state as of"
 _OF_A_CHECKPOINT = re.compile(
     r"warning: will not scrub state that belongs to the checkpoint of pool '[\w.-]+'"
 )
-"""What only a checkpoint keeps is scrubbed by no version (zpool-checkpoint(8))."""
+"""No version scrubs data that only a checkpoint keeps (zpool-checkpoint(8))."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ImportResult:
-    """One attempt. `reason` is what it printed when refused, or what it gave up when it rewound."""
+    """One attempt. `reason` is its message when refused, or its loss when it rewound."""
 
     imported: bool
     reason: str = ""
 
 
 def parse_import(output: ToolOutput) -> ImportResult:
-    """Whether an import succeeded; raises `UnreadableError` when that cannot be told."""
+    """Whether an import succeeded; raises `UnreadableError` when the output does not show it."""
     code = exit_code_of(output)
     lines = lines_of(output)
     if has_crashed(code):
@@ -88,7 +89,7 @@ def parse_import(output: ToolOutput) -> ImportResult:
 
 
 def finds_no_pool(output: ToolOutput) -> bool:
-    """Whether an import says that there is no pool; after a refusal of the pool's own that is one too."""
+    """Whether an import says that there is no pool; after a refusal of the pool's own it is one, too."""
     said = output.stderr + output.stdout
     return output.exit_code == 1 and any(words in said for words in _NO_POOL)
 

@@ -1,1 +1,1 @@
-"""What became of trees of directories whose names, sizes, holes and attributes were changed."""
+"""The fate of directory trees whose names, sizes, holes and attributes were changed."""

@@ -1,18 +1,18 @@
-"""From the ledger to what each thing of the writers' trees may be after a crash at each moment.
+"""From the ledger to the allowed states of each thing in the writers' trees after a crash at each moment.
 
-- **Begun.** What a transaction changes is as it was at moments up to its `begin`: the client waits for
+- **Begun.** A transaction has changed nothing at moments up to its `begin`: the client waits for
   the host's answer before its first call.
-- **Durable.** What it changed holds from the `done` on of whoever synced it; what syncs cover is said in
-  `tree_syncs.py`. Until then anything goes, each thing on its own: also what was changed by others
-  before and is not durable itself.
-- **Sizes** on their way may be anything between the old one and the new: writing back extends a file bit
-  by bit, and large files are truncated so. What is not written yet is zero.
-- **Sectors.** Of a write that is under way a sector is old or new, or, where the ledger's `Hello` says
-  that they tear, half of each: one of a block, as one split leaves it.
-- **Truncation.** What was cut off is zero when the file is long again, truncate(2); so are holes,
-  fallocate(2).
-- **Times.** Whatever changes a file's content sets its time of modification to an unknown one.
-- **Failure.** A call that failed is no acknowledgement and forbids nothing: in flight for ever.
+- **Durable.** Its changes hold from the `done` of the transaction that synced them. `tree_syncs.py`
+  has the coverage of each sync. Until then each thing may be old or new on its own. This includes
+  earlier changes by other transactions that are not durable.
+- **Sizes** on their way may be anything between the old one and the new. Writing back extends a
+  file bit by bit, and large files are truncated in the same way. Data not written yet are zero.
+- **Sectors.** In a write that is under way a sector is old or new. The ledger's `Hello` may say
+  that sectors tear. Then one sector of a block may be half of each, as one split leaves it.
+- **Truncation.** Data that were cut off are zero when the file is long again, truncate(2); so are
+  holes, fallocate(2).
+- **Times.** Every change of a file's content sets its time of modification to an unknown one.
+- **Failure.** A failed call is no acknowledgement and forbids nothing: in flight for ever.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ from torture.oracles.verdict.unreadable import UnreadableError
 
 SECTOR_BYTES = 512
 ANY = "any"
-"""A value that nobody can know."""
+"""An unpredictable value."""
 ZERO = "zero"
 _MODE_NEW, _MODE_UNSET = 0o644, 0
 Value = int | str | None
 Entry = tuple[int, str]
 
-# These classes are built up in one pass over the ledger and not changed afterwards, so not frozen.
+# One pass over the ledger builds these classes, and nothing changes them afterwards; so not frozen.
 
 
 @dataclass(kw_only=True, slots=True)
 class Change:
     """One change of one thing. `durable`: the place of the `done` that made it so.
 
-    `leans_on`: of a name that was renamed away, the new name's change: not without it.
-    `slack_of`: of a number of links, the names' changes that were on their way when it was changed.
+    `leans_on`: for a name that was renamed away, the change of the new name, which it requires.
+    `slack_of`: for a number of links, the names' changes that were on their way at its change.
     """
 
     seq: int
@@ -61,7 +61,7 @@ class Change:
 
 @dataclass(kw_only=True, slots=True)
 class Trees:
-    """All that ever was in the writers' trees; `end` is the moment after everything.
+    """The whole history of the writers' trees; `end` is the moment after everything.
 
     `kinds`: by number `dir`, `file` or `symlink`. `roots`: the writers' own directories.
     """
@@ -97,17 +97,17 @@ class Trees:
         return self.changes[key]
 
     def current(self, key: Key) -> Value:
-        """What it is once everything is done."""
+        """The value once everything is done."""
         return self.changes_of(key)[-1].value
 
 
 def build_trees(
     ledger: Ledger, *, writers: int, garbage: int = 0, tears_sectors: bool = False
 ) -> Trees:
-    """The history a ledger tells; raises `UnreadableError` when it contradicts itself.
+    """The history in a ledger; raises `UnreadableError` when the ledger contradicts itself.
 
-    `garbage`: how many sectors of the trees are of no single write. A cut leaves one at most
-    (`torture.oracles.verdict.blocks.halves`): where there are more, none is excused.
+    `garbage`: the number of the trees' sectors that are of no single write. A cut leaves one at
+    most (`torture.oracles.verdict.blocks.halves`): if there are more, none is excused.
     """
     trees = Trees(
         end=len(ledger.events),
@@ -137,7 +137,7 @@ class _Builder:
         trees.kinds.update(dict.fromkeys(trees.roots, "dir"))
         self._open: dict[int, tuple[Begin, list[tuple[Key, Change]]]] = {}
         self._unsynced: dict[int, list[tuple[Key, Change]]] = {}
-        """By writer, what returned and is not durable."""
+        """By writer, the changes that returned and are not durable."""
         self._own: list[tuple[Key, Change]] = []
         self._place = self._seq = self._writer = 0
 

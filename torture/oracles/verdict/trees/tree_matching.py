@@ -1,4 +1,4 @@
-"""Which of a thing's changes explain what was found of it, and at which moments."""
+"""The changes of a thing that explain its found state, and the moments at which they do."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def windows_of_changes(changes: list[Change], end: int) -> list[Window]:
 
 
 def things_in(trees: Trees, number: int, found: FoundFile) -> Iterator[tuple[Key, Windows]]:
-    """All that is seen of a file, taken for this one, and when a crash leaves it so."""
+    """All observations of a file, taken for this one, and when a crash leaves it so."""
     yield _thing(trees, (Thing.SIZE, number, 0), found.size_bytes)
     yield _thing(trees, (Thing.MODE, number, 0), found.mode)
     yield _thing(trees, (Thing.MTIME, number, 0), found.mtime_ns)
@@ -37,12 +37,12 @@ def things_in(trees: Trees, number: int, found: FoundFile) -> Iterator[tuple[Key
         for sector in (one for one in run if holder != ZERO or one in written):
             yield _thing(trees, (Thing.SECTOR, number, sector), holder, may_be_half=may_be_half)
     for gap in _gaps_in(found):
-        # what was never written is zeroes, and there: one sector stands for all of these
+        # data never written are zeroes, and there: one sector stands for all of these
         for sector in sorted(written.intersection(gap)) or gap[:1]:
             yield _thing(trees, (Thing.SECTOR, number, sector), ABSENT)
     beyond = -(-found.size_bytes // SECTOR_BYTES)
     for sector in sorted(one for one in written if one >= beyond):
-        # what is durable is within the file, whatever its size should be: O_DSYNC, open(2)
+        # durable data are within the file, whatever its size should be: O_DSYNC, open(2)
         yield _thing(trees, (Thing.SECTOR, number, sector), ZERO)
 
 
@@ -77,7 +77,7 @@ def _thing(
 
 
 def _while_it_fits(change: Change, thing: Thing, seen: int | str | None, end: int) -> Window:
-    """When what is seen may be this change: at all moments or never, but for a number of links.
+    """When the seen value may be this change: at all moments or never, except a number of links.
 
     That may be off by the names on their way until the last of these is durable.
     """
@@ -96,7 +96,7 @@ def _while_it_fits(change: Change, thing: Thing, seen: int | str | None, end: in
 def _is_between(
     thing: Thing, before: Change, after: Change, seen: int | str | None, *, may_be_half: bool
 ) -> bool:
-    """Whether what is seen may be half a change; what is zeroed is zeroed whole."""
+    """Whether the seen value may be half a change; a zeroed sector is zeroed whole."""
     if thing is Thing.SECTOR:
         return may_be_half and after.value != ZERO
     if thing is not Thing.SIZE:

@@ -1,14 +1,13 @@
-"""The oracle of the writers' trees: whether all that was synced is there, is old but consistent, or not.
+"""The oracle of the writers' trees: whether all synced things are there, are old but consistent, or not.
 
-As with the ledger's files (`torture/oracles/verdict/blocks/oracle.py`) each thing that is seen, or
-that is not there, is turned into the moments at which a crash could have left it so
-(`tree_history.py`). If the moment after everything is in all of them, nothing is lost; if only
-another one is, all went back in time; if none is, or there is something that nobody made, it is
-corrupted.
+It works as with the ledger's files (`torture/oracles/verdict/blocks/oracle.py`). Each thing that is
+seen, or is missing, becomes the moments at which a crash could have left it so (`tree_history.py`).
+If the moment after everything is in all of them, nothing is lost. If only another one is, all went
+back in time. If none is, or if there is a thing that no writer made, the trees are corrupted.
 
-Which file stands behind a name is told by all that is seen of it: its sectors say who wrote them. A file
-that has two names is one: the inode's number says so. What is in a directory that is not there is
-not looked for: if it should be there, its own name says so.
+The whole content behind a name identifies its file: the sectors say who wrote them. A file with two
+names is one: the inode's number says so. The oracle does not look for things in a missing
+directory. If the directory should be there, its own name says so.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from torture.oracles.verdict.unreadable import UnreadableError
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Explanation:
-    """One of a name's changes that what was found there could be, and when."""
+    """A change of a name that can explain the found state, and its moments."""
 
     place: int
     windows: Windows
@@ -45,7 +44,7 @@ class _Explanation:
 
 @dataclass(kw_only=True, slots=True)
 class _Account:
-    """Gathers what every observation says."""
+    """Gathers the results of all observations."""
 
     trees: Trees
     observations: Observations
@@ -96,13 +95,13 @@ class _Account:
             self.impossible(f"{path}/{name} was never made")
 
     def impossible(self, why: str) -> None:
-        """Something that no crash explains."""
+        """A thing that no crash explains."""
         self._add(why, ())
         self.foreign += 1
         self.reasons.append(why)
 
     def out_of_reach(self, root: int, tree: FoundEntry, own: Iterable[int]) -> None:
-        """A writer's own directory, and with it all that was acknowledged of its `own` transactions.
+        """A writer's own directory, and with it all acknowledgements of its `own` transactions.
 
         It was there for good before the load began: no crash since takes it away.
         """
@@ -116,7 +115,7 @@ class _Account:
         self.observations.add(seen, windows, rule=Rule.TREE, breaks=breaks)
 
     def explanations(self, key: Key, directory: FoundDirectory) -> tuple[_Explanation, ...]:
-        """Which of a name's changes explain what is found in a directory that is there."""
+        """The changes of a name that explain its state in a directory that is there."""
         at = (id(directory), key)
         if at not in self._explained:
             entry = directory.entries.get(str(key[2]))
@@ -155,7 +154,7 @@ class _Account:
         return windows
 
     def _moved_to(self, key: Key, place: int) -> Windows:
-        """When what was renamed away is behind its new name, or has gone on from there."""
+        """When the renamed thing is behind its new name, or has gone on from there."""
         directory = self.directories.get(key[1])
         if directory is None:
             return (Window(0, self.trees.end),)
@@ -165,7 +164,7 @@ class _Account:
     def _know(
         self, key: Key, explained: tuple[_Explanation, ...], entry: FoundFile, path: str
     ) -> None:
-        """Keep which inode a file is, where its content says which file it is."""
+        """Keep the inode of a file whose content identifies it."""
         if any(isinstance(holder, int) for _, _, holder in entry.runs):
             best = max(explained, key=lambda one: one.windows[-1].last)
             number = self.trees.changes_of(key)[best.place].value
@@ -173,7 +172,7 @@ class _Account:
             self.inodes.setdefault(number, {})[entry.inode] = path
 
     def _blame(self, key: Key, entry: FoundEntry | None, path: str) -> tuple[str, set[int]]:
-        """Why a name is wrong, and the operations whose acknowledgements that breaks."""
+        """The fault of a name, and the operations whose acknowledgements it breaks."""
         current = self.trees.current(key)
         if entry is None:
             self.missing += 1
@@ -207,7 +206,7 @@ class _Account:
 def consult_trees(
     ledger: Ledger, seen: FoundTrees, *, cut_ms: float | None, tears_sectors: bool = False
 ) -> Findings:
-    """What became of what the ledger acknowledges; raises `UnreadableError` when it is inconsistent.
+    """The fate of the ledger's acknowledgements; raises `UnreadableError` for an inconsistent ledger.
 
     `tears_sectors`: as in the cell's terms.
     """

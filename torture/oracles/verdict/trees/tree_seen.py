@@ -1,4 +1,4 @@
-"""What was found of the writers' trees by `vmimages/client/load/applications/posix/looking.py`."""
+"""The writers' trees as `vmimages/client/load/applications/posix/looking.py` found them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torture.oracles.verdict.blocks.readback import GARBAGE
 from torture.oracles.verdict.unreadable import UnreadableError
 
 Holder = int | str
-"""Who wrote a sector, by operation; or `zero`, or what else it holds."""
+"""The writer of a sector, by operation; or `zero`, or another content."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,7 +29,7 @@ class FoundFile:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FoundDirectory:
-    """A directory and what is in it, by name."""
+    """A directory and its entries, by name."""
 
     entries: Mapping[str, FoundEntry]
 
@@ -43,7 +43,7 @@ class FoundLink:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Unusable:
-    """Something that cannot be read, or is of a kind that was never made; `why` in words."""
+    """A thing that is unreadable, or of a kind that was never made; `why` in words."""
 
     why: str
 
@@ -61,12 +61,12 @@ class FoundTrees:
 
     @property
     def garbage(self) -> int:
-        """How many sectors of all files are of no single write; a file may have several names."""
+        """The number of sectors of no single write in all files; a file may have several names."""
         return len({sector for tree in self.trees for sector in _garbage_in(tree)})
 
 
 def parse_trees(text: str) -> FoundTrees:
-    """A read-back; raises `UnreadableError` if it is cut off or garbled."""
+    """A read-back; raises `UnreadableError` for a cut-off or garbled one."""
     try:
         raw = json.loads(text)
         if raw["complete"] is not True:

@@ -1,43 +1,45 @@
-"""What each sync of a filesystem makes durable: the weakest of what is documented.
+"""The things that each sync of a filesystem makes durable: the weakest documented promise.
 
-The load is `vmimages/client/load/applications/posix`. What is changed is parted into things that a crash
-leaves old or new, each on its own: a name in a directory, a file's size, mode, modification time,
-number of links, each attribute, each sector. A sync's return makes some of them durable, which had
-been changed before it was called:
+The load is `vmimages/client/load/applications/posix`. Its changes are divided into things that a
+crash leaves old or new, each on its own. A thing is a name in a directory, a sector, or a file's
+size, mode, modification time, number of links or attribute. A sync's return makes some of them
+durable, if they were changed before its call:
 
-- **fsync of a file**: its content, its size and all else that the inode has, extended attributes too.
+- **fsync of a file**: its content, its size and all else in the inode, extended attributes too.
   fsync(2): "all modified in-core data", and "the metadata information associated with the file (see
-  inode(7))". fstests hold Linux's filesystems to it after a loss of power: punched holes (generic/059),
-  attributes that were removed (generic/066), lengths (generic/534).
-- **fdatasync**: content, and what reading it needs: the size. fdatasync(2): "a change to the file size
-  (st_size, as made by say ftruncate(2)), would require a metadata flush"; a change of times does not.
-- **O_DSYNC, O_SYNC, msync with MS_SYNC**: what was written by that very call, and the size that it made.
-  open(2): "as though each write(2) was followed by a call to fdatasync(2)". Linux syncs the range only
-  (`generic_write_sync`; `mm/msync.c`), so nothing is expected of what was written before. O_DIRECT by
-  itself makes nothing durable: an fdatasync follows it.
-- **fsync of a directory**: the names in it, and symbolic links with their targets (generic/348, 690).
-  fsync(2): "Calling fsync() does not necessarily ensure that the entry in the directory containing the
-  file has also reached disk. For that an explicit fsync() on a file descriptor for the directory is
-  also needed." So no file's sync makes its name durable, nor a directory's sync its own name, although
-  ext4, xfs and btrfs go further than that.
-- **syncfs**: everything. syncfs(2), sync(2). Over NFS it is not, and is not called (`posix/drawing.py`).
-- **Names over NFS**: with the call that makes, moves or removes them, and nobody has to ask. CREATE,
-  REMOVE, RENAME and their kin may not be answered before what they did is stable (RFC 1813, section 1.1:
-  "modified data to stable storage before returning"; Linux fs/nfsd/vfs.c, `commit_metadata`). OpenZFS
-  lacked that once (issue 969: a file was gone whose CREATE had been answered). The ledger says where it
-  is so; what is written into a new file still waits for the file's sync. A file that has to be new comes
-  without a mode there, and a SETATTR sets it (RFC 1813, section 3.3.8, EXCLUSIVE; Linux
-  fs/nfs/nfs3proc.c, `nfs3_proc_create`).
-- **The number of links** is the inode's, and of a name: durable once the file and the name's directory
-  were both synced (generic/065).
+  inode(7))". fstests demand this of Linux's filesystems after a loss of power: punched holes
+  (generic/059), removed attributes (generic/066), lengths (generic/534).
+- **fdatasync**: content, and the size, which reading needs. fdatasync(2): "a change to the file
+  size (st_size, as made by say ftruncate(2)), would require a metadata flush"; a change of times
+  does not.
+- **O_DSYNC, O_SYNC, msync with MS_SYNC**: the data of that very call, and the size that it made.
+  open(2): "as though each write(2) was followed by a call to fdatasync(2)". Linux syncs the range
+  only (`generic_write_sync`; `mm/msync.c`), so earlier writes may be missing. O_DIRECT by itself
+  makes nothing durable: an fdatasync follows it.
+- **fsync of a directory**: its names, and symbolic links with their targets (generic/348, 690).
+  fsync(2): "Calling fsync() does not necessarily ensure that the entry in the directory containing
+  the file has also reached disk. For that an explicit fsync() on a file descriptor for the
+  directory is also needed." So no file's sync makes its name durable. Nor does a directory's sync
+  make its own name durable. ext4, xfs and btrfs promise more than that.
+- **syncfs**: everything. syncfs(2), sync(2). Over NFS it is not, and is not called
+  (`posix/drawing.py`).
+- **Names over NFS**: durable with the call that makes, moves or removes them, without a sync. A
+  server may not answer CREATE, REMOVE, RENAME and their kin before their effect is stable. RFC
+  1813, section 1.1: "modified data to stable storage before returning"; Linux fs/nfsd/vfs.c,
+  `commit_metadata`. OpenZFS lacked that once (issue 969: a file was gone whose CREATE had been
+  answered). The ledger says where this rule holds. The content of a new file still waits for the
+  file's sync. An exclusively created file has no mode at first, and a SETATTR sets it. RFC 1813,
+  section 3.3.8, EXCLUSIVE; Linux fs/nfs/nfs3proc.c, `nfs3_proc_create`.
+- **The number of links** belongs to the inode and to a name. It is durable once the file and the
+  name's directory were both synced (generic/065).
 
-No order is expected among what is not durable yet, although all three filesystems keep one. But one
-thing is: what is renamed is found by its old name or by its new one, or by both, whenever the crash
-comes. rename(2) has "a window in which both oldpath and newpath refer to the file being renamed" and none
-in which neither does; and "broken rename atomicity", files in neither place, was taken for a bug and
-mended (Mohan et al., "Finding Crash-Consistency Bugs with Bounded Black-Box Crash Testing", OSDI
-'18). Nor is a name that is renamed over ever gone: rename(2), "there is no point at which another
-process attempting to access newpath will find it missing".
+The oracle expects no order among things that are not durable yet, although all three filesystems
+keep one. But it expects a renamed thing under its old name, its new name, or both, whenever the
+crash comes. rename(2) has "a window in which both oldpath and newpath refer to the file being
+renamed". It has none in which neither does. "Broken rename atomicity", with files in neither place,
+was taken for a bug and mended. Mohan et al., "Finding Crash-Consistency Bugs with Bounded Black-Box
+Crash Testing", OSDI '18. Nor is a name that is renamed over ever gone. rename(2): "there is no
+point at which another process attempting to access newpath will find it missing".
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ from typing import Any
 
 
 class Thing(StrEnum):
-    """What is old or new on its own. All are of one file, but a name, which is of its directory."""
+    """A thing that is old or new on its own. All are of a file, but a name is of its directory."""
 
     NAME = "name"
     SIZE = "size"
@@ -60,7 +62,7 @@ class Thing(StrEnum):
 
 
 Key = tuple[Thing, int, int | str]
-"""Of whom it is, by number, and which: a name, a sector, an attribute; 0 where there is but one."""
+"""The kind, its owner by number, and the name, sector or attribute; 0 if the owner has only one."""
 
 _OF_FSYNC = frozenset(Thing)
 _OF_FDATASYNC = frozenset({Thing.SIZE, Thing.SECTOR})
@@ -73,14 +75,14 @@ def names_are_stable(what: dict[str, Any]) -> bool:
 
 
 def is_durable_by_itself(key: Key, what: dict[str, Any]) -> bool:
-    """Whether the call that makes such a change is durable when it returns."""
+    """Whether the call that makes a change of this thing is durable when it returns."""
     if key[0] is Thing.NAME or (key[0] is Thing.MODE and what["do"] == "create"):
         return names_are_stable(what)
     return key[0] in _OF_FDATASYNC and what["do"] == "write" and what["how"] in _SYNCS_ITSELF
 
 
 def is_covered(key: Key, call: str, whom: int) -> bool:
-    """Whether this sync makes such a change durable."""
+    """Whether this sync makes a change of this thing durable."""
     thing, of, _ = key
     match call:
         case "syncfs":
@@ -94,6 +96,6 @@ def is_covered(key: Key, call: str, whom: int) -> bool:
 
 
 def sectors_of(what: dict[str, Any]) -> Iterator[int]:
-    """The sectors that a transaction writes or has zeroed."""
+    """The sectors that a transaction writes or zeroes."""
     for first, count in what.get("runs", [what["run"]] if "run" in what else []):
         yield from range(first, first + count)

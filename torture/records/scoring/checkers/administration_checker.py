@@ -11,9 +11,9 @@ from torture.oracles.verdict.verdicts import Verdict
 from torture.records.scoring.checkers.checker import Earlier, Layer, LayerFinding, answer_of
 
 _NOT_DONE = frozenset({Outcome.UNDONE, Outcome.IN_PART})
-"""And nothing goes on: what is not begun stays so."""
+"""And nothing goes on: an administration that has not begun does not begin."""
 _REACHED = (Outcome.UNDONE, Outcome.IN_PART, Outcome.GOING_ON, Outcome.DONE)
-"""From nothing of it to all of it."""
+"""From no effect to the whole effect."""
 
 
 def check_administration(
@@ -21,9 +21,10 @@ def check_administration(
 ) -> LayerFinding:
     """The pool's verdict by its administration alone; None where nothing is wrong.
 
-    Corrupted when the administration is half done, or does not come to its end as a whole. Rolled back
-    when a transaction group of it was on the disks and is gone: the command had returned, or a pool had
-    been imported with it before another cut. The summary is the outcome in the NAS that came back first.
+    Corrupted when the administration is half done, or does not come to its end as a whole. Rolled
+    back when a transaction group of it was on the disks and is gone. Then the command had returned,
+    or a pool had been imported with it before another cut. The summary is the outcome in the NAS
+    that came back first.
     """
     if evidence.garbled_tools:
         return LayerFinding(layer=Layer.ADMINISTRATION)
@@ -43,7 +44,7 @@ def _judge(evidence: Evidence, administration: Administration) -> LayerFinding |
     first = outcomes[0]
     if Outcome.HALF in outcomes:
         return _found(first, Verdict.CORRUPTED, f"{document.name} is half done after the cut")
-    # an earlier cut, which confirms a finding, may have come before the command returned
+    # an earlier cut that confirms a finding may have come before the command returned
     is_known = evidence.is_cut_read and not evidence.cut.confirmed.is_made
     is_acknowledged = is_known and document.returned == 0 and administration.is_durable_by_return
     for outcome in outcomes:
@@ -51,7 +52,7 @@ def _judge(evidence: Evidence, administration: Administration) -> LayerFinding |
             why = f"{document.name} is {outcome}, and had returned before the cut"
             return _found(first, Verdict.ROLLED_BACK, why)
     for before, after in pairwise(outcomes):
-        # what goes on is seen to be done as soon as it is, and on the disks with the next group only
+        # a running one is seen as done at once, but is on the disks only with the next group
         if after in _NOT_DONE and _REACHED.index(after) < _REACHED.index(before):
             why = f"{document.name} was {before} after the cut, and is {after} after the next one"
             return _found(first, Verdict.ROLLED_BACK, why)

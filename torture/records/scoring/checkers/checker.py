@@ -32,7 +32,8 @@ class LayerFinding:
 
     layer: Layer
     verdict: Verdict | None = None
-    """The worst that the checker knows; None where the evidence shows nothing of this layer."""
+    """The worst verdict that the checker knows; None where the evidence shows nothing of this
+    layer."""
     reasons: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
     """Why the checker cannot say more; empty where it knows everything about its layer."""

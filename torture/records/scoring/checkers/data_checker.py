@@ -18,16 +18,16 @@ from torture.records.scoring.checkers.checker import Earlier, Layer, LayerFindin
 Loads = Sequence[Workload]
 _COMPLAINTS_MAX = 3
 _Found = tuple[Findings | None, tuple[str, ...]]
-"""The findings about the loads that can be judged, if any can; and why others cannot."""
+"""The findings about the loads that can be judged, if any can; and the reasons why others cannot."""
 
 
 def check_data(
     evidence: Evidence, terms: Terms, earlier: Earlier, /, *, loads: Loads
 ) -> LayerFinding:
-    """The data's verdict and counts; a loss takes the first complaints of the clients' kernels along.
+    """The data's verdict and counts; a loss includes the first complaints of the clients' kernels.
 
-    Everything acknowledged is lost on a lost pool, and on a filesystem that no repair mends and from
-    which nothing was read. So is everything that was not read before an outage.
+    Everything acknowledged is lost on a lost pool. It is also lost on a filesystem that no repair
+    mends and from which nothing was read. All that was not read before an outage is lost, too.
     """
     acknowledged = evidence.ledger.acknowledged
     found, unknown = _judge(evidence, terms, earlier, loads)
@@ -51,7 +51,7 @@ def _is_gone(evidence: Evidence, filesystem: LayerFinding, loads: Loads) -> bool
 
 
 def _judge(evidence: Evidence, terms: Terms, earlier: Earlier, loads: Loads) -> _Found:
-    """The findings; where an earlier layer is unknown, only as far as the read-back alone shows them."""
+    """The findings; where an earlier layer is unknown, only those of the read-back alone."""
     pool, filesystem = earlier[Layer.POOL], earlier[Layer.FILESYSTEM]
     if pool.verdict is Verdict.POOL_LOST or _is_gone(evidence, filesystem, loads):
         return Findings(lost=evidence.ledger.acknowledged, reasons=_complaints(evidence)), ()
@@ -83,7 +83,7 @@ def _judge_repaired(
         return after, unknown
     if before is not None and before.verdict is Verdict.ROLLED_BACK and before.lost >= after.lost:
         return after, unknown
-    # A state that had to be repaired is no past state: its missing data were lost, not rolled back.
+    # A state that needed a repair is no past state: its missing data were lost, not rolled back.
     reasons = ("acknowledged data is gone after a repair", *after.reasons)
     corrupted = replace(after, verdict=Verdict.CORRUPTED, rollback_ms=None, reasons=reasons)
     return corrupted, unknown
@@ -100,7 +100,7 @@ def _judge_loads(evidence: Evidence, terms: Terms, loads: Loads, *, after_repair
 
 
 def _lost_writers(evidence: Evidence) -> str:
-    """How writers of a client that lived failed although the NAS came back; else empty.
+    """The failures of writers of a client that lived although the NAS came back; else empty.
 
     All data are there once the client starts again: that is more than a journal replay.
     """
