@@ -25,8 +25,8 @@ def guarantee_of(cell: Cell) -> Guarantee:
     """The guarantee that theory gives a cell.
 
     Disks and log devices that honour flushes are as good as those that keep everything. A log with
-    one good leg left is a log. With ZFS set not to flush, only devices that keep everything are
-    good.
+    one good leg left still works. Where ZFS is set not to flush, only devices that keep everything
+    are good.
 
     Layouts, speeds, filesystems and the place or size of a written block change nothing.
     `logbias=throughput` writes blocks of data before the log blocks that point to them, and flushes
@@ -43,7 +43,7 @@ def guarantee_of(cell: Cell) -> Guarantee:
 
 
 def _is_log_forgetful(cell: Cell) -> bool:
-    """Whether the intent log's content may be gone after the cut, also where it was never flushed."""
+    """Whether the cut may take the intent log's content; also where it was never flushed."""
     slog = cell[SLOG]
     if slog.is_forgetful or flushes_its_log(cell):
         return slog.is_forgetful
