@@ -17,13 +17,17 @@ import pytest
 from torture.checkout import CHECKOUT
 
 ROOMS = (
+    "fixtures",
+    "torture/choices",
     "torture/facts/axes",
     "torture/facts/recording",
     "torture/facts/stats",
     "torture/facts/wire",
     "torture/facts/zfs",
+    "torture/machines",
     "torture/oracles/audit",
     "torture/report",
+    "torture/setup",
 )
 """Files, and folders with all files below them, that keep the rules."""
 
