@@ -86,7 +86,10 @@ class Cell:
 
     @property
     def frozen_name(self) -> str:
-        """The name from which seeds and folders of trials derive: its settings as former axes."""
+        """The name from which seeds and folders of trials derive.
+
+        It states the settings of ZFS that were axes once as those axes.
+        """
         if self[SETTINGS] == ZfsSettings():
             return self.name
         parts = [
