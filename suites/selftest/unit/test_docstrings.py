@@ -28,6 +28,7 @@ ROOMS = (
     "torture/oracles/audit",
     "torture/report",
     "torture/setup",
+    "torture/trials",
 )
 """Files, and folders with all files below them, that keep the rules."""
 

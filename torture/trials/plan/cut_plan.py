@@ -19,7 +19,10 @@ _EARLIEST_SHARE_OF_LOAD = 0.25
 
 
 class Aim(StrEnum):
-    """The event that the cut awaits once its moment has come. A flush has its purpose's name."""
+    """The event that the cut awaits once its moment has come.
+
+    A flush has the name of the data that it is for.
+    """
 
     ANYWHERE = "anywhere"
     """Nothing."""
@@ -116,8 +119,8 @@ _WEIGHTS = {
     Aim.LABEL_SUBMITTED: 3, Aim.LABEL_FLUSHING: 2,
     Aim.TRIM_SUBMITTED: 3, Aim.TRIM_COMPLETED: 3,
 }  # fmt: skip
-"""In per cent. Each phase gets its share, and a quarter of the cuts finds a write in flight. Half of
-them wait for a transaction group, which is 5 s away at most. The intent log is never far.
+"""In per cent. Each phase gets its share, and a quarter of the cuts finds a write in flight. Half
+of them wait for a transaction group, which is 5 s away at most. The intent log is never far.
 
 With these weights, 170 cuts fell in phases (`torture.oracles.audit.phases`). The rarest phases have
 5 % of the cuts that can have them: a label written, a place of the intent log used again. An aim
