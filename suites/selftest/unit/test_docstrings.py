@@ -17,16 +17,21 @@ import pytest
 from torture.checkout import CHECKOUT
 
 ROOMS = (
+    "fixtures",
+    "torture/choices",
     "torture/facts/axes",
     "torture/facts/evidence",
     "torture/facts/recording",
     "torture/facts/stats",
     "torture/facts/wire",
     "torture/facts/zfs",
+    "torture/machines",
     "torture/oracles/audit",
     "torture/oracles/verdict",
     "torture/records",
     "torture/report",
+    "torture/setup",
+    "torture/trials",
 )
 """Files, and folders with all files below them, that keep the rules."""
 

@@ -1,8 +1,8 @@
 """A disk drops one flush in twenty, and reports success.
 
 The next flush, some 50 ms later, covers the same writes. So few cuts lose anything by it. The audit
-sees it by the requests that the client's disk completed in between. Over NFS and SMB it sees it by the
-answers of the server on the wire: in 39 of 40 cuts [86-100 %] of nfs3, nfs4 and smb.
+sees it by the requests that the client's disk completed in between. Over NFS and SMB it sees it by
+the server's answers on the wire: in 39 of 40 cuts [86-100 %] of nfs3, nfs4 and smb.
 """
 
 from __future__ import annotations

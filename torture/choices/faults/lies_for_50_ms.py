@@ -1,7 +1,7 @@
 """A disk had not done its last 50 ms of flushes, and had acknowledged them.
 
 The last acknowledgement is a median of 92 ms old at cuts with another aim: 2 of 14 of these cuts
-see so short a lie. Its cuts aim at an acknowledgement, as a share of all cuts does. With
+see this short lie. Its cuts aim at an acknowledgement, as a share of all cuts does. With
 sync=always, most writes of an operation were flushed longer before, because guests are emulated: 2
 of 10 cuts lost something.
 """

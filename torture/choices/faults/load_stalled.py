@@ -4,8 +4,8 @@ Its writers are stopped amid their operations, so each has one operation under w
 instrument that counts these as work would call the cut intact.
 
 The transaction group after the last write comes 5 s later, and is at risk then: hence a long load.
-Its cuts have no aim. A cut that aims at a trim or a label causes the write itself, and so has
-something to take (6 of 10 cuts of any aim were empty).
+Its cuts have no aim. A cut that aims at a trim or a label causes the write itself. So it has
+a write to take (6 of 10 cuts of any aim were empty).
 """
 
 from __future__ import annotations

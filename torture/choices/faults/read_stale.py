@@ -5,8 +5,8 @@ log's end. ZFS reads the block once, to replay it, and nothing is wrong with the
 it makes no difference that a real disk would give the right content from then on; here the old
 content stays.
 
-Its cuts aim at an acknowledgement: where an uberblock in flight survives, the intent log is not
-read (5 of 10 cuts of any aim saw it).
+Its cuts aim at an acknowledgement: where an uberblock in flight survives, ZFS does not read the
+intent log. Of 10 cuts of any aim, 5 saw it.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
 `e2fsck -f -n` and `e2fsck -f -y`: text and exit code -> `FsckResult`.
 
-The exit code is a sum of bits (e2fsck(8)): 1 corrected, 2 corrected and reboot, 4 left uncorrected,
-8 operational error, 16 usage, 32 cancelled, 128 library error. A recovered journal alone gives 0.
+The exit code is a sum of bits (e2fsck(8)). They mean 1 corrected, 2 corrected and reboot, 4 left
+uncorrected, 8 operational error, 16 usage, 32 cancelled, 128 library error. A recovered journal
+alone gives 0.
 `-n` on a dirty journal ignores the journal and may give 0. The closing proof is the last line,
 `<device>: <used>/<all> files (...), <used>/<all> blocks`.
 """

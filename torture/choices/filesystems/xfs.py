@@ -3,8 +3,8 @@
 `xfs_repair`, with -n or without: text and exit code -> `FsckResult`.
 
 With -n it returns 1 on corruption, else 0. Without -n it returns 0 after a repair, 1 when it could
-not repair, 2 when the log is dirty: a mount must replay it then (xfs_repair(8)). On a dirty log -n
-reports false errors. The closing proofs are `No modify flag set, skipping filesystem flush and
+not repair, 2 when the log is dirty. A mount must replay a dirty log (xfs_repair(8)). On a dirty log
+-n reports false errors. The closing proofs are `No modify flag set, skipping filesystem flush and
 exiting.` and `done`.
 """
 

@@ -1,7 +1,7 @@
 """libnfs does not compare write verifiers: writes that an NFS server forgot in a reboot stay lost.
 
-A client has to keep its unstable writes until a COMMIT returns the verifier of the WRITEs, and to
-write them again otherwise (RFC 1813, 3.3.7 and 3.3.21). Linux's own client does
+A client has to keep its unstable writes until a COMMIT returns the verifier of the WRITEs. After
+another verifier, it has to write them again (RFC 1813, 3.3.7 and 3.3.21). Linux's own client does
 (`nfs_commit_release_pages` in `fs/nfs/write.c`). libnfs reads no verifier (`lib/nfs_v3.c`, 7.0.0).
 So QEMU's image over NFS loses the writes that the server had completed and not committed. The cut
 spares the client, which commits after the server's return.

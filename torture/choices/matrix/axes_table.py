@@ -9,11 +9,11 @@ from torture.choices.matrix.axes import AXES
 from torture.facts.axes.axis import Axis, Choice
 
 _EXPLAINED_MAX = 7
-"""A longer list of choices is explained elsewhere, which keeps the table's rows readable."""
+"""Another page explains a longer list of choices, which keeps the table's rows readable."""
 
 
 def axes_table() -> str:
-    """Markdown: a row an axis, its choices in order, those that a name leaves out in italics.
+    """Markdown: a row an axis, its choices in order, the choices that a name omits in italics.
 
     Where `--axis` uses another word than the axis's title, the row states that word, too.
     """

@@ -1,4 +1,4 @@
-"""A cell is one choice on every axis; its name is those choices joined by dashes."""
+"""A cell is one choice on every axis. Its name is these choices, joined by dashes."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _VARYING_LAST = (
 class Cell:
     """One choice on every axis, e.g. `iscsi-standard-noslog-btrfs-nasonly`; ordered axis by axis.
 
-    Use `parse` or `of`. Raises `ValueError` for an unknown choice, or one without meaning beside
-    the others.
+    Use `parse` or `of`. Raises `ValueError` for an unknown choice, or for a choice without meaning
+    beside the others.
     """
 
     choices: tuple[str, ...]
-    """The choices' names, in the order of `AXES`."""
+    """The names of the choices, in the order of `AXES`."""
 
     def __post_init__(self) -> None:
         chosen = self._chosen()
@@ -58,7 +58,7 @@ class Cell:
         return self.of(**(dict(zip(_FIELDS, self.choices, strict=True)) | choices))
 
     def with_settings(self, values: Mapping[str, str]) -> Self:
-        """The same cell with these settings of ZFS beside its own, or instead of them."""
+        """The same cell with these settings of ZFS; they replace its own of the same name."""
         settings = ZfsSettings.of({**dict(self[SETTINGS].values), **values})
         return self.but(**{SETTINGS.field: settings.name})
 
@@ -77,7 +77,7 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """The choices in the order of the axes, joined by dashes, without those of `DEFAULTS`."""
+        """The choices in the order of the axes, joined by dashes; without those of `DEFAULTS`."""
         return "-".join(
             name
             for field, name in zip(_FIELDS, self.choices, strict=True)
@@ -86,7 +86,10 @@ class Cell:
 
     @property
     def frozen_name(self) -> str:
-        """The name that seeds and folders of trials are made from: settings as they were said as axes."""
+        """The name from which seeds and folders of trials derive.
+
+        It states the settings of ZFS that were axes once as those axes.
+        """
         if self[SETTINGS] == ZfsSettings():
             return self.name
         parts = [
@@ -98,7 +101,7 @@ class Cell:
 
     @property
     def axes(self) -> dict[str, str]:
-        """Every axis to its choice, in the order of `AXES`; empty where a choice means nothing."""
+        """Every axis to its choice, in the order of `AXES`; empty where a choice has no meaning."""
         chosen = self._chosen()
         return {
             field: "" if AXES[field].inapplicable(chosen) else choice.name
@@ -107,7 +110,7 @@ class Cell:
 
     @classmethod
     def parse(cls, name: str) -> Self:
-        """The cell with this `name`; raises `ValueError` that names the wrong part and the reason."""
+        """The cell with this `name`; raises `ValueError`, which has the wrong part and the reason."""
         parts = name.split("-")
         old = [OLD_CHOICES[part] for part in parts if part in OLD_CHOICES]
         if not old:
@@ -120,7 +123,7 @@ class Cell:
 
     @classmethod
     def _of_parts(cls, name: str, parts: list[str]) -> Self:
-        """The cell of these parts of a name, which it uses up."""
+        """The cell of these parts of a name; removes the parts that it uses."""
         chosen: dict[str, str] = {}
         left_out: list[Axis[Any]] = []
         for field, axis in AXES.items():
@@ -141,9 +144,10 @@ class Cell:
 
 
 def with_axes_since(name: str, axes: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-    """The present name and choices of a cell from before its disks' sectors were an axis.
+    """The present name and choices of a cell of an older version.
 
-    And from when some settings of ZFS were. A cell that this version does not know keeps its name.
+    The sectors of its disks were no axis then, and some settings of ZFS were axes. A cell that this
+    version does not know keeps its name.
     """
     with suppress(ValueError):
         if not OLD_CHOICES.keys().isdisjoint(name.split("-")):
@@ -158,7 +162,7 @@ def with_axes_since(name: str, axes: Mapping[str, str]) -> tuple[str, dict[str, 
 
 
 def _with_settings(axes: Mapping[str, str]) -> dict[str, str]:
-    """A record's choices, with one for the settings of ZFS instead of an axis for each."""
+    """A record's choices, with one choice for all settings of ZFS instead of an axis for each."""
     if axes.keys().isdisjoint(OLD_FIELDS):
         return dict(axes)
     old = [OLD_CHOICES[axes[field]] for field in OLD_FIELDS if axes.get(field) in OLD_CHOICES]
@@ -168,7 +172,7 @@ def _with_settings(axes: Mapping[str, str]) -> dict[str, str]:
 
 
 def _refuse(name: str, part: str | None, axes: list[Axis[Any]]) -> NoReturn:
-    """Raise `ValueError`: at this place of the name belongs a choice on one of these axes."""
+    """Raise `ValueError`: this place of the name needs a choice on one of these axes."""
     home = [axis.noun for axis in AXES.values() if axis.has(part or "")]
     if part is None:
         what = f"{name!r} ends where one part more is missing,"
@@ -184,7 +188,7 @@ def _refuse(name: str, part: str | None, axes: list[Axis[Any]]) -> NoReturn:
 
 
 def _nearest(part: str, axes: list[Axis[Any]]) -> dict[Axis[Any], list[str]]:
-    """Axes to the few of their choices that a typo may mean; without axes that have none."""
+    """Axes to the few choices that a typo may mean; omits axes without one."""
     near = get_close_matches(part, [name for axis in axes for name in axis.names])
     found = {axis: [name for name in near if name in axis.names] for axis in axes}
     return {axis: names for axis, names in found.items() if names}

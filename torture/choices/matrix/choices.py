@@ -13,7 +13,7 @@ from torture.facts.zfs.versions import ZfsVersion
 def parse_choices(
     texts: Sequence[str], *, properties: Sequence[str] = (), tunables: Sequence[str] = ()
 ) -> dict[str, str]:
-    """Axis to choice, of texts like `layout=raidz1`; raises `ValueError` with valid choices.
+    """Axis to choice, from texts like `layout=raidz1`; raises `ValueError` with valid choices.
 
     `properties` and `tunables` are texts like `recordsize=8K`, settings of ZFS.
     """
@@ -56,7 +56,7 @@ def _added(settings: Mapping[str, str], name: str, value: str) -> dict[str, str]
 
 
 def with_choices(cells: Sequence[Cell], chosen: Mapping[str, str]) -> tuple[Cell, ...]:
-    """These cells with these choices, each once, without combinations that make no sense.
+    """These cells with these choices, each once; omits combinations that make no sense.
 
     Raises `ValueError` when none is left, with the reason and the possible choices.
     """

@@ -1,4 +1,4 @@
-"""When acknowledged data have to be durable in a cell, as the `sync` of a plain zvol."""
+"""The moment from which acknowledged data must be durable, as the `sync` of a plain zvol."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from torture.facts.axes.sync import Sync
 def acknowledged_sync_of(cell: Cell) -> Sync:
     """The sync level of writes acknowledged after a flush, or an equivalent.
 
-    A server that answers before data are stable turns standard into disabled, and so does a client
-    that never asks. `always` is unaffected: ZFS heeds it before it answers the server.
+    A server that answers before data are stable turns standard into disabled. So does a client that
+    never asks for stable data. `always` is unaffected: ZFS obeys it before it answers the server.
     """
     return Sync.DISABLED if names_are_volatile_in(cell) else flushed_data_sync_of(cell)
 
 
 def names_are_volatile_in(cell: Cell) -> bool:
-    """Whether the client is informed too early that names are durable; with always ZFS prevents it."""
+    """Whether the client receives answers before names are durable; with always ZFS prevents it."""
     return cell[TRANSPORT].traits.is_metadata_volatile and cell[SYNC] is Sync.STANDARD
 
 
 def flushed_data_sync_of(cell: Cell) -> Sync:
-    """The sync level of data alone, without names that were made, moved or removed."""
+    """The sync level of data alone, without new, moved or removed names."""
     if cell[NFS_EXPORT] is NfsExport.ASYNC and cell[SYNC] is Sync.STANDARD:
         return Sync.DISABLED
     return cell[SYNC]

@@ -5,8 +5,9 @@ log devices and data disks weaken it.
 
 ZFS flushes before it acknowledges: the log's devices in `module/zfs/zil.c`
 (`zil_lwb_flush_vdevs_done`), the data disks and the uberblocks in `module/zfs/vdev_label.c`
-(`vdev_config_sync`). A pool is imported without its log only with `-m`, at the last transaction
-group that is whole (zpool-import(8)). A log that misses only its end replays up to there.
+(`vdev_config_sync`). Only `-m` imports a pool without its intent log, at the last whole transaction
+group (zpool-import(8)). ZFS replays an intent log that misses only its end up to
+there.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from torture.oracles.verdict.guarantee import Guarantee
 def guarantee_of(cell: Cell) -> Guarantee:
     """The guarantee that theory gives a cell.
 
-    Disks and log devices that honour flushes are as good as those that keep everything. A log with
-    one good leg left is a log. With ZFS set not to flush, only devices that keep everything are
-    good.
+    Disks and log devices that honour flushes are as good as those that keep everything. An intent
+    log with one good leg left still works. Where ZFS is set not to flush, only devices that keep
+    everything are good.
 
     Layouts, speeds, filesystems and the place or size of a written block change nothing.
     `logbias=throughput` writes blocks of data before the log blocks that point to them, and flushes
@@ -43,7 +44,7 @@ def guarantee_of(cell: Cell) -> Guarantee:
 
 
 def _is_log_forgetful(cell: Cell) -> bool:
-    """Whether the intent log's content may be gone after the cut, also where it was never flushed."""
+    """Whether the cut may take the intent log's content; also where it was never flushed."""
     slog = cell[SLOG]
     if slog.is_forgetful or flushes_its_log(cell):
         return slog.is_forgetful

@@ -1,4 +1,7 @@
-"""The cells in which a fault is the same as in its own: its measurements hold there, too (pure)."""
+"""The cells in which a fault is the same as in its own cell: its measurements hold there, too.
+
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from torture.choices.matrix.guarantees import guarantee_of
 def why_different_there(
     here: Cell, there: Cell, *, bound_to: Collection[str], amounts_to: Mapping[str, str]
 ) -> str:
-    """Why a fault of one cell is another one, or none, in the other; empty where it is the same.
+    """Why a fault of one cell differs, or is no fault, in the other; empty where it is the same.
 
     `bound_to` and `amounts_to` are as in `torture.choices.faults.protocol.Fault`.
     """

@@ -1,4 +1,4 @@
-"""Shards: cells dealt out to several machines, so that each runs its share of one run (pure)."""
+"""Shards: several machines share the cells of one run, and each runs its share (pure)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The shard that this text names; raises `ValueError` that explains the form."""
+        """The shard that this text names; raises `ValueError`, which explains the form."""
         found = _WRITTEN.fullmatch(text)
         if found is None:
             raise ValueError(f"{text!r} is no shard: write the third of twelve as 3/12")
@@ -49,8 +49,8 @@ class Shard:
     def share_of(self, cells: Iterable[Cell]) -> frozenset[Cell]:
         """Its share of these cells: the same for every order and number of repetitions.
 
-        The cells are dealt out in turn. So no shard has two cells more than another, nor two more
-        cells whose client lives on: those take much longer.
+        Each shard gets one cell in turn. So no shard has two cells more than another. Nor does it
+        have two more cells whose client lives on: these take much longer.
         """
         return frozenset(sorted(set(cells), key=_place)[self.number - 1 :: self.of])
 

@@ -1,4 +1,7 @@
-"""The invariants of the audit that a cell breaks by its own settings: counted, no finding against ZFS."""
+"""The invariants of the audit that a cell breaks by its own settings.
+
+The audit counts them, and they are no finding against ZFS.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +26,11 @@ _ABOUT_FLUSHES = _ABOUT_THE_LOG | {
 
 
 def waived_in(cell: Cell, *, issued_seq: int) -> dict[Invariant, int]:
-    """The invariants that rest on flushes which ZFS is set not to send, or that administration breaks.
+    """The invariants that need flushes that ZFS is set not to send, or that administration breaks.
 
-    Each comes with the recording's event from which on it is waived: `issued_seq` is the event
-    before the administration's command. Losses count against the cell's guarantee, as ever.
-    Invariants that rest on no flush count against ZFS.
+    Each has the recording's event from which on it is waived. `issued_seq` is the event before the
+    administration's command. Losses count against the cell's guarantee, as in any cell. Invariants
+    that need no flush count against ZFS.
     """
     administration = cell[ADMINISTRATION]
     own = frozenset[Invariant]() if administration is None else administration.waived

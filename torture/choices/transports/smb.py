@@ -4,8 +4,8 @@ A client that reconnects repeats its requests in flight and opens its files anew
 unflushed writes are lost without a report (Linux fs/smb/client/smb2pdu.c, `smb2_reconnect`).
 
 A flush is an fsync of the file (fs/smb/server/vfs.c, `ksmbd_vfs_fsync`). A flush of a directory
-does nothing (fs/smb/client/cifsfs.c, `cifs_dir_fsync`), and the server syncs no rename: a rename is
-lost although the client did all it could. Around a small O_DSYNC write Linux 6.12's client sends
+does nothing (fs/smb/client/cifsfs.c, `cifs_dir_fsync`), and the server syncs no rename. So a rename
+is lost although the client did all it could. Around a small O_DSYNC write Linux 6.12's client sends
 bytes of its own memory (docs/findings.md).
 
 Modes are the mount's, and with `noserverino` each name has an inode number of its own.

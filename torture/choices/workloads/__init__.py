@@ -1,4 +1,7 @@
-"""What the client runs on its disk: one file a workload. Pure; the trial gives it its machines."""
+"""The loads that the client runs on its disk: one file a workload. Pure.
+
+The trial gives a workload its machines.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ CHOICES: tuple[Choice[Workload], ...] = (*offered(__name__, "CHOICE"), *choices_
 
 
 def _pointless(chosen: Chosen) -> str | None:
-    """Applications keep files, and one looks closely at them."""
+    """Applications keep files, and one of them reads modes and inode numbers."""
     filesystem, transport = chosen["filesystem"], chosen["transport"]
     is_bare = not (filesystem.value.has_files or transport.value.traits.gives_files)
     if is_bare and chosen["workload"].value.needs_files:
@@ -36,12 +39,12 @@ AXIS = Axis(
 
 
 def with_those_beside(chosen: Workload) -> tuple[Workload, ...]:
-    """A workload and those that run in the same trial because it says so; each once."""
+    """A workload, and the workloads that it declares to run beside it; each once."""
     return tuple(dict.fromkeys(_reached_from(chosen)))
 
 
 def image_needed(workloads: Iterable[Workload]) -> str:
-    """What a client boots that runs all of these; raises `HarnessError` where no image has it all."""
+    """The image of a client that runs all of these; raises `HarnessError` where no image has all."""
     needed = {workload.image for workload in workloads} - {CLIENT_IMAGE}
     if len(needed) > 1:
         raise HarnessError(f"no image has all of {', '.join(sorted(needed))}")

@@ -1,4 +1,4 @@
-"""A workload that is an application: its half in the guest is in `vmimages/client/load/applications`."""
+"""A workload that is an application. `vmimages/client/load/applications` has its half in the guest."""
 
 from __future__ import annotations
 
@@ -34,29 +34,29 @@ DATABASES_IMAGE = "client_databases"
 """The client with Debian's PostgreSQL and MariaDB."""
 _MODE = "application"
 _OF_ONE_TRIAL = ("trial", "seed", "duration_ms", "port")
-"""What only the writers are told."""
+"""The parts of a job that only the writers receive."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ApplicationWorkload(OwnReadback):
     """Several writers of one application.
 
-    `application` is its module in the guest, `settings` what that module is told beside the rest.
+    `application` is its module in the guest. `settings` are that module's further settings.
     """
 
     application: str
     settings: Mapping[str, str] = field(default_factory=dict, hash=False)
     writers: int = 3
     has_one_order: bool = True
-    """Whether a transaction that is there vouches for all that any writer had done before it began.
+    """Whether a transaction that is there proves that every earlier one is there, of any writer.
 
-    So it does where each is durable once it returned, or where all go into one log.
+    It does where each is durable once it returned, or where all go into one log.
     """
     beside: tuple[str, ...] = ()
     keeps_ledger: bool = True
 
     def job(self, *, seed: int, place: Place) -> dict[str, Any]:
-        """What the guest is told; the same dictionary prepares, writes and reads back."""
+        """The guest's settings; the same dictionary prepares, writes and reads back."""
         return {
             "trial": seed,
             "seed": seed,
@@ -70,7 +70,7 @@ class ApplicationWorkload(OwnReadback):
         }
 
     def prepare(self, job: dict[str, Any]) -> str:
-        """What the application needs before the load; the same for every seed, and so made once."""
+        """The application's needs before the load: the same for every seed, and so made once."""
         seedless = {key: told for key, told in job.items() if key not in _OF_ONE_TRIAL}
         return shlex.join(guest_command("prepare", seedless))
 
@@ -79,11 +79,11 @@ class ApplicationWorkload(OwnReadback):
         return started(job, surroundings)
 
     def read_back(self, job: dict[str, Any]) -> Command:
-        """The command that has the application show what it has."""
+        """The command that makes the application print its data."""
         return guest_command("read", job)
 
     def judge(self, evidence: Evidence, terms: Terms, *, after_repair: bool) -> Findings:
-        """The oracle's answer; raises `UnreadableError` when ledger or read-back are no evidence."""
+        """The oracle's answer; raises `UnreadableError` when ledger or read-back is no evidence."""
         document = self.readback_after_repair if after_repair else self.readback
         hello, text = read_of(evidence, terms, document)
         found = parse_found(text)
@@ -108,7 +108,7 @@ class Setting:
     told: Mapping[str, str]
     """The settings of the module in the guest."""
     durable: str
-    """When a commit is, by its source."""
+    """The moment from which a commit is durable, with its source."""
     source: str
     has_one_order: bool = True
 

@@ -1,4 +1,4 @@
-"""A load that acknowledges nothing: it runs beside the ledger, and is told to stop by a file."""
+"""A load that acknowledges nothing: it runs beside the ledger, and a file makes it stop."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _POLL_S = 0.01
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Beside(OwnReadback):
-    """What all workloads have in common that keep a filesystem busy beside the ledger."""
+    """The common part of all workloads that keep a filesystem busy beside the ledger."""
 
     beside: tuple[str, ...] = ("ledger",)
     prints_at_end: int = 1
 
 
 class LoadBeside:
-    """It runs in one client until the file `stop` is there, or it finds something wrong."""
+    """The load runs in one client until the file `stop` is there, or it finds something wrong."""
 
     begun = 0
     acknowledged = 0
@@ -41,11 +41,11 @@ class LoadBeside:
         self._ended: Completed | None = None
 
     def begin(self) -> None:
-        """Have it run from now on."""
+        """Make it run from now on."""
         self._pid = self._guest.start(self._argv)
 
     def raise_if_over(self) -> None:
-        """Raise `HarnessError` when it ended; not for what it found wrong, which is evidence."""
+        """Raise `HarnessError` when it ended; not when it found something wrong: that is evidence."""
         if self._ended is not None or (done := self._guest.poll(self._pid, self._argv)) is None:
             return
         self._take(done)
@@ -57,12 +57,12 @@ class LoadBeside:
         return wait_until_true(reached, deadline_s=deadline_s, poll_s=_POLL_S)
 
     def take_ending(self) -> None:
-        """Keep what it printed, if it ended by itself."""
+        """Keep its output, if it ended by itself."""
         if self._ended is None and (done := self._guest.poll(self._pid, self._argv)) is not None:
             self._take(done)
 
     def finish(self, *, deadline_s: float) -> None:
-        """Have it end with what is under way."""
+        """Make it end after its work under way."""
         if self._ended is not None:
             return
         stop = ("touch", self._stop)
@@ -70,7 +70,7 @@ class LoadBeside:
         self._take(self._guest.finish(self._pid, self._argv, deadline_s=deadline_s))
 
     def _is_evidence(self, done: Completed) -> bool:
-        """Whether it ended because of what it had found."""
+        """Whether it ended because it had found something wrong."""
         return False
 
     def _take(self, done: Completed) -> None:

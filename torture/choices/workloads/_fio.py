@@ -1,6 +1,6 @@
-"""Loads that are fio's job files: those in `jobs`, each a choice by being there.
+"""Loads that are fio's job files: each file in `jobs` is a choice.
 
-The guest's half, and how it is told what was written, is `vmimages/client/load/applications/fio.py`.
+`vmimages/client/load/applications/fio.py` is the guest's half. It also knows the written data.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from torture.facts.axes.axis import Choice
 APPLICATION = "fio"
 WRITERS = 2
 JOB_FILE = "job_file"
-"""What the guest calls it, in its job."""
+"""The key of the job file in the guest's job."""
 _JOBS = Path(__file__).with_name("jobs")
 
 
 def choices_of_jobs() -> tuple[Choice[Workload], ...]:
-    """A choice for each job file, named after it; its first line, a comment, is its words.
+    """A choice for each job file, named after it. Its first line, a comment, describes the choice.
 
     Raises `HarnessError` for one that cannot be verified.
     """
@@ -44,7 +44,7 @@ def _choice_of(path: Path) -> Choice[Workload]:
 
 
 def must_be_verifiable(text: str, *, of: str) -> None:
-    """Raise `HarnessError` for a job file of which nobody could tell what it wrote, or where."""
+    """Raise `HarnessError` for a job file that does not show what it wrote, or where."""
     said = [line.split(";")[0].split("#")[0].replace(" ", "").strip() for line in text.splitlines()]
     jobs = [line for line in said if line.startswith("[") and line.lower() != "[global]"]
     if not jobs:

@@ -17,7 +17,7 @@ from torture.oracles.verdict.unreadable import UnreadableError
 PORT = f"/dev/virtio-ports/{PORT_NAME}"
 """Where the guest finds the host."""
 LOAD_LIFE_MS = 600_000
-"""The host ends the load; this only bounds a load whose host is gone."""
+"""The host ends the load; this limit is only for a load whose host is gone."""
 
 _HELLO_DEADLINE_S = 120
 """A database server takes 10 s to start, under emulation on a loaded host much longer."""
@@ -59,7 +59,7 @@ class GuestLoad:
                 raise DeadlineExceeded(f"nothing was acknowledged within {_HELLO_DEADLINE_S} s")
 
     def raise_if_over(self) -> None:
-        """Raise `HarnessError` when the load ended before anyone cut anything."""
+        """Raise `HarnessError` when the load ended before the cut."""
         if self._ledger.ended or self._ledger.failed:
             self._raise_if_ended("the load ended too early")
             raise HarnessError("a writer of the load failed before anything was cut")
@@ -73,10 +73,10 @@ class GuestLoad:
         return self._ledger.wait_until(reached, deadline_s=deadline_s)
 
     def take_ending(self) -> None:
-        """Nothing: all that it says is in the ledger."""
+        """Nothing: the ledger has everything that the load reported."""
 
     def finish(self, *, deadline_s: float) -> None:
-        """Stop the writers; one that hangs in the kernel is left there at the deadline."""
+        """Stop the writers; at the deadline, a writer that hangs in the kernel stays there."""
         self._ledger.stop_load()
         self._guest.finish(self._pid, self._argv, deadline_s=deadline_s)
 
@@ -99,7 +99,7 @@ def guest_command(verb: str, job: dict[str, Any]) -> Command:
 
 
 def read_of(evidence: Evidence, terms: Terms, document: str) -> tuple[Hello, str]:
-    """How the load introduced itself, and what was read back; raises `UnreadableError`."""
+    """The load's introduction and the read-back document; raises `UnreadableError`."""
     ledger = evidence.ledger
     hello = next((event for event in ledger.events if isinstance(event, Hello)), None)
     if hello is None:
@@ -116,10 +116,10 @@ def read_of(evidence: Evidence, terms: Terms, document: str) -> tuple[Hello, str
 
 
 def _lack_of(evidence: Evidence, terms: Terms) -> str:
-    """What the ledger lacks of what the client did, by what else is known; empty where it has all.
+    """The client's operations that the ledger lacks, by other evidence; empty where it has all.
 
-    What it does not have looks in a read-back as if nobody had written it. Trials without a shelf
-    counted no lines, and theirs is believed.
+    A read-back shows an operation without a line in the ledger as one that never happened. Trials
+    without a shelf counted no lines, and their ledger counts as complete.
     """
     ledger, cut = evidence.ledger, evidence.cut
     if not evidence.is_cut_read:

@@ -1,4 +1,4 @@
-"""What every workload but the ledger has: documents of the evidence that bear its name."""
+"""The common part of every workload but the ledger: documents of the evidence with its name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torture.choices.workloads.protocol import CLIENT_IMAGE
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OwnReadback:
-    """A workload that may run beside another: what was found of each is told apart by its name."""
+    """A workload that may run beside another: its name distinguishes its findings."""
 
     name: str
     needs_files: bool = True
@@ -17,13 +17,13 @@ class OwnReadback:
     keeps_ledger: bool = False
     can_ignore_read_errors: bool = False
     prints_before: int = 0
-    """How many outputs it leaves before it begins."""
+    """The number of outputs that it leaves before it begins."""
     prints_at_end: int = 0
     image: str = CLIENT_IMAGE
 
     @property
     def readback(self) -> str:
-        """The document of the evidence that its read-back becomes."""
+        """The evidence document of its read-back."""
         return f"readback-{self.name}.json"
 
     @property
@@ -32,5 +32,5 @@ class OwnReadback:
         return f"readback-{self.name}-after-repair.json"
 
     def prints_due(self, *, ended: bool) -> int:
-        """Those before it began, and those at its end."""
+        """The outputs from before it began, and those from its end."""
         return self.prints_before + (self.prints_at_end if ended else 0)

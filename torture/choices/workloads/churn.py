@@ -1,12 +1,14 @@
-"""Thousands of small files whose times keep changing beside the ledger, and a sync of all each second.
+"""Thousands of small files whose times keep changing beside the ledger. Each second syncs all.
 
-The ledger's own metadata are a few blocks, which each commit of a filesystem writes again: what a NAS
-forgets of one is mended by the next. A disk that somebody lives on has thousands, and a commit writes
-blocks that the next ones leave alone. A filesystem commits every 5 to 30 s by itself (`commit` in ext4(5)
-and btrfs(5)), so that cuts of a load of seconds hardly met one. Here each second has one; after one that
-an outage held up the next comes 30 s later, or it would mend at once what that one lost.
+The ledger's own metadata are a few blocks, and each commit of a filesystem writes them again. So
+the next commit mends the blocks that a NAS forgets of one. A disk in daily use has thousands of
+metadata blocks, and a commit writes blocks that the next commits do not write.
 
-Of the times nothing is promised. The files were durable before the load began: each has to be there.
+A filesystem commits every 5 to 30 s by itself (`commit` in ext4(5) and btrfs(5)). A cut of a load
+of seconds hardly met a commit. Here each second has a commit. After a commit that an outage
+delayed, the next comes 30 s later: otherwise it would at once mend the lost blocks.
+
+No file's times are promised. The files were durable before the load began: each has to be there.
 """
 
 from __future__ import annotations
@@ -80,22 +82,23 @@ for folder in range(64):
 print(json.dumps({what: sorted(numbers) for what, numbers in found.items()}))
 """
 )
-"""A folder's files are asked for at once: each by itself is a journey to the NAS. They are opened once
-and without Python's layers, which took an emulated guest 9 s of a processor, five times what is left."""
+"""The program asks for a folder's files at once: each by itself is a round trip to the NAS. It
+opens them once and without Python's layers. Those layers took an emulated guest 9 s of a
+processor, five times the present time."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Churn(Beside):
-    """A disk with metadata that somebody lives on."""
+    """A disk with as many metadata as a disk in daily use."""
 
     name: str = _NAME
 
     def job(self, *, seed: int, place: Place) -> dict[str, Any]:
-        """Where, how many files, and what is drawn from."""
+        """The place, the number of files, and the seed of the draws."""
         return {"directory": f"{place.directory}/{_NAME}", "files": _FILES, "seed": seed}
 
     def prepare(self, job: dict[str, Any]) -> str:
-        """The files, synced."""
+        """Make the files, and sync them."""
         return f"python3 -S -c '{_MAKE}' {job['directory']} {job['files']}"
 
     def start(self, job: dict[str, Any], surroundings: Surroundings) -> LoadBeside:
@@ -106,11 +109,11 @@ class Churn(Beside):
         return load
 
     def read_back(self, job: dict[str, Any]) -> Command:
-        """The command that reads all of them and prints which are not as they were, as JSON."""
+        """The command that reads all files and prints those that are not as they were, as JSON."""
         return (*_PYTHON, _READ, job["directory"], str(job["files"]))
 
     def judge(self, evidence: Evidence, terms: Terms, *, after_repair: bool) -> Findings:
-        """Which of them are gone; of these each counts as acknowledged and lost."""
+        """The files that are gone; each counts as acknowledged and lost."""
         document = self.readback_after_repair if after_repair else self.readback
         gone = parse_gone(evidence.readbacks.get(document, ""), document)
         lost = sum(map(len, gone.values()))
@@ -132,7 +135,7 @@ class Churn(Beside):
 def parse_gone(text: str, document: str) -> dict[str, list[int]]:
     """The files that are missing, changed or unreadable, by number.
 
-    Raises `UnreadableError` where the read-back does not say it.
+    Raises `UnreadableError` where the read-back does not list them.
     """
     try:
         told = json.loads(text)

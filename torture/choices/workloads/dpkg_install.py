@@ -1,4 +1,4 @@
-"""Packages installed with dpkg: durable once it reported them as installed and names were synced.
+"""Packages, installed with dpkg: durable once dpkg reported them installed and names were synced.
 
 dpkg(1), `--force-unsafe-io`: without it there are "file system syncs before file renames"; see
 `vmimages/client/load/applications/dpkg.py`.

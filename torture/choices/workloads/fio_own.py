@@ -15,10 +15,10 @@ _NAME = "fio_own"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OwnFio(ApplicationWorkload):
-    """Its job file is in each trial's spec, whole: a rerun does not need it."""
+    """Each trial's spec has the whole job file: a rerun does not need the file."""
 
     def job(self, *, seed: int, place: Place) -> dict[str, Any]:
-        """What the guest is told; raises `HarnessError` without a job file that can be verified."""
+        """The guest's settings; raises `HarnessError` without a job file that can be verified."""
         own = place.brought_for(self.name, option="--fio-job PATH")
         must_be_verifiable(own.text, of=own.path)
         return ApplicationWorkload.job(self, seed=seed, place=place) | {JOB_FILE: own.text}

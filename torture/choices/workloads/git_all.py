@@ -1,7 +1,8 @@
-"""git with all of its files synced: a commit is durable when it returned and its names were synced.
+"""git with all of its files synced: a commit is durable once it returned and names were synced.
 
-git-config(1), `core.fsync=all`: "an aggregate option that syncs all individual components above", and
-fsync(2) on names; see `vmimages/client/load/applications/git.py`, also why git's own default is no load.
+git-config(1), `core.fsync=all`: "an aggregate option that syncs all individual components above",
+and fsync(2) on names. `vmimages/client/load/applications/git.py` explains more, and also why git's
+own default is no load.
 """
 
 from __future__ import annotations

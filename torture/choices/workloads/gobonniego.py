@@ -1,9 +1,11 @@
 """gobonniego, the user's own (`--gobonniego PATH`, or on PATH), beside the ledger load.
 
-It syncs nothing, so it is promised nothing: it keeps a filesystem busy with write-back, while the ledger
-beside it holds what was acknowledged. What it finds wrong itself is evidence, and so is a file of its
-that can no longer be read after the cut. It runs again and again; the first run comes before the ledger
-begins, so that each trial has its figures, also one whose client dies with all it had printed.
+It syncs nothing, so no promise covers its data. It keeps a filesystem busy with write-back, while
+the ledger beside it holds the acknowledgements. An error that it finds is evidence, and so is a
+file of its own that cannot be read after the cut.
+
+It runs again and again. The first run comes before the ledger begins. So each trial has its
+figures, even where the client dies with all its output.
 """
 
 from __future__ import annotations
@@ -62,11 +64,11 @@ while read -r file; do
 done < "$files"
 echo complete
 """
-"""What it left, read to the end: checksums of a filesystem are of what nobody synced, too."""
+"""Read the files that it left to their end: a filesystem's checksums cover unsynced data, too."""
 
 
 class GobonniegoLoad(LoadBeside):
-    """It runs in one client, again and again, until it is told to stop or finds something."""
+    """It runs in one client, again and again, until `stop` is there or it finds something wrong."""
 
     def __init__(self, *, surroundings: Surroundings, directory: str) -> None:
         argv = ("sh", "-c", _AGAIN, _NAME, _STOP, _PROGRAM, directory)
@@ -74,7 +76,7 @@ class GobonniegoLoad(LoadBeside):
         self._directory = directory
 
     def start(self, program: bytes, brought: Brought) -> None:
-        """Bring it in, have it run once, and again from then on; raises `HarnessError` if it cannot."""
+        """Bring it in, run it once, then keep it running; raises `HarnessError` if it cannot run."""
         self._guest.put_program(_PROGRAM, program)
         argv = (_PROGRAM, "-dir", self._directory, *_ARGUMENTS)
         first = self._guest.finish(self._guest.start(argv), argv, deadline_s=_FIRST_DEADLINE_S)
@@ -105,13 +107,13 @@ def _is_mismatch(exit_code: int | None, stderr: str) -> bool:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Gobonniego(Beside):
-    """A benchmark of other people's, as a load."""
+    """A benchmark by other authors, as a load."""
 
     name: str = _NAME
     prints_before: int = 1
 
     def job(self, *, seed: int, place: Place) -> dict[str, Any]:
-        """What is run where; raises `HarnessError` when the user has brought none."""
+        """The program and its place; raises `HarnessError` when the user has brought no program."""
         program = place.brought_for(self.name, option="--gobonniego PATH, or have it on PATH")
         return {
             "directory": f"{place.directory}/bench",
@@ -120,22 +122,22 @@ class Gobonniego(Beside):
         }
 
     def prepare(self, job: dict[str, Any]) -> str:
-        """A directory of its own."""
+        """Make a directory of its own."""
         return f"mkdir {job['directory']}"
 
     def start(self, job: dict[str, Any], surroundings: Surroundings) -> GobonniegoLoad:
-        """Bring the program in, and return once it has run once and runs again."""
+        """Bring the program in; return once it has run to its end and runs again."""
         brought = Brought(load=self.name, path=job["program"], sha256=job["sha256"])
         load = GobonniegoLoad(surroundings=surroundings, directory=job["directory"])
         load.start(surroundings.content_of(brought), brought)
         return load
 
     def read_back(self, job: dict[str, Any]) -> Command:
-        """The command that reads all that it left."""
+        """The command that reads all files that it left."""
         return ("sh", "-c", _READ, "read-back", f"{job['directory']}/{_NAME}")
 
     def judge(self, evidence: Evidence, terms: Terms, *, after_repair: bool) -> Findings:
-        """What it found wrong, and what of its files cannot be read; raises `UnreadableError`."""
+        """The errors that it found, and its unreadable files; raises `UnreadableError`."""
         document = self.readback_after_repair if after_repair else self.readback
         text = evidence.readbacks.get(document, "")
         lines = text.splitlines()
@@ -151,7 +153,7 @@ class Gobonniego(Beside):
         for output in (tool for tool in evidence.tools if tool.step == Step.CLIENT_LOAD):
             try:
                 runs += parse_runs(output.stdout)
-            except UnreadableError as error:  # it costs the figures, and says nothing about data
+            except UnreadableError as error:  # it costs the figures, and is no evidence about data
                 said.append(str(error))
             end = parse_end(output.exit_code, output.stderr)
             if end.ending is Ending.MISMATCHED:

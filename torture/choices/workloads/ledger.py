@@ -1,6 +1,6 @@
-"""The ledger load: every durable operation is announced, done and acknowledged, one at a time.
+"""The ledger load: a writer announces, does and acknowledges one durable operation at a time.
 
-The guest's half is `vmimages/client/load`; its oracle is
+The guest's half is `vmimages/client/load`. Its oracle is
 `torture/oracles/verdict/blocks/oracle.py`.
 """
 
@@ -28,7 +28,7 @@ from torture.oracles.verdict.terms import Terms
 from torture.oracles.verdict.unreadable import UnreadableError
 
 _FILE_BLOCKS_MAX = 32
-"""128 KiB; a bare device is read back whole, and therefore its regions are shorter."""
+"""128 KiB. The read-back of a bare device reads all of it, so its regions are shorter."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,7 +46,7 @@ class Ledger:
     readback_after_repair: str = READBACK_AFTER_REPAIR
 
     def job(self, *, seed: int, place: Place) -> dict[str, Any]:
-        """What the guest's load is told; the same dictionary writes and reads back."""
+        """The settings of the guest's load; the same dictionary writes and reads back."""
         where = (
             {"device": place.device}
             if place.directory is None
@@ -65,7 +65,7 @@ class Ledger:
         }
 
     def prepare(self, job: dict[str, Any]) -> str:
-        """A directory of its own: `lost+found` is not the load's."""
+        """Make a directory of its own: `lost+found` is not the load's."""
         return f"mkdir {job['directory']}" if "directory" in job else ""
 
     def start(self, job: dict[str, Any], surroundings: Surroundings) -> GuestLoad:
@@ -73,7 +73,7 @@ class Ledger:
         return started(job, surroundings)
 
     def prints_due(self, *, ended: bool) -> int:
-        """None: all that it says is in the ledger."""
+        """None: the ledger has everything that it reports."""
         return 0
 
     def read_back(self, job: dict[str, Any]) -> Command:
@@ -81,7 +81,7 @@ class Ledger:
         return guest_command("read", job)
 
     def judge(self, evidence: Evidence, terms: Terms, *, after_repair: bool) -> Findings:
-        """The oracle's answer; raises `UnreadableError` when ledger or read-back are no evidence."""
+        """The oracle's answer; raises `UnreadableError` when ledger or read-back is no evidence."""
         document = self.readback_after_repair if after_repair else self.readback
         hello, text = read_of(evidence, terms, document)
         ledger = evidence.ledger

@@ -1,7 +1,8 @@
-"""MariaDB, with each way of syncing InnoDB's log and the binary log that promises something else.
+"""MariaDB: each way of syncing InnoDB's log and the binary log that gives a different promise.
 
-`innodb_doublewrite` is on: a page that was torn is restored from that buffer. What is there after a crash
-is always a prefix of the commits. One that is made while the lazy setting is 1 settles all before it.
+`innodb_doublewrite` is on: MariaDB restores a torn page from that buffer. After a crash the commits
+that are there are always a prefix of all commits. A commit while the lazy setting is 1 makes all
+earlier ones durable.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ CHOICES: tuple[Choice[Workload], ...] = choices_of(
         durable='The log is flushed at each commit, "required for full ACID compliance".',
         source=_LOG,
     ),
-    # InnoDB and the binary log commit together, in two phases: what InnoDB had prepared when it crashed
-    # is committed if the binary log has it, else rolled back.
+    # InnoDB and the binary log commit together, in two phases. After a crash, InnoDB commits a
+    # prepared transaction if the binary log has it, else InnoDB rolls it back.
     Setting(
         name="mariadb_binlog",
         words="MariaDB, binary log",

@@ -1,7 +1,7 @@
-"""Everything a filesystem does beside writing files, each with the sync that makes it durable.
+"""Every operation of a filesystem beside writing files, each with the sync that makes it durable.
 
-The guest's half is `vmimages/client/load/applications/posix`; what its syncs make durable, and which
-source says so, is `torture/oracles/verdict/trees/tree_syncs.py`.
+The guest's half is `vmimages/client/load/applications/posix`.
+`torture/oracles/verdict/trees/tree_syncs.py` states the effect of each sync, with its source.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from torture.oracles.verdict.unreadable import UnreadableError
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Posix(ApplicationWorkload):
-    """Its transactions overwrite each other, so that it takes an oracle of its own."""
+    """Its transactions overwrite each other, so it needs an oracle of its own."""
 
     needs_inodes: bool = True
 
     def job(self, *, seed: int, place: Place) -> dict[str, Any]:
-        """As of any application, and whether names are stable: each operation announces it."""
-        # super() knows no class that slots have made anew
+        """Any application's job, and whether names are stable: each operation announces it."""
+        # `super()` does not know the new class that slots made
         told = ApplicationWorkload.job(self, seed=seed, place=place)
         return told | ({"names_are_stable": True} if place.names_are_stable else {})
 
     def judge(self, evidence: Evidence, terms: Terms, *, after_repair: bool) -> Findings:
-        """The oracle's answer; raises `UnreadableError` when ledger or read-back are no evidence."""
+        """The oracle's answer; raises `UnreadableError` when ledger or read-back is no evidence."""
         document = self.readback_after_repair if after_repair else self.readback
         hello, text = read_of(evidence, terms, document)
         seen = parse_trees(text)

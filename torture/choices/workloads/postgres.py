@@ -1,6 +1,6 @@
-"""PostgreSQL as it comes, and with commits that do not wait.
+"""PostgreSQL with its defaults, and with commits that do not wait.
 
-`fsync` and `full_page_writes` are on: a page that was torn is restored from the write-ahead log.
+`fsync` and `full_page_writes` are on: PostgreSQL restores a torn page from its write-ahead log.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ CHOICES: tuple[Choice[Workload], ...] = choices_of(
         durable="A commit waits for its records in the log, and is durable when it returns.",
         source="https://www.postgresql.org/docs/17/runtime-config-wal.html",
     ),
-    # "The most recent transactions may be lost if the database should crash", at most those of three
-    # times `wal_writer_delay`; but "the database state will be just the same as if those transactions
-    # had been aborted cleanly".
+    # "The most recent transactions may be lost if the database should crash": at most those of
+    # three times `wal_writer_delay`. But "the database state will be just the same as if those
+    # transactions had been aborted cleanly".
     Setting(
         name="postgres_async",
         words="PostgreSQL, synchronous_commit=off",

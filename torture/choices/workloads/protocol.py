@@ -1,7 +1,7 @@
-"""What a workload has to say: start, what was acknowledged, stop, read back, judge.
+"""The duties of a workload: start, count acknowledgements, stop, read back, judge.
 
-A workload knows no machine. It is given a guest to run commands in and, if it asks for it, the
-ledger: the channel over which what the client is told leaves it before the cut.
+A workload knows no machine. The trial gives it a guest to run commands in. On request the trial
+also gives it the ledger: the channel over which acknowledgements leave the client before the cut.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from torture.oracles.verdict.terms import Terms
 Command = tuple[str, ...]
 
 CLIENT_IMAGE = "client"
-"""What a client boots that needs nothing of its own."""
+"""The image of a client that needs no programs of its own."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Brought:
-    """A file of the user's own, for the load of this name: where it was, and what it held."""
+    """A file of the user's own, for the load of this name: its path and its content."""
 
     load: str
     path: str
     sha256: str
     text: str = ""
-    """All of it, where the load is told that; such a file is not needed again."""
+    """The whole content, where the load receives it; then the file is not needed again."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Place:
-    """Where a workload works in the client: in a directory, or on a bare device; one of the two.
+    """The workload's place in the client: a directory or a bare device, one of the two.
 
-    And what the user brought for it. `names_are_stable`: as in the cell's terms.
+    It also has the user's files for the workload. `names_are_stable`: as in the cell's terms.
     """
 
     directory: str | None = None
@@ -46,7 +46,7 @@ class Place:
     brought: tuple[Brought, ...] = ()
 
     def brought_for(self, load: str, *, option: str) -> Brought:
-        """What this load cannot do without; raises `HarnessError`, which names the option."""
+        """The file that this load needs; raises `HarnessError`, which names the option."""
         found = next((brought for brought in self.brought if brought.load == load), None)
         if found is None:
             raise HarnessError(f"the load {load} takes a file of yours", hint=f"say {option}")
@@ -60,17 +60,17 @@ class Guest(Protocol):
         """Start a command and return its process id there."""
 
     def poll(self, pid: int, argv: Command) -> Completed | None:
-        """What a started command came to, None while it runs."""
+        """The outcome of a started command, None while it runs."""
 
     def finish(self, pid: int, argv: Command, *, deadline_s: float) -> Completed:
-        """Wait for a started command; at its deadline it is killed."""
+        """Wait for a started command, and kill it at its deadline."""
 
     def put_program(self, path: str, content: bytes) -> None:
-        """A file that can be run, where there is room for it."""
+        """Write an executable file, in a place with room for it."""
 
 
 class LedgerChannel(Protocol):
-    """What the host has heard (`torture.machines.client.ledger_server.LedgerServer`)."""
+    """The messages that the host received (`torture.machines.client.ledger_server.LedgerServer`)."""
 
     begun: int
     acknowledged: int
@@ -81,20 +81,20 @@ class LedgerChannel(Protocol):
         """Wait for the ledger to reach a state; False when the deadline passed first."""
 
     def stop_load(self) -> None:
-        """Ask the guest's writers to finish what they are doing and end."""
+        """Ask the guest's writers to finish their operations and end."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Surroundings:
-    """What a trial gives a workload."""
+    """The tools that a trial gives a workload."""
 
     guest: Guest
     open_ledger: Callable[[], LedgerChannel]
-    """The client's ledger, kept by the host from the first call on."""
+    """The client's ledger, which the host keeps from the first call on."""
     keep: Callable[[Completed], None]
-    """Keep as evidence what a load printed when it ended."""
+    """Keep the output of a load that ended as evidence."""
     content_of: Callable[[Brought], bytes]
-    """What the user brought; raises `HarnessError` when it is no longer there as it was."""
+    """The content of the user's file; raises `HarnessError` when the file is gone or changed."""
 
 
 class RunningLoad(Protocol):
@@ -106,27 +106,27 @@ class RunningLoad(Protocol):
 
     @property
     def acknowledged(self) -> int:
-        """Durable operations that the client was told are done."""
+        """Durable operations that were acknowledged to the client."""
 
     @property
     def is_over(self) -> bool:
-        """Whether it ended by itself: nothing more will be acknowledged."""
+        """Whether it ended by itself: it will acknowledge nothing more."""
 
     def raise_if_over(self) -> None:
-        """Raise `HarnessError` when it ended, or a writer failed, before anyone cut anything."""
+        """Raise `HarnessError` when it ended, or a writer failed, before the cut."""
 
     def wait_until(self, reached: Callable[[], bool], *, deadline_s: float) -> bool:
         """Wait until something becomes true of this load; False when the deadline passed first."""
 
     def take_ending(self) -> None:
-        """Keep as evidence how it ended, if it ended by itself: its client is about to die."""
+        """Keep its ending as evidence, if it ended by itself: its client is about to die."""
 
     def finish(self, *, deadline_s: float) -> None:
-        """Have it end; what hangs in the client's kernel is left there at the deadline."""
+        """Make it end; at the deadline, a process that hangs in the client's kernel stays there."""
 
 
 class Workload(Protocol):
-    """A load, and how what became of it is told."""
+    """A load, and the judge of its data."""
 
     @property
     def name(self) -> str:
@@ -142,7 +142,7 @@ class Workload(Protocol):
 
     @property
     def needs_inodes(self) -> bool:
-        """Whether it looks at modes, and at the numbers of inodes to tell two names of one file."""
+        """Whether it reads modes, and inode numbers to detect two names of one file."""
 
     @property
     def keeps_ledger(self) -> bool:
@@ -154,33 +154,36 @@ class Workload(Protocol):
 
     @property
     def image(self) -> str:
-        """The guest image that its client boots; `CLIENT_IMAGE` unless that lacks what it runs."""
+        """The guest image that its client boots; `CLIENT_IMAGE` unless that lacks its programs."""
 
     @property
     def readback(self) -> str:
-        """The document of the evidence that its read-back becomes."""
+        """The evidence document of its read-back."""
 
     @property
     def readback_after_repair(self) -> str:
         """The same, after fsck's repair."""
 
     def job(self, *, seed: int, place: Place) -> dict[str, Any]:
-        """What the guest is told: plain data, kept in `spec.json`."""
+        """The guest's settings: plain data, kept in `spec.json`."""
 
     def prepare(self, job: dict[str, Any]) -> str:
-        """Shell, run in the client once its disk is ready: what must be durable before the load."""
+        """Shell, run in the client once its disk is ready: make the files that the load needs.
+
+        They must be durable before the load.
+        """
 
     def start(self, job: dict[str, Any], surroundings: Surroundings) -> RunningLoad:
-        """Start it and return once something was acknowledged; raises `HarnessError`."""
+        """Start it, and return once it acknowledged an operation; raises `HarnessError`."""
 
     def read_back(self, job: dict[str, Any]) -> Command:
         """The command that reads everything back in a guest and prints it as one document."""
 
     def prints_due(self, *, ended: bool) -> int:
-        """How many outputs it has left as evidence (`Step.CLIENT_LOAD`).
+        """The number of outputs that it has left as evidence (`Step.CLIENT_LOAD`).
 
         `ended`: its client let it end.
         """
 
     def judge(self, evidence: Evidence, terms: Terms, *, after_repair: bool) -> Findings:
-        """What became of what was acknowledged; raises `UnreadableError` where it cannot be told."""
+        """The fate of the acknowledged data; raises `UnreadableError` where nothing shows it."""

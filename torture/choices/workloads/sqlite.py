@@ -1,7 +1,7 @@
-"""SQLite, with each journal and each level of `synchronous` that promises something else.
+"""SQLite, with each journal and each level of `synchronous` that gives a different promise.
 
-https://sqlite.org/pragma.html#pragma_synchronous has the levels. Each writer has a database of its own,
-and all databases are in one directory.
+https://sqlite.org/pragma.html#pragma_synchronous has the levels. Each writer has a database of its
+own, and all databases are in one directory.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ CHOICES: tuple[Choice[Workload], ...] = choices_of(
         durable="The journal and its removal are synced: a commit is durable when it returns.",
         source=_SYNCHRONOUS,
     ),
-    # The journal's removal commits, and is not synced: EXTRA "is like FULL with the addition that the
-    # directory containing a rollback journal is synced after that journal is unlinked to commit a
-    # transaction in DELETE mode". The next commit does that as well, of whichever writer: "opening and
-    # syncing the directory containing the rollback journal at the same time it syncs the journal file
-    # itself", before it writes (9.5). So all commits have one order.
+    # The removal of the journal commits, and SQLite does not sync the removal. Only EXTRA does,
+    # which "is like FULL" otherwise. In EXTRA "the directory containing a rollback journal is
+    # synced after that journal is unlinked to commit a transaction in DELETE mode".
+    #
+    # The next commit of any writer syncs the directory, too, before it writes (9.5). It does so
+    # "at the same time it syncs the journal file itself". So all commits have one order.
     Setting(
         name="sqlite_full",
         words="SQLite, rollback journal, synchronous=FULL",
@@ -48,7 +49,8 @@ CHOICES: tuple[Choice[Workload], ...] = choices_of(
         source=_SYNCHRONOUS,
     ),
     # "A transaction committed in WAL mode with synchronous=NORMAL might roll back following a power
-    # loss". Each writer has a log of its own: one's commit or checkpoint promises nothing of another's.
+    # loss". Each writer has a log of its own. A writer's commit or checkpoint promises nothing about
+    # another writer's data.
     Setting(
         name="sqlitewal_normal",
         words="SQLite, WAL, synchronous=NORMAL",

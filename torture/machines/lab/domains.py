@@ -226,9 +226,10 @@ def processor_in_words(accelerator: Accelerator) -> str:
 def _read_processor_by_feature_words(domain: ET.Element) -> None:
     """Make libvirt read the guest's processor by feature words, not by a query for each property.
 
-    By default it sends QEMU some 500 queries at every start, which QEMU reads byte by byte: 0.3 s
-    of a processor (libvirt 9.0, `qemuProcessFetchGuestCPU` in src/qemu/qemu_process.c, which does
-    so only where QEMU has this capability; `qemu:capabilities` is in docs/drvqemu.rst).
+    By default it sends QEMU some 500 queries at every start. QEMU reads them byte by byte, which
+    takes 0.3 s of a processor. libvirt 9.0 reads by property only where QEMU has this capability
+    (`qemuProcessFetchGuestCPU` in src/qemu/qemu_process.c). docs/drvqemu.rst has
+    `qemu:capabilities`.
     """
     capabilities = _add(domain, f"{{{_QEMU_NS}}}capabilities")
     _add(capabilities, f"{{{_QEMU_NS}}}del", capability="cpu-unavailable-features")

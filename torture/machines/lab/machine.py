@@ -155,7 +155,7 @@ class Machine:
         it. A moment later the domain leaves libvirt's list. A start in between is refused ("already
         being removed").
 
-        Lists of names ignore the mark: a marked domain counts as not active and stays listed as
+        Lists of names ignore the mark: a marked domain counts as not active. It stays listed as
         defined until it has left (libvirt 9.0 to 11.3, src/conf/virdomainobjlist.c,
         virDomainObjListRemove, FindByName, CopyInactiveNames). No event reports this: `STOPPED`
         comes before the mark, and `UNDEFINED` is not for transient domains.

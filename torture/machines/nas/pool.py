@@ -165,9 +165,9 @@ def create_script(cell: Cell) -> str:
 def make_script(cell: Cell) -> str:
     """Shell: make the pool, with a second and a third try.
 
-    The writes of zpool onto a disk make udev renew the partitions' links. A link that is missing as
-    the kernel opens it gives "no such pool or dataset": 2.3.9 and 2.4.4 do not wait for it (OpenZFS
-    #18993).
+    The writes of zpool onto a disk make udev renew the partitions' links. A link that is missing
+    when the kernel opens it gives "no such pool or dataset". ZFS 2.3.9 and 2.4.4 do not wait for
+    the link (OpenZFS #18993).
     """
     create = create_script(cell)
     again = f"{{ {SETTLE}; {create}; }}"

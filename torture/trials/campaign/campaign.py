@@ -1,4 +1,4 @@
-"""Running many trials on several workers at once: a schedule says which, a site where."""
+"""Many trials on several workers at once: a schedule chooses the trials, a site the workers."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _POLL_S = 1.0
 
 
 class EvidencePolicy(StrEnum):
-    """Which trials' evidence folders stay."""
+    """The trials whose evidence folders stay."""
 
     BAD = "bad"
-    """Those worse than guaranteed, and inconclusive ones, and of the others any loss."""
+    """Trials worse than guaranteed, inconclusive trials, and any other trial with a loss."""
     ALL = "all"
     NONE = "none"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WorkerState:
-    """What a worker is at, for the live line."""
+    """A worker's present work, for the live line."""
 
     trial: str
     stage: str
@@ -45,8 +45,8 @@ class WorkerState:
 class Campaign:
     """The trials of one run. `start` returns at once; `wait_for` a cell, then read its records.
 
-    It keeps the workers and the records; which trial comes next and whether a cell has had enough
-    is the schedule's to say. Every worker has a thread, which must be the one that starts it.
+    It keeps the workers and the records. The schedule decides the next trial, and whether a cell
+    has enough of them. Every worker has a thread, and this thread must start it.
     """
 
     def __init__(
@@ -71,30 +71,30 @@ class Campaign:
 
     @property
     def total(self) -> int:
-        """Trials in all, without those that turned out to be needless."""
+        """Trials in all, without the trials that proved needless."""
         with self._changed:
             return self._schedule.total
 
     @property
     def patience_s(self) -> float:
-        """How long the whole may take: its trials one after the other, and what is prepared first."""
+        """The maximum time of the whole: its trials one after the other, and the preparation."""
         return self._site.trial_deadline_s * (self.total + 1)
 
     @property
     def schedule_in_words(self) -> str:
-        """What the schedule has to say of the run so far; empty when that is nothing."""
+        """The schedule's remarks on the run so far; may be empty."""
         with self._changed:
             return self._schedule.in_words()
 
     @property
     def states(self) -> dict[int, WorkerState]:
-        """What each worker that has begun a trial is at, by its number."""
+        """The present work of each worker that has begun a trial, by its number."""
         with self._changed:
             return dict(self._states)
 
     @property
     def elapsed_s(self) -> float:
-        """From the start to the end of the last trial that ended."""
+        """From the start until the last end of a trial."""
         return self._last_record_s - self._begun_s
 
     @property
@@ -131,7 +131,7 @@ class Campaign:
         return tuple(record for record in self.records if record.cell == cell.name)
 
     def stop(self) -> None:
-        """End the workers and everything they started; trials that ran are not recorded."""
+        """End the workers and everything that they started; records no trial under way."""
         with self._changed:
             self._is_stopping = True
             self._changed.notify_all()
@@ -142,20 +142,20 @@ class Campaign:
         self._site.close()
 
     def _be_worker(self, number: int) -> None:
-        """A thread's whole life: it ends with the schedule, or tells why it cannot go on."""
+        """A thread's whole life: it ends with the schedule, or reports why it cannot go on."""
         why: HarnessError | None = None
         try:
             self._run_trials(number)
         except HarnessError as error:
             why = error
         except Exception as error:
-            # a thread that ended silently would leave the run waiting for ever
+            # a thread that ended silently would make the run wait for ever
             why = HarnessError(f"the run cannot go on: {error!r}", hint="df -h")
         finally:
             self._sign_off(number, why)
 
     def _run_trials(self, number: int) -> None:
-        """Begin one trial after the other, with a new worker where the last one is gone."""
+        """Begin one trial after the other, with a new worker where the last worker is gone."""
         controller: WorkerController | None = None
         try:
             while (spec := self._next_spec(number)) is not None:
@@ -176,7 +176,7 @@ class Campaign:
                 controller.kill()
 
     def _next_spec(self, number: int) -> TrialSpec | None:
-        """The next trial, waited for while others under way may still give one; None: no more."""
+        """The next trial; None: no more. Waits while trials under way may still cause another."""
         with self._changed:
             while not (self._is_stopping or self._schedule.is_over):
                 if (spec := self._schedule.next_spec()) is not None:
@@ -189,14 +189,14 @@ class Campaign:
             return None
 
     def _give_back(self, number: int, spec: TrialSpec) -> None:
-        """Leave a trial that was not begun to a worker that can."""
+        """Leave a trial that did not begin to another worker."""
         with self._changed:
             self._schedule.give_back(spec)
             self._at_work.discard(number)
             self._changed.notify_all()
 
     def _started_controller(self, number: int) -> WorkerController:
-        """A new worker; a second try is worth it, a third is not."""
+        """A new worker, with two tries: a third rarely helps."""
         for _ in range(_FAILED_STARTS_MAX - 1):
             try:
                 return self._new_controller(number)
@@ -218,7 +218,7 @@ class Campaign:
     def _record_from(
         self, controller: WorkerController, number: int, spec: TrialSpec
     ) -> TrialRecord:
-        """Have a worker run a trial; when it dies of it, that is what the record says."""
+        """Make a worker run a trial; when the worker dies, the record states its death."""
         with self._changed:
             self._states[number] = WorkerState(trial=spec.trial, stage="")
         try:
@@ -229,7 +229,7 @@ class Campaign:
             return inconclusive(spec, zfs=self.run.zfs, error=text, timings={})
 
     def _keep_record(self, number: int, spec: TrialSpec, record: TrialRecord) -> None:
-        """Write it down, then tell the schedule; what ends while the run is stopped is no result."""
+        """Write the record, then inform the schedule; an end while the run stops is no result."""
         if self._is_stopping:
             return
         record = record.told_within(self.run.layout)
@@ -251,7 +251,7 @@ class Campaign:
         shutil.rmtree(self.run.evidence / record.trial, ignore_errors=True)
 
     def _sign_off(self, number: int, why: HarnessError | None) -> None:
-        """A worker ends; the run ends with the last one, though trials may be left."""
+        """End a worker; the run ends with the last worker, though trials may be left."""
         with self._changed:
             self._states.pop(number, None)
             self._at_work.discard(number)

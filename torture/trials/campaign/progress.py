@@ -30,11 +30,11 @@ _STYLES = {
 
 
 class Watched(Protocol):
-    """As much of a campaign as the line looks at."""
+    """The part of a campaign that the line reads."""
 
     @property
     def records(self) -> tuple[TrialRecord, ...]:
-        """Of the trials that have ended."""
+        """The records of the trials that have ended."""
 
     @property
     def total(self) -> int:
@@ -42,16 +42,16 @@ class Watched(Protocol):
 
     @property
     def states(self) -> dict[int, WorkerState]:
-        """What each worker is at."""
+        """The present work of each worker."""
 
 
 class Progress:
-    """Shows a campaign while someone waits for it; plain lines now and then when not a terminal."""
+    """Shows a campaign during a wait for it; without a terminal, prints plain lines now and then."""
 
     def __init__(self, campaign: Watched, console: Console) -> None:
         self._campaign = campaign
         self._console = console
-        # a dumb terminal cannot take a line back
+        # a dumb terminal cannot erase a line
         self._has_live_line = console.is_terminal and not console.is_dumb_terminal
         self._begun_s = time.monotonic()
         self._had_line = False
@@ -59,7 +59,7 @@ class Progress:
 
     @contextmanager
     def shown(self) -> Iterator[None]:
-        """Keep the line up while the block runs; it is gone afterwards."""
+        """Show the line while the block runs, and remove it afterwards."""
         if not self._has_live_line:
             yield
             return
@@ -72,7 +72,7 @@ class Progress:
             yield
 
     def beat(self) -> None:
-        """Called now and then: prints a plain line when it is time and there is no live one."""
+        """Print a plain line when it is time and there is no live line; callers call it often."""
         now_s = time.monotonic()
         if self._has_live_line or now_s < self._plain_after_s:
             return

@@ -1,4 +1,4 @@
-"""A run: its folder under `results/`, and `run.json`, which says what it ran on and with what."""
+"""A run: its folder under `results/`, and `run.json`, which describes its host and its programs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from torture.records.record.run_document import (
 from torture.records.record.run_layout import LATEST, RunLayout
 
 FREE_BYTES_MIN = 512 * 1024**2
-"""In the folder of results, before a run begins."""
+"""The free space that the folder of results needs before a run begins."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,17 +41,17 @@ class Run:
 
     @property
     def scratch_name(self) -> str:
-        """The end of the folder's name, time and token: names the run's scratch directory."""
+        """The end of the folder's name, time and token; the name of the run's scratch directory."""
         return self.folder.name[-10:]
 
     @property
     def layout(self) -> RunLayout:
-        """The places in it."""
+        """The places in the folder."""
         return RunLayout(folder=self.folder)
 
     @property
     def zfs(self) -> str:
-        """The version of ZFS that its NAS runs; empty where nothing says so."""
+        """The version of ZFS that its NAS runs; empty where nothing states it."""
         document = read_run_document(self.folder)
         return "" if document is None else document.zfs
 
@@ -77,8 +77,9 @@ class Run:
     ) -> Self:
         """A new folder with its `run.json`, private to the user.
 
-        `results/latest` then points to it, unless `moves_latest` is off: a run that somebody's next
-        command does not mean, say a replay. Raises `HarnessError` when there is no room for it.
+        `results/latest` then points to it, unless `moves_latest` is off. It is off for a run that
+        the user's next command does not refer to, e.g. a replay. Raises `HarnessError` when there
+        is no room for it.
         """
         name = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
         folder = results / name
@@ -102,7 +103,7 @@ class Run:
 
 
 def describe(lab: LabSettings) -> RunDocument:
-    """What decides about a run's figures: host, accelerator, network, versions of everything."""
+    """The facts that decide a run's figures: host, accelerator, network, versions of everything."""
     accelerator = choose(lab.accelerator)
     network = choose_network()
     images = {name: find(name, zfs=lab.zfs) for name in ("nas", "client")}

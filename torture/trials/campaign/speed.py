@@ -1,4 +1,4 @@
-"""How fast this host makes cuts, from the runs it made."""
+"""The rate at which this host makes cuts, from its former runs."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _DAYS_FROM_MINUTES = 3 * 1440
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Speed:
-    """Cuts an hour, and from how many trials and runs that is known."""
+    """Cuts an hour, and the number of trials and runs behind this figure."""
 
     per_hour: float
     trials: int
     runs: int
 
     def time_for(self, cuts: int) -> str:
-        """How long so many cuts take, e.g. `40 min`, `1 h 57 min`, `12 days`."""
+        """The time for this number of cuts, e.g. `40 min`, `1 h 57 min`, `12 days`."""
         minutes = math.ceil(cuts / self.per_hour * 60)
         if minutes >= _DAYS_FROM_MINUTES:
             return f"{minutes / 1440:.0f} days"
@@ -35,8 +35,8 @@ class Speed:
 def measured_speed(results: Path) -> Speed | None:
     """The speed of the newest runs below `results`, of 100 trials or more if there are; else None.
 
-    A trial takes the sum of its stages, of which as many are under way as its run had jobs. Trials
-    without timings (their worker died) and replays count for nothing.
+    A trial takes the sum of its stages. A run has as many trials under way as it has jobs. Trials
+    without timings (their worker died) and replays do not count.
     """
     spent_ms, trials, runs = 0.0, 0, 0
     for jobs, durations_ms in _newest_first(results):
@@ -51,7 +51,7 @@ def measured_speed(results: Path) -> Speed | None:
 
 
 def _newest_first(results: Path) -> Iterator[tuple[int, list[int]]]:
-    """Each run's jobs and its trials' durations; folders that are no run are passed over."""
+    """Each run's jobs and its trials' durations; skips folders that are no run."""
     for run_file in sorted(results.glob(f"*/{RUN_FILE}"), reverse=True):
         folder = run_file.parent
         if folder.is_symlink():  # `latest`

@@ -1,1 +1,1 @@
-"""What a seed decides. Pure."""
+"""The decisions of a seed. Pure."""

@@ -1,4 +1,4 @@
-"""What the cut of an administration waits for, drawn from the seed on a path of its own (pure)."""
+"""The event that the cut of an administration awaits: the seed draws it on its own path (pure)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from torture.facts.recording.roles import Role
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AdministrationCut(Document):
-    """One `CutPoint` of the administration, with what was drawn of it.
+    """One `CutPoint` of the administration, with the values that the seed drew for it.
 
-    The command is issued when the moment of the trial's `CutPlan` has come; its aim is not taken.
+    The trial issues the command at the moment of its `CutPlan`. It ignores the plan's aim.
     """
 
     moment: Moment
     event: Kind | None
-    """None: the cut comes `delay_ms` later, whatever happens then."""
+    """None: the cut comes `delay_ms` later, without regard to events."""
     role: Role | None
     disk: str | None
     count: int
@@ -31,7 +31,7 @@ class AdministrationCut(Document):
 def draw_administration_cut(
     administration: Administration | None, *, seed: int
 ) -> AdministrationCut | None:
-    """The cut of this seed: each moment as often as the others; None where nobody administers."""
+    """The cut of this seed: each moment as often as the others; None without an administration."""
     if administration is None:
         return None
     generator = random.Random(f"administration/{seed}")

@@ -1,7 +1,7 @@
-"""The cut scheduler: when the NAS loses power, drawn from the trial's seed (pure).
+"""The cut scheduler draws the moment of the NAS's power loss from the trial's seed (pure).
 
-A moment drawn evenly over the load would often find the NAS idle between two writes, where no
-setting can lose anything. Most cuts therefore take aim at a step of ZFS's write path, and strike with it.
+A moment drawn evenly over the load would often find the NAS idle between two writes. No setting can
+lose data there. So most cuts take aim at a step of ZFS's write path, and strike with this step.
 """
 
 from __future__ import annotations
@@ -19,15 +19,18 @@ _EARLIEST_SHARE_OF_LOAD = 0.25
 
 
 class Aim(StrEnum):
-    """What the cut waits for once its moment has come. A flush is called after what it is for."""
+    """The event that the cut awaits once its moment has come.
+
+    A flush has the name of the data that it is for.
+    """
 
     ANYWHERE = "anywhere"
     """Nothing."""
     OPERATION = "operation"
-    """The client begins an operation; the cut strikes a little later, amid its writes."""
+    """The client begins an operation. The cut strikes a little later, amid its writes."""
     ACKNOWLEDGED = "acknowledged"
-    """A durable operation was acknowledged; the cut strikes 1 to 2 ms later. What a disk or a flush lied
-    about is taken before the next flush makes up for it. Since draw 2."""
+    """A durable operation was acknowledged. The cut strikes 1 to 2 ms later. So it takes the data
+    about which a disk or a flush lied, before the next flush makes them durable. Since draw 2."""
     ZIL_SUBMITTED = "zil-submitted"
     ZIL_COMPLETED = "zil-completed"
     ZIL_FLUSHING = "zil-flushing"
@@ -42,9 +45,9 @@ class Aim(StrEnum):
     UBERBLOCK_COMPLETED = "uberblock-completed"
     UBERBLOCK_FLUSHING = "uberblock-flushing"
     ZIL_SEVERAL = "zil-several"
-    """A block of the intent log is submitted while another one is not covered."""
+    """ZFS submits a block of the intent log while another block is not covered."""
     ZIL_REUSED = "zil-reused"
-    """A block of the intent log is written where an older one was."""
+    """ZFS writes a block of the intent log to the place of an older one."""
     LABEL_SUBMITTED = "label-submitted"
     LABEL_FLUSHING = "label-flushing"
     TRIM_SUBMITTED = "trim-submitted"
@@ -52,25 +55,28 @@ class Aim(StrEnum):
 
 
 _DELAYS_MS = {Aim.OPERATION: (0.0, 40.0), Aim.ACKNOWLEDGED: (1.0, 2.0)}
-"""How long after what they aim at these strike."""
+"""The time from the target until the cut with this aim."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Target:
-    """An event on the NAS's disks to strike with: the n-th from the moment on, n at most `count_max`."""
+    """An event on the NAS's disks: the cut strikes with the n-th one, n at most `count_max`.
+
+    The count begins at the cut's moment.
+    """
 
     event: Kind
     role: Role | None
-    """None where it is no write's and no flush's."""
+    """None where the event is no write's and no flush's."""
     count_max: int
     zil_uncovered: int = 0
-    """Only with so many blocks of the intent log uncovered on a disk."""
+    """Only while this number of blocks of the intent log are uncovered on a disk."""
     is_zil_reused: bool = False
-    """Only with one of these where an older one was."""
+    """Only with a block of the intent log in the place of an older one."""
     warm_up: tuple[str, ...] = ()
-    """Run in the NAS before the aim is taken, because a load alone would not bring the event about."""
+    """The NAS runs these before the cut takes aim: a load alone would not cause the event."""
     stir: tuple[str, ...] = ()
-    """The same, but run beside the load while the event is waited for."""
+    """The NAS runs these beside the load, while the trial waits for the event."""
 
 
 TARGETS = {
@@ -113,13 +119,13 @@ _WEIGHTS = {
     Aim.LABEL_SUBMITTED: 3, Aim.LABEL_FLUSHING: 2,
     Aim.TRIM_SUBMITTED: 3, Aim.TRIM_COMPLETED: 3,
 }  # fmt: skip
-"""In per cent: so each phase gets its share, and a quarter of the cuts finds a write in flight. Half of
-them wait for a transaction group, which is 5 s away at most; the intent log is never far.
+"""In per cent. Each phase gets its share, and a quarter of the cuts finds a write in flight. Half
+of them wait for a transaction group, which is 5 s away at most. The intent log is never far.
 
-Weighted so, of the phases where 170 cuts fell (`torture.oracles.audit.phases`) the rarest have 5 %
-of those that can have them: a label written, a place of the log used again. What an aim strikes
-beside its own step is told as the phase nearer to the uberblock: 1 of 6 aims at reused blocks, 1
-of 3 at several.
+With these weights, 170 cuts fell in phases (`torture.oracles.audit.phases`). The rarest phases have
+5 % of the cuts that can have them: a label written, a place of the intent log used again. An aim
+may strike beside its own step. The cut is then reported as the phase nearer to the uberblock: 1 of
+6 aims at reused blocks, 1 of 3 at several.
 """
 
 
@@ -132,9 +138,10 @@ _WEIGHTS_SINCE_DRAW_2 = _WEIGHTS | {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CutPlan(Document):
-    """Take aim `after_ms` into the load, and strike when what is aimed at comes.
+    """Take aim `after_ms` into the load, and strike when the target comes.
 
-    That is with the `count`-th event of its target, or `delay_ms` after an operation's begin or end.
+    A cut strikes with the `count`-th event of its target, or `delay_ms` after an operation's begin
+    or end.
     """
 
     after_ms: float
@@ -144,7 +151,7 @@ class CutPlan(Document):
 
 
 def aimed_at(cut: CutPlan, aim: Aim, *, seed: int) -> CutPlan:
-    """The cut of this seed with another aim, which is no event of a disk."""
+    """The cut of this seed with another aim, which is not an event of a disk."""
     if aim in TARGETS:
         raise ValueError(f"a fault cannot choose {aim}")
     share = random.Random(f"aim/{seed}").random()
@@ -159,7 +166,7 @@ def _delay_ms(aim: Aim, share: float) -> float:
 def draw_cut(*, seed: int, load_ms: int, has_intent_log: bool, draw: int) -> CutPlan:
     """The plan of this seed for a load phase of `load_ms`; it takes aim before the phase is over.
 
-    Without an intent log (sync=disabled) nothing is aimed at it. `draw`: as `TrialSpec` has it.
+    Without an intent log (sync=disabled) no cut aims at it. `draw`: as `TrialSpec` has it.
     """
     generator = random.Random(f"cut/{seed}")
     after_ms = generator.uniform(_EARLIEST_SHARE_OF_LOAD, 1.0) * load_ms

@@ -1,4 +1,4 @@
-"""Which trials a run has (pure)."""
+"""The trials of a run (pure)."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def draw_trials(
 ) -> tuple[TrialSpec, ...]:
     """`trials` of each cell, one of each cell first, so that a run stopped early is balanced.
 
-    The same seed draws the same trials, whichever other cells are selected. `brought` goes to the trials
-    whose load it is for.
+    The same seed draws the same trials, with any selection of other cells. A file in `brought` goes
+    to the trials with its load.
     """
     of_cell = {cell: brought_for(cell, brought) for cell in cells} if brought else {}
     return tuple(
@@ -41,7 +41,7 @@ def draw_trials(
 
 
 def brought_for(cell: Cell, brought: Sequence[Brought]) -> tuple[Brought, ...]:
-    """Of what the user brought, what is for the loads of this cell."""
+    """The user's files for the loads of this cell."""
     names = {workload.name for workload in with_those_beside(cell[WORKLOAD])}
     return tuple(one for one in brought if one.load in names)
 
@@ -49,7 +49,7 @@ def brought_for(cell: Cell, brought: Sequence[Brought]) -> tuple[Brought, ...]:
 def draw_planted(
     faults: Sequence[Fault], *, trials: int, run_seed: int, load_ms: int
 ) -> tuple[TrialSpec, ...]:
-    """The same of faults, each planted in its cell."""
+    """`trials` of each fault, which is planted in its cell."""
     cells = {fault.name: Cell.parse(fault.cell) for fault in faults}
     return tuple(
         TrialSpec(

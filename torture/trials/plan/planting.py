@@ -1,4 +1,4 @@
-"""A fault in another cell than its own, as `--axis transport=nvme_tcp` asks of planted ones (pure)."""
+"""A fault in another cell than its own, as `--axis transport=nvme_tcp` requests it (pure)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from torture.choices.matrix.same_fault import why_different_there
 
 
 def moved(fault: Fault, choices: Mapping[str, str]) -> Fault:
-    """The fault in its cell with these choices, by axis; what was predicted of it holds there, too.
+    """The fault in its cell with these choices, by axis; the fault's prediction holds there, too.
 
-    Raises `ValueError` that says why it cannot be planted there: the cell makes no sense, theory
-    promises something else of it, or it would be no fault.
+    Raises `ValueError` with the reason that it cannot be planted there. Either the cell makes no
+    sense, or theory gives the cell a different guarantee, or the fault would be none.
     """
     here = Cell.parse(fault.cell)
     [there] = with_choices([here], choices)

@@ -1,4 +1,4 @@
-"""A second cut, after the client has lived on: what was acknowledged then has to survive, too (pure)."""
+"""A second cut, after the client has lived on: later acknowledged data must survive, too (pure)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torture.facts.recording.disks import ShelfDisk
 from torture.trials.plan.survivors import draw_disk_states
 
 _SHARE = 0.25
-"""Of the trials whose client lives on."""
+"""The share of second cuts among the trials whose client lives on."""
 _EARLIEST_SHARE_OF_LIFE = 0.25
 
 
@@ -20,7 +20,7 @@ _EARLIEST_SHARE_OF_LIFE = 0.25
 class SecondCut:
     """NAS and client lose power `after_ms` after the client went on.
 
-    `seed` and `survivors` say what the disks keep of what the NAS asked them since it was back.
+    `seed` and `survivors` decide which requests of the NAS since its return the disks keep.
     """
 
     after_ms: float
@@ -34,7 +34,7 @@ class SecondCut:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """The second cut of `as_json`'s data; raises what a missing or wrong part of it raises."""
+        """The second cut of `as_json`'s data; raises the error of a missing or wrong part of it."""
         return cls(
             after_ms=float(data["after_ms"]),
             seed=int(data["seed"]),

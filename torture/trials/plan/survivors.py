@@ -1,4 +1,7 @@
-"""What a cut leaves on each disk of the NAS: drawn from the trial's seed, as its persistence allows."""
+"""The data that a cut leaves on each disk of the NAS.
+
+The trial's seed draws them, as the disk's persistence allows.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,9 @@ from torture.facts.recording.crash_state import DiskState, InFlight, Policy
 from torture.facts.recording.disks import Persistence, ShelfDisk
 
 LYING_MS = 700
-"""For how long before the cut a lying disk's flushes did nothing: completed writes were lost up to
-700 ms after their completion in tests of SSDs under power faults (Ahmadian et al., arXiv 1805.00140)."""
+"""The time before the cut in which a lying disk's flushes did nothing. In tests, SSDs under power
+faults lost completed writes up to 700 ms after their completion (Ahmadian et al., arXiv
+1805.00140)."""
 
 _POLICIES_OF_DRAWS_1_AND_2 = {
     Persistence.PLP: (Policy.ALL,),
@@ -24,14 +28,14 @@ _POLICIES = {
     Persistence.VOLATILE: (Policy.FLUSHED, *_OF_ANY_CACHE),
     Persistence.LYING: (Policy.LYING, *_OF_ANY_CACHE),
 }
-"""A volatile cache may lose all, whole writes, sectors of them, the ends of them, the youngest, or one or
-two; and so may one that lies, of all that it has not done."""
+"""A volatile cache may lose all, whole writes, sectors of them, the ends of them, the youngest, or
+one or two. A lying cache may lose the same, of all writes that it has not done."""
 
 _HELD_MS = (50, 10_000)
-"""For how long at most a cache holds an unflushed write: of SSDs tested as above 700 ms; a disk with an
-arm writes back when it has nothing else to do."""
+"""The maximum time for which a cache holds an unflushed write. The SSDs of the tests above held it
+for 700 ms. A disk with an arm writes back when it has no other work."""
 _HELD_BYTES = (1 << 20, 256 << 20)
-"""The caches that data sheets of disks without a capacitor name."""
+"""The cache sizes in data sheets of disks without a capacitor."""
 
 
 class _Bounds(TypedDict, total=False):
@@ -40,7 +44,7 @@ class _Bounds(TypedDict, total=False):
 
 
 def draw_disk_states(disks: Sequence[ShelfDisk], *, seed: int, draw: int) -> dict[str, DiskState]:
-    """What each of these disks keeps in the trial of this seed, by serial.
+    """The state that each of these disks keeps in the trial of this seed, by serial.
 
     `draw`: as `TrialSpec` has it.
     """
@@ -48,7 +52,7 @@ def draw_disk_states(disks: Sequence[ShelfDisk], *, seed: int, draw: int) -> dic
 
 
 def _drawn(disk: ShelfDisk, seed: int, draw: int) -> DiskState:
-    """What was in flight survives or not on any disk: nothing was promised of it."""
+    """A write in flight may survive or not on any disk: nothing is promised about it."""
     generator = random.Random(f"survivors/{seed}/{disk.serial}")
     is_old = draw < 3
     policies = _POLICIES_OF_DRAWS_1_AND_2 if is_old else _POLICIES
@@ -64,9 +68,9 @@ def _drawn(disk: ShelfDisk, seed: int, draw: int) -> DiskState:
 
 
 def _bounds(persistence: Persistence, generator: random.Random) -> _Bounds:
-    """What a cache holds at most, each order of magnitude as often as the others.
+    """The most that a cache holds, each order of magnitude as often as the others.
 
-    What a disk lies about it holds for as long as it lies.
+    A disk holds data about which it lies for as long as it lies.
     """
     least_ms, most_ms = _HELD_MS
     least, most = _HELD_BYTES

@@ -1,4 +1,4 @@
-"""Everything that a trial's seed decides on the host, before anything is started."""
+"""Everything that a trial's seed decides on the host, before any machine starts."""
 
 from __future__ import annotations
 
@@ -25,25 +25,31 @@ from torture.trials.plan.second_cut import SecondCut, draw_second_cut
 from torture.trials.plan.survivors import draw_disk_states
 
 _CLIENT_OUTLIVES_MS = (2_000, 12_000)
-"""From when nothing of before the cut is on its way any more, until links are given up: the kernel's NVMe
-does so 5 to 10 s after the last answer (`NVME_DEFAULT_KATO`, `drivers/nvme/host/nvme.h`)."""
+"""From the end of all packets from before the cut until the client gives up its links. The kernel's
+NVMe gives up 5 to 10 s after the last answer (`NVME_DEFAULT_KATO`, `drivers/nvme/host/nvme.h`)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrialPlan:
-    """When the power goes, what each disk keeps then, and which disks go with it."""
+    """The moment of the power loss, the state that each disk keeps, and the disks that vanish."""
 
     cut: CutPlan
     survivors: Mapping[str, DiskState]
-    """By serial, of the disks that stay."""
+    """By serial; only the disks that stay."""
     gone: frozenset[str]
-    """Serials of the disks that are not there any more after the cut."""
+    """Serials of the disks that are gone after the cut."""
     second: SecondCut | None = None
-    """Of NAS and client together, once that one has lived on; None in most trials, and in older ones."""
+    """The cut of NAS and client together, once the client has lived on.
+
+    None in most trials, and in older ones.
+    """
     client_outlives_ms: float | None = None
-    """How long after the NAS the client loses its power, where it neither dies with it nor lives on."""
+    """The time from the NAS's power loss to the client's.
+
+    None where the client dies with the NAS, or lives on.
+    """
     administration: AdministrationCut | None = None
-    """What the cut waits for instead of `cut.aim`, where the pool is administered."""
+    """The event that the cut awaits instead of `cut.aim`, where the trial administers the pool."""
 
     def as_json(self) -> dict[str, Any]:
         """As plain data, for `spec.json`."""
@@ -60,7 +66,7 @@ class TrialPlan:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """The plan of `as_json`'s data; raises what a missing or wrong part of it raises."""
+        """The plan of `as_json`'s data; raises the error of a missing or wrong part of it."""
         return cls(
             cut=CutPlan.from_json(data["cut"]),
             survivors={
@@ -81,10 +87,10 @@ class TrialPlan:
 
 
 def plan_of(spec: TrialSpec) -> TrialPlan:
-    """The plan of a trial: of one that is repeated the very plan it had, if its evidence has it.
+    """The plan of a trial; a repeated trial has its former plan, if its evidence has it.
 
-    What a seed draws may change from version to version. Raises `HarnessError` for a plan that cannot
-    be read.
+    The draws of a seed may change from version to version. Raises `HarnessError` for a plan that
+    cannot be read.
     """
     file = Path(spec.replay_of) / SPEC
     if not spec.replay_of or not file.exists():

@@ -1,1 +1,1 @@
-"""A recorded trial again: recovered and scored from its disks, or its disks served to a user."""
+"""A recorded trial again: recovered and judged from its disks, or its disks served to a user."""

@@ -36,11 +36,12 @@ def replay(
 ) -> tuple[TrialRecord, Path]:
     """Recover and check the disks of an evidence folder again, in a run of its own.
 
-    The disks are those after the recorded cut, byte for byte. With `live` the trial is run again from its
-    seed instead: with the same load and plan, but with times of its own. Returns the record and
-    the new evidence folder, both named after the first with their origin behind it;
-    `results/latest` stays where it is. Raises `HarnessError` when the folder holds no trial, or when
-    the new one does not end.
+    The disks are those after the recorded cut, byte for byte. With `live` the trial runs again from
+    its seed instead: with the same load and plan, but with times of its own.
+
+    Returns the record and the new evidence folder. Both have the name of the first trial, with
+    their origin behind it. `results/latest` stays where it is. Raises `HarnessError` when the
+    folder holds no trial, or when the new trial does not end.
     """
     spec = _repeated(evidence, Origin.RERUN if live else Origin.REPLAY)
     lab = _settings_of(RunLayout.of_evidence(evidence).folder)
@@ -82,14 +83,14 @@ def _repeated(evidence: Path, origin: Origin) -> TrialSpec:
     if origin is Origin.RERUN:
         for brought in spec.brought:
             content_of(brought)
-    plan_of(repeated)  # an unreadable plan is refused before anything begins
+    plan_of(repeated)  # refuse an unreadable plan before anything begins
     return repeated
 
 
 def _settings_of(folder: Path) -> LabSettings:
-    """How a run had its machines; a trial whose run is lost gets today's defaults.
+    """The settings of a run's machines; a trial whose run is lost gets today's defaults.
 
-    KVM and a bridge are used where this host has them: a probe takes them first.
+    It uses KVM and a bridge where this host has them: a probe tries these first.
     """
     run = read_run_document(folder) or RunDocument()
     zfs = run.zfs or DEFAULT

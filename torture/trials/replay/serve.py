@@ -30,7 +30,7 @@ _SERVED_STATE = "served.view.json"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WantedState:
-    """Which state to serve; None leaves it as the trial had it."""
+    """The state to serve; None leaves a value as the trial had it."""
 
     after_check: bool = False
     """The state before the check, instead of the state after the cut."""
@@ -41,7 +41,7 @@ class WantedState:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ServedDisks:
-    """The served state, and how many states the same cut could have left."""
+    """The served state, and the number of states that the same cut could have left."""
 
     socket: Path
     state: CrashState
@@ -51,7 +51,7 @@ class ServedDisks:
 
 @contextmanager
 def served(evidence: Path, wanted: WantedState) -> Iterator[ServedDisks]:
-    """Serve a trial's disks on a unix socket for as long as the context lasts; writes go nowhere.
+    """Serve a trial's disks on a unix socket while the context lasts, and discard writes.
 
     Raises `HarnessError` when the evidence has no recording, or the wanted state is impossible.
     """

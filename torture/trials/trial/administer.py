@@ -1,7 +1,8 @@
-"""An administration in a trial: prepared, issued while the load runs, and asked about after the cut.
+"""An administration in a trial: its preparation, its command, and its questions after the cut.
 
-The command prints to the NAS's console that it has returned, and the host reads the console's file. The
-console's lines are older than the moment at which the NAS stands still; the agent then answers no more.
+The trial issues the command while the load runs. The command prints its return to the NAS's
+console, and the host reads the console's file. The console's lines are older than the moment at
+which the NAS stands still; the agent then answers no more.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _RETURNED = re.compile(r"^torture: administration returned (\d+)\r?$", re.MULTIL
 _ENDED = re.compile(r"^torture: administration ended\r?$", re.MULTILINE)
 _LOOK_DEADLINE_S = 60
 _WAIT_DEADLINE_S = 240
-"""An operator's patience: without a cut each takes some seconds at most, under emulation too."""
+"""An operator's patience: without a cut each takes some seconds at most, even under emulation."""
 _HISTORY = ("zpool", "history", "-il", POOL)
 
 
@@ -55,8 +56,8 @@ def administer(
 ) -> bool:
     """Issue the cell's command at its moment, and return when the cut has to come.
 
-    True when the plan's event came; the shelf has frozen itself then, unless the plan waits for the end.
-    Raises `HarnessError` when the command is refused, or was done already.
+    True when the plan's event came; then the shelf has frozen itself, unless the plan waits for the
+    end. Raises `HarnessError` when the NAS refuses the command, or it was done already.
     """
     administration, cut = trial.cell[ADMINISTRATION], trial.plan.administration
     if administration is None or cut is None:
@@ -78,7 +79,7 @@ def administer(
 
 
 def issued_seq_in(folder: Path) -> int:
-    """The number of the recording's last event before the command; 0 where none was issued."""
+    """The number of the recording's last event before the command; 0 without a command."""
     file = folder / DOCUMENT
     if not file.exists():
         return 0
@@ -87,7 +88,7 @@ def issued_seq_in(folder: Path) -> int:
 
 
 def _script_of(administration: Administration) -> str:
-    """Its output goes to the console: the agent may never answer again."""
+    """The command's script, with its output on the console: the agent may never answer again."""
     wait = f"zpool wait -t {administration.activity} {POOL}" if administration.activity else ":"
     return (
         "exec > /dev/console 2>&1; "
@@ -116,7 +117,7 @@ def _wait_for_event(trial: Trial, shelf: Shelf, cut: AdministrationCut) -> bool:
 
 
 def _returned(trial: Trial) -> int | None:
-    """The command's exit code, None before it has one; raises `HarnessError` when it was refused."""
+    """The command's exit code, None before its end; raises `HarnessError` when it was refused."""
     console = trial.folder / _CONSOLE
     found = _RETURNED.search(_text_of(console))
     if code := int(found[1]) if found else None:
@@ -136,7 +137,7 @@ def _text_of(console: Path) -> str:
 def ask(
     administration: Administration | None, evidence: EvidenceWriter, nas: Machine, step: Step
 ) -> None:
-    """Ask the questions of a cell's administration, if it has one; raises `StorageFailed` at a hang."""
+    """Ask the questions of a cell's administration, if any; raises `StorageFailed` at a hang."""
     if administration is None:
         return
     for argv in administration.questions:
@@ -158,7 +159,7 @@ def must_be_undone(administration: Administration, folder: Path) -> None:
 
 
 def wait_until_done(administration: Administration, evidence: EvidenceWriter, nas: Machine) -> None:
-    """Wait until the administration ends, and ask again; raises `StorageFailed` when it does not end."""
+    """Wait until the administration ends, and ask again; raises `StorageFailed` without an end."""
     if administration.activity:
         wait = ("zpool", "wait", "-t", administration.activity, POOL)
         step = Step.ADMINISTRATION_WAIT

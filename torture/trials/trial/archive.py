@@ -13,20 +13,20 @@ from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.trials import TrialRecord
 
 _INDEX = "index"
-"""Made again from the log when a view is opened."""
+"""The shelf makes it again from the recording when it opens a view."""
 _DAMAGED = (
     OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error, lzma.LZMAError,
 )  # fmt: skip
-"""The errors of `zipfile` at a damaged archive. A damaged byte may name an unknown method or encoding,
-mark the archive as encrypted, or be no compressed data."""
+"""The errors of `zipfile` at a damaged archive. A damaged byte may name an unknown method or
+encoding, mark the archive as encrypted, or be no compressed data."""
 
 
 def archive_recordings(record: TrialRecord, *, of: Path, into: Path) -> TrialRecord:
-    """Pack the shelf's directory into the trial's folder, unless the trial was intact and nothing found.
+    """Pack the shelf's directory into the trial's folder; not for an intact trial without finding.
 
-    The recording of a planted fault that was missed shows whether the fault left a trace. Where there is
-    no room for a recording the verdict stands, and the record's reasons have the error: such a trial
-    cannot be replayed.
+    The recording of a missed planted fault shows whether the fault left a trace. Where there is no
+    room for a recording, the verdict stands, and the record's reasons have the error. Then the
+    trial cannot be replayed.
     """
     is_sound = not record.cut.audited.is_broken and not record.absence.acknowledged_in_outage
     if record.verdict is Verdict.INTACT and is_sound and not record.fault:
@@ -44,7 +44,7 @@ def archive_recordings(record: TrialRecord, *, of: Path, into: Path) -> TrialRec
 
 
 def unpack_recordings(evidence: Path, into: Path) -> None:
-    """Unpack what `archive_recordings` kept; raises `HarnessError` when it is missing or damaged."""
+    """Unpack the archive of `archive_recordings`; raises `HarnessError` if missing or damaged."""
     if not evidence.is_dir():
         raise HarnessError(f"there is no folder {evidence}", hint="ls results/latest/trials")
     try:

@@ -1,4 +1,7 @@
-"""The last stages of every trial: a fresh client mounts, reads back, checks and repairs; ZFS scrubs."""
+"""The last stages of every trial: a fresh client mounts, reads back, checks and repairs.
+
+ZFS scrubs the pool.
+"""
 
 from __future__ import annotations
 
@@ -29,24 +32,24 @@ _MOUNT_DEADLINE_S = 300
 _UMOUNT_DEADLINE_S = 120
 _CHECK_DEADLINE_S = 300
 READ_DEADLINE_S = 300
-"""An operator's patience: each read-back takes some seconds at most, under emulation too."""
+"""An operator's patience: each read-back takes some seconds at most, even under emulation."""
 REPAIR_DEADLINE_S = 1500
-"""btrfs takes each entry whose inode it misses out of its folder in a transaction of its own: 5,153 in
-226 s, on two processors that a dozen machines had to share."""
+"""btrfs removes each entry without an inode from its folder in a transaction of its own: 5,153 in
+226 s. A dozen machines shared two processors then."""
 _REPAIRS_MAX = 3
-"""One run of btrfs's may leave one error of 5,906, and not report it."""
+"""One run of btrfs's repair may leave one error of 5,906, and not report it."""
 _DMESG_DEADLINE_S = 20
 _REMARKABLE = re.compile(r"error|warn|corrupt|fail|bug:|oops|call trace|blocked for", re.IGNORECASE)
-"""In the kernel's log of a client, which is then not as good as new."""
+"""A line of a client's kernel log, after which the client is not as good as new."""
 _REFUSED = 2
-"""The exit code of xfs_repair when the log should be replayed first (xfs_repair(8))."""
+"""The exit code of xfs_repair when a mount should replay the log first (xfs_repair(8))."""
 
 
 def inspect(trial: Trial, machines: Machines, evidence: EvidenceWriter, nas: Machine) -> None:
     """Check and scrub.
 
-    The disks as they are before it become a crash state of their own, which a repair in place leaves
-    whole: they can be inspected again.
+    The disks before the check become a crash state of their own. A repair in place leaves this
+    state whole, so it can be inspected again.
     """
     shelf, administration = machines.shelf, trial.cell[ADMINISTRATION]
     if administration is not None:
@@ -71,24 +74,24 @@ def check(
     client: Machine,
     vm_boots: Callable[[Step], bool] | None = None,
 ) -> bool:
-    """Gather everything the verdict needs; whether the client is as good as new without its disk.
+    """Gather everything the verdict needs; True when the client is as good as new without its disk.
 
-    The client was not there at the cut, and so has cached nothing. `vm_boots`: where a client's root is
-    on the disk, boots it from there, as this step: after the first look, and once more at the end when
-    something was wrong.
+    The client did not exist at the cut, so it has cached nothing. `vm_boots` boots a client whose
+    root is on the disk from there, as this step. It does so after the first look. When an error
+    was found, it does so once more at the end.
     """
     attach_again(trial, client, deadline_s=PATIENCE_S)
     is_sound = True
     if trial.has_own_filesystem:
         if trial.fault is not None:
             plant(client, trial.fault.before_mount.replace("{device}", trial.device))
-        # before the mount, which writes and silently mends the filesystem
+        # before the mount, which writes to the filesystem and silently mends it
         first = trial.filesystem.first_check(trial.device)
         if first is not None:
             is_sound = _is_clean(evidence, client, Step.FS_FIRST_CHECK, first)
         if vm_boots is not None:
             for disk in trial.client_disks:
-                client.detach(disk)  # so that nothing of it is cached in this client
+                client.detach(disk)  # so that this client caches nothing of it
             is_sound = vm_boots(Step.BOOT) and is_sound
             for disk in trial.client_disks:
                 client.attach(disk)
@@ -110,10 +113,11 @@ def check(
 
 
 def _repair(trial: Trial, evidence: EvidenceWriter, client: Machine) -> None:
-    """Mend and look again, as an operator would, who tries more than once.
+    """Mend and look again, as an operator does, who tries more than once.
 
-    Where QEMU gives the disk, the repair's writes stay on the host: thousands of small transactions then
-    take 226 s, and 967 s by way of the NAS. A VM that boots from its disk needs the repair on that disk.
+    Where QEMU attaches the disk, the repair's writes stay on the host. Thousands of small
+    transactions then take 226 s; over the NAS they take 967 s. A VM that boots from its disk needs
+    the repair on that disk.
     """
     if not trial.boots_from_disk:
         for disk in trial.client_disks:
@@ -132,13 +136,13 @@ def _repair(trial: Trial, evidence: EvidenceWriter, client: Machine) -> None:
         if mounted and _is_clean(evidence, client, Step.FS_CHECK_AFTER_REPAIR, checker):
             return
         if end - time.monotonic() < took_s:
-            return  # a repair that is given up would remove the evidence of the one before
+            return  # an abandoned repair would remove the evidence of the one before
 
 
 def _mount_read_umount(
     trial: Trial, evidence: EvidenceWriter, client: Machine, *, after_repair: bool = False
 ) -> bool:
-    """Whether the disk could be mounted; then everything on it was read back."""
+    """Whether the disk could be mounted; if so, the client read back everything on it."""
     mount_step = Step.FS_MOUNT_AFTER_REPAIR if after_repair else Step.FS_MOUNT
     umount_step = Step.FS_UMOUNT_AFTER_REPAIR if after_repair else Step.FS_UMOUNT
     mount = trial.filesystem.mount(trial.device, MOUNT_POINT)

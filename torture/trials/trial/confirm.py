@@ -1,4 +1,7 @@
-"""A finding of the audit, confirmed: the disks are cut there, and recovered instead of the drawn cut."""
+"""The confirmation of a finding of the audit: a cut of the disks at the finding.
+
+The NAS recovers from this cut instead of the drawn one.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +28,10 @@ def confirm(
     """The crash state to recover, and its entry in `cut.json`.
 
     It is the drawn one, which was at `t_ms`, unless a finding of the audit can be confirmed. After a
-    confirmation the client is taken for dead: an acknowledged operation that is gone is lost either
+    confirmation the client counts as dead: an acknowledged operation that is gone is lost either
     way, and later acknowledgements never happened.
 
-    `acknowledged`: by all loads; `in_ledger`: in the ledger, if there is one.
+    `acknowledged`: by all loads. `in_ledger`: in the ledger, if there is one.
     """
     if not found.findings:
         return drawn, Confirmation()

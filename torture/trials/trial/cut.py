@@ -53,8 +53,8 @@ def keep_cut(
 ) -> tuple[Path, Confirmation]:
     """Audit a cut; write `cut.json` and the crash state to recover.
 
-    Returns that state's file, and whether it confirms a finding of the audit: it is then of an earlier
-    cut than this one. `hit`: whether the plan's target came.
+    Returns that state's file, and whether it confirms a finding of the audit. The state then belongs
+    to an earlier cut than this one. `hit`: whether the plan's target came.
     """
     recording, ledger = cut.recording, machines.ledger
     state = CrashState(
@@ -96,7 +96,7 @@ def keep_cut(
 
 
 def note_return(evidence: EvidenceWriter, back: NasBack) -> None:
-    """Add to `cut.json` when the NAS that came back published its volume again."""
+    """Add to `cut.json` the times at which the returned NAS published its volume again."""
     document = replace(
         load_evidence(evidence.folder).cut,
         publishing_ms=round(back.publishing_ms, 3),
@@ -108,13 +108,13 @@ def note_return(evidence: EvidenceWriter, back: NasBack) -> None:
 def keep_second_cut(
     trial: Trial, machines: Machines, evidence: EvidenceWriter, second: SecondCut, cut: PowerCut
 ) -> Path:
-    """Audit a cut after the client lived on.
+    """Audit a second cut, after the client lived on.
 
     Adds to `cut.json`, and returns the file of the crash state.
     """
     recording = cut.recording
     before = load_evidence(evidence.folder).cut
-    if not trial.filesystem.looks_like_zfs:  # else its chains, which go on, look like the NAS's
+    if not trial.filesystem.looks_like_zfs:  # else its chains, which continue, look like the NAS's
         _must_be_another_boot(recording, before)
     state = CrashState(
         recording=recording.folder, cut=cut.seq, seed=second.seed, disks=dict(second.survivors)
@@ -130,7 +130,7 @@ def keep_second_cut(
 def _document(
     cut: PowerCut, state: CrashState, found: Audit, *, audit_ms: int, disks: Sequence[ShelfDisk]
 ) -> CutDocument:
-    """The part of `cut.json` that both cuts have."""
+    """The common part of both cuts in `cut.json`."""
     return CutDocument(
         t_ms=round(cut.t_ms, 3),
         took_ms=round(cut.took_ms, 3),
@@ -146,7 +146,8 @@ def _document(
 def _must_be_another_boot(recording: Recording, before: CutDocument) -> None:
     """Raise `HarnessError` if both boots of the NAS began the same chain of their intent logs.
 
-    The second would take the first's blocks for its own where they happen to lie: a loss of our making.
+    The second would accept the first's blocks as its own where they happen to lie. This project
+    itself would cause that loss.
     """
     former = load_recording(recording.folder.with_name(before.view["recording"]))
     if chains_in(recording) & chains_in(former):
@@ -165,11 +166,11 @@ def _audited(
     issued_seq: int = 0,
     is_second: bool = False,
 ) -> tuple[Audit, int]:
-    """The audit, and its milliseconds of a processor; `is_second`: of the second cut.
+    """The audit, and its milliseconds of a processor; `is_second`: it audits the second cut.
 
-    `issued_seq`: the event before an administration's command, which goes on after a reboot.
+    `issued_seq`: the event before an administration's command, which continues after a reboot.
 
-    `acknowledged`: how many operations on the disk have ended, if that is known.
+    `acknowledged`: the number of operations on the disk that have ended, if known.
     """
     begun_s, cell = time.thread_time(), trial.cell
     found = audit(

@@ -55,7 +55,7 @@ def run_trial(
 ) -> TrialRecord:
     """Run one trial, keep its evidence in `folder` and judge it.
 
-    Never raises for a fault of the machinery: the record is then `inconclusive`, with the error.
+    Never raises for a fault of the machinery: then the record is `inconclusive`, with the error.
     """
     trial = Trial.begin(spec, folder=folder, scratch=scratch, nas_host=lab.network.nas_host)
     machines = Machines(trial=trial, lab=lab)
@@ -82,7 +82,7 @@ def run_trial(
     except HarnessError as failure:
         error = str(failure)
     except Exception:
-        # a fault of ours must not end the other trials, nor be taken for the NAS's
+        # a fault of this project must not end the other trials, nor count as the NAS's
         error = f"unexpected:\n{traceback.format_exc()}"
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
@@ -91,7 +91,7 @@ def run_trial(
 
 
 def _known_at_least(evidence: EvidenceWriter, error: str) -> TrialRecord | None:
-    """The record of a trial that was broken off after acknowledged data was found to be lost."""
+    """The record of a trial that broke off after it had found acknowledged data to be lost."""
     try:
         record = score_with_manifest(evidence.folder, timings=evidence.timings)
     except HarnessError:
@@ -128,7 +128,7 @@ def _stages(trial: Trial, machines: Machines, evidence: EvidenceWriter) -> None:
     lives_on = trial.client_lives_on and not confirmed.is_made
     with after_the_cut(machines, evidence):
         if not lives_on:
-            if not confirmed.is_made:  # else the client is taken for dead (`confirm`)
+            if not confirmed.is_made:  # else the client counts as dead (`confirm`)
                 _outlive(trial, evidence, client)
             client.kill()
             machines.begin_checker()
@@ -147,14 +147,14 @@ def _stages(trial: Trial, machines: Machines, evidence: EvidenceWriter) -> None:
 
 
 def _outlive(trial: Trial, evidence: EvidenceWriter, client: Machine) -> None:
-    """Leave a client without a NAS for as long as its own power lasts, where that is longer."""
+    """Let a client run without a NAS until its own power ends, where that is later."""
     for_ms = trial.plan.client_outlives_ms
     if for_ms is None:
         return
     with evidence.stage("outlive"):
         time.sleep(for_ms / 1000)
         if trial.boots_from_disk:
-            return  # it starts no program while its root is away, and its time is over
+            return  # it starts no program without its root, and its time is over
         with suppress(HarnessError):  # it may have died by itself
             keep_kernel_logs(evidence, client=client)
 
@@ -167,7 +167,7 @@ def _live_on(
     nas: Machine,
     client: Machine,
 ) -> Machine | None:
-    """The NAS to inspect once the client has lived on; None when a second cut took its pool for good."""
+    """The NAS to inspect once the client has lived on; None when a second cut lost its pool."""
     second = trial.plan.second
     for_ms = trial.spec.survive_ms if second is None else second.after_ms
     with evidence.stage("live on"):

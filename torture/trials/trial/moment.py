@@ -32,8 +32,8 @@ def let_load_run(plan: CutPlan, shelf: Shelf, loads: Loads) -> None:
 def wait_for_moment(plan: CutPlan, shelf: Shelf, loads: Loads, nas: Machine) -> bool:
     """Return at the planned moment; the load began with its first acknowledgement.
 
-    True when the plan's target came. If that was an event of a disk, the shelf has frozen itself.
-    Where the target does not come in time the cut strikes all the same.
+    True when the plan's target came. If it was an event of a disk, the shelf has frozen itself.
+    Where the target does not come in time, the cut strikes without it.
     """
     let_load_run(plan, shelf, loads)
     match plan.aim:
@@ -60,7 +60,7 @@ def _wait_for_event(plan: CutPlan, shelf: Shelf, nas: Machine) -> bool:
     if target.warm_up:
         nas.run(*target.warm_up, deadline_s=_WARM_UP_DEADLINE_S)
     if target.stir:
-        # before the shelf may freeze: a NAS that stands still gives the agent no answer
+        # before the shelf may freeze: the agent of a NAS that stands still does not answer
         nas.agent.start(target.stir)
     shelf.freeze_on(
         FreezeOn(

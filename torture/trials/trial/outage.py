@@ -1,4 +1,7 @@
-"""A failure after the cut: the storage's ends the trial with an outage, the machinery's breaks it off."""
+"""A failure after the cut: a storage failure ends the trial with an outage.
+
+A failure of the machinery breaks the trial off.
+"""
 
 from __future__ import annotations
 
@@ -16,18 +19,19 @@ _SOUND_DEADLINE_S = 30
 _LOG_DEADLINE_S = 30
 _LOG_LINES = 200
 _HUNG_TASKS = "echo w > /proc/sysrq-trigger; sleep 1; dmesg | tail -n {lines}"
-"""Has the kernel print the stacks of blocked tasks (Linux Documentation/admin-guide/sysrq.rst)."""
+"""Makes the kernel print the stacks of blocked tasks (Linux Documentation/admin-guide/sysrq.rst)."""
 
 
 class BrokenOff(HarnessError):
-    """The machinery failed after the cut, while the disks were well: the evidence so far still holds."""
+    """The machinery failed after the cut, with sound disks: the evidence so far still holds."""
 
 
 @contextmanager
 def after_the_cut(machines: Machines, evidence: EvidenceWriter) -> Iterator[None]:
-    """Keep a failure of the storage as evidence; the trial then ends there, and is judged.
+    """Keep a failure of the storage as evidence; the trial ends there, and the oracles judge it.
 
-    Raises `BrokenOff` for a failure that may be the machinery's own, and `HarnessError` for the shelf's.
+    Raises `BrokenOff` for a failure that may be the machinery's own. Raises `HarnessError` for a
+    failure of the shelf.
     """
     try:
         yield
@@ -56,8 +60,8 @@ def _role_of(machine: Machine) -> str:
 def _is_sound(machines: Machines, failure: HarnessError, failed: Machine) -> bool:
     """Whether the machinery works: every machine answers and runs another command.
 
-    A guest whose kernel has died cannot, and its console has the reason. The host ended a guest that is
-    gone and left no reason.
+    A guest with a dead kernel does neither, and its console has the reason. The host ended a guest
+    that is gone without a reason.
     """
     for machine in machines.all:
         if isinstance(failure, GuestDied) and machine is failed:
@@ -69,7 +73,7 @@ def _is_sound(machines: Machines, failure: HarnessError, failed: Machine) -> boo
                 return False
             continue
         if machine is failed and machines.trial.boots_from_disk and _role_of(failed) == "client":
-            continue  # its programs are on the storage that fails it
+            continue  # its programs are on the storage that failed
         try:
             if machine.is_alive():
                 machine.must("true", deadline_s=_SOUND_DEADLINE_S)

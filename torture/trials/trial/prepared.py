@@ -1,9 +1,11 @@
-"""The common beginning of all trials of a set-up, made once: a NAS and a client, saved with their disks.
+"""The common beginning of all trials of a set-up: a NAS and a client, saved with their disks.
 
-A pool, an export and a filesystem take 15 s under emulation; resumed they take 3. They are saved while
-nothing is being written, the client first. A trial's disks are a view of the saved ones, with its own
-recording on top. A client that speaks to the NAS itself detaches before, and attaches anew in each trial.
-The trial's own part comes after that: the proof of the chain, `sync`, the load.
+A pool, an export and a filesystem take 15 s under emulation; a resume takes 3 s. This module saves
+both machines while neither writes, the client first. A trial's disks are a view of the saved disks,
+with the trial's own recording on top.
+
+A client that speaks to the NAS itself detaches before the save, and attaches anew in each trial.
+The trial's own part comes next: the proof of the chain, `sync`, the load.
 """
 
 from __future__ import annotations
@@ -54,16 +56,16 @@ _NAS, _CLIENT = "nas.state", "client.state"
 _PREPARED = "prepared"
 _STATE = "prepared.view.json"
 _KIND = "without faults"
-"""Part of a folder's name: folders that were made otherwise are not used."""
+"""Part of a folder's name: a trial does not use folders that were made otherwise."""
 _SCRIPT_DEADLINE_S = 60
 
 
 def ready_machines(
     trial: Trial, machines: Machines, evidence: EvidenceWriter
 ) -> tuple[Machine, Machine]:
-    """A NAS with its pool and export, and the client that will write, its disk ready.
+    """A NAS with its pool and export, and the client that will write, with its disk ready.
 
-    Raises `HarnessError` when they cannot be had.
+    Raises `HarnessError` when they are not available.
     """
     folders = machines.lab.prepared
     if folders is not None:
@@ -92,7 +94,7 @@ def _resumed(
         with evidence.stage("set up client"):
             if not trial.attachment.attach_script:
                 client = machines.resume_client("client", folder / _CLIENT)
-            else:  # connections from inside the guest do not survive being saved
+            else:  # connections from inside the guest do not survive a save
                 listen_on_wire(trial, machines)
                 client = set_up_client(trial, machines)
                 mount_disk(trial, client)
@@ -104,13 +106,13 @@ def _resumed(
 
 
 def prepared_for(spec: TrialSpec) -> TrialSpec:
-    """The spec of the common beginning of a trial and all like it: without a planted fault."""
+    """The spec of the common beginning of a trial and all similar ones: without a planted fault."""
     cell = spec.cell.but(sync=Sync.STANDARD)
     return replace(spec, cell=cell, fault="", origin=Origin.LIVE, repeats="", replay_of="")
 
 
 def _prepare(trial: Trial, lab: Lab, evidence: EvidenceWriter, folder: Path) -> None:
-    """Set up in `folder` the beginning of trials like this one, and save it."""
+    """Set up the common beginning of trials similar to this one in `folder`, and save it."""
     common = Trial.begin(
         prepared_for(trial.spec), folder=folder, scratch=folder, nas_host=lab.network.nas_host
     )
@@ -142,7 +144,7 @@ def _prepare(trial: Trial, lab: Lab, evidence: EvidenceWriter, folder: Path) -> 
 
 
 def _key(trial: Trial, lab: Lab) -> str:
-    """A name for everything that goes into it."""
+    """A name that depends on everything that the common beginning consists of."""
     cell, attachment, filesystem = trial.cell, trial.attachment, trial.filesystem
     options = volume_options_of(cell.but(sync=Sync.STANDARD))
     jobs = trial.jobs
@@ -176,7 +178,7 @@ def _key(trial: Trial, lab: Lab) -> str:
 
 
 def _linked(source: Path, target: Path) -> Path:
-    """The trial's own copy of a folder; its files are links, which take no room, where links can be."""
+    """The trial's own copy of a folder; its files are links where possible, which take no room."""
     try:
         shutil.copytree(source, target, copy_function=_link)
     except OSError as error:

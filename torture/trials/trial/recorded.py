@@ -1,4 +1,4 @@
-"""The stages of a recorded trial: the same bytes on every disk, recovered and checked once more."""
+"""The stages of a recorded trial: a NAS recovers the same bytes on every disk, with a new check."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from torture.trials.trial.shared.trial import Trial
 
 
 def recorded_stages(trial: Trial, machines: Machines, evidence: EvidenceWriter) -> None:
-    """Bring a NAS up on a crash state of the recording, and inspect.
+    """Start a NAS on a crash state of the recording, and inspect it.
 
-    When both machines died, or a finding was confirmed, it is the state that the cut left. A client that
-    lived wrote on: then it is the last state that its trial came to.
+    When both machines died, or a finding was confirmed, it is the state after the cut. A client that
+    lived continued to write: then it is the last state that its trial reached.
 
-    Raises `HarnessError` when no recording was kept, or its payloads are damaged.
+    Raises `HarnessError` when there is no recording, or its payloads are damaged.
     """
     first = Path(trial.spec.replay_of)
     recordings = trial.scratch / "replayed"
@@ -55,7 +55,7 @@ def recorded_stages(trial: Trial, machines: Machines, evidence: EvidenceWriter) 
 def recovered_state(recordings: Path, *, lived: bool) -> Path:
     """The file of the crash state to recover: the state at the check, or the state after the cut.
 
-    A trial whose pool was lost, say, never came to its check.
+    For example, a trial whose pool was lost never reached its check.
     """
     last_first = (CHECK_STATE, SECOND_CUT_STATE) if lived else ()
     states = (recordings / name for name in last_first)

@@ -1,4 +1,4 @@
-"""The stages after the cut: the NAS comes back, a client that lived goes on."""
+"""The stages after the cut: the NAS returns, and a client that lived continues."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from torture.trials.trial.spoil import spoil
 
 _IMPORT_DEADLINE_S = 300
 _REFUSED = 1
-"""The exit code of a zpool that was refused; a signal stops one that gave up itself."""
+"""The exit code of a refused zpool command; a signal stops a zpool that gave up by itself."""
 _SETTLE_DEADLINE_S = 60
 _VOLUME_DEADLINE_S = 40
 _STATUS_DEADLINE_S = 120
@@ -43,7 +43,7 @@ _BLOCKS_DEADLINE_S = 300
 _END_DEADLINE_S = 90
 _UMOUNT_DEADLINE_S = 60
 _DETACH_DEADLINE_S = 30
-"""It may fail: the trial then waits until no more requests come (`wait_until_idle`)."""
+"""A detach may fail: the trial then waits until no more requests come (`wait_until_idle`)."""
 _DMESG_DEADLINE_S = 20
 _IDLE_DEADLINE_S, _IDLE_TRIES = 40, 6
 _SYNC_DEADLINE_S = 120
@@ -64,7 +64,7 @@ _IMPORTS_AGAIN = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NasBack:
-    """A NAS that came back, and when it began to publish its volume and had, by the trial's clock."""
+    """A NAS that came back, with begin and end of its volume's publication by the trial's clock."""
 
     nas: Machine
     publishing_ms: float
@@ -81,10 +81,10 @@ def bring_nas_back(
     import_deadline_s: float = _IMPORT_DEADLINE_S,
     volume_deadline_s: float = _VOLUME_DEADLINE_S,
 ) -> NasBack | None:
-    """Start the NAS on its disks as a view has them; None when no import brings the pool back.
+    """Start the NAS on its disks, as a view has them; None when no import brings the pool back.
 
-    `again`: after the second cut.
-    Raises `StorageFailed` when an import hangs, or the volume does not come back or cannot be published.
+    `again`: after the second cut. Raises `StorageFailed` when an import hangs, or when the volume
+    does not come back or cannot be published.
     """
     transport, zfs = trial.transport, machines.lab.zfs
     with _out_of_reach(transport, machines.lab.network):
@@ -106,7 +106,7 @@ def bring_nas_back(
 
 @contextmanager
 def _out_of_reach(transport: Transport, network: Network) -> Iterator[None]:
-    """Unplug a NAS that comes back until it has published, where its clients give up otherwise."""
+    """Unplug a returning NAS until it has published, where its clients would otherwise give up."""
     if not transport.traits.network_comes_last:
         yield
         return
@@ -118,7 +118,7 @@ def _out_of_reach(transport: Transport, network: Network) -> Iterator[None]:
 
 
 def _start_on(trial: Trial, machines: Machines, view: Path, *, again: bool) -> Machine:
-    """The NAS with the disks that are left, as a view has them and a fault spoils them."""
+    """The NAS with the disks that are left, as a view has them and a fault damages them."""
     shelf, disks = machines.shelf, trial.disks_left
     shelf.start(disks, view=view)
     if not again and trial.fault is not None and trial.fault.spoiler is not None:
@@ -131,9 +131,9 @@ def _start_on(trial: Trial, machines: Machines, view: Path, *, again: bool) -> M
 def _is_imported(evidence: EvidenceWriter, nas: Machine, *, again: bool, deadline_s: float) -> bool:
     """Whether one of an operator's tries brings the pool back.
 
-    An import that gives nothing up is tried once more where it is refused: the link of a disk may be gone
-    for a moment, and the kernel does not wait for it (`pool.make_script`). An operator would not give up
-    the log for that. Both answers are evidence.
+    After the refusal of an import that gives nothing up, the operator tries it once more. The link
+    of a disk may be gone for a moment, and the kernel does not wait for it (`pool.make_script`). An
+    operator would not give up the intent log for that. Both answers are evidence.
     """
     for step, options in _IMPORTS_AGAIN if again else _IMPORTS:
         argv = pool.import_command(*options)
@@ -150,7 +150,7 @@ def _is_imported(evidence: EvidenceWriter, nas: Machine, *, again: bool, deadlin
 
 
 def scrub(evidence: EvidenceWriter, nas: Machine, *, shelf: Shelf, zfs: ZfsVersion) -> None:
-    """Have ZFS read and verify everything and account for every block, and keep its findings."""
+    """Make ZFS read and verify everything and account for every block, and keep its findings."""
     evidence.observe_to_end(nas, Step.POOL_SCRUB, pool.SCRUB, deadline_s=_SCRUB_DEADLINE_S)
     _observe_status(evidence, nas, zfs)
     _count_blocks(evidence, nas, shelf)
@@ -158,11 +158,11 @@ def scrub(evidence: EvidenceWriter, nas: Machine, *, shelf: Shelf, zfs: ZfsVersi
 
 
 def _count_blocks(evidence: EvidenceWriter, nas: Machine, shelf: Shelf) -> None:
-    """Have every block of the pool accounted for, while the disks stand still.
+    """Account for every block of the pool, while the disks stand still.
 
-    zdb reads the disks behind the back of the kernel's module: over a pool that changes it reports false
-    leaks (zdb(8)). An idle pool writes nothing, not even uberblocks (`vdev_config_sync`), and the shelf's
-    recording shows whether it was idle. So the pool stays imported, with everything on it.
+    zdb reads the disks without the kernel's module: on a pool that changes, it reports false leaks
+    (zdb(8)). An idle pool writes nothing, not even uberblocks (`vdev_config_sync`). The shelf's
+    recording shows whether the pool was idle. So the pool stays imported, with everything on it.
     """
     for _ in range(_STIRS_MAX):
         evidence.observe_to_end(nas, Step.POOL_SYNC, pool.SYNC, deadline_s=_SYNC_DEADLINE_S)
@@ -182,7 +182,7 @@ def _observe_status(evidence: EvidenceWriter, nas: Machine, zfs: ZfsVersion) -> 
 
 
 def wait_until_idle(transport: Transport, nas: Machine) -> None:
-    """Let the requests of a killed client arrive before another client looks.
+    """Let the requests of a killed client arrive before another client reads.
 
     Raises `StorageFailed` when the NAS is not done with them within some minutes.
     """
@@ -195,10 +195,10 @@ def wait_until_idle(transport: Transport, nas: Machine) -> None:
 
 
 def go_on(loads: Loads, *, client: Machine, for_ms: float) -> bool:
-    """The client that lived reconnects, and goes on writing for some seconds. Whether it still does.
+    """Whether the client that lived still writes, some seconds after it has reconnected.
 
-    A client whose every writer has failed (say, btrfs went read-only) has nothing to go on with:
-    that is evidence. One that neither goes on nor fails raises `StorageFailed`.
+    A client whose every writer has failed (e.g. btrfs became read-only) cannot continue: that is
+    evidence. A client that neither continues nor fails raises `StorageFailed`.
     """
     acknowledged = loads.acknowledged
     resumed = loads.wait_until(
@@ -216,21 +216,21 @@ def go_on(loads: Loads, *, client: Machine, for_ms: float) -> bool:
 def keep_kernel_logs(
     evidence: EvidenceWriter, *, client: Machine, nas: Machine | None = None
 ) -> None:
-    """Keep the kernel logs of the machines that are left, before their power is cut."""
+    """Keep the kernel logs of the machines that are left, before their power loss."""
     if nas is not None:
         evidence.observe(nas, Step.NAS_DMESG, ("dmesg",), deadline_s=_DMESG_DEADLINE_S)
     evidence.observe(client, Step.CLIENT_DMESG, ("dmesg",), deadline_s=_DMESG_DEADLINE_S)
 
 
 def stop_client(trial: Trial, evidence: EvidenceWriter, loads: Loads, client: Machine) -> None:
-    """The client that lived ends its load and detaches its disk."""
+    """Make the client that lived end its load and detach its disk."""
     loads.finish(deadline_s=_END_DEADLINE_S)
     keep_kernel_logs(evidence, client=client)
     detach(trial, evidence, client)
 
 
 def detach(trial: Trial, evidence: EvidenceWriter, client: Machine) -> None:
-    """Have a client write back all its data, and detach its disk."""
+    """Make a client write back all its data, and detach its disk."""
     argv: tuple[str, ...] = ("sync",)
     if trial.is_mounted:
         argv = ("umount", MOUNT_POINT)

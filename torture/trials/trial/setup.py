@@ -22,16 +22,16 @@ from torture.trials.trial.shared.trial import Trial
 _DISKS_DEADLINE_S = 40
 _SCRIPT_DEADLINE_S = 60
 _POOL_DEADLINE_S = 180
-"""Three tries."""
+"""Enough for three tries."""
 _MAKE_DEADLINE_S = 120
 _PREPARE_DEADLINE_S = 420
-"""A database is installed in half a minute, under emulation on a loaded host in some minutes."""
+"""A database's preparation takes half a minute; under emulation on a loaded host, some minutes."""
 _PLANT_DEADLINE_S = 120
 _SECTOR_BYTES = 512
 
 
 def set_up_nas(trial: Trial, machines: Machines) -> Machine:
-    """Disks, pool, volume, export."""
+    """The NAS, with its disks, pool, volume and export."""
     machines.shelf.start(trial.disks)
     was_saved = machines.lab.can_plug_in
     nas = machines.start_nas(1, trial.disks, draws_anew=was_saved)
@@ -60,7 +60,7 @@ def set_up_client(trial: Trial, machines: Machines) -> Machine:
 def attach(trial: Trial, client: Machine, *, deadline_s: float = _DISKS_DEADLINE_S) -> None:
     """Return once the client has its attachment; a device must have the right kind of cache.
 
-    Raises `StorageFailed` when the client hangs on it, `HarnessError` when the client is refused.
+    Raises `StorageFailed` when the client hangs, `HarnessError` when the NAS refuses the client.
     """
     if script := trial.attachment.attach_script:
         must_not_hang(client, "the client hung on what it attaches", script, deadline_s=deadline_s)
@@ -69,7 +69,7 @@ def attach(trial: Trial, client: Machine, *, deadline_s: float = _DISKS_DEADLINE
 
 
 def attach_again(trial: Trial, client: Machine, *, deadline_s: float) -> None:
-    """The same after the cut. It succeeded before, so a refusal is the storage's failure, too.
+    """Attach again after the cut. It succeeded before, so a refusal is the storage's failure, too.
 
     Raises `StorageFailed`.
     """
@@ -82,7 +82,7 @@ def attach_again(trial: Trial, client: Machine, *, deadline_s: float) -> None:
 
 
 def _device_script(trial: Trial) -> str:
-    """Shell: wait for the client's device and look at it; empty where it has none."""
+    """Shell: wait for the client's device and check it; empty where it has none."""
     attachment, options = trial.attachment, trial.volume_options
     if attachment.device is None:
         return ""
@@ -97,7 +97,7 @@ def _device_script(trial: Trial) -> str:
 
 
 def prepare_disk(trial: Trial, client: Machine) -> None:
-    """Make the cell's filesystem, and put the loads' files on it, durably before they begin."""
+    """Make the cell's filesystem and the loads' files on it: durable before the loads begin."""
     if trial.has_own_filesystem:
         if not trial.boots_from_disk:
             client.must(*trial.filesystem.make(trial.device), deadline_s=_MAKE_DEADLINE_S)
@@ -113,7 +113,7 @@ def prepare_disk(trial: Trial, client: Machine) -> None:
 def mount_disk(trial: Trial, client: Machine) -> None:
     """Mount the client's filesystem, if it has one of its own.
 
-    A client's root is mounted already, and is mounted here once more. So a load's files have the same
+    A client's root is mounted already; this mounts it once more. So a load's files have the same
     name in this client and in the client that checks.
     """
     if trial.has_own_filesystem:
@@ -129,7 +129,7 @@ def mount_disk(trial: Trial, client: Machine) -> None:
 def start_loads(
     trial: Trial, machines: Machines, evidence: EvidenceWriter, client: Machine
 ) -> Loads:
-    """Start every workload of the cell; each has acknowledged something when this returns."""
+    """Start every workload of the cell, and return once each has acknowledged an operation."""
     surroundings = Surroundings(
         guest=client.agent,
         open_ledger=machines.open_ledger,

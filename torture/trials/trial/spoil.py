@@ -1,4 +1,4 @@
-"""A fault on a disk after the cut: written to it before the NAS comes back."""
+"""A fault on a disk after the cut: the shelf writes it before the NAS comes back."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from torture.machines.shelf.server import Shelf
 
 
 def spoil(shelf: Shelf, spoiler: Spoiler, *, view: Path, disk: ShelfDisk) -> None:
-    """Have a fault spoil a disk of a view that the shelf serves.
+    """Make a fault damage a disk of a view that the shelf serves.
 
     It is a write like the NAS's own: in the recording of the disks' next life, not in the view.
-    Raises `HarnessError` when the recording holds no data that the fault could spoil.
+    Raises `HarnessError` when the recording holds no data that the fault could damage.
     """
     state = read_crash_state(view)
     recording = load_recording(state.recording)

@@ -1,4 +1,4 @@
-"""Where trials run: one file a place, `local` is this host."""
+"""The places where trials run: one file a place; `local` is this host."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from torture.trials.workers.protocol import WorkerOrders, WorkerSite, WorkerSite
 
 
 def worker_sites() -> dict[str, WorkerSiteKind]:
-    """Every place there is a file of, by its name."""
+    """Every place that has a file, by its name."""
     kinds: tuple[WorkerSiteKind, ...] = offered(__name__, "WORKERS")
     return {kind.name: kind for kind in kinds}
 
 
 def must_be_known(text: str) -> None:
-    """Raise `ValueError`, which says what is known, unless `NAME` or `NAME:PLACE` names one."""
+    """Raise `ValueError`, which lists the known places, unless `NAME` or `NAME:PLACE` is one."""
     name, _, _ = text.partition(":")
     sites = worker_sites()
     if name not in sites:
@@ -21,9 +21,9 @@ def must_be_known(text: str) -> None:
 
 
 def open_site(text: str, orders: WorkerOrders) -> WorkerSite:
-    """The place that `NAME` or `NAME:PLACE` asks for.
+    """The place that `NAME` or `NAME:PLACE` names.
 
-    Raises `ValueError` for a name that is none, and `HarnessError` when the place cannot be had.
+    Raises `ValueError` for an unknown name, and `HarnessError` when the place is not available.
     """
     must_be_known(text)
     name, _, place = text.partition(":")

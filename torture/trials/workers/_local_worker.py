@@ -1,8 +1,8 @@
-"""What a worker of `local` does: a process in namespaces of its own, one trial after the other.
+"""The program of a worker of `local`: a process in its own namespaces, one trial after the other.
 
-It speaks JSON lines: first its orders (`WorkerOrders.as_json`), then a spec at a time on standard
-input; on standard output `{"stage": ...}`, `{"say": ...}`, and `{"record": ...}` for each spec, or
-`{"refused": ...}` when it cannot work at all.
+It speaks JSON lines. On standard input it reads its orders (`WorkerOrders.as_json`), then a spec at
+a time. On standard output it writes `{"stage": ...}`, `{"say": ...}`, and `{"record": ...}` for
+each spec. It writes `{"refused": ...}` when it cannot work at all.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from torture.trials.workers.protocol import WorkerOrders
 
 
 class _Answers:
-    """The way back to the controller; nothing else may write there."""
+    """The channel to the controller; nothing else may write to it."""
 
     def __init__(self) -> None:
         self._file: IO[str] = os.fdopen(os.dup(1), "w", buffering=1)
         os.dup2(2, 1)
 
     def send(self, **message: object) -> None:
-        """One JSON line."""
+        """Send one JSON line."""
         print(json.dumps(message), file=self._file, flush=True)
 
 

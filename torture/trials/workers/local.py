@@ -1,4 +1,7 @@
-"""Workers on this host, each a sandboxed process: started, handed specs, replaced when it dies."""
+"""Workers on this host: each is a sandboxed process that receives specs.
+
+A new process replaces a dead one.
+"""
 
 from __future__ import annotations
 
@@ -31,12 +34,11 @@ _LAST_BREATH_S = 2
 _LINES_MAX = 6
 _SHELL_SIGNAL_BASE = 128
 _LIBVIRTS = re.compile(r"\d{4}-\d\d-\d\d [\d:.+]+: \d+: (debug|info|warning) : ")
-"""How libvirt begins a line of its log (src/util/virlog.c, `virLogFormatString`)."""
+"""The beginning of a line of libvirt's log (src/util/virlog.c, `virLogFormatString`)."""
 _END_DEADLINE_S = 10
 _TRIAL_DEADLINE_S = {Boot.WARM: 2100, Boot.COLD: 2700}
-"""Enough for the check of a file system whose repair is given up (`torture.trials.trial.check`),
-or just those
-that are lost would be inconclusive."""
+"""Enough for the check of a filesystem whose repair is given up (`torture.trials.trial.check`).
+Otherwise exactly the trials with a lost filesystem would be inconclusive."""
 
 
 class LocalSite:
@@ -51,20 +53,20 @@ class LocalSite:
         return _TRIAL_DEADLINE_S[self._orders.lab.boot]
 
     def controller(self, number: int, *, hear: Callable[[str], None]) -> LocalController:
-        """See `WorkerSite`; what the last one of this number left in its folder is gone."""
+        """See `WorkerSite`; removes the files of the last worker of this number from its folder."""
         scratch = self._orders.scratch / f"w{number}"
         shutil.rmtree(scratch, ignore_errors=True)
         log = self._orders.run.worker_log(number)
         return LocalController(replace(self._orders, scratch=scratch), log=log, hear=hear)
 
     def close(self) -> None:
-        """Nothing is held here: a worker's end takes along all that it had."""
+        """Nothing to release: a worker's end removes everything that it had."""
 
 
 class LocalController:
     """A sandboxed worker process; it ends with the thread that called `start`.
 
-    What it prints, tracebacks included, is added to `log`.
+    Its output, with tracebacks, is appended to `log`.
     """
 
     def __init__(self, orders: WorkerOrders, *, log: Path, hear: Callable[[str], None]) -> None:
@@ -90,7 +92,7 @@ class LocalController:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
-                start_new_session=True,  # Ctrl-C is the controller's to hear: it ends its workers
+                start_new_session=True,  # the controller receives Ctrl-C, and ends its workers
             )
         self._answers = queue.Queue()
         threading.Thread(
@@ -142,7 +144,7 @@ class LocalController:
 
     def _death(self) -> HarnessError:
         assert self._process is not None
-        with contextlib.suppress(subprocess.TimeoutExpired):  # one that only fell silent is ended
+        with contextlib.suppress(subprocess.TimeoutExpired):  # a silent one is ended
             self._process.wait(_LAST_BREATH_S)
         how = ending_in_words(self._process.returncode)
         self.kill()
@@ -153,21 +155,21 @@ class LocalController:
         return HarnessError(why, hint=hint)
 
     def kill(self) -> None:
-        """See `WorkerController`; the end of its namespaces is that of everything in them."""
+        """See `WorkerController`; the end of its namespaces ends everything in them."""
         if self._process is None:
             return
         self._process.kill()
         self._process.wait(_END_DEADLINE_S)
         if self._process.stdin is not None:
-            with contextlib.suppress(OSError):  # what it had not read cannot be written any more
+            with contextlib.suppress(OSError):  # its unread input cannot be written any more
                 self._process.stdin.close()
 
 
 def ending_in_words(code: int | None) -> str:
-    """How a process ended, by its return code; None: it did not.
+    """The ending of a process, by its return code; None: it did not end.
 
-    A negative code is a signal's (subprocess); one above 128 is of a signal in the sandbox, as tini(1)
-    passes it on.
+    A negative code means a signal (subprocess). A code above 128 means a signal in the sandbox, as
+    tini(1) reports it.
     """
     if code is None:
         return "does not answer"
@@ -179,7 +181,7 @@ def ending_in_words(code: int | None) -> str:
 
 
 def last_words(log: str) -> list[str]:
-    """The last lines of a worker's log, without what libvirt merely warns of."""
+    """The last lines of a worker's log, without mere warnings of libvirt."""
     lines = (line for line in log.strip().splitlines() if not _LIBVIRTS.match(line))
     return list(lines)[-_LINES_MAX:]
 

@@ -1,8 +1,7 @@
-"""What a place for workers is. `torture.trials.campaign` has trials run there and knows no more of it.
+"""A place for workers. `torture.trials.campaign` runs trials there and knows no more about it.
 
-To add one, write a file beside this one that says `WORKERS = WorkerSiteKind(...)`. What runs there
-is `torture.trials.trial.live.run_trial`: plain data in and out, and an evidence folder to bring
-home.
+To add one, write a file beside this one with `WORKERS = WorkerSiteKind(...)`. Its workers run
+`torture.trials.trial.live.run_trial`: plain data in and out, and an evidence folder to bring back.
 """
 
 from __future__ import annotations
@@ -21,27 +20,27 @@ from torture.records.record.trials import TrialRecord
 
 
 class WorkerController(Protocol):
-    """One worker, as the thread that has it work sees it. Only `kill` may be called by others."""
+    """One worker, for the thread that runs it. Other threads may only call `kill`."""
 
     @property
     def is_running(self) -> bool:
-        """Whether it can be handed a trial."""
+        """Whether it can receive a trial."""
 
     def start(self) -> None:
         """Return when it is ready; raises `HarnessError` when it cannot work.
 
-        The thread that calls this must outlive the worker: its end may be the worker's.
+        The thread that calls this must outlive the worker: the thread's end may end the worker.
         """
 
     def run(self, spec: TrialSpec, *, deadline_s: float) -> TrialRecord:
         """The record of one trial, whose evidence is then in the run's folder.
 
-        Raises `DeadlineExceeded` when it takes too long and `HarnessError` when the worker dies; the
-        worker and all it had started are gone then.
+        Raises `DeadlineExceeded` when it takes too long and `HarnessError` when the worker dies. The
+        worker and everything that it started are gone then.
         """
 
     def kill(self) -> None:
-        """End the worker and everything it started, at once; one that is not running stays so."""
+        """End the worker and everything that it started, at once; ignores a stopped worker."""
 
 
 class WorkerSite(Protocol):
@@ -49,26 +48,26 @@ class WorkerSite(Protocol):
 
     @property
     def trial_deadline_s(self) -> float:
-        """How long a trial may take there, as its machines are booted there."""
+        """The maximum time of a trial there, by the way its machines boot there."""
 
     def controller(self, number: int, *, hear: Callable[[str], None]) -> WorkerController:
-        """A worker that is not started yet, in the place of the last one of this number.
+        """A worker that is not started yet; it replaces the last one of this number.
 
-        `hear` is told what it is at: stages and remarks.
+        `hear` receives the worker's stages and remarks.
         """
 
     def close(self) -> None:
-        """Let go of the place, once no worker is left there."""
+        """Release the place, once no worker is left there."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WorkerOrders:
-    """Where workers work and with what."""
+    """The places of workers and their settings."""
 
     scratch: Path
-    """A directory that is theirs; emptied by its owner."""
+    """A directory of the workers; its owner empties it."""
     run: RunLayout
-    """Where each trial's evidence goes, and what a worker prints."""
+    """The places of each trial's evidence, and of each worker's output."""
     lab: LabSettings
 
     def as_json(self) -> dict[str, Any]:
@@ -84,10 +83,10 @@ class WorkerOrders:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WorkerSiteKind:
-    """What a file of this folder offers, as `WORKERS`."""
+    """The offer of a file of this folder, as `WORKERS`."""
 
     name: str
     words: str
-    """For `--help`."""
+    """The description for `--help`."""
     open: Callable[[WorkerOrders, str], WorkerSite]
-    """The site that the text after the name says; raises `HarnessError` when it cannot be had."""
+    """The site at the place after the name; raises `HarnessError` when it is not available."""

@@ -1,1 +1,1 @@
-"""The programs in the client of a trial: its loads as one, and the files that the user brought."""
+"""The programs in the client of a trial: its loads as one, and the user's files."""

@@ -1,4 +1,4 @@
-"""Files that the user brought for a load: named in a trial's spec, and the same when it is run again."""
+"""The user's files for a load: a trial's spec names them, and a rerun needs the same files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ELF, _SCRIPT = b"\x7fELF", b"#!"
 
 
 def brought_program(load: str, path: Path) -> Brought:
-    """A program, which stays where it is; raises `HarnessError` for a file that no client can run."""
+    """A program, which stays in its place; raises `HarnessError` for one that no client can run."""
     data = _read(path)
     if not data.startswith((_ELF, _SCRIPT)):
         raise HarnessError(f"{path} is no program of Linux", hint=f"file {path}")
@@ -24,7 +24,7 @@ def brought_program(load: str, path: Path) -> Brought:
 
 
 def brought_text(load: str, path: Path) -> Brought:
-    """A small text, which goes into the spec whole; raises `HarnessError` when it is none."""
+    """A small text: the spec has all of it; raises `HarnessError` when it is no small text."""
     data = _read(path)
     try:
         text = data.decode()

@@ -1,4 +1,4 @@
-"""All loads of one client, as one: their counts, and whether they go on."""
+"""All loads of one client, as one: their counts, and whether they continue."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _POLL_S = 0.002
 
 @dataclass(frozen=True, slots=True)
 class Loads:
-    """The loads that run."""
+    """The running loads."""
 
     running: tuple[RunningLoad, ...]
 
@@ -44,7 +44,7 @@ class Loads:
         return wait_until_true(reached, deadline_s=deadline_s, poll_s=_POLL_S)
 
     def take_endings(self) -> None:
-        """Keep how each load ended that ended by itself: their client is about to die."""
+        """Keep the ending of each load that ended by itself: their client is about to die."""
         for load in self.running:
             load.take_ending()
 

@@ -1,1 +1,1 @@
-"""A client whose root is on the NAS's disk: how it gets there, and whether it boots again."""
+"""A client whose root is on the NAS's disk: the copy to the disk, and each later boot."""

@@ -1,4 +1,4 @@
-"""Whether a VM has its root: one that lived through the cut, and one that boots again from its disk."""
+"""Whether a VM has its root: a VM that survived the cut, or a VM that boots again from its disk."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _DMESG_DEADLINE_S = 60
 _HALT_DEADLINE_S = 120
 _SOUND_DEADLINE_S = 30
 _VM = "vm"
-"""Another name than that of the client that wrote, and of the client that checks and still runs."""
+"""The client that wrote has another name, and so has the client that checks and still runs."""
 _HALT = ("sh", "-c", "sync; mount -o remount,ro /")
-"""A shutdown's treatment of a root; then its power may go."""
+"""A shutdown's treatment of a root; afterwards its power may go."""
 
 
 def boots(machines: Machines, evidence: EvidenceWriter, nas: Machine, step: Step) -> bool:
     """Start the VM from its disk, keep its console as evidence of `step`, and end it.
 
-    It came up when its agent answers and runs a command from that disk. Raises `HarnessError` when the
-    machinery failed: QEMU refuses or is gone, or the NAS does not answer.
+    It came up when its agent answers and runs a command from that disk. Raises `HarnessError` when
+    the machinery failed: QEMU refuses or is gone, or the NAS does not answer.
     """
     begun = time.monotonic()
     why = ""
@@ -51,7 +51,7 @@ def boots(machines: Machines, evidence: EvidenceWriter, nas: Machine, step: Step
 
 
 def _run_and_end(evidence: EvidenceWriter, machine: Machine) -> str:
-    """Why a VM whose agent answers is not up after all; empty where it is. It is ended either way."""
+    """Why a VM with an answering agent is not up; empty where it is up. Ends it either way."""
     try:
         log = evidence.observe(machine, Step.BOOT_DMESG, ("dmesg",), deadline_s=_DMESG_DEADLINE_S)
         if log.exit_code != 0:
@@ -99,9 +99,9 @@ def _keep(evidence: EvidenceWriter, step: Step, why: str, *, root_words: str, to
 def keep_loss_of_root(
     trial: Trial, evidence: EvidenceWriter, loads: Loads, client: Machine, failure: HarnessError
 ) -> None:
-    """Keep as evidence that the client panicked, or runs nothing any more once all its writers failed.
+    """Keep as evidence that the client panicked, or runs no command after all its writers failed.
 
-    Raises `failure` where it is something else: a client that goes on writing has its root, and the
+    Raises `failure` in any other case: a client that continues to write has its root, so the
     machinery has failed.
     """
     is_its_own = trial.boots_from_disk and (

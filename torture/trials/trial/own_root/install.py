@@ -1,4 +1,4 @@
-"""The client's root, put on the NAS's disk, and the client that boots from there."""
+"""The client's root on the NAS's disk, and the client that boots from there."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ cp $modules/modules.* {MOUNT_POINT}/$modules
 modinfo -n $(cut -d ' ' -f 1 /proc/modules) | sed -n 's,^/\\(usr/\\)*,usr/,p' |
     xargs cp --parents -t {MOUNT_POINT}
 """
-"""All but the modules that no guest of ours loads and udev's database of hardware: 230 of 370 MB."""
+"""All but the modules that no guest here loads, and udev's hardware database: 230 of 370 MB."""
 _LET_GO = f"""sync -f {MOUNT_POINT}
 cd /
 umount {MOUNT_POINT} {_IMAGE}
@@ -43,13 +43,13 @@ def install_script(trial: Trial) -> str:
 
 
 def moved_onto_disk(trial: Trial, machines: Machines, nas: Machine, client: Machine) -> Machine:
-    """The client that will write: the given one, or another that booted from the NAS's disk."""
+    """The client that will write: the given client, or another that booted from the NAS's disk."""
     if not trial.boots_from_disk:
         return client
     client.must(*trial.filesystem.make(trial.device), deadline_s=_MAKE_DEADLINE_S)
     mount = trial.filesystem.mount(trial.device, MOUNT_POINT)
     client.must(*mount, deadline_s=_SCRIPT_DEADLINE_S)
-    # else the copy would be written twice: to the intent log, too
+    # else ZFS would write the copy twice: to the intent log, too
     run_script(nas, set_sync_script(Sync.DISABLED), deadline_s=_SCRIPT_DEADLINE_S)
     run_script(client, install_script(trial), deadline_s=_COPY_DEADLINE_S)
     client.kill()

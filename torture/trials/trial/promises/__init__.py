@@ -1,1 +1,1 @@
-"""The promises of disks and transports: proved before use, traced in use, compared with a recording."""
+"""The promises of disks and transports: proof before use, trace in use, comparison afterwards."""

@@ -21,10 +21,10 @@ class DiskTrace(Protocol):
 
     @property
     def error_ns(self) -> int:
-        """By how many nanoseconds its times may be too early."""
+        """The maximum number of nanoseconds by which its times may be too early."""
 
     def requests(self) -> tuple[BlockRequest | FileRequest, ...]:
-        """All requests that were completed since the last call; raises `HarnessError`."""
+        """All requests that completed since the last call; raises `HarnessError`."""
 
     def close(self) -> None:
         """Stop recording."""
@@ -52,8 +52,8 @@ class QemuTrace:
 class WireTrace:
     """The trace of a disk of the client's kernel: the frames of its connections to the NAS.
 
-    `listen` writes the frames into a file; the files stand beside the recordings. They end with the last
-    of the `cuts`: the client that checks a disk reads all of it.
+    `listen` writes the frames into a file; the files are beside the recordings. They end with the
+    last of the `cuts`: the client that checks a disk reads all of it.
     """
 
     error_ns = 0

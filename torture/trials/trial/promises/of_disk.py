@@ -1,4 +1,4 @@
-"""The requests that the client's disk had completed by the cut, by the clock of the recording."""
+"""The requests that the client's disk had completed before the cut, by the recording's clock."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ def trace_disk(trial: Trial, machines: Machines, client: Machine) -> None:
 def completions_before(
     trial: Trial, machines: Machines, cut: PowerCut, *, acknowledged: int, is_second: bool
 ) -> Completions | None:
-    """The requests that were completed up to the cut; None where no trace has them.
+    """The requests that completed before the cut; None where no trace has them.
 
-    They are kept as evidence, a JSON object a line, apart for files and for a second cut. Raises
-    `HarnessError` where operations were acknowledged and the trace has no request: that audit must not
-    look like one that found nothing.
+    Keeps them as evidence, a JSON object a line: separately for files, and for a second cut. Raises
+    `HarnessError` where operations were acknowledged and the trace has no request. That audit must
+    not look like an audit without findings.
 
     There is no trace without a load that keeps a ledger: its marks have the times of both clocks.
     """

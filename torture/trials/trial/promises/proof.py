@@ -1,6 +1,7 @@
 """Proof before use: the write caches of the whole chain, and a client's flush that reaches the disks.
 
-A chain that drops flushes would find every setting unsafe, one without caches every setting safe.
+A chain that drops flushes would show every setting as unsafe. A chain without caches would show
+every setting as safe.
 """
 
 from __future__ import annotations
@@ -30,9 +31,10 @@ def prove(
 ) -> None:
     """Assert the chain from the client's flush to the shelf, and keep the findings as evidence.
 
-    Raises `HarnessError` when a cache is not write-back, or a setting of the cell is not in effect. It
-    also raises when no flush reached the disks with the intent log, although one must. Where ZFS itself
-    is doubted, a flush that reached the volume is enough: the trial shows whether it was durable.
+    Raises `HarnessError` when a cache is not write-back, or a setting of the cell is not in effect.
+    It also raises when no flush reached the disks with the intent log, although one must. Where the
+    trial doubts ZFS itself, a flush that reached the volume is enough: the trial shows whether it
+    was durable.
     """
     cell = trial.cell
     scripts = pool.cache_scripts(trial.disks) | dict(trial.transport.cache_scripts())
@@ -77,7 +79,7 @@ def _must_flush(trial: Trial) -> bool:
 
 
 def _printed_by(machine: Machine, scripts: dict[str, str]) -> dict[str, str]:
-    """The line that each of these prints, by its name, in one round trip."""
+    """The line that each of these scripts prints, by its name, in one round trip."""
     if not scripts:
         return {}
     script = "\n".join(["set -eu", *scripts.values()])
@@ -88,7 +90,7 @@ def _printed_by(machine: Machine, scripts: dict[str, str]) -> dict[str, str]:
 
 
 def _flushes_of_volume(trial: Trial, nas: Machine, client: Machine) -> int:
-    """Flushes that the NAS's kernel handed to the volume at a synced write; 0 where it is no zvol."""
+    """Flushes that the NAS's kernel sent to the volume at a synced write; 0 where it is no zvol."""
     if trial.transport.traits.volume is not VolumeKind.ZVOL:
         return 0
     nas.must("sh", "-c", zvol.begin_flush_trace_script(), deadline_s=_DEADLINE_S)
@@ -98,7 +100,7 @@ def _flushes_of_volume(trial: Trial, nas: Machine, client: Machine) -> int:
 
 
 def _write_and_sync(trial: Trial, client: Machine) -> None:
-    """Have the client write one block, and sync it."""
+    """Make the client write one block, and sync it."""
     target = f"{MOUNT_POINT}/.proof" if trial.is_mounted else trial.device
     write = f"dd if=/dev/urandom of={target} bs=4096 count=1 conv=fsync status=none"
     client.must("sh", "-c", write, deadline_s=_DEADLINE_S)

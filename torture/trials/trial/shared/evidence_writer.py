@@ -21,13 +21,13 @@ class EvidenceWriter:
 
     folder: Path
     enter_stage: Callable[[str], None] = lambda _stage: None
-    """Shows live which stage begins."""
+    """Shows the new stage in the live line."""
     timings: dict[str, int] = field(default_factory=dict)
     """Milliseconds of each stage so far."""
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Time a stage; its name is shown live and stands in the record's timings."""
+        """Time a stage; the live line and the record's timings have its name."""
         self.enter_stage(name)
         begun = time.monotonic()
         try:
@@ -46,7 +46,10 @@ class EvidenceWriter:
     def observe_to_end(
         self, machine: Machine, step: Step, argv: tuple[str, ...], *, deadline_s: float
     ) -> Completed:
-        """The same for a tool that needs the storage; raises `StorageFailed` when it does not end."""
+        """Run a tool that needs the storage, with its output as evidence of `step`.
+
+        Raises `StorageFailed` when it does not end.
+        """
         completed = self.observe(machine, step, argv, deadline_s=deadline_s)
         must_have_ended(machine, step, completed, deadline_s=deadline_s)
         return completed
@@ -68,5 +71,5 @@ class EvidenceWriter:
         )
 
     def write(self, name: str, content: dict[str, Any] | str) -> None:
-        """Write a whole document, over an earlier one of this name."""
+        """Write a whole document; it replaces an earlier document of this name."""
         write_document(self.folder, name, content)

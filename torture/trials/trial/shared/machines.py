@@ -1,4 +1,4 @@
-"""The shelf, the NAS and the clients of one trial: they come up, lose their power, and end."""
+"""The shelf, the NAS and the clients of one trial: their start, their power loss, and their end."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FIRST_FREE_LETTER = 1
 """`vda` is the guest's root disk."""
 _MODULE_DEADLINE_S = 60
 _BOOT_FROM_DISK_DEADLINE_S = 240
-"""An operator's patience: emulated, on two cores that others wanted too, it took 30 to 63 s."""
+"""An operator's patience: under emulation, on two busy cores, it took 30 to 63 s."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,7 +54,7 @@ class Machines:
     disk_trace: DiskTrace | None = None
     """Records the requests of the disk of the client that writes."""
     all: list[Machine] = field(default_factory=list)
-    """All that were started, whether they still run or not."""
+    """All machines that were started, whether they still run or not."""
     _beside: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(max_workers=1))
     _checker: Future[Machine] | None = None
 
@@ -66,9 +66,9 @@ class Machines:
         )
 
     def own(self, machine: Machine) -> Machine:
-        """Have a machine end with this trial.
+        """Make a machine end with this trial.
 
-        A wait for it ends early, too, when the shelf has no room for its disks any more.
+        A wait for it also ends early when the shelf has no more room for its disks.
         """
         self.all.append(machine)
         machine.agent.must_go_on = self.shelf.require_room
@@ -136,7 +136,7 @@ class Machines:
         return self.own(machine)
 
     def begin_checker(self) -> None:
-        """Start the client that checks beside the next stages: it needs no NAS before its disk.
+        """Start the client that checks during the next stages: it needs no NAS before its disk.
 
         Where machines boot with their disks in place, `checker` starts it.
         """
@@ -144,7 +144,7 @@ class Machines:
             self._checker = self._beside.submit(self._take_checker)
 
     def checker(self) -> Machine:
-        """The client that checks, with its disk: it was not there at the cut."""
+        """The client that checks, with its disk: it did not exist at the cut."""
         if self._checker is None:
             return self.start_client("checker")
         machine = self._checker.result()
@@ -155,7 +155,7 @@ class Machines:
     def give_checker_back(self, machine: Machine) -> None:
         """Leave the client that checked to the next trial: without its disk it is as good as new.
 
-        Where that cannot be it ends with this trial, as all machines do.
+        Where that is impossible, it ends with this trial, as all machines do.
         """
         trial = self.trial
         if self._checker is None or trial.fault is not None or trial.attachment.attach_script:
@@ -214,12 +214,12 @@ class Machines:
         return self.ledger
 
     def cut(self, victims: Sequence[Machine]) -> PowerCut:
-        """Freeze the shelf, if it has not itself, and end these machines and the shelf: SIGKILL, now."""
+        """Freeze the shelf, if it is not frozen, and end these machines and the shelf: SIGKILL, now."""
         t_ms = self.trial.clock_ms()
         seq = self.shelf.freeze()
         if self.ledger is not None:
             self.ledger.mark_cut(t_ms)
-        # asked before its clients are gone: nbdkit before 1.34 may abort when they go unanswered
+        # before its clients are gone: nbdkit before 1.34 may abort when they leave without an answer
         self.shelf.require_healthy()
         for machine in victims:
             machine.kill()
@@ -235,7 +235,7 @@ class Machines:
 
     def close(self) -> None:
         """End everything of this trial that still runs."""
-        self._beside.shutdown()  # a machine that is starting is owned once it has started
+        self._beside.shutdown()  # a starting machine has an owner once it has started
         with ExitStack() as stack:  # the last callback runs first
             if self.disk_trace is not None:
                 stack.callback(self.disk_trace.close)

@@ -1,7 +1,7 @@
-"""Commands that need the storage: one that hangs or is refused is the storage's failure.
+"""Commands that need the storage: a command that hangs or is refused is the storage's failure.
 
-A NAS that hangs, panics or does not give its volume back is how a trial can end. The worse a cut was, the
-likelier is that end. To call it a failure of the machinery would take the worst cuts out of the rates.
+A trial can end with a NAS that hangs, panics or does not return its volume. A worse cut makes this
+end likelier. As a failure of the machinery, it would remove the worst cuts from the rates.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from torture.facts.evidence.folder import Step
 from torture.machines.lab.machine import Machine
 
 PATIENCE_S = 180
-"""An operator's: every wait takes 1 to 15 s, under emulation on a loaded host too."""
+"""An operator's patience: every wait takes 1 to 15 s, even under emulation on a loaded host."""
 
 
 class StorageFailed(HarnessError):
@@ -45,7 +45,7 @@ def must_not_hang(machine: Machine, failure: str, script: str, *, deadline_s: fl
 def must_have_ended(
     machine: Machine, step: Step, completed: Completed, *, deadline_s: float
 ) -> None:
-    """Raise `StorageFailed` for a tool that had to be ended at its deadline."""
+    """Raise `StorageFailed` for a tool that the deadline ended."""
     if completed.exit_code is None:
         hung = f"{step}: {completed.tool} hung for {deadline_s:g} s"
         raise StorageFailed(hung, machine=machine)

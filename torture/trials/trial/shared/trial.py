@@ -1,4 +1,4 @@
-"""One trial as spec and seed decide it before a machine starts, and its clock."""
+"""One trial, as spec and seed decide it before a machine starts, and its clock."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Trial:
     spec: TrialSpec
     plan: TrialPlan
     fault: Fault | None
-    """The fault that is planted on purpose."""
+    """The fault that the trial plants on purpose."""
     attachment: Attachment
     """The disk or directory that the transport gives the client."""
     disks: tuple[ShelfDisk, ...]
@@ -47,7 +47,7 @@ class Trial:
     folder: Path
     """The evidence, which is kept."""
     scratch: Path
-    """Its owner empties it."""
+    """A directory for temporary files; its owner empties it."""
     started_s: float = field(default_factory=time.monotonic)
 
     @classmethod
@@ -80,7 +80,7 @@ class Trial:
 
     @property
     def volume_options(self) -> VolumeOptions:
-        """How the cell wants its volume."""
+        """The cell's options for its volume."""
         return volume_options_of(self.cell)
 
     @property
@@ -123,7 +123,7 @@ class Trial:
 
     @property
     def client_lives_on(self) -> bool:
-        """Whether the client of the load goes on after the cut."""
+        """Whether the client of the load continues after the cut."""
         return self.cell[FATE] is Fate.NAS_ONLY
 
     @property
@@ -133,7 +133,7 @@ class Trial:
 
     @property
     def root_words(self) -> str:
-        """Words on the kernel's command line: where a client that boots from its disk has its root."""
+        """Words on the kernel's command line: the root of a client that boots from its disk."""
         return f"root={self.device} {self.filesystem.root_words}"
 
     @property
