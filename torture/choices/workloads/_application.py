@@ -71,7 +71,7 @@ class ApplicationWorkload(OwnReadback):
 
     def prepare(self, job: dict[str, Any]) -> str:
         """The application's needs before the load: the same for every seed, and so made once."""
-        seedless = {key: told for key, told in job.items() if key not in _OF_ONE_TRIAL}
+        seedless = {key: value for key, value in job.items() if key not in _OF_ONE_TRIAL}
         return shlex.join(guest_command("prepare", seedless))
 
     def start(self, job: dict[str, Any], surroundings: Surroundings) -> GuestLoad:
@@ -105,7 +105,7 @@ class Setting:
 
     name: str
     words: str
-    told: Mapping[str, str]
+    guest_settings: Mapping[str, str]
     """The settings of the module in the guest."""
     durable: str
     """The moment from which a commit is durable, with its source."""
@@ -123,7 +123,7 @@ def choices_of(
             value=ApplicationWorkload(
                 name=setting.name,
                 application=application,
-                settings=setting.told,
+                settings=setting.guest_settings,
                 has_one_order=setting.has_one_order,
                 image=image,
             ),

@@ -30,8 +30,8 @@ class Posix(ApplicationWorkload):
     def job(self, *, seed: int, place: Place) -> dict[str, Any]:
         """Any application's job, and whether names are stable: each operation announces it."""
         # `super()` does not know the new class that slots made
-        told = ApplicationWorkload.job(self, seed=seed, place=place)
-        return told | ({"names_are_stable": True} if place.names_are_stable else {})
+        job = ApplicationWorkload.job(self, seed=seed, place=place)
+        return job | ({"names_are_stable": True} if place.names_are_stable else {})
 
     def judge(self, evidence: Evidence, terms: Terms, *, after_repair: bool) -> Findings:
         """The oracle's answer; raises `UnreadableError` when ledger or read-back is no evidence."""

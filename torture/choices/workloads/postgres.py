@@ -14,7 +14,7 @@ CHOICES: tuple[Choice[Workload], ...] = choices_of(
     Setting(
         name="postgres",
         words="PostgreSQL",
-        told={"synchronous_commit": "on", "commits": "durable"},
+        guest_settings={"synchronous_commit": "on", "commits": "durable"},
         durable="A commit waits for its records in the log, and is durable when it returns.",
         source="https://www.postgresql.org/docs/17/runtime-config-wal.html",
     ),
@@ -24,7 +24,7 @@ CHOICES: tuple[Choice[Workload], ...] = choices_of(
     Setting(
         name="postgres_async",
         words="PostgreSQL, synchronous_commit=off",
-        told={"synchronous_commit": "off", "commits": "lazy"},
+        guest_settings={"synchronous_commit": "off", "commits": "lazy"},
         durable="A transaction that sets it to `on` for itself settles all before it.",
         source="https://www.postgresql.org/docs/17/wal-async-commit.html",
     ),

@@ -17,7 +17,7 @@ CHOICES: tuple[Choice[Workload], ...] = choices_of(
     Setting(
         name="sqlite_extra",
         words="SQLite, rollback journal, synchronous=EXTRA",
-        told={"journal": "delete", "synchronous": "extra"},
+        guest_settings={"journal": "delete", "synchronous": "extra"},
         durable="The journal and its removal are synced: a commit is durable when it returns.",
         source=_SYNCHRONOUS,
     ),
@@ -30,21 +30,21 @@ CHOICES: tuple[Choice[Workload], ...] = choices_of(
     Setting(
         name="sqlite_full",
         words="SQLite, rollback journal, synchronous=FULL",
-        told={"journal": "delete", "synchronous": "full"},
+        guest_settings={"journal": "delete", "synchronous": "full"},
         durable="A journal that is there again rolls a commit back, until its directory is synced.",
         source="https://sqlite.org/atomiccommit.html",
     ),
     Setting(
         name="sqlite_normal",
         words="SQLite, rollback journal, synchronous=NORMAL",
-        told={"journal": "delete", "synchronous": "normal"},
+        guest_settings={"journal": "delete", "synchronous": "normal"},
         durable='As FULL: the journal is synced less often, and "still at the most critical moments".',
         source=_SYNCHRONOUS,
     ),
     Setting(
         name="sqlitewal_full",
         words="SQLite, WAL, synchronous=FULL",
-        told={"journal": "wal", "synchronous": "full"},
+        guest_settings={"journal": "wal", "synchronous": "full"},
         durable="The write-ahead log is synced at each commit, which is durable when it returns.",
         source=_SYNCHRONOUS,
     ),
@@ -54,7 +54,7 @@ CHOICES: tuple[Choice[Workload], ...] = choices_of(
     Setting(
         name="sqlitewal_normal",
         words="SQLite, WAL, synchronous=NORMAL",
-        told={"journal": "wal", "synchronous": "normal"},
+        guest_settings={"journal": "wal", "synchronous": "normal"},
         has_one_order=False,
         durable="All up to some commit of a writer is there; each checkpoint settles what came before.",
         source=_SYNCHRONOUS,

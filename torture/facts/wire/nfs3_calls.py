@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from torture.facts.evidence.file_requests import FileKind
-from torture.facts.wire import rpc
 from torture.facts.wire.file_protocol import FileCall, FileOutcome
-from torture.facts.wire.pdus import Pdu
+from torture.facts.wire.rpc import NfsServer
 from torture.facts.wire.xdr import ShortError, Xdr
 
-_PROGRAM, _VERSION = 100003, 3
 _SETATTR, _WRITE, _CREATE, _REMOVE, _RMDIR, _RENAME, _LINK, _COMMIT = 2, 7, 8, 12, 13, 14, 15, 21
 _CREATING = (9, 10, 11)
 """MKDIR, SYMLINK and MKNOD."""
@@ -21,27 +17,14 @@ _OLD_ATTRIBUTES_BYTES = 24
 _VERIFIER_BYTES = 8
 
 
-class Nfs3OnWire:
+class Nfs3OnWire(NfsServer):
     """The connections of one server."""
 
-    framing = rpc.FRAMING
+    version = 3
 
-    def __init__(self, port: int) -> None:
-        self.port = port
-
-    def calls(self, to_nas: Pdu) -> Iterable[tuple[int, FileCall | None]]:
-        """The call in a record."""
-        call = rpc.call_in(to_nas)
-        if call is None or (call.program, call.version) != (_PROGRAM, _VERSION):
-            return
-        try:
-            yield call.xid, _call(call.procedure, call.arguments)
-        except ShortError:
-            yield call.xid, None
-
-    def answers(self, from_nas: Pdu) -> Iterable[tuple[int, bytes]]:
-        """The reply in a record."""
-        return rpc.replies_in(from_nas)
+    def read_call(self, procedure: int, arguments: Xdr) -> FileCall | None:
+        """The call, if it promises something."""
+        return _call(procedure, arguments)
 
     def outcome(self, call: FileCall, answer: bytes) -> FileOutcome | None:
         """The outcome of a call: failed, stable, or unstable under a verifier."""

@@ -6,15 +6,12 @@ directory, the operation itself, then GETATTR operations.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from torture.facts.evidence.file_requests import FileKind
-from torture.facts.wire import rpc
 from torture.facts.wire.file_protocol import FileCall, FileOutcome
-from torture.facts.wire.pdus import Pdu
+from torture.facts.wire.rpc import NfsServer
 from torture.facts.wire.xdr import ShortError, Xdr
 
-_PROGRAM, _VERSION, _COMPOUND = 100003, 4, 1
+_COMPOUND = 1
 _COMMIT, _CREATE, _LINK, _OPEN, _REMOVE, _RENAME, _SETATTR, _WRITE = 5, 6, 11, 18, 28, 29, 34, 38
 _CHANGING = frozenset({_COMMIT, _CREATE, _LINK, _OPEN, _REMOVE, _RENAME, _SETATTR, _WRITE})
 _PUTFH, _PUTROOTFH, _RESTOREFH, _SAVEFH, _SEQUENCE = 22, 24, 31, 32, 53
@@ -27,27 +24,14 @@ _OPEN_CREATE, _UNCHECKED, _GUARDED, _EXCLUSIVE, _EXCLUSIVE_41 = 1, 0, 1, 2, 3
 _CLAIM_NULL = 0
 
 
-class Nfs4OnWire:
+class Nfs4OnWire(NfsServer):
     """The connections of one server."""
 
-    framing = rpc.FRAMING
+    version = 4
 
-    def __init__(self, port: int) -> None:
-        self.port = port
-
-    def calls(self, to_nas: Pdu) -> Iterable[tuple[int, FileCall | None]]:
-        """The one operation of a compound that promises something."""
-        call = rpc.call_in(to_nas)
-        if call is None or (call.program, call.version) != (_PROGRAM, _VERSION):
-            return
-        try:
-            yield call.xid, _call(call.arguments) if call.procedure == _COMPOUND else None
-        except ShortError:
-            yield call.xid, None
-
-    def answers(self, from_nas: Pdu) -> Iterable[tuple[int, bytes]]:
-        """The reply in a record."""
-        return rpc.replies_in(from_nas)
+    def read_call(self, procedure: int, arguments: Xdr) -> FileCall | None:
+        """The call, if it promises something."""
+        return _call(arguments) if procedure == _COMPOUND else None
 
     def outcome(self, call: FileCall, answer: bytes) -> FileOutcome | None:
         """The outcome of that operation, whatever the result of the GETATTR operations behind it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from torture.facts.wire.file_protocol import MESSAGE_BYTES_MAX
+from torture.facts.wire.file_protocol import MESSAGE_BYTES_MAX, FileCall
 from torture.facts.wire.pdus import Framing, Pdu
 from torture.facts.wire.xdr import ShortError, Xdr
 
@@ -13,6 +13,7 @@ _MARK_BYTES = 4
 _LAST_FRAGMENT = 1 << 31
 _CALL, _REPLY = 0, 1
 _ACCEPTED, _SUCCESS = 0, 0
+_NFS_PROGRAM = 100003
 
 
 def _length_of(head: bytes) -> int | None:
@@ -68,3 +69,31 @@ def replies_in(record: Pdu) -> Iterable[tuple[int, bytes]]:
     except ShortError:
         return
     yield xid, reader.rest()
+
+
+class NfsServer:
+    """The connections of one server of NFS; each version reads its own calls and replies."""
+
+    framing = FRAMING
+    version: int
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+
+    def read_call(self, procedure: int, arguments: Xdr) -> FileCall | None:
+        """A call of this version; raises `ShortError`."""
+        raise NotImplementedError
+
+    def calls(self, to_nas: Pdu) -> Iterable[tuple[int, FileCall | None]]:
+        """The call in a record."""
+        call = call_in(to_nas)
+        if call is None or (call.program, call.version) != (_NFS_PROGRAM, self.version):
+            return
+        try:
+            yield call.xid, self.read_call(call.procedure, call.arguments)
+        except ShortError:
+            yield call.xid, None
+
+    def answers(self, from_nas: Pdu) -> Iterable[tuple[int, bytes]]:
+        """The reply in a record."""
+        return replies_in(from_nas)

@@ -42,10 +42,10 @@ def reasons_in_words(
     conclusion: Conclusion, reasons: Sequence[str], failures: Iterable[Failed], *, noun: str
 ) -> tuple[str, ...]:
     """The first reasons, the number of others, and every `noun` that failed in the client."""
-    told = [*conclusion.first_of_all, *reasons]
-    more = len(told) - _REASONS_MAX
+    reported = [*conclusion.first_of_all, *reasons]
+    more = len(reported) - _REASONS_MAX
     return (
-        *told[:_REASONS_MAX],
+        *reported[:_REASONS_MAX],
         *([f"and {more} more"] if more > 0 else []),
         *(
             f"{noun} {failure.seq} failed in the client: {failure.call}, errno {failure.errno}"

@@ -91,10 +91,10 @@ def _at_boot(evidence: Evidence, *, is_up: bool) -> tuple[str, ...]:
     if code & _LEFT_BIT and is_up:
         raise unreadable(fsck, "it left errors, yet the VM came up")
     lines = [line.strip() for line in fsck.stdout.splitlines() if line.strip()]
-    told = [line for line in lines if not _USUAL.match(line) and not line.endswith(":")]
-    if code and not told and not (code == 1 and lines):
-        told = [f"it returned {code}"]
-    found = [f"{Step.BOOT_FSCK}: {line}" for line in told[:_LINES_MAX]] if code else []
+    reported = [line for line in lines if not _USUAL.match(line) and not line.endswith(":")]
+    if code and not reported and not (code == 1 and lines):
+        reported = [f"it returned {code}"]
+    found = [f"{Step.BOOT_FSCK}: {line}" for line in reported[:_LINES_MAX]] if code else []
     log = evidence.output(Step.BOOT_DMESG)
     copies = () if log is None else read_kernel_log(log).bad_copies[:_LINES_MAX]
     return (*found, *(f"{Step.BOOT_DMESG}: {line}" for line in copies))
