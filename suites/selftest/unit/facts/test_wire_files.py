@@ -201,3 +201,17 @@ def test_xdr_says_where_the_bytes_end() -> None:
     for read in (reader.word, reader.long, reader.opaque):
         with pytest.raises(ShortError):
             read()
+
+
+def test_a_call_of_another_version_is_none_of_ours() -> None:
+    call = _record(9, 0, 2, 100003, 3, 21, 0, 0, 0, 0, tail=struct.pack(">I4sQI", 4, b"abcd", 0, 0))
+    assert len(list(Nfs3OnWire(2049).calls(call))) == 1
+    assert list(Nfs4OnWire(2049).calls(call)) == []
+
+
+@pytest.mark.parametrize(("status", "is_final"), [(0x103, False), (0, True), (0xC0000022, True)])
+def test_an_smb_server_that_has_only_begun_has_not_answered(status: int, is_final: bool) -> None:
+    head = struct.pack("<4sHHIHHIIQ32x", b"\xfeSMB", 64, 1, status, 7, 1, 1, 0, 5)
+    unit = struct.pack(">I", len(head) + 4) + head + bytes(4)
+    answers = list(Smb2OnWire(445).answers(Pdu(head=unit, begun_ns=0, known_ns=0)))
+    assert [number for number, _ in answers] == ([5] if is_final else [])
