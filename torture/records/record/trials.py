@@ -87,6 +87,8 @@ class TrialRecord(Document):
     """Why the verdict is `inconclusive`."""
     zfs: str = ""
     """The version of ZFS that the NAS ran; empty in records of schema 1."""
+    explanation: str = ""
+    """The reason of its verdict, as `tools/explain` prints it; empty where nothing happened."""
     machinery_failed: bool = False
     """Whether the trial did not reach its end; its evidence then says nothing."""
     has_manifest: bool = False
@@ -148,6 +150,7 @@ class TrialRecord(Document):
         return replace(
             self,
             error=None if self.error is None else run.told_within(self.error),
+            explanation=run.told_within(self.explanation),
             judgement=replace(self.judgement, reasons=tuple(map(run.told_within, self.reasons))),
         )
 

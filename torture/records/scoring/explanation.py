@@ -8,35 +8,30 @@ from collections.abc import Iterator, Sequence
 from torture.facts.evidence.folder import Evidence
 from torture.facts.evidence.ledger import Begin, Cut, Done, End, Event, Failed, Hello
 from torture.oracles.verdict.guarantee import Guarantee
-from torture.oracles.verdict.judgement import Judgement
 from torture.oracles.verdict.moments import Windows
 from torture.oracles.verdict.observations import Observation, conflict_in
 from torture.records.record.trials import TrialRecord
-from torture.records.scoring.judge import judge
 
 _WIDTH = 100
-_NEAR_EVENTS = 2
+_NUMBERS_MAX = 8
 _LINES_MAX = 30
+_CHARACTERS_MAX = 8000
+"""Records hold these texts: a hostile guest must not fill them."""
 
 
-def explanation_of(
-    evidence: Evidence, record: TrialRecord, *, place: str, has_recordings: bool
-) -> str:
-    """The whole explanation; `place` is the trial's folder, as commands name it.
-
-    `has_recordings`: the folder still has the recordings of the NAS's disks.
-    """
-    judgement = judge(evidence)
+def explanation_of(evidence: Evidence, record: TrialRecord) -> str:
+    """The whole explanation; the record was just made of the evidence, and has its observations."""
+    observations = record.judgement.findings.observations
     sections = (
         _headline(record),
-        _layers(record, judgement),
+        _layers(record),
         _cut(record),
         _audit(record),
-        _data(evidence, judgement.findings.observations),
-        _ledger(evidence, judgement.findings.observations),
-        _next_commands(place, has_recordings=has_recordings),
+        _data(evidence, observations),
+        _ledger(evidence, observations),
     )
-    return "\n\n".join("\n".join(lines) for lines in map(list, sections) if lines) + "\n"
+    text = "\n\n".join("\n".join(lines) for lines in map(list, sections) if lines) + "\n"
+    return text if len(text) <= _CHARACTERS_MAX else text[:_CHARACTERS_MAX] + "...\n"
 
 
 def _wrapped(text: str, *, indent: int = 0) -> str:
@@ -57,8 +52,9 @@ def _headline(record: TrialRecord) -> Iterator[str]:
     )
 
 
-def _layers(record: TrialRecord, judgement: Judgement) -> Iterator[str]:
+def _layers(record: TrialRecord) -> Iterator[str]:
     """Each layer's own verdict, and the reasons."""
+    judgement = record.judgement
     layers = (
         ("pool", judgement.pool),
         ("filesystem", judgement.filesystem),
@@ -102,7 +98,7 @@ def _data(evidence: Evidence, observations: Sequence[Observation]) -> Iterator[s
         yield _wrapped(f"- {one.seen}", indent=2)
         yield _wrapped(_moments_in_words(one.windows, events), indent=6)
         if one.breaks:
-            numbers = ", ".join(map(str, one.breaks[: _NEAR_EVENTS * 4]))
+            numbers = ", ".join(map(str, one.breaks[:_NUMBERS_MAX]))
             yield _wrapped(f"It breaks the acknowledgement of operation {numbers}.", indent=6)
     for rule in dict.fromkeys(one.rule for one in observations):
         yield _wrapped(f"the rule {rule}: {rule.words} Source: {rule.source}.", indent=2)
@@ -173,10 +169,19 @@ def _ledger(evidence: Evidence, observations: Sequence[Observation]) -> Iterator
         yield f"  event {place:5}  {event.t_ms:10.1f} ms  {_event_in_words(event)}"
 
 
-def _next_commands(place: str, *, has_recordings: bool) -> Iterator[str]:
-    yield "next:"
-    if has_recordings:
-        yield f"  tools/replay {place}  # recover and check these very disks again"
-        yield f"  tools/view {place}  # serve these disks over NBD"
-    yield f"  tools/replay --live {place}  # run the trial again from its seed"
-    yield "  docs/debugging.md has the way from here to a cause."
+def next_commands(place: str, *, has_recordings: bool) -> str:
+    """The commands that look further into a trial; `place` is its folder, quoted for a shell.
+
+    `has_recordings`: the folder still has the recordings of the NAS's disks.
+    """
+    again = (
+        (
+            f"  tools/replay {place}  # recover and check these very disks again",
+            f"  tools/view {place}  # serve these disks over NBD",
+        )
+        if has_recordings
+        else ()
+    )
+    live = f"  tools/replay --live {place}  # run the trial again from its seed"
+    guide = "  docs/debugging.md has the way from here to a cause."
+    return "\n".join(("next:", *again, live, guide)) + "\n"

@@ -18,6 +18,7 @@ from torture.oracles.verdict.judgement import Judgement
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import TrialRecord
+from torture.records.scoring.explanation import explanation_of
 from torture.records.scoring.judge import judge
 from torture.records.scoring.service import absence_in_words, absence_of, speed_of
 
@@ -32,7 +33,7 @@ def score(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
     judgement = judge(evidence)
     writers = failed_writers(evidence.ledger)
     absence = absence_of(evidence, sync=completed_sync_of(spec.cell))
-    return TrialRecord(
+    record = TrialRecord(
         trial=spec.trial,
         cell=spec.cell.name,
         axes=spec.cell.axes,
@@ -53,6 +54,10 @@ def score(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
         has_manifest=evidence.spec.get(MANIFEST_DUE) is True,
         error="; ".join(judgement.reasons) if judgement.verdict is Verdict.INCONCLUSIVE else None,
     )
+    is_worse = record.breaks(guarantee_of(spec.cell))
+    if record.verdict is Verdict.INTACT and not record.lost and not is_worse:
+        return record
+    return replace(record, explanation=explanation_of(evidence, record))
 
 
 def score_with_manifest(folder: Path, *, timings: dict[str, int]) -> TrialRecord:

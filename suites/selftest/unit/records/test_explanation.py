@@ -16,7 +16,7 @@ from torture.oracles.verdict.blocks.history import Step
 from torture.oracles.verdict.moments import Window
 from torture.oracles.verdict.observations import Observation, Observations, Rule, conflict_in
 from torture.oracles.verdict.verdicts import Verdict
-from torture.records.scoring.explanation import explanation_of
+from torture.records.scoring.explanation import explanation_of, next_commands
 from torture.records.scoring.score import score
 
 RECORDED = Path(__file__).parents[2] / "recorded"
@@ -29,7 +29,9 @@ NFS3 = next(path for path in TRIALS if path.name.startswith("intact.nfs3"))
 def explained(packed: Path, folder: Path) -> str:
     zipfile.ZipFile(packed).extractall(folder)
     record = score(folder, timings={})
-    return explanation_of(load_evidence(folder), record, place="TRIAL", has_recordings=True)
+    text = explanation_of(load_evidence(folder), record)
+    assert record.explanation == ("" if record.verdict is Verdict.INTACT else text)
+    return text + "\n" + next_commands("TRIAL", has_recordings=True)
 
 
 def golden_of(verdict: str) -> Path:

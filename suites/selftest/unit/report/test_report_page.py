@@ -82,6 +82,14 @@ def test_a_broken_guarantee_is_said_first(tmp_path: Path) -> None:
     assert "worse than guaranteed" in page
 
 
+def test_a_case_has_the_text_of_tools_explain_without_its_evidence(tmp_path: Path) -> None:
+    [record] = make_records(1, cells=[SAFE], seed=1)
+    text = "verdict: corrupted\n  block 4 holds <nothing>\n"
+    bad = changed(record, verdict=Verdict.CORRUPTED, lost=2, explanation=text)
+    page = page_of(write_run(tmp_path / "run", [bad]))
+    assert '<pre class="explanation">verdict: corrupted\n  block 4 holds &lt;nothing&gt;' in page
+
+
 def test_nothing_is_loaded_from_anywhere(tmp_path: Path) -> None:
     page = page_of(write_run(tmp_path / "run", quick(60)))
     loading = re.findall(r"""(?:\ssrc|<link|@import|url\()[^>]{0,40}""", page)
