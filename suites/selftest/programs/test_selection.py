@@ -11,7 +11,7 @@ from torture.choices.matrix.cells import Cell, cells_of
 from torture.facts.axes.sweeps import Matrix
 from torture.facts.zfs.versions import version_names
 
-IN_NO_MATRIX = "iscsi-always-mirror-optane-raidz1-lyingdisks-xfs-bothdie"
+IN_NO_MATRIX = "iscsi-always-mirror-sas-raidz1-lyingdisks-xfs-bothdie"
 IN_QUICK = "iscsi-always-noslog-btrfs-bothdie"
 
 
@@ -22,7 +22,7 @@ def test_cells_that_are_named_replace_the_matrix_each_once() -> None:
 
 def test_named_cells_are_narrowed_by_mark_too() -> None:
     arguments = [f"--cell={name}" for name in (IN_NO_MATRIX, IN_QUICK)]
-    assert cells_in(collect(*arguments, "-m", "optane")) == [IN_NO_MATRIX]
+    assert cells_in(collect(*arguments, "-m", "sas")) == [IN_NO_MATRIX]
 
 
 def test_a_mark_selects_its_choice_and_nothing_that_only_sounds_like_it() -> None:
@@ -36,6 +36,12 @@ def test_a_cell_there_is_none_of_ends_the_session_with_the_reason() -> None:
     assert done.returncode == 4
     assert "ERROR: --cell: 'optane' is a slog's class" in done.stderr
     assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_a_log_device_that_looks_like_nvme_is_refused_by_name_and_skipped_in_a_matrix() -> None:
+    done = collect("--cell=iscsi-always-plp-nvdimm-btrfs-bothdie")
+    assert done.returncode == 4
+    assert "the SLOG class nvdimm cannot be distinguished from nvme" in done.stderr
 
 
 def test_a_cell_that_this_zfs_does_not_know_ends_the_session_before_anything_starts() -> None:
