@@ -28,6 +28,17 @@ class Seen:
         self.complaints.append("a dialog")
         dialog.dismiss()
 
+    def open_all(self) -> None:
+        """Open every fold of the page."""
+        self.page.eval_on_selector_all("details", "all => all.forEach(one => { one.open = true; })")
+
+    def bottom_of(self, selector: str) -> float:
+        """Where an element ends, in pixels below the top of the page."""
+        bottom: float = self.page.locator(selector).evaluate(
+            "one => one.getBoundingClientRect().bottom + scrollY"
+        )
+        return bottom
+
     def cells(self) -> list[str]:
         """The configurations in the list as a reader sees them: in order, without the hidden ones."""
         names: list[str] = self.page.eval_on_selector_all(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -13,13 +14,14 @@ import pytest
 
 from suites.selftest.browser.seen import Open
 from suites.selftest.unit.report_records import make_records
-from torture.choices.matrix.cells import cells_of
+from torture.choices.matrix.cells import Cell, cells_of
 from torture.facts.axes.sweeps import Matrix
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.trials import TrialRecord
 
 CELLS = sorted(cell.name for cell in cells_of(Matrix.DEFAULT))[:12]
 PHONE_PX = 375
+SCREEN_PX = 900
 
 
 @pytest.fixture(scope="session")
@@ -31,33 +33,74 @@ def test_it_is_whole_without_a_network_and_says_the_answer_first(
     file: Path, open_page: Open
 ) -> None:
     seen = open_page(file)
-    top = seen.page.inner_text("#answer")
-    assert "Theory says safe" in top
-    assert "safe, as predicted" not in top, "so few cuts of each show nothing"
-    assert "of cuts, at 95 %" in top
+    assert re.match(r"Over \S.* cuts? ", seen.page.inner_text("#sentence"))
+    assert seen.bottom_of("#sentence") < 400
+    assert seen.page.locator("#grid .mark").count() == len(cells_of(Matrix.DEFAULT))
+    assert seen.page.evaluate("document.documentElement.scrollHeight") <= 6 * SCREEN_PX
+    seen.open_all()
     assert seen.page.locator(".picture.wide svg").count() == 3
     assert sorted(seen.cells()) == sorted(cell.name for cell in cells_of(Matrix.DEFAULT))
+
+
+@pytest.mark.parametrize("name", [cell.name for cell in cells_of(Matrix.DEFAULT)][::9])
+def test_picking_a_configuration_answers_for_it_and_back_undoes_it(
+    file: Path, open_page: Open, name: str
+) -> None:
+    cell = Cell.parse(name)
+    seen = open_page(file)
+    before = seen.page.inner_text("#sentence")
+    export = cell.axes["nfs_export"]
+    transport = cell.axes["transport"] + ("-export_async" if export == "export_async" else "")
+    picks = {"transport": transport} | {
+        axis: cell.axes[axis] for axis in ("sync", "slog", "filesystem", "fate")
+    }
+    for picker, choice in picks.items():
+        if choice != "files":
+            seen.page.select_option(f"#choice select[name={picker}]", choice)
+    own = seen.page.locator(".mark.own")
+    assert own.get_attribute("data-mark") == name
+    assert own.is_visible()
+    answer = own.get_attribute("data-answer") or "?"
+    assert answer in seen.page.inner_text("#sentence")
+    again = open_page(file, state=seen.page.evaluate("location.hash"))
+    assert again.page.inner_text("#sentence") == seen.page.inner_text("#sentence")
+    for _ in range(len(picks) - (picks["filesystem"] == "files")):
+        seen.page.go_back()
+    assert seen.page.inner_text("#sentence") == before
+
+
+def test_a_configuration_that_nothing_measured_is_called_so(file: Path, open_page: Open) -> None:
+    seen = open_page(file)
+    seen.page.select_option("#choice select[name=transport]", "nfs3")
+    seen.page.select_option("#choice select[name=slog]", "lying")
+    assert "NFSv3" in seen.page.inner_text("#sentence")
+    assert seen.page.inner_text("#sentence b") == "not measured."
+    assert seen.page.locator(".mark.own").count() == 0
+
+
+def test_the_pickers_are_reached_by_keys_within_ten_steps(file: Path, open_page: Open) -> None:
+    seen = open_page(file)
+    reached = []
+    for _ in range(10):
+        seen.page.keyboard.press("Tab")
+        reached.append(seen.page.evaluate("document.activeElement.name || ''"))
+    assert {"transport", "sync", "slog", "filesystem", "fate"} <= set(reached)
 
 
 def test_a_filter_leaves_what_it_says_and_a_link_shows_the_same(
     file: Path, open_page: Open
 ) -> None:
     seen = open_page(file)
+    seen.open_all()
     everything = len(seen.cells())
     seen.page.fill("#filters input", "always")
-    seen.page.select_option("#filters select[name=fate]", "nasonly")
+    seen.page.select_option("#choice select[name=fate]", "nasonly")
     filtered = seen.cells()
     assert 0 < len(filtered) < everything
     assert all("always" in name and name.endswith("nasonly") for name in filtered)
     assert seen.page.inner_text("#filters output") == f"{len(filtered)} of {everything}"
-    assert all(
-        "nasonly" in name
-        for name in seen.page.eval_on_selector_all(
-            "#answer li[data-cell], .case",
-            "all => all.filter(one => one.checkVisibility()).map(one => one.dataset.cell)",
-        )
-    )  # fmt: skip
     again = open_page(file, state=seen.page.evaluate("location.hash"))
+    again.open_all()
     assert again.cells() == filtered
     assert again.page.input_value("#filters input") == "always"
     again.page.click("#filters button")
@@ -69,6 +112,7 @@ def test_a_heading_sorts_both_ways_and_a_link_keeps_the_order(
     file: Path, open_page: Open, key: str
 ) -> None:
     seen = open_page(file)
+    seen.open_all()
     place = seen.page.evaluate(
         f"""[...document.querySelectorAll('#cells th')].findIndex(
             one => one.querySelector('button').dataset.key === '{key}')"""
@@ -93,7 +137,9 @@ def test_a_heading_sorts_both_ways_and_a_link_keeps_the_order(
     assert values() != first or len(set(first)) == 1
     assert seen.page.locator("#cells th[aria-sort=descending]").count() == 1
     order = seen.cells()
-    assert open_page(file, state=seen.page.evaluate("location.hash")).cells() == order
+    again = open_page(file, state=seen.page.evaluate("location.hash"))
+    again.open_all()
+    assert again.cells() == order
 
 
 def test_a_link_to_a_case_opens_it_and_one_to_a_cell_finds_it(file: Path, open_page: Open) -> None:
@@ -108,15 +154,17 @@ def test_a_link_to_a_case_opens_it_and_one_to_a_cell_finds_it(file: Path, open_p
         case.page.evaluate("document.querySelector('.case[open]').getBoundingClientRect().top")
         < 900
     )
-    seen.page.locator(".heat td a").first.click()
+    seen.page.locator("#sentence a").click()
     chosen = seen.page.locator("#cells tr.chosen")
     assert chosen.count() == 1
+    assert chosen.is_visible()
     assert quote(chosen.get_attribute("data-cell") or "") in seen.page.evaluate("location.hash")
 
 
 @pytest.mark.parametrize("width", [PHONE_PX, 768, 1400])
 def test_nothing_hangs_over_the_edge(file: Path, open_page: Open, width: int) -> None:
     seen = open_page(file, width=width)
+    seen.open_all()
     assert seen.page.evaluate("document.documentElement.scrollWidth") <= width
     wide = seen.page.locator(".picture.wide").first.is_visible()
     assert wide is (width > 640)
@@ -131,7 +179,7 @@ def test_it_is_dark_where_people_want_it_dark_and_light_on_paper(
     assert dark.page.evaluate(colour) != light
     dark.page.emulate_media(media="print")
     assert dark.page.evaluate(colour) == "rgb(255, 255, 255)"
-    assert not dark.page.locator("#filters").is_visible()
+    assert not dark.page.locator("#choice").is_visible()
     assert len(dark.page.pdf()) > 20_000
 
 
@@ -172,8 +220,8 @@ def test_hostile_text_is_text(
     assert seen.page.evaluate("window.hacked") is None
     assert seen.page.locator("img").count() == 0
     assert seen.page.locator("script").count() == 1
+    seen.open_all()
     assert len(seen.cells()) == 3
-    seen.page.eval_on_selector_all(".case", "all => all.forEach(one => { one.open = true; })")
     case = seen.page.locator(".case").first.inner_text()
     assert case.count("<script>window.hacked=1</script>") > 3
     seen.page.fill("#filters input", "<script>")

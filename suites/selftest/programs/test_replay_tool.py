@@ -32,7 +32,7 @@ def replayed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Replayed:
 
     def run(record: TrialRecord) -> int:
         monkeypatch.setattr("torture.setup.provision.use_environment", lambda: None)
-        monkeypatch.setattr("torture.records.scoring.score.score", lambda *_, **__: SOUND)
+        monkeypatch.setattr("torture.trials.replay.from_record.first_record", lambda *_: SOUND)
         monkeypatch.setattr(
             "torture.trials.replay.replay.replay", lambda *_, **__: (record, tmp_path)
         )

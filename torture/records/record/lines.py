@@ -25,6 +25,12 @@ _TRIAL = re.compile(r"\.(\d{1,18})-([0-9a-f]{16})")
 """The end of a trial's name: its index and its seed."""
 
 
+def index_in(trial: str) -> int | None:
+    """The place of a trial among those of its cell, by its name."""
+    named = _TRIAL.search(trial)
+    return int(named[1]) if named else None
+
+
 class Odd(StrEnum):
     """The oddities of a record that a reader should see."""
 
@@ -103,7 +109,7 @@ def read_line(raw: bytes) -> Reading:
         odd.append((Odd.NEWER if is_newer else Odd.OLDER, str(record.schema or None)))
     odd += [(Odd.MISSING, name) for name in read.missing]
     odd += [(Odd.FIELD, path) for path in read.left_out]
-    return Reading(record=record, index=int(named[1]) if named else None, odd=tuple(odd))
+    return Reading(record=record, index=index_in(record.trial), odd=tuple(odd))
 
 
 def _decoded(raw: bytes) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from torture.report.reading.tally import guarantee_in
 
 RATE_TO_DETECT = 0.1
 """Fewer cuts than losses of this rate need to show up say nothing about safety."""
-_CUTS_TO_DETECT = 29
+CUTS_TO_DETECT = 29
 """The fewest cuts that show a loss of rate `RATE_TO_DETECT` with 95 % probability: log(0.05) / log(0.9).
 """
 
@@ -167,7 +167,7 @@ def standing_of(figures: CellFigures) -> Standing:
     has_lost = figures.harm.events > 0
     match theory_of(figures):
         case Theory.SAFE:
-            if figures.conclusive < _CUTS_TO_DETECT:
+            if figures.conclusive < CUTS_TO_DETECT:
                 return Standing.TOO_FEW
             return Standing.OPEN if figures.unresolved else Standing.SAFE
         case Theory.NONE:
@@ -183,6 +183,23 @@ def tone_of(figures: CellFigures) -> str:
     if figures.conclusive and figures.loss.events:
         return "back"
     return "safe" if standing_of(figures) is Standing.SAFE else "unknown"
+
+
+def fastest_safe(cells: Sequence[CellFigures]) -> list[CellFigures]:
+    """The cells of a known speed that theory calls safe and that lost nothing: the fastest first.
+
+    The order depends on no loss, so each interval still covers its rate.
+    """
+    safe = [
+        figures
+        for figures in cells
+        if theory_of(figures) is Theory.SAFE
+        and figures.conclusive
+        and figures.worth.durable_per_s is not None
+        and not figures.harm.events
+        and not figures.broken
+    ]
+    return sorted(safe, key=lambda figures: (-(figures.worth.durable_per_s or 0), figures.cell))
 
 
 def answer(cells: Sequence[CellFigures]) -> tuple[Group, ...]:

@@ -23,6 +23,7 @@ _NEARLY_ALWAYS = 0.9999
 class MeasuredFault:
     """A fault in a cell that is sound without it, and in how many cuts it was detected."""
 
+    name: str
     words: str
     cell: str
     detected: int
@@ -109,6 +110,7 @@ def measured_sensitivity(file: Path = MEASURED) -> Sensitivity:
 def _faults(rows: Sequence[dict[str, Any]]) -> tuple[MeasuredFault, ...]:
     return tuple(
         MeasuredFault(
+            name=row["fault"],
             words=row["words"],
             cell=row["cell"],
             detected=row["detected"],

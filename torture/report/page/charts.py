@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,7 +14,7 @@ from torture.oracles.verdict.verdicts import Verdict
 from torture.report.figures.answer import tone_of
 from torture.report.figures.cell_figures import CellFigures
 from torture.report.figures.wording import duration_in_words
-from torture.report.reading.store import RollbackBin
+from torture.report.reading.query_rows import RollbackBin
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -235,9 +236,14 @@ def _sized(chart: Any, frame: Frame, *, rows: int) -> Any:
     return chart.properties(width=frame.width_px - frame.names_px, height=max(rows, 1) * _ROW_PX)
 
 
+_NAMELESS = re.compile(r' role="graphics-symbol" aria-roledescription="\w+ mark container"(?=>)')
+
+
 def _svg(chart: Any, frame: Frame, title: str) -> str:
     """The chart as an inline SVG that scales with the page; `title` is for screen readers."""
     padding = {"left": frame.spare_px, "right": 12, "top": 4, "bottom": 4}
     spec = chart.configure(**_CONFIG, padding=padding).to_dict()
     svg: str = vl_convert.vegalite_to_svg(spec)
+    # a container without a name is read out as a picture without one; its marks have theirs
+    svg = _NAMELESS.sub("", svg)
     return svg.replace("<svg ", f'<svg role="img" aria-label="{title}" ', 1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -19,21 +20,23 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
 from markupsafe import Markup
 
+from torture.facts.evidence.folder import RECORDINGS
 from torture.facts.stats.rates import bound_in_words, in_words, interval_in_words
 from torture.records.record.run_document import RunDocument
 from torture.records.record.run_layout import RunLayout
 from torture.report.figures.answer import (
-    Standing,
+    CUTS_TO_DETECT,
     Theory,
-    answer,
     configurations,
-    standing_of,
+    fastest_safe,
+    theory_of,
     tone_of,
 )
 from torture.report.figures.cell_figures import CellFigures, cell_figures
-from torture.report.figures.heatmap import facets_of
+from torture.report.figures.grid import axes_rank, grid_of
 from torture.report.figures.pairs import Pair, compared, neighbours
 from torture.report.figures.sensitivity import measured_sensitivity
+from torture.report.figures.sentence import answer_in_words, question_in_words
 from torture.report.figures.wording import (
     AXIS_TITLES,
     audit_in_words,
@@ -49,12 +52,17 @@ from torture.report.figures.wording import (
     varying_axes,
 )
 from torture.report.page import charts
+from torture.report.page.documented_findings import known_findings
 from torture.report.page.story import Incident, story_of
 from torture.report.page.timeline import Timeline, timeline_of
 from torture.report.page.tool_words import ToolExcerpt, words_of
-from torture.report.reading.store import Case, Store
+from torture.report.reading.query_rows import Case
+from torture.report.reading.runs import RunInfo
+from torture.report.reading.store import Store
 
 CASES_MAX = 24
+LOSSES_MAX = 2000
+_CHOICES_MAX = 12
 _PAIRS_MAX = 300
 _TEMPLATES = Path(__file__).with_name("templates")
 _CHECKERS = ("btrfs-progs", "e2fsprogs", "xfsprogs")
@@ -71,12 +79,9 @@ class ShownCase:
     words: tuple[ToolExcerpt, ...]
 
     @property
-    def folder(self) -> Path:
-        """The folder of the trial's evidence, present or removed, as a reader would type it."""
-        folder = self.case.run.folder
-        if folder.is_relative_to(here := Path.cwd()):
-            folder = folder.relative_to(here)
-        return RunLayout(folder=folder).evidence / self.case.record.trial
+    def has_recordings(self) -> bool:
+        """Whether its disks can be recovered again."""
+        return self.case.evidence is not None and (self.case.evidence / RECORDINGS).exists()
 
 
 def render_page(store: Store) -> str:
@@ -84,8 +89,10 @@ def render_page(store: Store) -> str:
     cells = cell_figures(store.tallies())
     axes = [figures.axes for figures in cells]
     varying = varying_axes(axes)
-    groups = answer(cells)
-    ranked = [figures for group in reversed(groups) for figures in group.cells]
+    ranked = sorted(cells, key=lambda figures: axes_rank(figures.axes))
+    sensitivity = measured_sensitivity()
+    losses_count, losses = store.losses(most=LOSSES_MAX)
+    fastest = fastest_safe(cells)
     numbers = {figures.cell: place for place, figures in enumerate(ranked, start=1)}
     by_name = {figures.cell: figures for figures in cells}
     pairs = compared(neighbours(cells))
@@ -95,14 +102,20 @@ def render_page(store: Store) -> str:
         varying=varying,
         numbers=numbers,
         cells=ranked,
-        axes={axis: _choices(ranked, axis) for axis in varying},
         common=common_in_words(axes, varying),
         usual=defaults_in_words(varying),
-        groups=groups,
+        grid=grid_of(cells),
+        measured=_measured(store, len(cells)),
+        cuts_to_detect=CUTS_TO_DETECT,
+        choices=fastest[:_CHOICES_MAX],
+        choices_more=max(0, len(fastest) - _CHOICES_MAX),
+        is_emulated=_is_emulated(store),
+        findings=known_findings(),
+        losses=losses,
+        losses_count=losses_count,
         audited=audit_in_words(store.audited()),
-        sensitivity=measured_sensitivity(),
-        safe=[figures for group in groups if group.theory is Theory.SAFE for figures in group.cells],
-        facets=facets_of(cells, varying),
+        sensitivity=sensitivity,
+        safe=[figures for figures in cells if theory_of(figures) is Theory.SAFE],
         pictures=_pictures(store, ranked, varying, numbers),
         load_figures=[(by_name[figure.cell], figure) for figure in store.load_figures()],
         pairs=_clearest(pairs),
@@ -132,6 +145,9 @@ def _environment() -> Environment:
     )
     environment.filters |= {
         "words": _configuration,
+        "question": question_in_words,
+        "answer": lambda figures: answer_in_words(figures, measured_sensitivity()),
+        "folder": _folder_in_words,
         "choice": choice_in_words,
         "duration": duration_in_words,
         "latency": latency_in_words,
@@ -141,13 +157,11 @@ def _environment() -> Environment:
         "rate": in_words,
         "either_way": either_way_in_words,
         "interval": interval_in_words,
-        "standing": standing_of,
         "tone": tone_of,
-        "configurations": configurations,
         "anchor": anchor,
         "field": lambda axis: anchor(axis.replace("_", "-")),
     }
-    environment.globals |= {"Standing": Standing, "titles": AXIS_TITLES}
+    environment.globals["titles"] = AXIS_TITLES
     return environment
 
 
@@ -200,10 +214,6 @@ def _clearest(pairs: Sequence[Pair]) -> list[Pair]:
     return sorted(differing, key=lambda pair: (pair.corrected_p, pair.comparison.p))[:_PAIRS_MAX]
 
 
-def _choices(cells: Sequence[CellFigures], axis: str) -> list[str]:
-    return sorted({figures.axes[axis] for figures in cells if figures.axes.get(axis)})
-
-
 def _shown(case: Case) -> ShownCase:
     return ShownCase(
         case=case,
@@ -211,6 +221,34 @@ def _shown(case: Case) -> ShownCase:
         story=() if case.evidence is None else story_of(case.record, case.evidence),
         words=() if case.evidence is None else words_of(case.evidence),
     )
+
+
+def _folder_in_words(run: RunInfo, trial: str) -> str:
+    """The folder of a trial's evidence, present or removed, quoted for a shell."""
+    folder = run.folder
+    if folder.is_relative_to(here := Path.cwd()):
+        folder = folder.relative_to(here)
+    return shlex.quote(str(RunLayout(folder=folder).evidence / trial))
+
+
+def _is_emulated(store: Store) -> bool:
+    return any(run.document.accelerator.kind == "tcg" for run in store.runs)
+
+
+def _measured(store: Store, cells: int) -> str:
+    """E.g. `320 power cuts of 32 configurations; OpenZFS 2.3.9; Linux 6.12; emulated machines`."""
+    kernels = dict.fromkeys(version["kernel"] for version in _versions(store))
+    days = sorted(run.document.begun[:10] for run in store.runs if run.document.begun)
+    cuts = f"{store.trials:,} power cut" + ("" if store.trials == 1 else "s")
+    facts = (
+        f"{cuts} of {configurations(cells)}",
+        f"OpenZFS {', '.join(store.zfs_versions) or '?'}",
+        f"Linux {', '.join(kernels) or '?'}",
+        " to ".join(dict.fromkeys((days[0], days[-1]))) if days else "",
+        "emulated machines" if _is_emulated(store) else "",
+        "rates have exact 95 % intervals",
+    )
+    return "; ".join(filter(None, facts)) + "."
 
 
 def _versions(store: Store) -> list[dict[str, Any]]:

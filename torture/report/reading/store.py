@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO, Self
@@ -24,6 +24,7 @@ from torture.report.reading.loading import (
     make_tables,
     normalised,
 )
+from torture.report.reading.query_rows import Case, LoadFigure, Loss, RollbackBin
 from torture.report.reading.remarks import Remarks, notes_on_runs
 from torture.report.reading.repeats import notes_on_repeats
 from torture.report.reading.runs import RunInfo, find_runs
@@ -34,44 +35,6 @@ _WORST_FIRST = (
     "broke_guarantee DESC, badness DESC, rollback_ms DESC NULLS LAST, "
     "lost / greatest(acknowledged, 1) DESC, trial"
 )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RollbackBin:
-    """How many trials of a cell rolled back by `low_ms` or more, and less than `high_ms`."""
-
-    cell: str
-    low_ms: float
-    high_ms: float
-    trials: int
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LoadFigure:
-    """A figure that a load beside the ledger measured in a cell's trials, by the load's name for it."""
-
-    cell: str
-    name: str
-    median: float
-    trials: int
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Case:
-    """A trial for the page's worst cases; its record has today's guarantee and axes."""
-
-    record: TrialRecord
-    run: RunInfo
-    broke_guarantee: bool
-
-    @property
-    def evidence(self) -> Path | None:
-        """The trial's folder; None if it was not kept, or is elsewhere."""
-        try:
-            folder = self.run.layout.evidence_of(self.record.trial)
-            return folder if folder.is_dir() else None
-        except (OSError, ValueError):
-            return None
 
 
 class Store:
@@ -260,6 +223,25 @@ class Store:
                 broke_guarantee=row[4],
             )
             for row, (_, record) in zip(rows, lines, strict=True)
+        )
+
+    def losses(self, *, most: int) -> tuple[int, tuple[Loss, ...]]:
+        """The number of trials that lost something or broke their guarantee, and the worst of them.
+
+        Their order is that of `cases`; a cell has as many as it has losses.
+        """
+        lossy = "FROM live WHERE badness > 0 OR is_loss OR broke_guarantee"
+        ((count,),) = self._rows(f"SELECT count(*) {lossy}")
+        rows = self._rows(
+            "SELECT source, trial, cell, seed, verdict, coalesce(cut_phase, ''), "
+            "coalesce(acknowledged, 0), coalesce(lost, 0), rollback_ms, broke_guarantee, "
+            f"split_part(coalesce(reasons, ''), '\n', 1) {lossy} ORDER BY {_WORST_FIRST} LIMIT ?",
+            [most],
+        )
+        names = [own for own in Loss.__dataclass_fields__ if own != "run"]
+        return count, tuple(
+            Loss(run=self.runs[source], **dict(zip(names, values, strict=True)))
+            for source, *values in rows
         )
 
     def lines(self) -> Iterator[tuple[bytes, TrialRecord]]:

@@ -22,6 +22,7 @@ from torture.records.schedules.replay import ReplaySchedule, repeat
 from torture.trials.campaign.campaign import Campaign, EvidencePolicy
 from torture.trials.campaign.run import Run
 from torture.trials.plan.trial_plan import plan_of
+from torture.trials.replay.from_record import spec_of_record
 from torture.trials.trial.client_load.brought import content_of
 from torture.trials.workers.local import LocalSite
 from torture.trials.workers.protocol import WorkerOrders, WorkerSite
@@ -37,7 +38,8 @@ def replay(
     """Recover and check the disks of an evidence folder again, in a run of its own.
 
     The disks are those after the recorded cut, byte for byte. With `live` the trial runs again from
-    its seed instead: with the same load and plan, but with times of its own.
+    its seed instead: with the same load and plan, but with times of its own. Its record suffices
+    for that.
 
     Returns the record and the new evidence folder. Both have the name of the first trial, with
     their origin behind it. `results/latest` stays where it is. Raises `HarnessError` when the
@@ -68,6 +70,8 @@ def replay(
 
 
 def _repeated(evidence: Path, origin: Origin) -> TrialSpec:
+    if origin is Origin.RERUN and not (evidence / SPEC).exists():
+        return repeat(spec_of_record(evidence), evidence=evidence.absolute(), origin=origin)
     try:
         spec = TrialSpec.from_json(strict_json((evidence / SPEC).read_bytes()))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

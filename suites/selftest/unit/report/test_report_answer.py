@@ -30,7 +30,6 @@ from torture.report.figures.answer import (
     tone_of,
 )
 from torture.report.figures.cell_figures import CellFigures
-from torture.report.figures.heatmap import facets_of
 from torture.report.figures.pairs import compared, neighbours
 from torture.report.figures.wording import (
     cell_in_words,
@@ -198,28 +197,6 @@ def table(events_max: int, bounds: Callable[[int], tuple[float, float]]) -> NDAr
 def bound_on_the_worst(cells: Sequence[Cell], most: int, cuts: int) -> float:
     alike = tuple(figures(cell.name, intact=cuts - most, corrupted=most) for cell in cells)
     return Group(theory=Theory.SAFE, cells=alike, together=rate_of(0, 1)).worst_bound
-
-
-@given(st.lists(st.sampled_from(cells_of(Matrix.FULL)), unique=True, min_size=1))
-def test_every_cell_has_one_place_in_the_matrix(cells: list[Cell]) -> None:
-    known = [figures(cell.name, intact=1) for cell in cells]
-    facets = facets_of(known, varying_axes([tallied.axes for tallied in known]))
-    placed = [
-        field for facet in facets for _, row in facet.rows for field in row if field is not None
-    ]
-    assert sorted(field.cell for field in placed) == sorted(cell.name for cell in cells)
-    for facet in facets:
-        assert {len(row) for _, row in facet.rows} == {len(facet.columns)}
-
-
-def test_a_cell_without_a_setting_stands_with_those_that_have_the_usual_one() -> None:
-    """With sync=disabled there is no log, and so no logbias."""
-    throughput = "iscsi-always-noslog-logbias=throughput-btrfs-bothdie"
-    known = [figures(name, intact=1) for name in (ALWAYS, DISABLED, throughput)]
-    usual, other = facets_of(known, varying_axes([tallied.axes for tallied in known]))
-    placed = [x.cell for facet in (usual, other) for _, row in facet.rows for x in row if x]
-    assert placed == [ALWAYS, DISABLED, throughput]
-    assert (usual.title, other.title) == ("", "logbias=throughput")
 
 
 @given(st.lists(st.sampled_from(cells_of(Matrix.FULL)), unique=True, min_size=2, max_size=12))

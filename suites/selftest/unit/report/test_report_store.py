@@ -29,8 +29,9 @@ from torture.records.record.run_layout import TRIALS_FILE
 from torture.records.record.trials import TrialRecord
 from torture.report.figures.cell_figures import cell_figures
 from torture.report.figures.summary import summarise
+from torture.report.reading.query_rows import LoadFigure
 from torture.report.reading.runs import find_run, find_runs
-from torture.report.reading.store import LoadFigure, Store
+from torture.report.reading.store import Store
 
 CELLS = cells_of(Matrix.DEFAULT)
 RECORDS = tuple(make_records(1000, cells=CELLS, seed=3))
@@ -317,15 +318,6 @@ def test_a_run_json_with_wrong_types_is_not_believed(tmp_path: Path) -> None:
     with Store.open([folder]) as store:
         (note,) = store.notes
         assert len(note) < 1000
-
-
-def test_a_file_that_changed_under_the_report_is_noticed(tmp_path: Path) -> None:
-    folder = write_run(tmp_path / "run", RECORDS[:40])
-    with Store.open([folder]) as store:
-        write = "".join(json.dumps(record.as_json()) + "\n" for record in reversed(RECORDS[:40]))
-        (folder / TRIALS_FILE).write_text(write)
-        with pytest.raises(HarnessError, match="changed while it was read"):
-            store.cases(most=5)
 
 
 def test_two_reports_at_once_see_each_its_own_records(tmp_path: Path) -> None:

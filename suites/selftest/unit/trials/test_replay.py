@@ -11,6 +11,7 @@ import pytest
 from suites.selftest.unit.fake_workers import FakeSite, record_of
 from torture.choices.matrix.cells import Cell
 from torture.errors import HarnessError
+from torture.facts.evidence.cut_document import CutDocument
 from torture.facts.evidence.folder import SPEC, write_document
 from torture.facts.zfs.versions import DEFAULT
 from torture.machines.lab.lab import LabSettings
@@ -25,6 +26,7 @@ from torture.report.reading.store import Store
 from torture.trials.campaign.run import Run
 from torture.trials.plan.draw import draw_trials
 from torture.trials.plan.trial_plan import draw_plan, plan_of
+from torture.trials.replay.from_record import spec_of_record
 from torture.trials.replay.replay import replay
 from torture.trials.workers.protocol import WorkerOrders
 
@@ -212,3 +214,42 @@ def test_a_replay_does_not_take_another_zfs_than_the_first_had(run: Run) -> None
     change_run(run, zfs="0.6.5")
     with pytest.raises(HarnessError, match=r"ZFS 0\.6\.5"):
         settings_of_a_replay(run)
+
+
+def test_a_rerun_needs_only_the_record(run: Run) -> None:
+    """Published runs hold no evidence."""
+    [live] = draw_trials([FIRST.cell], trials=1, run_seed=9, load_ms=4000)
+    plan = draw_plan(live).cut.as_json()
+    append_record(run.trials_file, replace(record_of(live, "L"), cut=CutDocument(plan=plan)))
+    document = json.loads((run.folder / RUN_FILE).read_text())
+    document["options"]["duration_ms"] = 4000
+    (run.folder / RUN_FILE).write_text(json.dumps(document))
+    gone = run.evidence / live.trial
+    record, _, spec = again(gone, live=True)
+    assert record.repeats == live.trial
+    assert replace(spec, origin=Origin.LIVE, repeats="", replay_of="") == live
+    assert plan_of(spec) == draw_plan(live)
+    with pytest.raises(HarnessError, match="holds no trial"):
+        again(gone)
+
+
+def test_a_rerun_draws_as_the_suite_of_its_record_did(run: Run) -> None:
+    [live] = draw_trials([FIRST.cell], trials=1, run_seed=9, load_ms=4000)
+    for draw in (1, 2, 3):
+        old = replace(live, draw=draw)
+        evidence = run.evidence / old.trial
+        run.trials_file.unlink()
+        document = json.loads((run.folder / RUN_FILE).read_text())
+        document["options"]["duration_ms"] = 4000
+        (run.folder / RUN_FILE).write_text(json.dumps(document))
+        plan = draw_plan(old).cut.as_json()
+        append_record(run.trials_file, replace(record_of(old, "L"), cut=CutDocument(plan=plan)))
+        assert draw_plan(spec_of_record(evidence)).cut == draw_plan(old).cut
+    append_record(run.trials_file, replace(record_of(old, "L"), cut=CutDocument(plan={"count": 1})))
+    with pytest.raises(HarnessError, match="no version of this suite's draws"):
+        spec_of_record(evidence)
+
+
+def test_a_trial_without_evidence_and_record_is_refused(run: Run) -> None:
+    with pytest.raises(HarnessError, match="has no record of none"):
+        spec_of_record(run.evidence / "none.0000-0000000000000001")

@@ -1,37 +1,73 @@
 "use strict";
-// What is filtered, sorted and opened stands behind the address's #, so that a link shows the same.
+// The reader's choices, the filter and the opened parts stand behind the address's #: a link shows the same.
 (() => {
-  const form = document.getElementById("filters");
-  const rows = [...document.querySelectorAll("#cells tbody tr")];
-  const fields = [...form.elements].filter((field) => field.name);
-  const marked = [...document.querySelectorAll("[data-cell]")];
+  const all = (selector) => [...document.querySelectorAll(selector)];
+  const choice = document.getElementById("choice");
+  const filters = document.getElementById("filters");
+  const sentence = document.getElementById("sentence");
+  const pickers = [...choice.elements].filter((field) => field.name);
+  const marks = all("[data-mark]");
+  const rows = all("#cells tbody tr");
+  const listed = all("[data-cell]");
+  const chosenAtFirst = Object.fromEntries(pickers.map((picker) => [picker.name, picker.value]));
 
   const state = () => new URLSearchParams(location.hash.slice(1));
-  const keep = (changes) => {
+  const keep = (changes, { isTyping = false } = {}) => {
     const next = state();
     for (const [key, value] of Object.entries(changes)) {
       if (value) next.set(key, value); else next.delete(key);
     }
-    history.replaceState(null, "", "#" + next.toString());
+    history[isTyping ? "replaceState" : "pushState"](null, "", "#" + next.toString());
     show();
   };
 
-  const matches = (row) => fields.every((field) => {
-    if (!field.value) return true;
-    if (field.name !== "q") return row.getAttribute("data-axis-" + field.name) === field.value;
-    const text = row.textContent.toLowerCase();
-    return field.value.toLowerCase().split(/\s+/).every((word) => text.includes(word));
-  });
+  // files have one filesystem: they stand beside every other
+  const fits = (mark, name, value) =>
+    mark.dataset[name] === value || (name === "filesystem" && mark.dataset.filesystem === "files");
 
-  const filter = () => {
-    const shown = new Set(rows.filter(matches).map((row) => row.dataset.cell));
-    for (const element of marked) {
-      const gone = !shown.has(element.dataset.cell) && !shown.has(element.dataset.other);
-      // a field of the matrix keeps its place
-      if (element.matches(".heat td")) element.style.opacity = gone ? "0.15" : "";
-      else element.hidden = gone;
+  const answer = (wanted) => {
+    const picked = { ...chosenAtFirst };
+    for (const picker of pickers) {
+      const value = wanted.get(picker.name);
+      if (value && [...picker.options].some((option) => option.value === value)) picked[picker.name] = value;
+      picker.value = picked[picker.name];
     }
-    form.querySelector("output").textContent = shown.size < rows.length ? `${shown.size} of ${rows.length}` : "";
+    for (const mark of marks) {
+      mark.hidden = !["others", "filesystem"].every((name) => !(name in picked) || fits(mark, name, picked[name]));
+    }
+    const own = marks.find((mark) => pickers.every((picker) => fits(mark, picker.name, picked[picker.name])));
+    for (const mark of marks) mark.classList.toggle("own", mark === own);
+    const result = document.createElement("b");
+    if (own) {
+      result.className = own.classList[1];
+      result.textContent = own.dataset.answer;
+      const details = document.createElement("a");
+      details.href = "#cell=" + encodeURIComponent(own.dataset.mark);
+      details.textContent = "details";
+      sentence.replaceChildren(own.dataset.question + ": ", result, " ", details);
+    } else if (marks.length) {
+      const words = pickers.map((picker) => picker.selectedOptions[0].textContent).join(", ");
+      result.textContent = "not measured.";
+      sentence.replaceChildren(`Over ${words}: `, result);
+    }
+  };
+
+  const filter = (wanted) => {
+    const words = (wanted.get("q") ?? "").toLowerCase().split(/\s+/).filter(Boolean);
+    const asked = pickers.filter((picker) => wanted.get(picker.name));
+    const byCell = new Map(marks.map((mark) => [mark.dataset.mark, mark]));
+    const isShown = (row) => {
+      const mark = byCell.get(row.dataset.cell);
+      const text = row.textContent.toLowerCase();
+      return words.every((word) => text.includes(word))
+        && (!mark || asked.every((picker) => fits(mark, picker.name, picker.value)));
+    };
+    const shown = new Set(rows.filter(isShown).map((row) => row.dataset.cell));
+    for (const element of listed) {
+      element.hidden = !shown.has(element.dataset.cell) && !shown.has(element.dataset.other);
+    }
+    filters.elements.q.value = wanted.get("q") ?? "";
+    filters.querySelector("output").textContent = shown.size < rows.length ? `${shown.size} of ${rows.length}` : "";
   };
 
   const sort = (table, key, direction) => {
@@ -48,37 +84,47 @@
     headings.forEach((heading, at) => heading.setAttribute("aria-sort", at === place ? direction : "none"));
   };
 
+  const open = (element) => {
+    for (let fold = element.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
+  };
+
   const choose = (element) => {
-    document.querySelectorAll(".chosen").forEach((old) => old.classList.remove("chosen"));
+    all(".chosen").forEach((old) => old.classList.remove("chosen"));
     if (!element) return;
     element.hidden = false;
     element.classList.add("chosen");
-    if (element.tagName === "DETAILS") element.open = true;
+    open(element);
+    element.tabIndex = -1;
+    element.focus({ preventScroll: true });
     element.scrollIntoView({ block: "center" });
   };
 
   let chosen = "";
   const show = () => {
+    const part = location.hash.slice(1);
+    const named = part && !part.includes("=") ? document.getElementById(part) : null;
+    if (named) { open(named); named.scrollIntoView(); return; }
     const wanted = state();
-    for (const field of fields) field.value = wanted.get(field.name) ?? "";
-    filter();
-    for (const table of document.querySelectorAll("table.list[id]")) {
+    answer(wanted);
+    filter(wanted);
+    for (const table of all("table.list[id]")) {
       const [key, direction] = (wanted.get("sort-" + table.id) ?? "").split(".");
       if (key) sort(table, key, direction === "descending" ? direction : "ascending");
     }
     const cell = wanted.get("cell"), trial = wanted.get("trial");
     if (`${cell} ${trial}` === chosen) return;
     chosen = `${cell} ${trial}`;
-    choose(trial ? [...document.querySelectorAll(".case")].find((one) => one.dataset.trial === trial)
+    choose(trial ? all(".case").find((one) => one.dataset.trial === trial)
       : rows.find((row) => row.dataset.cell === cell));
   };
 
-  form.addEventListener("input", () => keep(Object.fromEntries(fields.map((field) => [field.name, field.value]))));
-  form.addEventListener("reset", (event) => {
+  choice.addEventListener("input", (event) => keep({ [event.target.name]: event.target.value, cell: "", trial: "" }));
+  filters.addEventListener("input", () => keep({ q: filters.elements.q.value }, { isTyping: true }));
+  filters.addEventListener("reset", (event) => {
     event.preventDefault();
-    keep(Object.fromEntries(fields.map((field) => [field.name, ""])));
+    keep(Object.fromEntries([...pickers.map((picker) => [picker.name, ""]), ["q", ""]]));
   });
-  form.addEventListener("submit", (event) => event.preventDefault());
+  for (const form of [choice, filters]) form.addEventListener("submit", (event) => event.preventDefault());
   document.addEventListener("click", (event) => {
     const link = event.target.closest("a[href^='#cell='], a[href^='#trial=']");
     if (link) {
@@ -96,5 +142,6 @@
     }
   });
   window.addEventListener("hashchange", show);
+  window.addEventListener("popstate", show);
   show();
 })();

@@ -1,0 +1,59 @@
+"""The answer for one cell, as a sentence."""
+
+from __future__ import annotations
+
+from torture.choices.matrix.axes import DEFAULTS
+from torture.facts.stats.rates import bound_in_words, interval_in_words
+from torture.report.figures.cell_figures import CellFigures
+from torture.report.figures.grid import unusual_choices
+from torture.report.figures.sensitivity import Sensitivity
+from torture.report.figures.wording import choice_in_words, duration_in_words, either_way_in_words
+
+_WOULD_BE_SEEN = "flush-dropped"
+"""The planted fault of the sentence: a disk whose cache lies now and then is what people fear."""
+
+
+def question_in_words(figures: CellFigures) -> str:
+    """E.g. `Over iSCSI with sync=always, no SLOG, btrfs, the VM dies too`."""
+    axes = figures.axes
+    choices = [axes.get(axis, "") for axis in ("sync", "slog", "filesystem", "fate")]
+    if axes.get("nfs_export") not in (None, DEFAULTS["nfs_export"]):
+        choices.insert(0, axes["nfs_export"])
+    words = map(choice_in_words, filter(None, (*choices, *unusual_choices(axes))))
+    return f"Over {choice_in_words(axes.get('transport', '?'))} with {', '.join(words)}"
+
+
+def answer_in_words(figures: CellFigures, sensitivity: Sensitivity) -> str:
+    """E.g. `nothing acknowledged was lost in 42 cuts [at most 8.4 %]`, and a fault's share.
+
+    The bound is that of the cell alone: the upper end of its 95 % interval.
+    """
+    harm = figures.harm
+    if not harm.trials:
+        return f"none of {figures.trials} cuts was conclusive."
+    cuts = f"{harm.trials} cut" + ("" if harm.trials == 1 else "s")
+    if not harm.events:
+        said = f"nothing acknowledged was lost in {cuts} [at most {bound_in_words(harm.high)}]"
+    else:
+        did = "damaged data or lost acknowledged writes"
+        if not figures.corruption.events:
+            did = "lost acknowledged writes"
+        said = f"{harm.events} of {cuts} {did} [{interval_in_words(harm)}]"
+        if figures.rollback_ms is not None:
+            said += f", up to {duration_in_words(figures.rollback_ms.most)} of them"
+    parts = [said]
+    if figures.broken:
+        parts.append(f"{figures.broken} worse than theory guarantees ({figures.guarantee})")
+    if unresolved := either_way_in_words(harm, figures.unresolved):
+        parts.append(unresolved)
+    if not harm.events and (seen := _would_be_seen(figures, sensitivity)):
+        parts.append(seen)
+    return "; ".join(parts) + "."
+
+
+def _would_be_seen(figures: CellFigures, sensitivity: Sensitivity) -> str:
+    for fault in (*sensitivity.faults, *sensitivity.on_transports):
+        if fault.name == _WOULD_BE_SEEN and (alike := fault.cuts_like([figures])):
+            seen = fault.in_words(alike)
+            return f'{seen} of such runs would have detected the planted fault "{fault.words}"'
+    return ""
