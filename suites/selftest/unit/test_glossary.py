@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from torture.checkout import CHECKOUT
+from torture.oracles.verdict.verdicts import Verdict
 
 ROW = re.compile(r"^\| (\*\*.+?) \| (.+) \| (.*) \|$", re.MULTILINE)
 GIVEN_UP = {
@@ -53,6 +54,12 @@ def _names_in(body: list[ast.stmt]) -> Iterator[str]:
 
 
 NAMES = {name for name in public_names() if not name.startswith("_")}
+
+
+def test_the_verdicts_are_those_of_the_code() -> None:
+    row = glossary().split("Verdicts, from best to worst: ")[1].split(" (")[0]
+    assert re.findall(r"`([\w-]+)`", row) == list(Verdict)[:-1]
+    assert list(Verdict)[-1] is Verdict.INCONCLUSIVE
 
 
 def test_every_name_of_the_glossary_is_in_the_code() -> None:

@@ -33,6 +33,8 @@ from torture.records.scoring.checkers.outage_checker import check_outage
 from torture.records.scoring.checkers.pool_checker import check_pool
 from torture.records.scoring.required import missing_evidence
 
+_CAUSES = (Layer.ADMINISTRATION, Layer.OUTAGE)
+"""Their reasons come before everything unknown, which they may explain."""
 _AT_LEAST = "at least that: the evidence does not tell all"
 _CONFIRMED = "cut at event {0.event}, before the drawn cut, for the audit: {0.finding}"
 
@@ -68,14 +70,13 @@ def _checkers_without_cell(why: str) -> Iterator[Checker]:
 
 def _conclude(evidence: Evidence, found: Earlier) -> Judgement:
     """The only place that merges the findings into a judgement."""
-    pool, filesystem, data, administration, outage = (
-        found.get(layer, LayerFinding(layer=layer)) for layer in Layer
-    )
+    every = {layer: found.get(layer, LayerFinding(layer=layer)) for layer in Layer}
     if evidence.outage is not None and evidence.outage.of_nas:
-        pool = replace(pool, verdict=outage.verdict)
-    every = (administration, outage, pool, filesystem, data)
-    unknown = tuple(why for finding in every for why in finding.unknown)
-    shown = worst([Verdict.INTACT, *_verdicts_of(*every)])
+        every[Layer.POOL] = replace(every[Layer.POOL], verdict=every[Layer.OUTAGE].verdict)
+    pool, filesystem, data = every[Layer.POOL], every[Layer.FILESYSTEM], every[Layer.DATA]
+    administration = every[Layer.ADMINISTRATION]
+    unknown = tuple(why for finding in every.values() for why in finding.unknown)
+    shown = worst([Verdict.INTACT, *_verdicts_of(*every.values())])
     if shown is Verdict.INTACT and not unknown and evidence.cut.is_empty:
         stalled = ": the load had stalled" if evidence.cut.is_stalled else ""
         unknown = (f"an empty cut: nothing could have been lost{stalled}",)
@@ -94,12 +95,9 @@ def _conclude(evidence: Evidence, found: Earlier) -> Judgement:
             *((_CONFIRMED.format(confirmed),) if confirmed.is_made else ()),
             *missing,
             *((_AT_LEAST,) if is_lower_bound else ()),
-            *administration.reasons,
-            *outage.reasons,
+            *(why for layer in _CAUSES for why in every[layer].reasons),
             *unknown,
-            *pool.reasons,
-            *filesystem.reasons,
-            *data.reasons,
+            *(why for layer in Layer if layer not in _CAUSES for why in every[layer].reasons),
         ),
     )
 

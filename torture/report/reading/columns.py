@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, get_type_hints
 
 from torture.choices.matrix.axes import AXES
+from torture.facts.evidence.documents import Document
 from torture.oracles.verdict.data_findings import COUNTS
 from torture.records.record.lines import Line, Reading
 from torture.records.record.trials import TrialRecord
+from torture.records.record.worth import Absence, Speed
 from torture.report.reading.runs import RunInfo
 from torture.report.reading.tally import WORTH, TrialKind
 
 _RENAMED = {"foreign": "foreign_content"}
 """A word of SQL is no good name for a column."""
+_KINDS: dict[Any, str] = {
+    type_or_none: kind
+    for plain, kind in ((int, "BIGINT"), (float, "DOUBLE"), (bool, "BOOLEAN"), (str, "VARCHAR"))
+    for type_or_none in (plain, plain | None)
+}
+"""The types of fields that are columns as they are, and duckdb's."""
 _BEFORE_AXES = "zfs"
 """The exports have the choices on the axes behind this column."""
 
@@ -82,7 +91,25 @@ def _before_cut(row: Row) -> int:
     return row.record.acknowledged if before is None else min(before, row.record.acknowledged)
 
 
-COLUMNS = {
+def _plain_fields() -> Iterator[tuple[str, Column]]:
+    """A column for each number, truth and text of the record, of its speed and of its absence."""
+    parts: tuple[tuple[type[Document], Callable[[TrialRecord], Document]], ...] = (
+        (TrialRecord, lambda record: record),
+        (Speed, lambda record: record.speed),
+        (Absence, lambda record: record.absence),
+    )
+    for document, part in parts:
+        types = get_type_hints(document)
+        for name in document.names():
+            if types[name] in _KINDS:
+                yield name, Column(_KINDS[types[name]], partial(_value, part, name))
+
+
+def _value(part: Callable[[TrialRecord], Document], name: str, row: Row) -> Any:
+    return getattr(part(row.record), name)
+
+
+_NAMED = {
     "line_begin": _hidden("BIGINT", lambda row: row.line.position),
     "line_bytes": _hidden("BIGINT", lambda row: len(row.line.raw)),
     "trial": _text(lambda row: row.record.trial),
@@ -142,7 +169,10 @@ COLUMNS = {
     "has_manifest": _flag(lambda row: row.record.has_manifest),
     "schema": _count(lambda row: row.record.schema),
 }
-"""Every column by name. Each count of `torture.oracles.verdict.data_findings` has one of its own."""
+"""The columns with a place of their own, or a value that is not simply a field's. Each count of
+`torture.oracles.verdict.data_findings` is one."""
+COLUMNS = _NAMED | {name: column for name, column in _plain_fields() if name not in _NAMED}
+"""Every column by name; plain fields of the record that are named nowhere come last."""
 
 
 def _exported() -> tuple[str, ...]:

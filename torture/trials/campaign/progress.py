@@ -23,10 +23,9 @@ _STYLES = {
     Verdict.ROLLED_BACK: "dark_orange",
     Verdict.CORRUPTED: "red",
     Verdict.UNREPAIRABLE: "bold red",
-    Verdict.UNAVAILABLE: "bold red",
-    Verdict.POOL_LOST: "bold red",
-    Verdict.INCONCLUSIVE: "magenta",
 }
+"""From best to worst: each style is also that of worse verdicts, up to the next one here."""
+_STYLE_INCONCLUSIVE = "magenta"
 
 
 class Watched(Protocol):
@@ -88,13 +87,19 @@ class Progress:
         text = Text(f"{len(records)}/{self._campaign.total} trials")
         for verdict in Verdict:
             if counts[verdict]:
-                text.append(f"  {verdict} {counts[verdict]}", style=_STYLES[verdict])
+                text.append(f"  {verdict} {counts[verdict]}", style=_style_of(verdict))
         if records:
             left_s = (self._campaign.total - len(records)) / per_hour * 3600
             text.append(f"  {per_hour:.0f}/h  {_duration(left_s)} left")
         states = sorted(self._campaign.states.items())
         stages = "  ".join(f"w{number}: {state.stage}" for number, state in states)
         return text.append(f"  [{stages}]", style="dim")
+
+
+def _style_of(verdict: Verdict) -> str:
+    if verdict is Verdict.INCONCLUSIVE:
+        return _STYLE_INCONCLUSIVE
+    return [style for best, style in _STYLES.items() if best.badness <= verdict.badness][-1]
 
 
 def _duration(seconds: float) -> str:

@@ -7,6 +7,7 @@ import pytest
 from torture.facts.evidence.completed import Completed
 from torture.facts.evidence.ledger import Begin, Done, Failed, Ledger, OperationKind
 from torture.oracles.verdict.conclusion import Conclusion, conclude, reasons_in_words
+from torture.oracles.verdict.data_findings import Findings, together
 from torture.oracles.verdict.verdicts import Verdict
 
 BEGUN = Begin(
@@ -45,6 +46,19 @@ def test_of_many_reasons_the_first_are_told_and_of_failures_all() -> None:
         "operation 3 failed in the client: fsync, errno 5",
         "operation 4 failed in the client: fsync, errno 5",
     )
+
+
+def test_several_loads_went_back_as_far_as_the_one_that_went_back_farthest() -> None:
+    near, far = (
+        Findings(verdict=Verdict.ROLLED_BACK, acknowledged=3, lost=1, rollback_ms=back_ms)
+        for back_ms in (20.0, 300.0)
+    )
+    for pair in ((near, far), (far, near)):
+        found = together(pair)
+        assert (found.verdict, found.rollback_ms) == (Verdict.ROLLED_BACK, 300.0)
+        assert (found.acknowledged, found.lost) == (6, 2)
+    torn = Findings(verdict=Verdict.CORRUPTED, torn=1)
+    assert together((far, torn)).rollback_ms is None, "what is left is no past"
 
 
 @pytest.mark.parametrize("program", ["zdb", "/usr/lib/torture/zdb"])

@@ -95,6 +95,15 @@ def test_several_sectors_that_are_none_are_no_split(halves: int) -> None:
     assert (findings.torn, findings.lost) == (1, 1)
 
 
+@pytest.mark.parametrize("half", ["garbage", "half:1:2"])
+def test_of_two_cuts_one_leaves_no_two_half_sectors_in_a_block(half: str) -> None:
+    story = Story(tears_sectors=True).acked("create", 1, 0).cut()
+    story.begin("overwrite", 2, 0, size=1).cut()
+    for halves, verdict in ((1, Verdict.INTACT), (2, Verdict.CORRUPTED)):
+        block = [half] * halves + [2] * (8 - halves)
+        assert story.finds([block], finds_halves=half != "garbage").verdict is verdict
+
+
 def test_each_cut_leaves_one_half_sector_and_no_more() -> None:
     """A log chain ends in one place: of 32 blocks with a broken sector each, 31 are no split's."""
     story = Story(tears_sectors=True).acked("create", 1, 0, 1).begin("overwrite", 2, 0, 1, size=2)

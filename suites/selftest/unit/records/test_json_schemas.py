@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,12 @@ import jsonschema
 import pytest
 
 from torture.checkout import CHECKOUT
+from torture.facts.evidence.documents import OTHERS, Document
+from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.json_schemas import DOCUMENTS, FOLDER, schemas
 from torture.records.record.run_document import read_run_document
 from torture.records.record.run_layout import TRIALS_FILE
+from torture.records.record.trials import TrialRecord
 from torture.records.record.trials_file import read_records
 
 RUNS = sorted(path for path in (CHECKOUT / "results" / "published").iterdir() if path.is_dir())
@@ -35,6 +39,19 @@ def test_each_is_a_schema_that_says_its_fields_in_words(name: str) -> None:
     own = schema["$defs"][DOCUMENTS[name].__name__]["properties"]
     assert any("description" in field for field in own.values())
     assert "others" not in own
+
+
+def fields_from(document: type[Document]) -> Iterator[str]:
+    yield from set(document.names()) - {OTHERS}
+    for inner in document.documents_within():
+        if inner is not document:
+            yield from fields_from(inner)
+
+
+def test_every_field_and_verdict_of_a_record_has_its_words() -> None:
+    text = (CHECKOUT / "results" / "README.md").read_text("utf-8")
+    words = set(re.findall(r"`([\w-]+)`", text.split("## Exports")[0]))
+    assert words >= {*fields_from(TrialRecord), *map(str, Verdict)}
 
 
 @pytest.mark.parametrize("run", RUNS, ids=lambda run: run.name)

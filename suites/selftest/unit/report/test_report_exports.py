@@ -28,6 +28,7 @@ from torture.facts.evidence.phase import Phase
 from torture.facts.stats.rates import Rate
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.trials import TrialRecord
+from torture.records.record.worth import Absence
 from torture.report.exports import EXPORTS
 from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.figures.tables import CELL_COLUMNS, EXPORT_SCHEMA
@@ -302,6 +303,12 @@ def test_what_cannot_be_written_leaves_the_old_file_and_nothing_half(
         with pytest.raises((HarnessError, OSError), match="no space left"):
             EXPORTS[form].write(store, output)
     assert {path: path.read_bytes() for path in output.iterdir()} == before
+
+
+def test_plain_fields_of_a_record_are_columns_without_an_entry(exported: Exported) -> None:
+    record = replace(RECORDS[0], writers=3, writers_failed=2, absence=Absence(unfounded=1))
+    (row,) = rows_of(exported("csv", [record])["trials.csv"])
+    assert (row["writers"], row["writers_failed"], row["unfounded"]) == ("3", "2", "1")
 
 
 def test_every_column_is_documented() -> None:

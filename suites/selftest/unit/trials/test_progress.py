@@ -57,6 +57,20 @@ def test_the_line_says_done_and_left_verdicts_rate_and_what_each_worker_does() -
     assert line.endswith("[w0: check]")
 
 
+@pytest.mark.parametrize("verdict", list(Verdict))
+def test_every_verdict_has_a_style_by_its_place(verdict: Verdict) -> None:
+    line = _progress(Outcome(records=(_record(0, verdict),)))[0].line()
+    styles = {line.plain[span.start : span.end].split()[0]: span.style for span in line.spans}
+    if verdict is Verdict.INCONCLUSIVE:
+        assert styles[verdict] == "magenta"
+    elif verdict.is_corruption:
+        assert "red" in str(styles[verdict])
+    else:
+        assert styles[verdict] == {
+            Verdict.INTACT: "green", Verdict.ROLLED_BACK: "dark_orange",
+        }.get(verdict, "yellow")  # fmt: skip
+
+
 def test_before_the_first_trial_it_guarantees_no_rate() -> None:
     line = _progress(Outcome())[0].line().plain
     assert line.startswith("0/4 trials")

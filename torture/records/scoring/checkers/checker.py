@@ -17,13 +17,16 @@ _Answer = TypeVar("_Answer")
 
 
 class Layer(StrEnum):
-    """The layers, in the order of their checkers: each finding may depend on earlier ones."""
+    """The layers, in the order of their words in the judgement.
 
+    The judge has the order of the checkers (`torture/records/scoring/judge.py`).
+    """
+
+    ADMINISTRATION = "administration"
+    OUTAGE = "outage"
     POOL = "pool"
     FILESYSTEM = "filesystem"
     DATA = "data"
-    ADMINISTRATION = "administration"
-    OUTAGE = "outage"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
