@@ -21,8 +21,8 @@ Sector = tuple[int, int]
 class Logged:
     """Follows a recording. A sector that a log block's end cuts off is not found, and not judged."""
 
-    _blocks: dict[int, list[int]] = field(default_factory=dict)
-    """By operation, the submissions of the log blocks that hold its sectors."""
+    _blocks: dict[int, dict[Sector, set[int]]] = field(default_factory=dict)
+    """By operation and sector, the submissions of the log blocks that hold it."""
     _versions: dict[tuple[object, int], set[int]] = field(default_factory=dict)
     """By version of pointed data, the submissions of the data and of the log blocks that point there."""
     _pointed: dict[int, dict[Sector, set[tuple[object, int]]]] = field(default_factory=dict)
@@ -30,12 +30,13 @@ class Logged:
 
     def hear_zil(self, event: Event, payload: bytes) -> None:
         """Note a block of the intent log."""
-        for operation in operations_in(payload):
-            self._blocks.setdefault(operation, []).append(event.seq)
+        for _, (operation, block, sector) in load_sectors_in(payload):
+            holding = self._blocks.setdefault(operation, {})
+            holding.setdefault((block, sector), set()).add(event.seq)
 
-    def blocks_of(self, operation: int) -> tuple[int, ...]:
+    def blocks_of(self, operation: int) -> frozenset[int]:
         """The submissions of the blocks that hold this operation's data."""
-        return tuple(self._blocks.get(operation, ()))
+        return frozenset().union(*self._blocks.get(operation, {}).values())
 
     def hear_pointed(self, event: Event, data: PointedData, payloads: Iterable[bytes]) -> None:
         """Note a block of the intent log that points to these data."""
@@ -52,24 +53,18 @@ class Logged:
         """The missing writes for the operation's pointed sectors that are in no version on the disks.
 
         `now` is the last event; later submissions are not on the disks. A volume's block also holds the
-        data of older operations. These are on the disks with an older version of the block, whatever
-        happens to a later one.
+        data of older operations. An older version of the block has them on the disks, too, or a log
+        block that holds them itself. Then it does not matter what happens to a later version.
         """
         missing: set[int] = set()
-        for versions in self._pointed.get(operation, {}).values():
+        in_log = self._blocks.get(operation, {})
+        for sector, versions in self._pointed.get(operation, {}).items():
+            holders = [self._versions[version] for version in versions]
+            holders += [{number} for number in in_log.get(sector, ())]
             left = [
-                {
-                    number
-                    for number in self._versions[version]
-                    if number in uncovered or number > now
-                }
-                for version in versions
+                {number for number in holder if number in uncovered or number > now}
+                for holder in holders
             ]
             if all(left):
                 missing |= min(left, key=len)
         return tuple(sorted(missing))
-
-
-def operations_in(payload: bytes) -> frozenset[int]:
-    """The operations that wrote the load's sectors in this payload."""
-    return frozenset(operation for _, (operation, _, _) in load_sectors_in(payload))

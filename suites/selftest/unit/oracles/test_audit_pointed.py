@@ -6,7 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from suites.selftest.unit.audit_story import BLOCK, METADATA, Story, log_block, uberblock, zil_block
+from suites.selftest.unit.audit_story import (
+    BLOCK,
+    METADATA,
+    Story,
+    log_block,
+    log_with,
+    uberblock,
+    zil_block,
+)
 from suites.selftest.unit.pointing import BLOCK_BYTES, FIRST_BLOCK, pointer, pointing
 from torture.facts.axes.sync import Sync
 from torture.facts.evidence.phase import Phase
@@ -168,6 +176,31 @@ def test_an_older_version_of_a_block_is_enough_for_what_it_holds(story: Story) -
     story.is_done(1)
     assert found(story) == []
     story.is_done(2)
+    assert found(story) == [(Invariant.ACKNOWLEDGED_IS_DURABLE, (data, log))]
+
+
+def test_the_logs_own_copy_is_enough_for_what_it_holds(story: Story) -> None:
+    """The log holds a small write itself. Then a large one has the whole block written, with both."""
+    story.begins(1)
+    story.write(log_with((0, data_of(1)[:512])), offset=MIB)
+    story.flush()
+    story.begins(2)
+    data = story.write(data_of(1, 2), offset=OTHER)
+    log = write_log(story, (0, pointer(OTHER, txg=22)))
+    story.is_done(1)
+    assert found(story) == []
+    story.is_done(2)
+    assert found(story) == [(Invariant.ACKNOWLEDGED_IS_DURABLE, (data, log))]
+
+
+def test_the_logs_own_copy_of_one_sector_says_nothing_of_the_others(story: Story) -> None:
+    story.begins(1)
+    story.write(log_with((0, data_of(1)[:512])), offset=MIB)
+    story.flush()
+    second = Encoder(7).block(file=1, seq=1, index=1)[:512]
+    data = story.write(data_of(1)[:512] + second.ljust(BLOCK_BYTES - 512, b"\0"), offset=OTHER)
+    log = write_log(story, (0, pointer(OTHER, txg=22)))
+    story.is_done(1)
     assert found(story) == [(Invariant.ACKNOWLEDGED_IS_DURABLE, (data, log))]
 
 
