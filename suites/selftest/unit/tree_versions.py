@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,9 +50,3 @@ def halves_in(trees: list[dict[str, Any]]) -> set[tuple[int, int]]:
             if holder == HALF:
                 found |= {(seen["inode"], place) for place in range(first, first + count)}
     return found
-
-
-def sectors_below(end: int, words: Iterable[str]) -> set[int]:
-    """Those sectors of a file, by its things' words, that lie before this one."""
-    sectors = (int(word.split()[1]) for word in words if word.startswith("sector"))
-    return {sector for sector in sectors if sector < end}

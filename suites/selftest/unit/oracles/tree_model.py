@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from suites.selftest.unit.tree_versions import HALF, Entry, Thing, Version, halves_in, sectors_below
+from suites.selftest.unit.tree_versions import HALF, Entry, Thing, Version, halves_in
 from torture.facts.evidence.ledger import Begin, Done, Event
 
 WRITERS = 2
@@ -322,7 +322,6 @@ class Model:
             for first, size, holder in seen["runs"]
             for place in range(first, first + size)
         }
-        written = sectors_below(seen["size"] // SECTOR_BYTES, self.files[number])
         between = any(min(pair) < seen["size"] < max(pair) for pair in pairwise(sizes))
         words = {word.split()[1] for word in list(self.files[number]) if word.startswith("xattr")}
         return (
@@ -338,7 +337,7 @@ class Model:
                 seen["xattrs"].get(name) in values(f"xattr {name}")
                 for name in words | seen["xattrs"].keys()
             )
-            and written <= held.keys()
+            and held.keys() >= set(range(seen["size"] // SECTOR_BYTES))
             and all(
                 holder in values(f"sector {place}") or self._may_be_half(number, place, held)
                 for place, holder in held.items()
