@@ -133,11 +133,6 @@ def wait_for_disks_script(disks: Sequence[ShelfDisk]) -> str:
     return "\n".join([*lines, SETTLE])
 
 
-def path_of(disk: ShelfDisk) -> str:
-    """Where the NAS finds the disk."""
-    return f"{_BY_SERIAL}{disk.serial}"
-
-
 def cache_scripts(disks: Sequence[ShelfDisk]) -> dict[str, str]:
     """Scripts that print the mode of each disk's write cache, by serial."""
     return {disk.serial: write_cache_of(f"{_BY_SERIAL}{disk.serial}") for disk in disks}

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suites.selftest.unit.every_cell import EXAMPLE, any_cell, cell_with
+from suites.selftest.unit.every_cell import EXAMPLE, GROWING, any_cell, cell_with, cells_over
 from torture.choices.matrix.axes import (
     ADMINISTRATION,
     AXES,
@@ -25,13 +25,13 @@ from torture.choices.matrix.axes import (
     TRANSPORT,
     WORKLOAD,
 )
-from torture.choices.matrix.cells import Cell, cells_of, cells_over
+from torture.choices.matrix.cells import Cell, cells_of
 from torture.facts.axes.axis import Axis
 from torture.facts.axes.data_disks import Disks
 from torture.facts.axes.fate import Fate
 from torture.facts.axes.layout import Layout
 from torture.facts.axes.slog_class import SlogClass
-from torture.facts.axes.sweeps import GROWING, Matrix
+from torture.facts.axes.sweeps import Matrix
 from torture.facts.axes.sync import Sync
 
 LONGEST = "iscsi-standard-mirror-optane-raidz1-lyingdisks-btrfs-nasonly"
