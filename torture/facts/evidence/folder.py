@@ -178,6 +178,11 @@ class Evidence:
     is_cut_read: bool = True
     """Whether `cut.json` exists and holds a cut."""
 
+    @property
+    def cut_ms(self) -> float | None:
+        """When the NAS lost power: by the ledger's mark, or else by the cut's document."""
+        return self.cut.t_ms if self.ledger.cut_ms is None else self.ledger.cut_ms
+
     def output(self, step: Step) -> ToolOutput | None:
         """The last output of a step, or None if it was never run."""
         return next((tool for tool in reversed(self.tools) if tool.step == step), None)

@@ -32,16 +32,9 @@ def score(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
     judgement = judge(evidence)
     writers = failed_writers(evidence.ledger)
     absence = absence_of(evidence, sync=completed_sync_of(spec.cell))
-    return TrialRecord(
-        trial=spec.trial,
-        cell=spec.cell.name,
-        axes=spec.cell.axes,
-        seed=spec.seed,
-        guarantee=guarantee_of(spec.cell),
+    return replace(
+        _record_of(spec),
         judgement=replace(judgement, reasons=(*judgement.reasons, *absence_in_words(absence))),
-        origin=spec.origin,
-        repeats=spec.repeats,
-        fault=spec.fault,
         cut=evidence.cut,
         writers=writers.of,
         writers_failed=writers.count,
@@ -89,6 +82,11 @@ def _administered(spec: TrialSpec, evidence: Evidence) -> AdministrationDocument
 
 def inconclusive(spec: TrialSpec, *, zfs: str, error: str, timings: dict[str, int]) -> TrialRecord:
     """The record of a trial whose machinery failed, with this version of ZFS."""
+    return replace(_record_of(spec), timings=timings, error=error, zfs=zfs, machinery_failed=True)
+
+
+def _record_of(spec: TrialSpec) -> TrialRecord:
+    """The facts about a trial that were known before it began."""
     return TrialRecord(
         trial=spec.trial,
         cell=spec.cell.name,
@@ -99,8 +97,4 @@ def inconclusive(spec: TrialSpec, *, zfs: str, error: str, timings: dict[str, in
         origin=spec.origin,
         repeats=spec.repeats,
         fault=spec.fault,
-        timings=timings,
-        error=error,
-        zfs=zfs,
-        machinery_failed=True,
     )
