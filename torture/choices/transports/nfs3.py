@@ -20,8 +20,7 @@ from torture.choices.transports.protocol import Attachment, Traits, Transport
 from torture.choices.volumes import dataset
 from torture.facts.axes.axis import Choice
 from torture.facts.axes.sweeps import Sweep
-from torture.facts.wire.file_protocol import FileProtocol
-from torture.facts.wire.files_on_wire import FileWire
+from torture.facts.wire.files_on_wire import FileProtocol, FileWire
 from torture.facts.wire.nfs3_calls import Nfs3OnWire
 
 _TRAITS = _knfsd.traits(gives_files=True)

@@ -12,8 +12,7 @@
 - `readback.json`: the output of `load read`; absent if it was not run
 - `readback-after-repair.json`: the same, after fsck's repair; absent if there was none
 - `administration.json`: the command on the pool at the cut, and whether it had returned
-- `outage.json`: the thing that did not come back after the cut, if there is one, see
-  `torture.facts.evidence.outage_document`
+- `outage.json`: the thing that did not come back after the cut, if there is one
 - `manifest.json`: the list of these files when the trial ended, see
   `torture.facts.evidence.manifest`
 - `shelf-N.err`: the output of the server of the NAS's disks, for each of its lives
@@ -32,18 +31,18 @@ from pathlib import Path
 from typing import Any
 
 from torture.errors import HarnessError
-from torture.facts.evidence.administration_document import ADMINISTRATION, AdministrationDocument
 from torture.facts.evidence.cut_document import CutDocument
-from torture.facts.evidence.documents import document_or_none, strictly
+from torture.facts.evidence.documents import Count, Document, Text, document_or_none, strictly
 from torture.facts.evidence.ledger import Ledger
 from torture.facts.evidence.manifest import ManifestFinding, check_manifest
-from torture.facts.evidence.outage_document import OUTAGE, Outage
 from torture.facts.evidence.strict_json import strict_json
 from torture.files import write_whole
 
 SPEC = "spec.json"
 CUT = "cut.json"
 PROOF = "proof.json"
+ADMINISTRATION = "administration.json"
+OUTAGE = "outage.json"
 LEDGER = "ledger.jsonl"
 TOOLS = "tools.jsonl"
 READBACK = "readback.json"
@@ -147,6 +146,36 @@ class ToolOutput:
     stdout: str
     stderr: str
     duration_ms: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AdministrationDocument(Document):
+    """A command that was issued in the NAS before its power was cut."""
+
+    name: Text
+    """The name by which the axis calls it."""
+    moment: str = ""
+    """The point in its course at which a cut was due; empty where the trial did not reach it."""
+    issued_seq: Count | None = None
+    """The last event of the shelf's recording when the command was sent."""
+    returned: Count | None = None
+    """The exit code on the NAS's console before the cut; None when the command had not returned."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outage(Document):
+    """Something that the NAS, or a client of it, did not do within an operator's patience."""
+
+    what: Text
+    """The thing that did not come back."""
+    stage: str = ""
+    """The trial's stage that waited for it."""
+    machine: str = ""
+    """The role of the machine that should have done it, as in the name of its console log."""
+    of_nas: bool = True
+    """Whether it is the NAS: then the pool did not come back, else something on the pool."""
+    kernel: tuple[str, ...] = ()
+    """The end of that machine's kernel log, with the stacks of the tasks that hang."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from torture.choices.matrix.axes import (
     ADMINISTRATION,
@@ -11,6 +12,8 @@ from torture.choices.matrix.axes import (
     DISKS,
     LAYOUT,
     SETTINGS,
+    SLOG,
+    SLOG_CLASS,
     SPECIAL_VDEV,
     TRANSPORT,
 )
@@ -19,8 +22,7 @@ from torture.choices.volumes import POOL, VolumeKind
 from torture.facts.axes.data_disks import Disks
 from torture.facts.axes.layout import Layout
 from torture.facts.recording.disks import Persistence, ShelfDisk
-from torture.machines.nas.devices import data_profile_of
-from torture.machines.nas.slog import slog_layout
+from torture.machines.nas.devices import data_profile_of, profile_of
 from torture.shell import physical_sector_of, wait_for_path, write_cache_of
 
 _OF_16K = ("", "16K", "64K", "128K")
@@ -45,6 +47,43 @@ _PERSISTENCE = {
     Disks.VOLATILE: Persistence.VOLATILE,
     Disks.LYING: Persistence.LYING,
 }
+
+
+_LOG_MIB = 1024
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SlogLayout:
+    """Dedicated disks, and the words that end the `zpool create` line, with disks by their serials."""
+
+    disks: tuple[ShelfDisk, ...]
+    vdev_words: tuple[str, ...]
+
+
+def slog_layout(cell: Cell) -> SlogLayout:
+    """The log devices of a cell: a mirror of several, of the cell's class."""
+    disks = tuple(
+        ShelfDisk(
+            serial=f"slog{number}",
+            size_mib=_LOG_MIB,
+            persistence=persistence,
+            profile=profile_of(cell[SLOG_CLASS]),
+        )
+        for number, persistence in enumerate(cell[SLOG].legs)
+    )
+    kind = () if not disks else ("log",) if len(disks) == 1 else ("log", "mirror")
+    return SlogLayout(disks=disks, vdev_words=(*kind, *(disk.serial for disk in disks)))
+
+
+def gone_at_cut(cell: Cell, seed: int) -> frozenset[str]:
+    """The serials of the disks that are gone after the cut of the trial with this seed."""
+    serials = [disk.serial for disk in slog_layout(cell).disks]
+    count = cell[SLOG].gone_at_cut
+    if count == len(serials):
+        return frozenset(serials)
+    generator = random.Random(f"gone/{seed}")
+    left = list(serials)
+    return frozenset(left.pop(left.index(generator.choice(left))) for _ in range(count))
 
 
 def pool_disks(cell: Cell) -> tuple[ShelfDisk, ...]:

@@ -13,7 +13,7 @@ from torture.choices.matrix.axes import ADMINISTRATION, FILESYSTEM, WORKLOAD
 from torture.choices.matrix.cell_terms import terms_of
 from torture.choices.matrix.cells import Cell
 from torture.choices.workloads import with_those_beside
-from torture.facts.evidence.administration_document import ADMINISTRATION as ADMINISTRATION_DOCUMENT
+from torture.facts.evidence.folder import ADMINISTRATION as ADMINISTRATION_DOCUMENT
 from torture.facts.evidence.folder import LEDGER, PROOF, Evidence, Step
 from torture.records.record.trials import Origin
 

@@ -10,8 +10,7 @@ from torture.choices.matrix.axes import ADMINISTRATION
 from torture.choices.matrix.durability import completed_sync_of
 from torture.choices.matrix.guarantees import guarantee_of
 from torture.errors import HarnessError
-from torture.facts.evidence.administration_document import AdministrationDocument
-from torture.facts.evidence.folder import SPEC, Evidence, load_evidence
+from torture.facts.evidence.folder import SPEC, AdministrationDocument, Evidence, load_evidence
 from torture.facts.evidence.manifest import MANIFEST_DUE, write_manifest
 from torture.facts.evidence.writers import failed_writers
 from torture.oracles.verdict.judgement import Judgement

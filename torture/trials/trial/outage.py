@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from torture.errors import HarnessError
-from torture.facts.evidence.outage_document import OUTAGE, Outage
+from torture.facts.evidence.folder import OUTAGE, Outage
 from torture.machines.lab.machine import GuestDied, Machine, MachineFailed
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Machines

@@ -8,11 +8,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from torture.choices.faults.protocol import Spoiler
 from torture.choices.filesystems.protocol import MOUNT_POINT
 from torture.choices.matrix.axes import ADMINISTRATION
 from torture.choices.transports.protocol import Transport
 from torture.choices.volumes import POOL
 from torture.facts.evidence.folder import Step
+from torture.facts.recording.crash_state import read_crash_state
+from torture.facts.recording.disks import ShelfDisk
+from torture.facts.recording.events import load_recording
+from torture.facts.recording.remains import Remains
 from torture.facts.zfs.versions import ZfsVersion
 from torture.machines.lab.machine import Machine
 from torture.machines.lab.network import Network
@@ -30,7 +35,6 @@ from torture.trials.trial.shared.storage import (
     storage_must,
 )
 from torture.trials.trial.shared.trial import Trial
-from torture.trials.trial.spoil import spoil
 
 _IMPORT_DEADLINE_S = 300
 _REFUSED = 1
@@ -126,6 +130,19 @@ def _start_on(trial: Trial, machines: Machines, view: Path, *, again: bool) -> M
     nas = machines.start_nas(3 if again else 2, disks)
     wait_for_disks(nas, disks)
     return nas
+
+
+def spoil(shelf: Shelf, spoiler: Spoiler, *, view: Path, disk: ShelfDisk) -> None:
+    """Make a fault damage a disk of a view that the shelf serves.
+
+    It is a write like the NAS's own: in the recording of the disks' next life, not in the view.
+    Raises `HarnessError` when the recording holds no data that the fault could damage.
+    """
+    state = read_crash_state(view)
+    recording = load_recording(state.recording)
+    remains = Remains(recording=recording, disk=recording.place_of(disk.serial), cut=state.cut)
+    for patch in spoiler(remains):
+        shelf.overwrite(disk, patch)
 
 
 def _is_imported(evidence: EvidenceWriter, nas: Machine, *, again: bool, deadline_s: float) -> bool:

@@ -28,7 +28,7 @@ from torture.facts.recording.events import (
 )
 from torture.facts.recording.model import content
 from torture.facts.recording.remains import Patch, Remains, held
-from torture.machines.nas.slog import gone_at_cut
+from torture.machines.nas.pool import gone_at_cut
 from torture.trials.plan.draw import draw_planted
 from torture.trials.plan.trial_plan import draw_plan
 

@@ -16,13 +16,14 @@ from torture.facts.recording.disks import Persistence, Profile, ShelfDisk
 from torture.machines.nas.devices import data_profile_of, profile_of
 from torture.machines.nas.pool import (
     create_script,
+    gone_at_cut,
     make_script,
     pool_disks,
     shows_metadata_by_length,
+    slog_layout,
     wait_for_disks_script,
 )
-from torture.machines.nas.slog import gone_at_cut, slog_layout
-from torture.machines.nas.volume_options import volume_options_of
+from torture.machines.nas.settings import volume_options_of
 
 PLP, VOLATILE, LYING = Persistence.PLP, Persistence.VOLATILE, Persistence.LYING
 cells = any_cell()

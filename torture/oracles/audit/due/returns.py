@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
-from torture.facts.evidence.strict_json import strict_json
-from torture.facts.evidence.typed import number_of, whole_of
+from torture.facts.evidence.strict_json import number_of, strict_json, whole_of
 from torture.facts.recording.events import Kind, Recording
 
 _NS_PER_MS = 1_000_000
