@@ -7,7 +7,7 @@ from typing import Protocol
 
 from torture.choices.transports._theory import ByTheory
 from torture.choices.volumes import VolumeOptions, dataset, zvol
-from torture.shell import write_cache_of
+from torture.shell import wait_for_path, write_cache_of
 
 
 class OfZvol(ByTheory, Protocol):
@@ -18,8 +18,8 @@ class OfZvol(ByTheory, Protocol):
         return zvol.make_script(options)
 
     def wait_for_volume_script(self) -> str:
-        """Its device."""
-        return zvol.wait_script()
+        """Return once its device is there; fail after 20 s."""
+        return wait_for_path(zvol.DEVICE)
 
     def cache_scripts(self) -> Mapping[str, str]:
         """The zvol's cache."""

@@ -1,4 +1,4 @@
-"""ONC RPC over TCP: records, calls and replies (RFC 5531, sections 9 and 11), and their XDR."""
+"""ONC RPC over TCP: records, calls and replies (RFC 5531, sections 9 and 11), in XDR."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ShortError(ValueError):
 
 
 class Xdr:
-    """Reads values one after another; each raises `ShortError` at the end of the bytes."""
+    """Reads XDR (RFC 4506), a value at a time; each raises `ShortError` at the end of the bytes."""
 
     def __init__(self, content: bytes) -> None:
         self._content = content

@@ -22,7 +22,7 @@ from torture.choices.volumes import POOL, VolumeKind
 from torture.facts.axes.data_disks import Disks
 from torture.facts.axes.layout import Layout
 from torture.facts.recording.disks import Persistence, ShelfDisk
-from torture.machines.nas.devices import data_profile_of, profile_of
+from torture.machines.nas.devices import DATA_PROFILES, LOG_PROFILES
 from torture.shell import physical_sector_of, wait_for_path, write_cache_of
 
 _OF_16K = ("", "16K", "64K", "128K")
@@ -67,7 +67,7 @@ def slog_layout(cell: Cell) -> SlogLayout:
             serial=f"slog{number}",
             size_mib=_LOG_MIB,
             persistence=persistence,
-            profile=profile_of(cell[SLOG_CLASS]),
+            profile=LOG_PROFILES[cell[SLOG_CLASS]],
         )
         for number, persistence in enumerate(cell[SLOG].legs)
     )
@@ -113,7 +113,7 @@ def _special_disks(cell: Cell) -> tuple[ShelfDisk, ...]:
     if not cell[SPECIAL_VDEV]:
         return ()
     persistence = _PERSISTENCE[cell[DISKS]]
-    profile = data_profile_of(persistence)
+    profile = DATA_PROFILES[persistence]
     special = ShelfDisk(
         serial="special0", size_mib=_SPECIAL_MIB, persistence=persistence, profile=profile
     )
@@ -128,7 +128,7 @@ def _data_disks(cell: Cell) -> tuple[ShelfDisk, ...]:
             serial=f"data{number}",
             size_mib=_DATA_MIB,
             persistence=persistence,
-            profile=data_profile_of(persistence),
+            profile=DATA_PROFILES[persistence],
         )
         for number in range(count)
     )

@@ -17,10 +17,10 @@ _FSCK = re.compile(
 _IS_UP = re.compile(r"torture: ready\b")
 _KERNELS_CLOCK = re.compile(r"^\[ *\d+\.\d+\] ")
 
-
 KERNEL_DEATH = re.compile(r"Kernel panic|Oops: |BUG: (?!soft lockup|workqueue lockup)")
-"""A lockup that a watchdog reports does not count (Linux kernel/watchdog.c, kernel/workqueue.c).
-The guest of a host that stood still for 20 s reports it, too, and goes on."""
+"""A kernel's words for its own death. A lockup that a watchdog reports does not count (Linux
+kernel/watchdog.c, kernel/workqueue.c). The guest of a host that stood still for 20 s reports it,
+too, and goes on."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
