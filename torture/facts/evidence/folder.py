@@ -134,6 +134,12 @@ class Step(StrEnum):
     """Kernel log of the fresh client that checked."""
 
 
+IMPORTS = (Step.POOL_IMPORT, Step.POOL_IMPORT_M, Step.POOL_IMPORT_REWIND)
+"""An operator's tries, in this order: each next one gives more up."""
+IMPORTS_AGAIN = (Step.POOL_IMPORT_AGAIN, Step.POOL_IMPORT_M_AGAIN, Step.POOL_IMPORT_REWIND_AGAIN)
+"""The same after a second cut."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ToolOutput:
     """One run of one tool; `exit_code` is None when its deadline passed before it ended."""

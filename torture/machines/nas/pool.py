@@ -19,9 +19,8 @@ from torture.choices.matrix.axes import (
 )
 from torture.choices.matrix.cells import Cell
 from torture.choices.volumes import POOL, VolumeKind
-from torture.facts.axes.data_disks import Disks
 from torture.facts.axes.layout import Layout
-from torture.facts.recording.disks import Persistence, ShelfDisk
+from torture.facts.recording.disks import ShelfDisk
 from torture.machines.nas.devices import DATA_PROFILES, LOG_PROFILES
 from torture.shell import physical_sector_of, wait_for_path, write_cache_of
 
@@ -41,12 +40,6 @@ _DATA_VDEVS: dict[Layout, tuple[tuple[str, ...], int]] = {
     Layout.DRAID1: (("draid1:2d:4c:1s",), 4),
 }
 """The words of `zpool create` for the data disks, and how many disks they are."""
-
-_PERSISTENCE = {
-    Disks.PLP: Persistence.PLP,
-    Disks.VOLATILE: Persistence.VOLATILE,
-    Disks.LYING: Persistence.LYING,
-}
 
 
 _LOG_MIB = 1024
@@ -112,7 +105,7 @@ def _spare_disks(cell: Cell) -> tuple[ShelfDisk, ...]:
 def _special_disks(cell: Cell) -> tuple[ShelfDisk, ...]:
     if not cell[SPECIAL_VDEV]:
         return ()
-    persistence = _PERSISTENCE[cell[DISKS]]
+    persistence = cell[DISKS]
     profile = DATA_PROFILES[persistence]
     special = ShelfDisk(
         serial="special0", size_mib=_SPECIAL_MIB, persistence=persistence, profile=profile
@@ -122,7 +115,7 @@ def _special_disks(cell: Cell) -> tuple[ShelfDisk, ...]:
 
 def _data_disks(cell: Cell) -> tuple[ShelfDisk, ...]:
     _, count = _DATA_VDEVS[cell[LAYOUT]]
-    persistence = _PERSISTENCE[cell[DISKS]]
+    persistence = cell[DISKS]
     return tuple(
         ShelfDisk(
             serial=f"data{number}",

@@ -13,7 +13,7 @@ from torture.choices.filesystems.protocol import MOUNT_POINT
 from torture.choices.matrix.axes import ADMINISTRATION
 from torture.choices.transports.protocol import Transport
 from torture.choices.volumes import POOL
-from torture.facts.evidence.folder import Step
+from torture.facts.evidence.folder import IMPORTS, IMPORTS_AGAIN, Step
 from torture.facts.recording.crash_state import read_crash_state
 from torture.facts.recording.disks import ShelfDisk
 from torture.facts.recording.events import load_recording
@@ -53,17 +53,8 @@ _IDLE_DEADLINE_S, _IDLE_TRIES = 40, 6
 _SYNC_DEADLINE_S = 120
 _STIRS_MAX = 3
 
-_IMPORTS = (
-    (Step.POOL_IMPORT, ()),
-    (Step.POOL_IMPORT_M, ("-m",)),
-    (Step.POOL_IMPORT_REWIND, ("-m", "-F")),
-)
-"""An operator's tries, in this order."""
-_IMPORTS_AGAIN = (
-    (Step.POOL_IMPORT_AGAIN, ()),
-    (Step.POOL_IMPORT_M_AGAIN, ("-m",)),
-    (Step.POOL_IMPORT_REWIND_AGAIN, ("-m", "-F")),
-)
+_IMPORT_OPTIONS = ((), ("-m",), ("-m", "-F"))
+"""Those of each of an operator's tries (`IMPORTS`)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -152,7 +143,8 @@ def _is_imported(evidence: EvidenceWriter, nas: Machine, *, again: bool, deadlin
     of a disk may be gone for a moment, and the kernel does not wait for it (`pool.make_script`). An
     operator would not give up the intent log for that. Both answers are evidence.
     """
-    for step, options in _IMPORTS_AGAIN if again else _IMPORTS:
+    steps = IMPORTS_AGAIN if again else IMPORTS
+    for step, options in zip(steps, _IMPORT_OPTIONS, strict=True):
         argv = pool.import_command(*options)
         tried = evidence.observe(nas, step, argv, deadline_s=deadline_s)
         if tried.exit_code == _REFUSED and not options:
