@@ -28,6 +28,7 @@ _OF_16K = ("", "16K", "64K", "128K")
 """Sizes of a volume's blocks that are a multiple of 16 KiB."""
 _DATA_MIB = 4096
 _SPECIAL_MIB = 2048
+_LOG_MIB = 1024
 _BY_SERIAL = "/dev/disk/by-id/virtio-"
 SETTLE = "udevadm settle --timeout=20 || udevadm settle --timeout=20"
 """Twice, because udevd rarely closes the connection of the first call ("Broken pipe")."""
@@ -40,9 +41,6 @@ _DATA_VDEVS: dict[Layout, tuple[tuple[str, ...], int]] = {
     Layout.DRAID1: (("draid1:2d:4c:1s",), 4),
 }
 """The words of `zpool create` for the data disks, and how many disks they are."""
-
-
-_LOG_MIB = 1024
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
