@@ -18,7 +18,7 @@ from torture.facts.recording.crash_state import write_crash_state
 from torture.facts.recording.disks import DiskFault, Persistence, ShelfDisk
 from torture.machines.lab.lab import Lab
 from torture.machines.lab.machine import Machine
-from torture.machines.nas.devices import data_profile_of
+from torture.machines.nas.devices import DATA_PROFILES
 from torture.machines.shelf.server import RECORDINGS_OF_SHELF, Shelf
 from torture.records.record.specs import DRAW, TrialSpec
 from torture.records.scoring.judge import judge
@@ -42,7 +42,7 @@ _DISK = ShelfDisk(
     serial="vm",
     size_mib=SIZE_MIB,
     persistence=Persistence.VOLATILE,
-    profile=data_profile_of(Persistence.VOLATILE),
+    profile=DATA_PROFILES[Persistence.VOLATILE],
 )
 _IGNORING = replace(_DISK, fault=DiskFault(drop_flush_every=1))
 """It says of every flush that it was done."""

@@ -24,7 +24,7 @@ from torture.facts.wire.iscsi_pdus import IscsiOnWire
 from torture.facts.wire.nvme_pdus import NvmeTcpOnWire
 from torture.machines.lab.lab import Lab
 from torture.machines.lab.machine import Machine
-from torture.machines.nas.volume_options import volume_options_of
+from torture.machines.nas.settings import volume_options_of
 from torture.records.record.specs import TrialSpec
 from torture.trials.trial.recovery import bring_nas_back
 from torture.trials.trial.setup import run_script, set_up_nas

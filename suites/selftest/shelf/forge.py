@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from suites.selftest.unit.event_records import encode_event
 from torture.facts.recording.events import (
     CONFIGURATION,
     DATA,
@@ -18,7 +19,6 @@ from torture.facts.recording.events import (
     WRITE_SUBMITS,
     Event,
     Kind,
-    encode_event,
 )
 
 _PIECE_BYTES = 512

@@ -31,6 +31,9 @@ _REPORTS = ("ERROR: AddressSanitizer", "ERROR: LeakSanitizer", "runtime error:",
 _FREE_BUFFERS: defaultdict[int, list[bytearray]] = defaultdict(list)
 _NBDKIT_FELL = "raw_send_socket: Assertion"
 _POLL_MS = 5
+_SOCKETS = Path("/proc/net/unix")
+_LISTENS = "00010000"
+"""SO_ACCEPTCON among the flags in there."""
 _THREADS = 8
 """Of each connection."""
 
@@ -101,6 +104,14 @@ def of_view(view: str, name: str) -> dict[str, str]:
     return {"view": view, "disk": name}
 
 
+def _listens(socket: Path) -> bool:
+    """Whether it takes connections: nbdkit binds its socket a moment before it listens."""
+    if not socket.exists():
+        return False
+    sockets = [line.split() for line in _SOCKETS.read_text().splitlines()]
+    return any(fields[-1] == str(socket) and fields[3] == _LISTENS for fields in sockets)
+
+
 class Server:
     """A shelf in `folder`, which needs a short path as sockets do; `name` is that of its files."""
 
@@ -122,7 +133,7 @@ class Server:
         if configuration is not None:
             self.configuration.write_text(configuration)
         self._process = NbdkitProcess(
-            plugin.launch.with_threads(threads),
+            plugin.launch if threads is None else replace(plugin.launch, threads=threads),
             f"config={self.configuration}",
             socket=self.socket,
             errors=folder / f"{name}.err",
@@ -131,7 +142,7 @@ class Server:
 
     def _wait_until_up(self) -> None:
         end = time.monotonic() + DEADLINE_S
-        while not self._process.listens:
+        while not _listens(self.socket):
             if self._process.exit_code is not None:
                 raise HarnessError(f"nbdkit ended at once: {self.output()}")
             if time.monotonic() > end:

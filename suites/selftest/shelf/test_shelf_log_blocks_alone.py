@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from suites.selftest.shelf.log_blocks_oracle import log_states
-from torture.facts.recording.events import Event, Kind, encode_event
+from suites.selftest.unit.event_records import encode_event
+from torture.facts.recording.events import Event, Kind
 from torture.facts.recording.roles import Role
 from torture.machines.host.native import SHELF_SOURCES
 

@@ -15,7 +15,8 @@ import pytest
 from torture.facts.axes.slog_class import SlogClass
 from torture.facts.recording.disks import Profile, ShelfDisk
 from torture.facts.recording.events import Kind, load_recording
-from torture.machines.nas.devices import profile_of
+from torture.machines.nas.devices import LOG_PROFILES
+from torture.machines.shelf.connection import Connection
 from torture.machines.shelf.control import FreezeOn
 from torture.machines.shelf.server import Shelf
 
@@ -97,7 +98,7 @@ def test_bandwidth_bounds_large_writes() -> None:
 def test_a_synchronous_write_takes_what_was_published_for_its_class(slog_class: SlogClass) -> None:
     """The faster classes take less than this machine's own way to the shelf and back."""
     published_s = {"hdd": 10e-3, "sata": 1e-3, "sas": 1e-4}[slog_class]
-    with _shelf(profile_of(slog_class)) as (_, socket):
+    with _shelf(LOG_PROFILES[slog_class]) as (_, socket):
         disk = _connected(socket)
 
         def write_and_flush() -> None:
@@ -109,9 +110,10 @@ def test_a_synchronous_write_takes_what_was_published_for_its_class(slog_class: 
 
 
 def test_a_freeze_after_some_time_comes_then() -> None:
-    with _shelf(Profile()) as (shelf, _):
+    with _shelf(Profile()) as (shelf, socket):
+        control = Connection(socket=socket, export="control")
         begun = time.monotonic()
-        shelf.control.freeze_after(150)
+        control.write(b'{"freeze": {"after_ms": 150}}', deadline_s=10)
         assert not shelf.is_frozen
         while not shelf.is_frozen:
             assert time.monotonic() - begun < 0.15 + _SLACK_S

@@ -13,7 +13,7 @@ from torture.facts.recording.events import Kind, load_recording
 from torture.facts.recording.model import writes_until
 from torture.facts.recording.remains import Patch, Remains
 from torture.machines.shelf.server import Shelf
-from torture.trials.trial.spoil import spoil
+from torture.trials.trial.recovery import spoil
 
 _DISKS = (ShelfDisk(serial="data0", size_mib=64), ShelfDisk(serial="data1", size_mib=64))
 _SECTOR = 512

@@ -10,8 +10,7 @@ from suites.selftest.unit.good_evidence import RECORDED, evidence
 from torture.choices.administration import CHOICES
 from torture.choices.administration.protocol import Administration, Outcome, Printed
 from torture.choices.matrix.cells import Cell
-from torture.facts.evidence.administration_document import AdministrationDocument
-from torture.facts.evidence.folder import Evidence, Step, ToolOutput
+from torture.facts.evidence.folder import AdministrationDocument, Evidence, Step, ToolOutput
 
 OPERATIONS = {choice.name: choice.value for choice in CHOICES if choice.value is not None}
 CASES = sorted(path.stem for path in (RECORDED / "administration").glob("*.json"))

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator, Mapping
+from itertools import product
 
 from hypothesis import strategies as st
 
 from torture.choices.filesystems.protocol import FILES
 from torture.choices.matrix.axes import AXES, FATE, FILESYSTEM, SLOG, SYNC, TRANSPORT
 from torture.choices.matrix.cells import Cell
+from torture.facts.axes.sweeps import Matrix
 from torture.facts.axes.zfs_settings import OLD_CHOICES
 
 EXAMPLE = "iscsi-standard-noslog-btrfs-nasonly"
+GROWING = (Matrix.QUICK, Matrix.DEFAULT, Matrix.FULL)
+"""Each contains the one before; every other matrix has a question of its own."""
 SETTINGS = tuple(axis for axis in AXES.values() if axis.is_setting)
 OF_ZFS = (
     *((old.name, old.value) for old in OLD_CHOICES.values()),
@@ -48,6 +53,20 @@ def any_cell(draw: st.DrawFn) -> Cell:
         with contextlib.suppress(ValueError):
             cell = cell.with_settings({name: value})
     return cell
+
+
+def cells_over(names: Mapping[str, tuple[str, ...]]) -> Iterator[Cell]:
+    """Every combination of these choices that makes sense, with the default on all other axes.
+
+    An axis without a default needs a choice.
+    """
+    of_axis = [
+        names.get(field) or ((axis.default,) if axis.default else axis.names)
+        for field, axis in AXES.items()
+    ]
+    for combination in product(*of_axis):
+        with contextlib.suppress(ValueError):
+            yield Cell(combination)
 
 
 def longest_name() -> str:

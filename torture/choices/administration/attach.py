@@ -7,8 +7,8 @@ That configuration records what the new disk lacks, and a resilver continues aft
 
 from __future__ import annotations
 
-from torture.choices.administration._ballast import ballast_script
 from torture.choices.administration._copying import COPIED, has_resilvered
+from torture.choices.administration._datasets import ballast_script
 from torture.choices.administration.protocol import (
     AFTER_END,
     BY_ID,

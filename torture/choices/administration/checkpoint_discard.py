@@ -6,7 +6,7 @@ and after an import (OpenZFS `module/zfs/spa_checkpoint.c`, `spa_checkpoint_disc
 
 from __future__ import annotations
 
-from torture.choices.administration._ballast import BALLAST, ballast_script
+from torture.choices.administration._datasets import BALLAST, ballast_script
 from torture.choices.administration.checkpoint import state_of_checkpoint
 from torture.choices.administration.protocol import (
     AFTER_END,

@@ -7,8 +7,7 @@ import (`module/zfs/dsl_scan.c`, `dsl_process_async_destroys`).
 
 from __future__ import annotations
 
-from torture.choices.administration._ballast import BALLAST, ballast_script
-from torture.choices.administration._datasets import list_command
+from torture.choices.administration._datasets import BALLAST, ballast_script, list_command
 from torture.choices.administration.protocol import (
     AFTER_END,
     SOON,

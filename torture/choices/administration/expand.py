@@ -19,8 +19,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from torture.choices.administration._ballast import ballast_script
 from torture.choices.administration._copying import COPIED
+from torture.choices.administration._datasets import ballast_script
 from torture.choices.administration.protocol import (
     AFTER_END,
     BY_ID,

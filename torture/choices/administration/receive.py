@@ -7,8 +7,7 @@ in `dsl_sync_task` (OpenZFS `module/zfs/dmu_recv.c`). The next import destroys a
 
 from __future__ import annotations
 
-from torture.choices.administration._ballast import BALLAST, ballast_script
-from torture.choices.administration._datasets import OTHER, list_command
+from torture.choices.administration._datasets import BALLAST, OTHER, ballast_script, list_command
 from torture.choices.administration.protocol import (
     AFTER_END,
     SOON,

@@ -7,8 +7,8 @@ continues after the return, and after an import.
 
 from __future__ import annotations
 
-from torture.choices.administration._ballast import ballast_script
 from torture.choices.administration._copying import UNLABELLED
+from torture.choices.administration._datasets import ballast_script
 from torture.choices.administration.protocol import (
     AFTER_END,
     BY_ID,

@@ -6,8 +6,8 @@ disk leaves when the new one has all its data (OpenZFS `module/zfs/spa.c`, `spa_
 
 from __future__ import annotations
 
-from torture.choices.administration._ballast import ballast_script
 from torture.choices.administration._copying import COPIED, UNLABELLED
+from torture.choices.administration._datasets import ballast_script
 from torture.choices.administration.attach import CUT_POINTS
 from torture.choices.administration.protocol import (
     BY_ID,

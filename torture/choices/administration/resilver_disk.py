@@ -12,8 +12,8 @@ administrator would do. Errors that the scrub finds after that count.
 
 from __future__ import annotations
 
-from torture.choices.administration._ballast import ballast_script
 from torture.choices.administration._copying import COPIED, has_resilvered
+from torture.choices.administration._datasets import ballast_script
 from torture.choices.administration.protocol import (
     AFTER_END,
     BY_ID,

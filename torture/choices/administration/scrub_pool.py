@@ -11,7 +11,7 @@ place of a scrub (`spa_load_impl` in `module/zfs/spa.c`, `dsl_scan_restart_resil
 
 from __future__ import annotations
 
-from torture.choices.administration._ballast import ballast_script
+from torture.choices.administration._datasets import ballast_script
 from torture.choices.administration.protocol import (
     AFTER_END,
     SOON,

@@ -199,30 +199,12 @@ def cells_of(matrix: Matrix) -> tuple[Cell, ...]:
     return tuple(dict.fromkeys(cell for sweep in SWEEPS[matrix] for cell in _cells_in(sweep)))
 
 
-def cells_over(names: Mapping[str, tuple[str, ...]]) -> Iterator[Cell]:
-    """Every combination of these choices that makes sense, with the default on all other axes.
-
-    An axis without a default needs a choice.
-    """
-    return _grid(
-        {
-            field: names.get(field) or ((axis.default,) if axis.default else axis.names)
-            for field, axis in AXES.items()
-        }
-    )
-
-
 def _cells_in(sweep: Sweep) -> Iterator[Cell]:
-    return _grid(
-        {
-            field: tuple(choice.name for choice in axis.choices if sweep in choice.joins)
-            for field, axis in AXES.items()
-        }
-    )
-
-
-def _grid(names: dict[str, tuple[str, ...]]) -> Iterator[Cell]:
     """Every combination that makes sense; the last axes vary fastest."""
+    names = {
+        field: tuple(choice.name for choice in axis.choices if sweep in choice.joins)
+        for field, axis in AXES.items()
+    }
     for combination in product(*(names[field] for field in _VARYING_LAST)):
         try:
             yield Cell.of(**dict(zip(_VARYING_LAST, combination, strict=True)))

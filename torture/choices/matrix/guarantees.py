@@ -15,7 +15,6 @@ from __future__ import annotations
 from torture.choices.matrix.axes import DISKS, FATE, SETTINGS, SLOG, TRANSPORT
 from torture.choices.matrix.cells import Cell
 from torture.choices.matrix.durability import acknowledged_sync_of
-from torture.facts.axes.data_disks import Disks
 from torture.facts.axes.fate import Fate
 from torture.facts.axes.module_parameters import ZFS_NOCACHEFLUSH, ZIL_NOCACHEFLUSH
 from torture.facts.recording.disks import Persistence
@@ -33,8 +32,8 @@ def guarantee_of(cell: Cell) -> Guarantee:
     `logbias=throughput` writes blocks of data before the log blocks that point to them, and flushes
     both before it acknowledges (OpenZFS `module/zfs/dmu.c`, `dmu_sync_done`).
     """
-    keeps_all = cell[DISKS] is Disks.PLP
-    if cell[DISKS] is Disks.LYING or (cell[ZFS_NOCACHEFLUSH] and not keeps_all):
+    keeps_all = cell[DISKS] is Persistence.PLP
+    if cell[DISKS] is Persistence.LYING or (cell[ZFS_NOCACHEFLUSH] and not keeps_all):
         return Guarantee.MAY_LOSE_POOL
     fate = cell[FATE]
     honest = cell[TRANSPORT].guarantee(sync=acknowledged_sync_of(cell), fate=fate)
@@ -49,7 +48,7 @@ def _is_log_forgetful(cell: Cell) -> bool:
     if slog.is_forgetful or flushes_its_log(cell):
         return slog.is_forgetful
     is_on_data_disks = not slog.legs or cell[SETTINGS].properties.get("logbias") == "throughput"
-    on_data_disks = is_on_data_disks and cell[DISKS] is not Disks.PLP
+    on_data_disks = is_on_data_disks and cell[DISKS] is not Persistence.PLP
     return on_data_disks or any(leg is not Persistence.PLP for leg in slog.legs)
 
 

@@ -8,15 +8,10 @@ its clients that nothing was lost.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from torture.choices.transports import _tcp, _theory
+from torture.choices.transports import _tcp
 from torture.choices.transports.protocol import CompletedWrite, Traits
 from torture.choices.volumes import VolumeKind, VolumeOptions
 from torture.choices.volumes.dataset import DIRECTORY
-from torture.facts.axes.fate import Fate
-from torture.facts.axes.sync import Sync
-from torture.oracles.verdict.guarantee import Guarantee
 
 NFS_PORT, MOUNTD_PORT, _RPCBIND_PORT = 2049, 20048, 111
 _GRACE_S = 10
@@ -38,37 +33,18 @@ def traits(*, gives_files: bool) -> Traits:
 
 
 class Exported:
-    """The common part of all transports over knfsd; `traits` decide the rest."""
-
-    traits: Traits
+    """The common part of all transports over knfsd."""
 
     def publish_script(self, options: VolumeOptions) -> str:
-        """An export."""
-        return _publish_script(options)
+        """Shell: the export first, then the servers, then no grace period.
 
-    def wait_until_idle_script(self) -> str:
-        """Return once no request is unread: a killed client says nothing, and NFSv3 has no sessions."""
-        return _tcp.wait_until_read_script(NFS_PORT)
-
-    def cache_scripts(self) -> Mapping[str, str]:
-        """None on the NAS: where the client has a disk, that disk shows it."""
-        return {}
-
-    def guarantee(self, *, sync: Sync, fate: Fate) -> Guarantee:
-        """The consequence of the place of a completed write."""
-        return _theory.guarantee(self.traits, sync=sync, fate=fate)
-
-
-def _publish_script(options: VolumeOptions) -> str:
-    """Shell: the export first, then the servers, then no grace period.
-
-    `mountpoint`: nothing is exported while the dataset is not mounted. `insecure`: QEMU need not be
-    root. `fsid=0`: file handles are the same before and after a cut, and mountd has nothing to look
-    up. NFSv4 then mounts it as `/`, since the root of the NAS, an overlay, cannot be exported.
-    """
-    sync = "async" if options.is_exported_async else "sync"
-    words = f"rw,{sync},no_subtree_check,no_root_squash,insecure,fsid=0,mountpoint"
-    return f"""set -eu
+        `mountpoint`: nothing is exported while the dataset is not mounted. `insecure`: QEMU need not be
+        root. `fsid=0`: file handles are the same before and after a cut, and mountd has nothing to look
+        up. NFSv4 then mounts it as `/`, since the root of the NAS, an overlay, cannot be exported.
+        """
+        sync = "async" if options.is_exported_async else "sync"
+        words = f"rw,{sync},no_subtree_check,no_root_squash,insecure,fsid=0,mountpoint"
+        return f"""set -eu
 modprobe nfsd
 mountpoint -q /proc/fs/nfsd || mount -t nfsd nfsd /proc/fs/nfsd
 mkdir -p /var/lib/nfs/v4recovery /run/sendsigs.omit.d
@@ -78,3 +54,7 @@ rpc.mountd --port {MOUNTD_PORT}
 rpc.nfsd -G {_GRACE_S} -L {_GRACE_S} 8
 echo Y > /proc/fs/nfsd/v4_end_grace || true
 """
+
+    def wait_until_idle_script(self) -> str:
+        """Return once no request is unread: a killed client says nothing, and NFSv3 has no sessions."""
+        return _tcp.wait_until_read_script(NFS_PORT)

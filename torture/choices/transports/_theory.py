@@ -13,7 +13,9 @@ flushes after the NAS's return, and never learns of the loss.
 
 from __future__ import annotations
 
-from torture.choices.transports.protocol import CompletedWrite, Traits
+from typing import Protocol
+
+from torture.choices.transports.protocol import CompletedWrite, Transport
 from torture.facts.axes.fate import Fate
 from torture.facts.axes.sync import Sync
 from torture.oracles.verdict.guarantee import Guarantee
@@ -27,9 +29,12 @@ _FORGOTTEN = {
 """The `sync` with which a NAS, after its reboot, lacks writes that its client relies on."""
 
 
-def guarantee(traits: Traits, *, sync: Sync, fate: Fate) -> Guarantee:
-    """The guarantee of a transport with these traits."""
-    if fate is Fate.NAS_ONLY:
-        is_forgotten = sync in _FORGOTTEN[traits.completed]
-        return Guarantee.LOSES if is_forgotten else Guarantee.SAFE
-    return Guarantee.ROLLS_BACK if sync is Sync.DISABLED else Guarantee.SAFE
+class ByTheory(Transport, Protocol):
+    """A transport whose guarantee follows from its traits."""
+
+    def guarantee(self, *, sync: Sync, fate: Fate) -> Guarantee:
+        """The consequence of the place of a completed write."""
+        if fate is Fate.NAS_ONLY:
+            is_forgotten = sync in _FORGOTTEN[self.traits.completed]
+            return Guarantee.LOSES if is_forgotten else Guarantee.SAFE
+        return Guarantee.ROLLS_BACK if sync is Sync.DISABLED else Guarantee.SAFE

@@ -7,21 +7,18 @@ drivers/target/target_core_file.c).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-from torture.choices.transports import _lio, _theory
+from torture.choices.transports import _lio
+from torture.choices.transports._volumes import OfImage
 from torture.choices.transports.protocol import Attachment, CompletedWrite, Traits, Transport
 from torture.choices.volumes import SIZE_MIB, VolumeKind, VolumeOptions, dataset
 from torture.facts.axes.axis import Choice
-from torture.facts.axes.fate import Fate
 from torture.facts.axes.sweeps import Sweep
-from torture.facts.axes.sync import Sync
-from torture.oracles.verdict.guarantee import Guarantee
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Fileio:
+class Fileio(OfImage):
     """One LUN on a file; `has_write_cache`: targetcli's `write_back=true`, which is its default."""
 
     has_write_cache: bool = False
@@ -31,14 +28,6 @@ class Fileio:
         """Write-through or write-back."""
         completed = CompletedWrite.IN_ZFS if self.has_write_cache else CompletedWrite.IN_LOG
         return Traits(ports=(_lio.PORT,), volume=VolumeKind.DATASET, completed=completed)
-
-    def make_volume_script(self, options: VolumeOptions) -> str:
-        """An image in a dataset."""
-        return dataset.make_image_script(options)
-
-    def wait_for_volume_script(self) -> str:
-        """Wait for the image: LIO would make an empty one in its place (O_CREAT)."""
-        return dataset.wait_for_image_script()
 
     def publish_script(self, options: VolumeOptions) -> str:
         """A fileio backstore."""
@@ -51,19 +40,11 @@ class Fileio:
         """Return once no session is left."""
         return _lio.wait_until_idle_script()
 
-    def cache_scripts(self) -> Mapping[str, str]:
-        """The client's disk shows it."""
-        return {}
-
     def attachment(self, *, nas_host: str) -> Attachment:
         """LUN 0 of the target, as the client's second disk."""
         return Attachment(
             source=_lio.source(nas_host), device="/dev/vdb", has_write_cache=self.has_write_cache
         )
-
-    def guarantee(self, *, sync: Sync, fate: Fate) -> Guarantee:
-        """Nothing volatile, unless it has a write cache."""
-        return _theory.guarantee(self.traits, sync=sync, fate=fate)
 
 
 CHOICE: Choice[Transport] = Choice(

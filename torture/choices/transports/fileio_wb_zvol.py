@@ -6,19 +6,16 @@ sync=always does not help. A flush becomes an fsync of the node, and this a flus
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from torture.choices.transports import _lio
 from torture.choices.transports.iscsi import Iscsi
 from torture.choices.transports.protocol import CompletedWrite, Traits, Transport
 from torture.choices.volumes import SIZE_MIB, VolumeOptions, zvol
 from torture.facts.axes.axis import Choice
 from torture.facts.axes.sweeps import Sweep
-from torture.shell import write_cache_of
 
 
 class FileioOnZvol(Iscsi):
-    """One LUN."""
+    """One LUN; the fsync of the node has to become a flush of the zvol."""
 
     traits = Traits(ports=(_lio.PORT,), completed=CompletedWrite.IN_PAGE_CACHE)
 
@@ -27,10 +24,6 @@ class FileioOnZvol(Iscsi):
         size = SIZE_MIB * 1024 * 1024
         control = f"fd_dev_name=$(readlink -f {zvol.DEVICE}),fd_dev_size={size},fd_buffered_io=1"
         return _lio.publish_script(kind="fileio", control=control)
-
-    def cache_scripts(self) -> Mapping[str, str]:
-        """The zvol's: the fsync of the node has to become a flush."""
-        return {"zvol": write_cache_of(zvol.DEVICE)}
 
 
 CHOICE: Choice[Transport] = Choice(

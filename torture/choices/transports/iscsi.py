@@ -5,31 +5,18 @@ LIO mirrors the zvol's own write cache, so the LUN is write-back (drivers/target
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from torture.choices.transports import _lio, _theory
+from torture.choices.transports import _lio
+from torture.choices.transports._volumes import OfZvol
 from torture.choices.transports.protocol import Attachment, Traits, Transport
 from torture.choices.volumes import VolumeOptions, zvol
 from torture.facts.axes.axis import Choice
-from torture.facts.axes.fate import Fate
 from torture.facts.axes.sweeps import EVERY_SWEEP
-from torture.facts.axes.sync import Sync
-from torture.oracles.verdict.guarantee import Guarantee
-from torture.shell import write_cache_of
 
 
-class Iscsi:
-    """One LUN, any initiator."""
+class Iscsi(OfZvol):
+    """One write-back LUN, any initiator: LIO mirrors the zvol's cache."""
 
     traits = Traits(ports=(_lio.PORT,), sectors_bytes=(512, 4096), can_discard=True)
-
-    def make_volume_script(self, options: VolumeOptions) -> str:
-        """A zvol."""
-        return zvol.make_script(options)
-
-    def wait_for_volume_script(self) -> str:
-        """Its device."""
-        return zvol.wait_script()
 
     def publish_script(self, options: VolumeOptions) -> str:
         """An iblock backstore."""
@@ -44,17 +31,9 @@ class Iscsi:
         """Return once no session is left."""
         return _lio.wait_until_idle_script()
 
-    def cache_scripts(self) -> Mapping[str, str]:
-        """The zvol's cache, which LIO mirrors."""
-        return {"zvol": write_cache_of(zvol.DEVICE)}
-
     def attachment(self, *, nas_host: str) -> Attachment:
         """LUN 0 of the target, as the client's second disk."""
         return Attachment(source=_lio.source(nas_host), device="/dev/vdb")
-
-    def guarantee(self, *, sync: Sync, fate: Fate) -> Guarantee:
-        """A write-back LUN."""
-        return _theory.guarantee(self.traits, sync=sync, fate=fate)
 
 
 CHOICE: Choice[Transport] = Choice(

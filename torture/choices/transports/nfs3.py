@@ -15,12 +15,12 @@ from dataclasses import dataclass
 
 from torture.choices.filesystems.protocol import MOUNT_POINT
 from torture.choices.transports import _knfsd
+from torture.choices.transports._volumes import OfDataset
 from torture.choices.transports.protocol import Attachment, Traits, Transport
-from torture.choices.volumes import VolumeOptions, dataset
+from torture.choices.volumes import dataset
 from torture.facts.axes.axis import Choice
 from torture.facts.axes.sweeps import Sweep
-from torture.facts.wire.file_protocol import FileProtocol
-from torture.facts.wire.files_on_wire import FileWire
+from torture.facts.wire.files_on_wire import FileProtocol, FileWire
 from torture.facts.wire.nfs3_calls import Nfs3OnWire
 
 _TRAITS = _knfsd.traits(gives_files=True)
@@ -28,21 +28,13 @@ _COMMON_OPTIONS = "hard,proto=tcp,timeo=50,retrans=2,wsize=8192"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class NfsFiles(_knfsd.Exported):
+class NfsFiles(_knfsd.Exported, OfDataset):
     """One export, mounted where filesystems are; `options` are mount's, `path` the export there."""
 
     options: str
     wire: FileProtocol
     path: str = dataset.DIRECTORY
     traits: Traits = _TRAITS
-
-    def make_volume_script(self, options: VolumeOptions) -> str:
-        """A dataset."""
-        return dataset.make_script(options)
-
-    def wait_for_volume_script(self) -> str:
-        """Its mount."""
-        return dataset.wait_script()
 
     def attachment(self, *, nas_host: str) -> Attachment:
         """A mounted directory."""

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from xml.etree import ElementTree as ET
 
 from torture.choices.transports import _knfsd
+from torture.choices.transports._volumes import OfImage
 from torture.choices.transports.protocol import Attachment, Transport
-from torture.choices.volumes import VolumeOptions, dataset
+from torture.choices.volumes import dataset
 from torture.facts.axes.axis import Choice
 from torture.facts.axes.sweeps import Sweep
 
@@ -33,18 +34,10 @@ class NfsSource:
         return source
 
 
-class NfsImage(_knfsd.Exported):
+class NfsImage(_knfsd.Exported, OfImage):
     """One image on one export."""
 
     traits = _knfsd.traits(gives_files=False)
-
-    def make_volume_script(self, options: VolumeOptions) -> str:
-        """An image in a dataset."""
-        return dataset.make_image_script(options)
-
-    def wait_for_volume_script(self) -> str:
-        """Wait for the image."""
-        return dataset.wait_for_image_script()
 
     def attachment(self, *, nas_host: str) -> Attachment:
         """The image, as the client's second disk."""

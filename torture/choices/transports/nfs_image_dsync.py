@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from torture.choices.transports import _theory
 from torture.choices.transports.nfs_image import NfsImage
 from torture.choices.transports.protocol import Attachment, CompletedWrite, Transport
 from torture.facts.axes.axis import Choice
@@ -34,7 +33,7 @@ class NfsImageDsync(NfsImage):
         """Completed writes are in the log, until a client that lives sends a COMMIT to another server."""
         if sync is Sync.STANDARD and fate is Fate.NAS_ONLY:
             return Guarantee.LOSES
-        return _theory.guarantee(self.traits, sync=sync, fate=fate)
+        return super().guarantee(sync=sync, fate=fate)
 
 
 CHOICE: Choice[Transport] = Choice(

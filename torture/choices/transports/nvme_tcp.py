@@ -7,20 +7,16 @@ drivers/nvme/host/fabrics.c): nvme-cli and nvmetcli write the same. FUA and flus
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-from torture.choices.transports import _tcp, _theory
+from torture.choices.transports import _tcp
+from torture.choices.transports._volumes import OfZvol
 from torture.choices.transports.protocol import Attachment, Traits, Transport
 from torture.choices.volumes import VolumeOptions, zvol
 from torture.facts.axes.axis import Choice
-from torture.facts.axes.fate import Fate
 from torture.facts.axes.sweeps import Sweep
-from torture.facts.axes.sync import Sync
 from torture.facts.wire.disk_requests import DiskWire
 from torture.facts.wire.nvme_pdus import NvmeTcpOnWire
-from torture.oracles.verdict.guarantee import Guarantee
-from torture.shell import write_cache_of
 
 PORT = 4420
 NQN = "nqn.2014-08.org.nvmexpress:torture:vm"
@@ -42,22 +38,15 @@ _TRAITS = Traits(ports=(PORT,), client_has_network=True)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class NvmeTcp:
+class NvmeTcp(OfZvol):
     """One namespace; `multipath` is `nvme_core`'s parameter, Y by default in Linux.
 
-    It can only be set as the module is loaded, and Debian's cloud kernel has it built in.
+    It can only be set as the module is loaded, and Debian's cloud kernel has it built in. nvmet
+    always reports a volatile cache. A client that connects again learns nothing of lost writes.
     """
 
     multipath: str = _BY_DEFAULT
     traits: Traits = _TRAITS
-
-    def make_volume_script(self, options: VolumeOptions) -> str:
-        """A zvol."""
-        return zvol.make_script(options)
-
-    def wait_for_volume_script(self) -> str:
-        """Its device."""
-        return zvol.wait_script()
 
     def publish_script(self, options: VolumeOptions) -> str:
         """Namespace, port, and their link last: listening starts with it."""
@@ -79,10 +68,6 @@ ln -s {_SUBSYSTEM} {_NVMET}/ports/1/subsystems/{NQN}
         """Return once no request is unread: a killed client has not disconnected."""
         return _tcp.wait_until_read_script(PORT)
 
-    def cache_scripts(self) -> Mapping[str, str]:
-        """The zvol's cache; nvmet itself always reports a volatile cache."""
-        return {"zvol": write_cache_of(zvol.DEVICE)}
-
     def attachment(self, *, nas_host: str) -> Attachment:
         """An NVMe disk, of a kernel whose multipath is set as wanted."""
         multipath = self.multipath
@@ -97,10 +82,6 @@ echo {_CONNECT.format(host=nas_host)} > /dev/nvme-fabrics
             wire=DiskWire(protocol=NvmeTcpOnWire(PORT)),
             device="/dev/nvme0n1",
         )
-
-    def guarantee(self, *, sync: Sync, fate: Fate) -> Guarantee:
-        """A write-back namespace; a client that connects again learns nothing of the lost writes."""
-        return _theory.guarantee(self.traits, sync=sync, fate=fate)
 
 
 CHOICE: Choice[Transport] = Choice(

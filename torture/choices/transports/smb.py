@@ -14,19 +14,15 @@ mount.cifs(8), ksmbd.conf(5). `nobrl`: no byte-range locks, which no load here t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from torture.choices.filesystems.protocol import MOUNT_POINT
-from torture.choices.transports import _tcp, _theory
+from torture.choices.transports import _tcp
+from torture.choices.transports._volumes import OfDataset
 from torture.choices.transports.protocol import Attachment, Traits, Transport
 from torture.choices.volumes import VolumeKind, VolumeOptions, dataset
 from torture.facts.axes.axis import Choice
-from torture.facts.axes.fate import Fate
 from torture.facts.axes.sweeps import Sweep
-from torture.facts.axes.sync import Sync
 from torture.facts.wire.files_on_wire import FileWire
 from torture.facts.wire.smb2_messages import Smb2OnWire
-from torture.oracles.verdict.guarantee import Guarantee
 
 _PORT = 445
 _SHARE = "vm"
@@ -34,8 +30,11 @@ _OPTIONS = "guest,vers=3.1.1,hard,cache=strict,echo_interval=1,nobrl,noserverino
 """`echo_interval=1`: the client notices a dead server after some seconds, rather than minutes."""
 
 
-class Smb:
-    """One share, open to every user."""
+class Smb(OfDataset):
+    """One share, open to every user.
+
+    Answered writes are only in ZFS's memory, and with sync=standard so are the directories.
+    """
 
     traits = Traits(
         ports=(_PORT,),
@@ -45,14 +44,6 @@ class Smb:
         is_metadata_volatile=True,
         keeps_inodes=False,
     )
-
-    def make_volume_script(self, options: VolumeOptions) -> str:
-        """A dataset."""
-        return dataset.make_script(options)
-
-    def wait_for_volume_script(self) -> str:
-        """Wait for its mount."""
-        return dataset.wait_script()
 
     def publish_script(self, options: VolumeOptions) -> str:
         """A share, and the daemon that answers its upcalls."""
@@ -78,10 +69,6 @@ ksmbd.mountd
         """Return once no request is unread."""
         return _tcp.wait_until_read_script(_PORT)
 
-    def cache_scripts(self) -> Mapping[str, str]:
-        """None: there is no disk."""
-        return {}
-
     def attachment(self, *, nas_host: str) -> Attachment:
         """A mounted directory."""
         mount = f"mount -t cifs -o {_OPTIONS} //{nas_host}/{_SHARE} {MOUNT_POINT}"
@@ -89,10 +76,6 @@ ksmbd.mountd
             attach_script=f"set -eu; modprobe cifs; {mount}",
             wire=FileWire(protocol=Smb2OnWire(_PORT)),
         )
-
-    def guarantee(self, *, sync: Sync, fate: Fate) -> Guarantee:
-        """Answered writes are only in ZFS's memory, and with sync=standard so are the directories."""
-        return _theory.guarantee(self.traits, sync=sync, fate=fate)
 
 
 CHOICE: Choice[Transport] = Choice(

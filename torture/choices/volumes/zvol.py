@@ -22,11 +22,6 @@ def make_script(options: VolumeOptions) -> str:
     )
 
 
-def wait_script() -> str:
-    """Shell: return once the device of an imported pool's zvol is there; fail after 20 s."""
-    return wait_for_path(DEVICE)
-
-
 def begin_flush_trace_script() -> str:
     """Shell: let the kernel trace the requests of its block devices (tracefs, events/block)."""
     return f"""set -eu

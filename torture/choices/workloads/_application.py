@@ -85,14 +85,9 @@ class ApplicationWorkload(OwnReadback):
     def judge(self, evidence: Evidence, terms: Terms, *, after_repair: bool) -> Findings:
         """The oracle's answer; raises `UnreadableError` when ledger or read-back is no evidence."""
         document = self.readback_after_repair if after_repair else self.readback
-        hello, text = read_of(evidence, terms, document)
-        found = parse_found(text)
-        if (found.trial, found.mode) != (hello.trial, hello.mode):
-            raise UnreadableError(f"{document} is of another trial than the ledger")
-        ledger = evidence.ledger
-        cut_ms = evidence.cut.t_ms if ledger.cut_ms is None else ledger.cut_ms
+        found = read_of(evidence, terms, document, parse=parse_found)
         findings = consult_transactions(
-            ledger, found, has_one_order=self.has_one_order, cut_ms=cut_ms
+            evidence.ledger, found, has_one_order=self.has_one_order, cut_ms=evidence.cut_ms
         )
         if found.unchecked and not (findings.verdict and findings.verdict.is_loss):
             raise UnreadableError(f"{document}: {'; '.join(found.unchecked)}")

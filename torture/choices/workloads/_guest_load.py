@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from torture.choices.workloads.protocol import Command, Guest, LedgerChannel, Surroundings
 from torture.errors import DeadlineExceeded, HarnessError
@@ -98,8 +98,21 @@ def guest_command(verb: str, job: dict[str, Any]) -> Command:
     return ("sh", "-c", script, "load", json.dumps(job))
 
 
-def read_of(evidence: Evidence, terms: Terms, document: str) -> tuple[Hello, str]:
-    """The load's introduction and the read-back document; raises `UnreadableError`."""
+class _OfATrial(Protocol):
+    @property
+    def trial(self) -> int: ...
+
+    @property
+    def mode(self) -> str: ...
+
+
+_ReadBack = TypeVar("_ReadBack", bound=_OfATrial)
+
+
+def read_of(
+    evidence: Evidence, terms: Terms, document: str, *, parse: Callable[[str], _ReadBack]
+) -> _ReadBack:
+    """The read-back of the trial whose load the ledger introduces; raises `UnreadableError`."""
     ledger = evidence.ledger
     hello = next((event for event in ledger.events if isinstance(event, Hello)), None)
     if hello is None:
@@ -112,7 +125,10 @@ def read_of(evidence: Evidence, terms: Terms, document: str) -> tuple[Hello, str
         raise UnreadableError(lack)
     if document not in evidence.readbacks:
         raise UnreadableError(f"there is no read-back: {document} is missing")
-    return hello, evidence.readbacks[document]
+    found = parse(evidence.readbacks[document])
+    if (found.trial, found.mode) != (hello.trial, hello.mode):
+        raise UnreadableError(f"{document} is of another trial than the ledger")
+    return found
 
 
 def _lack_of(evidence: Evidence, terms: Terms) -> str:

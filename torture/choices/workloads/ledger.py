@@ -25,7 +25,6 @@ from torture.oracles.verdict.blocks.oracle import consult
 from torture.oracles.verdict.blocks.readback import parse_readback
 from torture.oracles.verdict.data_findings import Findings
 from torture.oracles.verdict.terms import Terms
-from torture.oracles.verdict.unreadable import UnreadableError
 
 _FILE_BLOCKS_MAX = 32
 """128 KiB. The read-back of a bare device reads all of it, so its regions are shorter."""
@@ -83,16 +82,11 @@ class Ledger:
     def judge(self, evidence: Evidence, terms: Terms, *, after_repair: bool) -> Findings:
         """The oracle's answer; raises `UnreadableError` when ledger or read-back is no evidence."""
         document = self.readback_after_repair if after_repair else self.readback
-        hello, text = read_of(evidence, terms, document)
-        ledger = evidence.ledger
-        readback = parse_readback(text)
-        if (readback.trial, readback.mode) != (hello.trial, hello.mode):
-            raise UnreadableError(f"{document} is of another trial than the ledger")
-        cut_ms = evidence.cut.t_ms if ledger.cut_ms is None else ledger.cut_ms
+        readback = read_of(evidence, terms, document, parse=parse_readback)
         return consult(
-            ledger,
+            evidence.ledger,
             readback,
-            cut_ms=cut_ms,
+            cut_ms=evidence.cut_ms,
             tears_sectors=terms.tears_sectors,
             ignores_errors=evidence.ignores_read_errors,
         )

@@ -18,7 +18,6 @@ from torture.oracles.verdict.data_findings import Findings
 from torture.oracles.verdict.terms import Terms
 from torture.oracles.verdict.trees.tree_oracle import consult_trees
 from torture.oracles.verdict.trees.tree_seen import parse_trees
-from torture.oracles.verdict.unreadable import UnreadableError
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,13 +35,10 @@ class Posix(ApplicationWorkload):
     def judge(self, evidence: Evidence, terms: Terms, *, after_repair: bool) -> Findings:
         """The oracle's answer; raises `UnreadableError` when ledger or read-back is no evidence."""
         document = self.readback_after_repair if after_repair else self.readback
-        hello, text = read_of(evidence, terms, document)
-        seen = parse_trees(text)
-        if (seen.trial, seen.mode) != (hello.trial, hello.mode):
-            raise UnreadableError(f"{document} is of another trial than the ledger")
-        ledger = evidence.ledger
-        cut_ms = evidence.cut.t_ms if ledger.cut_ms is None else ledger.cut_ms
-        return consult_trees(ledger, seen, cut_ms=cut_ms, tears_sectors=terms.tears_sectors)
+        seen = read_of(evidence, terms, document, parse=parse_trees)
+        return consult_trees(
+            evidence.ledger, seen, cut_ms=evidence.cut_ms, tears_sectors=terms.tears_sectors
+        )
 
 
 CHOICE: Choice[Workload] = Choice(

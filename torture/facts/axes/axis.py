@@ -33,7 +33,8 @@ class Choice(Generic[T]):
     """Its rank on its axis; equal ranks are ordered by name."""
 
 
-def _always(_chosen: Chosen) -> str | None:
+def applies_always(_chosen: Chosen) -> str | None:
+    """The rule of an axis that affects every cell."""
     return None
 
 
@@ -64,7 +65,7 @@ class Axis(Generic[T]):
     """Makes a choice of any other name, where there are too many to list. Raises `KeyError` for a name
     that is none, and `ValueError` with the reason for a bad one.
     """
-    inapplicable: Callable[[Chosen], str | None] = _always
+    inapplicable: Callable[[Chosen], str | None] = applies_always
     """Returns why a choice here has no effect with the other choices ("is ..."), or None if it has one.
 
     Only the default is allowed then, and a record leaves it empty.

@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 from torture.facts.axes.axis import Axis, Choice
 from torture.facts.axes.sweeps import EVERY_SWEEP, Sweep
+from torture.facts.recording.disks import Persistence
 
-
-class Disks(StrEnum):
-    """The persistence of the data disks."""
-
-    PLP = "plpdisks"
-    """Power-loss-protected: they keep all completed writes."""
-    VOLATILE = "volatiledisks"
-    """They keep all writes that a flush covered, like most disks."""
-    LYING = "lyingdisks"
-    """Not even all covered ones: they acknowledge flushes without doing them."""
-
-
+_USUAL = Persistence.VOLATILE
 _WORDS = {
-    Disks.PLP: ("data disks power-loss-protected", ""),
-    Disks.VOLATILE: ("data disks with volatile cache", ""),
-    Disks.LYING: ("data disks lie about flushes", "as for the SLOG"),
+    Persistence.PLP: ("data disks power-loss-protected", ""),
+    Persistence.VOLATILE: ("data disks with volatile cache", ""),
+    Persistence.LYING: ("data disks lie about flushes", "as for the SLOG"),
 }
 
 AXIS = Axis(
@@ -30,15 +18,15 @@ AXIS = Axis(
     noun="Disks",
     title="data disks",
     place=60,
-    default=Disks.VOLATILE,
+    default=f"{_USUAL}disks",
     choices=tuple(
         Choice(
-            name=disks.value,
-            value=disks,
+            name=f"{persistence}disks",
+            value=persistence,
             words=words,
             explained=explained,
-            joins=EVERY_SWEEP if disks is Disks.VOLATILE else frozenset({Sweep.DATA_DISKS}),
+            joins=EVERY_SWEEP if persistence is _USUAL else frozenset({Sweep.DATA_DISKS}),
         )
-        for disks, (words, explained) in _WORDS.items()
+        for persistence, (words, explained) in _WORDS.items()
     ),
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from torture.facts.axes.axis import Axis, Choice
-from torture.facts.axes.setting import applies_always, setting_axis
+from torture.facts.axes.setting import setting_axis
 
 
 class DiskSector(NamedTuple):
@@ -47,5 +47,4 @@ AXIS: Axis[DiskSector] = setting_axis(
             explained="512 and 512",
         ),
     ),
-    inapplicable=applies_always,
 )

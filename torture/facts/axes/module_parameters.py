@@ -5,17 +5,18 @@ They are written after each boot of the NAS, before it has a pool.
 
 from __future__ import annotations
 
-from torture.facts.axes.axis import Axis, Choice
-from torture.facts.axes.setting import (
-    Rule,
-    applies_always,
-    only_with_a_log,
-    setting_axis,
-)
+from torture.facts.axes.axis import Axis, Choice, applies_always
+from torture.facts.axes.setting import Rule, only_with_a_log, setting_axis
 
 
 def _parameter(
-    field: str, *, noun: str, place: int, names: tuple[str, str], explained: str, inapplicable: Rule
+    field: str,
+    *,
+    noun: str,
+    place: int,
+    names: tuple[str, str],
+    explained: str,
+    inapplicable: Rule = applies_always,
 ) -> Axis[bool]:
     off, on = names
     return setting_axis(
@@ -35,7 +36,6 @@ ZFS_NOCACHEFLUSH = _parameter(
     place=65,
     names=("cacheflush", "nocacheflush"),
     explained="ZFS flushes no disk at all",
-    inapplicable=applies_always,
 )
 ZIL_NOCACHEFLUSH = _parameter(
     "zil_nocacheflush",

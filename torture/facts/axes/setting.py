@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeVar
 
-from torture.facts.axes.axis import Axis, Choice, Chosen
+from torture.facts.axes.axis import Axis, Choice, Chosen, applies_always
 from torture.facts.axes.sweeps import EVERY_SWEEP
 
 T = TypeVar("T")
@@ -20,31 +21,19 @@ def setting_axis(
     place: int,
     default: Choice[T],
     others: tuple[Choice[T], ...],
-    inapplicable: Rule,
+    inapplicable: Rule = applies_always,
 ) -> Axis[T]:
     """The axis of a setting that no matrix varies, since theory predicts its effect on guarantees."""
-    usual = Choice(
-        name=default.name,
-        value=default.value,
-        words=default.words,
-        explained=default.explained,
-        joins=EVERY_SWEEP,
-    )
     return Axis(
         field=field,
         noun=noun,
         title=title,
         place=place,
-        choices=(usual, *others),
-        default=usual.name,
+        choices=(replace(default, joins=EVERY_SWEEP), *others),
+        default=default.name,
         is_setting=True,
         inapplicable=inapplicable,
     )
-
-
-def applies_always(_chosen: Chosen) -> str | None:
-    """The rule of a setting that affects every cell."""
-    return None
 
 
 def only_with_a_log(chosen: Chosen) -> str | None:

@@ -7,7 +7,7 @@ has no other copy.
 from __future__ import annotations
 
 from torture.facts.axes.axis import Axis, Choice
-from torture.facts.axes.setting import applies_always, setting_axis
+from torture.facts.axes.setting import setting_axis
 
 AXIS: Axis[bool] = setting_axis(
     field="special_vdev",
@@ -23,5 +23,4 @@ AXIS: Axis[bool] = setting_axis(
             explained="one more disk, for metadata",
         ),
     ),
-    inapplicable=applies_always,
 )

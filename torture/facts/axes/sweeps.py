@@ -55,7 +55,7 @@ ADMINISTRATION_SWEEPS = frozenset(
 
 
 class Matrix(StrEnum):
-    """Which cells a run covers; see `GROWING`."""
+    """Which cells a run covers. `full` contains `default`, and `default` contains `quick`."""
 
     QUICK = "quick"
     DEFAULT = "default"
@@ -65,9 +65,6 @@ class Matrix(StrEnum):
     ADMINISTRATION = "administration"
     """Only the operations of `torture.choices.administration`."""
 
-
-GROWING = (Matrix.QUICK, Matrix.DEFAULT, Matrix.FULL)
-"""Each contains the one before; every other matrix has a question of its own."""
 
 SWEEPS: Mapping[Matrix, tuple[Sweep, ...]] = {
     Matrix.QUICK: (Sweep.QUESTION, Sweep.DATASTORES),

@@ -9,7 +9,7 @@ request. `torture.facts.wire` logs the requests for a disk that QEMU does not se
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
 BLOCK_REQUESTS = "block-requests.jsonl"
@@ -43,14 +43,6 @@ class BlockRequest:
     length_bytes: int = 0
     is_forced: bool = False
     """Whether a write must be durable before its completion (FUA); virtio has no FUA."""
-
-    def since(self, instant_ns: int) -> BlockRequest:
-        """The same request, its times counted from there."""
-        return replace(
-            self,
-            submitted_ns=self.submitted_ns - instant_ns,
-            completed_ns=self.completed_ns - instant_ns,
-        )
 
 
 def parse_trace(text: str) -> tuple[BlockRequest, ...]:

@@ -14,8 +14,8 @@ class Completed:
     argv: tuple[str, ...]
     exit_code: int | None
     stdout: str
-    stderr: str
-    duration_ms: int
+    stderr: str = ""
+    duration_ms: int = 0
 
     @property
     def tool(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from struct import Struct
 
@@ -52,14 +52,6 @@ class FileRequest:
     """The load's sectors in a write, each with its byte in the file before it."""
     names: tuple[str, ...] = ()
     """The names in Latin-1, which keeps every byte."""
-
-    def since(self, instant_ns: int) -> FileRequest:
-        """The same request, its times counted from there."""
-        return replace(
-            self,
-            submitted_ns=self.submitted_ns - instant_ns,
-            completed_ns=self.completed_ns - instant_ns,
-        )
 
 
 def load_sectors_in(content: bytes) -> Iterator[tuple[int, LoadSector]]:

@@ -12,8 +12,7 @@
 - `readback.json`: the output of `load read`; absent if it was not run
 - `readback-after-repair.json`: the same, after fsck's repair; absent if there was none
 - `administration.json`: the command on the pool at the cut, and whether it had returned
-- `outage.json`: the thing that did not come back after the cut, if there is one, see
-  `torture.facts.evidence.outage_document`
+- `outage.json`: the thing that did not come back after the cut, if there is one
 - `manifest.json`: the list of these files when the trial ended, see
   `torture.facts.evidence.manifest`
 - `shelf-N.err`: the output of the server of the NAS's disks, for each of its lives
@@ -32,18 +31,18 @@ from pathlib import Path
 from typing import Any
 
 from torture.errors import HarnessError
-from torture.facts.evidence.administration_document import ADMINISTRATION, AdministrationDocument
 from torture.facts.evidence.cut_document import CutDocument
-from torture.facts.evidence.documents import document_or_none, strictly
+from torture.facts.evidence.documents import Count, Document, Text, document_or_none, strictly
 from torture.facts.evidence.ledger import Ledger
 from torture.facts.evidence.manifest import ManifestFinding, check_manifest
-from torture.facts.evidence.outage_document import OUTAGE, Outage
 from torture.facts.evidence.strict_json import strict_json
 from torture.files import write_whole
 
 SPEC = "spec.json"
 CUT = "cut.json"
 PROOF = "proof.json"
+ADMINISTRATION = "administration.json"
+OUTAGE = "outage.json"
 LEDGER = "ledger.jsonl"
 TOOLS = "tools.jsonl"
 READBACK = "readback.json"
@@ -135,6 +134,12 @@ class Step(StrEnum):
     """Kernel log of the fresh client that checked."""
 
 
+IMPORTS = (Step.POOL_IMPORT, Step.POOL_IMPORT_M, Step.POOL_IMPORT_REWIND)
+"""An operator's tries, in this order: each next one gives more up."""
+IMPORTS_AGAIN = (Step.POOL_IMPORT_AGAIN, Step.POOL_IMPORT_M_AGAIN, Step.POOL_IMPORT_REWIND_AGAIN)
+"""The same after a second cut."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ToolOutput:
     """One run of one tool; `exit_code` is None when its deadline passed before it ended."""
@@ -147,6 +152,36 @@ class ToolOutput:
     stdout: str
     stderr: str
     duration_ms: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AdministrationDocument(Document):
+    """A command that was issued in the NAS before its power was cut."""
+
+    name: Text
+    """The name by which the axis calls it."""
+    moment: str = ""
+    """The point in its course at which a cut was due; empty where the trial did not reach it."""
+    issued_seq: Count | None = None
+    """The last event of the shelf's recording when the command was sent."""
+    returned: Count | None = None
+    """The exit code on the NAS's console before the cut; None when the command had not returned."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outage(Document):
+    """Something that the NAS, or a client of it, did not do within an operator's patience."""
+
+    what: Text
+    """The thing that did not come back."""
+    stage: str = ""
+    """The trial's stage that waited for it."""
+    machine: str = ""
+    """The role of the machine that should have done it, as in the name of its console log."""
+    of_nas: bool = True
+    """Whether it is the NAS: then the pool did not come back, else something on the pool."""
+    kernel: tuple[str, ...] = ()
+    """The end of that machine's kernel log, with the stacks of the tasks that hang."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -177,6 +212,11 @@ class Evidence:
     manifest: ManifestFinding = field(default_factory=ManifestFinding)
     is_cut_read: bool = True
     """Whether `cut.json` exists and holds a cut."""
+
+    @property
+    def cut_ms(self) -> float | None:
+        """When the NAS lost power: by the ledger's mark, or else by the cut's document."""
+        return self.cut.t_ms if self.ledger.cut_ms is None else self.ledger.cut_ms
 
     def output(self, step: Step) -> ToolOutput | None:
         """The last output of a step, or None if it was never run."""

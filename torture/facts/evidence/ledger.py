@@ -144,13 +144,12 @@ Event = Hello | Begin | Done | Failed | End | Cut
 class Ledger:
     """The events in order; `garbled` counts unreadable lines, except a cut-off end.
 
-    `truncated`: the last line was cut off. It had no answer, so the client did not go on. `heard`:
-    the number of the guest's whole lines in the file; None for a ledger without a file.
+    A last line that was cut off had no answer, so the client did not go on. `heard`: the number of
+    the guest's whole lines in the file; None for a ledger without a file.
     """
 
     events: tuple[Event, ...]
     garbled: int = 0
-    truncated: bool = False
     heard: int | None = field(default=None, compare=False)
 
     @property
@@ -245,7 +244,7 @@ def parse_line(line: bytes, number: int = 0) -> tuple[Event, ...]:
 
 def parse_ledger(data: bytes) -> Ledger:
     """The ledger of a stored file; garbled lines are counted, never guessed at."""
-    *lines, rest = data.split(b"\n")
+    *lines, _cut_off = data.split(b"\n")
     events: list[Event] = []
     garbled = 0
     for number, line in enumerate(lines, start=1):
@@ -256,7 +255,6 @@ def parse_ledger(data: bytes) -> Ledger:
     return Ledger(
         events=tuple(events),
         garbled=garbled,
-        truncated=bool(rest.strip()),
         heard=sum(not line.startswith(_CUT_MARK) for line in lines),
     )
 

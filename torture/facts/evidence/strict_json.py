@@ -1,9 +1,13 @@
-"""JSON from files of any origin: its data can be processed and written again."""
+"""JSON from files of any origin: its data can be processed and written again.
+
+A value is believed only if it has the right type.
+"""
 
 from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
 _NESTING_MAX = 100
@@ -63,3 +67,24 @@ def _without_surrogates(data: Any) -> Any:
                 _without_surrogates(key): _without_surrogates(value) for key, value in data.items()
             }
     return data
+
+
+_WHOLE_MAX = 2**64 - 1
+
+
+def whole_of(data: Mapping[str, Any], name: str) -> int | None:
+    """The number from 0 to 2^64 - 1 of this name; None where there is none."""
+    value = data.get(name)
+    return value if type(value) is int and 0 <= value <= _WHOLE_MAX else None
+
+
+def number_of(data: Mapping[str, Any], name: str) -> float | None:
+    """The finite number of this name; None where there is none."""
+    value = data.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None

@@ -10,7 +10,7 @@ from torture.facts.evidence.cut_document import GONE, DiskAtCut
 from torture.facts.recording.crash_state import CrashState, DiskState, Policy
 from torture.facts.recording.disks import ShelfDisk
 from torture.facts.recording.events import Recording
-from torture.facts.recording.model import tally
+from torture.facts.recording.model import tally, uncovered, writes_until
 
 
 def keep_all(recording: Path, *, cut: int, disks: Sequence[ShelfDisk]) -> CrashState:
@@ -21,6 +21,17 @@ def keep_all(recording: Path, *, cut: int, disks: Sequence[ShelfDisk]) -> CrashS
         seed=0,
         disks={disk.serial: DiskState(policy=Policy.ALL) for disk in disks},
     )
+
+
+def count_crash_states(recording: Recording, *, cut: int, disks: Sequence[str]) -> int:
+    """The number of states in which the cut can leave these disks; the other disks are gone.
+
+    Each uncovered write, in flight or completed, survives as a whole or not at all: torn writes are
+    left out. Different states may have equal content. Raises `ValueError` for an unknown cut or disk.
+    """
+    places = (recording.place_of(name) for name in disks)
+    writes = (writes_until(recording.events, disk=place, cut=cut) for place in places)
+    return 1 << sum(len(uncovered(of_disk)) for of_disk in writes)
 
 
 def account(

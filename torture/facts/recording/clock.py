@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from torture.facts.evidence.block_requests import BlockRequest
+from torture.facts.evidence.file_requests import FileRequest
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -12,6 +15,14 @@ class RecordingClock:
 
     began_ns: int
     error_ns: int
+
+    def dated(self, request: BlockRequest | FileRequest) -> BlockRequest | FileRequest:
+        """The same request, its times by the recording's clock."""
+        return replace(
+            request,
+            submitted_ns=request.submitted_ns - self.began_ns,
+            completed_ns=request.completed_ns - self.began_ns,
+        )
 
 
 def clock_of(spans: Sequence[tuple[int, int]], heard_ns: Sequence[int]) -> RecordingClock | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -51,7 +52,6 @@ class Kind(StrEnum):
 
 
 _KINDS = tuple(Kind)
-_NUMBER_OF = {kind: number for number, kind in enumerate(_KINDS)}
 
 WRITE_SUBMITS = frozenset({Kind.WRITE_SUBMIT, Kind.ZERO_SUBMIT, Kind.TRIM_SUBMIT})
 """Zeroes and trims count as writes."""
@@ -82,25 +82,6 @@ class Event:
     in_flight: int = 0
 
 
-def encode_event(event: Event) -> bytes:
-    """The bytes of an event in the file `log`."""
-    checked = _RECORD.pack(
-        event.seq,
-        event.time_ns,
-        _NUMBER_OF[event.kind],
-        _FUA if event.fua else 0,
-        _NO_DISK if event.disk is None else event.disk,
-        event.error,
-        event.offset,
-        event.length,
-        event.reference,
-        event.payload_crc,
-        event.in_flight,
-        0,
-    )[:_CHECKED_BYTES]
-    return checked + zlib.crc32(checked).to_bytes(RECORD_BYTES - _CHECKED_BYTES, "little")
-
-
 def parse_event(record: bytes) -> Event:
     """The event of one record; raises `ValueError` for a short or garbled record or an unknown kind."""
     if len(record) != RECORD_BYTES:
@@ -108,7 +89,7 @@ def parse_event(record: bytes) -> Event:
     *fields, crc = _RECORD.unpack(record)
     if zlib.crc32(record[:_CHECKED_BYTES]) != crc:
         raise ValueError("the record's checksum is wrong")
-    return _event(*fields)
+    return _event(fields)
 
 
 def read_events(data: bytes) -> tuple[Event, ...]:
@@ -126,24 +107,15 @@ def read_events(data: bytes) -> tuple[Event, ...]:
     for number, (*fields, crc) in enumerate(_RECORD.iter_unpack(whole)):
         if fields[0] != number or crc32(view[start : start + _CHECKED_BYTES]) != crc:
             break
-        events.append(_event(*fields))
+        events.append(_event(fields))
         start += RECORD_BYTES
     return tuple(events)
 
 
-def _event(
-    seq: int,
-    time_ns: int,
-    number: int,
-    flags: int,
-    disk: int,
-    error: int,
-    offset: int,
-    length: int,
-    reference: int,
-    payload_crc: int,
-    in_flight: int,
-) -> Event:
+def _event(fields: Sequence[int]) -> Event:
+    (
+        seq, time_ns, number, flags, disk, error, offset, length, reference, payload_crc, in_flight,
+    ) = fields  # fmt: skip
     if number >= len(_KINDS):
         raise ValueError(f"event {seq} is of kind {number}, which this reader does not know")
     return Event(

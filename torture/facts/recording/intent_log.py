@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
+from torture.facts.recording.events import Kind, Recording
 from torture.facts.recording.roles import EMBEDDED_CHECKSUM_MAGIC, ZIL_MAGIC_AT
 
 _MAGIC = struct.pack("<Q", EMBEDDED_CHECKSUM_MAGIC)
@@ -238,3 +239,20 @@ def _extent(first: int, second: int) -> Extent:
         offset_bytes=(second & _GANG - 1) * _SIZE_UNIT_BYTES,
         length_bytes=(first & 0xFFFFFF) * _SIZE_UNIT_BYTES,
     )
+
+
+def chains_in(recording: Recording) -> frozenset[tuple[int, int]]:
+    """The two random numbers of every chain of which a block was written: each boot has its own.
+
+    They distinguish a chain's blocks from other content (`module/zfs/zil.c`, `zil_init_log_chain`).
+    Their generator is seeded when ZFS is loaded (`module/os/linux/spl/spl-generic.c`). A resumed NAS
+    loaded ZFS before it was saved. So the first NAS of a trial reloads ZFS when it is prepared, and
+    the trial checks that the next NAS has other chains.
+    """
+    found = set()
+    for event in recording.events:
+        if event.kind is Kind.WRITE_SUBMIT:
+            for block in log_blocks_in(recording.payload(event)):
+                if block.place is not None:
+                    found.add(block.place.chain[:2])
+    return frozenset(found)

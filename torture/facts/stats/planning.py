@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +12,7 @@ from scipy.special import gammaln
 
 from torture.facts.stats.comparison import SIGNIFICANT
 from torture.facts.stats.rates import CONFIDENCE, printed_bounds, rate_of
-from torture.facts.stats.sequential import Until
+from torture.facts.stats.sequential import Until, fewest
 
 POWER = 0.8
 PAIR_MAX = 20_000
@@ -85,7 +84,7 @@ def cuts_below(rate: float, losses: int, *, confidence: float = CONFIDENCE) -> i
     def is_enough(cuts: int) -> bool:
         return printed_bounds(rate_of(losses, cuts, confidence=confidence))[1] <= rate
 
-    return _fewest(is_enough, above=losses, at_most=_CUTS_MAX)
+    return fewest(is_enough, above=losses, at_most=_CUTS_MAX)
 
 
 def cuts_to_detect(rate: float, *, probability: float) -> int:
@@ -101,7 +100,7 @@ def rate_detected(cuts: int, *, probability: float) -> float:
 def cuts_of_fixed_size(until: Until) -> int:
     """`until.trials_at_best` for a fixed number of cuts and one look, to compare prices."""
     limit = until.limit if until.is_upper else 1 - until.limit
-    return _fewest(lambda cuts: rate_of(0, cuts).high < limit, above=0, at_most=_CUTS_MAX)
+    return fewest(lambda cuts: rate_of(0, cuts).high < limit, above=0, at_most=_CUTS_MAX)
 
 
 def cuts_to_distinguish(first_rate: float, second_rate: float) -> int:
@@ -112,7 +111,7 @@ def cuts_to_distinguish(first_rate: float, second_rate: float) -> int:
     """
     if first_rate == second_rate:
         raise ValueError("two equal rates cannot be distinguished")
-    return _fewest(
+    return fewest(
         lambda cuts: power(cuts, first_rate, second_rate) >= POWER, above=1, at_most=PAIR_MAX
     )
 
@@ -168,16 +167,3 @@ def counted(cells: int) -> str:
 
 def _losses(count: int) -> str:
     return {0: "without a loss", 1: "with 1 loss"}.get(count, f"with {count} losses")
-
-
-def _fewest(is_enough: Callable[[int], bool], *, above: int, at_most: int) -> int:
-    """The least number above `above` that is enough, found by doubling and halving."""
-    few, enough = above, above + 1
-    while not is_enough(enough):
-        if enough == at_most:
-            raise ValueError(f"this question needs more than {at_most:,} cuts of a cell")
-        few, enough = enough, min(2 * enough, at_most)
-    while enough - few > 1:
-        middle = (few + enough) // 2
-        few, enough = (few, middle) if is_enough(middle) else (middle, enough)
-    return enough

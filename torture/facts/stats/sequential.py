@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
@@ -95,6 +96,22 @@ def _upper(events: int, trials: int, confidence: float) -> float:
     return high
 
 
+def fewest(is_enough: Callable[[int], bool], *, above: int, at_most: int) -> int:
+    """The least number above `above` that is enough, found by doubling and halving.
+
+    Raises `ValueError` when `at_most` is not enough.
+    """
+    few, enough = above, above + 1
+    while not is_enough(enough):
+        if enough == at_most:
+            raise ValueError(f"this question needs more than {at_most:,} cuts of a cell")
+        few, enough = enough, min(2 * enough, at_most)
+    while enough - few > 1:
+        middle = (few + enough) // 2
+        few, enough = (few, middle) if is_enough(middle) else (middle, enough)
+    return enough
+
+
 class Answer(StrEnum):
     """The answer to a question."""
 
@@ -158,15 +175,8 @@ class Until:
     @property
     def trials_at_best(self) -> int:
         """The fewest trials that answer yes: without any event, or with events only for `lower>`."""
-        few, enough = 0, 1
-        while not self._is_answered_at_best(enough):
-            few, enough = enough, 2 * enough
-            if enough > 10 / LIMIT_MIN:  # 5.4 / LIMIT_MIN suffice
-                raise ValueError(f"{self} takes too many trials")
-        while enough - few > 1:
-            middle = (few + enough) // 2
-            few, enough = (few, middle) if self._is_answered_at_best(middle) else (middle, enough)
-        return enough
+        # 5.4 / LIMIT_MIN suffice
+        return fewest(self._is_answered_at_best, above=0, at_most=round(10 / LIMIT_MIN))
 
     def _is_answered_at_best(self, trials: int) -> bool:
         return self.answer(0 if self.is_upper else trials, trials) is Answer.YES

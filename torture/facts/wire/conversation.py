@@ -8,8 +8,7 @@ from typing import Generic, TypeVar
 
 from torture.errors import HarnessError
 from torture.facts.wire.frames import Flow, Frame, Segment, segments_in
-from torture.facts.wire.pdus import Framing, Pdu, PduSplitter
-from torture.facts.wire.streams import Stream
+from torture.facts.wire.pdus import Framing, Pdu, PduSplitter, Stream
 
 Question = TypeVar("Question")
 Answer = TypeVar("Answer")

@@ -1,15 +1,66 @@
-"""The requests for files, read off the wire from each call and its answer."""
+"""A protocol that carries files over TCP, and the requests in it: each call with its answer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 from torture.facts.evidence.file_requests import FileKind, FileRequest, whole_sectors_of
 from torture.facts.wire.conversation import Exchange, exchanges_in
-from torture.facts.wire.file_protocol import FileCall, FileProtocol
 from torture.facts.wire.frames import Frame
-from torture.facts.wire.pdus import Pdu
+from torture.facts.wire.pdus import Framing, Pdu
+
+MESSAGE_BYTES_MAX = 1 << 24
+"""The largest message that any server here accepts (Linux `NFSSVC_MAXBLKSIZE`, ksmbd's 8 MiB)."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FileCall:
+    """A request that was sent, before its answer is known."""
+
+    kind: FileKind
+    file: bytes = b""
+    offset_bytes: int = 0
+    length_bytes: int = 0
+    content: bytes = b""
+    """The data of a write."""
+    is_forced: bool = False
+    names: tuple[bytes, ...] = ()
+    operation: int = 0
+    """Its number in a compound."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FileOutcome:
+    """A good answer: the server executed the call."""
+
+    count_bytes: int = 0
+    """How many bytes of a write the server executed."""
+    is_stable: bool = False
+    """Whether the server calls the write stable already."""
+    verifier: bytes = b""
+
+
+class FileProtocol(Protocol):
+    """A protocol that carries files over TCP."""
+
+    @property
+    def port(self) -> int:
+        """The NAS's TCP port."""
+
+    @property
+    def framing(self) -> Framing:
+        """The framing of both directions; units are read whole."""
+
+    def calls(self, to_nas: Pdu) -> Iterable[tuple[int, FileCall | None]]:
+        """The requests in a unit, each with its tag; None for a request without a promise."""
+
+    def answers(self, from_nas: Pdu) -> Iterable[tuple[int, bytes]]:
+        """The answers in a unit, each with its tag."""
+
+    def outcome(self, call: FileCall, answer: bytes) -> FileOutcome | None:
+        """The outcome of a call from its answer; None if the call failed or changed nothing."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from torture.facts.evidence.file_requests import FileKind
-from torture.facts.wire.file_protocol import FileCall, FileOutcome
-from torture.facts.wire.rpc import NfsServer
-from torture.facts.wire.xdr import ShortError, Xdr
+from torture.facts.wire.files_on_wire import FileCall, FileOutcome
+from torture.facts.wire.rpc import NfsServer, ShortError, Xdr
 
 _SETATTR, _WRITE, _CREATE, _REMOVE, _RMDIR, _RENAME, _LINK, _COMMIT = 2, 7, 8, 12, 13, 14, 15, 21
 _CREATING = (9, 10, 11)

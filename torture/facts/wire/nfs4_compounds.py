@@ -7,9 +7,8 @@ directory, the operation itself, then GETATTR operations.
 from __future__ import annotations
 
 from torture.facts.evidence.file_requests import FileKind
-from torture.facts.wire.file_protocol import FileCall, FileOutcome
-from torture.facts.wire.rpc import NfsServer
-from torture.facts.wire.xdr import ShortError, Xdr
+from torture.facts.wire.files_on_wire import FileCall, FileOutcome
+from torture.facts.wire.rpc import NfsServer, ShortError, Xdr
 
 _COMPOUND = 1
 _COMMIT, _CREATE, _LINK, _OPEN, _REMOVE, _RENAME, _SETATTR, _WRITE = 5, 6, 11, 18, 28, 29, 34, 38

@@ -11,7 +11,7 @@ from __future__ import annotations
 from struct import Struct
 
 from torture.facts.evidence.block_requests import BlockKind
-from torture.facts.wire.disk_protocol import Answer, Command
+from torture.facts.wire.disk_requests import Answer, Command
 from torture.facts.wire.pdus import Framing, Pdu
 
 _HEADER = Struct("<BBBBI")

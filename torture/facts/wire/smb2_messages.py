@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from struct import Struct
 
 from torture.facts.evidence.file_requests import FileKind
-from torture.facts.wire.file_protocol import MESSAGE_BYTES_MAX, FileCall, FileOutcome
+from torture.facts.wire.files_on_wire import MESSAGE_BYTES_MAX, FileCall, FileOutcome
 from torture.facts.wire.pdus import Framing, Pdu
 
 _LENGTH_BYTES = 4

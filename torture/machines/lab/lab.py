@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -251,36 +252,31 @@ class Lab:
         if self._settings.boot is Boot.COLD:
             return self._booted(replace(spec, disks=disks), deadline_s=_BOOT_DEADLINE_S)
         state = self._warm.ensure(spec, say=self._say)
-        machine = Machine(connection=self._connection, libvirt_root=self._root, spec=spec)
-        try:
-            self._resume(machine, state, disks)
-        except BaseException:
-            machine.kill()  # no other owner ends it yet
-            raise
+        with self._machine(spec) as machine:
+            self._warm.resume(machine, state, deadline_s=_RESUME_DEADLINE_S, say=self._say)
+            for disk in disks:
+                machine.attach(disk)
         return machine
 
     def _booted(self, spec: MachineSpec, *, deadline_s: float) -> Machine:
-        machine = Machine(connection=self._connection, libvirt_root=self._root, spec=spec)
-        try:
+        with self._machine(spec) as machine:
             machine.boot(deadline_s=deadline_s)
-        except BaseException:
-            machine.kill()  # no other owner ends it yet
-            raise
         return machine
 
     def _resumed(self, spec: MachineSpec, state: Path) -> Machine:
-        machine = Machine(connection=self._connection, libvirt_root=self._root, spec=spec)
-        try:
+        with self._machine(spec) as machine:
             machine.resume(state, deadline_s=_RESUME_DEADLINE_S, with_its_disks=True)
-        except BaseException:
-            machine.kill()  # no other owner ends it yet
-            raise
         return machine
 
-    def _resume(self, machine: Machine, state: Path, disks: tuple[Disk, ...]) -> None:
-        self._warm.resume(machine, state, deadline_s=_RESUME_DEADLINE_S, say=self._say)
-        for disk in disks:
-            machine.attach(disk)
+    @contextmanager
+    def _machine(self, spec: MachineSpec) -> Iterator[Machine]:
+        """A machine to start, which ends if its start fails: no other owner ends it yet."""
+        machine = Machine(connection=self._connection, libvirt_root=self._root, spec=spec)
+        try:
+            yield machine
+        except BaseException:
+            machine.kill()
+            raise
 
 
 def _network(kind: NetworkKind) -> Network:

@@ -26,7 +26,7 @@ from torture.machines.lab.domains import (
     with_console,
 )
 from torture.machines.lab.resume_failures import StartRefused
-from torture.oracles.verdict.kernel_death import KERNEL_DEATH
+from torture.oracles.verdict.booted.console import KERNEL_DEATH
 
 _GONE_DEADLINE_S = 30
 _LINES = 12
@@ -34,21 +34,24 @@ _CONSOLE = "charserial0"
 """libvirt's name for a domain's first serial port in QEMU (src/qemu/qemu_alias.c)."""
 
 
-class GuestDied(HarnessError):
-    """A machine stopped by itself. `kernel_crashed`: its kernel reported a crash; else QEMU is gone."""
-
-    def __init__(self, message: str, *, machine: Machine, kernel_crashed: bool) -> None:
-        super().__init__(message, hint=f"read {machine.spec.console_log}")
-        self.machine = machine
-        self.kernel_crashed = kernel_crashed
-
-
-class DiskRefused(HarnessError):
-    """QEMU cannot open a disk of a machine: after a cut the storage is the cause."""
+class MachineFailed(HarnessError):
+    """A machine did not do its part: the machinery is the cause, or the storage."""
 
     def __init__(self, message: str, *, machine: Machine) -> None:
         super().__init__(message, hint=f"read {machine.spec.console_log}")
         self.machine = machine
+
+
+class GuestDied(MachineFailed):
+    """A machine stopped by itself. `kernel_crashed`: its kernel reported a crash; else QEMU is gone."""
+
+    def __init__(self, message: str, *, machine: Machine, kernel_crashed: bool) -> None:
+        super().__init__(message, machine=machine)
+        self.kernel_crashed = kernel_crashed
+
+
+class DiskRefused(MachineFailed):
+    """QEMU cannot open a disk of a machine: after a cut the storage is the cause."""
 
 
 class Machine:

@@ -46,7 +46,7 @@ def _latency_us(sync_us: float, mib_per_s: int) -> float:
     return round(sync_us - transfer_us, 3)
 
 
-_PROFILES = {
+LOG_PROFILES = {
     SlogClass.HDD: _cached(10_000, serial=True),
     SlogClass.SATA_SSD: _cached(1_000, mb_per_s=600),
     SlogClass.SAS_SSD: _protected(100, mb_per_s=1_200),
@@ -54,22 +54,13 @@ _PROFILES = {
     SlogClass.OPTANE: _protected(10, mb_per_s=2_000),
     SlogClass.NVDIMM: _protected(2.5),
 }
+"""Log devices: one synchronous 4 KiB write takes the published time."""
 
 
-_DATA_PROFILES = {
+DATA_PROFILES = {
     Persistence.PLP: _protected(100, mb_per_s=1_200),
     Persistence.VOLATILE: _cached(10_000, write_us=100, mb_per_s=200),
     Persistence.LYING: _cached(1_000, write_us=100, mb_per_s=600),
 }
-"""As users buy them: an enterprise SAS SSD, a hard disk with its cache on, a consumer SATA SSD. A
-write into a cache takes its command's round trip, some 0.1 ms."""
-
-
-def data_profile_of(persistence: Persistence) -> Profile:
-    """The speed of a data disk of this persistence."""
-    return _DATA_PROFILES[persistence]
-
-
-def profile_of(slog_class: SlogClass) -> Profile:
-    """The speed of a log device of this class: one synchronous 4 KiB write takes the published time."""
-    return _PROFILES[slog_class]
+"""Data disks as users buy them: an enterprise SAS SSD, a hard disk with its cache on, a consumer
+SATA SSD. A write into a cache takes its command's round trip, some 0.1 ms."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from torture.choices.matrix.axes import (
     ADMINISTRATION,
@@ -11,22 +12,23 @@ from torture.choices.matrix.axes import (
     DISKS,
     LAYOUT,
     SETTINGS,
+    SLOG,
+    SLOG_CLASS,
     SPECIAL_VDEV,
     TRANSPORT,
 )
 from torture.choices.matrix.cells import Cell
 from torture.choices.volumes import POOL, VolumeKind
-from torture.facts.axes.data_disks import Disks
 from torture.facts.axes.layout import Layout
-from torture.facts.recording.disks import Persistence, ShelfDisk
-from torture.machines.nas.devices import data_profile_of
-from torture.machines.nas.slog import slog_layout
+from torture.facts.recording.disks import ShelfDisk
+from torture.machines.nas.devices import DATA_PROFILES, LOG_PROFILES
 from torture.shell import physical_sector_of, wait_for_path, write_cache_of
 
 _OF_16K = ("", "16K", "64K", "128K")
 """Sizes of a volume's blocks that are a multiple of 16 KiB."""
 _DATA_MIB = 4096
 _SPECIAL_MIB = 2048
+_LOG_MIB = 1024
 _BY_SERIAL = "/dev/disk/by-id/virtio-"
 SETTLE = "udevadm settle --timeout=20 || udevadm settle --timeout=20"
 """Twice, because udevd rarely closes the connection of the first call ("Broken pipe")."""
@@ -40,11 +42,39 @@ _DATA_VDEVS: dict[Layout, tuple[tuple[str, ...], int]] = {
 }
 """The words of `zpool create` for the data disks, and how many disks they are."""
 
-_PERSISTENCE = {
-    Disks.PLP: Persistence.PLP,
-    Disks.VOLATILE: Persistence.VOLATILE,
-    Disks.LYING: Persistence.LYING,
-}
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SlogLayout:
+    """Dedicated disks, and the words that end the `zpool create` line, with disks by their serials."""
+
+    disks: tuple[ShelfDisk, ...]
+    vdev_words: tuple[str, ...]
+
+
+def slog_layout(cell: Cell) -> SlogLayout:
+    """The log devices of a cell: a mirror of several, of the cell's class."""
+    disks = tuple(
+        ShelfDisk(
+            serial=f"slog{number}",
+            size_mib=_LOG_MIB,
+            persistence=persistence,
+            profile=LOG_PROFILES[cell[SLOG_CLASS]],
+        )
+        for number, persistence in enumerate(cell[SLOG].legs)
+    )
+    kind = () if not disks else ("log",) if len(disks) == 1 else ("log", "mirror")
+    return SlogLayout(disks=disks, vdev_words=(*kind, *(disk.serial for disk in disks)))
+
+
+def gone_at_cut(cell: Cell, seed: int) -> frozenset[str]:
+    """The serials of the disks that are gone after the cut of the trial with this seed."""
+    serials = [disk.serial for disk in slog_layout(cell).disks]
+    count = cell[SLOG].gone_at_cut
+    if count == len(serials):
+        return frozenset(serials)
+    generator = random.Random(f"gone/{seed}")
+    left = list(serials)
+    return frozenset(left.pop(left.index(generator.choice(left))) for _ in range(count))
 
 
 def pool_disks(cell: Cell) -> tuple[ShelfDisk, ...]:
@@ -73,8 +103,8 @@ def _spare_disks(cell: Cell) -> tuple[ShelfDisk, ...]:
 def _special_disks(cell: Cell) -> tuple[ShelfDisk, ...]:
     if not cell[SPECIAL_VDEV]:
         return ()
-    persistence = _PERSISTENCE[cell[DISKS]]
-    profile = data_profile_of(persistence)
+    persistence = cell[DISKS]
+    profile = DATA_PROFILES[persistence]
     special = ShelfDisk(
         serial="special0", size_mib=_SPECIAL_MIB, persistence=persistence, profile=profile
     )
@@ -83,13 +113,13 @@ def _special_disks(cell: Cell) -> tuple[ShelfDisk, ...]:
 
 def _data_disks(cell: Cell) -> tuple[ShelfDisk, ...]:
     _, count = _DATA_VDEVS[cell[LAYOUT]]
-    persistence = _PERSISTENCE[cell[DISKS]]
+    persistence = cell[DISKS]
     return tuple(
         ShelfDisk(
             serial=f"data{number}",
             size_mib=_DATA_MIB,
             persistence=persistence,
-            profile=data_profile_of(persistence),
+            profile=DATA_PROFILES[persistence],
         )
         for number in range(count)
     )
@@ -131,11 +161,6 @@ def wait_for_disks_script(disks: Sequence[ShelfDisk]) -> str:
             f'test "$({physical_sector_of(link)})" = {disk.physical_sector_bytes}',
         ]
     return "\n".join([*lines, SETTLE])
-
-
-def path_of(disk: ShelfDisk) -> str:
-    """Where the NAS finds the disk."""
-    return f"{_BY_SERIAL}{disk.serial}"
 
 
 def cache_scripts(disks: Sequence[ShelfDisk]) -> dict[str, str]:

@@ -1,13 +1,21 @@
-"""The changed settings of ZFS on a cell's NAS, and the proof that each is in effect."""
+"""The options of a cell's volume; the changed settings of ZFS, and the proof that each is in effect."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from torture.choices.matrix.axes import SETTINGS, SPECIAL_VDEV
+from torture.choices.matrix.axes import (
+    DISCARD,
+    LUN_SECTOR,
+    NFS_EXPORT,
+    SETTINGS,
+    SPECIAL_VDEV,
+    SYNC,
+)
 from torture.choices.matrix.cells import Cell
-from torture.choices.volumes import POOL, VOLUME, zvol
+from torture.choices.volumes import POOL, VOLUME, VolumeOptions, zvol
 from torture.facts.axes.module_parameters import PARAMETERS
+from torture.facts.axes.nfs_export import NfsExport
 
 _SEVERAL_QUEUES = "zvol_use_blk_mq"
 _PARAMETERS = "/sys/module/zfs/parameters"
@@ -75,4 +83,15 @@ def _device_settings(cell: Cell) -> tuple[Setting, ...]:
     return (
         *((queues,) if cell[SETTINGS].tunables.get(_SEVERAL_QUEUES) == "1" else ()),
         *((special,) if cell[SPECIAL_VDEV] else ()),
+    )
+
+
+def volume_options_of(cell: Cell) -> VolumeOptions:
+    """The volume options that the cell's axes set."""
+    return VolumeOptions(
+        sync=cell[SYNC],
+        properties=cell[SETTINGS].properties,
+        is_exported_async=cell[NFS_EXPORT] is NfsExport.ASYNC,
+        sector_bytes=cell[LUN_SECTOR],
+        takes_discards=cell[DISCARD],
     )

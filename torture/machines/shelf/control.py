@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from torture.errors import DeadlineExceeded
+from torture.facts.evidence.documents import strictly
 from torture.facts.recording.events import Kind
 from torture.facts.recording.roles import Role
 from torture.machines.shelf.connection import Connection, ShelfGoneError
@@ -73,10 +74,6 @@ class Control:
         """Make the shelf freeze by itself with an event to come."""
         self._obey(trigger.as_json())
 
-    def freeze_after(self, delay_ms: float) -> None:
-        """Make the shelf freeze by itself when this time has passed."""
-        self._obey({"after_ms": delay_ms})
-
     def halt_with_freeze(self, pids: Sequence[int]) -> None:
         """Make the shelf stop these processes as it freezes; raises `HarnessError` when one is gone."""
         self._command({"halt": list(pids)})
@@ -84,13 +81,7 @@ class Control:
     def status(self) -> ShelfStatus:
         """Its present status; raises `HarnessError` when the shelf does not report it."""
         text = self._connection.read(_STATUS_BYTES, deadline_s=_DEADLINE_S).decode()
-        answer = json.loads(text)
-        return ShelfStatus(
-            frozen=answer["frozen"],
-            seq=answer["seq"],
-            errors=answer["errors"],
-            last_error=answer["last_error"],
-        )
+        return strictly(ShelfStatus, json.loads(text))
 
     def close(self) -> None:
         """End the connection."""

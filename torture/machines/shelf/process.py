@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,9 +16,6 @@ from torture.errors import HarnessError
 from torture.machines.host.native import shelf_plugin
 
 _END_DEADLINE_S = 30
-_SOCKETS = Path("/proc/net/unix")
-_LISTENS = "00010000"
-"""SO_ACCEPTCON among the flags in there."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,10 +35,6 @@ class Launch:
     def of_shelf(cls) -> Self:
         """The shelf's plugin; raises `HarnessError` when it cannot be built."""
         return cls(plugin=str(shelf_plugin()))
-
-    def with_threads(self, threads: int | None) -> Self:
-        """The same launch with this number of threads, if a number is given."""
-        return self if threads is None else replace(self, threads=threads)
 
 
 def write_configuration(
@@ -94,14 +87,6 @@ class NbdkitProcess:
     def exit_code(self) -> int | None:
         """The exit code of an ended nbdkit, negative for a signal; else None."""
         return self._process.poll()
-
-    @property
-    def listens(self) -> bool:
-        """Whether it takes connections: it binds its socket a moment before it listens."""
-        if not self.socket.exists():
-            return False
-        sockets = [line.split() for line in _SOCKETS.read_text().splitlines()]
-        return any(fields[-1] == str(self.socket) and fields[3] == _LISTENS for fields in sockets)
 
     def output(self) -> str:
         """Its output so far."""

@@ -10,6 +10,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from torture.facts.axes.sync import Sync
 from torture.facts.recording.events import Event, Kind, RecordedDisk, Recording
@@ -310,7 +311,7 @@ class _Auditor:
         late = set(self._uncovered)
         for coverage in self._coverages:
             late.update(coverage.covered_since(returned.latest_ns, events))
-        now = bisect_right(events, returned.earliest_ns, key=_time_ns) - 1
+        now = bisect_right(events, returned.earliest_ns, key=attrgetter("time_ns")) - 1
         writes = self._uncovered_log_writes(one, uncovered=late, now=now)
         return tuple(write for write in writes if write <= now)
 
@@ -342,7 +343,3 @@ class _Auditor:
         self.findings.append(
             Finding(invariant=invariant, event=event.seq, uncovered=tuple(uncovered))
         )
-
-
-def _time_ns(event: Event) -> int:
-    return event.time_ns

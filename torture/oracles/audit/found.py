@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torture.facts.evidence.audit_document import AuditDocument
 from torture.facts.evidence.phase import Phase
@@ -38,6 +38,22 @@ class Audit:
     def acknowledgements(self) -> int:
         """How many durable operations were acknowledged."""
         return len(self.acknowledged_at)
+
+    def marks_only(self) -> Audit:
+        """The audit without the results that depend on the role of a write.
+
+        Only the ledger's marks count where the recording's writes cannot be classified.
+        """
+        return replace(
+            self,
+            acknowledged_at=(),
+            completions=None,
+            txgs=0,
+            findings=(),
+            waived=0,
+            phase=None,
+            uncommitted_ms=None,
+        )
 
     def as_document(self, *, took_ms: int) -> AuditDocument:
         """For `cut.json`."""

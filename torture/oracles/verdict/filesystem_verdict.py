@@ -40,12 +40,12 @@ def judge_filesystem(evidence: Evidence, read_check: ReadCheck) -> FilesystemFin
     A checker's word counts only after an unmount. A repair's word counts only as proof that it
     could work: the mount and the check after it show the result.
     """
-    mount = parse_mount(_need(evidence, Step.FS_MOUNT))
+    mount = parse_mount(needed_output(evidence, Step.FS_MOUNT))
     check: FsckResult | None = None
     reasons: list[str] = []
     if mount.mounted:
         _need_unmounted(evidence, Step.FS_UMOUNT)
-        check = _after_a_mount(read_check(_need(evidence, Step.FS_CHECK)))
+        check = _after_a_mount(read_check(needed_output(evidence, Step.FS_CHECK)))
         if check.clean:
             found = _healed_at_mount(evidence, read_check) + _bad_copies(evidence)
             return FilesystemFinding(
@@ -58,17 +58,17 @@ def judge_filesystem(evidence: Evidence, read_check: ReadCheck) -> FilesystemFin
     else:
         reasons.append(f"mount: {mount.reason}")
         before = f"will not mount: {mount.reason}"
-    repair_output = _need(evidence, Step.FS_REPAIR)
+    repair_output = needed_output(evidence, Step.FS_REPAIR)
     if not mount.mounted and repair_output.exit_code is None:
         return _unrepairable(f"{before}; the repair did not end", reasons)
     repair = _repair_said(repair_output, read_check)
-    again = parse_mount(_need(evidence, Step.FS_MOUNT_AFTER_REPAIR))
+    again = parse_mount(needed_output(evidence, Step.FS_MOUNT_AFTER_REPAIR))
     if not again.mounted:
         reasons += _quote(Step.FS_REPAIR, repair)
         reasons.append(f"mount after the repair: {again.reason}")
         return _unrepairable(f"{before}; no repair makes it mount", reasons)
     _need_unmounted(evidence, Step.FS_UMOUNT_AFTER_REPAIR)
-    after = _after_a_mount(read_check(_need(evidence, Step.FS_CHECK_AFTER_REPAIR)))
+    after = _after_a_mount(read_check(needed_output(evidence, Step.FS_CHECK_AFTER_REPAIR)))
     if not after.clean:
         reasons += _quote(Step.FS_CHECK_AFTER_REPAIR, after)
         return _unrepairable(f"{before}; errors are left after the repair", reasons)
@@ -119,7 +119,8 @@ def _bad_copies(evidence: Evidence) -> tuple[str, ...]:
     return tuple(f"{Step.CHECK_DMESG}: {line}" for line in lines[:_PROBLEMS_MAX])
 
 
-def _need(evidence: Evidence, step: Step) -> ToolOutput:
+def needed_output(evidence: Evidence, step: Step) -> ToolOutput:
+    """The last output of a step; raises `UnreadableError` if it was never run."""
     output = evidence.output(step)
     if output is None:
         raise UnreadableError(f"{step} was never run, and the verdict hangs on it")

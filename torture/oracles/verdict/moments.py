@@ -6,8 +6,9 @@ A moment t is a number in 0..end: the events before place t had happened, those 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,24 @@ Windows = tuple[Window, ...]
 
 NEVER = Window(0, -1)
 """No crash explains it."""
+
+
+class Lasting(Protocol):
+    """A change of something; `durable` is the place of what made it so, if anything did."""
+
+    begin: int
+    durable: int | None
+
+
+def windows_of(changes: Sequence[Lasting], end: int) -> list[Window]:
+    """When a crash leaves exactly each of these: begun, and nothing later durable."""
+    windows: list[Window] = []
+    last = end
+    for change in reversed(changes):
+        windows.append(Window(change.begin + 1, last))
+        if change.durable is not None:
+            last = min(last, change.durable)
+    return windows[::-1]
 
 
 def union(windows: Iterable[Window]) -> Windows:

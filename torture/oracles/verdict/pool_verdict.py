@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from torture.facts.evidence.cut_document import GONE
-from torture.facts.evidence.folder import Evidence, Step, ToolOutput
+from torture.facts.evidence.folder import IMPORTS, IMPORTS_AGAIN, Evidence, Step, ToolOutput
 from torture.oracles.verdict.fsck import lines_of
 from torture.oracles.verdict.nas_log import read_nas_log
 from torture.oracles.verdict.pool_tools import PoolStatus, parse_status
@@ -23,19 +23,8 @@ from torture.oracles.verdict.verdicts import Verdict, worst
 _MISSING = ("CANT_OPEN", "UNAVAIL", "REMOVED")
 _NEEDED_REWIND = "needed -F (gave up its last transactions)"
 _LINES_MAX = 3
-_IMPORTS = (
-    (Step.POOL_IMPORT, ""),
-    (Step.POOL_IMPORT_M, "needed -m (without its log device)"),
-    (Step.POOL_IMPORT_REWIND, _NEEDED_REWIND),
-)
-_IMPORTS_AGAIN = tuple(
-    zip(
-        (Step.POOL_IMPORT_AGAIN, Step.POOL_IMPORT_M_AGAIN, Step.POOL_IMPORT_REWIND_AGAIN),
-        (needed for _, needed in _IMPORTS),
-        strict=True,
-    )
-)
-"""After a second cut."""
+_NEEDED = ("", "needed -m (without its log device)", _NEEDED_REWIND)
+"""The words for each of an operator's tries (`IMPORTS`)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -90,19 +79,19 @@ def judge_pool(evidence: Evidence, *, is_replay: bool = False) -> PoolFinding:
 
 
 def _judge_imported(evidence: Evidence, *, was_cut_again: bool) -> PoolFinding:
-    first = _imported(evidence, _IMPORTS)
+    first = _imported(evidence, IMPORTS)
     if isinstance(first, PoolFinding) or not was_cut_again:
         last = first
     else:
-        again = _imported(evidence, _IMPORTS_AGAIN)
+        again = _imported(evidence, IMPORTS_AGAIN)
         last = again if isinstance(again, PoolFinding) else first.and_then(again)
     return last if isinstance(last, PoolFinding) else _judge_status(evidence, last)
 
 
-def _imported(evidence: Evidence, imports: Sequence[tuple[Step, str]]) -> _Import | PoolFinding:
+def _imported(evidence: Evidence, imports: Sequence[Step]) -> _Import | PoolFinding:
     """The way in which the pool came back; the finding when it did not. Raises `UnreadableError`."""
     refusals: list[str] = []
-    for step, needed in imports:
+    for step, needed in zip(imports, _NEEDED, strict=True):
         output = evidence.output(step)
         if output is None:
             raise UnreadableError(f"{step} was never tried")

@@ -16,10 +16,9 @@ from collections.abc import Iterator
 import msgspec
 
 from torture.checkout import CHECKOUT
-from torture.facts.evidence.administration_document import AdministrationDocument
 from torture.facts.evidence.cut_document import CutDocument
 from torture.facts.evidence.documents import OTHERS, Document
-from torture.facts.evidence.outage_document import Outage
+from torture.facts.evidence.folder import AdministrationDocument, Outage
 from torture.files import write_whole
 from torture.records.record.run_document import RunDocument
 from torture.records.record.trials import TrialRecord

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Annotated, Any, NamedTuple, Protocol, Self, TypeVar
 
-from torture.facts.evidence.administration_document import AdministrationDocument
 from torture.facts.evidence.cut_document import CutDocument
 from torture.facts.evidence.documents import Count, Document, Name, Seed, limits
+from torture.facts.evidence.folder import AdministrationDocument
 from torture.oracles.verdict.guarantee import COMMIT_SLACK_MS, ROLLBACK_MS_MAX, Guarantee
 from torture.oracles.verdict.judgement import Judgement
 from torture.oracles.verdict.verdicts import Verdict

@@ -10,7 +10,7 @@ from torture.choices.faults.protocol import Sight
 from torture.choices.knownbugs.protocol import KnownBug, Side
 from torture.facts.stats.rates import Rate, interval_in_words, rate_of
 from torture.records.record.trials import TrialRecord
-from torture.records.scoring.detection import cuts_for, seen_by, share_for
+from torture.records.scoring.detection import cuts_in_words, seen_by, share_for
 
 _NEARLY_ALWAYS = 0.99
 
@@ -97,8 +97,7 @@ class BugOutcome:
     @property
     def cuts_in_words(self) -> str:
         """The number of cuts of the affected side for 95 % confidence to see it: e.g. `1-9`."""
-        least, most = cuts_for(self.affected.rate.high), cuts_for(self.affected.rate.low)
-        return f"{least}-{most}" if most is not None else f"{least} or more"
+        return cuts_in_words(self.affected.rate)
 
     @property
     def share_of_silence(self) -> float:

@@ -52,8 +52,7 @@ class Detection:
     @property
     def cuts_in_words(self) -> str:
         """The number of cuts for 95 % confidence to see it, by the interval: e.g. `1-9`."""
-        least, most = cuts_for(self.rate.high), cuts_for(self.rate.low)
-        return f"{least}-{most}" if most is not None else f"{least} or more"
+        return cuts_in_words(self.rate)
 
     @property
     def rate_in_words(self) -> str:
@@ -115,6 +114,12 @@ def cuts_for(share: float) -> int | None:
     if share <= 0:
         return None
     return 1 if share >= 1 else math.ceil(math.log(1 - CONFIDENCE) / math.log(1 - share))
+
+
+def cuts_in_words(rate: Rate) -> str:
+    """The number of cuts for 95 % confidence, if they see it at this rate: e.g. `1-9`."""
+    least, most = cuts_for(rate.high), cuts_for(rate.low)
+    return f"{least}-{most}" if most is not None else f"{least} or more"
 
 
 def share_for(cuts: int) -> float:

@@ -28,9 +28,11 @@ from torture.records.record.trials import Origin
 from torture.records.scoring.checkers.administration_checker import check_administration
 from torture.records.scoring.checkers.checker import Checker, Earlier, Layer, LayerFinding
 from torture.records.scoring.checkers.data_checker import check_data
-from torture.records.scoring.checkers.filesystem_checker import check_filesystem
-from torture.records.scoring.checkers.outage_checker import check_outage
-from torture.records.scoring.checkers.pool_checker import check_pool
+from torture.records.scoring.checkers.storage_checkers import (
+    check_filesystem,
+    check_outage,
+    check_pool,
+)
 from torture.records.scoring.required import missing_evidence
 
 _CAUSES = (Layer.ADMINISTRATION, Layer.OUTAGE)

@@ -13,16 +13,9 @@ from torture.choices.matrix.axes import ADMINISTRATION, FILESYSTEM, WORKLOAD
 from torture.choices.matrix.cell_terms import terms_of
 from torture.choices.matrix.cells import Cell
 from torture.choices.workloads import with_those_beside
-from torture.facts.evidence.administration_document import ADMINISTRATION as ADMINISTRATION_DOCUMENT
-from torture.facts.evidence.folder import LEDGER, PROOF, Evidence, Step
+from torture.facts.evidence.folder import ADMINISTRATION as ADMINISTRATION_DOCUMENT
+from torture.facts.evidence.folder import IMPORTS, IMPORTS_AGAIN, LEDGER, PROOF, Evidence, Step
 from torture.records.record.trials import Origin
-
-_IMPORTS = (
-    Step.POOL_IMPORT, Step.POOL_IMPORT_M, Step.POOL_IMPORT_REWIND,
-)  # fmt: skip
-_IMPORTS_AGAIN = (
-    Step.POOL_IMPORT_AGAIN, Step.POOL_IMPORT_M_AGAIN, Step.POOL_IMPORT_REWIND_AGAIN,
-)  # fmt: skip
 
 
 def missing_evidence(evidence: Evidence) -> tuple[str, ...]:
@@ -47,9 +40,9 @@ class _Missing:
         client_lives = terms_of(cell).client_lives
         self._client_lived = client_lives and not is_confirmed and not self._is_replay
         self._was_cut_again = self._client_lived and evidence.cut.second is not None
-        self._came_back = self._has_imported(_IMPORTS)
+        self._came_back = self._has_imported(IMPORTS)
         if self._was_cut_again and self._came_back:
-            self._came_back = self._has_imported(_IMPORTS_AGAIN)
+            self._came_back = self._has_imported(IMPORTS_AGAIN)
 
     def all(self) -> Iterator[str]:
         """Everything that is missing."""

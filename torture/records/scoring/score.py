@@ -10,8 +10,7 @@ from torture.choices.matrix.axes import ADMINISTRATION
 from torture.choices.matrix.durability import completed_sync_of
 from torture.choices.matrix.guarantees import guarantee_of
 from torture.errors import HarnessError
-from torture.facts.evidence.administration_document import AdministrationDocument
-from torture.facts.evidence.folder import SPEC, Evidence, load_evidence
+from torture.facts.evidence.folder import SPEC, AdministrationDocument, Evidence, load_evidence
 from torture.facts.evidence.manifest import MANIFEST_DUE, write_manifest
 from torture.facts.evidence.writers import failed_writers
 from torture.oracles.verdict.judgement import Judgement
@@ -33,16 +32,9 @@ def score(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
     judgement = judge(evidence)
     writers = failed_writers(evidence.ledger)
     absence = absence_of(evidence, sync=completed_sync_of(spec.cell))
-    record = TrialRecord(
-        trial=spec.trial,
-        cell=spec.cell.name,
-        axes=spec.cell.axes,
-        seed=spec.seed,
-        guarantee=guarantee_of(spec.cell),
+    record = replace(
+        _record_of(spec),
         judgement=replace(judgement, reasons=(*judgement.reasons, *absence_in_words(absence))),
-        origin=spec.origin,
-        repeats=spec.repeats,
-        fault=spec.fault,
         cut=evidence.cut,
         writers=writers.of,
         writers_failed=writers.count,
@@ -94,6 +86,11 @@ def _administered(spec: TrialSpec, evidence: Evidence) -> AdministrationDocument
 
 def inconclusive(spec: TrialSpec, *, zfs: str, error: str, timings: dict[str, int]) -> TrialRecord:
     """The record of a trial whose machinery failed, with this version of ZFS."""
+    return replace(_record_of(spec), timings=timings, error=error, zfs=zfs, machinery_failed=True)
+
+
+def _record_of(spec: TrialSpec) -> TrialRecord:
+    """The facts about a trial that were known before it began."""
     return TrialRecord(
         trial=spec.trial,
         cell=spec.cell.name,
@@ -104,8 +101,4 @@ def inconclusive(spec: TrialSpec, *, zfs: str, error: str, timings: dict[str, in
         origin=spec.origin,
         repeats=spec.repeats,
         fault=spec.fault,
-        timings=timings,
-        error=error,
-        zfs=zfs,
-        machinery_failed=True,
     )

@@ -16,8 +16,7 @@ from torture.facts.axes.sync import Sync
 from torture.facts.evidence.folder import SPEC
 from torture.facts.evidence.strict_json import strict_json
 from torture.facts.recording.crash_state import DiskState
-from torture.machines.nas.pool import pool_disks
-from torture.machines.nas.slog import gone_at_cut
+from torture.machines.nas.pool import gone_at_cut, pool_disks
 from torture.records.record.specs import TrialSpec
 from torture.trials.plan.administration_cut import AdministrationCut, draw_administration_cut
 from torture.trials.plan.cut_plan import Aim, CutPlan, aimed_at, draw_cut

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from torture.errors import HarnessError
 from torture.facts.evidence.folder import CHECK_STATE, CUT_STATE
+from torture.facts.recording.accounting import count_crash_states
 from torture.facts.recording.crash_state import (
     CrashState,
     DiskState,
@@ -18,7 +19,6 @@ from torture.facts.recording.crash_state import (
     write_crash_state,
 )
 from torture.facts.recording.disks import ShelfDisk
-from torture.facts.recording.enumeration import count_crash_states
 from torture.facts.recording.events import Recording, load_recording
 from torture.machines.host.scratch import Scratch
 from torture.machines.shelf.server import Shelf

@@ -17,10 +17,9 @@ from torture.choices.matrix.cells import Cell
 from torture.choices.volumes import POOL
 from torture.deadlines import wait_until_true
 from torture.errors import HarnessError
-from torture.facts.evidence.administration_document import ADMINISTRATION as DOCUMENT
-from torture.facts.evidence.administration_document import AdministrationDocument
 from torture.facts.evidence.documents import document_or_none
-from torture.facts.evidence.folder import Step, load_evidence
+from torture.facts.evidence.folder import ADMINISTRATION as DOCUMENT
+from torture.facts.evidence.folder import AdministrationDocument, Step, load_evidence
 from torture.facts.evidence.strict_json import strict_json
 from torture.machines.lab.machine import Machine
 from torture.machines.shelf.control import FreezeOn

@@ -23,12 +23,11 @@ from torture.facts.recording.accounting import account
 from torture.facts.recording.crash_state import CrashState, write_crash_state
 from torture.facts.recording.disks import ShelfDisk
 from torture.facts.recording.events import Recording, load_recording, marks_until
-from torture.facts.recording.log_chains import chains_in
+from torture.facts.recording.intent_log import chains_in
 from torture.machines.client.ledger_server import LedgerServer
 from torture.machines.nas.pool import shows_metadata_by_length, whole_on
 from torture.oracles.audit.audit import audit
 from torture.oracles.audit.found import Audit
-from torture.oracles.audit.marks_only import marks_only
 from torture.trials.plan.second_cut import SecondCut
 from torture.trials.trial.administer import issued_seq_in
 from torture.trials.trial.client_load.loads import Loads
@@ -189,7 +188,7 @@ def _audited(
         only_groups_write=cell[ADMINISTRATION] is None,
     )
     if trial.filesystem.looks_like_zfs:
-        found = marks_only(found)
+        found = found.marks_only()
     return found, round((time.thread_time() - begun_s) * 1000)
 
 

@@ -9,11 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from torture.errors import HarnessError
-from torture.facts.evidence.outage_document import OUTAGE, Outage
-from torture.machines.lab.machine import DiskRefused, GuestDied, Machine
+from torture.facts.evidence.folder import OUTAGE, Outage
+from torture.machines.lab.machine import GuestDied, Machine, MachineFailed
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Machines
-from torture.trials.trial.shared.storage import StorageFailed
 
 _SOUND_DEADLINE_S = 30
 _LOG_DEADLINE_S = 30
@@ -38,9 +37,7 @@ def after_the_cut(machines: Machines, evidence: EvidenceWriter) -> Iterator[None
     except HarnessError as failure:
         if machines.shelf.is_started:  # else a cut stopped it, and it has not failed
             machines.shelf.require_healthy()
-        failed = None
-        if isinstance(failure, StorageFailed | GuestDied | DiskRefused):
-            failed = failure.machine
+        failed = failure.machine if isinstance(failure, MachineFailed) else None
         if failed is None or not _is_sound(machines, failure, failed):
             raise BrokenOff(failure.message, hint=failure.hint) from failure
         outage = Outage(

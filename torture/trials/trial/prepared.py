@@ -31,8 +31,7 @@ from torture.machines.lab.machine import Machine
 from torture.machines.lab.prepared_folders import PreparedFolders
 from torture.machines.lab.resume_failures import StateFault, fault_of_state
 from torture.machines.nas import pool
-from torture.machines.nas.settings import RELOAD_ZFS, parameters_script
-from torture.machines.nas.volume_options import volume_options_of
+from torture.machines.nas.settings import RELOAD_ZFS, parameters_script, volume_options_of
 from torture.machines.shelf.server import RECORDINGS_OF_SHELF
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import Origin

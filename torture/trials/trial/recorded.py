@@ -5,8 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from torture.facts.evidence.administration_document import ADMINISTRATION
 from torture.facts.evidence.folder import (
+    ADMINISTRATION,
     CHECK_STATE,
     CUT,
     CUT_STATE,

@@ -8,11 +8,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from torture.choices.faults.protocol import Spoiler
 from torture.choices.filesystems.protocol import MOUNT_POINT
 from torture.choices.matrix.axes import ADMINISTRATION
 from torture.choices.transports.protocol import Transport
 from torture.choices.volumes import POOL
-from torture.facts.evidence.folder import Step
+from torture.facts.evidence.folder import IMPORTS, IMPORTS_AGAIN, Step
+from torture.facts.recording.crash_state import read_crash_state
+from torture.facts.recording.disks import ShelfDisk
+from torture.facts.recording.events import load_recording
+from torture.facts.recording.remains import Remains
 from torture.facts.zfs.versions import ZfsVersion
 from torture.machines.lab.machine import Machine
 from torture.machines.lab.network import Network
@@ -30,7 +35,6 @@ from torture.trials.trial.shared.storage import (
     storage_must,
 )
 from torture.trials.trial.shared.trial import Trial
-from torture.trials.trial.spoil import spoil
 
 _IMPORT_DEADLINE_S = 300
 _REFUSED = 1
@@ -49,17 +53,8 @@ _IDLE_DEADLINE_S, _IDLE_TRIES = 40, 6
 _SYNC_DEADLINE_S = 120
 _STIRS_MAX = 3
 
-_IMPORTS = (
-    (Step.POOL_IMPORT, ()),
-    (Step.POOL_IMPORT_M, ("-m",)),
-    (Step.POOL_IMPORT_REWIND, ("-m", "-F")),
-)
-"""An operator's tries, in this order."""
-_IMPORTS_AGAIN = (
-    (Step.POOL_IMPORT_AGAIN, ()),
-    (Step.POOL_IMPORT_M_AGAIN, ("-m",)),
-    (Step.POOL_IMPORT_REWIND_AGAIN, ("-m", "-F")),
-)
+_IMPORT_OPTIONS = ((), ("-m",), ("-m", "-F"))
+"""Those of each of an operator's tries (`IMPORTS`)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -128,6 +123,19 @@ def _start_on(trial: Trial, machines: Machines, view: Path, *, again: bool) -> M
     return nas
 
 
+def spoil(shelf: Shelf, spoiler: Spoiler, *, view: Path, disk: ShelfDisk) -> None:
+    """Make a fault damage a disk of a view that the shelf serves.
+
+    It is a write like the NAS's own: in the recording of the disks' next life, not in the view.
+    Raises `HarnessError` when the recording holds no data that the fault could damage.
+    """
+    state = read_crash_state(view)
+    recording = load_recording(state.recording)
+    remains = Remains(recording=recording, disk=recording.place_of(disk.serial), cut=state.cut)
+    for patch in spoiler(remains):
+        shelf.overwrite(disk, patch)
+
+
 def _is_imported(evidence: EvidenceWriter, nas: Machine, *, again: bool, deadline_s: float) -> bool:
     """Whether one of an operator's tries brings the pool back.
 
@@ -135,7 +143,8 @@ def _is_imported(evidence: EvidenceWriter, nas: Machine, *, again: bool, deadlin
     of a disk may be gone for a moment, and the kernel does not wait for it (`pool.make_script`). An
     operator would not give up the intent log for that. Both answers are evidence.
     """
-    for step, options in _IMPORTS_AGAIN if again else _IMPORTS:
+    steps = IMPORTS_AGAIN if again else IMPORTS
+    for step, options in zip(steps, _IMPORT_OPTIONS, strict=True):
         argv = pool.import_command(*options)
         tried = evidence.observe(nas, step, argv, deadline_s=deadline_s)
         if tried.exit_code == _REFUSED and not options:

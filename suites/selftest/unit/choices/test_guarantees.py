@@ -15,9 +15,9 @@ from torture.choices.matrix.durability import (
     names_are_volatile_in,
 )
 from torture.choices.matrix.guarantees import guarantee_of
-from torture.facts.axes.data_disks import Disks
 from torture.facts.axes.fate import Fate
 from torture.facts.axes.sync import Sync
+from torture.facts.recording.disks import Persistence
 from torture.oracles.verdict.guarantee import ROLLBACK_MS_MAX, Guarantee
 from torture.oracles.verdict.verdicts import Verdict
 
@@ -161,7 +161,7 @@ TOLD = [axis.field for axis in (TRANSPORT, NFS_EXPORT, SYNC, SLOG, FATE)]
 
 @given(usual_cell())
 def test_speed_layout_filesystem_and_honest_disks_change_no_guarantee(cell: Cell) -> None:
-    if cell[DISKS] is not Disks.LYING:
+    if cell[DISKS] is not Persistence.LYING:
         choices = dict(zip(AXES, cell.choices, strict=True))
         told = {axis: choices[axis] for axis in TOLD}
         if cell[TRANSPORT].traits.gives_files:
@@ -171,7 +171,7 @@ def test_speed_layout_filesystem_and_honest_disks_change_no_guarantee(cell: Cell
 
 @given(usual_cell())
 def test_on_lying_disks_even_the_pool_may_go_whatever_else_is_chosen(cell: Cell) -> None:
-    lying = cell_with(cell.name, disks=Disks.LYING)
+    lying = cell_with(cell.name, disks="lyingdisks")
     assert guarantee_of(lying) is Guarantee.MAY_LOSE_POOL
     assert guarantee_of(lying).worst_allowed.badness >= guarantee_of(cell).worst_allowed.badness
 

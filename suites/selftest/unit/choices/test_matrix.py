@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suites.selftest.unit.every_cell import EXAMPLE, any_cell, cell_with
+from suites.selftest.unit.every_cell import EXAMPLE, GROWING, any_cell, cell_with, cells_over
 from torture.choices.matrix.axes import (
     ADMINISTRATION,
     AXES,
     DEFAULTS,
+    DISKS,
     FATE,
     FILESYSTEM,
     LAYOUT,
@@ -25,13 +26,12 @@ from torture.choices.matrix.axes import (
     TRANSPORT,
     WORKLOAD,
 )
-from torture.choices.matrix.cells import Cell, cells_of, cells_over
+from torture.choices.matrix.cells import Cell, cells_of
 from torture.facts.axes.axis import Axis
-from torture.facts.axes.data_disks import Disks
 from torture.facts.axes.fate import Fate
 from torture.facts.axes.layout import Layout
 from torture.facts.axes.slog_class import SlogClass
-from torture.facts.axes.sweeps import GROWING, Matrix
+from torture.facts.axes.sweeps import Matrix
 from torture.facts.axes.sync import Sync
 
 LONGEST = "iscsi-standard-mirror-optane-raidz1-lyingdisks-btrfs-nasonly"
@@ -111,7 +111,7 @@ def test_the_example_of_the_documents_parses() -> None:
         slog="noslog",
         slog_class=SlogClass.NVME,
         layout=Layout.SINGLE,
-        disks=Disks.VOLATILE,
+        disks="volatiledisks",
         filesystem="btrfs",
         fate=Fate.NAS_ONLY,
     )
@@ -122,7 +122,7 @@ def test_a_name_says_everything_that_is_no_default() -> None:
         slog="mirror",
         slog_class=SlogClass.OPTANE,
         layout=Layout.RAIDZ1,
-        disks=Disks.LYING,
+        disks="lyingdisks",
     )
     assert longest.name == LONGEST == "-".join(longest.axes[axis] for axis in VARIED)
 
@@ -311,7 +311,9 @@ def test_full_has_every_slog_on_every_filesystem_and_every_usual_choice_of_the_o
         for sync, fate in both
         for x in (Layout.SINGLE, Layout.MIRRORED, Layout.RAIDZ1)
     }
-    assert full >= {cell_with(sync=sync, fate=fate, disks=x) for sync, fate in both for x in Disks}
+    assert full >= {
+        cell_with(sync=sync, fate=fate, disks=x) for sync, fate in both for x in DISKS.names
+    }
     assert full >= {
         cell_with("iscsi-always-plp-btrfs-bothdie", slog_class=slog_class)
         for slog_class in SlogClass

@@ -12,7 +12,7 @@ from torture.facts.evidence.block_requests import (
     BlockRequest,
     parse_trace,
 )
-from torture.facts.recording.clock import clock_of
+from torture.facts.recording.clock import RecordingClock, clock_of
 
 RECORDED = (Path(__file__).parents[2] / "recorded" / "qemu" / "disk-trace.txt").read_text()
 HOUR_NS = 3_600_000_000_000
@@ -65,7 +65,7 @@ def test_garbled_text_is_no_error(lines: list[str]) -> None:
 
 def test_times_are_counted_from_an_instant() -> None:
     request = BlockRequest(kind=BlockKind.FLUSH, submitted_ns=HOUR_NS + 1, completed_ns=HOUR_NS + 5)
-    assert request.since(HOUR_NS) == BlockRequest(
+    assert RecordingClock(began_ns=HOUR_NS, error_ns=0).dated(request) == BlockRequest(
         kind=BlockKind.FLUSH, submitted_ns=1, completed_ns=5
     )
 

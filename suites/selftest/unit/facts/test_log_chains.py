@@ -6,7 +6,7 @@ import struct
 from pathlib import Path
 
 from suites.selftest.unit.audit_story import BLOCK, METADATA, Story, log_block, uberblock
-from torture.facts.recording.log_chains import chains_in
+from torture.facts.recording.intent_log import chains_in
 
 
 def of_chain(first: int, second: int) -> bytes:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from suites.selftest.unit.audit_story import METADATA, Story, uberblock, zil_block
+from suites.selftest.unit.event_records import encode_event
 from suites.selftest.unit.facts.shelf_logs import SECTOR, SECTORS, Log, logs, payload
 from torture.choices.faults import DISTURBANCES, FAULTS
 from torture.errors import HarnessError
@@ -23,12 +24,11 @@ from torture.facts.recording.events import (
     Kind,
     RecordedDisk,
     Recording,
-    encode_event,
     load_recording,
 )
 from torture.facts.recording.model import content
 from torture.facts.recording.remains import Patch, Remains, held
-from torture.machines.nas.slog import gone_at_cut
+from torture.machines.nas.pool import gone_at_cut
 from torture.trials.plan.draw import draw_planted
 from torture.trials.plan.trial_plan import draw_plan
 

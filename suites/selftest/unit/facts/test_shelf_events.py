@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from suites.selftest.unit.event_records import encode_event
 from suites.selftest.unit.examples import examples
 from suites.selftest.unit.facts.shelf_logs import Log, logs, payload
 from torture.checkout import CHECKOUT
@@ -25,7 +26,6 @@ from torture.facts.recording.events import (
     RecordedDisk,
     Recording,
     ViewSource,
-    encode_event,
     load_recording,
     parse_event,
     read_events,

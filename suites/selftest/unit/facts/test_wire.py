@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torture.facts.wire.frames import Frame, FrameFile, read_frames, segments_in
-from torture.facts.wire.pdus import Framing, PduSplitter
-from torture.facts.wire.streams import Stream
+from torture.facts.wire.pdus import Framing, PduSplitter, Stream
 
 LENGTH_FIRST = Framing(base_bytes=2, length_of=lambda head: int(head[0]) or None, head_bytes=4)
 """A unit's first byte is its length."""

@@ -15,15 +15,13 @@ from hypothesis import strategies as st
 
 from torture.errors import HarnessError
 from torture.facts.evidence.file_requests import FileKind, FileRequest, whole_sectors_of
-from torture.facts.wire.file_protocol import FileProtocol
-from torture.facts.wire.files_on_wire import FileWire
+from torture.facts.wire.files_on_wire import FileProtocol, FileWire
 from torture.facts.wire.frames import Frame, read_frames
 from torture.facts.wire.nfs3_calls import Nfs3OnWire
 from torture.facts.wire.nfs4_compounds import Nfs4OnWire
 from torture.facts.wire.pdus import Pdu
-from torture.facts.wire.rpc import FRAMING, call_in
+from torture.facts.wire.rpc import FRAMING, ShortError, Xdr, call_in
 from torture.facts.wire.smb2_messages import Smb2OnWire
-from torture.facts.wire.xdr import ShortError, Xdr
 from vmimages.client.load.blocks import Encoder
 
 RECORDED = Path(__file__).parents[2] / "recorded" / "wire"

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from torture.errors import HarnessError
 from torture.facts.evidence.block_requests import BlockKind, BlockRequest
-from torture.facts.wire.disk_protocol import DiskProtocol
-from torture.facts.wire.disk_requests import DiskWire
+from torture.facts.wire.disk_requests import DiskProtocol, DiskWire
 from torture.facts.wire.frames import Frame, read_frames, segments_in
 from torture.facts.wire.iscsi_pdus import IscsiOnWire
 from torture.facts.wire.nvme_pdus import NvmeTcpOnWire

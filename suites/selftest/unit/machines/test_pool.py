@@ -13,16 +13,17 @@ from torture.choices.matrix.axes import SLOG, SLOG_CLASS, SYNC, TRANSPORT
 from torture.choices.matrix.cells import Cell
 from torture.facts.axes.slog_class import SlogClass
 from torture.facts.recording.disks import Persistence, Profile, ShelfDisk
-from torture.machines.nas.devices import data_profile_of, profile_of
+from torture.machines.nas.devices import DATA_PROFILES, LOG_PROFILES
 from torture.machines.nas.pool import (
     create_script,
+    gone_at_cut,
     make_script,
     pool_disks,
     shows_metadata_by_length,
+    slog_layout,
     wait_for_disks_script,
 )
-from torture.machines.nas.slog import gone_at_cut, slog_layout
-from torture.machines.nas.volume_options import volume_options_of
+from torture.machines.nas.settings import volume_options_of
 
 PLP, VOLATILE, LYING = Persistence.PLP, Persistence.VOLATILE, Persistence.LYING
 cells = any_cell()
@@ -117,7 +118,7 @@ def test_a_disk_keeps_what_its_cell_says(middle: str, kept: dict[str, Persistenc
 def test_disks_are_as_slow_as_their_class(cell: Cell) -> None:
     for disk in pool_disks(cell):
         is_log = disk.serial.startswith("slog")
-        slow = profile_of(cell[SLOG_CLASS]) if is_log else data_profile_of(disk.persistence)
+        slow = LOG_PROFILES[cell[SLOG_CLASS]] if is_log else DATA_PROFILES[disk.persistence]
         assert disk.profile == slow
 
 
@@ -154,7 +155,7 @@ PUBLISHED_US = {
 
 @pytest.mark.parametrize("slog_class", SlogClass)
 def test_one_synchronous_write_takes_the_published_time(slog_class: SlogClass) -> None:
-    profile = profile_of(slog_class)
+    profile = LOG_PROFILES[slog_class]
     transfer_us = 4 / 1024 / profile.mib_per_s * 1e6 if profile.mib_per_s else 0
     took_us = profile.write_us + transfer_us + profile.flush_us
     assert took_us == pytest.approx(PUBLISHED_US[slog_class], abs=0.01)
@@ -164,9 +165,9 @@ def test_one_synchronous_write_takes_the_published_time(slog_class: SlogClass) -
 
 
 def test_cached_devices_wait_in_the_flush_and_protected_ones_in_the_write() -> None:
-    waits_in_flush = {x for x in SlogClass if profile_of(x).flush_us > profile_of(x).write_us}
+    waits_in_flush = {x for x in SlogClass if LOG_PROFILES[x].flush_us > LOG_PROFILES[x].write_us}
     assert waits_in_flush == {SlogClass.HDD, SlogClass.SATA_SSD}
-    assert {x for x in SlogClass if profile_of(x).serial} == {SlogClass.HDD}
+    assert {x for x in SlogClass if LOG_PROFILES[x].serial} == {SlogClass.HDD}
     speeds = [PUBLISHED_US[x] for x in SlogClass]
     assert speeds == sorted(speeds, reverse=True)
 

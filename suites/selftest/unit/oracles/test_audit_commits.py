@@ -11,7 +11,6 @@ from torture.facts.axes.sync import Sync
 from torture.facts.evidence.file_requests import load_sectors_in
 from torture.oracles.audit.audit import audit
 from torture.oracles.audit.invariants import Finding, Invariant
-from torture.oracles.audit.marks_only import marks_only
 from vmimages.client.load.blocks import Encoder
 
 
@@ -177,7 +176,7 @@ def test_without_classified_content_only_the_marks_count(story: Story) -> None:
     whole = audit(story.recorded(), cut=len(story.events) - 1, sync=Sync.ALWAYS)
     assert (len(whole.findings), whole.acknowledgements) == (1, 1)
     assert whole.phase is not None
-    marks = marks_only(whole)
+    marks = whole.marks_only()
     assert (marks.findings, marks.acknowledgements, marks.txgs) == ((), 0, 0)
     assert (marks.phase, marks.completions, marks.uncommitted_ms) == (None, None, None)
     assert (marks.under_way, marks.acknowledged_lately) == (1, 1)

@@ -22,9 +22,8 @@ from suites.selftest.unit.made_records import changed, trial_record
 from torture.facts.evidence.audit_document import AuditDocument
 from torture.facts.evidence.cut_document import CutDocument, DiskAtCut
 from torture.facts.evidence.documents import document_or_none
-from torture.facts.evidence.folder import Evidence, Step, ToolOutput
+from torture.facts.evidence.folder import Evidence, Outage, Step, ToolOutput
 from torture.facts.evidence.ledger import Begin, Done, Failed, Ledger, OperationKind
-from torture.facts.evidence.outage_document import Outage
 from torture.oracles.verdict.guarantee import COMMIT_SLACK_MS, Guarantee
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.trials import TrialRecord

@@ -16,9 +16,8 @@ from suites.selftest.unit.report_records import make_records, write_run
 from torture.choices.administration.protocol import Moment
 from torture.choices.matrix.cells import Cell
 from torture.choices.matrix.guarantees import guarantee_of
-from torture.facts.evidence.administration_document import AdministrationDocument
 from torture.facts.evidence.confirmation import Confirmation
-from torture.facts.evidence.folder import Step
+from torture.facts.evidence.folder import AdministrationDocument, Step
 from torture.oracles.verdict.judgement import Judgement
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.run_layout import TRIALS_FILE

@@ -14,9 +14,9 @@ import pytest
 
 from torture.errors import HarnessError
 from torture.facts.evidence.completed import Completed
-from torture.facts.evidence.outage_document import OUTAGE
+from torture.facts.evidence.folder import OUTAGE
 from torture.machines.lab.machine import DiskRefused, Machine
-from torture.oracles.verdict.kernel_death import KERNEL_DEATH
+from torture.oracles.verdict.booted.console import KERNEL_DEATH
 from torture.trials.trial.outage import BrokenOff, after_the_cut
 from torture.trials.trial.recovery import wait_until_idle
 from torture.trials.trial.setup import attach, attach_again

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from suites.selftest.unit.every_cell import GROWING
 from torture.choices.matrix.cells import Cell, cells_of, with_axes_since
 from torture.choices.matrix.guarantees import guarantee_of
-from torture.facts.axes.sweeps import GROWING, Matrix
+from torture.facts.axes.sweeps import Matrix
 from torture.machines.nas.pool import pool_disks
 from torture.records.record.specs import DRAW, TrialSpec, draw_seed
 from torture.records.record.trials import Origin

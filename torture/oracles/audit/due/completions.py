@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from torture.facts.axes.sync import Sync
 from torture.facts.evidence.block_requests import BlockKind, BlockRequest
@@ -19,6 +20,8 @@ from torture.oracles.audit.due.durable import DueWrite, Durable
 from torture.oracles.audit.due.file_promises import due_of_files
 from torture.oracles.audit.extents import sectors_of
 from torture.oracles.audit.invariants import Finding, Invariant
+
+_time_ns = attrgetter("time_ns")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,10 +71,6 @@ def overdue_in(
             )
         )
     return count, found
-
-
-def _time_ns(event: Event) -> int:
-    return event.time_ns
 
 
 def due_of_disk(done: Sequence[BlockRequest], *, sync: Sync) -> Iterator[DueWrite]:

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
-from torture.facts.evidence.strict_json import strict_json
-from torture.facts.evidence.typed import number_of, whole_of
+from torture.facts.evidence.strict_json import number_of, strict_json, whole_of
 from torture.facts.recording.events import Kind, Recording
 
 _NS_PER_MS = 1_000_000
@@ -84,8 +84,9 @@ def _reading(
 
 
 def _in_log_time(readings: list[_Reading], *, at_ns: int, guest_ns: float) -> Returned | None:
-    first = bisect_left(readings, at_ns - _WINDOW_NS, key=_at_ns)
-    end = bisect_right(readings, at_ns + _WINDOW_NS, key=_at_ns)
+    reading_ns = attrgetter("at_ns")
+    first = bisect_left(readings, at_ns - _WINDOW_NS, key=reading_ns)
+    end = bisect_right(readings, at_ns + _WINDOW_NS, key=reading_ns)
     near = readings[first:end]
     least_ns = max(
         (
@@ -99,10 +100,6 @@ def _in_log_time(readings: list[_Reading], *, at_ns: int, guest_ns: float) -> Re
     if least_ns is None or least_ns > most_ns:
         return None
     return Returned(earliest_ns=int(guest_ns + least_ns), latest_ns=int(guest_ns + most_ns) + 1)
-
-
-def _at_ns(reading: _Reading) -> int:
-    return reading.at_ns
 
 
 def _line_in(payload: bytes) -> dict[str, Any]:

@@ -18,10 +18,9 @@ from torture.oracles.verdict.blocks.history import (
     acknowledgements_of,
     window_before,
     window_of,
-    windows_of,
 )
 from torture.oracles.verdict.blocks.readback import ABSENT, ENDED, FileSeen, Sector
-from torture.oracles.verdict.moments import NEVER, Window, Windows, both, union
+from torture.oracles.verdict.moments import NEVER, Window, Windows, both, union, windows_of
 
 _ENOENT = 2
 _BLOCK_BYTES = 4096

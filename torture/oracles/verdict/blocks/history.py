@@ -155,17 +155,6 @@ def windows_under_way(steps: list[Step], end: int) -> Windows:
     return union(found)
 
 
-def windows_of(steps: list[Binding], end: int) -> list[Window]:
-    """`window_of` for every step, in one pass from the end."""
-    windows: list[Window] = []
-    last = end
-    for step in reversed(steps):
-        windows.append(Window(step.begin + 1, last))
-        if step.durable is not None:
-            last = min(last, step.durable)
-    return windows[::-1]
-
-
 def window_before(steps: list[Step], end: int) -> Window:
     """When a crash leaves the state before the first of these steps."""
     durables = (step.durable for step in steps if step.durable is not None)

@@ -101,7 +101,7 @@ def consult(
         ignores_errors=ignores_errors,
     )
     account = _Account(observations=Observations(end=history.end))
-    _account_size(account, history, ledger, readback)
+    _account_size(account, ledger, readback)
     readback = _completed(history, readback)
     for seen in readback.files:
         name = history.names.get(seen.file)
@@ -126,7 +126,7 @@ def consult(
     return _conclude(history, ledger, account, cut_ms)
 
 
-def _account_size(account: _Account, history: History, ledger: Ledger, readback: Readback) -> None:
+def _account_size(account: _Account, ledger: Ledger, readback: Readback) -> None:
     """A device may have grown since the load began, on purpose; it never becomes shorter."""
     before, after = ledger.device_bytes, readback.device_bytes
     if before is None or after is None or after >= before:

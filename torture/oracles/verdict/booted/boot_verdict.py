@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from torture.facts.evidence.folder import Evidence, Step, ToolOutput
 from torture.oracles.verdict.booted.console import last_words, says_it_is_up
-from torture.oracles.verdict.filesystem_verdict import FilesystemFinding
+from torture.oracles.verdict.filesystem_verdict import FilesystemFinding, needed_output
 from torture.oracles.verdict.fsck import exit_code_of, unreadable
 from torture.oracles.verdict.mount import read_kernel_log
 from torture.oracles.verdict.unreadable import UnreadableError
@@ -53,7 +53,7 @@ def with_boot(evidence: Evidence, found: FilesystemFinding) -> FilesystemFinding
 
     Raises `UnreadableError` when the evidence does not show it.
     """
-    boot = parse_boot(_need(evidence, Step.BOOT))
+    boot = parse_boot(needed_output(evidence, Step.BOOT))
     reasons = _at_boot(evidence, is_up=boot.is_up)
     if found.verdict is Verdict.UNREPAIRABLE:
         how = "boots" if boot.is_up else f"does not boot ({boot.why_not})"
@@ -62,7 +62,7 @@ def with_boot(evidence: Evidence, found: FilesystemFinding) -> FilesystemFinding
         verdict = worst((found.verdict, Verdict.REPAIRED if reasons else Verdict.INTACT))
         return replace(found, verdict=verdict, reasons=reasons + found.reasons)
     before = "" if boot.is_up else f"does not boot: {boot.why_not}; "
-    again = parse_boot(_need(evidence, Step.BOOT_AFTER_REPAIR))
+    again = parse_boot(needed_output(evidence, Step.BOOT_AFTER_REPAIR))
     if not again.is_up:
         return replace(
             found,
@@ -98,10 +98,3 @@ def _at_boot(evidence: Evidence, *, is_up: bool) -> tuple[str, ...]:
     log = evidence.output(Step.BOOT_DMESG)
     copies = () if log is None else read_kernel_log(log).bad_copies[:_LINES_MAX]
     return (*found, *(f"{Step.BOOT_DMESG}: {line}" for line in copies))
-
-
-def _need(evidence: Evidence, step: Step) -> ToolOutput:
-    output = evidence.output(step)
-    if output is None:
-        raise UnreadableError(f"{step} was never run, and the verdict hangs on it")
-    return output

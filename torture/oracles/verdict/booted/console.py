@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from torture.oracles.verdict.kernel_death import KERNEL_DEATH
-
 _FSCK = re.compile(
     r"torture: fsck of (?P<device>/dev/\w+)\s*?\n(?P<said>.*?)\n"
     r"[^\n]*torture: fsck ended with (?P<code>\d+)\s",
@@ -18,6 +16,11 @@ _FSCK = re.compile(
 )
 _IS_UP = re.compile(r"torture: ready\b")
 _KERNELS_CLOCK = re.compile(r"^\[ *\d+\.\d+\] ")
+
+KERNEL_DEATH = re.compile(r"Kernel panic|Oops: |BUG: (?!soft lockup|workqueue lockup)")
+"""A kernel's words for its own death. A lockup that a watchdog reports does not count (Linux
+kernel/watchdog.c, kernel/workqueue.c). The guest of a host that stood still for 20 s reports it,
+too, and goes on."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

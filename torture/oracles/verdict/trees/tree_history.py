@@ -37,7 +37,6 @@ ANY = "any"
 ZERO = "zero"
 _MODE_NEW, _MODE_UNSET = 0o644, 0
 Value = int | str | None
-Entry = tuple[int, str]
 
 # One pass over the ledger builds these classes, and nothing changes them afterwards; so not frozen.
 

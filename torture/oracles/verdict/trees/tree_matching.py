@@ -5,21 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torture.oracles.verdict.blocks.readback import ABSENT, GARBAGE
-from torture.oracles.verdict.moments import NEVER, Window, Windows, union
+from torture.oracles.verdict.moments import NEVER, Window, Windows, union, windows_of
 from torture.oracles.verdict.trees.tree_history import ANY, SECTOR_BYTES, ZERO, Change, Trees
 from torture.oracles.verdict.trees.tree_seen import FoundFile
 from torture.oracles.verdict.trees.tree_syncs import Key, Thing
-
-
-def windows_of_changes(changes: list[Change], end: int) -> list[Window]:
-    """When a crash leaves exactly each of these: begun, and nothing later durable."""
-    windows: list[Window] = []
-    last = end
-    for change in reversed(changes):
-        windows.append(Window(change.begin + 1, last))
-        if change.durable is not None:
-            last = min(last, change.durable)
-    return windows[::-1]
 
 
 def things_in(trees: Trees, number: int, found: FoundFile) -> Iterator[tuple[Key, Windows]]:
@@ -62,7 +51,7 @@ def _thing(
     trees: Trees, key: Key, seen: int | str | None, *, may_be_half: bool = False
 ) -> tuple[Key, Windows]:
     changes = trees.changes_of(key)
-    windows = windows_of_changes(changes, trees.end)
+    windows = windows_of(changes, trees.end)
     fitting = [
         window & _while_it_fits(change, key[0], seen, trees.end)
         for change, window in zip(changes, windows, strict=True)

@@ -18,10 +18,10 @@ from dataclasses import dataclass, field
 from torture.facts.evidence.ledger import Begin, Ledger
 from torture.oracles.verdict.conclusion import conclude, reasons_in_words
 from torture.oracles.verdict.data_findings import Findings
-from torture.oracles.verdict.moments import Window, Windows, both, union
+from torture.oracles.verdict.moments import Window, Windows, both, union, windows_of
 from torture.oracles.verdict.observations import Observations, Rule
 from torture.oracles.verdict.trees.tree_history import Change, Trees, build_trees
-from torture.oracles.verdict.trees.tree_matching import things_in, windows_of_changes
+from torture.oracles.verdict.trees.tree_matching import things_in
 from torture.oracles.verdict.trees.tree_seen import (
     FoundDirectory,
     FoundEntry,
@@ -120,7 +120,7 @@ class _Account:
         if at not in self._explained:
             entry = directory.entries.get(str(key[2]))
             changes = self.trees.changes_of(key)
-            windows = windows_of_changes(changes, self.trees.end)
+            windows = windows_of(changes, self.trees.end)
             found = (
                 _Explanation(place=place, windows=self._when(changes[place], window, entry))
                 for place, window in enumerate(windows)

@@ -72,28 +72,20 @@ def _keep(evidence: EvidenceWriter, step: Step, why: str, *, root_words: str, to
     fsck = fsck_at_boot(console)
     if fsck is not None:
         again = step is Step.BOOT_AFTER_REPAIR
+        argv = ("fsck", "-a", fsck.device)
         evidence.keep(
             Step.BOOT_FSCK_AFTER_REPAIR if again else Step.BOOT_FSCK,
-            Completed(
-                vm=_VM,
-                argv=("fsck", "-a", fsck.device),
-                exit_code=fsck.exit_code,
-                stdout=fsck.said,
-                stderr="",
-                duration_ms=0,
-            ),
+            Completed(vm=_VM, argv=argv, exit_code=fsck.exit_code, stdout=fsck.said),
         )
-    evidence.keep(
-        step,
-        Completed(
-            vm=_VM,
-            argv=("boot", *root_words.split()),
-            exit_code=1 if why else 0,
-            stdout=console,
-            stderr=why,
-            duration_ms=took_ms,
-        ),
+    booted = Completed(
+        vm=_VM,
+        argv=("boot", *root_words.split()),
+        exit_code=1 if why else 0,
+        stdout=console,
+        stderr=why,
+        duration_ms=took_ms,
     )
+    evidence.keep(step, booted)
 
 
 def keep_loss_of_root(
@@ -121,6 +113,5 @@ def keep_loss_of_root(
         exit_code=1,
         stdout=console,
         stderr=failure.message.splitlines()[0],
-        duration_ms=0,
     )
     evidence.keep(Step.CLIENT_LOST_ROOT, lost)

@@ -76,7 +76,7 @@ def completions_before(
             "the host's clock was set during the load: the client's disk cannot be audited",
             hint="run the trial again, with a clock that only goes on",
         )
-    requests = tuple(request.since(clock.began_ns) for request in requests)
+    requests = tuple(map(clock.dated, requests))
     requests = tuple(x for x in requests if x.completed_ns <= events[-1].time_ns)
     of_files = isinstance(trial.attachment.wire, FileWire)
     first, again = (

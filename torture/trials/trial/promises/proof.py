@@ -15,8 +15,8 @@ from torture.facts.evidence.folder import PROOF
 from torture.facts.recording.events import LOG, RECORD_BYTES, Kind, parse_event
 from torture.machines.lab.machine import Machine
 from torture.machines.nas import pool
+from torture.machines.nas.pool import slog_layout
 from torture.machines.nas.settings import settings_of
-from torture.machines.nas.slog import slog_layout
 from torture.machines.shelf.server import Shelf
 from torture.shell import write_cache_of
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -56,19 +56,7 @@ class EvidenceWriter:
 
     def keep(self, step: Step, completed: Completed) -> None:
         """Keep all output of a tool as evidence of `step`."""
-        append_tool(
-            self.folder,
-            ToolOutput(
-                step=step,
-                vm=completed.vm,
-                name=completed.tool,
-                argv=completed.argv,
-                exit_code=completed.exit_code,
-                stdout=completed.stdout,
-                stderr=completed.stderr,
-                duration_ms=completed.duration_ms,
-            ),
-        )
+        append_tool(self.folder, ToolOutput(step=step, name=completed.tool, **asdict(completed)))
 
     def write(self, name: str, content: dict[str, Any] | str) -> None:
         """Write a whole document; it replaces an earlier document of this name."""

@@ -6,21 +6,16 @@ end likelier. As a failure of the machinery, it would remove the worst cuts from
 
 from __future__ import annotations
 
-from torture.errors import HarnessError
 from torture.facts.evidence.completed import Completed
 from torture.facts.evidence.folder import Step
-from torture.machines.lab.machine import Machine
+from torture.machines.lab.machine import Machine, MachineFailed
 
 PATIENCE_S = 180
 """An operator's patience: every wait takes 1 to 15 s, even under emulation on a loaded host."""
 
 
-class StorageFailed(HarnessError):
+class StorageFailed(MachineFailed):
     """The storage did not do its part for a command in `machine`."""
-
-    def __init__(self, message: str, *, machine: Machine) -> None:
-        super().__init__(message, hint=f"read {machine.spec.console_log}")
-        self.machine = machine
 
 
 def storage_must(machine: Machine, failure: str, script: str, *, deadline_s: float) -> None:

@@ -23,7 +23,7 @@ from torture.facts.axes.root import Root
 from torture.facts.recording.disks import ShelfDisk
 from torture.machines.lab.domains import Disk
 from torture.machines.nas.pool import pool_disks
-from torture.machines.nas.volume_options import volume_options_of
+from torture.machines.nas.settings import volume_options_of
 from torture.records.record.specs import TrialSpec
 from torture.trials.plan.trial_plan import TrialPlan, plan_of
 

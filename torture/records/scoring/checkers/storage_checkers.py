@@ -1,0 +1,87 @@
+"""The checkers of the pool, of the client's filesystem, and of the outage after the cut.
+
+That of the pool also looks at the disk through which the client read the pool's volume.
+"""
+
+from __future__ import annotations
+
+from torture.choices.filesystems.protocol import Filesystem
+from torture.facts.evidence.folder import CUT, Evidence, Step
+from torture.oracles.verdict.booted.boot_verdict import with_boot
+from torture.oracles.verdict.filesystem_verdict import FilesystemFinding, judge_filesystem
+from torture.oracles.verdict.mount import read_kernel_log
+from torture.oracles.verdict.nas_log import read_nas_lines
+from torture.oracles.verdict.pool_verdict import judge_pool
+from torture.oracles.verdict.terms import Terms
+from torture.oracles.verdict.verdicts import Verdict
+from torture.records.scoring.checkers.checker import Earlier, Layer, LayerFinding, answer_of
+
+_FAILED_DISK = "the checker's disk failed although the pool is whole"
+_PANICS_MAX = 3
+_LOGS = (Step.CHECK_DMESG, Step.BOOT, Step.BOOT_DMESG, Step.BOOT_AFTER_REPAIR)
+
+
+def check_pool(evidence: Evidence, terms: Terms, _earlier: Earlier, /) -> LayerFinding:
+    """The pool's verdict; a disk that fails on a pool without errors is the machinery's fault."""
+    if evidence.garbled_tools:
+        why = f"{evidence.garbled_tools} lines of tools are garbled"
+        return LayerFinding(layer=Layer.POOL, unknown=(why,), distrusts_disk=True)
+    pool, unknown = answer_of(lambda: judge_pool(evidence, is_replay=terms.is_replay))
+    has_failed = _has_failed_disk(evidence)
+    if pool is None:
+        return LayerFinding(layer=Layer.POOL, unknown=unknown, distrusts_disk=has_failed)
+    is_odd = has_failed and pool.verdict is Verdict.INTACT
+    return LayerFinding(
+        layer=Layer.POOL,
+        verdict=pool.verdict,
+        reasons=pool.reasons,
+        unknown=(_FAILED_DISK,) if is_odd else (),
+        summary=pool.summary,
+        distrusts_disk=is_odd,
+    )
+
+
+def _has_failed_disk(evidence: Evidence) -> bool:
+    logs = (evidence.output(step) for step in _LOGS)
+    return any(read_kernel_log(log).disk_failed for log in logs if log is not None)
+
+
+def check_filesystem(
+    evidence: Evidence, _terms: Terms, earlier: Earlier, /, *, filesystem: Filesystem, is_root: bool
+) -> LayerFinding:
+    """The filesystem's verdict; none on a lost pool, and none where its disk may have failed."""
+    pool = earlier[Layer.POOL]
+    if pool.verdict is Verdict.POOL_LOST or pool.distrusts_disk or not filesystem.has_files:
+        return LayerFinding(layer=Layer.FILESYSTEM)
+
+    def look() -> FilesystemFinding:
+        mounted = judge_filesystem(evidence, filesystem.read_check)
+        return with_boot(evidence, mounted) if is_root else mounted
+
+    found, unknown = answer_of(look)
+    if found is None:
+        return LayerFinding(layer=Layer.FILESYSTEM, unknown=unknown)
+    return LayerFinding(
+        layer=Layer.FILESYSTEM,
+        verdict=found.verdict,
+        reasons=found.reasons,
+        summary=found.summary,
+        is_repaired=found.repaired,
+    )
+
+
+def check_outage(evidence: Evidence, _terms: Terms, _earlier: Earlier, /) -> LayerFinding:
+    """Unavailable where a machine did not come back, with the panics of its kernel."""
+    unknown = () if evidence.is_cut_read else (f"{CUT} is missing or garbled",)
+    outage = evidence.outage
+    if outage is None:
+        return LayerFinding(layer=Layer.OUTAGE, unknown=unknown)
+    return LayerFinding(
+        layer=Layer.OUTAGE,
+        verdict=Verdict.UNAVAILABLE,
+        reasons=(
+            f"{outage.machine}, {outage.stage}: {outage.what}",
+            *read_nas_lines(list(outage.kernel)).panics[:_PANICS_MAX],
+        ),
+        unknown=unknown,
+    )
