@@ -34,7 +34,7 @@ def test_a_mark_selects_its_choice_and_nothing_that_only_sounds_like_it() -> Non
 def test_a_cell_there_is_none_of_ends_the_session_with_the_reason() -> None:
     done = collect("--cell=iscsi-always-noslog-optane-btrfs-bothdie")
     assert done.returncode == 4
-    assert "ERROR: --cell: 'optane' is a slog's class" in done.stderr
+    assert "ERROR: --cell: 'optane' is the class of a SLOG" in done.stderr
     assert "Traceback" not in done.stdout + done.stderr
 
 
@@ -53,7 +53,7 @@ def test_a_choice_on_an_axis_is_every_cells() -> None:
         "nfs4-standard-noslog-logbias=throughput-files-nasonly",
     ]
     assert (
-        "--property logbias=throughput: 2 of 10 cells make no sense so, e.g. iscsi-d" in done.stdout
+        "--property logbias=throughput: 2 of 10 cells are impossible, e.g. iscsi-d" in done.stdout
     )
 
 
@@ -64,7 +64,10 @@ def test_a_choice_on_an_axis_is_every_cells() -> None:
             "logbais=throughput",
             "--axis: no axis is called 'logbais'; there are transport, nfs_export,",
         ),
-        ("recordsize=record4k", "'recordsize=4K' is a dataset's, and 'iscsi' is on a zvol; possib"),
+        (
+            "recordsize=record4k",
+            "'recordsize=4K' applies to a dataset, and 'iscsi' is on a zvol; possib",
+        ),
     ],
 )
 def test_a_choice_there_is_none_of_ends_the_session_with_what_there_is(
@@ -79,7 +82,7 @@ def test_a_choice_there_is_none_of_ends_the_session_with_what_there_is(
 def test_a_cell_whose_client_has_no_wire_to_its_nas_is_refused_before_anything_starts() -> None:
     done = collect("--network=usermode", "--cell=nfs4-standard-noslog-files-nasonly")
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
-    assert "needs a bridge, and the network is usermode (--network says so)" in done.stderr
+    assert "needs a bridge, and the network is usermode (set by --network)" in done.stderr
     reached = collect("--network=usermode", f"--cell={IN_QUICK}")
     assert cells_in(reached) == [IN_QUICK]
 
@@ -171,7 +174,7 @@ def test_a_fault_that_cannot_be_planted_there_is_skipped_with_the_reason() -> No
     chosen = ("--axis", "filesystem=xfs", "-k", "no-barriers")
     done = LAUNCHER.run("-m", "pytest", "suites/sensitivity", *chosen)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "no-barriers knows one filesystem, that of iscsi-standard-noslog-ext4" in done.stdout
+    assert "no-barriers works only with the filesystem of iscsi-standard-noslog-ext4" in done.stdout
 
 
 @pytest.mark.parametrize(

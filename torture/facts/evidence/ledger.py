@@ -240,7 +240,7 @@ def parse_line(line: bytes, number: int = 0) -> tuple[Event, ...]:
     try:
         return tuple(_events(raw, number))
     except (KeyError, TypeError, OverflowError) as error:
-        raise ValueError(f"an event lacks something: {error!r}") from error
+        raise ValueError(f"an event lacks a field: {error!r}") from error
 
 
 def parse_ledger(data: bytes) -> Ledger:
@@ -296,7 +296,7 @@ def _events(raw: dict[str, Any], number: int) -> Iterator[Event]:
         case "cut":
             yield Cut(t_ms=t_ms)
         case other:
-            raise ValueError(f"no such event: {other!r}")
+            raise ValueError(f"unknown event: {other!r}")
 
 
 def _begin(raw: dict[str, Any], t_ms: float) -> Begin:

@@ -122,7 +122,7 @@ def _bad_copies(evidence: Evidence) -> tuple[str, ...]:
 def _need(evidence: Evidence, step: Step) -> ToolOutput:
     output = evidence.output(step)
     if output is None:
-        raise UnreadableError(f"{step} was never run, and the verdict hangs on it")
+        raise UnreadableError(f"{step} was never run, and the verdict depends on it")
     return output
 
 

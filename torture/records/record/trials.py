@@ -63,7 +63,7 @@ class TrialRecord(Document):
     guarantee: str = ""
     """Theory's guarantee for the cell: one of `torture.oracles.verdict.guarantee.Guarantee`."""
     judgement: Judgement
-    origin: Annotated[Origin, limits(extra={"refused": "is none that is known"})] = Origin.LIVE
+    origin: Annotated[Origin, limits(extra={"refused": "is unknown"})] = Origin.LIVE
     repeats: str = ""
     """The name of the trial that a replay or rerun repeats."""
     origin_run: str = ""

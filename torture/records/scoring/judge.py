@@ -33,7 +33,7 @@ from torture.records.scoring.checkers.outage_checker import check_outage
 from torture.records.scoring.checkers.pool_checker import check_pool
 from torture.records.scoring.required import missing_evidence
 
-_AT_LEAST = "at least that: the evidence does not tell all"
+_AT_LEAST = "at least that: the evidence is incomplete"
 _CONFIRMED = "cut at event {0.event}, before the drawn cut, for the audit: {0.finding}"
 
 

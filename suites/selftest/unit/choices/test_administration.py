@@ -111,5 +111,5 @@ def test_nobody_administers_unless_a_cell_says_so() -> None:
 
 
 def test_what_cannot_be_done_to_a_pool_is_refused() -> None:
-    with pytest.raises(ValueError, match="'expand' is not done to a pool of mirrored data disks"):
+    with pytest.raises(ValueError, match="'expand' cannot run on a pool of mirrored data disks"):
         Cell.parse(HOME).but(layout="mirrored", administration="expand")

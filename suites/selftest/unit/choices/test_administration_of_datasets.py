@@ -149,7 +149,7 @@ def test_a_scrub_may_say_that_it_leaves_a_checkpoint_out_and_nothing_else() -> N
 
 
 def test_what_would_not_change_anything_is_refused() -> None:
-    with pytest.raises(ValueError, match="changes sync=standard"):
+    with pytest.raises(ValueError, match="needs a volume with sync=standard"):
         Cell.parse(HOME).but(sync="always", administration="set_sync")
 
 

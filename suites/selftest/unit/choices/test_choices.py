@@ -82,7 +82,7 @@ def test_cells_that_become_one_are_one() -> None:
     [
         (["throughput"], "'throughput' is no choice: write an axis and its choice, FIELD=CHOICE"),
         (["logbais=throughput"], "no axis is called 'logbais'; there are transport, .*settings, "),
-        (["logbias=throughputt"], "logbias is a setting of ZFS: say --property or --tunable log"),
+        (["logbias=throughputt"], "logbias is a setting of ZFS: use --property or --tunable log"),
         (["logbias=blkmq"], "logbias is a setting of ZFS"),
         (["sync="], "'' is no choice of sync; there are standard, always"),
         (["compression=lz4", "compression=zstd"], "compression is 'lz4' or 'zstd', and not both"),
@@ -95,7 +95,7 @@ def test_what_is_no_choice_is_told_what_there_is(texts: list[str], said: str) ->
 
 
 def test_where_no_cell_makes_sense_so_it_is_said_why_and_what_would() -> None:
-    with pytest.raises(ValueError, match="'logbias=throughput' is about the intent log") as caught:
+    with pytest.raises(ValueError, match="'logbias=throughput' concerns the intent log") as caught:
         with_choices([DISABLED], {"settings": "logbias=throughput"})
     assert str(caught.value).startswith(DISABLED.name)
     assert str(caught.value).endswith("possible there: settings (zfsdefaults)")
@@ -138,9 +138,9 @@ def test_a_version_lacks_what_is_a_tunable(version: str) -> None:
     [
         (["recordsize"], [], "'recordsize' is no setting: write NAME=VALUE"),
         (["zfs.zil_slog_bulk=1"], [], "is no setting: write NAME=VALUE, with ZFS's own name"),
-        (["com.sun:auto=1"], [], "'com.sun:auto' is no name of a setting"),
+        (["com.sun:auto=1"], [], "'com.sun:auto' is not a valid name"),
         (["recordsize=8 K"], [], "'8 K' is no value of recordsize"),
-        (["sync=always"], [], "sync is an axis of its own: say --axis sync=CHOICE"),
+        (["sync=always"], [], "sync is an axis of its own: use --axis sync=CHOICE"),
         ([], ["zfs_nocacheflush=1"], "zfs_nocacheflush is an axis of its own"),
         (["atime=on", "atime=off"], [], "atime is 'on' or 'off', and not both"),
     ],

@@ -174,7 +174,7 @@ def test_figures_of_all_its_ends_are_in_what_is_found() -> None:
 @pytest.mark.parametrize(
     ("output", "verdict", "reason"),
     [
-        ((2, "", MISMATCH), Verdict.CORRUPTED, "something else than it had written"),
+        ((2, "", MISMATCH), Verdict.CORRUPTED, "other data than it had written"),
         (recorded("read-only"), Verdict.INTACT, "read-only file system"),
         ((0, recorded("seconds")[1][:200], ""), Verdict.INTACT, "garbled"),
     ],
@@ -301,7 +301,7 @@ def test_it_acknowledges_nothing_and_nobody_waits_for_it() -> None:
 
 
 def test_without_one_it_says_what_to_do() -> None:
-    with pytest.raises(HarnessError, match="takes a file of yours") as refused:
+    with pytest.raises(HarnessError, match="needs a file from you") as refused:
         WORKLOAD.job(seed=1, place=Place(directory="/mnt"))
     assert refused.value.hint == "say --gobonniego PATH, or have it on PATH"
     own = Brought(load="gobonniego", path="/own/gobonniego", sha256="0")

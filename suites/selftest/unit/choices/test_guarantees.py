@@ -145,8 +145,8 @@ def test_where_names_are_volatile_flushed_data_are_not(
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("nfs4-standard-noslog-btrfs-nasonly", "'btrfs' has no disk.*say files"),
-        ("iscsi-standard-noslog-files-nasonly", "'files' is for transports that give files"),
+        ("nfs4-standard-noslog-btrfs-nasonly", "'btrfs' needs a disk.*choose files"),
+        ("iscsi-standard-noslog-files-nasonly", "'files' needs a transport that gives files"),
         ("iscsi-export_async-standard-noslog-btrfs-nasonly", "'export_async' is for NFS"),
     ],
 )

@@ -134,7 +134,7 @@ def test_a_stream_that_begins_like_no_unit_is_an_error(wire: Wire) -> None:
     wire.answer(1)
     assert len(wire.requests) == 1
     wire._send(NAS, CLIENT, struct.pack("<BBBBI", 5, 0, 24, 0, 4), 1)
-    with pytest.raises(HarnessError, match="begin no unit of their protocol"):
+    with pytest.raises(HarnessError, match="are not the beginning of a protocol unit"):
         assert wire.requests
 
 

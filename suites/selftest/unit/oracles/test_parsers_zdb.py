@@ -155,7 +155,7 @@ def test_a_leak_breaks_the_pool_whatever_its_scrub_says() -> None:
 
 def test_a_pool_that_never_stood_still_was_not_looked_at() -> None:
     stirred = replace(LEAKED, step=Step.POOL_BLOCKS_ASTIR)
-    with pytest.raises(UnreadableError, match="never stood still"):
+    with pytest.raises(UnreadableError, match="never idle"):
         judge_pool(evidence(stirred))
     assert judge_pool(evidence(stirred, SOUND)).verdict is Verdict.INTACT
 

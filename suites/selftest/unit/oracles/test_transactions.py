@@ -173,7 +173,7 @@ def test_of_several_one_that_is_refused_says_nothing_of_the_others() -> None:
     assert findings.reasons == (
         "the application cannot be used: repository 1: bad object",
         "its own check: row 2",
-        "transaction 3 is in part: half",
+        "transaction 3 is damaged: half",
     )
 
 
@@ -199,14 +199,14 @@ def test_what_is_lazy_may_be_half_there_where_its_log_ends(
 def test_what_is_half_there_and_never_began_is_foreign() -> None:
     findings = judged(UPGRADE, found(1, 2, unfinished=(amid(7, is_new=True),)))
     assert (findings.lost, findings.foreign) == (0, 1)
-    assert "transaction 7 is there, which never began" in findings.reasons
+    assert "transaction 7 is there, but never began" in findings.reasons
 
 
 def test_what_its_checks_say_comes_first_and_leaves_room_for_what_is_gone() -> None:
     lines = tuple(f"page {number} is broken" for number in range(40))
     told = judged(TWO, found(complaints=lines)).reasons
     assert told[0] == "its own check: page 0 is broken"
-    assert "its own checks say 35 lines more" in told
+    assert "its own checks printed 35 more lines" in told
     assert "transaction 2 is gone" in told
 
 

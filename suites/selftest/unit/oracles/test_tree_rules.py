@@ -246,7 +246,7 @@ def test_a_rollback_is_measured_from_the_first_that_is_gone() -> None:
 def test_a_ledger_that_contradicts_itself_is_no_evidence() -> None:
     with pytest.raises(UnreadableError, match="had not begun"):
         judged([Done(t_ms=1, seq=1)], left_by([]))
-    with pytest.raises(UnreadableError, match="unheard of"):
+    with pytest.raises(UnreadableError, match="unknown call"):
         judged(told({"do": "create"}), left_by([]))
 
 

@@ -65,7 +65,7 @@ def _late(step: Step) -> Callable[[Evidence], Evidence]:
     ("spoil", "why"),
     [
         (lambda e: without(e, Step.POOL_IMPORT), "pool-import was never tried"),
-        (lambda e: without(e, Step.POOL_STATUS), "status was never asked for"),
+        (lambda e: without(e, Step.POOL_STATUS), "status was never read"),
         (lambda e: without(e, Step.POOL_SCRUB), "pool-scrub was never run"),
         (lambda e: without(e, Step.FS_MOUNT), "fs-mount was never run"),
         (lambda e: without(e, Step.FS_CHECK), "fs-check was never run"),

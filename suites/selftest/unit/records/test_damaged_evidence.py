@@ -228,8 +228,8 @@ def test_what_only_a_disk_that_was_taken_away_explains_is_no_corruption_without_
     ("content", "why"),
     [
         (b'{"cell": "punchcard-standard-noslog-btrfs-nasonly"}', "punchcard"),
-        (b'{"cell": "iscsi-standard-noslog-btrfs-nasonly"}', "does not say 'index'"),
-        (b'{"cell": 7}', "tells of no trial"),
+        (b'{"cell": "iscsi-standard-noslog-btrfs-nasonly"}', "lacks 'index'"),
+        (b'{"cell": 7}', "does not describe a trial"),
         (b"[" * 100_000, "no readable spec.json"),
         (b'{"cell": "isc', "no readable spec.json"),
     ],
@@ -262,6 +262,6 @@ def test_a_record_whose_name_leads_elsewhere_stays_as_it_is(
 def test_a_read_back_that_is_nested_too_deeply_is_inconclusive() -> None:
     deep = judge(evidence(found="[" * 100_000))
     assert deep.verdict is Verdict.INCONCLUSIVE
-    assert "what was printed or read back is nested too deeply" in deep.reasons
+    assert "the output or read-back is nested too deeply" in deep.reasons
     unchecked = tool(Step.FS_CHECK, "btrfs/clean", exit_code=None)
     assert judge(evidence(unchecked, found="[" * 100_000)).verdict is Verdict.INCONCLUSIVE

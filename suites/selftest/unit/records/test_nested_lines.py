@@ -22,7 +22,7 @@ NEW = next(
     if record.verdict is Verdict.INTACT
 )
 NESTED: list[tuple[dict[str, Any], str]] = [
-    ({"judgement": []}, "judgement is not what it should be"),
+    ({"judgement": []}, "judgement has a wrong type or value"),
     ({"judgement": {}}, "it has no verdict"),
     ({"judgement": {"verdict": 3}}, "verdict is no name"),
     ({"judgement": {"verdict": "intact", "findings": {"lost": -1}}}, "lost is no count"),

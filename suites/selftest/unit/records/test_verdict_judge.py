@@ -203,7 +203,7 @@ def test_only_a_status_from_after_a_whole_scrub_vouches_for_the_pool() -> None:
     early = replace(made, tools=(before[0], STATUS, *before[1:]))
     judgement = judge(early)
     assert judgement.verdict is Verdict.INCONCLUSIVE
-    assert "status was never asked for after its scrub" in judgement.reasons[0]
+    assert "status was never read after its scrub" in judgement.reasons[0]
     errors = replace(STATUS, stdout=STATUS.stdout.replace('"error_count":"0"', '"error_count":"2"'))
     assert judge(replace(made, tools=(*early.tools, errors))).verdict is Verdict.CORRUPTED
     healed = replace(made, tools=(before[0], errors, *before[1:], STATUS))
@@ -259,7 +259,9 @@ def test_an_import_that_is_done_at_the_second_time_of_asking_gave_nothing_up() -
     made = evidence()
     judgement = judge(replace(made, tools=(refused, *made.tools)))
     assert subs(judgement) == (Verdict.INTACT,) * 3
-    assert any("refused at first, and done when asked for" in said for said in judgement.reasons)
+    assert any(
+        "refused at first, and done at the second attempt" in said for said in judgement.reasons
+    )
 
 
 def test_a_pool_that_no_import_brings_back_is_lost() -> None:

@@ -117,7 +117,7 @@ def test_several_are_counted_and_the_first_is_named(
 ) -> None:
     _, (note,) = opened(b"\n\n".join([b"{", b"[]", b"{}"]))
     assert "3 lines cannot be read and are left out, the first of them line 2 (" in note
-    assert "it is not JSON, it is no object, it has no trial" in note
+    assert "it is not JSON, it is not a JSON object, it has no trial" in note
 
 
 def test_a_line_without_end_is_skipped_and_not_held(

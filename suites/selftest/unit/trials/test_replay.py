@@ -147,7 +147,7 @@ def test_a_plan_of_another_version_is_refused_before_anything_begins(
     run: Run, plan: object
 ) -> None:
     write_document(run.evidence / FIRST.trial, SPEC, FIRST.as_json() | {"plan": plan})
-    with pytest.raises(HarnessError, match="none of this version's"):
+    with pytest.raises(HarnessError, match="is of another version"):
         again(run.evidence / FIRST.trial)
     assert {path.name for path in run.folder.parent.iterdir()} == {run.folder.name, LATEST}
 

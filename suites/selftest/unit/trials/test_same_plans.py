@@ -107,7 +107,9 @@ def test_a_cell_has_the_trials_that_it_had_under_its_old_name(name: str) -> None
 
 
 def test_an_old_word_out_of_its_place_is_refused_with_the_name_there_is() -> None:
-    with pytest.raises(ValueError, match="is called 'iscsi-always-noslog-logbias=throughput-btrfs"):
+    with pytest.raises(
+        ValueError, match="is another name of 'iscsi-always-noslog-logbias=throughput-btrfs"
+    ):
         Cell.parse("iscsi-throughput-always-noslog-btrfs-bothdie")
 
 
