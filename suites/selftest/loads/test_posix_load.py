@@ -63,7 +63,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
     return Written(tmp_path_factory.mktemp("posix"))
 
 
-def test_the_load_is_told_where_names_are_stable() -> None:
+def test_the_load_gets_whether_names_are_stable() -> None:
     """Files of NFS, and of nothing else; elsewhere it is told what it always was."""
     traits = {choice.name: choice.value.traits for choice in TRANSPORT.choices}
     assert {name for name, has in traits.items() if has.names_are_stable} == {"nfs3", "nfs4"}
@@ -222,9 +222,7 @@ _NEEDED = {"attributes": "xattr", "no attributes": "xattr", "hard links": "link"
 
 
 @pytest.mark.parametrize("tampering", TAMPERINGS)
-def test_whatever_is_tampered_with_is_told(
-    written: Written, tmp_path: Path, tampering: str
-) -> None:
+def test_every_manipulation_is_reported(written: Written, tmp_path: Path, tampering: str) -> None:
     if _NEEDED.get(tampering, "mmap") not in written.supported:
         pytest.skip(f"this directory has no {_NEEDED[tampering]}")
     tampered = tmp_path / "tampered"

@@ -200,7 +200,7 @@ def empty(path: Path) -> None:
     ],
     ids=["blob gone", "blob empty", "tree gone", "commit empty", "branch empty", "index empty"],
 )
-def test_a_repository_that_is_damaged_is_told(
+def test_a_damaged_repository_is_reported(
     committed: Written, tampered: Path, spoil: Callable[[Path], None], verdict: Verdict
 ) -> None:
     shutil.copytree(committed.directory, tampered)
@@ -259,7 +259,7 @@ def change_file_and_sums(root: Path) -> None:
     ],
     ids=["file gone", "bit", "bit and sum", "left over", "no list", "no status", "bad status"],
 )
-def test_a_damaged_root_is_told(
+def test_a_damaged_root_is_reported(
     installed: Written, tampered: Path, spoil: Callable[[Path], None], verdict: Verdict
 ) -> None:
     shutil.copytree(installed.directory, tampered)

@@ -54,7 +54,7 @@ def test_a_program_as_large_as_users_have_arrives_whole(failures: Any) -> None:
     assert failures["program"]["arrived"] == failures["program"]["put"]
 
 
-def test_of_a_command_that_says_more_than_an_answer_holds_both_ends_are_heard(
+def test_of_a_long_output_the_beginning_and_the_end_are_kept(
     failures: Any,
 ) -> None:
     said = failures["verbose"]
@@ -76,7 +76,7 @@ def test_a_guest_that_panics_is_reported_at_once_with_its_console(failures: Any)
     assert failures["panic"]["after_s"] < 20
 
 
-def test_a_full_disk_under_the_shelf_is_told_from_a_fault_of_the_nas(
+def test_a_full_disk_under_the_shelf_is_distinguished_from_a_fault_of_the_nas(
     stage: Stage, vm_scratch: Path
 ) -> None:
     found = stage.play(f"{_SCENES}:full_disk", scratch=vm_scratch / "d", deadline_s=_DEADLINE_S)

@@ -26,26 +26,26 @@ GROUND = frozenset({"checkout", "deadlines", "discovery", "errors", "files", "sh
 WINGS = ("facts", "oracles", "choices", "records", "machines", "trials")
 """From the ground up: a wing may import from itself and from below."""
 
-_TOLD = GROUND | frozenset(WINGS[: WINGS.index("machines")])
+_PURE = GROUND | frozenset(WINGS[: WINGS.index("machines")])
 """All that runs nothing."""
 
 ALLOWED = (
     dict.fromkeys(GROUND, GROUND)
     | {wing: GROUND | frozenset(WINGS[: rank + 1]) for rank, wing in enumerate(WINGS)}
     | {
-        "report": _TOLD | {"report"},
+        "report": _PURE | {"report"},
         "setup": GROUND | {"facts.zfs", "machines.host", "machines.images", "setup"},
     }
 )
 """Wing to the wings, or rooms, that it may import from. `report` and `setup` stand beside the others."""
 
-_FIGURES = _TOLD | {"report.reading", "report.figures"}
+_FIGURES = _PURE | {"report.reading", "report.figures"}
 
 NARROWER = {
     "facts.stats": frozenset({"facts.stats"}),
-    "machines.nas": _TOLD | {"machines.nas"},
-    "trials.plan": _TOLD | {"machines.nas", "trials.plan"},
-    "report.reading": _TOLD | {"report.reading"},
+    "machines.nas": _PURE | {"machines.nas"},
+    "trials.plan": _PURE | {"machines.nas", "trials.plan"},
+    "report.reading": _PURE | {"report.reading"},
     "report.figures": _FIGURES,
     **{f"report.{room}": _FIGURES | {f"report.{room}"} for room in ("page", "terminal", "exports")},
 }

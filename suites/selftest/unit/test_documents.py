@@ -209,17 +209,17 @@ def test_every_room_that_can_be_added_to_has_a_recipe() -> None:
         if path.is_file() and path.name not in {"__init__.py", "play.py"}
     }
     assert len(protocols) == len(examples) == 10
-    told = {path for recipe in recipes().values() for path in paths_in(recipe)}
-    assert (protocols | examples) - told == set()
+    named = {path for recipe in recipes().values() for path in paths_in(recipe)}
+    assert (protocols | examples) - named == set()
 
 
-def test_every_tier_of_tests_is_told() -> None:
+def test_every_tier_of_tests_is_documented() -> None:
     rows = re.findall(
         r"^\| `(\w+)` \| `suites/selftest/(.*?)` \|", text_of("CONTRIBUTING.md"), re.M
     )
-    told = {HOME / folder: tier for tier, folders in rows for folder in folders.split("`, `")}
+    named = {HOME / folder: tier for tier, folders in rows for folder in folders.split("`, `")}
     folders = {path.parent for path in HOME.glob("*/test_*.py")}
-    assert told == {folder: tier_of(folder / "test_it.py") for folder in folders}
+    assert named == {folder: tier_of(folder / "test_it.py") for folder in folders}
 
 
 def test_the_changelog_ends_with_todays_version() -> None:

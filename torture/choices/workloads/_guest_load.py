@@ -127,8 +127,10 @@ def _lack_of(evidence: Evidence, terms: Terms) -> str:
     due = cut.marks if cut.confirmed.marks is None else cut.confirmed.marks
     if due is None:
         return ""
-    if ledger.heard is not None and ledger.heard < due:
-        return f"the ledger is cut off: {ledger.heard} of {due} lines from before the cut are left"
+    if ledger.received is not None and ledger.received < due:
+        return (
+            f"the ledger is cut off: {ledger.received} of {due} lines from before the cut are left"
+        )
     if ledger.cuts < (1 if cut.second is None else 2):
         return "the ledger is cut off: the cut's line is missing"
     if terms.client_lives and _has_been_ended(evidence) and not ledger.is_ended:

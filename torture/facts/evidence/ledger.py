@@ -144,14 +144,14 @@ Event = Hello | Begin | Done | Failed | End | Cut
 class Ledger:
     """The events in order; `garbled` counts unreadable lines, except a cut-off end.
 
-    `truncated`: the last line was cut off. It had no answer, so the client did not go on. `heard`:
+    `truncated`: the last line was cut off. It had no answer, so the client did not go on. `received`:
     the number of the guest's whole lines in the file; None for a ledger without a file.
     """
 
     events: tuple[Event, ...]
     garbled: int = 0
     truncated: bool = False
-    heard: int | None = field(default=None, compare=False)
+    received: int | None = field(default=None, compare=False)
 
     @property
     def device_bytes(self) -> int | None:
@@ -202,7 +202,7 @@ def cut_mark(t_ms: float) -> bytes:
     return _dump({"event": "cut", "t_ms": round(t_ms, 3)})
 
 
-def heard_in(data: bytes) -> list[bytes]:
+def received_lines(data: bytes) -> list[bytes]:
     """The lines of a stored ledger that came from the guest, in order."""
     lines = data.splitlines(keepends=True)
     return [line for line in lines if not line.startswith(_CUT_MARK)]
@@ -210,7 +210,7 @@ def heard_in(data: bytes) -> list[bytes]:
 
 def cut_after(data: bytes, *, lines: int, t_ms: float) -> bytes:
     """The part of a stored ledger that a cut leaves, at this time and after that many guest's lines."""
-    return b"".join(heard_in(data)[:lines]) + cut_mark(t_ms)
+    return b"".join(received_lines(data)[:lines]) + cut_mark(t_ms)
 
 
 def reply_to(line: bytes) -> bytes | None:
@@ -257,7 +257,7 @@ def parse_ledger(data: bytes) -> Ledger:
         events=tuple(events),
         garbled=garbled,
         truncated=bool(rest.strip()),
-        heard=sum(not line.startswith(_CUT_MARK) for line in lines),
+        received=sum(not line.startswith(_CUT_MARK) for line in lines),
     )
 
 

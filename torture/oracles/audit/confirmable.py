@@ -88,8 +88,8 @@ def _event(finding: Finding, found: Audit) -> int:
     """Where to cut: for a request right before it became durable, if an acknowledgement came by then."""
     if finding.until is None:
         return finding.event
-    heard = bisect_right(found.acknowledged_at, finding.until)
-    has_acknowledged = heard > bisect_right(found.acknowledged_at, finding.event)
+    acknowledged_then = bisect_right(found.acknowledged_at, finding.until)
+    has_acknowledged = acknowledged_then > bisect_right(found.acknowledged_at, finding.event)
     return finding.until if has_acknowledged else finding.event
 
 

@@ -143,12 +143,14 @@ class TrialRecord(Document):
         reasons = (*self.reasons, reason)
         return replace(self, judgement=replace(self.judgement, reasons=reasons))
 
-    def told_within(self, run: RunLayout) -> Self:
+    def with_relative_paths(self, run: RunLayout) -> Self:
         """The same record, with paths relative to its run in all its words."""
         return replace(
             self,
-            error=None if self.error is None else run.told_within(self.error),
-            judgement=replace(self.judgement, reasons=tuple(map(run.told_within, self.reasons))),
+            error=None if self.error is None else run.with_relative_paths(self.error),
+            judgement=replace(
+                self.judgement, reasons=tuple(map(run.with_relative_paths, self.reasons))
+            ),
         )
 
     def breaks(self, guarantee: Guarantee) -> bool:
@@ -181,16 +183,16 @@ class TrialRecord(Document):
         return Identity(self.trial, self.origin, self.origin_run or run, self.zfs)
 
 
-def not_told(records: Sequence[TrialRecord]) -> list[TrialRecord]:
+def needing_attention(records: Sequence[TrialRecord]) -> list[TrialRecord]:
     """The inconclusive records of one cell that need a human's look.
 
     An empty cut needs none where another one was conclusive: it says nothing, and was drawn again.
     """
-    is_told = any(record.is_conclusive for record in records)
+    has_conclusive = any(record.is_conclusive for record in records)
     return [
         record
         for record in records
-        if not record.is_conclusive and not (is_told and record.cut.is_empty)
+        if not record.is_conclusive and not (has_conclusive and record.cut.is_empty)
     ]
 
 

@@ -172,7 +172,7 @@ def test_a_recorded_console_says_what_was_recorded_of_fsck(case: str) -> None:
     )
 
 
-def test_recorded_boots_are_told_apart() -> None:
+def test_recorded_boots_are_distinguished() -> None:
     assert parse_boot(tool(Step.BOOT, "boot/replayed")) == BootResult(is_up=True)
     assert parse_boot(tool(Step.BOOT, "boot/no-superblock")) == BootResult(
         is_up=False,

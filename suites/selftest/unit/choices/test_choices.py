@@ -89,19 +89,19 @@ def test_cells_that_become_one_are_one() -> None:
         (["sync=always", "sync=standard"], "a cell is 'always' or 'standard', and not both"),
     ],
 )
-def test_what_is_no_choice_is_told_what_there_is(texts: list[str], said: str) -> None:
+def test_an_unknown_choice_is_refused_with_the_known_ones(texts: list[str], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         parse_choices(texts)
 
 
-def test_where_no_cell_makes_sense_so_it_is_said_why_and_what_would() -> None:
+def test_choices_that_no_cell_allows_are_refused_with_the_reason_and_an_alternative() -> None:
     with pytest.raises(ValueError, match="'logbias=throughput' concerns the intent log") as caught:
         with_choices([DISABLED], {"settings": "logbias=throughput"})
     assert str(caught.value).startswith(DISABLED.name)
     assert str(caught.value).endswith("possible there: settings (zfsdefaults)")
 
 
-def test_of_several_cells_that_make_no_sense_the_first_is_told() -> None:
+def test_of_several_impossible_cells_the_first_is_named() -> None:
     with pytest.raises(ValueError, match=f"{DISABLED.name}: "):
         with_choices([DISABLED, DISABLED.but(fate="nasonly")], {"settings": "logbias=throughput"})
 

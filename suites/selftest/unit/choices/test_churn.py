@@ -50,7 +50,7 @@ def test_all_that_was_made_is_there(job: dict[str, Any]) -> None:
     assert gone(job) == {"missing": [], "changed": [], "unreadable": []}
 
 
-def test_what_is_missing_changed_or_cut_short_is_told(job: dict[str, Any]) -> None:
+def test_missing_changed_and_truncated_files_are_reported(job: dict[str, Any]) -> None:
     files = {int(path.name): path for path in Path(job["directory"]).rglob("*") if path.is_file()}
     files[7].unlink()
     files[8].write_text("")

@@ -112,7 +112,7 @@ def test_an_output_that_is_garbled_is_refused(change: dict[str, Any]) -> None:
         ("read-only", Ending.STORAGE_FAILED, "read-only file system"),
     ],
 )
-def test_how_it_ended_is_told(name: str, ending: Ending, words: str) -> None:
+def test_the_end_of_the_program_is_reported(name: str, ending: Ending, words: str) -> None:
     code, _, stderr = recorded(name)
     end = parse_end(code, stderr)
     assert end.ending is ending
@@ -257,7 +257,7 @@ def started(guest: FakeGuest, kept: list[Completed]) -> GobonniegoLoad:
     return WORKLOAD.start(JOB, surroundings)
 
 
-def test_it_is_brought_in_runs_once_before_all_else_and_then_again_until_told_to_stop() -> None:
+def test_it_runs_once_before_all_else_and_then_again_until_it_is_stopped() -> None:
     guest, kept = FakeGuest(recorded("two-runs"), None), list[Completed]()
     load = started(guest, kept)
     assert guest.brought == {"/run/gobonniego": b"/own/gobonniego"}
@@ -293,7 +293,7 @@ def test_one_that_finds_a_mismatch_before_the_cut_is_evidence() -> None:
     assert [one.stderr for one in kept][1:] == [MISMATCH]
 
 
-def test_it_acknowledges_nothing_and_nobody_waits_for_it() -> None:
+def test_it_acknowledges_nothing_and_the_trial_does_not_wait_for_it() -> None:
     load = started(FakeGuest(recorded("two-runs"), None), [])
     assert (load.begun, load.acknowledged, load.is_over) == (0, 0, True)
     assert load.wait_until(lambda: True, deadline_s=0)

@@ -240,7 +240,7 @@ def test_an_error_offers_the_axes_that_were_left_out_too() -> None:
         ("iscsi-standard-noslog-optane-btrfs-nasonly", "'optane' .*'noslog'"),
     ],
 )
-def test_a_wrong_name_is_told_what_is_wrong(name: str, said: str) -> None:
+def test_a_wrong_name_is_refused_with_the_wrong_part(name: str, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         Cell.parse(name)
 

@@ -92,7 +92,7 @@ def test_a_folder_of_no_use_is_made_again(tmp_path: Path) -> None:
     assert folders.ensure("a", make=content).exists()
 
 
-def test_what_nobody_used_for_long_is_removed_when_something_is_made(tmp_path: Path) -> None:
+def test_folders_unused_for_long_are_removed_when_another_is_made(tmp_path: Path) -> None:
     folders = PreparedFolders(tmp_path)
     for key, days in (("old", 15.0), ("young", 13.0)):
         age(folders.ensure(key, make=content), days)
@@ -118,7 +118,7 @@ def test_the_last_used_stay_when_room_is_short(
     assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {"a", "b", "new"}
 
 
-def test_what_somebody_holds_stays(tmp_path: Path) -> None:
+def test_entries_in_use_stay(tmp_path: Path) -> None:
     folders = PreparedFolders(tmp_path)
     age(folders.ensure("old", make=content), 15)
     with locked(tmp_path / "old.lock", deadline_s=1):

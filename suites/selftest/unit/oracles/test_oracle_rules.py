@@ -215,7 +215,7 @@ def test_what_the_filesystem_will_not_show_is_lost() -> None:
     assert story.finds(files=[dangling]).verdict is Verdict.CORRUPTED
 
 
-def test_files_nobody_made_are_foreign_but_lost_and_found_is_not() -> None:
+def test_files_that_the_load_did_not_make_are_foreign_but_lost_and_found_is_not() -> None:
     story = Story().acked("create", 1, 0)
     assert story.finds([1], [1]).foreign == 1
     assert story.finds([1], unexpected=["lost+found"]).verdict is Verdict.INTACT

@@ -153,14 +153,14 @@ def test_a_leak_breaks_the_pool_whatever_its_scrub_says() -> None:
     assert judge(evidence(LEAKED)).verdict is Verdict.CORRUPTED
 
 
-def test_a_pool_that_never_stood_still_was_not_looked_at() -> None:
+def test_a_pool_that_was_never_idle_was_not_checked() -> None:
     stirred = replace(LEAKED, step=Step.POOL_BLOCKS_ASTIR)
     with pytest.raises(UnreadableError, match="never idle"):
         judge_pool(evidence(stirred))
     assert judge_pool(evidence(stirred, SOUND)).verdict is Verdict.INTACT
 
 
-def test_blocks_that_nobody_could_count_leave_a_trial_open() -> None:
+def test_blocks_that_could_not_be_counted_make_a_trial_inconclusive() -> None:
     garbled = replace(SOUND, stdout=SOUND.stdout[:100])
     judgement = judge(evidence(garbled))
     assert judgement.verdict is Verdict.INCONCLUSIVE

@@ -69,7 +69,7 @@ def found(*whole: int, **changes: Any) -> Found:
 
 
 def judged(story: Story, seen: Found, **how: Any) -> Findings:
-    """What the oracle says, of one writer whose transactions have one order unless told otherwise."""
+    """What the oracle says, of one writer whose transactions have one order by default."""
     ledger = ledger_of(story, writers=how.pop("writers", 1))
     return consult_transactions(ledger, seen, **({"has_one_order": True, "cut_ms": None} | how))
 
@@ -204,10 +204,10 @@ def test_what_is_half_there_and_never_began_is_foreign() -> None:
 
 def test_what_its_checks_say_comes_first_and_leaves_room_for_what_is_gone() -> None:
     lines = tuple(f"page {number} is broken" for number in range(40))
-    told = judged(TWO, found(complaints=lines)).reasons
-    assert told[0] == "its own check: page 0 is broken"
-    assert "its own checks printed 35 more lines" in told
-    assert "transaction 2 is gone" in told
+    reasons = judged(TWO, found(complaints=lines)).reasons
+    assert reasons[0] == "its own check: page 0 is broken"
+    assert "its own checks printed 35 more lines" in reasons
+    assert "transaction 2 is gone" in reasons
 
 
 SETTLED_APART: Story = [

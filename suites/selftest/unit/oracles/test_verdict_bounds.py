@@ -137,7 +137,7 @@ def _nas_log(*lines: str) -> ToolOutput:
     return replace(log, stdout="\n".join(lines))
 
 
-def test_a_panic_of_zfs_is_told_though_everything_is_there() -> None:
+def test_a_panic_of_zfs_is_reported_although_all_data_is_there() -> None:
     panicked = judge(_with(evidence(), _nas_log(*PANIC)))
     assert (panicked.verdict, panicked.pool) == (Verdict.UNAVAILABLE, Verdict.UNAVAILABLE)
     assert any("dsl_dataset_sync_done" in reason for reason in panicked.reasons)
@@ -151,7 +151,7 @@ def test_a_panic_of_zfs_is_told_though_everything_is_there() -> None:
         "suspended.",
     ],
 )
-def test_a_zfs_that_gives_up_in_other_words_is_told(line: str) -> None:
+def test_each_message_of_a_zfs_that_gives_up_makes_the_pool_unavailable(line: str) -> None:
     assert judge(_with(evidence(), _nas_log(line))).pool is Verdict.UNAVAILABLE
 
 
@@ -172,14 +172,14 @@ def test_a_kernel_log_that_only_loads_its_modules_is_no_finding() -> None:
         "can't open objset 54, error 5",
     ],
 )
-def test_a_log_that_was_not_replayed_is_told_though_everything_is_there(line: str) -> None:
+def test_an_unreplayed_log_is_reported_although_all_data_is_there(line: str) -> None:
     """As OpenZFS 2.3.9 `module/zfs/zil.c` prints them."""
     said = judge(_with(evidence(), _nas_log(f"[ 9.1] WARNING: {line}")))
     assert said.pool is Verdict.CORRUPTED
     assert f"nas: {line}" in said.reasons
 
 
-def test_a_nas_that_came_back_twice_is_heard_both_times() -> None:
+def test_a_nas_that_came_back_twice_is_recorded_both_times() -> None:
     first = _nas_log("[ 9.1] WARNING: ZFS replay transaction error 5, dataset tank/vm, seq 0x7")
     twice = _with(_with(evidence(), first), _nas_log("[ 1.0] ZFS: Loaded module v2.3.9"))
     assert judge(twice).pool is Verdict.CORRUPTED
@@ -340,7 +340,7 @@ def test_a_bad_copy_that_the_kernel_tells_of_is_no_intact_filesystem() -> None:
         "BTRFS error (device vdb): parent transid verify failed on logical 5 mirror 1 wanted 9 found 7",
         "BTRFS info (device vdb): read error corrected: ino 0 off 30441472 (dev /dev/vdb sector 76224)",
     ):
-        told = replace(log, stdout=f"{log.stdout}[   21.000000] {line}\n")
-        judgement = judge(_with(evidence(), told))
+        longer = replace(log, stdout=f"{log.stdout}[   21.000000] {line}\n")
+        judgement = judge(_with(evidence(), longer))
         assert judgement.filesystem is Verdict.REPAIRED
         assert any(line in reason for reason in judgement.reasons)

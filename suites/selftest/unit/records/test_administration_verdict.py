@@ -110,7 +110,7 @@ def test_what_goes_on_must_come_to_its_end_and_nothing_else_may(state: str, end:
     assert any("after the cut, and is" in reason for reason in judgement.reasons)
 
 
-def test_what_cannot_be_read_is_inconclusive_and_what_nobody_asked_is_not_told() -> None:
+def test_an_unreadable_answer_is_inconclusive_and_an_unasked_question_is_left_out() -> None:
     garbled = [replace(output, stdout="{") for output in outputs_of(DONE)]
     assert judge(cut(garbled)).verdict is Verdict.INCONCLUSIVE
     unasked = judge(cut())
@@ -124,7 +124,7 @@ def test_an_unreadable_administration_hides_no_loss_of_the_data() -> None:
     assert "at least" in judgement.reasons[0]
 
 
-def test_a_finding_stays_one_where_the_rest_cannot_be_told() -> None:
+def test_a_finding_remains_when_the_rest_is_unknown() -> None:
     made = cut(with_pool(DONE, raidz_expand_stats=None))
     broken_off = replace(
         made, tools=tuple(output for output in made.tools if output.step != Step.POOL_SCRUB)

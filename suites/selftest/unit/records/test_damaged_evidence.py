@@ -48,7 +48,7 @@ def _line(**event: object) -> bytes:
     return json.dumps(event).encode() + b"\n"
 
 
-def _heard() -> list[bytes]:
+def _received() -> list[bytes]:
     """What `good_evidence.ledger` says, as a load tells it: thirteen lines up to the cut."""
     lines = [_line(event="hello", t_ms=0, trial=7, mode="files")]
     for kind, first in (("create", 1), ("overwrite", 4)):
@@ -61,7 +61,7 @@ def _heard() -> list[bytes]:
 
 
 END = _line(event="end", t_ms=900, stuck=[])
-WHOLE = (*_heard(), cut_mark(500.0), END)
+WHOLE = (*_received(), cut_mark(500.0), END)
 
 
 def store(
@@ -102,7 +102,7 @@ def test_a_ledger_that_is_cut_off_before_the_cut_is_no_corruption(
     assert verdict_of(store(tmp_path, WHOLE[:left])) is Verdict.INCONCLUSIVE
 
 
-def test_lines_that_were_heard_after_the_cut_stand_for_none_before_it(tmp_path: Path) -> None:
+def test_lines_from_after_the_cut_do_not_replace_lines_from_before_it(tmp_path: Path) -> None:
     gap = (*WHOLE[:9], *WHOLE[11:])
     judgement = judge(load_evidence(store(tmp_path, gap)))
     assert judgement.verdict is Verdict.INCONCLUSIVE
@@ -142,7 +142,7 @@ def test_old_trials_that_counted_no_lines_are_judged_as_they_were(tmp_path: Path
 
 
 @pytest.mark.parametrize("content", [None, b"", b"{}", b"[]", b'{"t_ms": 5.0, "mar'])
-def test_without_its_cut_nothing_is_intact_and_nobody_knows_what_is_lost(
+def test_without_the_cuts_line_no_trial_is_intact_and_the_loss_is_unknown(
     content: bytes | None, tmp_path: Path
 ) -> None:
     """An earlier cut than the drawn one may have been recovered: what is old may have to be old."""
@@ -234,7 +234,7 @@ def test_what_only_a_disk_that_was_taken_away_explains_is_no_corruption_without_
         (b'{"cell": "isc', "no readable spec.json"),
     ],
 )
-def test_a_trial_that_cannot_be_judged_is_told_and_the_others_are_judged(
+def test_a_trial_that_cannot_be_judged_is_reported_and_the_others_are_judged(
     run: RunLayout, record: TrialRecord, content: bytes, why: str
 ) -> None:
     other = store(run.evidence, WHOLE[:-1], cell=DIES)

@@ -45,7 +45,7 @@ def test_a_line_says_the_same_flat_and_nested() -> None:
     assert before == replace(nested, record=replace(NEW, schema=2))
 
 
-def test_a_second_cut_that_is_garbled_is_left_out_and_told() -> None:
+def test_a_garbled_second_cut_is_left_out_and_reported() -> None:
     cut = {"t_ms": 3.0, "second": {"t_ms": "later", "marks": 4}}
     read = read_line(json.dumps(NEW.as_json() | {"cut": cut}).encode())
     assert read.record.cut == CutDocument(t_ms=3.0, second=CutDocument(marks=4))

@@ -102,7 +102,7 @@ def test_a_folder_as_it_was_written_has_no_complaint(folder: Path) -> None:
     assert check_manifest(folder, {}) == ManifestFinding(), "none is due"
 
 
-def test_whatever_changes_is_said(folder: Path) -> None:
+def test_every_change_is_reported(folder: Path) -> None:
     (folder / "cut.json").unlink()
     (folder / "outage.json").write_text("{}")
     (folder / TOOLS).write_text('{"step": "pool-import"}\n')

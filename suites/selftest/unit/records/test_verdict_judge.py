@@ -43,7 +43,7 @@ def test_everything_there_and_clean_is_intact(filesystem: str) -> None:
     assert (judgement.fsck, judgement.pool_summary) == ("clean", "ONLINE")
 
 
-def test_a_journal_replay_is_allowed_and_told() -> None:
+def test_a_journal_replay_is_allowed_and_reported() -> None:
     judgement = judge(evidence(tool(Step.CHECK_DMESG, "kernel/log-replayed")))
     assert judgement.verdict is Verdict.INTACT
     assert judgement.fsck == "clean, journal replayed"
@@ -236,7 +236,7 @@ def test_a_status_that_tells_of_no_finished_scrub_vouches_for_nothing(state: str
     assert "not scrubbed to its end" in judgement.reasons[0]
 
 
-def test_an_import_that_gives_something_up_is_told_and_the_data_decides() -> None:
+def test_an_import_that_gives_transactions_up_is_reported_and_the_data_decides() -> None:
     tools = (
         tool(Step.POOL_IMPORT, "zpool/import-missing-log"),
         tool(Step.POOL_IMPORT_M, "zpool/import-ok"),
@@ -254,7 +254,7 @@ def test_an_import_that_gives_something_up_is_told_and_the_data_decides() -> Non
     assert any("Discarded approximately 5 seconds" in reason for reason in judgement.reasons)
 
 
-def test_an_import_that_is_done_at_the_second_time_of_asking_gave_nothing_up() -> None:
+def test_an_import_that_succeeds_at_the_second_attempt_gave_nothing_up() -> None:
     refused = tool(Step.POOL_IMPORT, "zpool/import-no-such-pool")
     made = evidence()
     judgement = judge(replace(made, tools=(refused, *made.tools)))

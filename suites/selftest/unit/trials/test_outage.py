@@ -25,7 +25,7 @@ from torture.trials.trial.shared.storage import StorageFailed, storage_must
 
 PANIC = "[   97.1] Kernel panic - not syncing: Fatal exception\n"
 SOFT_LOCKUP = "[  812.0] watchdog: BUG: soft lockup - CPU#0 stuck for 26s! [kworker/0:1:9]\n"
-NOBODY = 2**22 + 1
+NO_PROCESS = 2**22 + 1
 """No process has this number (proc(5), pid_max)."""
 
 
@@ -96,7 +96,7 @@ def test_a_nas_that_its_host_ended_is_no_storage_that_failed(
     tmp_path: Path, console: str, is_outage: bool
 ) -> None:
     """Of what its client waits for in vain then, nothing was told of the storage."""
-    nas, client = Guest(tmp_path, pid=NOBODY), Guest(tmp_path, name="client")
+    nas, client = Guest(tmp_path, pid=NO_PROCESS), Guest(tmp_path, name="client")
     nas.spec.console_log.write_text(console)
     with (
         nullcontext() if is_outage else pytest.raises(BrokenOff),
@@ -138,7 +138,7 @@ def test_a_refusal_after_the_cut_that_did_not_come_before_is_the_storages_failur
 
 
 def test_a_machine_that_the_trial_ended_is_not_asked(tmp_path: Path) -> None:
-    nas, client = Guest(tmp_path, pid=NOBODY), Guest(tmp_path, name="client")
+    nas, client = Guest(tmp_path, pid=NO_PROCESS), Guest(tmp_path, name="client")
     nas.kill()
     with ends_of(tmp_path, nas, client):
         raise StorageFailed("the read-back hung", machine=client)
@@ -172,7 +172,7 @@ def test_a_nas_that_is_slow_to_be_done_is_waited_for(tmp_path: Path) -> None:
     assert nas.asked == 4
 
 
-def test_a_nas_that_is_never_done_with_a_killed_client_is_what_failed(tmp_path: Path) -> None:
+def test_a_nas_that_never_finishes_a_killed_clients_requests_failed(tmp_path: Path) -> None:
     nas = Guest(tmp_path, *[1] * 100)
     with pytest.raises(StorageFailed, match="did not finish the requests of a killed client: why"):
         idle_in(nas)()
@@ -180,7 +180,7 @@ def test_a_nas_that_is_never_done_with_a_killed_client_is_what_failed(tmp_path: 
 
 
 @pytest.mark.parametrize(("code", "error"), [(None, StorageFailed), (32, HarnessError), (0, None)])
-def test_a_client_that_hangs_on_what_it_attaches_waits_for_the_storage(
+def test_a_client_that_hangs_while_it_attaches_waits_for_the_storage(
     tmp_path: Path, code: int | None, error: type[HarnessError] | None
 ) -> None:
     """One that is refused it tells as little of the storage as of the machinery."""

@@ -1,4 +1,4 @@
-"""A trial again, over a worker that needs no machines: told apart from the first, which stays."""
+"""A trial again, over a worker without machines; the first trial stays, with another name."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def evidence_of(run: Run, spec: TrialSpec) -> Path:
 def again(
     evidence: Path, *, live: bool = False, outcome: str = "C"
 ) -> tuple[TrialRecord, Path, TrialSpec]:
-    """Replay over a worker whose trial ends so; also returns what that was told."""
+    """Replay over a worker whose trial ends so; also returns the worker's orders."""
     site = FakeSite(outcome=lambda _spec: outcome)
     results = evidence.parents[2]
     record, folder = replay(evidence, results=results, live=live, site_of=lambda _orders: site)
@@ -165,15 +165,15 @@ def change_run(run: Run, **changes: object) -> None:
 
 
 def settings_of_a_replay(run: Run) -> LabSettings:
-    told: list[WorkerOrders] = []
+    given: list[WorkerOrders] = []
 
     def site_of(orders: WorkerOrders) -> FakeSite:
-        told.append(orders)
+        given.append(orders)
         return FakeSite()
 
     evidence = run.evidence / FIRST.trial
     replay(evidence, results=run.folder.parent, live=False, site_of=site_of)
-    [orders] = told
+    [orders] = given
     return orders.lab
 
 

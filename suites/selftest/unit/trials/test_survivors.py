@@ -103,7 +103,7 @@ def test_the_crash_state_of_a_moment_keeps_everything() -> None:
     assert {disk.policy for disk in state.disks.values()} == {Policy.ALL}
 
 
-def test_recordings_that_are_not_there_or_harmed_are_told_with_the_next_step(
+def test_missing_or_damaged_recordings_are_reported_with_the_next_step(
     tmp_path: Path,
 ) -> None:
     with pytest.raises(HarnessError, match="--live"):
