@@ -21,8 +21,8 @@ _KEPT = {
     Persistence.VOLATILE: DiskState(policy=Policy.FLUSHED),
     Persistence.LYING: DiskState(policy=Policy.FLUSHED),
 }
-"""What a disk is sure to keep. A lying disk may also have flushed honestly: then it did not cause the
-loss.
+"""The states in which a disk keeps only its certain content. A lying disk may also have flushed
+honestly: then it did not cause the loss.
 """
 
 _UNCONFIRMABLE = frozenset(Invariant) - {
