@@ -120,7 +120,7 @@ def _another_payload(database: sqlite3.Connection) -> None:
 
 
 def _another_count(database: sqlite3.Connection) -> None:
-    """Of so many rows nobody makes a list."""
+    """A count of rows that is too large for a list."""
     database.execute(f"UPDATE entries SET rows = {1 << 62} WHERE rowid = 1")
 
 

@@ -64,7 +64,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
 
 
 def test_the_load_gets_whether_names_are_stable() -> None:
-    """Files of NFS, and of nothing else; elsewhere it is told what it always was."""
+    """Only files over NFS have it; elsewhere the job stays as it was."""
     traits = {choice.name: choice.value.traits for choice in TRANSPORT.choices}
     assert {name for name, has in traits.items() if has.names_are_stable} == {"nfs3", "nfs4"}
     place = Place(directory="/mnt")
@@ -117,7 +117,7 @@ def _each(change: Callable[[Path], object]) -> Callable[[Path], None]:
 
 
 def _rewrite(path: Path, sector: bytes, *, at: int = 0) -> None:
-    """Its first sector, and nobody sees that it was touched."""
+    """Its first sector, with the times that the file had."""
     status = path.stat()
     with path.open("r+b") as file:
         file.seek(at)

@@ -131,7 +131,7 @@ def test_a_file_of_fio_that_is_gone_is_corruption_and_is_not_made_anew(
 
 
 def test_what_another_run_of_fio_wrote_is_corruption(writings: Writings, tampered: Path) -> None:
-    """Each run has a seed of its own: an older block in the place of a newer one is told."""
+    """Each run has a seed of its own: an older block in the place of a newer one is found."""
     written = writings.of("fio_random")
     file = own_files(written, tampered)[0]
     another = next(path for path in tampered.rglob(file.name) if path != file)

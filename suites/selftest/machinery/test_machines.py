@@ -152,7 +152,7 @@ def test_where_zfs_is_doubted_a_flush_has_to_reach_the_volume_and_is_counted(pro
     assert proof["error"] is None
     assert proof["proof"]["flushes"] == {"data0": 0}
     assert proof["proof"]["flushes_of_volume"] > 0
-    assert proofs["none"]["proof"]["flushes_of_volume"] is None, "nobody had to ask"
+    assert proofs["none"]["proof"]["flushes_of_volume"] is None, "the volume was not asked"
 
 
 @pytest.fixture(scope="module")

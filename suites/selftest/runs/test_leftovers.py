@@ -1,4 +1,4 @@
-"""`kill -9` in the middle: nothing stays but readable records, and nobody else is touched."""
+"""`kill -9` in the middle: nothing stays but readable records, and no other process is touched."""
 
 from __future__ import annotations
 

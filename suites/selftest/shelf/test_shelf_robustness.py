@@ -161,7 +161,7 @@ def test_half_a_write_is_none(sent: int, shelf: Server) -> None:
 
 
 def test_a_client_that_vanishes_leaves_what_it_had_submitted(folder: Path) -> None:
-    """What it asked for is done; nobody hears of it."""
+    """Its requests are done, without an answer."""
     disks = [disk("d0", size=DISK_BYTES, profile={"write_us": 20_000})]
     server = Server(build(), folder, "s", disks, recording="life")
     for _ in range(5):

@@ -14,6 +14,7 @@ import pytest
 from suites.selftest.unit.test_docstrings import (
     SENTENCE_WORDS_MAX,
     UNWANTED,
+    is_python,
     sentences_in,
     words_in,
 )
@@ -41,14 +42,6 @@ VALUE = "VALUE"
 def files() -> list[Path]:
     found = [path for room in ROOMS for path in sorted((CHECKOUT / room).rglob("*"))]
     return [path for path in found if path.is_file() and is_python(path)]
-
-
-def is_python(path: Path) -> bool:
-    """By the ending, or by the first line of a tool."""
-    if path.suffix:
-        return path.suffix == ".py"
-    with path.open("rb") as file:
-        return file.readline().startswith(b"#!") and b"python" in path.read_bytes()[:40]
 
 
 def messages_in(source: str) -> Iterator[str]:

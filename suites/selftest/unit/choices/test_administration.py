@@ -1,4 +1,4 @@
-"""What is told of an administration, by what ZFS's tools really printed before and after cuts."""
+"""The outcome of an administration, by real outputs of ZFS's tools before and after cuts."""
 
 from __future__ import annotations
 

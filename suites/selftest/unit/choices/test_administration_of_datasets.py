@@ -1,4 +1,4 @@
-"""What is told of operations on datasets, properties and features, and of checkpoints."""
+"""The outcome of operations on datasets, properties and features, and of checkpoints."""
 
 from __future__ import annotations
 

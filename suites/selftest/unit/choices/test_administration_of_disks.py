@@ -1,4 +1,4 @@
-"""What is told of disks that join and leave a pool."""
+"""The outcome of operations by which disks join and leave a pool."""
 
 from __future__ import annotations
 

@@ -216,7 +216,7 @@ def test_a_read_back_that_is_cut_off_says_nothing(read: str) -> None:
 
 
 class FakeGuest:
-    """A guest in which programs end as it is told: the first run, and what runs again and again."""
+    """A guest in which programs end as given: the first run, and the repeated one."""
 
     def __init__(self, first: tuple[int, str, str], again: tuple[int, str, str] | None) -> None:
         self.first, self.again = first, again

@@ -1,4 +1,4 @@
-"""What a look before the mount found is told, though the mount mended it."""
+"""Findings from before the mount are reported, although the mount repaired them."""
 
 from __future__ import annotations
 

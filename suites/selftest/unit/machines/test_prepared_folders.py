@@ -1,4 +1,4 @@
-"""Folders that are prepared once: whole or not there, made by one, removed when nobody uses them."""
+"""Folders that are prepared once: whole or not there, made by one process, removed when unused."""
 
 from __future__ import annotations
 

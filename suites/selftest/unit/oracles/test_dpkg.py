@@ -82,7 +82,7 @@ def test_an_unknown_description_is_refused(root: Root, description: str) -> None
 
 
 def test_a_size_that_no_file_has_is_compared_with_that_of_the_file(root: Root) -> None:
-    """Two numbers that a torn sector made one: nobody holds such a file in memory."""
+    """A torn sector made two numbers one. A file of that size does not fit into memory."""
     root.described(GOOD.replace(str(SIZE), f"{SIZE}99999999999999"))
     read = root.read()
     assert read["parts"] == {"3": "load0-0: f0 holds something else"}

@@ -166,7 +166,7 @@ def test_what_is_there_in_part_is_lost_and_is_not_gone() -> None:
 
 
 def test_of_several_one_that_is_refused_says_nothing_of_the_others() -> None:
-    """Nor are its own gone: nobody can tell."""
+    """Nor are its own gone: that is unknown."""
     seen = found(1, parts={3: "half"}, complaints=("row 2",), refused="repository 1: bad object")
     findings = judged(TWO, seen)
     assert (findings.lost, findings.missing, findings.torn) == (1, 1, 1)
@@ -258,7 +258,7 @@ def test_what_is_lazy_is_settled_and_goes_with_what_came_after_it_in_its_order(
 
 
 def test_what_is_settled_once_is_not_settled_again_later() -> None:
-    """Else another writer's lazy transaction would have to be there although nobody settled it."""
+    """Else another writer's lazy transaction would have to be there although unsettled."""
     story: Story = [
         ("lazy", 1), ("done", 1), ("settle", 3), ("done", 3),
         ("lazy", 4), ("done", 4), ("settle", 5), ("done", 5),
@@ -269,7 +269,7 @@ def test_what_is_settled_once_is_not_settled_again_later() -> None:
 
 @pytest.mark.parametrize("has_one_order", [True, False])
 def test_a_rollback_is_measured_from_what_was_durable(has_one_order: bool) -> None:
-    """Not from 2, which is gone as well and was nobody's until then."""
+    """Not from 2, which is gone as well and was not durable until then."""
     story: Story = [("lazy", 2), ("done", 2), ("begin", 1), ("settle", 4), ("done", 4), ("done", 1)]
     seen, orders = found(), {"writers": 2, "has_one_order": has_one_order}
     assert judged(story, seen, cut_ms=100.0, **orders).rollback_ms == 100.0 - 40.0

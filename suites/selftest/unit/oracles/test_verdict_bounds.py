@@ -88,7 +88,7 @@ def _late(step: Step) -> Callable[[Evidence], Evidence]:
 def test_what_is_known_to_be_lost_is_a_lower_bound(
     spoil: Callable[[Evidence], Evidence], why: str, found: str, verdict: Verdict
 ) -> None:
-    """Where the data are read, a pool or filesystem that nobody looked at cannot make them better."""
+    """Where the data are read, an unchecked pool or filesystem cannot make them better."""
     judgement = judge(spoil(evidence(found=found)))
     assert judgement.verdict is verdict
     assert why in " ".join(judgement.reasons)
@@ -296,7 +296,7 @@ def test_a_cut_that_could_take_nothing_is_empty_and_in_no_rate() -> None:
     ],
 )
 def test_a_cut_that_could_have_taken_something_counts(cut: CutDocument) -> None:
-    """So does one of which nobody knows, as all cuts of older versions."""
+    """So does one without that information, as all cuts of older versions."""
     assert not cut.is_empty
     assert judge(replace(evidence(), cut=cut)).verdict is Verdict.INTACT
 

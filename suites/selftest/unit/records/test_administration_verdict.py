@@ -88,7 +88,7 @@ def test_what_stays_or_goes_on_over_a_second_cut_is_no_finding(before: str, afte
 
 
 def test_what_was_seen_to_be_done_before_a_second_cut_may_go_on_after_it() -> None:
-    """That its last group was synced nobody had said."""
+    """Nothing showed that its last group was synced."""
     judgement = judge(cut(outputs_of(DONE), outputs_of(GOING_ON), end=outputs_of(DONE)))
     assert judgement.verdict is Verdict.INTACT
 
@@ -100,7 +100,7 @@ def test_an_earlier_cut_that_confirms_a_finding_may_have_come_before_the_return(
     judgement = judge(confirmed)
     assert (judgement.verdict, judgement.administration) == (Verdict.INTACT, "undone")
     unknown = judge(replace(drawn, is_cut_read=False))
-    assert unknown.verdict is Verdict.INCONCLUSIVE, "which cut was recovered nobody knows"
+    assert unknown.verdict is Verdict.INCONCLUSIVE, "it is unknown which cut was recovered"
 
 
 @pytest.mark.parametrize(("state", "end"), [(GOING_ON, UNDONE), (UNDONE, DONE), (DONE, UNDONE)])

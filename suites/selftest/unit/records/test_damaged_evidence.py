@@ -98,7 +98,7 @@ def test_whole_evidence_is_intact(tmp_path: Path) -> None:
 def test_a_ledger_that_is_cut_off_before_the_cut_is_no_corruption(
     left: int, tmp_path: Path
 ) -> None:
-    """What is gone from the ledger looks as if nobody had ever written it."""
+    """Lines that are gone from the ledger look as if they had never been written."""
     assert verdict_of(store(tmp_path, WHOLE[:left])) is Verdict.INCONCLUSIVE
 
 
@@ -121,7 +121,7 @@ def test_a_ledger_without_its_cuts_is_cut_off(tmp_path: Path) -> None:
 
 
 def test_a_load_that_was_ended_says_so(tmp_path: Path) -> None:
-    """One that nobody could end, as a client that lost its root has it, does not."""
+    """A load that could not be ended, as in a client that lost its root, does not."""
     no_end = WHOLE[:14]
     assert verdict_of(store(tmp_path / "ended", no_end, LAST_WORDS)) is Verdict.INCONCLUSIVE
     assert verdict_of(store(tmp_path / "replayed", no_end)) is Verdict.INTACT

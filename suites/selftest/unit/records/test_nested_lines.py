@@ -1,4 +1,4 @@
-"""Lines of schema 3, in which the judgement is nested: what is wrong in it is told as it was before."""
+"""Lines of schema 3, in which the judgement is nested: errors in it are reported as before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines of `trials.jsonl` that nobody meant to write: no good line goes with them, and each is told."""
+"""Damaged lines of `trials.jsonl`: no good line is lost with them, and each is reported."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def test_what_the_storage_did_not_do_is_kept_once_the_machines_are_sound(tmp_pat
 def test_a_nas_that_its_host_ended_is_no_storage_that_failed(
     tmp_path: Path, console: str, is_outage: bool
 ) -> None:
-    """Of what its client waits for in vain then, nothing was told of the storage."""
+    """The client then waits in vain, and that shows nothing of the storage."""
     nas, client = Guest(tmp_path, pid=NO_PROCESS), Guest(tmp_path, name="client")
     nas.spec.console_log.write_text(console)
     with (

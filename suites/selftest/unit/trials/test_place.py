@@ -1,4 +1,4 @@
-"""What a load is told of where it works, by the cell."""
+"""The place where a load works, by the cell."""
 
 from __future__ import annotations
 

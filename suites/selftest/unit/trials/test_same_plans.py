@@ -23,8 +23,8 @@ from torture.trials.plan.trial_plan import draw_plan
 
 CELL = "iscsi-always-noslog-ext4-bothdie"
 RECORDED = Path(__file__).resolve().parents[2] / "recorded" / "plans"
-"""Of every fifth trial of the full matrix: by the commit that it is called after; and the cuts that its
-seeds draw since cuts aim at all steps of ZFS's write path, labels and trims among them."""
+"""Plans of every fifth trial of the full matrix; a file is named after the commit that drew them. Another
+has the cuts of the same seeds since cuts aim at all steps of ZFS's write path, labels and trims too."""
 
 
 @pytest.fixture(scope="module")
