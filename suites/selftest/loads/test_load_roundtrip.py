@@ -99,7 +99,7 @@ def newest_keepsake(written: Written) -> str:
     return max(path.name for path in written.directory.iterdir())
 
 
-def test_what_was_written_reads_back_intact(written: Written) -> None:
+def test_written_data_reads_back_intact(written: Written) -> None:
     findings = written.judged(written.directory)
     assert findings.verdict is Verdict.INTACT, findings.reasons
     assert findings.acknowledged > 100
@@ -283,7 +283,7 @@ def test_the_command_lines_that_the_guest_is_given(tmp_path: Path) -> None:
     os.close(guests)
 
 
-def test_reading_reports_what_cannot_be_read(written: Written, monkeypatch: Any) -> None:
+def test_reading_reports_unreadable_blocks(written: Written, monkeypatch: Any) -> None:
     real = os.pread
     name = newest_keepsake(written)
     wanted = (written.directory / name).stat().st_ino

@@ -77,7 +77,7 @@ def test_the_load_gets_whether_names_are_stable() -> None:
     assert application.planner(0).draw().what["names_are_stable"] is True
 
 
-def test_what_was_done_reads_back_intact(written: Written) -> None:
+def test_completed_operations_read_back_intact(written: Written) -> None:
     events = written.ledger.events
     assert not [event for event in events if isinstance(event, Failed)]
     done = {event.what["do"] for event in events if isinstance(event, Begin)}

@@ -119,7 +119,7 @@ def test_an_import_that_was_refused_once_gives_no_log_up(outages: Any) -> None:
     assert outages["no-volume"]["imports"] == [["pool-import", 1], ["pool-import", 0]]
 
 
-def test_the_stacks_of_what_hangs_are_kept(outages: Any) -> None:
+def test_the_stacks_of_hanging_tasks_are_kept(outages: Any) -> None:
     kernel = "\n".join(outages["hung"]["outage"]["kernel"])
     assert "sysrq: Show Blocked State" in kernel
 

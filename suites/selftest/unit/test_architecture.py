@@ -141,7 +141,7 @@ def test_imports_run_one_way(wing: str) -> None:
     assert not found
 
 
-def test_what_runs_and_what_reports_never_meet() -> None:
+def test_modules_that_run_and_modules_that_report_do_not_import_each_other() -> None:
     for wing in ("machines", "trials"):
         assert "report" not in ALLOWED[wing]
         assert wing not in ALLOWED["report"]
@@ -235,7 +235,7 @@ def test_a_trespass_is_seen(room: str, source: str) -> None:
         ("setup.doctor", "from torture.machines.host import accelerator\nimport subprocess"),
     ],
 )
-def test_what_is_allowed_is_no_trespass(room: str, source: str) -> None:
+def test_an_allowed_import_is_no_trespass(room: str, source: str) -> None:
     assert trespasses(source, room=room, package=f"torture.{room}") == []
 
 

@@ -162,7 +162,7 @@ def test_every_option_in_a_document_is_known(document: str) -> None:
     assert options - known_options() == set()
 
 
-def test_what_is_not_there_is_found() -> None:
+def test_missing_paths_are_found() -> None:
     text = "`kernel/` and `tools/nothing x`, [here](torture/gone.py), `torture/report/NAME.py`, `no.toml`"
     assert absent_of(text) == {"kernel/", "tools/nothing", "torture/gone.py", "no.toml"}
     assert absent_of("`results/RUN/trials/TRIAL` and `tools/run suites/powercut`") == set()

@@ -110,6 +110,6 @@ def test_only_cells_with_an_administration_run_one() -> None:
     assert AXIS.default == "none"
 
 
-def test_what_cannot_be_done_to_a_pool_is_refused() -> None:
+def test_an_operation_that_a_pool_does_not_allow_is_refused() -> None:
     with pytest.raises(ValueError, match="'expand' cannot run on a pool of mirrored data disks"):
         Cell.parse(HOME).but(layout="mirrored", administration="expand")

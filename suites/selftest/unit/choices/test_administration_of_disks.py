@@ -43,7 +43,7 @@ def test_a_leg_that_is_no_part_of_the_pool_any_more_is_half() -> None:
 
 
 @pytest.mark.parametrize(("layout", "name"), [("mirrored", "remove"), ("raidz1", "attach")])
-def test_what_cannot_be_done_to_this_pool_is_refused(layout: str, name: str) -> None:
+def test_an_operation_that_this_pool_does_not_allow_is_refused(layout: str, name: str) -> None:
     with pytest.raises(ValueError, match=f"'{name}' cannot run on a pool"):
         Cell.parse(HOME).but(layout=layout, administration=name)
 

@@ -65,7 +65,7 @@ def test_several_axes_are_chosen_on_at_once_and_nothing_is_no_choice() -> None:
     assert with_choices([ALWAYS, DISABLED], parse_choices([])) == (ALWAYS, DISABLED)
 
 
-def test_what_is_left_out_makes_no_sense_and_says_why() -> None:
+def test_cells_that_are_left_out_come_with_the_reason() -> None:
     cells = cells_of(Matrix.QUICK)
     left_out = meaningless_cells(cells, {"settings": "logbias=throughput"})
     assert set(left_out) == {cell for cell in cells if cell.axes["sync"] == "disabled"}
@@ -119,7 +119,7 @@ MULTI_QUEUE = ALWAYS.with_settings({"zfs.zvol_use_blk_mq": "1"})
         (name_of_source("2.2.0", "0" * 64), True),
     ],
 )
-def test_what_a_version_of_zfs_lacks_is_refused_with_the_reason(
+def test_a_tunable_that_a_version_of_zfs_lacks_is_refused_with_the_reason(
     version: str, is_known: bool
 ) -> None:
     why = missing_in_version(zfs_version(version), MULTI_QUEUE)
@@ -145,7 +145,7 @@ def test_a_version_lacks_what_is_a_tunable(version: str) -> None:
         (["atime=on", "atime=off"], [], "atime is 'on' or 'off', and not both"),
     ],
 )
-def test_what_is_no_setting_is_refused(
+def test_an_invalid_setting_is_refused(
     properties: list[str], tunables: list[str], said: str
 ) -> None:
     with pytest.raises(ValueError, match=re.escape(said)):

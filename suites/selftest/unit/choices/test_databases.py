@@ -237,7 +237,7 @@ def test_a_server_gets_the_setting_that_its_load_is_named_after(
 
 
 @pytest.mark.parametrize("workload", APPLICATIONS, ids=lambda workload: workload.name)
-def test_what_is_prepared_is_the_same_for_every_seed(workload: ApplicationWorkload) -> None:
+def test_preparation_is_the_same_for_every_seed(workload: ApplicationWorkload) -> None:
     brought = Brought(
         load="fio_own",
         path="own.fio",

@@ -71,7 +71,7 @@ def test_several_objects_are_the_runs_of_all() -> None:
 
 
 @pytest.mark.parametrize("name", ["plain", "version"])
-def test_what_is_no_object_is_refused(name: str) -> None:
+def test_garbled_runs_are_refused(name: str) -> None:
     with pytest.raises(UnreadableError, match="garbled"):
         parse_runs(recorded(name)[1])
 
@@ -179,7 +179,7 @@ def test_figures_of_all_its_ends_are_in_what_is_found() -> None:
         ((0, recorded("seconds")[1][:200], ""), Verdict.INTACT, "garbled"),
     ],
 )
-def test_what_it_said_is_evidence(
+def test_its_output_is_evidence(
     output: tuple[int, str, str], verdict: Verdict, reason: str
 ) -> None:
     findings = WORKLOAD.judge(evidence_with(output), Terms(), after_repair=False)

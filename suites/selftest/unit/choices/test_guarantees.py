@@ -150,7 +150,7 @@ def test_where_names_are_volatile_flushed_data_are_not(
         ("iscsi-export_async-standard-noslog-btrfs-nasonly", "'export_async' is for NFS"),
     ],
 )
-def test_what_a_transport_does_not_have_is_refused_with_the_reason(name: str, said: str) -> None:
+def test_a_choice_that_a_transport_lacks_is_refused_with_the_reason(name: str, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         Cell.parse(name)
 
@@ -186,7 +186,7 @@ KEPT_BY = {
 
 @pytest.mark.parametrize("guarantee", Guarantee)
 @pytest.mark.parametrize("verdict", Verdict)
-def test_a_guarantee_is_broken_by_what_is_worse_and_never_by_the_machinery(
+def test_a_guarantee_is_broken_by_a_worse_verdict_and_never_by_the_machinery(
     guarantee: Guarantee, verdict: Verdict
 ) -> None:
     keeps = verdict in KEPT_BY[guarantee] or verdict is Verdict.INCONCLUSIVE

@@ -112,7 +112,7 @@ def test_a_property_is_in_effect_as_zfs_prints_it_or_in_bytes(
 
 
 @given(any_cell())
-def test_of_what_is_as_usual_nothing_is_asked(cell: Cell) -> None:
+def test_default_settings_are_not_checked(cell: Cell) -> None:
     usual = cell.but(**{axis.field: axis.default or "" for axis in SETTINGS})
     assert not settings_of(usual)
     assert not parameters_script(usual)
@@ -140,7 +140,7 @@ def test_a_lun_takes_discards_where_its_cell_says_so() -> None:
     )
 
 
-def test_every_filesystem_on_a_disk_discards_what_it_frees() -> None:
+def test_every_filesystem_on_a_disk_discards_freed_blocks() -> None:
     said = {
         name: " ".join(FILESYSTEM.choice(name).value.discarding("/mnt") or ())
         for name in FILESYSTEM.names
@@ -208,7 +208,7 @@ def test_a_setting_that_means_nothing_is_refused(middle: str, sync: str, why: st
 @pytest.mark.parametrize(
     ("name", "said"), [("volblock4k", "volblocksize=4K"), ("blkmq", "zfs.zvol_use_blk_mq=1")]
 )
-def test_what_only_zvols_have_is_refused_on_a_dataset(name: str, said: str) -> None:
+def test_settings_of_zvols_are_refused_on_a_dataset(name: str, said: str) -> None:
     with pytest.raises(
         ValueError, match=f"'{said}' applies to a zvol, and 'fileio' is on a dataset"
     ):

@@ -74,7 +74,7 @@ def test_one_that_could_not_be_made_is_not_there(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["a.lock"]
 
 
-def test_what_a_killed_maker_left_is_gone(tmp_path: Path) -> None:
+def test_leftovers_of_a_killed_maker_are_removed(tmp_path: Path) -> None:
     for key in "ab":
         (tmp_path / f".{key}.partial").mkdir()
         (tmp_path / f".{key}.partial" / "half").touch()

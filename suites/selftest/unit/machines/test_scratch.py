@@ -44,7 +44,7 @@ def owner(base: Path, name: str) -> Iterator[tuple[subprocess.Popen[str], Path]]
             process.kill()
 
 
-def test_only_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
+def test_only_leftovers_of_a_killed_process_are_removed(tmp_path: Path) -> None:
     with ExitStack() as stack:
         killed, abandoned = stack.enter_context(owner(tmp_path, "killed"))
         _, used = stack.enter_context(owner(tmp_path, "living"))

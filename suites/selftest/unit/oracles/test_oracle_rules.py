@@ -202,7 +202,7 @@ def test_after_a_failure_the_operation_is_in_flight_for_ever() -> None:
         assert "errno 5" in findings.reasons[-1]
 
 
-def test_what_the_filesystem_will_not_show_is_lost() -> None:
+def test_data_that_the_filesystem_does_not_show_is_lost() -> None:
     story = Story().acked("create", 1, 0).acked("create", 2, 0, file=1, writer=1)
     findings = story.finds(5, [2])
     assert (findings.verdict, findings.lost, findings.missing) == (Verdict.CORRUPTED, 1, 1)

@@ -53,7 +53,7 @@ def test_a_whole_device_is_intact() -> None:
 @pytest.mark.parametrize(
     "short", [["partial", "partial"], [], [2], [2, "partial"], [2, [2, 2, 2]], [2, []]], ids=str
 )
-def test_a_region_that_ends_early_has_lost_what_was_acknowledged_there(short: list[Any]) -> None:
+def test_a_region_that_ends_early_has_lost_its_acknowledged_blocks(short: list[Any]) -> None:
     regions = [region(at, [at + 1, at + 1]) for at in range(REGIONS)]
     findings = on_a_device([regions[0], region(1, short), *regions[2:]])
     assert findings.verdict is Verdict.CORRUPTED

@@ -157,7 +157,7 @@ def test_each_outcome_has_its_verdict(
     assert bool(findings.reasons) is (verdict is not Verdict.INTACT or has_failed)
 
 
-def test_what_is_there_in_part_is_lost_and_is_not_gone() -> None:
+def test_a_damaged_transaction_is_lost_and_not_gone() -> None:
     """As a torn block of the ledger's load is: what was acknowledged was all of it."""
     findings = judged(TWO, found(parts={2: "rows [0] of 2", 3: "rows [0] of 2"}))
     assert (findings.lost, findings.missing, findings.torn) == (2, 1, 2)
@@ -196,7 +196,7 @@ def test_what_is_lazy_may_be_half_there_where_its_log_ends(
     assert judged(story, seen, writers=2, has_one_order=has_one_order).verdict is verdict
 
 
-def test_what_is_half_there_and_never_began_is_foreign() -> None:
+def test_a_half_transaction_that_never_began_is_foreign() -> None:
     findings = judged(UPGRADE, found(1, 2, unfinished=(amid(7, is_new=True),)))
     assert (findings.lost, findings.foreign) == (0, 1)
     assert "transaction 7 is there, but never began" in findings.reasons
@@ -268,7 +268,7 @@ def test_what_is_settled_once_is_not_settled_again_later() -> None:
 
 
 @pytest.mark.parametrize("has_one_order", [True, False])
-def test_a_rollback_is_measured_from_what_was_durable(has_one_order: bool) -> None:
+def test_a_rollback_is_measured_from_the_last_durable_transaction(has_one_order: bool) -> None:
     """Not from 2, which is gone as well and was not durable until then."""
     story: Story = [("lazy", 2), ("done", 2), ("begin", 1), ("settle", 4), ("done", 4), ("done", 1)]
     seen, orders = found(), {"writers": 2, "has_one_order": has_one_order}

@@ -188,7 +188,7 @@ def test_a_number_of_links_waits_for_the_name_it_counts() -> None:
 
 
 @pytest.mark.parametrize("found", [{"errno": 5}, {"type": "other", "mode": 0o10644}])
-def test_what_cannot_be_used_is_lost(found: Seen) -> None:
+def test_an_unusable_entry_is_lost(found: Seen) -> None:
     events = ledger_of(*START)
     trees = left_by(events)
     _entries(trees)["f2"] = found

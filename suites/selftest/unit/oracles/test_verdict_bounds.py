@@ -85,7 +85,7 @@ def _late(step: Step) -> Callable[[Evidence], Evidence]:
         (MIXED, Verdict.CORRUPTED),
     ],
 )
-def test_what_is_known_to_be_lost_is_a_lower_bound(
+def test_a_known_loss_is_a_lower_bound(
     spoil: Callable[[Evidence], Evidence], why: str, found: str, verdict: Verdict
 ) -> None:
     """Where the data are read, an unchecked pool or filesystem cannot make them better."""

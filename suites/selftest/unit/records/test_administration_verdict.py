@@ -58,7 +58,7 @@ def test_half_of_it_after_a_second_cut_is_seen_too() -> None:
     assert (judgement.verdict, judgement.administration) == (Verdict.CORRUPTED, "going on")
 
 
-def test_what_had_returned_must_not_be_undone() -> None:
+def test_a_command_that_had_returned_must_not_be_undone() -> None:
     acknowledged = judge(cut(outputs_of(UNDONE), end=outputs_of(UNDONE), returned=0))
     assert (acknowledged.verdict, acknowledged.pool) == (Verdict.ROLLED_BACK, Verdict.ROLLED_BACK)
     assert "expand is undone, and had returned before the cut" in acknowledged.reasons

@@ -175,7 +175,7 @@ def test_a_client_that_was_taken_for_dead_was_acknowledged_nothing_later() -> No
     assert absence == Absence(outage_ms=8500.0)
 
 
-def test_what_was_acknowledged_without_a_nas_is_said() -> None:
+def test_acknowledgements_without_a_nas_are_reported() -> None:
     found = Absence(acknowledged_in_outage=3, unfounded=1, lines=(7, 9, 12))
     (sentence,) = absence_in_words(found)
     assert "3 operations were acknowledged" in sentence
@@ -194,7 +194,7 @@ def test_what_was_acknowledged_without_a_nas_is_said() -> None:
         (1, Guarantee.LOSES, False),
     ],
 )
-def test_an_unfounded_acknowledgement_breaks_what_is_safe(
+def test_an_unfounded_acknowledgement_breaks_a_safe_cell(
     unfounded: int, guarantee: Guarantee, is_broken: bool
 ) -> None:
     record = an_intact_record()
@@ -224,7 +224,7 @@ HOSTILE: Sequence[Any] = ("<b>", -1, float("nan"), float("inf"), True, None, [],
 
 
 @pytest.mark.parametrize("value", HOSTILE, ids=lambda value: str(value)[:9])
-def test_what_is_no_figure_is_left_out(value: Any) -> None:
+def test_a_value_that_is_no_figure_is_left_out(value: Any) -> None:
     assert Speed.from_json(dict.fromkeys(Speed.__dataclass_fields__, value)) == Speed()
     garbled = dict.fromkeys(Absence.__dataclass_fields__, value) | {"lines": [value]}
     assert Absence.from_json(garbled) == Absence()

@@ -172,7 +172,7 @@ def test_a_check_of_a_mounted_filesystem_proves_nothing(exit_code: int | None) -
             assert "it was checked while still mounted" in judgement.reasons[0]
 
 
-def test_what_will_not_mount_needs_no_unmounting() -> None:
+def test_a_filesystem_that_does_not_mount_needs_no_unmounting() -> None:
     made = without(evidence(*WONT_MOUNT, found=None), Step.FS_UMOUNT)
     assert judge(made).verdict is Verdict.UNREPAIRABLE
 
@@ -310,7 +310,7 @@ def test_evidence_that_does_not_tell_is_inconclusive_and_says_why(
     assert why in " ".join(judgement.reasons)
 
 
-def test_what_was_scored_stays_when_the_whole_is_inconclusive() -> None:
+def test_known_scores_stay_when_the_trial_is_inconclusive() -> None:
     judgement = judge(without(evidence(found=MIXED), Step.FS_CHECK))
     assert subs(judgement) == (Verdict.INTACT, None, Verdict.CORRUPTED)
     assert judgement.lost == 1

@@ -164,7 +164,7 @@ def test_an_empty_file_has_no_trials(content: bytes, tmp_path: Path) -> None:
         )
 
 
-def test_what_other_programs_add_to_lines_is_no_fault() -> None:
+def test_additions_of_other_programs_to_lines_are_no_fault() -> None:
     assert read_line(b"\xef\xbb\xbf" + line_of() + b"\r").record == SAFE
 
 

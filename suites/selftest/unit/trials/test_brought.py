@@ -146,7 +146,7 @@ def test_a_job_file_that_cannot_be_verified_is_refused(text: str, refused: str) 
 @pytest.mark.parametrize(
     ("data", "refused"), [(b"\xff\xfe", "is no text"), (b"#" * 100_001, "has 100,001 bytes")]
 )
-def test_what_is_no_job_file_is_refused(job_file: Path, data: bytes, refused: str) -> None:
+def test_an_invalid_job_file_is_refused(job_file: Path, data: bytes, refused: str) -> None:
     job_file.write_bytes(data)
     with pytest.raises(HarnessError, match=refused):
         brought_text("fio_own", job_file)

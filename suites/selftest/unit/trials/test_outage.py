@@ -75,7 +75,7 @@ def test_what_the_machinery_failed_at_is_said_while_the_shelf_is_well_or_stopped
         raise HarnessError("the log is short")
 
 
-def test_a_shelf_that_died_is_what_failed(tmp_path: Path) -> None:
+def test_a_dead_shelf_is_the_failure(tmp_path: Path) -> None:
     end = ends_of(tmp_path, is_well=False)
     with pytest.raises(HarnessError, match="the shelf died"), end:
         raise HarnessError("the NAS does not answer")

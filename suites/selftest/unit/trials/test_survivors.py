@@ -57,7 +57,7 @@ def test_a_cache_holds_no_more_than_is_drawn_for_it() -> None:
 
 
 @pytest.mark.parametrize("persistence", Persistence)
-def test_what_was_in_flight_survives_wholly_in_part_or_not_on_any_disk(
+def test_writes_in_flight_survive_wholly_in_part_or_not_on_any_disk(
     persistence: Persistence,
 ) -> None:
     disk = ShelfDisk(serial="d", size_mib=1, persistence=persistence)
