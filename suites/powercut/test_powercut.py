@@ -12,7 +12,7 @@ from torture.choices.matrix.guarantees import guarantee_of
 from torture.oracles.verdict.guarantee import Guarantee
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.breaches import breaches_in_words
-from torture.records.record.trials import TrialRecord, not_told
+from torture.records.record.trials import TrialRecord, needing_attention
 from torture.trials.campaign.campaign import Campaign
 
 
@@ -32,7 +32,7 @@ def test_cell_keeps_its_guarantee(
     complaints = [_broken(record, guarantee, campaign) for record in broken]
     complaints += [
         f"{record.trial} is inconclusive, in {campaign.run.folder}:\n  {record.error}"
-        for record in not_told(records)
+        for record in needing_attention(records)
     ]
     if complaints:
         pytest.fail("\n".join(complaints), pytrace=False)

@@ -26,7 +26,7 @@ _PROCESSES_MAX = 4
 """The machines' tests, one after the other, take longer than all others on so many cores."""
 _SLOWEST_SHOWN = 30
 _BARE_EXAMPLES = 10
-"""Of a property, when nobody said what to run, in place of hypothesis's 100 (`unit/examples.py`)."""
+"""Examples of a property without arguments, in place of hypothesis's 100 (`unit/examples.py`)."""
 
 # machines under test share the cores: how long an example takes says nothing about the code
 settings.register_profile("whole", deadline=None)
@@ -123,7 +123,7 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """A tier that nobody chose is not even imported."""
+    """A tier that was not chosen is not even imported."""
     if collection_path.parent != HOME or not collection_path.is_dir():
         return None
     if not any(collection_path.glob("test_*.py")):

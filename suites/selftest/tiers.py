@@ -42,8 +42,8 @@ _FOLDERS = {
     "loads": Tier.PROGRAMS,
     "unit": Tier.PURE,
 }
-"""In the order in which several processes begin them: those that take longest first, but whole runs
-only once most of the trials that `machinery` has in its background are over."""
+"""In the order in which several processes begin them: those that take longest first. Whole runs begin
+only once most of the trials in the background of `machinery` are over."""
 
 _TOGETHER = frozenset({"machinery", "browser"})
 """What the tests of these folders share, or load, cannot be had twice."""

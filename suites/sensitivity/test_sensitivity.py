@@ -42,7 +42,7 @@ def _must_be_as_predicted(
     assert detection.is_as_predicted, f"seen by {dict(detection.by)}, {detection.rate_in_words}"
 
 
-def test_nothing_is_seen_of_what_is_harmless(
+def test_harmless_disturbances_are_not_detected(
     disturbance: Fault, planted: Running, options: Options
 ) -> None:
     for record in _records_of(disturbance, planted, trials=options.trials):

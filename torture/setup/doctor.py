@@ -129,7 +129,7 @@ def libvirt_user(name: str, *, user: str = _LIBVIRT_USER) -> Finding:
             f"no user and group {user}: Debian's libvirt refuses to start QEMU without",
             f"{_APT} libvirt-daemon-system; or sudo useradd --system --user-group {user}",
         )
-    return ok(name, f"{user} exists, as Debian's libvirt wants")
+    return ok(name, f"{user} exists, as Debian's libvirt needs")
 
 
 def qemu(name: str, *, binary: str = _QEMU) -> Finding:

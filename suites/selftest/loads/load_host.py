@@ -18,8 +18,8 @@ QUIET_S = 0.5
 class Host:
     """The host's end: stamps each line, stores it, and only then answers.
 
-    After `pause_after` acknowledgements it answers nobody, runs `meanwhile` once all are silent, and goes
-    on. After `stop_after` it says stop.
+    After `pause_after` acknowledgements it answers no writer. Once all are silent it runs `meanwhile`,
+    and goes on. After `stop_after` it says stop.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Host:
             os.write(self._descriptor, ledger.STOP)
 
     def _go_on(self) -> None:
-        """Nobody has said anything for a while: every writer waits for an answer, or for another."""
+        """All are silent: every writer waits for an answer, or for another writer."""
         self._meanwhile()
         self._pause_after = 0
         os.write(self._descriptor, b"".join(self._held))

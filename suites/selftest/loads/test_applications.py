@@ -95,7 +95,7 @@ def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return Written(tmp_path_factory.mktemp("application"), workload)
 
 
-def test_what_was_committed_reads_back_intact(written: Written) -> None:
+def test_committed_transactions_read_back_intact(written: Written) -> None:
     assert written.ledger.acknowledged >= 10
     findings = written.judged(written.directory)
     assert (findings.verdict, findings.lost, findings.reasons) == (Verdict.INTACT, 0, ())
@@ -120,7 +120,7 @@ def _another_payload(database: sqlite3.Connection) -> None:
 
 
 def _another_count(database: sqlite3.Connection) -> None:
-    """Of so many rows nobody makes a list."""
+    """A count of rows that is too large for a list."""
     database.execute(f"UPDATE entries SET rows = {1 << 62} WHERE rowid = 1")
 
 
@@ -243,7 +243,7 @@ def test_a_write_ahead_log_may_be_gone_although_another_writers_was_settled(tmp_
     assert (findings.verdict, findings.lost, findings.reasons) == (Verdict.INTACT, 0, ())
 
 
-def test_what_writers_have_open_is_closed_with_the_load(tmp_path: Path) -> None:
+def test_open_files_of_writers_are_closed_with_the_load(tmp_path: Path) -> None:
     workload = _workload("sqlitewal_full")
     job = workload.job(seed=7, place=Place(directory=str(tmp_path)))
     application = application_of(job)
@@ -259,7 +259,7 @@ def test_what_writers_have_open_is_closed_with_the_load(tmp_path: Path) -> None:
         performer.perform(transaction, 2)
 
 
-def test_what_is_prepared_is_the_same_for_every_seed() -> None:
+def test_preparation_is_the_same_for_every_seed() -> None:
     workload = _workload("sqlitewal_full")
     place = Place(directory="/mnt")
     one, other = (workload.job(seed=seed, place=place) for seed in (1, 2))

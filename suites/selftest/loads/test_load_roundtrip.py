@@ -99,7 +99,7 @@ def newest_keepsake(written: Written) -> str:
     return max(path.name for path in written.directory.iterdir())
 
 
-def test_what_was_written_reads_back_intact(written: Written) -> None:
+def test_written_data_reads_back_intact(written: Written) -> None:
     findings = written.judged(written.directory)
     assert findings.verdict is Verdict.INTACT, findings.reasons
     assert findings.acknowledged > 100
@@ -176,7 +176,7 @@ def test_a_deleted_old_keepsake_is_lost(written: Written, tampered: Path) -> Non
     assert f"{first_keepsake(written)} is not there" in " ".join(findings.reasons)
 
 
-def test_a_file_nobody_made_is_foreign(written: Written, tampered: Path) -> None:
+def test_a_file_that_the_load_did_not_make_is_foreign(written: Written, tampered: Path) -> None:
     (tampered / "stranger").write_bytes(b"boo")
     findings = written.judged(tampered)
     assert (findings.verdict, findings.foreign) == (Verdict.CORRUPTED, 1)
@@ -198,10 +198,10 @@ def test_raw_regions_read_back_and_show_a_swap(tmp_path: Path) -> None:
     with device.open("wb") as file:
         file.truncate(200 * 8 * BLOCK_BYTES)
     job = job_for(tmp_path, mode="raw", device=str(device))
-    heard = run_load(job, stop_after=120)
+    stored = run_load(job, stop_after=120)
 
     def judged() -> Findings:
-        return consult(heard, parse_readback(json.dumps(read.run(job))), cut_ms=None)
+        return consult(stored, parse_readback(json.dumps(read.run(job))), cut_ms=None)
 
     assert judged().verdict is Verdict.INTACT, judged().reasons
     data = bytearray(device.read_bytes())
@@ -238,10 +238,10 @@ def test_a_failing_disk_is_evidence_and_no_crash(
 
     monkeypatch.setattr(os, "fdatasync", failing)
     job = job_for(tmp_path)
-    heard = run_load(job, stop_after=150)
-    failed = [event for event in heard.events if isinstance(event, ledger.Failed)]
+    stored = run_load(job, stop_after=150)
+    failed = [event for event in stored.events if isinstance(event, ledger.Failed)]
     assert [(event.errno, event.call) for event in failed] == [(5, "fdatasync")]
-    findings = consult(heard, parse_readback(json.dumps(read.run(job))), cut_ms=None)
+    findings = consult(stored, parse_readback(json.dumps(read.run(job))), cut_ms=None)
     assert findings.verdict is Verdict.INTACT
     assert "errno 5" in findings.reasons[-1]
 
@@ -267,7 +267,7 @@ def test_the_command_lines_that_the_guest_is_given(tmp_path: Path) -> None:
         [*command, "write", json.dumps(job)], cwd=guest_code, timeout=WAIT_S, check=False
     )
     assert writer.returncode == 0
-    heard = host.ledger()
+    stored = host.ledger()
     reader = subprocess.run(
         [*command, "read", json.dumps(job)],
         cwd=guest_code,
@@ -276,14 +276,14 @@ def test_the_command_lines_that_the_guest_is_given(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
     )
-    findings = consult(heard, parse_readback(reader.stdout), cut_ms=None)
+    findings = consult(stored, parse_readback(reader.stdout), cut_ms=None)
     assert findings.verdict is Verdict.INTACT, findings.reasons
     assert findings.acknowledged > 20
     os.close(ours)
     os.close(guests)
 
 
-def test_reading_reports_what_cannot_be_read(written: Written, monkeypatch: Any) -> None:
+def test_reading_reports_unreadable_blocks(written: Written, monkeypatch: Any) -> None:
     real = os.pread
     name = newest_keepsake(written)
     wanted = (written.directory / name).stat().st_ino

@@ -63,8 +63,8 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
     return Written(tmp_path_factory.mktemp("posix"))
 
 
-def test_the_load_is_told_where_names_are_stable() -> None:
-    """Files of NFS, and of nothing else; elsewhere it is told what it always was."""
+def test_the_load_gets_whether_names_are_stable() -> None:
+    """Only files over NFS have it; elsewhere the job stays as it was."""
     traits = {choice.name: choice.value.traits for choice in TRANSPORT.choices}
     assert {name for name, has in traits.items() if has.names_are_stable} == {"nfs3", "nfs4"}
     place = Place(directory="/mnt")
@@ -77,7 +77,7 @@ def test_the_load_is_told_where_names_are_stable() -> None:
     assert application.planner(0).draw().what["names_are_stable"] is True
 
 
-def test_what_was_done_reads_back_intact(written: Written) -> None:
+def test_completed_operations_read_back_intact(written: Written) -> None:
     events = written.ledger.events
     assert not [event for event in events if isinstance(event, Failed)]
     done = {event.what["do"] for event in events if isinstance(event, Begin)}
@@ -117,7 +117,7 @@ def _each(change: Callable[[Path], object]) -> Callable[[Path], None]:
 
 
 def _rewrite(path: Path, sector: bytes, *, at: int = 0) -> None:
-    """Its first sector, and nobody sees that it was touched."""
+    """Its first sector, with the times that the file had."""
     status = path.stat()
     with path.open("r+b") as file:
         file.seek(at)
@@ -222,9 +222,7 @@ _NEEDED = {"attributes": "xattr", "no attributes": "xattr", "hard links": "link"
 
 
 @pytest.mark.parametrize("tampering", TAMPERINGS)
-def test_whatever_is_tampered_with_is_told(
-    written: Written, tmp_path: Path, tampering: str
-) -> None:
+def test_every_manipulation_is_reported(written: Written, tmp_path: Path, tampering: str) -> None:
     if _NEEDED.get(tampering, "mmap") not in written.supported:
         pytest.skip(f"this directory has no {_NEEDED[tampering]}")
     tampered = tmp_path / "tampered"

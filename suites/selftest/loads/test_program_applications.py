@@ -71,7 +71,7 @@ def tampered(tmp_path: Path) -> Path:
     return tmp_path / "tampered"
 
 
-def test_what_was_acknowledged_reads_back_intact(written: Written) -> None:
+def test_acknowledged_data_reads_back_intact(written: Written) -> None:
     assert written.ledger.acknowledged >= min(ACKNOWLEDGED.values())
     findings = written.judged(written.directory)
     assert (findings.verdict, findings.lost, findings.reasons) == (Verdict.INTACT, 0, ())
@@ -130,8 +130,8 @@ def test_a_file_of_fio_that_is_gone_is_corruption_and_is_not_made_anew(
     assert not file.exists()
 
 
-def test_what_another_run_of_fio_wrote_is_corruption(writings: Writings, tampered: Path) -> None:
-    """Each run has a seed of its own: an older block in the place of a newer one is told."""
+def test_data_of_another_run_of_fio_is_corruption(writings: Writings, tampered: Path) -> None:
+    """Each run has a seed of its own: an older block in the place of a newer one is found."""
     written = writings.of("fio_random")
     file = own_files(written, tampered)[0]
     another = next(path for path in tampered.rglob(file.name) if path != file)
@@ -200,7 +200,7 @@ def empty(path: Path) -> None:
     ],
     ids=["blob gone", "blob empty", "tree gone", "commit empty", "branch empty", "index empty"],
 )
-def test_a_repository_that_is_damaged_is_told(
+def test_a_damaged_repository_is_reported(
     committed: Written, tampered: Path, spoil: Callable[[Path], None], verdict: Verdict
 ) -> None:
     shutil.copytree(committed.directory, tampered)
@@ -259,7 +259,7 @@ def change_file_and_sums(root: Path) -> None:
     ],
     ids=["file gone", "bit", "bit and sum", "left over", "no list", "no status", "bad status"],
 )
-def test_a_damaged_root_is_told(
+def test_a_damaged_root_is_reported(
     installed: Written, tampered: Path, spoil: Callable[[Path], None], verdict: Verdict
 ) -> None:
     shutil.copytree(installed.directory, tampered)

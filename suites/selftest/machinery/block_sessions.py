@@ -84,7 +84,7 @@ class IscsiSession:
         self._command(struct.pack(">B15x", _SYNCHRONIZE_CACHE_10))
 
     def _command(self, described: bytes, *, data: bytes = b"") -> None:
-        """Give a command, again if what it is told is that the target was switched on."""
+        """Give a command, and repeat it if the target answers that it was switched on."""
         for _ in range(2):
             self._commands += 1
             self._answers += 1

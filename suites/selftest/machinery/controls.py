@@ -32,15 +32,15 @@ LYING = Cell.parse("iscsi-always-lying-btrfs-bothdie")
 LOST = Cell.parse("iscsi-always-lost-btrfs-bothdie")
 LEG_LOST = Cell.parse("iscsi-always-mirror-raidz1-btrfs-bothdie")
 NO_FLUSH_TRIALS = 3
-"""Of `PLAIN`, whose NAS was told to send no flushes."""
+"""Of `PLAIN`, whose NAS sends no flushes."""
 LYING_TRIALS = 2
 """It lies about its last 700 ms only: one cut in fourteen found nothing acknowledged in them."""
 
 _COMING = 3
 """A run's seed whose first cuts of `PLAIN` aim at what comes at once, and without flushes, too."""
 _CUT_ONCE = 4
-"""A run's seed whose first trial of `SAFE` has no second cut: what follows one does not depend on how
-the machines came up, and each takes another boot."""
+"""A run's seed whose first trial of `SAFE` has no second cut. Its consequences do not depend on how the
+machines came up, and each takes another boot."""
 _LOAD_MS = 4000
 _DEADLINE_S = 500
 """For the trials of a cell; those before it are waited for as well."""

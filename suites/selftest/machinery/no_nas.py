@@ -115,7 +115,7 @@ def _plan_of(seed: int) -> TrialPlan:
 
 
 def _cut(lab: Lab, trial: Trial, prepared: Path | None = None) -> dict[str, Any]:
-    """Load, cut, and check with a fresh client on a disk that does what it is told.
+    """Load, cut, and check with a fresh client on a disk that keeps its promises.
 
     Of a disk that was not prepared the client makes what it works on, and keeps how that looks.
     """

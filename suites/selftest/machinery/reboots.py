@@ -75,7 +75,7 @@ def boots(lab: Lab, scratch: Path) -> dict[str, Any]:
         _publish_blocks(before)
         with _new_sessions(host) as opened:
             known = [_known(host, *opened)]
-        heard = _heard(lab, scratch)
+        requests = _requests(lab, scratch)
         before.kill()
         shelf = machines.shelf
         last = shelf.control.status().seq
@@ -98,7 +98,7 @@ def boots(lab: Lab, scratch: Path) -> dict[str, Any]:
             guids.append(fresh.must("sh", "-c", _FIRST_GUID, deadline_s=_DEADLINE_S).stdout)
         finally:
             fresh.kill()
-    return {"said": said, "left": left, "known": known, "guids": guids, "heard": heard}
+    return {"said": said, "left": left, "known": known, "guids": guids, "requests": requests}
 
 
 def _publish_blocks(nas: Machine) -> None:
@@ -130,7 +130,7 @@ def _known(host: str, session: int, controller: int) -> dict[str, Any]:
         return {"iscsi": again.status, "nvme": queue.status}
 
 
-def _heard(lab: Lab, scratch: Path) -> dict[str, list[Any]]:
+def _requests(lab: Lab, scratch: Path) -> dict[str, list[Any]]:
     """What is read off the wire of the same requests to both targets."""
     host, file = lab.network.nas_host, scratch / "wire.pcap"
     recorder = lab.record_nas_packets(file)
@@ -146,11 +146,11 @@ def _heard(lab: Lab, scratch: Path) -> dict[str, list[Any]]:
                 disk.flush()
                 disk.write(16, is_forced=True)
     recorder.stop()
-    heard = {}
+    found = {}
     for protocol in (IscsiOnWire(_lio.PORT), NvmeTcpOnWire(nvme_tcp.PORT)):
         requests = DiskWire(protocol=protocol).requests(read_frames(file), sector_bytes=512)
-        heard[type(protocol).__name__] = [asdict(request) for request in requests]
-    return heard
+        found[type(protocol).__name__] = [asdict(request) for request in requests]
+    return found
 
 
 def _said(lab: Lab, nas: Machine) -> dict[str, Any]:

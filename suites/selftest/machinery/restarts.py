@@ -17,7 +17,7 @@ _ROUNDS = 3
 
 
 def restarts_of_a_slow_libvirt(lab: Lab, scratch: Path) -> dict[str, Any]:
-    """What a start is told that only looks for the domain, and what a few restarts come to."""
+    """The answer to a start that only looks for the domain, and the results of a few restarts."""
     scratch.mkdir(parents=True)
     hasty = _hasty_start(lab, scratch / "hasty.log")
     return {"hasty": hasty} | kill_and_resume(lab, scratch / "rounds", rounds=_ROUNDS)

@@ -54,7 +54,7 @@ def test_a_program_as_large_as_users_have_arrives_whole(failures: Any) -> None:
     assert failures["program"]["arrived"] == failures["program"]["put"]
 
 
-def test_of_a_command_that_says_more_than_an_answer_holds_both_ends_are_heard(
+def test_of_a_long_output_the_beginning_and_the_end_are_kept(
     failures: Any,
 ) -> None:
     said = failures["verbose"]
@@ -76,7 +76,7 @@ def test_a_guest_that_panics_is_reported_at_once_with_its_console(failures: Any)
     assert failures["panic"]["after_s"] < 20
 
 
-def test_a_full_disk_under_the_shelf_is_told_from_a_fault_of_the_nas(
+def test_a_full_disk_under_the_shelf_is_distinguished_from_a_fault_of_the_nas(
     stage: Stage, vm_scratch: Path
 ) -> None:
     found = stage.play(f"{_SCENES}:full_disk", scratch=vm_scratch / "d", deadline_s=_DEADLINE_S)
@@ -119,7 +119,7 @@ def test_an_import_that_was_refused_once_gives_no_log_up(outages: Any) -> None:
     assert outages["no-volume"]["imports"] == [["pool-import", 1], ["pool-import", 0]]
 
 
-def test_the_stacks_of_what_hangs_are_kept(outages: Any) -> None:
+def test_the_stacks_of_hanging_tasks_are_kept(outages: Any) -> None:
     kernel = "\n".join(outages["hung"]["outage"]["kernel"])
     assert "sysrq: Show Blocked State" in kernel
 
@@ -152,7 +152,7 @@ def test_where_zfs_is_doubted_a_flush_has_to_reach_the_volume_and_is_counted(pro
     assert proof["error"] is None
     assert proof["proof"]["flushes"] == {"data0": 0}
     assert proof["proof"]["flushes_of_volume"] > 0
-    assert proofs["none"]["proof"]["flushes_of_volume"] is None, "nobody had to ask"
+    assert proofs["none"]["proof"]["flushes_of_volume"] is None, "the volume was not asked"
 
 
 @pytest.fixture(scope="module")

@@ -31,7 +31,7 @@ def test_the_servers_write_verifier_is_another_and_holds_as_long_as_it_runs(boot
     assert before != after
 
 
-def test_a_client_of_nfs_4_is_told_of_another_boot(boots: Any) -> None:
+def test_a_client_of_nfs_4_learns_of_another_boot(boots: Any) -> None:
     before, after = (said["booted_s"] for said in boots["said"])
     assert time.time() - 1000 < before < after < time.time() + 10
 
@@ -66,10 +66,10 @@ def test_no_boot_begins_with_a_pool_a_target_or_a_server_that_could_remember_a_c
 
 def test_what_a_disk_promised_is_read_off_the_wire(boots: Any) -> None:
     wanted = [("write", 4096, 512, False), ("flush", 0, 0, False), ("write", 8192, 512, True)]
-    assert len(boots["heard"]) == 2
-    for told in boots["heard"].values():
-        what = [(x["kind"], x["offset_bytes"], x["length_bytes"], x["is_forced"]) for x in told]
+    assert len(boots["requests"]) == 2
+    for requests in boots["requests"].values():
+        what = [(x["kind"], x["offset_bytes"], x["length_bytes"], x["is_forced"]) for x in requests]
         assert what == wanted
-        times = [time_ns for x in told for time_ns in (x["submitted_ns"], x["completed_ns"])]
+        times = [time_ns for x in requests for time_ns in (x["submitted_ns"], x["completed_ns"])]
         assert times == sorted(times)
         assert time.time() - 1000 < times[0] / 1e9 < times[-1] / 1e9 < time.time()

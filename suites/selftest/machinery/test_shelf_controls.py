@@ -88,7 +88,7 @@ def test_the_audit_has_nothing_against_a_nas_that_flushes(played: Played) -> Non
             assert audit.took_ms < 1000
 
 
-def test_a_lying_log_device_loses_what_was_acknowledged(played: Played) -> None:
+def test_a_lying_log_device_loses_acknowledged_writes(played: Played) -> None:
     record = played.first_loss(LYING)
     assert record.verdict is Verdict.ROLLED_BACK
     assert unflushed(record, "slog0") > 0

@@ -111,7 +111,7 @@ def test_what_it_leaves_is_read_to_the_end(scene: Scene) -> None:
     assert scene.read() == "read ./bonnie.0\ncomplete\n"
 
 
-def test_what_cannot_be_read_is_said(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_files_are_reported(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     left = scene.directory / "gobonniego"
     left.mkdir()
     (left / "bonnie.0").write_bytes(b"left")

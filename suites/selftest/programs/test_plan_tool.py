@@ -49,7 +49,7 @@ def test_where_nothing_was_measured_the_tool_says_how(tmp_path: Path) -> None:
     [
         (("--rate", "1.5"), "1.5 is not between 0 and 1"),
         (("--until", "upper>0.01"), "ask 'upper<'"),
-        ((), "say --rate"),
+        ((), "give a rate"),
         (("--rate", "0.01", "--versus", "0.01"), "equal"),
     ],
 )

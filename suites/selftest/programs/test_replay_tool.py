@@ -59,7 +59,7 @@ def test_the_exit_code_tells_how_the_replay_ended(
     ],
     ids=["audit", "absence"],
 )
-def test_what_breaks_the_guarantee_without_a_loss_is_a_failure_with_its_reason(
+def test_a_breach_without_a_loss_is_a_failure_with_its_reason(
     replayed: Replayed, record: TrialRecord, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert replayed(record) == 1

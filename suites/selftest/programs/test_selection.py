@@ -31,10 +31,10 @@ def test_a_mark_selects_its_choice_and_nothing_that_only_sounds_like_it() -> Non
     assert len(chosen) > 1
 
 
-def test_a_cell_there_is_none_of_ends_the_session_with_the_reason() -> None:
+def test_an_impossible_cell_ends_the_session_with_the_reason() -> None:
     done = collect("--cell=iscsi-always-noslog-optane-btrfs-bothdie")
     assert done.returncode == 4
-    assert "ERROR: --cell: 'optane' is a slog's class" in done.stderr
+    assert "ERROR: --cell: 'optane' is the class of a SLOG" in done.stderr
     assert "Traceback" not in done.stdout + done.stderr
 
 
@@ -59,7 +59,7 @@ def test_a_choice_on_an_axis_is_every_cells() -> None:
         "nfs4-standard-noslog-logbias=throughput-files-nasonly",
     ]
     assert (
-        "--property logbias=throughput: 2 of 10 cells make no sense so, e.g. iscsi-d" in done.stdout
+        "--property logbias=throughput: 2 of 10 cells are impossible, e.g. iscsi-d" in done.stdout
     )
 
 
@@ -70,12 +70,13 @@ def test_a_choice_on_an_axis_is_every_cells() -> None:
             "logbais=throughput",
             "--axis: no axis is called 'logbais'; there are transport, nfs_export,",
         ),
-        ("recordsize=record4k", "'recordsize=4K' is a dataset's, and 'iscsi' is on a zvol; possib"),
+        (
+            "recordsize=record4k",
+            "'recordsize=4K' applies to a dataset, and 'iscsi' is on a zvol; possib",
+        ),
     ],
 )
-def test_a_choice_there_is_none_of_ends_the_session_with_what_there_is(
-    axis: str, said: str
-) -> None:
+def test_an_unknown_choice_ends_the_session_with_the_known_ones(axis: str, said: str) -> None:
     done = collect(f"--cell={IN_QUICK}", f"--axis={axis}")
     assert done.returncode == 4
     assert said in done.stderr
@@ -85,7 +86,7 @@ def test_a_choice_there_is_none_of_ends_the_session_with_what_there_is(
 def test_a_cell_whose_client_has_no_wire_to_its_nas_is_refused_before_anything_starts() -> None:
     done = collect("--network=usermode", "--cell=nfs4-standard-noslog-files-nasonly")
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
-    assert "needs a bridge, and the network is usermode (--network says so)" in done.stderr
+    assert "needs a bridge, and the network is usermode (set by --network)" in done.stderr
     reached = collect("--network=usermode", f"--cell={IN_QUICK}")
     assert cells_in(reached) == [IN_QUICK]
 
@@ -97,7 +98,7 @@ def test_in_a_matrix_such_a_cell_is_skipped_with_the_reason() -> None:
     assert "skip" not in {mark.name for mark in cell_param(Cell.parse(IN_QUICK)).marks}
 
 
-def test_a_question_that_is_none_ends_the_session_with_an_example() -> None:
+def test_an_invalid_question_ends_the_session_with_an_example() -> None:
     done = collect("--until=upper>0.01")
     assert done.returncode == 4
     assert "--until: ask 'upper<', not 'upper>'; say e.g. 'upper<0.01'" in done.stderr
@@ -158,7 +159,7 @@ def test_the_session_ends_at_once_for_a_schedule_that_cannot_be() -> None:
         assert "Traceback" not in done.stdout + done.stderr
 
 
-def test_a_version_of_zfs_that_nobody_knows_ends_the_session_with_the_known_ones() -> None:
+def test_an_unknown_version_of_zfs_ends_the_session_with_the_known_ones() -> None:
     for unknown in ("2.9", "/nowhere", "/usr"):
         done = collect("--zfs", unknown)
         assert done.returncode == 4, unknown
@@ -167,7 +168,7 @@ def test_a_version_of_zfs_that_nobody_knows_ends_the_session_with_the_known_ones
         assert "Traceback" not in done.stdout + done.stderr
 
 
-def test_whoever_asks_for_help_is_told_the_options() -> None:
+def test_help_lists_the_options() -> None:
     done = collect("--help")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "--zfs=VERSION|PATH" in done.stdout
@@ -177,7 +178,7 @@ def test_a_fault_that_cannot_be_planted_there_is_skipped_with_the_reason() -> No
     chosen = ("--axis", "filesystem=xfs", "-k", "no-barriers")
     done = LAUNCHER.run("-m", "pytest", "suites/sensitivity", *chosen)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "no-barriers knows one filesystem, that of iscsi-standard-noslog-ext4" in done.stdout
+    assert "no-barriers works only with the filesystem of iscsi-standard-noslog-ext4" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def pytest_with(*arguments: str) -> subprocess.CompletedProcess[str]:
     return LAUNCHER.run(*argv, deadline_s=DEADLINE_S)
 
 
-def test_whoever_says_nothing_gets_the_pure_tests_and_the_whole_suite_is_all_there_is() -> None:
+def test_without_arguments_the_pure_tests_run_and_the_whole_suite_runs_all() -> None:
     bare, whole = collect(), collect("suites/selftest")
     assert len(bare) > 1000
     assert bare == [test for test in whole if test.startswith("suites/selftest/unit/")]

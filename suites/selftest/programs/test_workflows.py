@@ -96,7 +96,7 @@ def complaint_about(command: Command) -> str | None:
         return f"too clever, put it into tools/: {command.line}"
     unset = set(VARIABLE.findall(command.line)) - command.variables
     if unset:
-        return f"nobody sets {', '.join(sorted(unset))}: {command.line}"
+        return f"no step sets {', '.join(sorted(unset))}: {command.line}"
     line = VARIABLE.sub(lambda found: SAMPLES[found[1].lower()], command.line)
     program, *arguments = shlex.split(line)
     if program in PLAIN:
@@ -127,7 +127,7 @@ def refusal_of(program: str, arguments: tuple[str, ...]) -> str:
                 except SystemExit:
                     return said.getvalue()
             return ""
-    return "nobody knows how to try this"
+    return "this test does not know how to try this command"
 
 
 def complaints_of_github(path: Path) -> list[str]:
@@ -142,8 +142,8 @@ def complaints_of_github(path: Path) -> list[str]:
         for name, job in workflow["jobs"].items()
         if "timeout-minutes" not in job
     ]
-    told = set(re.findall(r"steps\.plan\.outputs\.(\w+)", text))
-    found += [f"tools/night plan tells no {name}" for name in told - set(PLAN.outputs())]
+    asked_for = set(re.findall(r"steps\.plan\.outputs\.(\w+)", text))
+    found += [f"tools/night plan writes no {name}" for name in asked_for - set(PLAN.outputs())]
     for name, job in workflow["jobs"].items():
         keys = set(re.findall(r"\bmatrix\.(\w+)", json.dumps(job)))
         found += [f"the matrix of {name} has no {key}" for key in keys - matrix_keys(job)]
@@ -198,7 +198,7 @@ def test_they_fit_their_schemas() -> None:
     assert fits_schema("gitlab-ci", GITLAB)
 
 
-def test_nobody_can_take_them_over() -> None:
+def test_no_outsider_can_take_the_workflows_over() -> None:
     assert is_safe(*GITHUB)
 
 

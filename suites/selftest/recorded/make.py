@@ -1,7 +1,7 @@
 """Records real outputs of checkers and ZFS tools, one JSON file each, for the parsers' tests.
 
-`make.py images` makes filesystems in image files, damages them and runs the checkers on the files:
-nothing is mounted and nobody has to be root; it needs e2fsprogs, btrfs-progs and xfsprogs.
+`make.py images` makes filesystems in image files, damages them and runs the checkers on the files.
+It mounts nothing and needs no root, but e2fsprogs, btrfs-progs and xfsprogs.
 `make.py trial FOLDER STEP TOOL/CASE` copies one output from a real trial's evidence.
 `make.py evidence FOLDER...` packs all that is judged of real trials, a file each below `evidence/`.
 """

@@ -1,4 +1,4 @@
-"""Which processes live in a run's sandboxes: how leftovers are found, and told from anyone else's."""
+"""The processes in a run's sandboxes: how leftovers are found, and distinguished from others."""
 
 from __future__ import annotations
 
@@ -41,8 +41,7 @@ def sandboxes_of(pid: int) -> set[str]:
 def commands_in(sandboxes: set[str]) -> dict[int, str]:
     """Process id to program, of all that runs in these process namespaces.
 
-    What has ended and waits for somebody to ask how it went does not run: in a container the first
-    process may be one that never asks.
+    A zombie does not count. In a container the first process may be one that never reaps.
     """
     found = {}
     for process in Path("/proc").iterdir():

@@ -1,4 +1,4 @@
-"""`kill -9` in the middle: nothing stays but readable records, and nobody else is touched."""
+"""`kill -9` in the middle: nothing stays but readable records, and no other process is touched."""
 
 from __future__ import annotations
 
@@ -147,9 +147,9 @@ def _records(results: Path) -> tuple[TrialRecord, ...]:
 
 def _named_in(results: Path, error: str) -> Path:
     """The file that an error says to read."""
-    told = re.search(r"next: read (\S+)", error)
-    assert told is not None, error
-    return results / "latest" / told[1]
+    named = re.search(r"next: read (\S+)", error)
+    assert named is not None, error
+    return results / "latest" / named[1]
 
 
 def _scratch(results: Path, base: Path) -> Path:

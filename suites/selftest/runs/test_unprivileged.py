@@ -33,8 +33,8 @@ _REFUSAL = "from torture.machines.host.sandbox import sandbox_refusal; print(san
 class Guest:
     """A user without privileges, with all that a run needs in a folder of their own.
 
-    Theirs are copies: the checkout may lie where they cannot look, as in the home of root, and a cautious
-    umask may have made it unreadable for them.
+    They get copies. The checkout may lie where they cannot look, as in the home of root. A cautious umask
+    may have made it unreadable for them.
     """
 
     user: pwd.struct_passwd

@@ -1,4 +1,4 @@
-"""Whether the shelf froze where it was told to."""
+"""Whether the shelf froze at the event that it was to freeze at."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Whether a log tells what the client saw: nothing lost, nothing invented, in a possible order.
+"""Whether a log agrees with the client's view: nothing lost, nothing invented, in a possible order.
 
 A client knows an order only in part: what it had seen acknowledged before it issued the next request
-ended before that was submitted. Requests that look alike (two flushes of one disk) are told apart no
+ended before that was submitted. Requests that look alike (two flushes of one disk) are distinguished no
 further than that.
 """
 
@@ -100,7 +100,7 @@ def check_log(
             wanted[look].append(request)
     for look, logged in looks.items():
         if look not in wanted:
-            raise Difference(f"nobody asked for {look[:5]} of event {logged[0].first}")
+            raise Difference(f"no client asked for {look[:5]} of event {logged[0].first}")
     for look, alike in wanted.items():
         if look not in looks and any(request.acked is not None for request in alike):
             raise Difference(f"acknowledged, and not in the log: {alike[0]}")

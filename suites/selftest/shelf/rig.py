@@ -126,7 +126,7 @@ class Server:
         threads: int | None = None,
         configuration: str | None = None,
     ) -> None:
-        """Start it; `configuration` is what it is told in place of all else, sensible or not."""
+        """Start it; `configuration`, sensible or not, replaces all other settings."""
         self.configuration = folder / f"{name}.json"
         self.socket = folder / f"{name}.sock"
         write_configuration(self.configuration, disks, recording=recording)

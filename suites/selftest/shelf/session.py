@@ -142,13 +142,13 @@ class Session:
         self._listen(_LISTEN_MS if self.is_frozen else 0)
         status = self.status()
         if self._is_sanitized and self._open:
-            # messages about clients that went leave a lock of glibc's locales held, and the exit waits
-            # for it for ever: with libasan and libtsan of GCC 12, never without them
+            # With libasan and libtsan of GCC 12, messages about lost clients leave a lock of glibc's
+            # locales held. The exit then waits for ever.
             gracefully = False
         unanswered = [reply for _, reply in self._open.values()]
         self._lines.clear()
         self._open.clear()
-        for reply in unanswered:  # nobody will, now that their connections are gone
+        for reply in unanswered:  # no other code will: their connections are gone
             reply.end()
         try:
             if gracefully:

@@ -79,7 +79,7 @@ def test_the_last_list_counts(shelf: Server, processes: tuple[Process, Process])
     assert not is_stopped(processes[1])
 
 
-def test_one_that_has_ended_is_not_missed_and_its_number_is_nobody_elses(
+def test_a_victim_that_has_ended_is_skipped(
     shelf: Server, processes: tuple[Process, Process]
 ) -> None:
     gone, other = processes

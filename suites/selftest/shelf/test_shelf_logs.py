@@ -12,7 +12,7 @@ from torture.facts.recording.disks import ShelfDisk
 from torture.machines.shelf.server import Shelf
 
 
-def test_a_server_that_cannot_start_is_told_of_in_a_file_that_stays(folder: Path) -> None:
+def test_a_server_that_cannot_start_leaves_its_reason_in_a_file(folder: Path) -> None:
     logs = folder / "evidence"
     logs.mkdir()
     shelf = Shelf(directory=folder / "shelf", socket=folder / "s", logs=logs)

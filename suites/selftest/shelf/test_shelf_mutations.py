@@ -1,4 +1,4 @@
-"""Wrong shelves are told from right ones: each mistake is found within a few sequences."""
+"""Wrong shelves are distinguished from right ones: each mistake is found within a few sequences."""
 
 from __future__ import annotations
 

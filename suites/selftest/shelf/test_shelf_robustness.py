@@ -160,8 +160,8 @@ def test_half_a_write_is_none(sent: int, shelf: Server) -> None:
     assert recorded(shelf) == 2, "one write, submitted and completed, is what must_serve does"
 
 
-def test_a_client_that_vanishes_leaves_what_it_had_submitted(folder: Path) -> None:
-    """What it asked for is done; nobody hears of it."""
+def test_a_client_that_vanishes_leaves_its_submitted_requests(folder: Path) -> None:
+    """Its requests are done, without an answer."""
     disks = [disk("d0", size=DISK_BYTES, profile={"write_us": 20_000})]
     server = Server(build(), folder, "s", disks, recording="life")
     for _ in range(5):
@@ -198,7 +198,7 @@ def test_a_mark_has_any_length_up_to_its_maximum(length: int, shelf: Server, fol
         {"command": CMD_FLUSH, "length": 0},
     ],
 )
-def test_what_is_no_mark_is_refused(request_: dict[str, Any], shelf: Server) -> None:
+def test_an_invalid_mark_is_refused(request_: dict[str, Any], shelf: Server) -> None:
     with RawClient(shelf.socket) as client:
         assert client.go("marks")
         client.request(**request_)

@@ -24,7 +24,7 @@ def wrong_shelf(tmp_path_factory: pytest.TempPathFactory) -> Build:
 
 
 def freezes(shelf: Build, folder: Path, event: str, role: Role, *, within_s: float) -> bool:
-    """Whether it does with a block of the intent log and its flush, told to wait for this."""
+    """Whether it freezes at this event, given a block of the intent log and its flush."""
     server = Server(shelf, folder, "s", [disk("d0", size=65536)], recording="life")
     try:
         line, control = server.line("d0"), server.line("control")

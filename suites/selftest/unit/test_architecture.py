@@ -26,26 +26,26 @@ GROUND = frozenset({"checkout", "deadlines", "discovery", "errors", "files", "sh
 WINGS = ("facts", "oracles", "choices", "records", "machines", "trials")
 """From the ground up: a wing may import from itself and from below."""
 
-_TOLD = GROUND | frozenset(WINGS[: WINGS.index("machines")])
+_PURE = GROUND | frozenset(WINGS[: WINGS.index("machines")])
 """All that runs nothing."""
 
 ALLOWED = (
     dict.fromkeys(GROUND, GROUND)
     | {wing: GROUND | frozenset(WINGS[: rank + 1]) for rank, wing in enumerate(WINGS)}
     | {
-        "report": _TOLD | {"report"},
+        "report": _PURE | {"report"},
         "setup": GROUND | {"facts.zfs", "machines.host", "machines.images", "setup"},
     }
 )
 """Wing to the wings, or rooms, that it may import from. `report` and `setup` stand beside the others."""
 
-_FIGURES = _TOLD | {"report.reading", "report.figures"}
+_FIGURES = _PURE | {"report.reading", "report.figures"}
 
 NARROWER = {
     "facts.stats": frozenset({"facts.stats"}),
-    "machines.nas": _TOLD | {"machines.nas"},
-    "trials.plan": _TOLD | {"machines.nas", "trials.plan"},
-    "report.reading": _TOLD | {"report.reading"},
+    "machines.nas": _PURE | {"machines.nas"},
+    "trials.plan": _PURE | {"machines.nas", "trials.plan"},
+    "report.reading": _PURE | {"report.reading"},
     "report.figures": _FIGURES,
     **{f"report.{room}": _FIGURES | {f"report.{room}"} for room in ("page", "terminal", "exports")},
 }
@@ -141,7 +141,7 @@ def test_imports_run_one_way(wing: str) -> None:
     assert not found
 
 
-def test_what_runs_and_what_reports_never_meet() -> None:
+def test_modules_that_run_and_modules_that_report_do_not_import_each_other() -> None:
     for wing in ("machines", "trials"):
         assert "report" not in ALLOWED[wing]
         assert wing not in ALLOWED["report"]
@@ -235,7 +235,7 @@ def test_a_trespass_is_seen(room: str, source: str) -> None:
         ("setup.doctor", "from torture.machines.host import accelerator\nimport subprocess"),
     ],
 )
-def test_what_is_allowed_is_no_trespass(room: str, source: str) -> None:
+def test_an_allowed_import_is_no_trespass(room: str, source: str) -> None:
     assert trespasses(source, room=room, package=f"torture.{room}") == []
 
 

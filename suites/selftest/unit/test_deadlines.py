@@ -74,7 +74,7 @@ def test_truth_is_true_or_none() -> None:
     assert truth("") is None
 
 
-def test_whether_something_comes_true_is_told_either_way() -> None:
+def test_waiting_returns_whether_the_condition_came_true() -> None:
     answers = iter([False, False, True])
     assert wait_until_true(lambda: next(answers), deadline_s=20, poll_s=0.001)
     assert not wait_until_true(lambda: False, deadline_s=0.01, poll_s=0.001)

@@ -18,6 +18,8 @@ from torture.checkout import CHECKOUT
 
 ROOMS = (
     "fixtures",
+    "suites",
+    "tools",
     "torture/choices",
     "torture/facts/axes",
     "torture/facts/evidence",
@@ -52,8 +54,16 @@ def files() -> list[Path]:
     found = []
     for room in ROOMS:
         place = CHECKOUT / room
-        found += sorted(place.rglob("*.py")) if place.is_dir() else [place]
-    return found
+        found += sorted(place.rglob("*")) if place.is_dir() else [place]
+    return [path for path in found if path.is_file() and is_python(path)]
+
+
+def is_python(path: Path) -> bool:
+    """By the ending, or by the first line of a tool."""
+    if path.suffix:
+        return path.suffix == ".py"
+    with path.open("rb") as file:
+        return b"python" in file.readline()
 
 
 def docstrings_in(source: str) -> Iterator[str]:

@@ -162,7 +162,7 @@ def test_every_option_in_a_document_is_known(document: str) -> None:
     assert options - known_options() == set()
 
 
-def test_what_is_not_there_is_found() -> None:
+def test_missing_paths_are_found() -> None:
     text = "`kernel/` and `tools/nothing x`, [here](torture/gone.py), `torture/report/NAME.py`, `no.toml`"
     assert absent_of(text) == {"kernel/", "tools/nothing", "torture/gone.py", "no.toml"}
     assert absent_of("`results/RUN/trials/TRIAL` and `tools/run suites/powercut`") == set()
@@ -209,17 +209,17 @@ def test_every_room_that_can_be_added_to_has_a_recipe() -> None:
         if path.is_file() and path.name not in {"__init__.py", "play.py"}
     }
     assert len(protocols) == len(examples) == 10
-    told = {path for recipe in recipes().values() for path in paths_in(recipe)}
-    assert (protocols | examples) - told == set()
+    named = {path for recipe in recipes().values() for path in paths_in(recipe)}
+    assert (protocols | examples) - named == set()
 
 
-def test_every_tier_of_tests_is_told() -> None:
+def test_every_tier_of_tests_is_documented() -> None:
     rows = re.findall(
         r"^\| `(\w+)` \| `suites/selftest/(.*?)` \|", text_of("CONTRIBUTING.md"), re.M
     )
-    told = {HOME / folder: tier for tier, folders in rows for folder in folders.split("`, `")}
+    named = {HOME / folder: tier for tier, folders in rows for folder in folders.split("`, `")}
     folders = {path.parent for path in HOME.glob("*/test_*.py")}
-    assert told == {folder: tier_of(folder / "test_it.py") for folder in folders}
+    assert named == {folder: tier_of(folder / "test_it.py") for folder in folders}
 
 
 def test_the_changelog_ends_with_todays_version() -> None:

@@ -10,7 +10,7 @@ from torture.facts.axes.sweeps import ADMINISTRATION_SWEEPS, EVERY_SWEEP
 NO_ADMINISTRATION: Choice[Administration | None] = Choice(
     name="none",
     value=None,
-    words="nobody administers",
+    words="no administration",
     joins=EVERY_SWEEP - ADMINISTRATION_SWEEPS,
     place=0,
 )

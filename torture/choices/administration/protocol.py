@@ -119,7 +119,7 @@ class Printed:
         """`zpool status -j` of the one pool; raises `UnreadableError`."""
         pools = self._document("zpool", "status").get("pools")
         if not isinstance(pools, dict) or len(pools) != 1:
-            raise UnreadableError("zpool status -j: no status of one pool")
+            raise UnreadableError("zpool status -j: not the status of one pool")
         (pool,) = pools.values()
         if not isinstance(pool, dict) or not isinstance(pool.get("vdevs"), dict):
             raise UnreadableError("zpool status -j: a pool without vdevs")
@@ -154,7 +154,7 @@ class Printed:
         """`zpool get -j` of the one pool; raises `UnreadableError`."""
         pools = _values_of(self._document("zpool", "get").get("pools"), "zpool get -j")
         if len(pools) != 1:
-            raise UnreadableError("zpool get -j: not of one pool")
+            raise UnreadableError("zpool get -j: not the properties of one pool")
         return next(iter(pools.values()))
 
     def text(self, program: str) -> str:
@@ -178,7 +178,7 @@ class Printed:
                     said = (output.stderr or output.stdout).strip()[:200]
                     raise UnreadableError(f"{' '.join(argv)} returned {output.exit_code}: {said}")
                 return output
-        raise UnreadableError(f"{' '.join(argv)} was not asked")
+        raise UnreadableError(f"{' '.join(argv)} was not run")
 
 
 def children_of(vdev: dict[str, Any]) -> dict[str, Any]:
@@ -244,10 +244,10 @@ class Administration:
         """Why it means nothing with these choices ("is ..."); None where it makes sense."""
         layout: Layout = chosen["layout"].value
         if layout not in self.layouts:
-            return f"is not done to a pool of {chosen['layout'].words}"
+            return f"cannot run on a pool of {chosen['layout'].words}"
         has_log_device = bool(chosen["slog"].value.legs)
         if self.needs_log_device is not None and self.needs_log_device is not has_log_device:
-            return f"is not done to a pool with {chosen['slog'].words}"
+            return f"cannot run on a pool with {chosen['slog'].words}"
         if self.needs_sync is not None and chosen["sync"].value is not self.needs_sync:
-            return f"changes sync={self.needs_sync}, and here it is {chosen['sync'].name!r}"
+            return f"needs a volume with sync={self.needs_sync}, and the cell has {chosen['sync'].name!r}"
         return None

@@ -22,7 +22,7 @@ def read(printed: Printed) -> Outcome:
     """Judge by the content of its files."""
     *lines, last = printed.text("sh").split() or [""]
     if last != _END:
-        raise UnreadableError(f"the files of {OTHER} were not read to their end")
+        raise UnreadableError(f"the files of {OTHER} were not read completely")
     if lines == ["new"] * _FILES:
         return Outcome.UNDONE
     return Outcome.DONE if lines == ["old"] * _FILES else Outcome.HALF

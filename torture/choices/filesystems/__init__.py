@@ -15,8 +15,8 @@ def _why_meaningless(chosen: Chosen) -> str | None:
     if transport.value.traits.gives_files == is_files:
         return None
     if is_files:
-        return f"is for transports that give files; {transport.name} gives a disk"
-    return f"has no disk to be on: {transport.name} gives files, so say {FILES}"
+        return f"needs a transport that gives files; {transport.name} gives a disk"
+    return f"needs a disk: {transport.name} gives files, so choose {FILES}"
 
 
 AXIS = Axis(

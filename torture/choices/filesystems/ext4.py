@@ -54,11 +54,11 @@ def parse_e2fsck(output: ToolOutput) -> FsckResult:
     if has_crashed(code):
         return FsckResult(clean=False, problems=problems, gave_up=True)
     if code & _OURS:
-        raise unreadable(output, "a fault of usage, or it was cancelled")
+        raise unreadable(output, "a usage error, or it was cancelled")
     if code & _OPERATIONAL_ERROR:
         refuse_faults_of_ours(output)
         if not any(reason in line for line in lines for reason in _GAVE_UP):
-            raise unreadable(output, "an operational error without a reason we know")
+            raise unreadable(output, "an operational error of unknown cause")
         return FsckResult(clean=False, problems=problems, gave_up=True)
     if not any(_CLOSING.match(line) for line in lines):
         raise unreadable(output, "it lacks its closing line")
@@ -68,7 +68,7 @@ def parse_e2fsck(output: ToolOutput) -> FsckResult:
     if code == 0 and problems:
         raise unreadable(output, f"it reports a sound filesystem, yet prints {problems[0]!r}")
     if code & _UNCORRECTED and not problems:
-        raise unreadable(output, "it leaves errors uncorrected, but shows none")
+        raise unreadable(output, "it exits with uncorrected errors, but prints none")
     return FsckResult(
         clean=code == 0,
         problems=problems,

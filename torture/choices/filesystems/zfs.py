@@ -77,11 +77,11 @@ def parse_zpool_check(output: ToolOutput) -> FsckResult:
         refusals = (first_whole_line(output.stderr, start) for start in _REFUSED)
         refusal = next((line for line in refusals if line is not None), "")
         if not any(reason in refusal for reason in _MEANINGS):
-            raise unreadable(output, "no reason that is the pool's")
+            raise unreadable(output, "no known reason of the pool's")
         return FsckResult(clean=False, problems=(refusal,), gave_up=True)
     status = parse_status(replace(output, stderr="", exit_code=0))
     if not status.scrubbed:
-        raise unreadable(output, "its scrub did not come to its end")
+        raise unreadable(output, "its scrub did not finish")
     problems: list[str] = []
     if status.data_errors:
         problems.append(f"{_errors(status.data_errors)} in data")
@@ -89,7 +89,7 @@ def parse_zpool_check(output: ToolOutput) -> FsckResult:
         problems.append(f"{_errors(status.device_errors)} of its disk")
     problems += [f"not online: {name}" for name in status.unhealthy_devices]
     if bool(problems) is not (code == _FOUND_CODE):
-        raise unreadable(output, f"its exit code and its words differ: {problems[:1]}")
+        raise unreadable(output, f"its exit code contradicts its output: {problems[:1]}")
     return FsckResult(clean=status.data_errors == 0, problems=tuple(problems))
 
 

@@ -50,7 +50,7 @@ class Cell:
             raise ValueError(f"no axis is called {', '.join(sorted(unknown))}")
         complete = DEFAULTS | {field: str(name) for field, name in choices.items()}
         if missing := AXES.keys() - complete.keys():
-            raise ValueError(f"nothing is chosen on {', '.join(sorted(missing))}")
+            raise ValueError(f"a choice is missing on {', '.join(sorted(missing))}")
         return cls(tuple(complete[field] for field in _FIELDS))
 
     def but(self, **choices: str) -> Self:
@@ -118,7 +118,7 @@ class Cell:
         others = cls._of_parts(name, [part for part in parts if part not in OLD_CHOICES])
         cell = others.with_settings({choice.name: choice.value for choice in old})
         if cell.frozen_name != name:
-            raise ValueError(f"{name!r} is called {cell.name!r}")
+            raise ValueError(f"{name!r} is another name of {cell.name!r}")
         return cell
 
     @classmethod
@@ -139,7 +139,9 @@ class Cell:
                 _refuse(name, part, [*left_out, axis])
         if parts:
             last = list(AXES.values())[-1].noun
-            raise ValueError(f"{parts[0]!r} in {name!r} comes after the {last}, where a name ends")
+            raise ValueError(
+                f"{parts[0]!r} in {name!r} is one part too many: a name ends with the {last}"
+            )
         return cls.of(**chosen)
 
 
@@ -175,9 +177,9 @@ def _refuse(name: str, part: str | None, axes: list[Axis[Any]]) -> NoReturn:
     """Raise `ValueError`: this place of the name needs a choice on one of these axes."""
     home = [axis.noun for axis in AXES.values() if axis.has(part or "")]
     if part is None:
-        what = f"{name!r} ends where one part more is missing,"
+        what = f"{name!r} lacks its next part:"
     elif home:
-        what = f"{part!r} in {name!r} is misplaced: it is a {home[0]}, and here belongs"
+        what = f"{part!r} in {name!r} is misplaced: it is a {home[0]}; this place needs"
     else:
         what = f"{part!r} in {name!r} is no"
     near = _nearest(part or "", axes) if not home else {}

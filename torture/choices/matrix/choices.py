@@ -28,7 +28,7 @@ def parse_choices(
             continue
         if field in OLD_FIELDS:
             raise ValueError(
-                f"{field} is a setting of ZFS: say --property or --tunable {field}=VALUE"
+                f"{field} is a setting of ZFS: use --property or --tunable {field}=VALUE"
             )
         if field not in AXES:
             raise ValueError(f"no axis is called {field!r}; there are {', '.join(AXES)}")

@@ -20,14 +20,14 @@ def why_different_there(
     """
     anew = {axis for axis, name in there.axes.items() if name != here.axes[axis]}
     if bound := sorted(anew.intersection(bound_to)):
-        return f"knows one {' and one '.join(bound)}, that of {here.name}"
+        return f"works only with the {' and '.join(bound)} of {here.name}"
     theory, promised = guarantee_of(here), guarantee_of(there)
     if promised is not theory:
-        return f"is planted where theory says '{theory}', and of {there.name} it says '{promised}'"
+        return f"needs a cell with the guarantee '{theory}', and {there.name} has '{promised}'"
     try:
         weaker = there.but(**amounts_to)
     except ValueError as error:
         return f"cannot be in {there.name}: {error}"
     if amounts_to and guarantee_of(weaker) is promised:
-        return f"takes nothing from {there.name}: '{promised}' all the same"
+        return f"does not weaken {there.name}: its guarantee stays '{promised}'"
     return ""

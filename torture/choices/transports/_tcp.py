@@ -14,5 +14,5 @@ def wait_until_read_script(port: int) -> str:
     )
     return (
         f"for i in $(seq 400); do {unread} > /dev/null || exit 0; sleep 0.05; done; "
-        f"echo 'what a killed client sent to port {port} is not read' >&2; exit 1"
+        f"echo 'requests of a killed client to port {port} are not read' >&2; exit 1"
     )

@@ -23,7 +23,7 @@ def _pointless(chosen: Chosen) -> str | None:
     if is_bare and chosen["workload"].value.needs_files:
         return f"keeps files, and {filesystem.name} has none"
     if chosen["workload"].value.needs_inodes and not transport.value.traits.keeps_inodes:
-        return f"looks at modes and inodes, and {transport.name} shows none of the NAS's"
+        return f"checks modes and inodes, and {transport.name} does not show the NAS's"
     return None
 
 

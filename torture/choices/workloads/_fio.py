@@ -50,13 +50,11 @@ def must_be_verifiable(text: str, *, of: str) -> None:
     if not jobs:
         raise HarnessError(f"{of} has no job", hint="give it a section: [random]")
     if not any(line.startswith("verify=") and line != "verify=0" for line in said):
-        raise HarnessError(f"{of} does not say how to verify", hint="add to it: verify=crc32c")
+        raise HarnessError(f"{of} does not name a verification", hint="add to it: verify=crc32c")
     if wrong := [line for line in said if line.startswith("filename=/")]:
-        raise HarnessError(
-            f"{of} names its own place: {wrong[0]}", hint=f"take {wrong[0]} out of it"
-        )
+        raise HarnessError(f"{of} sets its own path: {wrong[0]}", hint=f"take {wrong[0]} out of it")
     if wrong := [line for line in said if line.startswith("time_based") and line != "time_based=0"]:
         raise HarnessError(
-            f"{of} ends by the clock, and fio verifies no such job",
+            f"{of} ends after a time, and fio cannot verify it then",
             hint=f"take {wrong[0]} out of it",
         )

@@ -139,18 +139,18 @@ def _lack_of(evidence: Evidence, terms: Terms) -> str:
     """
     ledger, cut = evidence.ledger, evidence.cut
     if not evidence.is_cut_read:
-        return f"{CUT} cannot be read: how much of the ledger was before the cut nobody knows"
+        return f"{CUT} cannot be read, so the ledger's length at the cut is unknown"
     due = cut.marks if cut.confirmed.marks is None else cut.confirmed.marks
     if due is None:
         return ""
-    if ledger.heard is not None and ledger.heard < due:
+    if ledger.received is not None and ledger.received < due:
         return (
-            f"the ledger is cut off: {ledger.heard} of {due} lines are left of those before the cut"
+            f"the ledger is cut off: {ledger.received} of {due} lines from before the cut are left"
         )
     if ledger.cuts < (1 if cut.second is None else 2):
-        return "the ledger is cut off: it does not have the cut"
+        return "the ledger is cut off: the cut's line is missing"
     if terms.client_lives and _has_been_ended(evidence) and not ledger.is_ended:
-        return "the ledger is cut off: it does not have the load's end"
+        return "the ledger is cut off: the load's end is missing"
     return ""
 
 

@@ -29,7 +29,7 @@ from torture.oracles.verdict.verdicts import Verdict
 _NAME = "churn"
 _FILES = 6000
 _STOP = "/run/churn.stop"
-_TOLD_MAX = 12
+_NUMBERS_MAX = 12
 _PYTHON = ("python3", "-S", "-c")
 _COMMON = """
 import json, os, random, sys, time
@@ -118,7 +118,7 @@ class Churn(Beside):
         gone = parse_gone(evidence.readbacks.get(document, ""), document)
         lost = sum(map(len, gone.values()))
         reasons = [
-            f"of the files that were there before the load {len(numbers)} {what}: {_few(numbers)}"
+            f"{what} files from before the load ({len(numbers)}): {_few(numbers)}"
             for what, numbers in gone.items()
             if numbers
         ]
@@ -138,9 +138,9 @@ def parse_gone(text: str, document: str) -> dict[str, list[int]]:
     Raises `UnreadableError` where the read-back does not list them.
     """
     try:
-        told = json.loads(text)
+        found = json.loads(text)
         return {
-            what: [int(number) for number in told[what]]
+            what: [int(number) for number in found[what]]
             for what in ("missing", "changed", "unreadable")
         }
     except (ValueError, TypeError, KeyError) as error:
@@ -148,9 +148,9 @@ def parse_gone(text: str, document: str) -> dict[str, list[int]]:
 
 
 def _few(numbers: list[int]) -> str:
-    more = len(numbers) - _TOLD_MAX
-    told = ", ".join(map(str, numbers[:_TOLD_MAX]))
-    return told + (f" and {more} more" if more > 0 else "")
+    more = len(numbers) - _NUMBERS_MAX
+    shown = ", ".join(map(str, numbers[:_NUMBERS_MAX]))
+    return shown + (f" and {more} more" if more > 0 else "")
 
 
 CHOICE: Choice[Workload] = Choice(

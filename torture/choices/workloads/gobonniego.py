@@ -157,7 +157,7 @@ class Gobonniego(Beside):
                 said.append(str(error))
             end = parse_end(output.exit_code, output.stderr)
             if end.ending is Ending.MISMATCHED:
-                reasons.append(f"gobonniego read something else than it had written: {end.words}")
+                reasons.append(f"gobonniego read other data than it had written: {end.words}")
             elif end.words:
                 said.append(f"gobonniego ended: {end.words}")
         return Findings(

@@ -25,7 +25,7 @@ CHOICES: tuple[Choice[Workload], ...] = choices_of(
         name="postgres_async",
         words="PostgreSQL, synchronous_commit=off",
         guest_settings={"synchronous_commit": "off", "commits": "lazy"},
-        durable="A transaction that sets it to `on` for itself settles all before it.",
+        durable="A transaction that sets it to `on` makes all earlier ones durable.",
         source="https://www.postgresql.org/docs/17/wal-async-commit.html",
     ),
     image=DATABASES_IMAGE,

@@ -49,7 +49,7 @@ class Place:
         """The file that this load needs; raises `HarnessError`, which names the option."""
         found = next((brought for brought in self.brought if brought.load == load), None)
         if found is None:
-            raise HarnessError(f"the load {load} takes a file of yours", hint=f"say {option}")
+            raise HarnessError(f"the load {load} needs a file from you", hint=f"say {option}")
         return found
 
 

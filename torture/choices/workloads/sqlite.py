@@ -31,7 +31,7 @@ CHOICES: tuple[Choice[Workload], ...] = choices_of(
         name="sqlite_full",
         words="SQLite, rollback journal, synchronous=FULL",
         guest_settings={"journal": "delete", "synchronous": "full"},
-        durable="A journal that is there again rolls a commit back, until its directory is synced.",
+        durable="Until the directory is synced, the journal can reappear and roll the commit back.",
         source="https://sqlite.org/atomiccommit.html",
     ),
     Setting(
@@ -56,7 +56,7 @@ CHOICES: tuple[Choice[Workload], ...] = choices_of(
         words="SQLite, WAL, synchronous=NORMAL",
         guest_settings={"journal": "wal", "synchronous": "normal"},
         has_one_order=False,
-        durable="All up to some commit of a writer is there; each checkpoint settles what came before.",
+        durable="A writer's commits are there up to one; a checkpoint makes earlier ones durable.",
         source=_SYNCHRONOUS,
     ),
 )

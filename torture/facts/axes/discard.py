@@ -15,7 +15,7 @@ def _unless_it_is_supported(chosen: Chosen) -> str | None:
     transport = chosen["transport"]
     is_supported = transport.value.traits.can_discard
     return (
-        None if is_supported else f"is for LUNs that can take it, and {transport.name!r} has none"
+        None if is_supported else f"needs a LUN that supports it, and {transport.name!r} has none"
     )
 
 

@@ -1,4 +1,4 @@
-"""What happens to the client at the cut."""
+"""The fate of the client at the cut."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torture.facts.axes.sweeps import ADMINISTRATION_SWEEPS, EVERY_SWEEP, Sweep
 
 
 class Fate(StrEnum):
-    """What happens to the client at the cut."""
+    """The fate of the client at the cut."""
 
     BOTH_DIE = "bothdie"
     CLIENT_LATER = "clientlater"

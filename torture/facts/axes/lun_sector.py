@@ -14,7 +14,7 @@ from torture.facts.axes.setting import setting_axis
 def _unless_it_is_supported(chosen: Chosen) -> str | None:
     transport = chosen["transport"]
     is_supported = _OF_4K.value in transport.value.traits.sectors_bytes
-    return None if is_supported else f"is a LUN's sector size, and {transport.name!r} has no such"
+    return None if is_supported else f"is the sector size of a LUN, and {transport.name!r} has none"
 
 
 _OF_4K = Choice(name="lun4k", value=4096, words="LUN with sectors of 4096 bytes")

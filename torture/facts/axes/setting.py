@@ -39,9 +39,7 @@ def setting_axis(
 def only_with_a_log(chosen: Chosen) -> str | None:
     """The rule of a setting of the intent log: with `sync=disabled` ZFS writes none (zfsprops(7))."""
     sync = chosen["sync"].name
-    return (
-        "is about the intent log, and with 'disabled' there is none" if sync == "disabled" else None
-    )
+    return "concerns the intent log, and 'disabled' writes none" if sync == "disabled" else None
 
 
 def only_on_a(kind: str) -> Rule:
@@ -50,6 +48,6 @@ def only_on_a(kind: str) -> Rule:
     def rule(chosen: Chosen) -> str | None:
         transport = chosen["transport"]
         has = transport.value.traits.volume
-        return None if has == kind else f"is a {kind}'s, and {transport.name!r} is on a {has}"
+        return None if has == kind else f"applies to a {kind}, and {transport.name!r} is on a {has}"
 
     return rule

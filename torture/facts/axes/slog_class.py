@@ -33,9 +33,7 @@ _WORDS = {
 
 def _without_a_log_device(chosen: Chosen) -> str | None:
     slog = chosen["slog"]
-    return (
-        None if slog.value.legs else f"is a slog's class, and with {slog.name!r} there is no slog"
-    )
+    return None if slog.value.legs else f"is the class of a SLOG, and {slog.name!r} has none"
 
 
 AXIS = Axis(

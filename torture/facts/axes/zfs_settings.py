@@ -46,14 +46,14 @@ class ZfsSettings:
         """These settings; raises `ValueError` for a name or a value that none can have."""
         for name, value in values.items():
             if not _NAME.fullmatch(name):
-                raise ValueError(f"{name!r} is no name of a setting of ZFS's own")
+                raise ValueError(f"{name!r} is not a valid name of a property or tunable of ZFS")
             if not _VALUE.fullmatch(value):
                 raise ValueError(
-                    f"{value!r} is no value of {name}: it has other signs than [A-Za-z0-9._-]"
+                    f"{value!r} is no value of {name}: only [A-Za-z0-9._-] are allowed"
                 )
             if name in _AXES_OF_THEIR_OWN:
                 field = name.removeprefix(MODULE)
-                raise ValueError(f"{field} is an axis of its own: say --axis {field}=CHOICE")
+                raise ValueError(f"{field} is an axis of its own: use --axis {field}=CHOICE")
         return cls(tuple(sorted((name, _as_zfs_prints(value)) for name, value in values.items())))
 
     @property
@@ -85,7 +85,7 @@ def read_settings(name: str) -> Choice[ZfsSettings]:
     pairs = [pair.partition("=")[::2] for pair in name.replace(_DASH, "-").split("+")]
     settings = ZfsSettings.of(dict(pairs))
     if settings.name != name:
-        raise ValueError(f"{name!r} is called {settings.name!r}")
+        raise ValueError(f"{name!r} is another name of {settings.name!r}")
     return Choice(name=name, value=settings, words=", ".join(map("=".join, settings.values)))
 
 

@@ -130,7 +130,7 @@ class Read(Generic[_Own]):
 def read_document(cls: type[_Own], data: Any) -> Read[_Own]:
     """The document in plain data of JSON. Raises `RefusedError` where there is none."""
     if not isinstance(data, Mapping):
-        raise RefusedError("it is no object")
+        raise RefusedError("it is not a JSON object")
     newest = _Newest()
     data = newest.of(cls, dict(data))
     missing = tuple(newest.missing)
@@ -253,7 +253,7 @@ def _believed(cls: type[_Own], data: Mapping[str, Any], left_out: list[str], pat
             for kept in _kept(own, value, left_out, path + own.name):
                 values[own.name] = kept
             if own.name not in values and own.default is MISSING:
-                raise _LackingError(f"{own.name} is not what it should be") from error
+                raise _LackingError(f"{own.name} has a wrong type or value") from error
     return cls(**values)
 
 

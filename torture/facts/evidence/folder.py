@@ -232,8 +232,8 @@ def load_evidence(folder: Path) -> Evidence:
     if not spec:
         raise HarnessError(f"no readable {SPEC} in {folder}", hint=f"ls -l {folder}")
     tools, garbled = _read_tools(folder / TOOLS)
-    told_of_cut = _read_object(folder / CUT)
-    cut = CutDocument.from_json(told_of_cut)
+    cut_object = _read_object(folder / CUT)
+    cut = CutDocument.from_json(cut_object)
     return Evidence(
         spec=spec,
         cut=cut,
@@ -248,7 +248,7 @@ def load_evidence(folder: Path) -> Evidence:
         administration=document_or_none(
             AdministrationDocument, _read_object(folder / ADMINISTRATION)
         ),
-        is_cut_read=bool(told_of_cut),
+        is_cut_read=bool(cut_object),
         documents=frozenset(path.name for path in folder.glob("*.json*")),
         manifest=check_manifest(folder, spec),
     )

@@ -144,13 +144,13 @@ Event = Hello | Begin | Done | Failed | End | Cut
 class Ledger:
     """The events in order; `garbled` counts unreadable lines, except a cut-off end.
 
-    A last line that was cut off had no answer, so the client did not go on. `heard`: the number of
+    A last line that was cut off had no answer, so the client did not go on. `received`: the number of
     the guest's whole lines in the file; None for a ledger without a file.
     """
 
     events: tuple[Event, ...]
     garbled: int = 0
-    heard: int | None = field(default=None, compare=False)
+    received: int | None = field(default=None, compare=False)
 
     @property
     def device_bytes(self) -> int | None:
@@ -201,7 +201,7 @@ def cut_mark(t_ms: float) -> bytes:
     return _dump({"event": "cut", "t_ms": round(t_ms, 3)})
 
 
-def heard_in(data: bytes) -> list[bytes]:
+def received_lines(data: bytes) -> list[bytes]:
     """The lines of a stored ledger that came from the guest, in order."""
     lines = data.splitlines(keepends=True)
     return [line for line in lines if not line.startswith(_CUT_MARK)]
@@ -209,7 +209,7 @@ def heard_in(data: bytes) -> list[bytes]:
 
 def cut_after(data: bytes, *, lines: int, t_ms: float) -> bytes:
     """The part of a stored ledger that a cut leaves, at this time and after that many guest's lines."""
-    return b"".join(heard_in(data)[:lines]) + cut_mark(t_ms)
+    return b"".join(received_lines(data)[:lines]) + cut_mark(t_ms)
 
 
 def reply_to(line: bytes) -> bytes | None:
@@ -239,7 +239,7 @@ def parse_line(line: bytes, number: int = 0) -> tuple[Event, ...]:
     try:
         return tuple(_events(raw, number))
     except (KeyError, TypeError, OverflowError) as error:
-        raise ValueError(f"an event lacks something: {error!r}") from error
+        raise ValueError(f"an event lacks a field: {error!r}") from error
 
 
 def parse_ledger(data: bytes) -> Ledger:
@@ -255,7 +255,7 @@ def parse_ledger(data: bytes) -> Ledger:
     return Ledger(
         events=tuple(events),
         garbled=garbled,
-        heard=sum(not line.startswith(_CUT_MARK) for line in lines),
+        received=sum(not line.startswith(_CUT_MARK) for line in lines),
     )
 
 
@@ -294,7 +294,7 @@ def _events(raw: dict[str, Any], number: int) -> Iterator[Event]:
         case "cut":
             yield Cut(t_ms=t_ms)
         case other:
-            raise ValueError(f"no such event: {other!r}")
+            raise ValueError(f"unknown event: {other!r}")
 
 
 def _begin(raw: dict[str, Any], t_ms: float) -> Begin:

@@ -69,7 +69,7 @@ def check_manifest(folder: Path, spec: Mapping[str, Any]) -> ManifestFinding:
     complaints = [f"{name} is missing" for name in sorted(files.keys() - found.keys())]
     complaints += [f"{name} is not in {MANIFEST}" for name in sorted(found.keys() - files.keys())]
     changed = [name for name in sorted(files.keys() & found.keys()) if files[name] != found[name]]
-    complaints += [f"{name} is not as it was written" for name in changed]
+    complaints += [f"{name} has changed since it was written" for name in changed]
     gone = Counter(tools) - Counter(f"{step} {digest}" for step, digest in _tools_in(folder))
     complaints += [f"{_TOOLS}: {line.split()[0]} is gone" for line in gone]
     return ManifestFinding(is_due=True, complaints=tuple(complaints), verdict=verdict)

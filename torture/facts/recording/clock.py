@@ -25,15 +25,15 @@ class RecordingClock:
         )
 
 
-def clock_of(spans: Sequence[tuple[int, int]], heard_ns: Sequence[int]) -> RecordingClock | None:
+def clock_of(spans: Sequence[tuple[int, int]], recorded_ns: Sequence[int]) -> RecordingClock | None:
     """The clock of a recording, from the marks' times: sent, acknowledged, and recorded.
 
-    `spans` are the host's times of sending and acknowledgement, `heard_ns` the recording's times. Each
+    `spans` are the host's times of sending and acknowledgement, `recorded_ns` the recording's times. Each
     mark was recorded between its two host times; all marks together leave an error of some tens of
     microseconds. None without marks, or when they contradict each other since the host's clock was set
     meanwhile.
     """
-    pairs = list(zip(spans, heard_ns, strict=False))
+    pairs = list(zip(spans, recorded_ns, strict=False))
     if not pairs:
         return None
     earliest = max(sent_ns - log_ns for (sent_ns, _), log_ns in pairs)

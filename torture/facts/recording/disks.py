@@ -42,7 +42,7 @@ class Profile:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DiskFault:
-    """What is wrong with every n-th flush or write of a disk; 0: nothing."""
+    """A fault in every n-th flush or write of a disk; 0: none."""
 
     drop_flush_every: int = 0
     lose_write_every: int = 0

@@ -91,6 +91,6 @@ class _Direction:
         yield from self._splitter.feed(in_order, time_ns=segment.time_ns)
         if self._splitter.is_lost:
             raise HarnessError(
-                f"the bytes on the wire at {segment.time_ns} ns begin no unit of their protocol",
+                f"the bytes on the wire at {segment.time_ns} ns are not the beginning of a protocol unit",
                 hint="tshark -r wire-1.pcap, beside the recordings of the trial",
             )

@@ -53,7 +53,7 @@ class LedgerServer:
         self._changed = threading.Condition()
         self._closing = False
         self._owed: set[int] = set()
-        self.heard = 0
+        self.received = 0
         """Lines of the guest in the ledger."""
         self.begun = 0
         self.acknowledged = 0
@@ -161,7 +161,7 @@ class LedgerServer:
 
     def _count_line(self) -> None:
         with self._changed:
-            self.heard += 1
+            self.received += 1
             self._changed.notify_all()
 
     def _keep(self, line: bytes) -> None:

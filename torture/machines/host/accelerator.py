@@ -59,4 +59,4 @@ def choose(forced: Accelerator | None) -> AcceleratorChoice:
         return probed
     if forced is Accelerator.KVM and probed.accelerator is not Accelerator.KVM:
         raise HarnessError(f"--accel kvm cannot work: {probed.reason}", hint="leave --accel out")
-    return AcceleratorChoice(accelerator=forced, reason="asked for by --accel")
+    return AcceleratorChoice(accelerator=forced, reason="set by --accel")

@@ -109,7 +109,7 @@ def _pack(tree: SourceTree | None, version: str, work: Path) -> None:
     if tree is None or tree.version != version:
         raise HarnessError(
             f"ZFS {version} is built from a source tree, and is not built yet",
-            hint="tools/images build --zfs PATH, where that tree is as it was",
+            hint="tools/images build --zfs PATH, with that source tree unchanged",
         )
     tree.pack(work / _SOURCE)
 

@@ -150,11 +150,11 @@ class Cache:
         def look_up() -> None:
             if stop and stop.is_set():
                 raise HarnessError("stopped waiting for a build", hint="tools/images build")
-            if not told:
-                told.append(name)
+            if not reported:
+                reported.append(name)
                 waiting()
 
-        told: list[str] = []
+        reported: list[str] = []
         with locked(self.root / "locks" / f"{name}.lock", deadline_s=deadline_s, waiting=look_up):
             yield
 

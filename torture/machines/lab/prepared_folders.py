@@ -33,7 +33,7 @@ class PreparedFolders:
         try:
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            raise HarnessError(f"nothing can be kept in {self._directory}: {error}") from error
+            raise HarnessError(f"cannot write to {self._directory}: {error}") from error
         with locked(self._directory / f"{key}.lock", deadline_s=_MAKE_DEADLINE_S):
             folder = self._directory / key
             if not folder.exists():

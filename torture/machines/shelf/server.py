@@ -146,7 +146,7 @@ class Shelf:
             if not any(os.strerror(code) in status.last_error for code in _NO_ROOM):
                 raise HarnessError(failed, hint=f"read {self.errors}")
             raise HarnessError(
-                f"{self.directory} had no room for what the NAS wrote: {failed}", hint=_ROOM_HINT
+                f"{self.directory} had no room for the NAS's writes: {failed}", hint=_ROOM_HINT
             )
         self.require_room()
 
@@ -160,7 +160,7 @@ class Shelf:
         free = shutil.disk_usage(self.directory).free
         if free < _FREE_BYTES_MIN:
             raise HarnessError(
-                f"{self.directory} has no room for what the NAS writes: {free // _MIB} MiB are free",
+                f"{self.directory} has no room for the NAS's writes: {free // _MIB} MiB are free",
                 hint=_ROOM_HINT,
             )
 

@@ -21,8 +21,8 @@ _KEPT = {
     Persistence.VOLATILE: DiskState(policy=Policy.FLUSHED),
     Persistence.LYING: DiskState(policy=Policy.FLUSHED),
 }
-"""What a disk is sure to keep. A lying disk may also have flushed honestly: then it did not cause the
-loss.
+"""The states in which a disk keeps only its certain content. A lying disk may also have flushed
+honestly: then it did not cause the loss.
 """
 
 _UNCONFIRMABLE = frozenset(Invariant) - {
@@ -88,8 +88,8 @@ def _event(finding: Finding, found: Audit) -> int:
     """Where to cut: for a request right before it became durable, if an acknowledgement came by then."""
     if finding.until is None:
         return finding.event
-    heard = bisect_right(found.acknowledged_at, finding.until)
-    has_acknowledged = heard > bisect_right(found.acknowledged_at, finding.event)
+    acknowledged_then = bisect_right(found.acknowledged_at, finding.until)
+    has_acknowledged = acknowledged_then > bisect_right(found.acknowledged_at, finding.event)
     return finding.until if has_acknowledged else finding.event
 
 

@@ -88,7 +88,7 @@ class Finding:
         """E.g. `acknowledged-is-durable at event 1401: 4 writes not covered, first 1391`."""
         text = f"{self.invariant} at event {self.event}"
         if self.offset_bytes is not None:
-            return f"{text}: what was written at byte {self.offset_bytes} of the client's disk"
+            return f"{text}: the write at byte {self.offset_bytes} of the client's disk"
         if not self.uncovered:
             return text
         return f"{text}: {len(self.uncovered)} writes not covered, first {self.uncovered[0]}"

@@ -60,16 +60,16 @@ class Operations:
     def hear(self, mark: Event, payload: bytes) -> Iterator[Acknowledged]:
         """Note one mark; yields the operations that it acknowledges."""
         self.has_ledger = True
-        for heard in parse_ledger(payload).events:
-            if isinstance(heard, Hello):
-                self._is_on_device = heard.mode == "raw"
-            elif isinstance(heard, Begin) and heard.kind.is_durable:
-                self._begun[heard.seq] = (mark.seq, heard)
-            elif isinstance(heard, Done) and heard.seq in self._begun:
-                number, begin = self._begun.pop(heard.seq)
+        for event in parse_ledger(payload).events:
+            if isinstance(event, Hello):
+                self._is_on_device = event.mode == "raw"
+            elif isinstance(event, Begin) and event.kind.is_durable:
+                self._begun[event.seq] = (mark.seq, event)
+            elif isinstance(event, Done) and event.seq in self._begun:
+                number, begin = self._begun.pop(event.seq)
                 self.acknowledged_at.append(mark.seq)
                 yield Acknowledged(
-                    number=heard.seq,
+                    number=event.seq,
                     begun=number,
                     guarantees_data=begin.promises_what_it_writes,
                     guarantees_nothing=self.names_are_volatile and not begin.blocks,

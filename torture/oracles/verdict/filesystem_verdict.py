@@ -123,7 +123,7 @@ def needed_output(evidence: Evidence, step: Step) -> ToolOutput:
     """The last output of a step; raises `UnreadableError` if it was never run."""
     output = evidence.output(step)
     if output is None:
-        raise UnreadableError(f"{step} was never run, and the verdict hangs on it")
+        raise UnreadableError(f"{step} was never run, and the verdict depends on it")
     return output
 
 

@@ -94,7 +94,7 @@ def _sentence(output: ToolOutput, why: str) -> str:
 def refuse_codes_beyond(output: ToolOutput, known: tuple[int, ...]) -> None:
     """Raise `DidNotWork` for an exit code that the tool lacks: something ended it."""
     if output.exit_code not in known:
-        raise DidNotWork(_sentence(output, "no exit code of its own"))
+        raise DidNotWork(_sentence(output, "not one of its exit codes"))
 
 
 def first_whole_line(stream: str, start: str) -> str | None:

@@ -83,12 +83,12 @@ def parse_mount(output: ToolOutput) -> MountResult:
     lines = lines_of(output)
     if code == 0:
         if any("write-protected" in line or "failed" in line for line in lines):
-            raise unreadable(output, f"it succeeded, yet says {lines[0]!r}")
+            raise unreadable(output, f"it succeeded, yet prints {lines[0]!r}")
         return MountResult(mounted=True)
     refuse_codes_beyond(output, (_MOUNT_FAILURE,))
     refusal = first_whole_line(output.stderr, "mount: ")
     if refusal is None or not any(reason in refusal for reason in _THE_FILESYSTEMS):
-        raise unreadable(output, f"no reason that is the filesystem's: {lines[:1]}")
+        raise unreadable(output, f"no known reason of the filesystem's: {lines[:1]}")
     return MountResult(mounted=False, reason=refusal.split(": ", 2)[2])
 
 

@@ -45,7 +45,7 @@ _RULES = {
         "fsync(2), fdatasync(2); open(2), O_DSYNC",
     ),
     Rule.NAME: (
-        "A name stands for the file, as long as it was, that its last synced call left there.",
+        "A name has the file, and the file the length, of the last synced call.",
         "fsync(2), on directories; rename(2)",
     ),
     Rule.TEMPORARY: (
@@ -53,7 +53,7 @@ _RULES = {
         "rename(2)",
     ),
     Rule.STAYS: (
-        "No crash takes away a device or a directory that was durable before the load began.",
+        "A device or directory that was durable before the load survives every crash.",
         "fsync(2)",
     ),
     Rule.OURS: (
@@ -65,7 +65,7 @@ _RULES = {
         "fsync(2), rename(2), open(2); `tree_syncs.py` has the passages",
     ),
     Rule.TRANSACTION: (
-        "A durable transaction is there; a lazy one is gone only with all that came after it.",
+        "A durable transaction is there; a lazy one is missing only with all later ones.",
         "the manual of the database or program, as its workload cites it",
     ),
 }

@@ -113,7 +113,7 @@ def _refused_at_first(evidence: Evidence, step: Step) -> Iterator[str]:
     *before, _ = (tool for tool in evidence.tools if tool.step == step)
     for output in before:
         said = " ".join(lines_of(output))
-        yield f"{step}: refused at first, and done when asked for again: {said}"
+        yield f"{step}: refused at first, and done at the second attempt: {said}"
 
 
 def _judge_status(evidence: Evidence, imported: _Import) -> PoolFinding:
@@ -138,13 +138,13 @@ def _with_blocks(evidence: Evidence, finding: PoolFinding) -> PoolFinding:
     output = evidence.output(Step.POOL_BLOCKS)
     if output is None:
         if evidence.output(Step.POOL_BLOCKS_ASTIR) is not None:
-            raise UnreadableError(f"{Step.POOL_BLOCKS}: the pool never stood still for it")
+            raise UnreadableError(f"{Step.POOL_BLOCKS}: the pool was never idle for it")
         return finding
     blocks = parse_zdb(output)
     if blocks.is_sound or (blocks.counts_what_is_missing and _disks_gone(evidence)):
         return finding
     if blocks.counts_what_is_missing and not evidence.is_cut_read:
-        raise UnreadableError(f"{Step.POOL_BLOCKS}: whether a disk was taken away nobody knows")
+        raise UnreadableError(f"{Step.POOL_BLOCKS}: it is unknown whether a disk was taken away")
     quoted = [f"{Step.POOL_BLOCKS}: {line}" for line in blocks.problems[:_LINES_MAX]]
     gave_up = [f"{Step.POOL_BLOCKS}: zdb gave up"] if blocks.gave_up else []
     return replace(
@@ -176,7 +176,7 @@ def _status_after_scrub(evidence: Evidence) -> ToolOutput:
         if output.step == Step.POOL_SCRUB:
             refuse_unfinished_scrub(output)
             if status is None:
-                raise UnreadableError("the pool's status was never asked for after its scrub")
+                raise UnreadableError("the pool's status was never read after its scrub")
             return status
         if output.step == Step.POOL_STATUS and status is None:
             status = output

@@ -32,12 +32,12 @@ def _breaches(record: TrialRecord, guarantee: Guarantee) -> Iterator[str]:
     if audit.is_broken:
         times = "once" if audit.broken == 1 else f"{audit.broken} times"
         yield (
-            f"the audit of the NAS's disks failed {times}: something promised was not on them. "
-            f"This cut was {record.verdict}; one at such a moment loses what was promised"
+            f"the audit of the NAS's disks failed {times}: promised data was not on them. "
+            f"This cut was {record.verdict}; a cut at such a moment loses that data"
         )
     if guarantee is Guarantee.SAFE and record.absence.unfounded:
         count = record.absence.unfounded
-        yield f"{count} acknowledgements came while the NAS had no power: nothing vouches for them"
+        yield f"{count} acknowledgements came while the NAS had no power, without stable storage"
     is_worse = guarantee.is_broken_by(record.verdict) or not (
         audit.is_broken or record.absence.unfounded
     )

@@ -121,7 +121,7 @@ def _decoded(raw: bytes) -> dict[str, Any]:
         raise UnreadableLineError(str(error)) from error
     if isinstance(data, dict):
         return data
-    raise UnreadableLineError("it is no object")
+    raise UnreadableLineError("it is not a JSON object")
 
 
 def _unknown_verdict(data: dict[str, Any]) -> str:

@@ -68,7 +68,7 @@ class RunLayout:
         """A worker's output, over all of its trials."""
         return self.folder / WORKERS_FOLDER / f"w{number}.log"
 
-    def told_within(self, text: str) -> str:
+    def with_relative_paths(self, text: str) -> str:
         """A text with paths relative to the folder: a run may be moved, or published."""
         return text.replace(f"{self.folder}/", "")
 

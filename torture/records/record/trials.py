@@ -63,7 +63,7 @@ class TrialRecord(Document):
     guarantee: str = ""
     """Theory's guarantee for the cell: one of `torture.oracles.verdict.guarantee.Guarantee`."""
     judgement: Judgement
-    origin: Annotated[Origin, limits(extra={"refused": "is none that is known"})] = Origin.LIVE
+    origin: Annotated[Origin, limits(extra={"refused": "is unknown"})] = Origin.LIVE
     repeats: str = ""
     """The name of the trial that a replay or rerun repeats."""
     origin_run: str = ""
@@ -145,13 +145,15 @@ class TrialRecord(Document):
         reasons = (*self.reasons, reason)
         return replace(self, judgement=replace(self.judgement, reasons=reasons))
 
-    def told_within(self, run: RunLayout) -> Self:
+    def with_relative_paths(self, run: RunLayout) -> Self:
         """The same record, with paths relative to its run in all its words."""
         return replace(
             self,
-            error=None if self.error is None else run.told_within(self.error),
-            explanation=run.told_within(self.explanation),
-            judgement=replace(self.judgement, reasons=tuple(map(run.told_within, self.reasons))),
+            error=None if self.error is None else run.with_relative_paths(self.error),
+            explanation=run.with_relative_paths(self.explanation),
+            judgement=replace(
+                self.judgement, reasons=tuple(map(run.with_relative_paths, self.reasons))
+            ),
         )
 
     def breaks(self, guarantee: Guarantee) -> bool:
@@ -184,16 +186,16 @@ class TrialRecord(Document):
         return Identity(self.trial, self.origin, self.origin_run or run, self.zfs)
 
 
-def not_told(records: Sequence[TrialRecord]) -> list[TrialRecord]:
+def needing_attention(records: Sequence[TrialRecord]) -> list[TrialRecord]:
     """The inconclusive records of one cell that need a human's look.
 
     An empty cut needs none where another one was conclusive: it says nothing, and was drawn again.
     """
-    is_told = any(record.is_conclusive for record in records)
+    has_conclusive = any(record.is_conclusive for record in records)
     return [
         record
         for record in records
-        if not record.is_conclusive and not (is_told and record.cut.is_empty)
+        if not record.is_conclusive and not (has_conclusive and record.cut.is_empty)
     ]
 
 

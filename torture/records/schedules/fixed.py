@@ -83,4 +83,4 @@ def _order(asked: str) -> ScheduleOrder:
     return ScheduleOrder(make=FixedSchedule)
 
 
-SCHEDULE = ScheduleKind(name="fixed", words="all that --trials says", order=_order)
+SCHEDULE = ScheduleKind(name="fixed", words="as many trials as --trials", order=_order)

@@ -123,5 +123,7 @@ def _order(asked: str) -> ScheduleOrder:
 
 
 SCHEDULE = ScheduleKind(
-    name="until", words="with a question, as --until: each cell until it is answered", order=_order
+    name="until",
+    words="with a question, as by --until: each cell until it is answered",
+    order=_order,
 )

@@ -37,7 +37,7 @@ from torture.records.scoring.required import missing_evidence
 
 _CAUSES = (Layer.ADMINISTRATION, Layer.OUTAGE)
 """Their reasons come before everything unknown, which they may explain."""
-_AT_LEAST = "at least that: the evidence does not tell all"
+_AT_LEAST = "at least that: the evidence is incomplete"
 _CONFIRMED = "cut at event {0.event}, before the drawn cut, for the audit: {0.finding}"
 
 

@@ -97,7 +97,7 @@ class _Missing:
         rounds = 2 if self._was_cut_again else 1
         yield from self._lines(Step.ADMINISTRATION_STATE, size * rounds)
         if self._count(Step.ADMINISTRATION_STATE) % size:
-            yield f"{Step.ADMINISTRATION_STATE} was not asked as a whole"
+            yield f"{Step.ADMINISTRATION_STATE} is incomplete"
         if self._evidence.outage is None:
             yield from self._lines(Step.ADMINISTRATION_END, size)
 
@@ -117,4 +117,4 @@ class _Missing:
         outputs = (tool for tool in self._evidence.tools if tool.step == step)
         for output in outputs:
             if output.exit_code != 0:
-                yield f"{step}: {output.name} did not end well (exit {output.exit_code})"
+                yield f"{step}: {output.name} failed (exit {output.exit_code})"

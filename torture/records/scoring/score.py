@@ -71,9 +71,11 @@ def _spec_in(evidence: Evidence, folder: Path) -> TrialSpec:
     try:
         return TrialSpec.from_json(evidence.spec)
     except KeyError as error:
-        raise HarnessError(f"{file} does not say {error}", hint=f"read {file}") from error
+        raise HarnessError(f"{file} lacks {error}", hint=f"read {file}") from error
     except (ValueError, TypeError, AttributeError) as error:
-        raise HarnessError(f"{file} tells of no trial: {error}", hint=f"read {file}") from error
+        raise HarnessError(
+            f"{file} does not describe a trial: {error}", hint=f"read {file}"
+        ) from error
 
 
 def _administered(spec: TrialSpec, evidence: Evidence) -> AdministrationDocument | None:

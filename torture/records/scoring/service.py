@@ -42,9 +42,9 @@ def speed_of(evidence: Evidence) -> Speed:
     durable = sum(begun[event.seq].kind.is_durable for event in ended)
     writers = len({begun[event.seq].writer for event in ended})
     total_ms = math.fsum(ms for ms in work_ms if ms is not None)
-    is_told = len(work_ms) == len(ended) and total_ms > 0
+    is_measured = len(work_ms) == len(ended) and total_ms > 0
     return Speed(
-        durable_per_s=round(writers * durable / total_ms * 1000, 3) if is_told else None,
+        durable_per_s=round(writers * durable / total_ms * 1000, 3) if is_measured else None,
         sync_p50_ms=_nearest_rank(syncs_ms, 0.5),
         sync_p99_ms=_nearest_rank(syncs_ms, 0.99),
     )

@@ -42,12 +42,12 @@ _SENTENCES: dict[Remark | Odd, tuple[str, str]] = {
         "names: {examples}",
     ),
     Remark.GUARANTEE: (
-        "1 record was made under another guarantee; today's is what counts: {examples}",
-        "{count} records were made under another guarantee; today's is what counts: {examples}",
+        "1 record was made under another guarantee; today's counts: {examples}",
+        "{count} records were made under another guarantee; today's counts: {examples}",
     ),
     Remark.NO_GUARANTEE: (
-        "of 1 record's cell no guarantee is known, so it cannot have broken one: {examples}",
-        "of {count} records' cells no guarantee is known, so they cannot have broken one: {examples}",
+        "1 record's cell has no known guarantee, so it cannot have broken one: {examples}",
+        "{count} records' cells have no known guarantee, so they cannot have broken one: {examples}",
     ),
     Odd.OLDER: (
         "1 record has no schema, or an older one (from {line} on)",

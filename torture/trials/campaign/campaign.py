@@ -232,7 +232,7 @@ class Campaign:
         """Write the record, then inform the schedule; an end while the run stops is no result."""
         if self._is_stopping:
             return
-        record = record.told_within(self.run.layout)
+        record = record.with_relative_paths(self.run.layout)
         with self._changed:
             append_record(self.run.trials_file, record)
             self._drop_evidence(record)

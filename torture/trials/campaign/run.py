@@ -120,7 +120,7 @@ def describe(lab: LabSettings) -> RunDocument:
         processor=processor_in_words(accelerator.accelerator),
         network=Chosen(
             kind=lab.network or network.kind,
-            reason="--network says so" if lab.network else network.reason,
+            reason="set by --network" if lab.network else network.reason,
         ),
         boot=lab.boot,
         zfs=lab.zfs,

@@ -99,7 +99,7 @@ def plan_of(spec: TrialSpec) -> TrialPlan:
         return draw_plan(spec) if stored is None else TrialPlan.from_json(stored)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise HarnessError(
-            f"the plan in {file} is none of this version's: {error!r}", hint=f"read {file}"
+            f"the plan in {file} is of another version: {error!r}", hint=f"read {file}"
         ) from error
 
 

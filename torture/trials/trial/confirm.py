@@ -36,7 +36,7 @@ def confirm(
     if not found.findings:
         return drawn, Confirmation()
     if acknowledged != in_ledger:
-        why_not = "a load keeps its acknowledgements elsewhere than in the log"
+        why_not = "a load keeps its acknowledgements outside the ledger"
         return drawn, Confirmation(why_not=why_not)
     chosen = confirmable(found, recording, disks=disks, client_survives=lives_on)
     if isinstance(chosen, str):

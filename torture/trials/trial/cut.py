@@ -18,7 +18,7 @@ from torture.errors import HarnessError
 from torture.facts.evidence.confirmation import Confirmation
 from torture.facts.evidence.cut_document import CutDocument
 from torture.facts.evidence.folder import CUT, CUT_STATE, LEDGER, SECOND_CUT_STATE, load_evidence
-from torture.facts.evidence.ledger import heard_in, parse_ledger
+from torture.facts.evidence.ledger import parse_ledger, received_lines
 from torture.facts.recording.accounting import account
 from torture.facts.recording.crash_state import CrashState, write_crash_state
 from torture.facts.recording.disks import ShelfDisk
@@ -38,7 +38,7 @@ from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Machines, PowerCut
 from torture.trials.trial.shared.trial import Trial
 
-_HEARD_DEADLINE_S = 10
+_RECEIVED_DEADLINE_S = 10
 
 
 def keep_cut(
@@ -199,8 +199,8 @@ def _must_begin_ledger(
 
     Otherwise the ledger does not show which operations were acknowledged when the disks stopped.
     """
-    ledger.wait_until(lambda: ledger.heard >= len(marks), deadline_s=_HEARD_DEADLINE_S)
-    if heard_in(file.read_bytes())[: len(marks)] != marks:
+    ledger.wait_until(lambda: ledger.received >= len(marks), deadline_s=_RECEIVED_DEADLINE_S)
+    if received_lines(file.read_bytes())[: len(marks)] != marks:
         raise HarnessError(
             "the marks in the shelf's recording are not the first lines of the ledger",
             hint=f"compare {file} with {log}",

@@ -42,7 +42,7 @@ def wait_for_moment(plan: CutPlan, shelf: Shelf, loads: Loads, nas: Machine) -> 
         case Aim.OPERATION:
             begun = loads.begun
             if not loads.wait_until(lambda: loads.begun > begun, deadline_s=_BEGIN_DEADLINE_S):
-                raise HarnessError(f"the load began nothing for {_BEGIN_DEADLINE_S} s")
+                raise HarnessError(f"the load began no operation for {_BEGIN_DEADLINE_S} s")
         case Aim.ACKNOWLEDGED:
             acknowledged = loads.acknowledged
             if not loads.wait_until(

@@ -199,7 +199,7 @@ def wait_until_idle(transport: Transport, nas: Machine) -> None:
     for _ in range(_IDLE_TRIES - 1):
         if nas.run("sh", "-c", script, deadline_s=_IDLE_DEADLINE_S).exit_code == 0:
             return
-    failure = "the NAS is not done with what a killed client had sent"
+    failure = "the NAS did not finish the requests of a killed client"
     storage_must(nas, failure, script, deadline_s=_IDLE_DEADLINE_S)
 
 

@@ -63,7 +63,9 @@ def attach(trial: Trial, client: Machine, *, deadline_s: float = _DISKS_DEADLINE
     Raises `StorageFailed` when the client hangs, `HarnessError` when the NAS refuses the client.
     """
     if script := trial.attachment.attach_script:
-        must_not_hang(client, "the client hung on what it attaches", script, deadline_s=deadline_s)
+        must_not_hang(
+            client, "the client hung while it attached its storage", script, deadline_s=deadline_s
+        )
     if script := _device_script(trial):
         run_script(client, script, deadline_s=_DISKS_DEADLINE_S)
 
@@ -74,10 +76,10 @@ def attach_again(trial: Trial, client: Machine, *, deadline_s: float) -> None:
     Raises `StorageFailed`.
     """
     if script := trial.attachment.attach_script:
-        refused = "the client is refused what it attached before the cut"
+        refused = "the client could not attach its storage again"
         storage_must(client, refused, script, deadline_s=deadline_s)
     if script := _device_script(trial):
-        gone = "the device is not as it was before the cut"
+        gone = "the device differs from before the cut"
         storage_must(client, gone, script, deadline_s=_DISKS_DEADLINE_S)
 
 

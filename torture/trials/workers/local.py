@@ -149,7 +149,9 @@ class LocalController:
         how = ending_in_words(self._process.returncode)
         self.kill()
         said = last_words(self._log.read_text(errors="replace"))
-        why = "\n".join((f"a worker {how}", *said)) if said else f"a worker {how}, and said nothing"
+        why = (
+            "\n".join((f"a worker {how}", *said)) if said else f"a worker {how}, without a message"
+        )
         refused = any(line.startswith("unshare: ") for line in said)
         hint = USER_NAMESPACES_HINT if refused else f"read {self._log}"
         return HarnessError(why, hint=hint)

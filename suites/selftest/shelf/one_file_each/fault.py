@@ -1,4 +1,4 @@
-"""A NAS whose pool is told nothing; it is planted, and nobody could see it."""
+"""A NAS whose pool gets no command; it is planted, and no check could see it."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from torture.choices.knownbugs.protocol import FromSource, KnownBug, Side
 BUG = KnownBug(
     name="dummy-bug",
     words="a dummy bug",
-    source="nobody reported it",
+    source="no report of it",
     affected=Side(cell="iscsi-always-dummyslog-ext4-bothdie", axes=("layout=raidz1",), zfs="9.9.9"),
     cleared=Side(
         cell="iscsi-always-plp-ext4-bothdie", zfs=FromSource(name="9.9.10", branch="nine")

@@ -38,7 +38,7 @@ _BLOCKS = _RECORDED / "zdb" / "sound.json"
 _FAULT = "dummy-fault"
 _TRIALS = 2
 _RUN_SEED = 58
-"""Its cuts aim at nothing that the disks would have to do: nobody writes to them."""
+"""Its cuts aim at no event of the disks, which get no writes."""
 
 
 @dataclass

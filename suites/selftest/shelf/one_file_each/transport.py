@@ -30,7 +30,7 @@ class Dummy:
         return "publish"
 
     def wait_until_idle_script(self) -> str:
-        """Nobody is busy."""
+        """There is nothing to wait for."""
         return "wait-until-idle"
 
     def cache_scripts(self) -> Mapping[str, str]:
@@ -42,7 +42,7 @@ class Dummy:
         return Attachment(attach_script=f"attach {nas_host}", device="/dev/dummy0")
 
     def guarantee(self, *, sync: Sync, fate: Fate) -> Guarantee:
-        """What nobody stores nobody loses."""
+        """Data that is not stored cannot be lost."""
         return Guarantee.SAFE
 
 

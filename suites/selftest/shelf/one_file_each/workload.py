@@ -54,7 +54,7 @@ class Dummy:
     readback_after_repair: str = "readback-dummyload-after-repair.json"
 
     def job(self, *, seed: int, place: Place) -> dict[str, Any]:
-        """What it is told."""
+        """The input of the load."""
         return {"seed": seed, "directory": place.directory}
 
     def prepare(self, job: dict[str, Any]) -> str:

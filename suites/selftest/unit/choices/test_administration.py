@@ -1,4 +1,4 @@
-"""What is told of an administration, by what ZFS's tools really printed before and after cuts."""
+"""The outcome of an administration, by real outputs of ZFS's tools before and after cuts."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_question_that_failed_or_was_not_asked_tells_nothing(case: str) -> Non
             read(case, [*outputs[:place], *outputs[place + 1 :]])
 
 
-def test_a_raidz_with_a_disk_more_of_which_nobody_says_why_is_half_expanded() -> None:
+def test_a_raidz_with_an_unexplained_extra_disk_is_half_expanded() -> None:
     assert read("expand-done", with_pool("expand-done", raidz_expand_stats=None)) is Outcome.HALF
     canceled = with_pool("expand-done", raidz_expand_stats={"state": "CANCELED"})
     assert read("expand-done", canceled) is Outcome.HALF
@@ -105,11 +105,11 @@ def test_an_operation_can_be_cut_at_each_moment(name: str) -> None:
     assert all(point.is_after_end for point in cut_points[Moment.END])
 
 
-def test_nobody_administers_unless_a_cell_says_so() -> None:
+def test_only_cells_with_an_administration_run_one() -> None:
     assert Cell.parse(HOME)[ADMINISTRATION] is None
     assert AXIS.default == "none"
 
 
-def test_what_cannot_be_done_to_a_pool_is_refused() -> None:
-    with pytest.raises(ValueError, match="'expand' is not done to a pool of mirrored data disks"):
+def test_an_operation_that_a_pool_does_not_allow_is_refused() -> None:
+    with pytest.raises(ValueError, match="'expand' cannot run on a pool of mirrored data disks"):
         Cell.parse(HOME).but(layout="mirrored", administration="expand")

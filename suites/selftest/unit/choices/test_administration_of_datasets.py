@@ -1,4 +1,4 @@
-"""What is told of operations on datasets, properties and features, and of checkpoints."""
+"""The outcome of operations on datasets, properties and features, and of checkpoints."""
 
 from __future__ import annotations
 
@@ -148,8 +148,8 @@ def test_a_scrub_may_say_that_it_leaves_a_checkpoint_out_and_nothing_else() -> N
         assert judge(evidence(replace(SCRUB, stdout=other))).verdict is Verdict.INCONCLUSIVE
 
 
-def test_what_would_not_change_anything_is_refused() -> None:
-    with pytest.raises(ValueError, match="changes sync=standard"):
+def test_an_operation_without_effect_is_refused() -> None:
+    with pytest.raises(ValueError, match="needs a volume with sync=standard"):
         Cell.parse(HOME).but(sync="always", administration="set_sync")
 
 

@@ -1,4 +1,4 @@
-"""What is told of disks that join and leave a pool."""
+"""The outcome of operations by which disks join and leave a pool."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def test_a_leg_that_is_no_part_of_the_pool_any_more_is_half() -> None:
 
 
 @pytest.mark.parametrize(("layout", "name"), [("mirrored", "remove"), ("raidz1", "attach")])
-def test_what_cannot_be_done_to_this_pool_is_refused(layout: str, name: str) -> None:
-    with pytest.raises(ValueError, match=f"'{name}' is not done to a pool"):
+def test_an_operation_that_this_pool_does_not_allow_is_refused(layout: str, name: str) -> None:
+    with pytest.raises(ValueError, match=f"'{name}' cannot run on a pool"):
         Cell.parse(HOME).but(layout=layout, administration=name)
 
 
@@ -52,7 +52,7 @@ def test_what_cannot_be_done_to_this_pool_is_refused(layout: str, name: str) -> 
 def test_a_log_device_is_added_where_there_is_none_and_removed_where_there_is(
     slog: str, name: str
 ) -> None:
-    with pytest.raises(ValueError, match="is not done to a pool with"):
+    with pytest.raises(ValueError, match="cannot run on a pool with"):
         Cell.parse(HOME).but(slog=slog, administration=name)
 
 

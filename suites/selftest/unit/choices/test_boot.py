@@ -146,7 +146,7 @@ def test_where_the_root_is_changes_no_guarantee() -> None:
         assert guarantee_of(cell) is guarantee_of(cell.but(root=Root.IMAGE))
 
 
-def test_what_fsck_said_at_boot_stands_on_the_console() -> None:
+def test_the_output_of_fsck_at_boot_is_on_the_console() -> None:
     found = fsck_at_boot(UP)
     assert found is not None
     assert (found.device, found.exit_code) == ("/dev/vdb", 0)
@@ -172,7 +172,7 @@ def test_a_recorded_console_says_what_was_recorded_of_fsck(case: str) -> None:
     )
 
 
-def test_recorded_boots_are_told_apart() -> None:
+def test_recorded_boots_are_distinguished() -> None:
     assert parse_boot(tool(Step.BOOT, "boot/replayed")) == BootResult(is_up=True)
     assert parse_boot(tool(Step.BOOT, "boot/no-superblock")) == BootResult(
         is_up=False,
@@ -219,7 +219,7 @@ def test_a_vm_that_boots_from_a_sound_disk_is_intact_though_its_journal_was_repl
 
 
 @pytest.mark.parametrize("exit_code", [1, 2, 3, 8])
-def test_what_fsck_mended_at_boot_is_repaired_and_said(exit_code: int) -> None:
+def test_a_repair_by_fsck_at_boot_counts_as_repaired_and_is_reported(exit_code: int) -> None:
     said = "/dev/vdb:\n/dev/vdb: Inode 12 has a bad extent. FIXED."
     mended = fsck(said, exit_code=exit_code)
     judgement = judge(booted(boot(Step.BOOT, UP), mended))

@@ -65,7 +65,7 @@ def test_several_axes_are_chosen_on_at_once_and_nothing_is_no_choice() -> None:
     assert with_choices([ALWAYS, DISABLED], parse_choices([])) == (ALWAYS, DISABLED)
 
 
-def test_what_is_left_out_makes_no_sense_and_says_why() -> None:
+def test_cells_that_are_left_out_come_with_the_reason() -> None:
     cells = cells_of(Matrix.QUICK)
     left_out = meaningless_cells(cells, {"settings": "logbias=throughput"})
     assert set(left_out) == {cell for cell in cells if cell.axes["sync"] == "disabled"}
@@ -82,26 +82,26 @@ def test_cells_that_become_one_are_one() -> None:
     [
         (["throughput"], "'throughput' is no choice: write an axis and its choice, FIELD=CHOICE"),
         (["logbais=throughput"], "no axis is called 'logbais'; there are transport, .*settings, "),
-        (["logbias=throughputt"], "logbias is a setting of ZFS: say --property or --tunable log"),
+        (["logbias=throughputt"], "logbias is a setting of ZFS: use --property or --tunable log"),
         (["logbias=blkmq"], "logbias is a setting of ZFS"),
         (["sync="], "'' is no choice of sync; there are standard, always"),
         (["compression=lz4", "compression=zstd"], "compression is 'lz4' or 'zstd', and not both"),
         (["sync=always", "sync=standard"], "a cell is 'always' or 'standard', and not both"),
     ],
 )
-def test_what_is_no_choice_is_told_what_there_is(texts: list[str], said: str) -> None:
+def test_an_unknown_choice_is_refused_with_the_known_ones(texts: list[str], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         parse_choices(texts)
 
 
-def test_where_no_cell_makes_sense_so_it_is_said_why_and_what_would() -> None:
-    with pytest.raises(ValueError, match="'logbias=throughput' is about the intent log") as caught:
+def test_choices_that_no_cell_allows_are_refused_with_the_reason_and_an_alternative() -> None:
+    with pytest.raises(ValueError, match="'logbias=throughput' concerns the intent log") as caught:
         with_choices([DISABLED], {"settings": "logbias=throughput"})
     assert str(caught.value).startswith(DISABLED.name)
     assert str(caught.value).endswith("possible there: settings (zfsdefaults)")
 
 
-def test_of_several_cells_that_make_no_sense_the_first_is_told() -> None:
+def test_of_several_impossible_cells_the_first_is_named() -> None:
     with pytest.raises(ValueError, match=f"{DISABLED.name}: "):
         with_choices([DISABLED, DISABLED.but(fate="nasonly")], {"settings": "logbias=throughput"})
 
@@ -119,7 +119,7 @@ MULTI_QUEUE = ALWAYS.with_settings({"zfs.zvol_use_blk_mq": "1"})
         (name_of_source("2.2.0", "0" * 64), True),
     ],
 )
-def test_what_a_version_of_zfs_lacks_is_refused_with_the_reason(
+def test_a_tunable_that_a_version_of_zfs_lacks_is_refused_with_the_reason(
     version: str, is_known: bool
 ) -> None:
     why = missing_in_version(zfs_version(version), MULTI_QUEUE)
@@ -138,14 +138,14 @@ def test_a_version_lacks_what_is_a_tunable(version: str) -> None:
     [
         (["recordsize"], [], "'recordsize' is no setting: write NAME=VALUE"),
         (["zfs.zil_slog_bulk=1"], [], "is no setting: write NAME=VALUE, with ZFS's own name"),
-        (["com.sun:auto=1"], [], "'com.sun:auto' is no name of a setting"),
+        (["com.sun:auto=1"], [], "'com.sun:auto' is not a valid name"),
         (["recordsize=8 K"], [], "'8 K' is no value of recordsize"),
-        (["sync=always"], [], "sync is an axis of its own: say --axis sync=CHOICE"),
+        (["sync=always"], [], "sync is an axis of its own: use --axis sync=CHOICE"),
         ([], ["zfs_nocacheflush=1"], "zfs_nocacheflush is an axis of its own"),
         (["atime=on", "atime=off"], [], "atime is 'on' or 'off', and not both"),
     ],
 )
-def test_what_is_no_setting_is_refused(
+def test_an_invalid_setting_is_refused(
     properties: list[str], tunables: list[str], said: str
 ) -> None:
     with pytest.raises(ValueError, match=re.escape(said)):

@@ -50,7 +50,7 @@ def test_all_that_was_made_is_there(job: dict[str, Any]) -> None:
     assert gone(job) == {"missing": [], "changed": [], "unreadable": []}
 
 
-def test_what_is_missing_changed_or_cut_short_is_told(job: dict[str, Any]) -> None:
+def test_missing_changed_and_truncated_files_are_reported(job: dict[str, Any]) -> None:
     files = {int(path.name): path for path in Path(job["directory"]).rglob("*") if path.is_file()}
     files[7].unlink()
     files[8].write_text("")
@@ -63,7 +63,7 @@ def test_what_is_missing_changed_or_cut_short_is_told(job: dict[str, Any]) -> No
     found = judged(json.dumps(gone(job)))
     assert (found.verdict, found.lost, found.acknowledged) == (Verdict.CORRUPTED, 5, 5)
     assert (found.missing, found.foreign) == (1, 4)
-    assert found.reasons[0].endswith("load 1 missing: 7")
+    assert found.reasons[0] == "missing files from before the load (1): 7"
     assert judged(json.dumps(gone(job)), after_repair=True) == found
 
 

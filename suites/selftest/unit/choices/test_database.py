@@ -54,7 +54,7 @@ class Dummy(Database):
 
 
 class DummyServer:
-    """It starts unless it is told not to, and keeps the signals that it was ended by."""
+    """It starts unless it has a refusal, and keeps the signals that ended it."""
 
     def __init__(self, refusal: str = "") -> None:
         self.refusal = refusal

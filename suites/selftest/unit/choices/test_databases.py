@@ -219,7 +219,7 @@ def test_a_null_from_a_damaged_page_is_a_complaint(column: int) -> None:
         ("mariadb_binlog0", ["--innodb-flush-log-at-trx-commit=1", "--sync-binlog=0"]),
     ],
 )
-def test_a_server_is_told_what_its_load_is_called_after(
+def test_a_server_gets_the_setting_that_its_load_is_named_after(
     name: str, options: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in ("psycopg2", "pymysql"):  # Debian's, in the guest alone
@@ -237,7 +237,7 @@ def test_a_server_is_told_what_its_load_is_called_after(
 
 
 @pytest.mark.parametrize("workload", APPLICATIONS, ids=lambda workload: workload.name)
-def test_what_is_prepared_is_the_same_for_every_seed(workload: ApplicationWorkload) -> None:
+def test_preparation_is_the_same_for_every_seed(workload: ApplicationWorkload) -> None:
     brought = Brought(
         load="fio_own",
         path="own.fio",

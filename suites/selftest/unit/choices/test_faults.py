@@ -68,7 +68,7 @@ def test_a_fault_is_found_by_its_name_and_nothing_by_another() -> None:
         find("gremlins")
 
 
-def test_the_trials_of_faults_are_told_apart_though_they_share_a_cell() -> None:
+def test_trials_of_faults_in_the_same_cell_have_different_names() -> None:
     drawn = draw_planted(tuple(FAULTS.values()), trials=2, run_seed=1, load_ms=4000)
     assert len({spec.trial for spec in drawn}) == len({spec.seed for spec in drawn}) == len(drawn)
     assert {spec.fault for spec in drawn[: len(FAULTS)]} == set(FAULTS)

@@ -71,7 +71,7 @@ def test_several_objects_are_the_runs_of_all() -> None:
 
 
 @pytest.mark.parametrize("name", ["plain", "version"])
-def test_what_is_no_object_is_refused(name: str) -> None:
+def test_garbled_runs_are_refused(name: str) -> None:
     with pytest.raises(UnreadableError, match="garbled"):
         parse_runs(recorded(name)[1])
 
@@ -112,7 +112,7 @@ def test_an_output_that_is_garbled_is_refused(change: dict[str, Any]) -> None:
         ("read-only", Ending.STORAGE_FAILED, "read-only file system"),
     ],
 )
-def test_how_it_ended_is_told(name: str, ending: Ending, words: str) -> None:
+def test_the_end_of_the_program_is_reported(name: str, ending: Ending, words: str) -> None:
     code, _, stderr = recorded(name)
     end = parse_end(code, stderr)
     assert end.ending is ending
@@ -174,12 +174,12 @@ def test_figures_of_all_its_ends_are_in_what_is_found() -> None:
 @pytest.mark.parametrize(
     ("output", "verdict", "reason"),
     [
-        ((2, "", MISMATCH), Verdict.CORRUPTED, "something else than it had written"),
+        ((2, "", MISMATCH), Verdict.CORRUPTED, "other data than it had written"),
         (recorded("read-only"), Verdict.INTACT, "read-only file system"),
         ((0, recorded("seconds")[1][:200], ""), Verdict.INTACT, "garbled"),
     ],
 )
-def test_what_it_said_is_evidence(
+def test_its_output_is_evidence(
     output: tuple[int, str, str], verdict: Verdict, reason: str
 ) -> None:
     findings = WORKLOAD.judge(evidence_with(output), Terms(), after_repair=False)
@@ -216,7 +216,7 @@ def test_a_read_back_that_is_cut_off_says_nothing(read: str) -> None:
 
 
 class FakeGuest:
-    """A guest in which programs end as it is told: the first run, and what runs again and again."""
+    """A guest in which programs end as given: the first run, and the repeated one."""
 
     def __init__(self, first: tuple[int, str, str], again: tuple[int, str, str] | None) -> None:
         self.first, self.again = first, again
@@ -257,7 +257,7 @@ def started(guest: FakeGuest, kept: list[Completed]) -> GobonniegoLoad:
     return WORKLOAD.start(JOB, surroundings)
 
 
-def test_it_is_brought_in_runs_once_before_all_else_and_then_again_until_told_to_stop() -> None:
+def test_it_runs_once_before_all_else_and_then_again_until_it_is_stopped() -> None:
     guest, kept = FakeGuest(recorded("two-runs"), None), list[Completed]()
     load = started(guest, kept)
     assert guest.brought == {"/run/gobonniego": b"/own/gobonniego"}
@@ -293,7 +293,7 @@ def test_one_that_finds_a_mismatch_before_the_cut_is_evidence() -> None:
     assert [one.stderr for one in kept][1:] == [MISMATCH]
 
 
-def test_it_acknowledges_nothing_and_nobody_waits_for_it() -> None:
+def test_it_acknowledges_nothing_and_the_trial_does_not_wait_for_it() -> None:
     load = started(FakeGuest(recorded("two-runs"), None), [])
     assert (load.begun, load.acknowledged, load.is_over) == (0, 0, True)
     assert load.wait_until(lambda: True, deadline_s=0)
@@ -301,7 +301,7 @@ def test_it_acknowledges_nothing_and_nobody_waits_for_it() -> None:
 
 
 def test_without_one_it_says_what_to_do() -> None:
-    with pytest.raises(HarnessError, match="takes a file of yours") as refused:
+    with pytest.raises(HarnessError, match="needs a file from you") as refused:
         WORKLOAD.job(seed=1, place=Place(directory="/mnt"))
     assert refused.value.hint == "say --gobonniego PATH, or have it on PATH"
     own = Brought(load="gobonniego", path="/own/gobonniego", sha256="0")

@@ -76,7 +76,7 @@ THEORY = {
 }
 
 
-def told_as(fate: Fate) -> Fate:
+def as_in_theory(fate: Fate) -> Fate:
     """Without a NAS nothing is acknowledged: a client that dies meanwhile might as well have at once."""
     return Fate.BOTH_DIE if fate is Fate.CLIENT_LATER else fate
 
@@ -86,7 +86,7 @@ def told_as(fate: Fate) -> Fate:
 @pytest.mark.parametrize("slog", SLOG.names)
 def test_a_cell_guarantees_what_theory_says(slog: str, sync: Sync, fate: Fate) -> None:
     cell = cell_with(slog=slog, sync=sync, fate=fate)
-    assert guarantee_of(cell) is THEORY[slog][sync, told_as(fate)]
+    assert guarantee_of(cell) is THEORY[slog][sync, as_in_theory(fate)]
 
 
 @pytest.mark.parametrize("fate", Fate)
@@ -96,10 +96,10 @@ def test_a_transport_guarantees_what_theory_says(transport: str, sync: Sync, fat
     traits = TRANSPORT.choice(transport).value.traits
     filesystem = "files" if traits.gives_files else "btrfs"
     cell = cell_with(transport=transport, sync=sync, fate=fate, filesystem=filesystem)
-    assert guarantee_of(cell) is TRANSPORTS[transport][sync, told_as(fate)]
+    assert guarantee_of(cell) is TRANSPORTS[transport][sync, as_in_theory(fate)]
     if traits.is_nfs:
         answered_early = guarantee_of(cell.but(nfs_export="export_async"))
-        assert answered_early is ANSWERED_EARLY[sync, told_as(fate)]
+        assert answered_early is ANSWERED_EARLY[sync, as_in_theory(fate)]
 
 
 @pytest.mark.parametrize(
@@ -145,17 +145,17 @@ def test_where_names_are_volatile_flushed_data_are_not(
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("nfs4-standard-noslog-btrfs-nasonly", "'btrfs' has no disk.*say files"),
-        ("iscsi-standard-noslog-files-nasonly", "'files' is for transports that give files"),
+        ("nfs4-standard-noslog-btrfs-nasonly", "'btrfs' needs a disk.*choose files"),
+        ("iscsi-standard-noslog-files-nasonly", "'files' needs a transport that gives files"),
         ("iscsi-export_async-standard-noslog-btrfs-nasonly", "'export_async' is for NFS"),
     ],
 )
-def test_what_a_transport_does_not_have_is_refused_with_the_reason(name: str, said: str) -> None:
+def test_a_choice_that_a_transport_lacks_is_refused_with_the_reason(name: str, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         Cell.parse(name)
 
 
-TOLD = [axis.field for axis in (TRANSPORT, NFS_EXPORT, SYNC, SLOG, FATE)]
+DECIDING = [axis.field for axis in (TRANSPORT, NFS_EXPORT, SYNC, SLOG, FATE)]
 """The axes that decide."""
 
 
@@ -163,10 +163,10 @@ TOLD = [axis.field for axis in (TRANSPORT, NFS_EXPORT, SYNC, SLOG, FATE)]
 def test_speed_layout_filesystem_and_honest_disks_change_no_guarantee(cell: Cell) -> None:
     if cell[DISKS] is not Persistence.LYING:
         choices = dict(zip(AXES, cell.choices, strict=True))
-        told = {axis: choices[axis] for axis in TOLD}
+        deciding = {axis: choices[axis] for axis in DECIDING}
         if cell[TRANSPORT].traits.gives_files:
-            told["filesystem"] = "files"  # it can have no other
-        assert guarantee_of(cell) is guarantee_of(cell_with(**told))
+            deciding["filesystem"] = "files"  # it can have no other
+        assert guarantee_of(cell) is guarantee_of(cell_with(**deciding))
 
 
 @given(usual_cell())
@@ -186,7 +186,7 @@ KEPT_BY = {
 
 @pytest.mark.parametrize("guarantee", Guarantee)
 @pytest.mark.parametrize("verdict", Verdict)
-def test_a_guarantee_is_broken_by_what_is_worse_and_never_by_the_machinery(
+def test_a_guarantee_is_broken_by_a_worse_verdict_and_never_by_the_machinery(
     guarantee: Guarantee, verdict: Verdict
 ) -> None:
     keeps = verdict in KEPT_BY[guarantee] or verdict is Verdict.INCONCLUSIVE

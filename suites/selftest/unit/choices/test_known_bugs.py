@@ -108,7 +108,7 @@ def test_a_side_is_counted_by_what_any_check_said() -> None:
     assert side.seen_in_words == "audit 1, data 1"
 
 
-def test_a_bug_that_has_a_sign_of_its_own_is_told_from_another() -> None:
+def test_a_bug_with_its_own_sign_is_distinguished_from_another() -> None:
     bug = KNOWN_BUGS["raidz-expansion-start"]
     gone = QUIET | {"pool": Verdict.POOL_LOST}
     of_it, other = (
@@ -227,7 +227,7 @@ def test_a_tree_is_given_by_the_name_that_a_bug_knows_it_by(
         ("2.3.1=/nowhere", "there is no folder /nowhere; known are: "),
     ],
 )
-def test_a_tree_that_nobody_needs_or_has_is_refused(
+def test_an_unneeded_or_missing_tree_is_refused(
     text: str, why: str, pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pytestconfig.option, "tree", [text])

@@ -39,7 +39,7 @@ def test_any_changed_byte_makes_its_sector_garbage_and_no_other(at: int, flip: i
     assert decode(bytes(changed)) == expected
 
 
-def test_old_sectors_beside_new_ones_are_told_by_their_numbers() -> None:
+def test_old_sectors_beside_new_ones_are_found_by_their_numbers() -> None:
     old = OURS.block(file=3, seq=41, index=5)
     assert decode(old[:1024] + BLOCK[1024:]) == [41, 41, 42, 42, 42, 42, 42, 42]
 
@@ -57,7 +57,7 @@ def test_what_belongs_elsewhere_says_where() -> None:
     assert decode(shifted) == [f"foreign:7:3:5:{sector}:42" for sector in (1, 2, 3, 4, 5, 6, 7, 0)]
 
 
-def test_zeros_and_noise_are_nobodys() -> None:
+def test_zeros_and_noise_belong_to_no_write() -> None:
     assert decode(bytes(BLOCK_BYTES)) == "zero"
     assert decode(b"\xa5" * BLOCK_BYTES) == "garbage"
     assert decode(bytes(SECTOR_BYTES) + BLOCK[SECTOR_BYTES:]) == ["zero", *[42] * 7]

@@ -203,7 +203,7 @@ def test_writers_meet_where_a_phase_begins() -> None:
     assert met == [0, quiet, patient, CYCLE, CYCLE + quiet, CYCLE + patient]
 
 
-def test_in_a_quiet_phase_nobody_syncs() -> None:
+def test_in_a_quiet_phase_no_writer_syncs() -> None:
     operations = draw()
     for first in range(plan.LOUD_OPERATIONS, OPERATIONS, CYCLE):
         quiet = operations[first : first + plan.QUIET_OPERATIONS]

@@ -67,7 +67,7 @@ def test_where_nothing_passes_the_page_cache_it_is_used(
     assert seen_in(tmp_path) == [1, 2, 1]
 
 
-def test_a_failure_past_the_page_cache_is_told(
+def test_a_failure_past_the_page_cache_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storage = FileStorage(Encoder(11), str(tmp_path), 8)
@@ -117,11 +117,11 @@ def test_a_late_sync_waits_with_what_it_is_for_on_its_way(
     for name in ("pwrite", "posix_fadvise", "fsync"):
         real = getattr(os, name)
 
-        def told(*arguments: Any, name: str = name, real: Callable[..., Any] = real) -> Any:
+        def watched(*arguments: Any, name: str = name, real: Callable[..., Any] = real) -> Any:
             calls.append(name)
             return real(*arguments)
 
-        monkeypatch.setattr(os, name, told)
+        monkeypatch.setattr(os, name, watched)
     monkeypatch.setattr(time, "sleep", lambda seconds: calls.append(f"{seconds * 1000:.0f} ms"))
     late = copy.copy(DIRECT)
     late.think_ms, late.is_direct = 70, False

@@ -70,7 +70,7 @@ def test_every_name_is_its_cell_and_no_two_share_one() -> None:
 
 def test_a_load_that_looks_at_inodes_is_not_where_there_are_none() -> None:
     """Over SMB every file has the mount's mode, and two names of one are two inodes."""
-    with pytest.raises(ValueError, match="looks at modes and inodes, and smb shows none"):
+    with pytest.raises(ValueError, match="checks modes and inodes, and smb does not show"):
         Cell.parse("smb-standard-noslog-files-posix-bothdie")
     assert Cell.parse("nfs3-standard-noslog-files-posix-bothdie")
     assert Cell.parse("smb-standard-noslog-files-sqlite_full-bothdie")
@@ -176,11 +176,13 @@ def test_a_part_that_is_doubled_moved_or_missing_is_refused(
         moved = [*parts[:place], *parts[place + 1 :]]
         moved.insert(other, parts[place])
         if moved != parts:
-            with pytest.raises(ValueError, match=r"misplaced|comes after"):
+            with pytest.raises(ValueError, match=r"misplaced|one part too many"):
                 Cell.parse("-".join(moved))
     axis = next(axis for axis, choice in cell.axes.items() if choice == parts[place])
     if axis not in DEFAULTS:
-        with pytest.raises(ValueError, match=rf"(?s)(misplaced|missing).*{AXES[axis].noun} \("):
+        with pytest.raises(
+            ValueError, match=rf"(?s)(misplaced|lacks its next part).*{AXES[axis].noun} \("
+        ):
             Cell.parse("-".join([*parts[:place], *parts[place + 1 :]]))
 
 
@@ -222,10 +224,10 @@ def test_an_error_offers_the_axes_that_were_left_out_too() -> None:
     [
         ("", "'' in '' is no Transport"),
         ("-", "is no Transport"),
-        ("iscsi", "missing, .*Sync"),
-        (EXAMPLE.removesuffix("-nasonly"), "missing, .*Fate"),
-        (f"{EXAMPLE}-more", "'more' in .* comes after the Fate"),
-        (f"{EXAMPLE}-", "'' in .* comes after the Fate"),
+        ("iscsi", "lacks its next part: .*Sync"),
+        (EXAMPLE.removesuffix("-nasonly"), "lacks its next part: .*Fate"),
+        (f"{EXAMPLE}-more", "'more' in .* is one part too many: a name ends with the Fate"),
+        (f"{EXAMPLE}-", "'' in .* is one part too many: a name ends with the Fate"),
         ("iscsi-standard-slog-btrfs-nasonly", "'slog' in .* is no Slog "),
         (
             "iscsi-standard-plp-raidz1-optane-btrfs-nasonly",
@@ -238,7 +240,7 @@ def test_an_error_offers_the_axes_that_were_left_out_too() -> None:
         ("iscsi-standard-noslog-optane-btrfs-nasonly", "'optane' .*'noslog'"),
     ],
 )
-def test_a_wrong_name_is_told_what_is_wrong(name: str, said: str) -> None:
+def test_a_wrong_name_is_refused_with_the_wrong_part(name: str, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         Cell.parse(name)
 

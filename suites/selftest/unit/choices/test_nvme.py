@@ -1,4 +1,4 @@
-"""NVMe over TCP with native multipath and without: the client's kernel is told as it boots."""
+"""NVMe over TCP with native multipath and without: the client's kernel gets the setting as it boots."""
 
 from __future__ import annotations
 

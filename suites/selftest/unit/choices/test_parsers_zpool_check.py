@@ -80,7 +80,7 @@ def test_only_a_scrub_that_came_to_its_end_vouches() -> None:
         assert answer(with_pool("clean", scan_stats=changed)) is None
 
 
-def test_errors_are_told_wherever_the_status_has_them() -> None:
+def test_errors_are_reported_wherever_the_status_has_them() -> None:
     one = answer(replace(with_pool("clean", error_count="1"), exit_code=3))
     assert one == FsckResult(clean=False, problems=("1 error in data",))
     disk: dict[str, Any] = json.loads(recording("clean").stdout)["pools"]["vm"]["vdevs"]

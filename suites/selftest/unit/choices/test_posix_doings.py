@@ -64,7 +64,7 @@ def test_every_sync_that_is_announced_is_called_and_no_other(
 
 
 def test_a_file_stays_open_until_its_last_name_is_gone(tmp_path: Path) -> None:
-    """What could not be written back is told to whoever has it open."""
+    """An error of write-back is reported to every process that has the file open."""
     performer = performing.Performing(1, str(tmp_path), 0)
 
     def opened() -> set[str]:

@@ -111,7 +111,7 @@ def test_a_property_is_in_effect_as_zfs_prints_it_or_in_bytes(
 
 
 @given(any_cell())
-def test_of_what_is_as_usual_nothing_is_asked(cell: Cell) -> None:
+def test_default_settings_are_not_checked(cell: Cell) -> None:
     usual = cell.but(**{axis.field: axis.default or "" for axis in SETTINGS})
     assert not settings_of(usual)
     assert not parameters_script(usual)
@@ -139,7 +139,7 @@ def test_a_lun_takes_discards_where_its_cell_says_so() -> None:
     )
 
 
-def test_every_filesystem_on_a_disk_discards_what_it_frees() -> None:
+def test_every_filesystem_on_a_disk_discards_freed_blocks() -> None:
     said = {
         name: " ".join(FILESYSTEM.choice(name).value.discarding("/mnt") or ())
         for name in FILESYSTEM.names
@@ -190,9 +190,13 @@ def test_a_special_vdev_is_as_good_as_the_data_disks(disks: str) -> None:
 @pytest.mark.parametrize(
     ("middle", "sync", "why"),
     [
-        ("noslog-throughput", "disabled", "'logbias=throughput' is about the intent log"),
-        ("noslog-zilnocacheflush", "disabled", "'zilnocacheflush' is about the intent log"),
-        ("noslog-record4k", "always", "'recordsize=4K' is a dataset's, and 'iscsi' is on a zvol"),
+        ("noslog-throughput", "disabled", "'logbias=throughput' concerns the intent log"),
+        ("noslog-zilnocacheflush", "disabled", "'zilnocacheflush' concerns the intent log"),
+        (
+            "noslog-record4k",
+            "always",
+            "'recordsize=4K' applies to a dataset, and 'iscsi' is on a zvol",
+        ),
     ],
 )
 def test_a_setting_that_means_nothing_is_refused(middle: str, sync: str, why: str) -> None:
@@ -203,8 +207,10 @@ def test_a_setting_that_means_nothing_is_refused(middle: str, sync: str, why: st
 @pytest.mark.parametrize(
     ("name", "said"), [("volblock4k", "volblocksize=4K"), ("blkmq", "zfs.zvol_use_blk_mq=1")]
 )
-def test_what_only_zvols_have_is_refused_on_a_dataset(name: str, said: str) -> None:
-    with pytest.raises(ValueError, match=f"'{said}' is a zvol's, and 'fileio' is on a dataset"):
+def test_settings_of_zvols_are_refused_on_a_dataset(name: str, said: str) -> None:
+    with pytest.raises(
+        ValueError, match=f"'{said}' applies to a zvol, and 'fileio' is on a dataset"
+    ):
         Cell.parse(f"fileio-always-noslog-{name}-btrfs-bothdie")
     cell = Cell.parse("fileio-always-noslog-record16k-btrfs-bothdie")
     assert volume_options_of(cell).properties == {"recordsize": "16K"}
@@ -212,7 +218,7 @@ def test_what_only_zvols_have_is_refused_on_a_dataset(name: str, said: str) -> N
 
 def test_sectors_that_a_transport_has_not_are_refused() -> None:
     with pytest.raises(
-        ValueError, match="'lun4k' is a LUN's sector size, and 'fileio' has no such"
+        ValueError, match="'lun4k' is the sector size of a LUN, and 'fileio' has none"
     ):
         Cell.parse("fileio-always-noslog-lun4k-btrfs-bothdie")
 

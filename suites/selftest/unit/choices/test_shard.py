@@ -69,6 +69,6 @@ def test_a_shard_is_read_as_it_is_written(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["0/12", "13/12", "0/0", "-1/4", "3", "3/", "/3", "3/12/1", " 3/12", "a/b", "٣/١٢", ""]
 )
-def test_what_is_no_shard_is_refused(text: str) -> None:
+def test_an_invalid_shard_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"shard"):
         Shard.parse(text)

@@ -1,4 +1,4 @@
-"""What a look before the mount found is told, though the mount mended it."""
+"""Findings from before the mount are reported, although the mount repaired them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from torture.records.scoring.judge import judge
 READ = Btrfs.read_check
 
 
-def test_what_only_the_first_look_found_was_healed_at_the_mount() -> None:
+def test_findings_of_the_first_look_alone_were_healed_at_the_mount() -> None:
     first = tool(Step.FS_FIRST_CHECK, "btrfs/fs-tree-old-look")
     finding = judge_filesystem(evidence(first), READ)
     assert finding.verdict is Verdict.REPAIRED

@@ -61,5 +61,5 @@ def test_a_choice_that_joins_no_sweep_can_still_be_asked_for() -> None:
 
 
 def test_a_rule_beside_an_axis_refuses_what_makes_no_sense() -> None:
-    with pytest.raises(ValueError, match="'hdd' is a slog's class, and with 'noslog'"):
+    with pytest.raises(ValueError, match="'hdd' is the class of a SLOG, and 'noslog' has none"):
         Cell.parse("iscsi-always-noslog-btrfs-bothdie").but(slog_class="hdd")

@@ -76,13 +76,13 @@ marks = st.lists(st.tuples(*[st.integers(0, 10**9)] * 3), min_size=1)
 
 @given(marks, st.integers(-(10**18), 10**18))
 def test_a_clock_is_as_wrong_as_it_says_at_most(
-    heard: list[tuple[int, int, int]], began_ns: int
+    sent: list[tuple[int, int, int]], began_ns: int
 ) -> None:
-    spans = [(began_ns + at - there, began_ns + at + back) for at, there, back in heard]
-    clock = clock_of(spans, [at for at, _, _ in heard])
+    spans = [(began_ns + at - there, began_ns + at + back) for at, there, back in sent]
+    clock = clock_of(spans, [at for at, _, _ in sent])
     assert clock is not None
     assert abs(clock.began_ns - began_ns) <= clock.error_ns
-    assert clock.error_ns <= min(there + back for _, there, back in heard)
+    assert clock.error_ns <= min(there + back for _, there, back in sent)
 
 
 def test_a_clock_that_was_set_meanwhile_is_none() -> None:

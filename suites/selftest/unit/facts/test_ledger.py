@@ -90,7 +90,7 @@ def test_only_who_waits_is_answered_with_its_number() -> None:
 
 
 @given(cut=st.integers(0, len(STORED)))
-def test_a_ledger_cut_off_anywhere_keeps_what_is_whole(cut: int) -> None:
+def test_a_ledger_cut_off_anywhere_keeps_its_whole_lines(cut: int) -> None:
     whole = parse_ledger(STORED).events
     ledger = parse_ledger(STORED[:cut])
     assert ledger.events == whole[: len(ledger.events)]

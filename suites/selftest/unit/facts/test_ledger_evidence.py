@@ -43,7 +43,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_what_was_stored_is_read_back(folder: Path) -> None:
+def test_stored_evidence_is_read_back(folder: Path) -> None:
     write_document(folder, CUT, {"t_ms": 5.0})
     write_document(folder, READBACK, "verbatim {")
     append_line(folder / LEDGER, cut_mark(5.0))

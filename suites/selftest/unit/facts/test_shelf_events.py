@@ -254,7 +254,7 @@ def test_the_contracts_own_configuration_is_read(folder: Path) -> None:
     assert disks[1].source == ViewSource(view=folder / "cut.view.json", disk="slog0")
 
 
-def test_a_payload_is_what_was_written(folder: Path) -> None:
+def test_a_payload_is_the_written_data(folder: Path) -> None:
     recording = load_recording(folder)
     assert recording.payload(recording.events[1]) == payload(1, 2)
 

@@ -71,7 +71,7 @@ def test_the_time_of_the_cut_is_that_of_its_record() -> None:
 # --- covered ---------------------------------------------------------------------------------------
 
 
-def test_a_flush_covers_what_was_completed_before_it_was_submitted() -> None:
+def test_a_flush_covers_writes_completed_before_it_was_submitted() -> None:
     log = Log()
     write = log.write()
     log.flush()
@@ -166,7 +166,7 @@ def test_all_keeps_every_completed_write_and_none_in_flight() -> None:
     assert log.held(ALL)[:3] == [f"{one}.0", f"{two}.0", ""]
 
 
-def test_flushed_keeps_nothing_but_what_is_covered() -> None:
+def test_flushed_keeps_only_covered_writes() -> None:
     log = Log()
     one = log.write(at=0)
     log.flush()
@@ -248,7 +248,7 @@ def test_lying_leaves_honest_flushes_alone() -> None:
     assert log.held(lying(500))[:2] == [f"{old}.0", ""]
 
 
-def test_explicit_keeps_what_is_listed_completed_or_in_flight() -> None:
+def test_explicit_keeps_listed_writes_completed_or_in_flight() -> None:
     log = Log()
     log.write(at=0)
     two = log.write(at=1)
@@ -259,7 +259,7 @@ def test_explicit_keeps_what_is_listed_completed_or_in_flight() -> None:
     ]  # fmt: skip
 
 
-def test_explicit_keeps_what_is_covered_listed_or_not() -> None:
+def test_explicit_keeps_covered_writes_listed_or_not() -> None:
     log = Log()
     write = log.write(at=0, sectors=2)
     log.flush()

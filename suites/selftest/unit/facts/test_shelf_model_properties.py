@@ -168,7 +168,7 @@ def test_every_write_is_in_flight_completed_or_failed(log: Log) -> None:
 
 @settings(deadline=None, max_examples=examples(50))
 @given(log=logs, cut=st.integers(0, 40), seed=seeds)
-def test_a_view_ignores_what_comes_after_its_cut(log: Log, cut: int, seed: int) -> None:
+def test_a_view_ignores_events_after_its_cut(log: Log, cut: int, seed: int) -> None:
     cut = min(cut, log.last)
     for view in VIEWS:
         now = log.held(view, cut=cut, seed=seed)
@@ -181,7 +181,7 @@ def test_a_view_ignores_what_comes_after_its_cut(log: Log, cut: int, seed: int) 
 
 @settings(deadline=None, max_examples=examples(50))
 @given(log=logs, seed=seeds)
-def test_every_policy_keeps_what_is_flushed_and_no_more_than_happened(log: Log, seed: int) -> None:
+def test_every_policy_keeps_flushed_writes_and_no_more_than_happened(log: Log, seed: int) -> None:
     flushed, everything = kept(log, FLUSHED), kept(log, ALL)
     writes = {write.submission: write for write in writes_until(log.events, disk=0, cut=log.last)}
     for view in VIEWS:

@@ -41,11 +41,11 @@ class Wire:
         struct.pack_into("<H", entry, 2, tag)
         self._send(CLIENT, NAS, struct.pack("<BBBBI", 4, 0, 72, 0, 72) + entry, parts)
 
-    def answer(self, tag: int, *, status: int = 0, parts: int = 1, is_heard: bool = True) -> None:
+    def answer(self, tag: int, *, status: int = 0, parts: int = 1, is_seen: bool = True) -> None:
         """What became of a command, in so many frames."""
         capsule = struct.pack("<BBBBI12xHH", 5, 0, 24, 0, 24, tag, status)
         self._send(NAS, CLIENT, capsule, parts)
-        if not is_heard:
+        if not is_seen:
             self.frames.pop()
 
     def _send(
@@ -122,7 +122,7 @@ def test_after_an_answer_that_was_not_captured_none_is_found(wire: Wire) -> None
     wire.ask(WRITE, tag=1)
     wire.answer(1)
     wire.ask(WRITE, tag=2)
-    wire.answer(2, is_heard=False)
+    wire.answer(2, is_seen=False)
     wire.ask(WRITE, tag=3)
     wire.answer(3)
     assert len(wire.requests) == 1
@@ -134,7 +134,7 @@ def test_a_stream_that_begins_like_no_unit_is_an_error(wire: Wire) -> None:
     wire.answer(1)
     assert len(wire.requests) == 1
     wire._send(NAS, CLIENT, struct.pack("<BBBBI", 5, 0, 24, 0, 4), 1)
-    with pytest.raises(HarnessError, match="begin no unit of their protocol"):
+    with pytest.raises(HarnessError, match="are not the beginning of a protocol unit"):
         assert wire.requests
 
 

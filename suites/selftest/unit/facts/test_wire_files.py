@@ -45,13 +45,13 @@ def frames(name: str, tmp_path_factory: pytest.TempPathFactory) -> Sequence[Fram
     return list(read_frames(file))
 
 
-def heard(name: str, frames: Sequence[Frame]) -> tuple[FileRequest, ...]:
+def parsed(name: str, frames: Sequence[Frame]) -> tuple[FileRequest, ...]:
     return FileWire(protocol=PROTOCOLS[name]).requests(frames, sector_bytes=512)
 
 
 @pytest.fixture(scope="module")
 def whole(name: str, frames: Sequence[Frame]) -> Sequence[FileRequest]:
-    return heard(name, frames)
+    return parsed(name, frames)
 
 
 def test_answers_come_in_order_behind_their_calls(whole: Sequence[FileRequest]) -> None:
@@ -97,7 +97,7 @@ def test_truncated_frames_yield_fewer_requests_and_no_others(
     name: str, frames: Sequence[Frame], whole: Sequence[FileRequest]
 ) -> None:
     for length in range(0, len(frames), 7):
-        some = heard(name, frames[:length])
+        some = parsed(name, frames[:length])
         assert some == whole[: len(some)]
 
 
@@ -106,7 +106,7 @@ def test_a_frame_that_is_missing_makes_no_request_up(
 ) -> None:
     known = {replace(request, completed_ns=0) for request in whole}
     for missing in range(0, len(frames), 5):
-        some = heard(name, [*frames[:missing], *frames[missing + 1 :]])
+        some = parsed(name, [*frames[:missing], *frames[missing + 1 :]])
         assert {replace(request, completed_ns=0) for request in some} <= known
 
 
@@ -122,7 +122,7 @@ def test_garbled_frames_are_read_or_refused(
     some = [*frames]
     some[number] = replace(frames[number], content=garbled)
     with suppress(HarnessError):
-        assert isinstance(heard(name, some), tuple)
+        assert isinstance(parsed(name, some), tuple)
 
 
 def test_a_call_that_was_sent_again_is_as_old_as_its_first(
@@ -131,7 +131,7 @@ def test_a_call_that_was_sent_again_is_as_old_as_its_first(
     """A server may have carried it out the first time, and keep its answer."""
     again = 10_000_000_000
     shifted = [replace(frame, time_ns=frame.time_ns + again) for frame in frames]
-    twice = heard(name, [*frames, *shifted])
+    twice = parsed(name, [*frames, *shifted])
     assert [x.submitted_ns for x in twice] == [x.submitted_ns for x in whole] * 2
 
 

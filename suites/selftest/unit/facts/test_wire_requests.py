@@ -96,8 +96,8 @@ def test_after_a_lost_frame_only_earlier_commands_are_found(
 ) -> None:
     """Of the answers: each one found is true. Of the commands: no answer finds another's."""
     for missing in range(0, len(frames), 37):
-        heard = [*frames[:missing], *frames[missing + 1 :]]
-        some = DiskWire(protocol=PROTOCOLS[name]).requests(heard, sector_bytes=512)
+        parsed = [*frames[:missing], *frames[missing + 1 :]]
+        some = DiskWire(protocol=PROTOCOLS[name]).requests(parsed, sector_bytes=512)
         known = {replace(request, completed_ns=0) for request in found}
         assert {replace(request, completed_ns=0) for request in some} <= known
 
@@ -112,9 +112,9 @@ def test_garbled_frames_are_read_or_refused(
     place = data.draw(st.integers(0, 200))
     content = frames[number].content
     garbled = content[:place] + garbage + content[place + len(garbage) :]
-    heard = [*frames[:300]]
-    heard[number] = replace(frames[number], content=garbled)
+    parsed = [*frames[:300]]
+    parsed[number] = replace(frames[number], content=garbled)
     with suppress(HarnessError):
         assert isinstance(
-            DiskWire(protocol=PROTOCOLS[name]).requests(heard, sector_bytes=512), tuple
+            DiskWire(protocol=PROTOCOLS[name]).requests(parsed, sector_bytes=512), tuple
         )

@@ -58,7 +58,7 @@ def test_a_client_that_is_kept_is_the_next_trials_with_a_new_console_and_an_empt
     assert started.clients[0].commands == [("dmesg", "--clear")]
 
 
-def test_one_that_nobody_needs_any_more_is_ended() -> None:
+def test_a_kept_checker_is_killed_at_the_end() -> None:
     started = Started()
     kept = Checkers(start=started.start)
     kept.keep(kept.take(console_log=FIRST))
@@ -68,7 +68,7 @@ def test_one_that_nobody_needs_any_more_is_ended() -> None:
     assert len(started.clients) == 2
 
 
-def test_one_that_is_not_given_back_is_nobody_elses() -> None:
+def test_a_checker_that_was_not_returned_is_not_given_again() -> None:
     started = Started()
     kept = Checkers(start=started.start)
     assert kept.take(console_log=FIRST) is not kept.take(console_log=SECOND)

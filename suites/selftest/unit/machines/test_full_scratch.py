@@ -67,7 +67,7 @@ def test_a_wait_for_a_machine_ends_at_once(shelf: Shelf, fill: Callable[[int], N
         lambda: agent.wait_until_up(deadline_s=_LONG_S),
         lambda: agent.run(("true",), deadline_s=_LONG_S),
     ):
-        with pytest.raises(HarnessError, match="has no room for what the NAS writes: 3 MiB"):
+        with pytest.raises(HarnessError, match="has no room for the NAS's writes: 3 MiB"):
             wait()
     assert time.monotonic() - begun_s < _SOON_S
 
@@ -101,7 +101,7 @@ def test_no_room_that_is_there_again_is_no_contradiction(
     fill(5000 * MIB)
     shelf.require_healthy()
     has_failed(shelf, 7, f"pwrite: {os.strerror(code)}")
-    with pytest.raises(HarnessError, match="had no room for what the NAS wrote") as raised:
+    with pytest.raises(HarnessError, match="had no room for the NAS's writes") as raised:
         shelf.require_healthy()
     assert "MiB" not in str(raised.value)
     assert "failed 7 requests" in str(raised.value)

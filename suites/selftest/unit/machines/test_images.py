@@ -50,7 +50,7 @@ class TestMirrors:
             "Package: src:zfs-linux\nPin: release n=trixie-backports\nPin-Priority: 990\n"
         )
 
-    def test_a_host_without_debian_is_told_of_the_variable(self, tools: Path) -> None:
+    def test_a_host_without_debian_gets_the_variable_as_a_hint(self, tools: Path) -> None:
         fake_tool(tools, "apt-get", "echo 'Ubuntu|http://mirror.invalid/ubuntu/|noble|main'")
         with pytest.raises(HarnessError, match=mirrors.MIRROR_VARIABLE):
             mirrors.sources("trixie", ["main"])

@@ -96,7 +96,7 @@ class TestCache:
         assert (found / "root.sqfs").read_bytes() == b"root"
         assert not list((store.root / "work").iterdir())
 
-    def test_what_nobody_uses_for_days_goes(self, store: Cache) -> None:
+    def test_entries_unused_for_days_are_removed(self, store: Cache) -> None:
         for slot in ("one-1", "one-2"):
             store.place("images", slot).mkdir()
         long_ago = time.time() - 86400 * 100
@@ -162,7 +162,7 @@ class TestBase:
             )
         return said
 
-    def test_a_failing_build_is_told_with_the_log_and_its_end(
+    def test_a_failing_build_is_reported_with_the_end_of_its_log(
         self, tools: Path, tmp_path: Path
     ) -> None:
         fake_tool(tools, "mmdebstrap", "seq 100; echo 'E: no such package' >&2; exit 25")
@@ -173,7 +173,7 @@ class TestBase:
         assert "| 50" not in caught.value.message
         assert "tools/images build" in caught.value.hint
 
-    def test_a_full_disk_is_told_as_such(self, tools: Path, tmp_path: Path) -> None:
+    def test_a_full_disk_is_named_as_the_reason(self, tools: Path, tmp_path: Path) -> None:
         fake_tool(tools, "mmdebstrap", "echo 'tar: x: No space left on device'; exit 1")
         with pytest.raises(HarnessError, match="make room"):
             self.build(tmp_path)
@@ -192,7 +192,7 @@ class TestBase:
         assert step.startswith("one: extracting archives (")
         assert json.loads((tmp_path / "packages.json").read_text()) == {"udev": "257-1"}
 
-    def test_mmdebstrap_is_told_the_mirrors_and_the_hosts_proxy(
+    def test_mmdebstrap_gets_the_mirrors_and_the_hosts_proxy(
         self, tools: Path, tmp_path: Path
     ) -> None:
         fake_tool(tools, "mmdebstrap", f'printf "%s\\n" "$@" > {tmp_path}/said; exit 1')
@@ -233,7 +233,7 @@ class TestBase:
         with pytest.raises(ProcessLookupError):
             os.kill(int((tmp_path / "pid").read_text()), 0)
 
-    def test_a_user_without_a_range_is_told_how_to_get_one(
+    def test_a_user_without_a_range_gets_the_command_for_one(
         self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
         monkeypatch.setattr(os, "getuid", lambda: 65534)

@@ -78,7 +78,7 @@ def _directory(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def guest(tmp_path: Path, qemu: socket.socket, server: LedgerServer, stack: ExitStack) -> Guest:
-    """A guest at work, of whom the server has heard acknowledgements."""
+    """A guest at work, of whom the server has received acknowledgements."""
     server.start()
     port = stack.enter_context(qemu.accept()[0])
     guest = Guest(port, _directory(tmp_path))
@@ -130,33 +130,33 @@ def test_the_client_does_not_go_on_before_the_host_has_it(
     with host, guest_end:
         guest = Guest(guest_end, _directory(tmp_path))
         guest.start()
-        heard = _all_heard(host, silence_s=0.5)
-        assert heard.count(b"\n") == 1
-        assert b'"hello"' in heard
+        received = _all_received(host, silence_s=0.5)
+        assert received.count(b"\n") == 1
+        assert b'"hello"' in received
         assert list((tmp_path / "disk").iterdir()) == []
         host.sendall(STOP)
-        _answer(host, heard)
+        _answer(host, received)
         guest.join(_DEADLINE_S)
     assert guest.exit_code == write.EXIT_OK
 
 
-def _answer(host: socket.socket, heard: bytes) -> None:
-    """Answer what was heard and all that comes, until the guest says its end."""
-    while heard:
-        for line in heard.splitlines():
+def _answer(host: socket.socket, received: bytes) -> None:
+    """Answer what was received and all that comes, until the guest says its end."""
+    while received:
+        for line in received.splitlines():
             if (reply := reply_to(line)) is not None:
                 host.sendall(reply)
-        if b'"end"' in heard:
+        if b'"end"' in received:
             return
-        heard = host.recv(65536)
+        received = host.recv(65536)
 
 
-def _all_heard(host: socket.socket, *, silence_s: float) -> bytes:
+def _all_received(host: socket.socket, *, silence_s: float) -> bytes:
     host.settimeout(silence_s)
-    heard = b""
+    received = b""
     try:
-        while received := host.recv(65536):
-            heard += received
+        while more := host.recv(65536):
+            received += more
     except TimeoutError:
         pass
-    return heard
+    return received

@@ -1,4 +1,4 @@
-"""Folders that are prepared once: whole or not there, made by one, removed when nobody uses them."""
+"""Folders that are prepared once: whole or not there, made by one process, removed when unused."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_one_that_could_not_be_made_is_not_there(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["a.lock"]
 
 
-def test_what_a_killed_maker_left_is_gone(tmp_path: Path) -> None:
+def test_leftovers_of_a_killed_maker_are_removed(tmp_path: Path) -> None:
     for key in "ab":
         (tmp_path / f".{key}.partial").mkdir()
         (tmp_path / f".{key}.partial" / "half").touch()
@@ -92,7 +92,7 @@ def test_a_folder_of_no_use_is_made_again(tmp_path: Path) -> None:
     assert folders.ensure("a", make=content).exists()
 
 
-def test_what_nobody_used_for_long_is_removed_when_something_is_made(tmp_path: Path) -> None:
+def test_folders_unused_for_long_are_removed_when_another_is_made(tmp_path: Path) -> None:
     folders = PreparedFolders(tmp_path)
     for key, days in (("old", 15.0), ("young", 13.0)):
         age(folders.ensure(key, make=content), days)
@@ -118,7 +118,7 @@ def test_the_last_used_stay_when_room_is_short(
     assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {"a", "b", "new"}
 
 
-def test_what_somebody_holds_stays(tmp_path: Path) -> None:
+def test_entries_in_use_stay(tmp_path: Path) -> None:
     folders = PreparedFolders(tmp_path)
     age(folders.ensure("old", make=content), 15)
     with locked(tmp_path / "old.lock", deadline_s=1):
@@ -138,5 +138,5 @@ def test_one_that_is_being_made_is_no_leftover(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(HarnessError, match="nothing can be kept"):
+    with pytest.raises(HarnessError, match="cannot write to"):
         PreparedFolders(tmp_path / "file").ensure("a", make=content)

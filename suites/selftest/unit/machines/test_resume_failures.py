@@ -86,7 +86,7 @@ def test_only_what_is_wrong_with_the_file_is_the_fault_of_the_state(stem: str, c
             "operation failed: job 'start' failed: load of migration failed: Cannot allocate memory",
             StateFault.NONE,
         ),
-        ("words that nobody has heard before", StateFault.NONE),
+        ("words that are new", StateFault.NONE),
     ],
 )
 def test_rarer_words_are_understood_too(refusal: str, expected: StateFault) -> None:
@@ -98,7 +98,7 @@ def test_a_guest_that_stays_silent_after_its_resume_puts_the_state_under_suspici
 
 
 class Nas:
-    """A machine whose next resume fails in the way it is told, or works."""
+    """A machine whose next resume fails in the given way, or works."""
 
     name = "nas"
 

@@ -44,7 +44,7 @@ def owner(base: Path, name: str) -> Iterator[tuple[subprocess.Popen[str], Path]]
             process.kill()
 
 
-def test_only_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
+def test_only_leftovers_of_a_killed_process_are_removed(tmp_path: Path) -> None:
     with ExitStack() as stack:
         killed, abandoned = stack.enter_context(owner(tmp_path, "killed"))
         _, used = stack.enter_context(owner(tmp_path, "living"))
@@ -53,7 +53,7 @@ def test_only_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
         assert scratch.remove_abandoned() == []
         os.kill(killed.pid, signal.SIGKILL)
         killed.wait(timeout=10)
-        assert (abandoned / "disk").exists(), "nobody tidied up for it"
+        assert (abandoned / "disk").exists(), "no process tidied up for it"
         assert scratch.remove_abandoned() == [abandoned]
         assert not abandoned.exists()
         assert (used / "disk").read_bytes() == b"data"

@@ -1,4 +1,4 @@
-"""A source tree of OpenZFS as a version: how it is told from others, refused, named and packed."""
+"""A source tree of OpenZFS as a version: how it is recognized, refused, named and packed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A ledger told step by step, and what the oracle finds in what was read back."""
+"""A ledger, step by step, and the oracle's findings in a read-back."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BLOCK_BYTES = 4096
 
 
 class Story:
-    """A ledger, told step by step; every event is 10 ms after the last. `mode` is the load's."""
+    """A ledger, step by step; every event is 10 ms after the last. `mode` is the load's."""
 
     def __init__(self, mode: str = "files", *, tears_sectors: bool = False) -> None:
         self.mode = mode

@@ -87,7 +87,7 @@ def test_metadata_have_to_be_covered_as_well(story: Story) -> None:
     assert data not in story.findings()[0].uncovered
 
 
-def test_a_flush_covers_only_what_was_completed_before_it_began(story: Story) -> None:
+def test_a_flush_covers_only_writes_completed_before_it_began(story: Story) -> None:
     late = story.submit(BLOCK)
     flush = story.begin_flush()
     story.complete(late)

@@ -123,7 +123,7 @@ def test_a_group_that_was_being_written_vouches_for_nothing_that_came_later(stor
     assert story.uncovered(sync=Sync.STANDARD) == (1, [OFFSET])
 
 
-def test_a_group_vouches_for_what_came_before_its_first_write(story: Story) -> None:
+def test_a_group_vouches_for_writes_before_its_first_one(story: Story) -> None:
     story.write(METADATA)
     story.flush()
     story.write(uberblock(20))

@@ -35,7 +35,7 @@ def test_without_a_moment_it_is_corrupted_and_said_why_unless_that_is_said_alrea
     assert (silent.verdict, silent.first_of_all) == (Verdict.CORRUPTED, ())
 
 
-def test_of_many_reasons_the_first_are_told_and_of_failures_all() -> None:
+def test_of_many_reasons_the_first_are_shown_and_of_failures_all() -> None:
     conclusion = Conclusion(verdict=Verdict.CORRUPTED, first_of_all=("above all",))
     reasons = [f"reason {number}" for number in range(20)]
     failures = [Failed(t_ms=1.0, seq=seq, call="fsync", errno=5) for seq in (3, 4)]

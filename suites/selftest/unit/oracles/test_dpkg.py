@@ -75,21 +75,21 @@ def test_a_package_is_there_with_all_before_it(root: Root) -> None:
     "description",
     ["", "[1, 2]", "3", '{"before": [1, 2, 600]}', '{"sizes": [600]}', '{"before": 1, "sizes": 2}'],
 )
-def test_a_description_that_nobody_wrote_is_refused(root: Root, description: str) -> None:
+def test_an_unknown_description_is_refused(root: Root, description: str) -> None:
     """So a status file reads of which a sector is gone, or is older."""
     root.described(description)
     assert root.read()["refused"].startswith("root 0: ")
 
 
 def test_a_size_that_no_file_has_is_compared_with_that_of_the_file(root: Root) -> None:
-    """Two numbers that a torn sector made one: nobody holds such a file in memory."""
+    """A torn sector made two numbers one. A file of that size does not fit into memory."""
     root.described(GOOD.replace(str(SIZE), f"{SIZE}99999999999999"))
     read = root.read()
     assert read["parts"] == {"3": "load0-0: f0 holds something else"}
     assert read["whole"] == [1, 2]
 
 
-def test_other_content_of_the_same_size_is_told(root: Root) -> None:
+def test_other_content_of_the_same_size_is_reported(root: Root) -> None:
     root.file.write_bytes(payload_of(TRIAL, 4, 0, SIZE))
     assert list(root.read()["parts"]) == ["3"]
 
@@ -122,7 +122,7 @@ OTHERS = line("load1-0", 2, "installed", [])
 
 
 class Roots:
-    """Roots of two writers, in which dpkg says what it is told to."""
+    """Roots of two writers, in which dpkg prints what the test sets."""
 
     def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.directory = directory / "dpkg"
@@ -164,7 +164,7 @@ def roots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Roots:
     return Roots(tmp_path, monkeypatch)
 
 
-def told(*events: tuple[str, int, str]) -> Ledger:
+def ledger_of(*events: tuple[str, int, str]) -> Ledger:
     """Words, transactions and packages, beginning with what the other writer finished."""
     every = [("begin", 2, "load1-0"), ("done", 2, "load1-0"), *events]
     return Ledger(
@@ -182,8 +182,8 @@ def told(*events: tuple[str, int, str]) -> Ledger:
 
 P, Q = "load0-1", "load0-2"
 INSTALLED = (("begin", 3, P), ("done", 3, P), ("begin", 5, P), ("done", 5, P))
-UPGRADING = told(*INSTALLED, ("begin", 9, P))
-FINISHED = told(*INSTALLED, ("begin", 9, Q))
+UPGRADING = ledger_of(*INSTALLED, ("begin", 9, P))
+FINISHED = ledger_of(*INSTALLED, ("begin", 9, Q))
 """The package of before is installed; something else is under way."""
 
 
@@ -226,7 +226,7 @@ def test_a_first_installation_that_was_under_way_has_no_description_yet(roots: R
         (line(P, 5, "unpacked", None), Verdict.UNREPAIRABLE),
     ],
 )
-def test_a_package_that_nobody_was_working_on_is_installed(
+def test_a_package_without_a_running_transaction_is_installed(
     roots: Roots, left: str, verdict: Verdict
 ) -> None:
     roots.install(0, P, int(left.split("\t")[1]))

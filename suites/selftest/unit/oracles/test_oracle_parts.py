@@ -42,7 +42,7 @@ def test_an_acknowledged_part_of_a_block_allows_nothing_else(
     assert findings.lost == lost
 
 
-def test_a_part_that_is_gone_blames_nobody_who_wrote_elsewhere_in_the_block() -> None:
+def test_a_lost_part_does_not_blame_writes_elsewhere_in_the_block() -> None:
     story = Story().acked("create", 1, 0).acked("overwrite", 2, 0, size=1, sectors=PART)
     story.acked("overwrite", 3, 0, size=1, sectors=range(5, 6))
     findings = story.finds([[1, 1, 1, 1, 1, 3, 1, 1]])

@@ -202,7 +202,7 @@ def test_after_a_failure_the_operation_is_in_flight_for_ever() -> None:
         assert "errno 5" in findings.reasons[-1]
 
 
-def test_what_the_filesystem_will_not_show_is_lost() -> None:
+def test_data_that_the_filesystem_does_not_show_is_lost() -> None:
     story = Story().acked("create", 1, 0).acked("create", 2, 0, file=1, writer=1)
     findings = story.finds(5, [2])
     assert (findings.verdict, findings.lost, findings.missing) == (Verdict.CORRUPTED, 1, 1)
@@ -215,7 +215,7 @@ def test_what_the_filesystem_will_not_show_is_lost() -> None:
     assert story.finds(files=[dangling]).verdict is Verdict.CORRUPTED
 
 
-def test_files_nobody_made_are_foreign_but_lost_and_found_is_not() -> None:
+def test_files_that_the_load_did_not_make_are_foreign_but_lost_and_found_is_not() -> None:
     story = Story().acked("create", 1, 0)
     assert story.finds([1], [1]).foreign == 1
     assert story.finds([1], unexpected=["lost+found"]).verdict is Verdict.INTACT

@@ -135,7 +135,7 @@ def test_a_status_that_is_not_whole_is_unreadable(output: ToolOutput) -> None:
         said(("errors: No known data errors\n", f"{_SOME}\n\tand more\n")),
     ],
 )
-def test_what_is_not_known_is_unreadable(output: ToolOutput) -> None:
+def test_unknown_output_is_unreadable(output: ToolOutput) -> None:
     with pytest.raises(UnreadableError):
         parse_status(output)
 

@@ -61,9 +61,7 @@ def test_a_sound_pool_is_understood(case: str) -> None:
         (_said("BRT leak: vdev 0, offset 0x0, refcount 1", exit_code=2, vouches=True), "BRT leak"),
     ],
 )
-def test_what_is_leaked_used_twice_or_unreadable_is_a_problem(
-    output: ToolOutput, first: str
-) -> None:
+def test_leaked_doubled_and_unreadable_blocks_are_a_problem(output: ToolOutput, first: str) -> None:
     found = parse_zdb(output)
     assert not found.is_sound
     assert not found.gave_up
@@ -119,7 +117,7 @@ def test_it_counts_nothing_in_use_on_a_device_that_the_trial_took_away(gone: boo
         _said(exit_code=0),
     ],
 )
-def test_what_proves_nothing_is_unreadable(output: ToolOutput) -> None:
+def test_output_that_proves_nothing_is_unreadable(output: ToolOutput) -> None:
     with pytest.raises(UnreadableError):
         parse_zdb(output)
 
@@ -153,14 +151,14 @@ def test_a_leak_breaks_the_pool_whatever_its_scrub_says() -> None:
     assert judge(evidence(LEAKED)).verdict is Verdict.CORRUPTED
 
 
-def test_a_pool_that_never_stood_still_was_not_looked_at() -> None:
+def test_a_pool_that_was_never_idle_was_not_checked() -> None:
     stirred = replace(LEAKED, step=Step.POOL_BLOCKS_ASTIR)
-    with pytest.raises(UnreadableError, match="never stood still"):
+    with pytest.raises(UnreadableError, match="never idle"):
         judge_pool(evidence(stirred))
     assert judge_pool(evidence(stirred, SOUND)).verdict is Verdict.INTACT
 
 
-def test_blocks_that_nobody_could_count_leave_a_trial_open() -> None:
+def test_blocks_that_could_not_be_counted_make_a_trial_inconclusive() -> None:
     garbled = replace(SOUND, stdout=SOUND.stdout[:100])
     judgement = judge(evidence(garbled))
     assert judgement.verdict is Verdict.INCONCLUSIVE

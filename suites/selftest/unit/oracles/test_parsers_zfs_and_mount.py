@@ -199,7 +199,7 @@ def test_the_kernels_log_tells_of_replays_and_complaints() -> None:
         ("BTRFS error (device sda): bad tree block start, mirror 1 want 50413568 have 0", False),
     ],
 )  # fmt: skip
-def test_a_disk_that_failed_a_request_is_told_from_what_it_holds(
+def test_a_failed_request_is_distinguished_from_the_disks_content(
     line: str, is_the_clients: bool
 ) -> None:
     log = replace(recording("kernel/log-replayed"), stdout=f"[   12.3] {line}\n")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from suites.selftest.unit.oracles.oracle_story import Story
-from suites.selftest.unit.oracles.tree_ledgers import START, judged, left_by, told
+from suites.selftest.unit.oracles.tree_ledgers import START, judged, ledger_of, left_by
 from torture.facts.evidence.ledger import Event, Hello, Ledger, parse_ledger
 from torture.oracles.verdict.blocks.oracle import consult
 from torture.oracles.verdict.blocks.readback import parse_readback
@@ -53,7 +53,7 @@ def test_a_whole_device_is_intact() -> None:
 @pytest.mark.parametrize(
     "short", [["partial", "partial"], [], [2], [2, "partial"], [2, [2, 2, 2]], [2, []]], ids=str
 )
-def test_a_region_that_ends_early_has_lost_what_was_acknowledged_there(short: list[Any]) -> None:
+def test_a_region_that_ends_early_has_lost_its_acknowledged_blocks(short: list[Any]) -> None:
     regions = [region(at, [at + 1, at + 1]) for at in range(REGIONS)]
     findings = on_a_device([regions[0], region(1, short), *regions[2:]])
     assert findings.verdict is Verdict.CORRUPTED
@@ -97,7 +97,7 @@ def test_a_file_without_the_blocks_of_its_size_has_lost_them(blocks: list[Any]) 
 def test_a_tree_that_was_not_read_back_is_lost(kept: int) -> None:
     events: list[Event] = [
         Hello(t_ms=0.0, trial=1, mode="application", writers=2),
-        *told(*START),
+        *ledger_of(*START),
     ]
     trees = left_by(events)
     assert judged(events, trees).verdict is Verdict.INTACT
@@ -107,7 +107,7 @@ def test_a_tree_that_was_not_read_back_is_lost(kept: int) -> None:
 
 
 def test_sectors_that_a_tree_does_not_have_are_lost() -> None:
-    events = told(*START)
+    events = ledger_of(*START)
     trees = left_by(events)
     trees[0]["entries"]["f2"]["runs"].clear()
     findings = judged(events, trees)

@@ -115,7 +115,7 @@ def test_the_verdict_is_that_of_all_moments_tried_one_by_one(
 
 
 @given(stories(), st.booleans(), st.data())
-def test_what_a_crash_may_leave_of_a_log_is_intact(
+def test_a_log_as_a_crash_may_leave_it_is_intact(
     story: Story, has_one_order: bool, data: st.DataObject
 ) -> None:
     """Each has its place in a log between its begin and its end; the log ends behind what was synced."""

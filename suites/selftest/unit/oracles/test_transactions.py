@@ -69,7 +69,7 @@ def found(*whole: int, **changes: Any) -> Found:
 
 
 def judged(story: Story, seen: Found, **how: Any) -> Findings:
-    """What the oracle says, of one writer whose transactions have one order unless told otherwise."""
+    """What the oracle says, of one writer whose transactions have one order by default."""
     ledger = ledger_of(story, writers=how.pop("writers", 1))
     return consult_transactions(ledger, seen, **({"has_one_order": True, "cut_ms": None} | how))
 
@@ -157,7 +157,7 @@ def test_each_outcome_has_its_verdict(
     assert bool(findings.reasons) is (verdict is not Verdict.INTACT or has_failed)
 
 
-def test_what_is_there_in_part_is_lost_and_is_not_gone() -> None:
+def test_a_damaged_transaction_is_lost_and_not_gone() -> None:
     """As a torn block of the ledger's load is: what was acknowledged was all of it."""
     findings = judged(TWO, found(parts={2: "rows [0] of 2", 3: "rows [0] of 2"}))
     assert (findings.lost, findings.missing, findings.torn) == (2, 1, 2)
@@ -166,14 +166,14 @@ def test_what_is_there_in_part_is_lost_and_is_not_gone() -> None:
 
 
 def test_of_several_one_that_is_refused_says_nothing_of_the_others() -> None:
-    """Nor are its own gone: nobody can tell."""
+    """Nor are its own gone: that is unknown."""
     seen = found(1, parts={3: "half"}, complaints=("row 2",), refused="repository 1: bad object")
     findings = judged(TWO, seen)
     assert (findings.lost, findings.missing, findings.torn) == (1, 1, 1)
     assert findings.reasons == (
         "the application cannot be used: repository 1: bad object",
         "its own check: row 2",
-        "transaction 3 is in part: half",
+        "transaction 3 is damaged: half",
     )
 
 
@@ -196,18 +196,18 @@ def test_what_is_lazy_may_be_half_there_where_its_log_ends(
     assert judged(story, seen, writers=2, has_one_order=has_one_order).verdict is verdict
 
 
-def test_what_is_half_there_and_never_began_is_foreign() -> None:
+def test_a_half_transaction_that_never_began_is_foreign() -> None:
     findings = judged(UPGRADE, found(1, 2, unfinished=(amid(7, is_new=True),)))
     assert (findings.lost, findings.foreign) == (0, 1)
-    assert "transaction 7 is there, which never began" in findings.reasons
+    assert "transaction 7 is there, but never began" in findings.reasons
 
 
 def test_what_its_checks_say_comes_first_and_leaves_room_for_what_is_gone() -> None:
     lines = tuple(f"page {number} is broken" for number in range(40))
-    told = judged(TWO, found(complaints=lines)).reasons
-    assert told[0] == "its own check: page 0 is broken"
-    assert "its own checks say 35 lines more" in told
-    assert "transaction 2 is gone" in told
+    reasons = judged(TWO, found(complaints=lines)).reasons
+    assert reasons[0] == "its own check: page 0 is broken"
+    assert "its own checks printed 35 more lines" in reasons
+    assert "transaction 2 is gone" in reasons
 
 
 SETTLED_APART: Story = [
@@ -258,7 +258,7 @@ def test_what_is_lazy_is_settled_and_goes_with_what_came_after_it_in_its_order(
 
 
 def test_what_is_settled_once_is_not_settled_again_later() -> None:
-    """Else another writer's lazy transaction would have to be there although nobody settled it."""
+    """Else another writer's lazy transaction would have to be there although unsettled."""
     story: Story = [
         ("lazy", 1), ("done", 1), ("settle", 3), ("done", 3),
         ("lazy", 4), ("done", 4), ("settle", 5), ("done", 5),
@@ -268,8 +268,8 @@ def test_what_is_settled_once_is_not_settled_again_later() -> None:
 
 
 @pytest.mark.parametrize("has_one_order", [True, False])
-def test_a_rollback_is_measured_from_what_was_durable(has_one_order: bool) -> None:
-    """Not from 2, which is gone as well and was nobody's until then."""
+def test_a_rollback_is_measured_from_the_last_durable_transaction(has_one_order: bool) -> None:
+    """Not from 2, which is gone as well and was not durable until then."""
     story: Story = [("lazy", 2), ("done", 2), ("begin", 1), ("settle", 4), ("done", 4), ("done", 1)]
     seen, orders = found(), {"writers": 2, "has_one_order": has_one_order}
     assert judged(story, seen, cut_ms=100.0, **orders).rollback_ms == 100.0 - 40.0

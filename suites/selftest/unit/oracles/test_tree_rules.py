@@ -31,8 +31,8 @@ from suites.selftest.unit.oracles.tree_ledgers import (
     WRITE,
     What,
     judged,
+    ledger_of,
     left_by,
-    told,
 )
 from suites.selftest.unit.oracles.tree_model import Seen
 from torture.facts.evidence.ledger import Begin, Done, Failed
@@ -74,7 +74,7 @@ def test_a_later_sync_makes_durable_what_its_manual_says_and_no_more(
 ) -> None:
     # an operation of its own goes with the sync, on something that it does not touch
     late = {"do": "mkdir", "whom": 14, "at": [ROOT, "d14"], "syncs": [sync]}
-    events = told(*START, what, late)
+    events = ledger_of(*START, what, late)
     forgotten = [one for one in events if not (isinstance(one, (Begin, Done)) and one.seq == 7)]
     assert judged(events, left_by(events)).verdict is Verdict.INTACT
     findings = judged(events, left_by(forgotten))
@@ -85,7 +85,7 @@ def test_a_later_sync_makes_durable_what_its_manual_says_and_no_more(
 @pytest.mark.parametrize("how", ["dsync", "osync", "mmap"])
 def test_what_syncs_itself_makes_its_own_range_durable_and_no_other(how: str) -> None:
     late = {"do": "write", "how": how, "whom": FILE, "runs": [[0, 1]]}
-    events = told(*START, WRITE, late)
+    events = ledger_of(*START, WRITE, late)
     for seq, is_durable in ((7, False), (8, True)):
         forgotten = [
             one for one in events if not (isinstance(one, (Begin, Done)) and one.seq == seq)
@@ -99,8 +99,8 @@ def _entries(trees: list[Seen]) -> dict[str, Seen]:
 
 
 def test_what_is_renamed_is_at_one_of_its_names_whatever_was_synced() -> None:
-    events = told(*START, RENAME)
-    before, after = left_by(told(*START)), left_by(events)
+    events = ledger_of(*START, RENAME)
+    before, after = left_by(ledger_of(*START)), left_by(events)
     for trees in (before, after):
         assert judged(events, trees).verdict is Verdict.INTACT
     both = json.loads(json.dumps(after))
@@ -114,10 +114,10 @@ def test_what_is_renamed_is_at_one_of_its_names_whatever_was_synced() -> None:
 def test_what_was_renamed_on_and_on_is_at_one_of_all_these_names() -> None:
     on = {"do": "rename", "whom": FILE, "was": [BELOW, "r"], "at": [ABOVE, "r2"]}
     gone = {"do": "unlink", "whom": FILE, "at": [ABOVE, "r2"]}
-    events = told(*START, RENAME, on)
-    nowhere = left_by(told(*START, RENAME, on, gone))
+    events = ledger_of(*START, RENAME, on)
+    nowhere = left_by(ledger_of(*START, RENAME, on, gone))
     assert judged(events, nowhere).verdict is Verdict.CORRUPTED
-    assert judged(told(*START, RENAME, on, gone), nowhere).verdict is Verdict.INTACT
+    assert judged(ledger_of(*START, RENAME, on, gone), nowhere).verdict is Verdict.INTACT
 
 
 def test_what_was_renamed_into_a_directory_that_is_not_there_is_gone_with_it() -> None:
@@ -129,14 +129,14 @@ def test_what_was_renamed_into_a_directory_that_is_not_there_is_gone_with_it() -
         "at": [12, "r"],
         "syncs": [["fsync", 12]],
     }
-    events = told(*START, new, into)
-    trees = left_by(told(*START))
+    events = ledger_of(*START, new, into)
+    trees = left_by(ledger_of(*START))
     del _entries(trees)["f2"]
     assert judged(events, trees).verdict is Verdict.INTACT
 
 
 def test_a_name_that_is_renamed_over_is_never_gone() -> None:
-    events = told(*START, REPLACE)
+    events = ledger_of(*START, REPLACE)
     trees = left_by(events)
     del _entries(trees)["f4"]
     assert judged(events, trees).verdict is Verdict.CORRUPTED
@@ -147,19 +147,19 @@ def test_a_name_that_is_renamed_over_is_never_gone() -> None:
     [(8, "intact"), (9, "intact"), (20, "intact"), (21, "corrupted"), (7, "corrupted")],
 )
 def test_a_size_on_its_way_is_between_the_old_one_and_the_new(size: int, verdict: str) -> None:
-    events = told(*START, LONGER)
+    events = ledger_of(*START, LONGER)
     trees = left_by(events)
     file = _entries(trees)["f2"]
     file["size"] = size * 512
     file["runs"] = [[0, min(size, 8), 1], [8, max(0, size - 8), "zero"]]
     assert judged(events, trees).verdict == verdict
-    synced = told(*START, LONGER | {"syncs": [["fdatasync", FILE]]})
+    synced = ledger_of(*START, LONGER | {"syncs": [["fdatasync", FILE]]})
     assert (judged(synced, trees).verdict is Verdict.INTACT) is (size == 20)
 
 
 def test_what_was_cut_off_does_not_come_back_with_the_length() -> None:
     long_again = LONGER | {"syncs": [["fsync", FILE]]}
-    events = told(*START, SHORTER | {"syncs": [["fdatasync", FILE]]}, long_again)
+    events = ledger_of(*START, SHORTER | {"syncs": [["fdatasync", FILE]]}, long_again)
     trees = left_by(events)
     assert judged(events, trees).verdict is Verdict.INTACT
     _entries(trees)["f2"]["runs"] = [[0, 8, 1], [8, 12, "zero"]]
@@ -168,7 +168,7 @@ def test_what_was_cut_off_does_not_come_back_with_the_length() -> None:
 
 def test_two_names_of_one_file_are_not_two_files() -> None:
     link = LINK | {"at": [ROOT, "l"], "syncs": [["fsync", FILE], ["fsync", ROOT]]}
-    events = told(*START, link)
+    events = ledger_of(*START, link)
     trees = left_by(events)
     _entries(trees)["l"] = dict(_entries(trees)["l"]) | {"inode": 99}
     findings = judged(events, trees)
@@ -178,18 +178,18 @@ def test_two_names_of_one_file_are_not_two_files() -> None:
 
 def test_a_number_of_links_waits_for_the_name_it_counts() -> None:
     """The name's directory was not synced: the file's own sync says nothing of it."""
-    events = told(*START, LINK, CHMOD | {"syncs": [["fsync", FILE]]})
-    trees = left_by(told(*START, CHMOD))
+    events = ledger_of(*START, LINK, CHMOD | {"syncs": [["fsync", FILE]]})
+    trees = left_by(ledger_of(*START, CHMOD))
     assert judged(events, trees).verdict is Verdict.INTACT
-    both = told(*START, LINK | {"syncs": [["fsync", FILE], ["fsync", BELOW]]})
+    both = ledger_of(*START, LINK | {"syncs": [["fsync", FILE], ["fsync", BELOW]]})
     counted = left_by(both)
     _entries(counted)["f2"]["links"] = 1
     assert judged(both, counted).verdict is not Verdict.INTACT
 
 
 @pytest.mark.parametrize("found", [{"errno": 5}, {"type": "other", "mode": 0o10644}])
-def test_what_cannot_be_used_is_lost(found: Seen) -> None:
-    events = told(*START)
+def test_an_unusable_entry_is_lost(found: Seen) -> None:
+    events = ledger_of(*START)
     trees = left_by(events)
     _entries(trees)["f2"] = found
     findings = judged(events, trees)
@@ -200,7 +200,7 @@ def test_what_cannot_be_used_is_lost(found: Seen) -> None:
 @pytest.mark.parametrize("found", [{"errno": 5}, {"type": "other", "mode": 0o10644}])
 def test_with_a_writers_own_directory_all_is_lost_that_was_acknowledged_of_it(found: Seen) -> None:
     others = {"do": "mkdir", "whom": 3, "at": [1, "d3"], "syncs": [["fsync", 1]]}
-    events = told(*START, CHMOD, others)
+    events = ledger_of(*START, CHMOD, others)
     first, second = left_by(events)
     for trees, lost in (([found, second], len(START)), ([first, found], 1)):
         findings = judged(events, trees)
@@ -209,14 +209,14 @@ def test_with_a_writers_own_directory_all_is_lost_that_was_acknowledged_of_it(fo
     assert judged(events, [found, found]).lost == findings.acknowledged
 
 
-def test_a_symbolic_link_to_somewhere_else_is_told() -> None:
-    trees = left_by(told(*START))
+def test_a_changed_target_of_a_symbolic_link_is_reported() -> None:
+    trees = left_by(ledger_of(*START))
     _entries(trees)["s10"]["target"] = ""
-    assert judged(told(*START), trees).verdict is Verdict.CORRUPTED
+    assert judged(ledger_of(*START), trees).verdict is Verdict.CORRUPTED
 
 
 def test_a_transaction_that_failed_forbids_nothing_and_is_named() -> None:
-    begun, _ = told(CHMOD | {"syncs": [["fsync", FILE]]})
+    begun, _ = ledger_of(CHMOD | {"syncs": [["fsync", FILE]]})
     assert isinstance(begun, Begin)
     tried = Begin(
         t_ms=99,
@@ -228,16 +228,16 @@ def test_a_transaction_that_failed_forbids_nothing_and_is_named() -> None:
         size_blocks=0,
         what=begun.what,
     )
-    events = [*told(*START), tried, Failed(t_ms=100, seq=99, errno=5, call="fsync")]
-    for trees in (left_by(told(*START)), left_by(told(*START, CHMOD))):
+    events = [*ledger_of(*START), tried, Failed(t_ms=100, seq=99, errno=5, call="fsync")]
+    for trees in (left_by(ledger_of(*START)), left_by(ledger_of(*START, CHMOD))):
         findings = judged(events, trees)
         assert findings.verdict is Verdict.INTACT
         assert "99 failed" in " ".join(findings.reasons)
 
 
 def test_a_rollback_is_measured_from_the_first_that_is_gone() -> None:
-    events = told(*START)
-    findings = judged(events, left_by(told(*START[:-2])))
+    events = ledger_of(*START)
+    findings = judged(events, left_by(ledger_of(*START[:-2])))
     assert findings.verdict is Verdict.ROLLED_BACK
     assert findings.rollback_ms == 6.5 - 5.5
     assert findings.lost == 2
@@ -246,11 +246,11 @@ def test_a_rollback_is_measured_from_the_first_that_is_gone() -> None:
 def test_a_ledger_that_contradicts_itself_is_no_evidence() -> None:
     with pytest.raises(UnreadableError, match="had not begun"):
         judged([Done(t_ms=1, seq=1)], left_by([]))
-    with pytest.raises(UnreadableError, match="unheard of"):
-        judged(told({"do": "create"}), left_by([]))
+    with pytest.raises(UnreadableError, match="unknown call"):
+        judged(ledger_of({"do": "create"}), left_by([]))
 
 
-GOOD = {"trial": 1, "mode": "application", "complete": True, "trees": left_by(told(*START))}
+GOOD = {"trial": 1, "mode": "application", "complete": True, "trees": left_by(ledger_of(*START))}
 
 
 def test_a_read_back_is_what_it_says() -> None:
@@ -276,12 +276,12 @@ def test_one_that_is_cut_off_or_garbled_is_no_evidence(text: str) -> None:
 def test_what_is_durable_is_within_the_file_whatever_its_size_should_be(how: str) -> None:
     """The size that its data is read by is synced with them, though an older call had set it."""
     late = {"do": "write", "how": how, "whom": FILE, "runs": [[12, 2]]}
-    events = told(*START, LONGER, late)
+    events = ledger_of(*START, LONGER, late)
     short = [one for one in events if not (isinstance(one, (Begin, Done)) and one.seq > 6)]
     findings = judged(events, left_by(short))
     assert (findings.verdict, findings.lost) == (Verdict.ROLLED_BACK, 1)
     assert judged(events, left_by(events)).verdict is Verdict.INTACT
-    lazily = told(*START, LONGER, late | {"how": "buffered"})
+    lazily = ledger_of(*START, LONGER, late | {"how": "buffered"})
     assert judged(lazily, left_by(short)).verdict is Verdict.INTACT
 
 
@@ -292,7 +292,7 @@ def test_a_number_of_links_is_exact_once_its_names_are_durable() -> None:
     )
     linked = LINK | {"syncs": [["fsync", FILE], ["fsync", BELOW]]}
     for syncs, is_settled in (([["fsync", FILE], ["fsync", BELOW]], True), ([], False)):
-        events = told(*START, linked, gone, again, CHMOD | {"syncs": syncs})
+        events = ledger_of(*START, linked, gone, again, CHMOD | {"syncs": syncs})
         trees = left_by(events)
         assert judged(events, trees).verdict is Verdict.INTACT
         _entries(trees)["f2"]["links"] = 3

@@ -16,8 +16,8 @@ from suites.selftest.unit.oracles.tree_ledgers import (
     UNLINK,
     What,
     judged,
+    ledger_of,
     left_by,
-    told,
 )
 from torture.facts.evidence.ledger import Begin, Done
 from torture.oracles.verdict.verdicts import Verdict
@@ -27,8 +27,8 @@ from torture.oracles.verdict.verdicts import Verdict
 def test_where_names_are_stable_one_is_there_without_a_sync(what: What) -> None:
     """As over NFS, whose server answers once it is (`torture.choices.transports.protocol.Traits`)."""
     for is_stable in (True, False):
-        told_of = what | ({"names_are_stable": True} if is_stable else {})
-        events = told(*START, told_of, CHMOD)
+        changed = what | ({"names_are_stable": True} if is_stable else {})
+        events = ledger_of(*START, changed, CHMOD)
         forgotten = [one for one in events if not (isinstance(one, (Begin, Done)) and one.seq == 7)]
         findings = judged(events, left_by(forgotten))
         assert (findings.verdict is not Verdict.INTACT) is is_stable
@@ -37,7 +37,7 @@ def test_where_names_are_stable_one_is_there_without_a_sync(what: What) -> None:
 
 
 def test_what_is_in_a_file_waits_for_a_sync_where_its_name_does_not() -> None:
-    events = told(*START, CREATE | {"names_are_stable": True})
+    events = ledger_of(*START, CREATE | {"names_are_stable": True})
     trees = left_by(events)
     made = trees[0]["entries"]["d6"]["entries"]["d8"]["entries"]["f12"]
     made |= {"size": 0, "runs": []}
@@ -48,7 +48,7 @@ def test_what_is_in_a_file_waits_for_a_sync_where_its_name_does_not() -> None:
     ("mode", "verdict"), [(0, "intact"), (0o644, "intact"), (0o600, "corrupted")]
 )
 def test_a_file_that_is_being_made_over_nfs_may_have_no_mode_yet(mode: int, verdict: str) -> None:
-    whole = told(*START, CREATE | {"names_are_stable": True})
+    whole = ledger_of(*START, CREATE | {"names_are_stable": True})
     for events, expected in ((whole[:-1], verdict), (whole, verdict if mode else "rolled-back")):
         trees = left_by(events)
         trees[0]["entries"]["d6"]["entries"]["d8"]["entries"]["f12"] |= {

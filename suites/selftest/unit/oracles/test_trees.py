@@ -20,9 +20,9 @@ from suites.selftest.unit.oracles.tree_ledgers import (
     START,
     WRITE,
     judged,
+    ledger_of,
     left_by,
     story,
-    told,
 )
 from suites.selftest.unit.oracles.tree_model import Model, Seen
 from torture.facts.evidence.ledger import Begin, Done, Event, Hello, OperationKind
@@ -130,7 +130,7 @@ def test_the_verdict_is_that_of_all_moments_tried_one_by_one(
 
 
 def _named(what: Any) -> str:
-    """What a transaction does, as it is told apart here."""
+    """What a transaction does, by which this test tells transactions apart."""
     if what["do"] == "write":
         first, _ = what["runs"][0]
         return "sparse" if first > 60 else str(what["how"])
@@ -182,7 +182,7 @@ def _ends_with(doing: str, seed: int) -> tuple[list[Event], int] | None:
 
 
 @pytest.mark.parametrize("doing", DOINGS)
-def test_whatever_is_forgotten_although_it_was_synced_is_told(doing: str) -> None:
+def test_every_loss_of_synced_data_is_reported(doing: str) -> None:
     tried = 0
     for events, seq in filter(None, (_ends_with(doing, seed) for seed in counted())):
         forgotten = _whole(_without(events, seq))
@@ -206,19 +206,19 @@ def test_half_a_sector_is_allowed_only_of_a_write_under_way_and_where_sectors_te
 ) -> None:
     hello = Hello(t_ms=0.0, trial=1, mode="application")
     for do, is_allowed in ((WRITE, tears), (PUNCH, False), (CHMOD, False)):
-        events = [hello, *told(*START, do)]
+        events = [hello, *ledger_of(*START, do)]
         trees = left_by(events)
         file = trees[0]["entries"]["f2"]
         file["runs"][4] = [4, 1, "garbage"]  # which both change
         findings = judged(events, trees, tears_sectors=tears)
         assert (findings.verdict is Verdict.INTACT) is is_allowed, (do, findings.reasons)
-    events = [hello, *told(*START, WRITE)]
+    events = [hello, *ledger_of(*START, WRITE)]
     trees = left_by(events)
     trees[0]["entries"]["f2"]["runs"][4:6] = [[4, 2, "garbage"]]
     assert judged(events, trees, tears_sectors=tears).verdict is Verdict.CORRUPTED, (
         "a split leaves one, and these are two"
     )
-    durable = [hello, *told(*START, WRITE | {"syncs": [["fsync", FILE]]})]
+    durable = [hello, *ledger_of(*START, WRITE | {"syncs": [["fsync", FILE]]})]
     trees = left_by(durable)
     trees[0]["entries"]["f2"]["runs"][4] = [4, 1, "garbage"]
     assert judged(durable, trees, tears_sectors=tears).verdict is not Verdict.INTACT

@@ -64,7 +64,7 @@ def _late(step: Step) -> Callable[[Evidence], Evidence]:
     ("spoil", "why"),
     [
         (lambda e: without(e, Step.POOL_IMPORT), "pool-import was never tried"),
-        (lambda e: without(e, Step.POOL_STATUS), "status was never asked for"),
+        (lambda e: without(e, Step.POOL_STATUS), "status was never read"),
         (lambda e: without(e, Step.POOL_SCRUB), "pool-scrub was never run"),
         (lambda e: without(e, Step.FS_MOUNT), "fs-mount was never run"),
         (lambda e: without(e, Step.FS_CHECK), "fs-check was never run"),
@@ -84,10 +84,10 @@ def _late(step: Step) -> Callable[[Evidence], Evidence]:
         (MIXED, Verdict.CORRUPTED),
     ],
 )
-def test_what_is_known_to_be_lost_is_a_lower_bound(
+def test_a_known_loss_is_a_lower_bound(
     spoil: Callable[[Evidence], Evidence], why: str, found: str, verdict: Verdict
 ) -> None:
-    """Where the data are read, a pool or filesystem that nobody looked at cannot make them better."""
+    """Where the data are read, an unchecked pool or filesystem cannot make them better."""
     judgement = judge(spoil(evidence(found=found)))
     assert judgement.verdict is verdict
     assert why in " ".join(judgement.reasons)
@@ -136,7 +136,7 @@ def _nas_log(*lines: str) -> ToolOutput:
     return replace(log, stdout="\n".join(lines))
 
 
-def test_a_panic_of_zfs_is_told_though_everything_is_there() -> None:
+def test_a_panic_of_zfs_is_reported_although_all_data_is_there() -> None:
     panicked = judge(_with(evidence(), _nas_log(*PANIC)))
     assert (panicked.verdict, panicked.pool) == (Verdict.UNAVAILABLE, Verdict.UNAVAILABLE)
     assert any("dsl_dataset_sync_done" in reason for reason in panicked.reasons)
@@ -150,7 +150,7 @@ def test_a_panic_of_zfs_is_told_though_everything_is_there() -> None:
         "suspended.",
     ],
 )
-def test_a_zfs_that_gives_up_in_other_words_is_told(line: str) -> None:
+def test_each_message_of_a_zfs_that_gives_up_makes_the_pool_unavailable(line: str) -> None:
     assert judge(_with(evidence(), _nas_log(line))).pool is Verdict.UNAVAILABLE
 
 
@@ -171,14 +171,14 @@ def test_a_kernel_log_that_only_loads_its_modules_is_no_finding() -> None:
         "can't open objset 54, error 5",
     ],
 )
-def test_a_log_that_was_not_replayed_is_told_though_everything_is_there(line: str) -> None:
+def test_an_unreplayed_log_is_reported_although_all_data_is_there(line: str) -> None:
     """As OpenZFS 2.3.9 `module/zfs/zil.c` prints them."""
     said = judge(_with(evidence(), _nas_log(f"[ 9.1] WARNING: {line}")))
     assert said.pool is Verdict.CORRUPTED
     assert f"nas: {line}" in said.reasons
 
 
-def test_a_nas_that_came_back_twice_is_heard_both_times() -> None:
+def test_a_nas_that_came_back_twice_is_recorded_both_times() -> None:
     first = _nas_log("[ 9.1] WARNING: ZFS replay transaction error 5, dataset tank/vm, seq 0x7")
     twice = _with(_with(evidence(), first), _nas_log("[ 1.0] ZFS: Loaded module v2.3.9"))
     assert judge(twice).pool is Verdict.CORRUPTED
@@ -295,7 +295,7 @@ def test_a_cut_that_could_take_nothing_is_empty_and_in_no_rate() -> None:
     ],
 )
 def test_a_cut_that_could_have_taken_something_counts(cut: CutDocument) -> None:
-    """So does one of which nobody knows, as all cuts of older versions."""
+    """So does one without that information, as all cuts of older versions."""
     assert not cut.is_empty
     assert judge(replace(evidence(), cut=cut)).verdict is Verdict.INTACT
 
@@ -339,7 +339,7 @@ def test_a_bad_copy_that_the_kernel_tells_of_is_no_intact_filesystem() -> None:
         "BTRFS error (device vdb): parent transid verify failed on logical 5 mirror 1 wanted 9 found 7",
         "BTRFS info (device vdb): read error corrected: ino 0 off 30441472 (dev /dev/vdb sector 76224)",
     ):
-        told = replace(log, stdout=f"{log.stdout}[   21.000000] {line}\n")
-        judgement = judge(_with(evidence(), told))
+        longer = replace(log, stdout=f"{log.stdout}[   21.000000] {line}\n")
+        judgement = judge(_with(evidence(), longer))
         assert judgement.filesystem is Verdict.REPAIRED
         assert any(line in reason for reason in judgement.reasons)

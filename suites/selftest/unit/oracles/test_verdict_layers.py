@@ -53,7 +53,7 @@ def test_a_load_that_cannot_be_judged_hides_no_loss_of_the_ledger(
     assert unknown.verdict is Verdict.INCONCLUSIVE
     lost = judge(beside(load, document, text, MIXED))
     assert (lost.verdict, lost.data, lost.lost) == (Verdict.CORRUPTED, Verdict.CORRUPTED, 1)
-    assert "at least that: the evidence does not tell all" in lost.reasons
+    assert "at least that: the evidence is incomplete" in lost.reasons
 
 
 @pytest.mark.parametrize("why", ["runtime error: index out of range", "SIGBUS signal"])

@@ -31,7 +31,7 @@ def _gone(*policies: str) -> CutDocument:
     return CutDocument.from_json({"disks": disks})
 
 
-def test_a_leg_that_was_taken_away_is_no_damage_and_is_still_told() -> None:
+def test_a_removed_leg_is_no_damage_and_is_reported() -> None:
     finding = judge_pool(_evidence(_gone("gone", "all")))
     assert (finding.verdict, finding.reasons) == (Verdict.INTACT, ())
     assert "DEGRADED" in finding.summary
@@ -40,7 +40,7 @@ def test_a_leg_that_was_taken_away_is_no_damage_and_is_still_told() -> None:
 @pytest.mark.parametrize(
     "cut", [CutDocument(), _gone("all", "torn")], ids=["old-record", "none-gone"]
 )
-def test_a_leg_that_nobody_took_away_is_damage(cut: CutDocument) -> None:
+def test_a_missing_leg_that_was_not_removed_is_damage(cut: CutDocument) -> None:
     assert judge_pool(_evidence(cut)).verdict is Verdict.REPAIRED
 
 

@@ -39,7 +39,7 @@ def repaired(stderr: str, *, exit_code: int | None = 1, mounts: bool = False) ->
 
 
 @pytest.mark.parametrize("words", [BTRFS_WORDS, "ERROR: in words of tomorrow\n", ""])
-def test_what_does_not_mount_after_a_repair_is_beyond_it(words: str) -> None:
+def test_a_filesystem_that_does_not_mount_after_a_repair_is_unrepairable(words: str) -> None:
     judgement = judge(repaired(words))
     assert judgement.verdict is judgement.filesystem is Verdict.UNREPAIRABLE
     assert judgement.lost == judgement.acknowledged > 0
@@ -52,7 +52,7 @@ def test_xfs_gives_up_in_words_of_its_own() -> None:
     assert judgement.verdict is Verdict.UNREPAIRABLE
 
 
-def test_what_mounts_and_is_clean_after_it_is_repaired() -> None:
+def test_a_filesystem_that_mounts_and_is_clean_afterwards_is_repaired() -> None:
     judgement = judge(repaired(BTRFS_WORDS, mounts=True))
     assert (judgement.verdict, judgement.lost) == (Verdict.REPAIRED, 0)
 

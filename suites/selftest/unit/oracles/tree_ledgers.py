@@ -1,4 +1,4 @@
-"""Ledgers of what writers did in their trees, drawn or told by hand, and the oracle's word on them."""
+"""Ledgers of what writers did in their trees, drawn or written by hand, and the oracle's verdict."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def story(seed: int, count: int, *, names_are_stable: bool = False) -> list[Even
     return events
 
 
-def told(*doings: What) -> list[Event]:
+def ledger_of(*doings: What) -> list[Event]:
     """The ledger of these: what has an odd number is the second writer's."""
     events: list[Event] = []
     for seq, what in enumerate(doings, start=1):

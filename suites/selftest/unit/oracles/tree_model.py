@@ -18,7 +18,7 @@ from torture.facts.evidence.ledger import Begin, Done, Event
 WRITERS = 2
 SECTOR_BYTES = 512
 ANY_TIME = -1
-"""When that was nobody can know; it is found to be 1 then, which is never set."""
+"""An unknown time. It reads as 1, which is never set."""
 _HALVES = 0.2
 """What the read-back says of half a sector, and how often one is left where it may be."""
 Seen = dict[str, Any]

@@ -57,7 +57,7 @@ def test_half_of_it_after_a_second_cut_is_seen_too() -> None:
     assert (judgement.verdict, judgement.administration) == (Verdict.CORRUPTED, "going on")
 
 
-def test_what_had_returned_must_not_be_undone() -> None:
+def test_a_command_that_had_returned_must_not_be_undone() -> None:
     acknowledged = judge(cut(outputs_of(UNDONE), end=outputs_of(UNDONE), returned=0))
     assert (acknowledged.verdict, acknowledged.pool) == (Verdict.ROLLED_BACK, Verdict.ROLLED_BACK)
     assert "expand is undone, and had returned before the cut" in acknowledged.reasons
@@ -87,7 +87,7 @@ def test_what_stays_or_goes_on_over_a_second_cut_is_no_finding(before: str, afte
 
 
 def test_what_was_seen_to_be_done_before_a_second_cut_may_go_on_after_it() -> None:
-    """That its last group was synced nobody had said."""
+    """Nothing showed that its last group was synced."""
     judgement = judge(cut(outputs_of(DONE), outputs_of(GOING_ON), end=outputs_of(DONE)))
     assert judgement.verdict is Verdict.INTACT
 
@@ -99,7 +99,7 @@ def test_an_earlier_cut_that_confirms_a_finding_may_have_come_before_the_return(
     judgement = judge(confirmed)
     assert (judgement.verdict, judgement.administration) == (Verdict.INTACT, "undone")
     unknown = judge(replace(drawn, is_cut_read=False))
-    assert unknown.verdict is Verdict.INCONCLUSIVE, "which cut was recovered nobody knows"
+    assert unknown.verdict is Verdict.INCONCLUSIVE, "it is unknown which cut was recovered"
 
 
 @pytest.mark.parametrize(("state", "end"), [(GOING_ON, UNDONE), (UNDONE, DONE), (DONE, UNDONE)])
@@ -109,7 +109,7 @@ def test_what_goes_on_must_come_to_its_end_and_nothing_else_may(state: str, end:
     assert any("after the cut, and is" in reason for reason in judgement.reasons)
 
 
-def test_what_cannot_be_read_is_inconclusive_and_what_nobody_asked_is_not_told() -> None:
+def test_an_unreadable_answer_is_inconclusive_and_an_unasked_question_is_left_out() -> None:
     garbled = [replace(output, stdout="{") for output in outputs_of(DONE)]
     assert judge(cut(garbled)).verdict is Verdict.INCONCLUSIVE
     unasked = judge(cut())
@@ -123,7 +123,7 @@ def test_an_unreadable_administration_hides_no_loss_of_the_data() -> None:
     assert "at least" in judgement.reasons[0]
 
 
-def test_a_finding_stays_one_where_the_rest_cannot_be_told() -> None:
+def test_a_finding_remains_when_the_rest_is_unknown() -> None:
     made = cut(with_pool(DONE, raidz_expand_stats=None))
     broken_off = replace(
         made, tools=tuple(output for output in made.tools if output.step != Step.POOL_SCRUB)

@@ -30,7 +30,7 @@ def record(verdict: Verdict, *, broken: int = 0, unfounded: int = 0) -> TrialRec
 def test_an_audit_that_failed_is_not_said_to_be_a_worse_verdict() -> None:
     [said] = breaches_in_words(record(Verdict.INTACT, broken=3), Guarantee.SAFE)
     assert said.startswith("the audit of the NAS's disks failed 3 times")
-    assert "This cut was intact; one at such a moment loses" in said
+    assert "This cut was intact; a cut at such a moment loses" in said
     [once] = breaches_in_words(record(Verdict.ROLLED_BACK, broken=1), Guarantee.LOSES)
     assert "failed once" in once
     assert "guaranteed" not in once, "it may lose what it lost"

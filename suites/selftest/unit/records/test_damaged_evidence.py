@@ -48,7 +48,7 @@ def _line(**event: object) -> bytes:
     return json.dumps(event).encode() + b"\n"
 
 
-def _heard() -> list[bytes]:
+def _received() -> list[bytes]:
     """What `good_evidence.ledger` says, as a load tells it: thirteen lines up to the cut."""
     lines = [_line(event="hello", t_ms=0, trial=7, mode="files")]
     for kind, first in (("create", 1), ("overwrite", 4)):
@@ -61,7 +61,7 @@ def _heard() -> list[bytes]:
 
 
 END = _line(event="end", t_ms=900, stuck=[])
-WHOLE = (*_heard(), cut_mark(500.0), END)
+WHOLE = (*_received(), cut_mark(500.0), END)
 
 
 def store(
@@ -98,11 +98,11 @@ def test_whole_evidence_is_intact(tmp_path: Path) -> None:
 def test_a_ledger_that_is_cut_off_before_the_cut_is_no_corruption(
     left: int, tmp_path: Path
 ) -> None:
-    """What is gone from the ledger looks as if nobody had ever written it."""
+    """Lines that are gone from the ledger look as if they had never been written."""
     assert verdict_of(store(tmp_path, WHOLE[:left])) is Verdict.INCONCLUSIVE
 
 
-def test_lines_that_were_heard_after_the_cut_stand_for_none_before_it(tmp_path: Path) -> None:
+def test_lines_from_after_the_cut_do_not_replace_lines_from_before_it(tmp_path: Path) -> None:
     gap = (*WHOLE[:9], *WHOLE[11:])
     judgement = judge(load_evidence(store(tmp_path, gap)))
     assert judgement.verdict is Verdict.INCONCLUSIVE
@@ -121,7 +121,7 @@ def test_a_ledger_without_its_cuts_is_cut_off(tmp_path: Path) -> None:
 
 
 def test_a_load_that_was_ended_says_so(tmp_path: Path) -> None:
-    """One that nobody could end, as a client that lost its root has it, does not."""
+    """A load that could not be ended, as in a client that lost its root, does not."""
     no_end = WHOLE[:14]
     assert verdict_of(store(tmp_path / "ended", no_end, LAST_WORDS)) is Verdict.INCONCLUSIVE
     assert verdict_of(store(tmp_path / "replayed", no_end)) is Verdict.INTACT
@@ -142,7 +142,7 @@ def test_old_trials_that_counted_no_lines_are_judged_as_they_were(tmp_path: Path
 
 
 @pytest.mark.parametrize("content", [None, b"", b"{}", b"[]", b'{"t_ms": 5.0, "mar'])
-def test_without_its_cut_nothing_is_intact_and_nobody_knows_what_is_lost(
+def test_without_the_cuts_line_no_trial_is_intact_and_the_loss_is_unknown(
     content: bytes | None, tmp_path: Path
 ) -> None:
     """An earlier cut than the drawn one may have been recovered: what is old may have to be old."""
@@ -228,13 +228,13 @@ def test_what_only_a_disk_that_was_taken_away_explains_is_no_corruption_without_
     ("content", "why"),
     [
         (b'{"cell": "punchcard-standard-noslog-btrfs-nasonly"}', "punchcard"),
-        (b'{"cell": "iscsi-standard-noslog-btrfs-nasonly"}', "does not say 'index'"),
-        (b'{"cell": 7}', "tells of no trial"),
+        (b'{"cell": "iscsi-standard-noslog-btrfs-nasonly"}', "lacks 'index'"),
+        (b'{"cell": 7}', "does not describe a trial"),
         (b"[" * 100_000, "no readable spec.json"),
         (b'{"cell": "isc', "no readable spec.json"),
     ],
 )
-def test_a_trial_that_cannot_be_judged_is_told_and_the_others_are_judged(
+def test_a_trial_that_cannot_be_judged_is_reported_and_the_others_are_judged(
     run: RunLayout, record: TrialRecord, content: bytes, why: str
 ) -> None:
     other = store(run.evidence, WHOLE[:-1], cell=DIES)
@@ -262,6 +262,6 @@ def test_a_record_whose_name_leads_elsewhere_stays_as_it_is(
 def test_a_read_back_that_is_nested_too_deeply_is_inconclusive() -> None:
     deep = judge(evidence(found="[" * 100_000))
     assert deep.verdict is Verdict.INCONCLUSIVE
-    assert "what was printed or read back is nested too deeply" in deep.reasons
+    assert "the output or read-back is nested too deeply" in deep.reasons
     unchecked = tool(Step.FS_CHECK, "btrfs/clean", exit_code=None)
     assert judge(evidence(unchecked, found="[" * 100_000)).verdict is Verdict.INCONCLUSIVE

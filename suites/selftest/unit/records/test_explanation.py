@@ -59,7 +59,7 @@ def test_a_wrong_rule_can_be_found_by_its_explanation(
     monkeypatch.setattr(f"{WINDOWS}.window_of", hasty)
     text = explained(NFS3, tmp_path)
     assert "verdict: corrupted; theory: safe\nThis is worse than theory guarantees." in text
-    assert "the rule name: A name stands for the file" in text
+    assert "the rule name: A name has the file" in text
     assert "No single moment explains both" in text or "No crash explains it" in text
     assert "the ledger there:" in text
 

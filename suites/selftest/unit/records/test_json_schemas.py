@@ -75,5 +75,5 @@ def test_what_was_published_is_valid_once_it_is_in_the_newest_shape(run: Path) -
         ("administration", {"name": ""}),
     ],
 )
-def test_what_the_types_refuse_is_not_valid(name: str, wrong: Mapping[str, Any]) -> None:
+def test_values_that_the_types_refuse_are_not_valid(name: str, wrong: Mapping[str, Any]) -> None:
     assert not validator(name).is_valid(wrong)

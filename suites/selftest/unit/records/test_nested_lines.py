@@ -1,4 +1,4 @@
-"""Lines of schema 3, in which the judgement is nested: what is wrong in it is told as it was before."""
+"""Lines of schema 3, in which the judgement is nested: errors in it are reported as before."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NEW = next(
     if record.verdict is Verdict.INTACT
 )
 NESTED: list[tuple[dict[str, Any], str]] = [
-    ({"judgement": []}, "judgement is not what it should be"),
+    ({"judgement": []}, "judgement has a wrong type or value"),
     ({"judgement": {}}, "it has no verdict"),
     ({"judgement": {"verdict": 3}}, "verdict is no name"),
     ({"judgement": {"verdict": "intact", "findings": {"lost": -1}}}, "lost is no count"),
@@ -45,7 +45,7 @@ def test_a_line_says_the_same_flat_and_nested() -> None:
     assert before == replace(nested, record=replace(NEW, schema=2))
 
 
-def test_a_second_cut_that_is_garbled_is_left_out_and_told() -> None:
+def test_a_garbled_second_cut_is_left_out_and_reported() -> None:
     cut = {"t_ms": 3.0, "second": {"t_ms": "later", "marks": 4}}
     read = read_line(json.dumps(NEW.as_json() | {"cut": cut}).encode())
     assert read.record.cut == CutDocument(t_ms=3.0, second=CutDocument(marks=4))

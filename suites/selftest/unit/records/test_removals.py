@@ -1,8 +1,8 @@
 """The removal experiment: whatever is taken from a trial's evidence, its verdict gets no better.
 
-Over real folders of many kinds of cells: each document deleted, halved, emptied and garbled; each line of
-the tools, and lines of the ledger and of the client's disk, dropped, cut and doubled. Once the manifest
-stays as it was, and once it is written anew as if the item had never been made.
+It takes real folders of many kinds of cells. Each document is deleted, halved, emptied and garbled. Each
+line of the tools, and lines of the ledger and of the client's disk, are dropped, cut and doubled. The
+manifest once stays as it was, and once is written anew as if the item had never been made.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ def test_a_run_json_has_the_keys_and_the_order_that_old_ones_have(tmp_path: Path
     assert text == json.dumps(data, indent=1) + "\n"
 
 
-def test_what_another_version_says_of_a_run_is_kept() -> None:
+def test_unknown_fields_of_a_run_are_kept() -> None:
     data = RUN.as_json() | {"weather": {"wind": 3}}
     assert RunDocument.from_json(data).as_json() == data
 
@@ -147,7 +147,7 @@ def test_a_cut_of_schema_1_is_read_by_its_old_name() -> None:
     assert CutDocument.from_json(old | {"promised": 12}) == CutDocument.from_json(CUT_AS_WRITTEN)
 
 
-def test_what_another_version_says_of_a_cut_is_kept() -> None:
+def test_unknown_fields_of_a_cut_are_kept() -> None:
     data = CUT_AS_WRITTEN | {"weather": [1]}
     assert CutDocument.from_json(data).as_json() == data
     assert CutDocument.from_json({}).as_json() == {}

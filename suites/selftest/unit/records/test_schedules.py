@@ -18,7 +18,7 @@ from torture.facts.evidence.audit_document import AuditDocument
 from torture.facts.evidence.cut_document import CutDocument
 from torture.facts.stats.sequential import Answer, Until
 from torture.records.record.specs import TrialSpec
-from torture.records.record.trials import Origin, TrialRecord, not_told
+from torture.records.record.trials import Origin, TrialRecord, needing_attention
 from torture.records.schedules import order_of, schedule_kinds
 from torture.records.schedules.fixed import FixedSchedule
 from torture.records.schedules.protocol import Schedule
@@ -188,9 +188,9 @@ def test_a_cell_whose_cuts_are_all_empty_comes_to_an_end() -> None:
 def test_an_empty_cut_is_to_be_looked_at_only_where_the_cell_has_nothing_else() -> None:
     first, second = specs_of(ASKED, trials=2)
     empty, broken_off = an_empty_one(first), record_of(first, "M")
-    assert not_told([empty, record_of(second, ".")]) == []
-    assert not_told([empty, broken_off]) == [empty, broken_off]
-    assert not_told([empty, broken_off, record_of(second, "C")]) == [broken_off]
+    assert needing_attention([empty, record_of(second, ".")]) == []
+    assert needing_attention([empty, broken_off]) == [empty, broken_off]
+    assert needing_attention([empty, broken_off, record_of(second, "C")]) == [broken_off]
 
 
 @pytest.mark.parametrize("outcome", [".", "L", "?"])
@@ -215,7 +215,7 @@ def test_a_cell_of_which_there_are_no_trials_is_over() -> None:
 
 
 @pytest.mark.parametrize("origin", [Origin.REPLAY, Origin.RERUN])
-def test_a_replay_is_one_trial_told_apart_from_the_first_by_its_name(origin: Origin) -> None:
+def test_a_replay_is_one_trial_and_differs_from_the_first_by_name(origin: Origin) -> None:
     spec = repeat(SPECS[3], evidence=Path("/results/run/trials/there"), origin=origin)
     assert spec.trial == f"{SPECS[3].trial}.{origin}"
     assert (spec.seed, spec.index, spec.cell) == (SPECS[3].seed, 3, ASKED)

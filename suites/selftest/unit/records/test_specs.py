@@ -1,4 +1,4 @@
-"""What a trial is told: plain data, and the same for the same seed whatever else is selected."""
+"""The input of a trial: plain data, and the same for the same seed whatever else is selected."""
 
 from __future__ import annotations
 

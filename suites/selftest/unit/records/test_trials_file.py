@@ -193,12 +193,12 @@ def test_a_conclusive_record_beats_a_later_inconclusive_one_of_its_trial(file: P
 def test_a_record_names_the_files_of_its_run_by_their_place_in_it(tmp_path: Path) -> None:
     run = RunLayout(folder=tmp_path)
     log = run.evidence_of("a-trial") / "nas-1.console.log"
-    told = changed(
+    relative = changed(
         record(1), error=f"it hung\n  next: read {log}", reasons=(f"at least that: read {log}",)
-    ).told_within(run)
-    assert told.error == "it hung\n  next: read trials/a-trial/nas-1.console.log"
-    assert told.reasons == ("at least that: read trials/a-trial/nas-1.console.log",)
-    assert record(1).told_within(run) == record(1)
+    ).with_relative_paths(run)
+    assert relative.error == "it hung\n  next: read trials/a-trial/nas-1.console.log"
+    assert relative.reasons == ("at least that: read trials/a-trial/nas-1.console.log",)
+    assert record(1).with_relative_paths(run) == record(1)
 
 
 def test_records_are_rewritten_in_their_places_and_all_else_stays_as_it_was(file: Path) -> None:

@@ -43,7 +43,7 @@ def test_everything_there_and_clean_is_intact(filesystem: str) -> None:
     assert (judgement.fsck, judgement.pool_summary) == ("clean", "ONLINE")
 
 
-def test_a_journal_replay_is_allowed_and_told() -> None:
+def test_a_journal_replay_is_allowed_and_reported() -> None:
     judgement = judge(evidence(tool(Step.CHECK_DMESG, "kernel/log-replayed")))
     assert judgement.verdict is Verdict.INTACT
     assert judgement.fsck == "clean, journal replayed"
@@ -172,7 +172,7 @@ def test_a_check_of_a_mounted_filesystem_proves_nothing(exit_code: int | None) -
             assert "it was checked while still mounted" in judgement.reasons[0]
 
 
-def test_what_will_not_mount_needs_no_unmounting() -> None:
+def test_a_filesystem_that_does_not_mount_needs_no_unmounting() -> None:
     made = without(evidence(*WONT_MOUNT, found=None), Step.FS_UMOUNT)
     assert judge(made).verdict is Verdict.UNREPAIRABLE
 
@@ -203,7 +203,7 @@ def test_only_a_status_from_after_a_whole_scrub_vouches_for_the_pool() -> None:
     early = replace(made, tools=(before[0], STATUS, *before[1:]))
     judgement = judge(early)
     assert judgement.verdict is Verdict.INCONCLUSIVE
-    assert "status was never asked for after its scrub" in judgement.reasons[0]
+    assert "status was never read after its scrub" in judgement.reasons[0]
     errors = replace(STATUS, stdout=STATUS.stdout.replace('"error_count":"0"', '"error_count":"2"'))
     assert judge(replace(made, tools=(*early.tools, errors))).verdict is Verdict.CORRUPTED
     healed = replace(made, tools=(before[0], errors, *before[1:], STATUS))
@@ -236,7 +236,7 @@ def test_a_status_that_tells_of_no_finished_scrub_vouches_for_nothing(state: str
     assert "not scrubbed to its end" in judgement.reasons[0]
 
 
-def test_an_import_that_gives_something_up_is_told_and_the_data_decides() -> None:
+def test_an_import_that_gives_transactions_up_is_reported_and_the_data_decides() -> None:
     tools = (
         tool(Step.POOL_IMPORT, "zpool/import-missing-log"),
         tool(Step.POOL_IMPORT_M, "zpool/import-ok"),
@@ -254,12 +254,14 @@ def test_an_import_that_gives_something_up_is_told_and_the_data_decides() -> Non
     assert any("Discarded approximately 5 seconds" in reason for reason in judgement.reasons)
 
 
-def test_an_import_that_is_done_at_the_second_time_of_asking_gave_nothing_up() -> None:
+def test_an_import_that_succeeds_at_the_second_attempt_gave_nothing_up() -> None:
     refused = tool(Step.POOL_IMPORT, "zpool/import-no-such-pool")
     made = evidence()
     judgement = judge(replace(made, tools=(refused, *made.tools)))
     assert subs(judgement) == (Verdict.INTACT,) * 3
-    assert any("refused at first, and done when asked for" in said for said in judgement.reasons)
+    assert any(
+        "refused at first, and done at the second attempt" in said for said in judgement.reasons
+    )
 
 
 def test_a_pool_that_no_import_brings_back_is_lost() -> None:
@@ -308,7 +310,7 @@ def test_evidence_that_does_not_tell_is_inconclusive_and_says_why(
     assert why in " ".join(judgement.reasons)
 
 
-def test_what_was_scored_stays_when_the_whole_is_inconclusive() -> None:
+def test_known_scores_stay_when_the_trial_is_inconclusive() -> None:
     judgement = judge(without(evidence(found=MIXED), Step.FS_CHECK))
     assert subs(judgement) == (Verdict.INTACT, None, Verdict.CORRUPTED)
     assert judgement.lost == 1

@@ -288,7 +288,7 @@ def test_without_a_trial_every_export_is_there_and_empty(form: str, exported: Ex
 
 
 @pytest.mark.parametrize("form", list(EXPORTS))
-def test_what_cannot_be_written_leaves_the_old_file_and_nothing_half(
+def test_a_failed_write_leaves_the_old_file_and_no_partial_one(
     form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     output = tmp_path / "out"

@@ -1,4 +1,4 @@
-"""Lines of `trials.jsonl` that nobody meant to write: no good line goes with them, and each is told."""
+"""Damaged lines of `trials.jsonl`: no good line is lost with them, and each is reported."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_several_are_counted_and_the_first_is_named(
 ) -> None:
     _, (note,) = opened(b"\n\n".join([b"{", b"[]", b"{}"]))
     assert "3 lines cannot be read and are left out, the first of them line 2 (" in note
-    assert "it is not JSON, it is no object, it has no trial" in note
+    assert "it is not JSON, it is not a JSON object, it has no trial" in note
 
 
 def test_a_line_without_end_is_skipped_and_not_held(
@@ -164,7 +164,7 @@ def test_an_empty_file_has_no_trials(content: bytes, tmp_path: Path) -> None:
         )
 
 
-def test_what_other_programs_add_to_lines_is_no_fault() -> None:
+def test_additions_of_other_programs_to_lines_are_no_fault() -> None:
     assert read_line(b"\xef\xbb\xbf" + line_of() + b"\r").record == SAFE
 
 

@@ -271,7 +271,7 @@ def test_a_folder_of_artifacts_is_all_its_runs(tmp_path: Path) -> None:
         find_run(tmp_path)
 
 
-def test_what_is_no_run_is_refused_with_the_next_command(tmp_path: Path) -> None:
+def test_a_folder_without_a_run_is_refused_with_the_next_command(tmp_path: Path) -> None:
     empty = write_run(tmp_path / "run", ())
     (empty / TRIALS_FILE).unlink()
     for path in (tmp_path / "gone", tmp_path, empty, empty / "run.json"):

@@ -126,7 +126,7 @@ def test_without_a_clock_of_the_guest_its_kernel_is_not_dated(evidence: Path) ->
         b"[" * 100_000,
     ],
 )
-def test_a_line_that_is_none_costs_no_story(evidence: Path, line: bytes) -> None:
+def test_an_unreadable_line_does_not_spoil_the_story(evidence: Path, line: bytes) -> None:
     before = story_of(record(), evidence)
     (evidence / LEDGER).write_bytes(line + b"\n" + b"".join(LEDGER_LINES))
     assert story_of(record(), evidence) == before

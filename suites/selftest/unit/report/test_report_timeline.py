@@ -58,7 +58,7 @@ def test_acknowledgements_stand_before_the_cut_and_say_what_is_gone(evidence: Pa
 def test_a_confirmed_finding_shows_only_events_before_its_cut(evidence: Path) -> None:
     cut = {"confirmed": {"event": 70, "marks": 5, "t_ms": 1200.0}}
     line = timeline_of(record(cut=cut), evidence)
-    assert [heard.before_cut_ms for heard in line.acknowledged] == [200.0]
+    assert [point.before_cut_ms for point in line.acknowledged] == [200.0]
 
 
 def test_without_a_rollback_nothing_is_called_gone(evidence: Path) -> None:
@@ -83,7 +83,7 @@ def output_of(step: Step, text: str, *, exit_code: int | None) -> ToolOutput:
     )  # fmt: skip
 
 
-def test_tools_that_complained_or_checked_are_heard(evidence: Path) -> None:
+def test_tools_that_complained_or_checked_are_shown(evidence: Path) -> None:
     for output in (
         output_of(Step.POOL_IMPORT, "cannot import", exit_code=1),
         output_of(Step.POOL_IMPORT_M, "", exit_code=0),

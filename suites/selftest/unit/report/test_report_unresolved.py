@@ -79,9 +79,7 @@ def test_an_empty_cut_could_have_lost_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("intact", [30, 0])
-def test_what_the_audit_found_of_an_inconclusive_trial_is_not_lost(
-    tmp_path: Path, intact: int
-) -> None:
+def test_the_audits_findings_in_an_inconclusive_trial_are_kept(tmp_path: Path, intact: int) -> None:
     """It must hold in every cell, whatever became of the check."""
     accused = replace(WITH_PHASE, audit=AuditDocument(broken=2, under_way=1))
     records = [

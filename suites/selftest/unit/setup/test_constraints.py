@@ -95,8 +95,8 @@ def test_other_constraints_are_another_environment(
 STAND_IN = """\
 #!/bin/sh
 if [ "$2" = venv ]; then mkdir -p "$3/bin"; cp "$0" "$3/bin/pip"; exit; fi
-pwd >"$TOLD"
-env >>"$TOLD"
+pwd >"$CALLED"
+env >>"$CALLED"
 """
 """For Python, and for the pip of the environment that it makes."""
 
@@ -104,8 +104,8 @@ env >>"$TOLD"
 def test_pip_is_held_to_them_beside_what_else_holds_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    told = tmp_path / "told"
-    monkeypatch.setenv("TOLD", str(told))
+    called = tmp_path / "called"
+    monkeypatch.setenv("CALLED", str(called))
     monkeypatch.setenv("PIP_CONSTRAINT", "/etc/theirs.txt")
     monkeypatch.delenv("PIP_BUILD_CONSTRAINT", raising=False)
     python = tmp_path / "python"
@@ -113,7 +113,7 @@ def test_pip_is_held_to_them_beside_what_else_holds_it(
     python.chmod(0o755)
     folder = tmp_path / "environment"
     provision.make_environment(folder, ["numpy"], python=str(python), constraints=CONSTRAINTS)
-    lines = told.read_text().splitlines()
+    lines = called.read_text().splitlines()
     assert lines[0] == os.fspath(CHECKOUT)
     assert "PIP_CONSTRAINT=/etc/theirs.txt constraints.txt" in lines
     assert "PIP_BUILD_CONSTRAINT=constraints.txt" in lines

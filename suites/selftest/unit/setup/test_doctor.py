@@ -185,7 +185,7 @@ def test_only_a_user_without_root_needs_a_range(
         (4 * 1024**2, State.OK),
     ],
 )
-def test_memory_is_what_is_available(tmp_path: Path, available_kib: int, state: State) -> None:
+def test_memory_is_the_available_memory(tmp_path: Path, available_kib: int, state: State) -> None:
     meminfo = tmp_path / "meminfo"
     meminfo.write_text(f"MemTotal: 99999999 kB\nMemAvailable:   {available_kib} kB\n")
     check(doctor.memory(NAME, meminfo=meminfo), state)

@@ -42,15 +42,13 @@ def test_an_intact_trial_leaves_nothing(recordings: Path, tmp_path: Path) -> Non
         unpack_recordings(tmp_path, tmp_path / "again")
 
 
-def test_a_folder_that_is_not_there_is_told_by_its_name(tmp_path: Path) -> None:
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     missing = tmp_path / "missing"
     with pytest.raises(HarnessError, match=f"there is no folder {missing}"):
         unpack_recordings(missing, tmp_path / "again")
 
 
-def test_a_planted_fault_that_nobody_saw_leaves_what_there_was_to_see(
-    recordings: Path, tmp_path: Path
-) -> None:
+def test_an_undetected_planted_fault_keeps_its_evidence(recordings: Path, tmp_path: Path) -> None:
     missed = changed(CORRUPTED, verdict=Verdict.INTACT, fault="flush-dropped")
     archive_recordings(missed, of=recordings, into=tmp_path)
     unpack_recordings(tmp_path, tmp_path / "again")
@@ -66,7 +64,7 @@ def test_without_room_the_verdict_stands_and_says_so(recordings: Path, tmp_path:
     assert not (tmp_path / RECORDINGS).is_symlink()
 
 
-def test_whatever_byte_of_the_recordings_is_wrong_is_told_with_the_next_step(
+def test_any_wrong_byte_of_the_recordings_is_reported_with_the_next_step(
     recordings: Path, tmp_path: Path
 ) -> None:
     """A byte may name a method or an encoding, or say that it is encrypted."""

@@ -130,11 +130,11 @@ def test_a_job_file_is_in_the_job_whole(job_file: Path) -> None:
     [
         ("", "has no job"),
         ("[global]\nverify=crc32c\n", "has no job"),
-        ("[a]\nrw=write\n", "does not say how to verify"),
-        ("[a]\nrw=write\n;verify=crc32c\n", "does not say how to verify"),
-        ("[a]\nverify=0 ; not\n", "does not say how to verify"),
-        (JOB + "filename = /dev/sda\n", "names its own place"),
-        (JOB + "time_based\nruntime=3\n", "ends by the clock"),
+        ("[a]\nrw=write\n", "does not name a verification"),
+        ("[a]\nrw=write\n;verify=crc32c\n", "does not name a verification"),
+        ("[a]\nverify=0 ; not\n", "does not name a verification"),
+        (JOB + "filename = /dev/sda\n", "sets its own path"),
+        (JOB + "time_based\nruntime=3\n", "ends after a time"),
     ],
 )
 def test_a_job_file_that_cannot_be_verified_is_refused(text: str, refused: str) -> None:
@@ -146,7 +146,7 @@ def test_a_job_file_that_cannot_be_verified_is_refused(text: str, refused: str) 
 @pytest.mark.parametrize(
     ("data", "refused"), [(b"\xff\xfe", "is no text"), (b"#" * 100_001, "has 100,001 bytes")]
 )
-def test_what_is_no_job_file_is_refused(job_file: Path, data: bytes, refused: str) -> None:
+def test_an_invalid_job_file_is_refused(job_file: Path, data: bytes, refused: str) -> None:
     job_file.write_bytes(data)
     with pytest.raises(HarnessError, match=refused):
         brought_text("fio_own", job_file)

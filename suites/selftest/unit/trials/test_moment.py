@@ -1,4 +1,4 @@
-"""Waiting for the moment of a cut: what the NAS is told to do, and when the shelf is told to freeze."""
+"""Waiting for the moment of a cut: the NAS's commands, and the event at which the shelf freezes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from torture.trials.trial.moment import wait_for_moment
 
 
 @dataclass
-class Heard:
+class Scene:
     """A NAS and a shelf that only listen, and a trial that they could be of."""
 
     aim: Aim
@@ -41,12 +41,12 @@ class Heard:
 
 
 @pytest.mark.parametrize("aim", TARGETS)
-def test_the_nas_is_told_first_and_then_the_shelf_awaits_the_very_target(aim: Aim) -> None:
-    heard, target = Heard(aim=aim), TARGETS[aim]
-    assert heard.wait()
-    *told, (last, trigger) = heard.said
+def test_the_nas_gets_its_command_first_and_then_the_shelf_awaits_the_target(aim: Aim) -> None:
+    scene, target = Scene(aim=aim), TARGETS[aim]
+    assert scene.wait()
+    *orders, (last, trigger) = scene.said
     expected = [("run", target.warm_up)] if target.warm_up else []
-    assert told == expected + ([("start", target.stir)] if target.stir else [])
+    assert orders == expected + ([("start", target.stir)] if target.stir else [])
     assert last == "freeze"
     assert trigger.pop("zil_uncovered", 0) == target.zil_uncovered
     assert trigger.pop("zil_reused", False) == target.is_zil_reused
@@ -54,7 +54,7 @@ def test_the_nas_is_told_first_and_then_the_shelf_awaits_the_very_target(aim: Ai
     assert trigger == {"event": target.event, "count": 3}
 
 
-def test_an_aim_at_nothing_tells_nobody_anything() -> None:
-    heard = Heard(aim=Aim.ANYWHERE)
-    assert heard.wait()
-    assert heard.said == []
+def test_a_cut_without_an_aim_gives_no_commands() -> None:
+    scene = Scene(aim=Aim.ANYWHERE)
+    assert scene.wait()
+    assert scene.said == []

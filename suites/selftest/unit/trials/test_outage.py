@@ -25,7 +25,7 @@ from torture.trials.trial.shared.storage import StorageFailed, storage_must
 
 PANIC = "[   97.1] Kernel panic - not syncing: Fatal exception\n"
 SOFT_LOCKUP = "[  812.0] watchdog: BUG: soft lockup - CPU#0 stuck for 26s! [kworker/0:1:9]\n"
-NOBODY = 2**22 + 1
+NO_PROCESS = 2**22 + 1
 """No process has this number (proc(5), pid_max)."""
 
 
@@ -75,7 +75,7 @@ def test_what_the_machinery_failed_at_is_said_while_the_shelf_is_well_or_stopped
         raise HarnessError("the log is short")
 
 
-def test_a_shelf_that_died_is_what_failed(tmp_path: Path) -> None:
+def test_a_dead_shelf_is_the_failure(tmp_path: Path) -> None:
     end = ends_of(tmp_path, is_well=False)
     with pytest.raises(HarnessError, match="the shelf died"), end:
         raise HarnessError("the NAS does not answer")
@@ -95,8 +95,8 @@ def test_what_the_storage_did_not_do_is_kept_once_the_machines_are_sound(tmp_pat
 def test_a_nas_that_its_host_ended_is_no_storage_that_failed(
     tmp_path: Path, console: str, is_outage: bool
 ) -> None:
-    """Of what its client waits for in vain then, nothing was told of the storage."""
-    nas, client = Guest(tmp_path, pid=NOBODY), Guest(tmp_path, name="client")
+    """The client then waits in vain, and that shows nothing of the storage."""
+    nas, client = Guest(tmp_path, pid=NO_PROCESS), Guest(tmp_path, name="client")
     nas.spec.console_log.write_text(console)
     with (
         nullcontext() if is_outage else pytest.raises(BrokenOff),
@@ -117,9 +117,15 @@ def test_a_disk_that_cannot_be_opened_after_the_cut_is_the_storages_failure(
 
 
 @pytest.mark.parametrize("code", [1, None])
-@pytest.mark.parametrize("device", [None, "/dev/vdb"])
-def test_what_is_refused_after_the_cut_and_was_not_before_is_the_storages_failure(
-    tmp_path: Path, code: int | None, device: str | None
+@pytest.mark.parametrize(
+    ("device", "reason"),
+    [
+        (None, "could not attach its storage again"),
+        ("/dev/vdb", "the device differs from before the cut"),
+    ],
+)
+def test_a_refusal_after_the_cut_that_did_not_come_before_is_the_storages_failure(
+    tmp_path: Path, code: int | None, device: str | None, reason: str
 ) -> None:
     script = "" if device else "mount -t nfs nas:/ /mnt"
     trial = SimpleNamespace(
@@ -127,12 +133,12 @@ def test_what_is_refused_after_the_cut_and_was_not_before_is_the_storages_failur
         volume_options=SimpleNamespace(sector_bytes=512, takes_discards=False),
     )
     attach_again(cast("Any", trial), Guest(tmp_path, 0), deadline_s=1)
-    with pytest.raises(StorageFailed, match="before the cut"):
+    with pytest.raises(StorageFailed, match=reason):
         attach_again(cast("Any", trial), Guest(tmp_path, code), deadline_s=1)
 
 
 def test_a_machine_that_the_trial_ended_is_not_asked(tmp_path: Path) -> None:
-    nas, client = Guest(tmp_path, pid=NOBODY), Guest(tmp_path, name="client")
+    nas, client = Guest(tmp_path, pid=NO_PROCESS), Guest(tmp_path, name="client")
     nas.kill()
     with ends_of(tmp_path, nas, client):
         raise StorageFailed("the read-back hung", machine=client)
@@ -166,15 +172,15 @@ def test_a_nas_that_is_slow_to_be_done_is_waited_for(tmp_path: Path) -> None:
     assert nas.asked == 4
 
 
-def test_a_nas_that_is_never_done_with_a_killed_client_is_what_failed(tmp_path: Path) -> None:
+def test_a_nas_that_never_finishes_a_killed_clients_requests_failed(tmp_path: Path) -> None:
     nas = Guest(tmp_path, *[1] * 100)
-    with pytest.raises(StorageFailed, match="not done with what a killed client had sent: why"):
+    with pytest.raises(StorageFailed, match="did not finish the requests of a killed client: why"):
         idle_in(nas)()
     assert nas.asked == 6
 
 
 @pytest.mark.parametrize(("code", "error"), [(None, StorageFailed), (32, HarnessError), (0, None)])
-def test_a_client_that_hangs_on_what_it_attaches_waits_for_the_storage(
+def test_a_client_that_hangs_while_it_attaches_waits_for_the_storage(
     tmp_path: Path, code: int | None, error: type[HarnessError] | None
 ) -> None:
     """One that is refused it tells as little of the storage as of the machinery."""

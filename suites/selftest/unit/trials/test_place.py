@@ -1,4 +1,4 @@
-"""What a load is told of where it works, by the cell."""
+"""The place where a load works, by the cell."""
 
 from __future__ import annotations
 
@@ -38,11 +38,13 @@ def trial_of(cell: str, brought: tuple[Brought, ...] = ()) -> Trial:
         ),
     ],
 )
-def test_a_load_is_told_what_its_road_is_like(name: str, device: str | None, place: Place) -> None:
+def test_a_load_gets_the_traits_of_its_transport(
+    name: str, device: str | None, place: Place
+) -> None:
     trial = trial_of(name)
     assert (trial.attachment.device, trial.place) == (device, place)
 
 
-def test_a_load_is_told_what_was_brought_for_it() -> None:
+def test_a_load_gets_the_files_that_users_brought() -> None:
     trial = trial_of("iscsi-always-noslog-ext4-bothdie", _BROUGHT)
     assert trial.place.brought == _BROUGHT

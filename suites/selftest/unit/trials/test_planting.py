@@ -56,7 +56,7 @@ def test_a_fault_that_a_cell_cannot_have_is_not_the_same_there() -> None:
     why = why_different_there(
         Cell.parse(fault.cell), there, bound_to=bound_to, amounts_to=amounts_to
     )
-    assert why.startswith(f"cannot be in {there.name}: 'zilnocacheflush' is about the intent log")
+    assert why.startswith(f"cannot be in {there.name}: 'zilnocacheflush' concerns the intent log")
 
 
 def test_a_disk_drops_flushes_behind_nfs_as_well() -> None:
@@ -69,12 +69,12 @@ def test_a_disk_drops_flushes_behind_nfs_as_well() -> None:
 @pytest.mark.parametrize(
     ("name", "choices", "why"),
     [
-        ("no-barriers", {"filesystem": "xfs"}, "knows one filesystem"),
-        ("lio-write-back", {"transport": "nvme_tcp"}, "knows one transport"),
-        ("log-on-one-leg", {"slog": "plp"}, "knows one slog"),
-        ("sector-torn", {"layout": "mirrored"}, "knows one layout"),
-        ("flush-dropped", {"sync": "disabled"}, "of iscsi-disabled-noslog-ext4-bothdie it says"),
-        ("flush-dropped", {"transport": "nfs4"}, "say files"),
+        ("no-barriers", {"filesystem": "xfs"}, "works only with the filesystem"),
+        ("lio-write-back", {"transport": "nvme_tcp"}, "works only with the transport"),
+        ("log-on-one-leg", {"slog": "plp"}, "works only with the slog"),
+        ("sector-torn", {"layout": "mirrored"}, "works only with the layout"),
+        ("flush-dropped", {"sync": "disabled"}, "iscsi-disabled-noslog-ext4-bothdie has"),
+        ("flush-dropped", {"transport": "nfs4"}, "choose files"),
     ],
 )
 def test_where_it_cannot_be_the_reason_is_said(
@@ -88,7 +88,7 @@ def test_where_it_cannot_be_the_reason_is_said(
     "choices", [FILES, {"transport": "fileio"}, {"sync": "standard", "fate": "bothdie"}]
 )
 def test_sync_that_is_weaker_is_no_fault_where_standard_is_safe(choices: dict[str, str]) -> None:
-    with pytest.raises(ValueError, match="takes nothing from"):
+    with pytest.raises(ValueError, match="does not weaken"):
         moved(FAULTS["sync-weakened"], choices)
 
 

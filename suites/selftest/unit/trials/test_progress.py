@@ -1,4 +1,4 @@
-"""The live line: what it says, and that it keeps quiet where nobody looks."""
+"""The live line: its text, and its silence without a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who tells of a disk: the wire once for each cut; and that nobody told is not that nothing was wrong."""
+"""The trace of a client's disk: the wire's for each cut. A missing trace proves nothing."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_every_transport_has_one_witness_of_its_promises(choice: Choice[Transpor
     assert (attachment.source is None) is not (attachment.wire is None)
 
 
-def told(folder: Path, *, cuts: int) -> tuple[WireTrace, list[Listener]]:
+def traced(folder: Path, *, cuts: int) -> tuple[WireTrace, list[Listener]]:
     listeners: list[Listener] = []
 
     def listen(file: Path) -> Any:
@@ -53,8 +53,8 @@ def told(folder: Path, *, cuts: int) -> tuple[WireTrace, list[Listener]]:
 
 
 @pytest.mark.parametrize("cuts", [1, 2])
-def test_the_wire_is_heard_up_to_the_last_cut_and_no_longer(tmp_path: Path, cuts: int) -> None:
-    wire, listeners = told(tmp_path, cuts=cuts)
+def test_the_wire_is_recorded_up_to_the_last_cut_and_no_longer(tmp_path: Path, cuts: int) -> None:
+    wire, listeners = traced(tmp_path, cuts=cuts)
     for _ in range(cuts):
         assert not listeners[-1].is_stopped
         assert wire.requests() == ()
@@ -62,8 +62,8 @@ def test_the_wire_is_heard_up_to_the_last_cut_and_no_longer(tmp_path: Path, cuts
     assert [x.file.name for x in listeners] == [f"wire-{x + 1}.pcap" for x in range(cuts)]
 
 
-def test_nobody_listens_once_a_trial_is_over(tmp_path: Path) -> None:
-    wire, [listener] = told(tmp_path, cuts=2)
+def test_no_listener_is_left_after_a_trial(tmp_path: Path) -> None:
+    wire, [listener] = traced(tmp_path, cuts=2)
     wire.close()
     assert listener.is_stopped
 
@@ -110,12 +110,12 @@ def flush(submitted_ms: int, completed_ms: int) -> BlockRequest:
     )
 
 
-def test_what_is_told_by_the_hosts_clock_is_laid_beside_the_log(tmp_path: Path) -> None:
+def test_times_of_the_hosts_clock_are_aligned_with_the_recording(tmp_path: Path) -> None:
     known = audited(tmp_path, flush(5_100, 5_900), flush(5_200, 6_100), acknowledged=1)
     assert known == (flush(100, 900),), "the other was completed after the cut"
 
 
-def test_a_disk_of_which_nobody_tells_is_no_disk_that_kept_its_promises(tmp_path: Path) -> None:
+def test_a_disk_without_a_trace_does_not_count_as_correct(tmp_path: Path) -> None:
     with pytest.raises(HarnessError, match="3 operations were acknowledged"):
         audited(tmp_path, acknowledged=3)
     assert audited(tmp_path, acknowledged=0) == ()

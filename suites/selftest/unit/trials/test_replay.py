@@ -1,4 +1,4 @@
-"""A trial again, over a worker that needs no machines: told apart from the first, which stays."""
+"""A trial again, over a worker without machines; the first trial stays, with another name."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def evidence_of(run: Run, spec: TrialSpec) -> Path:
 def again(
     evidence: Path, *, live: bool = False, outcome: str = "C"
 ) -> tuple[TrialRecord, Path, TrialSpec]:
-    """Replay over a worker whose trial ends so; also returns what that was told."""
+    """Replay over a worker whose trial ends so; also returns the worker's orders."""
     site = FakeSite(outcome=lambda _spec: outcome)
     results = evidence.parents[2]
     record, folder = replay(evidence, results=results, live=live, site_of=lambda _orders: site)
@@ -149,7 +149,7 @@ def test_a_plan_of_another_version_is_refused_before_anything_begins(
     run: Run, plan: object
 ) -> None:
     write_document(run.evidence / FIRST.trial, SPEC, FIRST.as_json() | {"plan": plan})
-    with pytest.raises(HarnessError, match="none of this version's"):
+    with pytest.raises(HarnessError, match="is of another version"):
         again(run.evidence / FIRST.trial)
     assert {path.name for path in run.folder.parent.iterdir()} == {run.folder.name, LATEST}
 
@@ -167,15 +167,15 @@ def change_run(run: Run, **changes: object) -> None:
 
 
 def settings_of_a_replay(run: Run) -> LabSettings:
-    told: list[WorkerOrders] = []
+    given: list[WorkerOrders] = []
 
     def site_of(orders: WorkerOrders) -> FakeSite:
-        told.append(orders)
+        given.append(orders)
         return FakeSite()
 
     evidence = run.evidence / FIRST.trial
     replay(evidence, results=run.folder.parent, live=False, site_of=site_of)
-    [orders] = told
+    [orders] = given
     return orders.lab
 
 

@@ -24,8 +24,8 @@ from torture.trials.plan.trial_plan import draw_plan
 
 CELL = "iscsi-always-noslog-ext4-bothdie"
 RECORDED = Path(__file__).resolve().parents[2] / "recorded" / "plans"
-"""Of every fifth trial of the full matrix: by the commit that it is called after; and the cuts that its
-seeds draw since cuts aim at all steps of ZFS's write path, labels and trims among them."""
+"""Plans of every fifth trial of the full matrix; a file is named after the commit that drew them. Another
+has the cuts of the same seeds since cuts aim at all steps of ZFS's write path, labels and trims too."""
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +108,9 @@ def test_a_cell_has_the_trials_that_it_had_under_its_old_name(name: str) -> None
 
 
 def test_an_old_word_out_of_its_place_is_refused_with_the_name_there_is() -> None:
-    with pytest.raises(ValueError, match="is called 'iscsi-always-noslog-logbias=throughput-btrfs"):
+    with pytest.raises(
+        ValueError, match="is another name of 'iscsi-always-noslog-logbias=throughput-btrfs"
+    ):
         Cell.parse("iscsi-throughput-always-noslog-btrfs-bothdie")
 
 

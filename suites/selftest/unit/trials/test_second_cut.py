@@ -120,7 +120,7 @@ def test_what_the_first_return_needed_is_not_forgotten() -> None:
     assert judge_pool(_cut_again(*first, AGAIN)).verdict is Verdict.ROLLED_BACK
 
 
-def test_a_second_return_that_nobody_saw_leaves_the_trial_open() -> None:
+def test_an_unobserved_second_return_makes_the_trial_inconclusive() -> None:
     with pytest.raises(UnreadableError, match="pool-import-again was never tried"):
         judge_pool(_cut_again())
     replayed = _cut_again()

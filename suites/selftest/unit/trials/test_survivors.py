@@ -57,7 +57,7 @@ def test_a_cache_holds_no_more_than_is_drawn_for_it() -> None:
 
 
 @pytest.mark.parametrize("persistence", Persistence)
-def test_what_was_in_flight_survives_wholly_in_part_or_not_on_any_disk(
+def test_writes_in_flight_survive_wholly_in_part_or_not_on_any_disk(
     persistence: Persistence,
 ) -> None:
     disk = ShelfDisk(serial="d", size_mib=1, persistence=persistence)
@@ -103,7 +103,7 @@ def test_the_crash_state_of_a_moment_keeps_everything() -> None:
     assert {disk.policy for disk in state.disks.values()} == {Policy.ALL}
 
 
-def test_recordings_that_are_not_there_or_harmed_are_told_with_the_next_step(
+def test_missing_or_damaged_recordings_are_reported_with_the_next_step(
     tmp_path: Path,
 ) -> None:
     with pytest.raises(HarnessError, match="--live"):

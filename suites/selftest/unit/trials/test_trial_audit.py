@@ -25,7 +25,7 @@ from torture.trials.trial.shared.machines import PowerCut
         ("nfs4-export_async-standard-noslog-files-bothdie", Sync.DISABLED, False),
     ],
 )
-def test_the_audit_is_told_what_the_cell_promises(
+def test_the_audit_gets_the_promises_of_the_cell(
     name: str, sync: Sync, names_are_volatile: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: dict[str, Any] = {}

@@ -47,7 +47,9 @@ def controller_of(script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     return LocalController(orders, log=tmp_path / "w0.log", hear=lambda _text: None)
 
 
-def test_a_worker_that_dies_says_of_what(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_dies_reports_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     script = (
         f"import os, sys; sys.stderr.write({WARNING!r} + 'last\\n'); sys.stderr.flush(); os.abort()"
     )

@@ -1,4 +1,4 @@
-"""Where workers run: what one is told, which places there are, and that one file adds another."""
+"""Where workers run: their orders, the places there are, and that one file adds another."""
 
 from __future__ import annotations
 

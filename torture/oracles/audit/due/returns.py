@@ -48,7 +48,7 @@ def returns_in(recording: Recording, *, cut: int) -> dict[int, Returned]:
     """
     readings: list[_Reading] = []
     returned_ms: dict[int, tuple[int, float]] = {}
-    heard_at_ns: dict[int, int | None] = {}
+    received_at_ns: dict[int, int | None] = {}
     for event in recording.events[: cut + 1]:
         if event.kind is not Kind.MARK:
             continue
@@ -56,12 +56,14 @@ def returns_in(recording: Recording, *, cut: int) -> dict[int, Returned]:
         seq, guest_ms = whole_of(line, "seq"), number_of(line, "guest_ms")
         if guest_ms is None:
             continue
-        readings.append(_reading(line, guest_ms, at_ns=event.time_ns, heard_at_ns=heard_at_ns))
+        readings.append(
+            _reading(line, guest_ms, at_ns=event.time_ns, received_at_ns=received_at_ns)
+        )
         if seq is None:
             continue
         # a writer's first operation is answered twice, and an answer names only the operation
-        is_first = line.get("event") == "begin" or seq in heard_at_ns
-        heard_at_ns[seq] = None if is_first else event.time_ns
+        is_first = line.get("event") == "begin" or seq in received_at_ns
+        received_at_ns[seq] = None if is_first else event.time_ns
         if (returned := number_of(line, "returned_ms")) is not None:
             returned_ms[seq] = (event.time_ns, returned)
     found = {
@@ -72,12 +74,12 @@ def returns_in(recording: Recording, *, cut: int) -> dict[int, Returned]:
 
 
 def _reading(
-    line: dict[str, Any], guest_ms: float, *, at_ns: int, heard_at_ns: dict[int, int | None]
+    line: dict[str, Any], guest_ms: float, *, at_ns: int, received_at_ns: dict[int, int | None]
 ) -> _Reading:
     least_ns = None
     answered_ms = number_of(line, "answered_ms")
     answered_seq = whole_of(line, "answered_seq")
-    answered_at_ns = None if answered_seq is None else heard_at_ns.get(answered_seq)
+    answered_at_ns = None if answered_seq is None else received_at_ns.get(answered_seq)
     if answered_ms is not None and answered_at_ns is not None:
         least_ns = answered_at_ns - answered_ms * _NS_PER_MS
     return _Reading(at_ns=at_ns, least_ns=least_ns, most_ns=at_ns - guest_ms * _NS_PER_MS)

@@ -153,8 +153,8 @@ def consult_transactions(
     foreign = (there | unfinished) - transactions.keys()
     seen = _observed(transactions, found, end=len(ledger.events))
     reasons = _complaints(found)
-    reasons += [f"transaction {seq} is in part: {how}" for seq, how in sorted(found.parts.items())]
-    reasons += [f"transaction {seq} is there, which never began" for seq in sorted(foreign)]
+    reasons += [f"transaction {seq} is damaged: {how}" for seq, how in sorted(found.parts.items())]
+    reasons += [f"transaction {seq} is there, but never began" for seq in sorted(foreign)]
     is_broken = bool(reasons)
     reasons += [f"transaction {seq} is half there: {words}" for seq, words in halves.items()]
     if found.refused:  # the others are out of reach, but not necessarily gone
@@ -167,7 +167,7 @@ def consult_transactions(
             None if is_broken else moment,
             last=max(durable.values(), default=-1),
             cut_ms=cut_ms,
-            otherwise="no single moment explains what is there and what is not"
+            otherwise="no single moment explains the present and the missing transactions"
             if moment is None
             else "",
         )
@@ -258,7 +258,7 @@ def _complaints(found: Found) -> list[str]:
     """The first complaints of its own checks: a reason for losses, before the losses."""
     more = len(found.complaints) - _COMPLAINTS_MAX
     shown = [f"its own check: {line}" for line in found.complaints[:_COMPLAINTS_MAX]]
-    return shown + ([f"its own checks say {more} lines more"] if more > 0 else [])
+    return shown + ([f"its own checks printed {more} more lines"] if more > 0 else [])
 
 
 def _transactions_of(ledger: Ledger, *, has_one_order: bool) -> dict[int, _Transaction]:

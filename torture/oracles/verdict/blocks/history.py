@@ -224,7 +224,7 @@ class _Builder:
 
     def begin(self, event: Begin, place: int) -> None:
         if event.seq <= self._last_seq or event.writer in self._busy_writers:
-            raise UnreadableError(f"the ledger skips something before operation {event.seq}")
+            raise UnreadableError(f"the ledger lacks an event before operation {event.seq}")
         self._last_seq = event.seq
         self._busy_writers.add(event.writer)
         name = self.names.get(event.file)

@@ -40,10 +40,10 @@ def parse_boot(output: ToolOutput) -> BootResult:
     code = exit_code_of(output)
     if code == 0:
         if not says_it_is_up(output.stdout) or output.stderr:
-            raise unreadable(output, "it is said to be up, and its console does not say so")
+            raise unreadable(output, "it was reported up, but its console does not show that")
         return BootResult(is_up=True)
     if code != 1 or not output.stderr:
-        raise unreadable(output, "no reason why it is not up")
+        raise unreadable(output, "it is not up, and the reason is missing")
     words = last_words(output.stdout)
     return BootResult(is_up=False, why_not=f"{words} ({output.stderr})" if words else output.stderr)
 

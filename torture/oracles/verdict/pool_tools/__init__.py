@@ -19,4 +19,4 @@ def parse_status(output: ToolOutput) -> PoolStatus:
         return read_json(output)
     if "-p" in output.argv:
         return read_text(output)
-    raise unreadable(output, "only what -j or -p prints is read")
+    raise unreadable(output, "only the output of -j or -p can be read")

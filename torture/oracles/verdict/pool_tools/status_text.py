@@ -58,7 +58,7 @@ def read_text(output: ToolOutput) -> PoolStatus:
         raise unreadable(output, f"no state of a pool: {state!r}")
     devices = _devices(output, sections["config"])
     if devices[0].name != sections["pool"][0]:
-        raise unreadable(output, f"the devices are those of {devices[0].name!r}")
+        raise unreadable(output, f"the devices belong to another pool, {devices[0].name!r}")
     scan, scan_errors = _scan(output, sections.get("scan", [_NEVER])[0])
     return PoolStatus(
         state=state,

@@ -75,13 +75,13 @@ def parse_zdb(output: ToolOutput) -> BlockCheck:
     if code == 1:
         refusal = next((line for line in lines if line.startswith(_CANNOT_OPEN)), "")
         if not refusal.endswith(_THE_POOLS):
-            raise unreadable(output, f"no reason that is the pool's: {lines[-1:]}")
+            raise unreadable(output, f"no known reason of the pool's: {lines[-1:]}")
         return BlockCheck(problems=(refusal,), gave_up=True)
     if not any(_HEADING.match(line) for line in lines):
         raise unreadable(output, "it did not look for leaks")
     vouches = _VOUCHES in lines
     if vouches == any(_SUM_DIFFERS.match(line) for line in lines):
-        raise unreadable(output, "it does not say whether the blocks' sum is right")
+        raise unreadable(output, "it does not print whether the sum of the blocks is right")
     if not any(_CLOSING.match(line) for line in lines):
         raise unreadable(output, "it lacks its count of blocks")
     if code in (_LEAKS, _ERRORS) and not problems:

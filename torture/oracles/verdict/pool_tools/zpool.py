@@ -77,14 +77,14 @@ def parse_import(output: ToolOutput) -> ImportResult:
         return ImportResult(imported=False, reason=f"zpool itself gave up: {' '.join(lines[-1:])}")
     if code == 0:
         if any(_CANNOT in line for line in lines):
-            raise unreadable(output, "it succeeded, yet says that it cannot import")
+            raise unreadable(output, "it succeeded, yet prints that it cannot import")
         rewound = (line for line in lines if _REWOUND in line or "Discarded" in line)
         return ImportResult(imported=True, reason="; ".join(rewound))
     refuse_codes_beyond(output, (1,))
     refusal = first_whole_line(output.stderr, _CANNOT)
     reason = refusal.split("': ", 1)[-1] if refusal else ""
     if not reason or any(words in reason for words in _REASONS_OF_OURS):
-        raise unreadable(output, f"no reason that is the pool's: {lines[:1]}")
+        raise unreadable(output, f"no known reason of the pool's: {lines[:1]}")
     return ImportResult(imported=False, reason=reason)
 
 

@@ -126,7 +126,7 @@ def build_trees(
                 case _:
                     pass
     except (KeyError, TypeError, ValueError, IndexError) as error:
-        raise UnreadableError(f"the ledger says something unheard of: {error!r}") from error
+        raise UnreadableError(f"the ledger has an unknown call: {error!r}") from error
     return builder.trees
 
 

@@ -190,7 +190,7 @@ class _Account:
         ]
         self.stale += max(1, len(wrong))
         words = ", ".join(f"{thing[0]} {thing[2]}".removesuffix(" 0") for thing in wrong[:4])
-        reason = f"{path} is not as it was synced: {words or 'another file'}"
+        reason = f"{path} is not in its synced state: {words or 'another file'}"
         return reason, self._lost_of(*(wrong or [key]))
 
     def _lost_of(self, *keys: Key) -> set[int]:
@@ -229,7 +229,9 @@ def consult_trees(
             account.out_of_reach(root, tree, own)
     for number, names in account.inodes.items():
         if len(names) > 1:
-            account.impossible(f"file {number} is several: {', '.join(sorted(names.values()))}")
+            account.impossible(
+                f"file {number} is now several files: {', '.join(sorted(names.values()))}"
+            )
     return _conclude(trees, ledger, account, cut_ms)
 
 
@@ -239,7 +241,7 @@ def _conclude(trees: Trees, ledger: Ledger, account: _Account, cut_ms: float | N
         account.observations.last_common(),
         last=trees.end - 1,
         cut_ms=cut_ms,
-        otherwise="no single moment explains all that is there",
+        otherwise="no single moment explains all names and files",
     )
     return Findings(
         verdict=conclusion.verdict,

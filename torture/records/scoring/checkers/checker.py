@@ -68,4 +68,4 @@ def answer_of(question: Callable[[], _Answer]) -> tuple[_Answer | None, tuple[st
     except UnreadableError as error:
         return None, (str(error),)
     except RecursionError:
-        return None, ("what was printed or read back is nested too deeply",)
+        return None, ("the output or read-back is nested too deeply",)

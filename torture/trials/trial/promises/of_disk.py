@@ -74,7 +74,7 @@ def completions_before(
             return None
         raise HarnessError(
             "the host's clock was set during the load: the client's disk cannot be audited",
-            hint="run the trial again, with a clock that only goes on",
+            hint="run the trial again, with a clock that is not set back",
         )
     requests = tuple(map(clock.dated, requests))
     requests = tuple(x for x in requests if x.completed_ns <= events[-1].time_ns)
