@@ -103,6 +103,8 @@ def check(
         if not (mounted and clean):
             _repair(trial, evidence, client)
     else:
+        if trial.fault is not None:
+            plant(client, trial.fault.before_read_back)
         _read_back(trial, evidence, client)
     log = evidence.observe(client, Step.CHECK_DMESG, ("dmesg",), deadline_s=_DMESG_DEADLINE_S)
     if vm_boots is not None and not is_sound:
