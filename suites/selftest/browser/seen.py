@@ -7,6 +7,8 @@ from collections.abc import Callable
 from playwright.sync_api import Dialog, Page
 
 DEADLINE_MS = 15_000
+SCREEN_PX = 900
+"""The height of the pages that are opened."""
 
 
 class Seen:

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import pytest
 
-from suites.selftest.browser.seen import Open
+from suites.selftest.browser.seen import SCREEN_PX, Open
 from suites.selftest.unit.report_records import make_records
 from torture.choices.matrix.cells import Cell, cells_of
 from torture.facts.axes.sweeps import Matrix
@@ -21,7 +21,6 @@ from torture.records.record.trials import TrialRecord
 
 CELLS = sorted(cell.name for cell in cells_of(Matrix.DEFAULT))[:12]
 PHONE_PX = 375
-SCREEN_PX = 900
 
 
 @pytest.fixture(scope="session")
