@@ -13,6 +13,8 @@ FAULT = Fault(
     cuts=1,
     before_read_back=(
         "file=$(ls -S /mnt/load/* | head -n 1) && "
-        "printf x | dd of=$file bs=1 seek=1000 conv=notrunc,fsync"
+        "old=$(od -An -tu1 -j 1000 -N 1 $file) && "
+        'printf "\\\\$(printf %o $(((old + 1) % 256)))" | '
+        "dd of=$file bs=1 seek=1000 conv=notrunc,fsync"
     ),
 )
