@@ -16,10 +16,10 @@ from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.lines import UnreadableLineError, read_line
 from torture.records.record.trials import TrialRecord
 from torture.report.reading.chosen import notes_on_confirmations, notes_on_manifests
+from torture.report.reading.counted import drop_duplicates, drop_voided
 from torture.report.reading.database import connect
 from torture.report.reading.loading import (
     CellInfo,
-    drop_duplicates,
     load_runs,
     make_tables,
     normalised,
@@ -87,11 +87,17 @@ class Store:
             make_tables(sql)
             remarks = Remarks()
             cells = load_runs(sql, ordered, remarks)
+            voided = drop_voided(sql, ordered)
             dropped = drop_duplicates(sql)
             return cls(
                 sql=sql,
                 runs=ordered,
-                notes_on_files=(*notes_on_runs(ordered), *remarks.sentences(), *dropped.notes),
+                notes_on_files=(
+                    *notes_on_runs(ordered),
+                    *remarks.sentences(),
+                    *voided,
+                    *dropped.notes,
+                ),
                 cells=cells,
                 resources=resources.pop_all(),
             )
