@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -78,7 +79,7 @@ class Store:
         Raises `HarnessError` when there is no run, or one cannot be read.
         """
         found = {run.folder: run for path in runs for run in find_runs(path)}
-        # sorting is stable: runs without a time stay in the order of their paths
+        # sorting is stable: runs without a time stay in the order of their paths, behind all others
         ordered = tuple(sorted(found.values(), key=lambda run: _began_s(run.document.begun)))
         if not ordered:
             raise HarnessError("no run was named", hint="name one, e.g. results/latest")
@@ -296,9 +297,9 @@ class Store:
 
 
 def _began_s(begun: str) -> float:
-    """When a run began, for sorting; 0 if unknown."""
+    """When a run began, for sorting; the end of time if unknown, so that no such run is the first."""
     try:
         moment = datetime.fromisoformat(begun)
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
-        return 0.0
+        return math.inf
