@@ -95,7 +95,7 @@ def merge_night(
     is_worse, comparison = False, "This is the first night: there is nothing to compare it with."
     try:
         if (baseline := night_before(merged, last)) is not None:
-            versus = compare_runs([baseline], [merged])
+            versus = compare_runs([baseline], [merged], is_subset=plan is not None)
             is_worse, comparison = versus.has_failed, versus.as_markdown()
     except (HarnessError, OSError) as error:
         # a complaint once only: with `remember` the next night has a readable last run

@@ -26,7 +26,7 @@ from torture.report.reading.loading import (
     normalised,
 )
 from torture.report.reading.query_rows import Case, LoadFigure, Loss, RollbackBin
-from torture.report.reading.remarks import Remarks, notes_on_runs
+from torture.report.reading.remarks import Remark, Remarks, notes_on_runs
 from torture.report.reading.repeats import notes_on_repeats
 from torture.report.reading.runs import RunInfo, find_runs
 from torture.report.reading.tally import WORTH, Audited, CellTally, Spread, TrialKind, Worth
@@ -44,6 +44,7 @@ class Store:
     - `trials`: the number of live trials.
     - `zfs_versions`: the versions of OpenZFS, the most frequent first.
     - `notes`: sentences for people about anything unusual in the files and records.
+    - `unreadable_lines`: whole lines that are no records; they are left out.
     - `notes_on_files`: the notes without those about the records' own content.
     - `sql` has the view `trials`; results/README.md has its columns, under `trials.csv`.
     """
@@ -54,12 +55,14 @@ class Store:
         sql: duckdb.DuckDBPyConnection,
         runs: tuple[RunInfo, ...],
         notes_on_files: tuple[str, ...],
+        unreadable_lines: int,
         cells: dict[str, CellInfo],
         resources: ExitStack,
     ) -> None:
         self.sql = sql
         self.runs = runs
         self.notes_on_files = notes_on_files
+        self.unreadable_lines = unreadable_lines
         self.notes = (
             *notes_on_files,
             *notes_on_versions(sql),
@@ -99,6 +102,7 @@ class Store:
                     *voided,
                     *dropped.notes,
                 ),
+                unreadable_lines=remarks.count(Remark.UNREADABLE),
                 cells=cells,
                 resources=resources.pop_all(),
             )
@@ -146,6 +150,14 @@ class Store:
             )
             for cell, guarantee, is_sequential, per_s, least, median, most, in_outage, *medians in rows
         )
+
+    def breaches(self) -> dict[str, tuple[str, ...]]:
+        """The live trials that broke their guarantee, by cell."""
+        rows = self._rows(
+            "SELECT cell, list(trial ORDER BY trial) FROM live WHERE broke_guarantee "
+            "GROUP BY cell ORDER BY cell"
+        )
+        return {cell: tuple(trials) for cell, trials in rows}
 
     def worth(self, cells: Sequence[str]) -> Worth:
         """The worth of some cells together, as `tallies` has each cell's."""
