@@ -58,7 +58,7 @@ def one_sided(old: Rate, new: Rate) -> OneSided:
     """Test whether the new rate is higher; both must have trials."""
     if old.is_sequential or new.is_sequential:
         return OneSided(p=p_of_disjoint(old, new), attainable=None)
-    tails = upper_tails(old.trials, new.trials, old.events + new.events)
+    tails = _cached_tails(old.trials, new.trials, old.events + new.events)
     fewest = max(0, old.events + new.events - old.trials)
     p = float(tails[new.events - fewest])
     return OneSided(p=p, attainable=tails[::-1])
@@ -76,7 +76,6 @@ def corrected(tests: Sequence[OneSided]) -> tuple[float, ...]:
     return tuple(result)
 
 
-@lru_cache(maxsize=10_000)
 def upper_tails(old_trials: int, new_trials: int, events: int) -> Array:
     """The one-sided p for each possible number of the new run's events, from the fewest on.
 
@@ -90,8 +89,11 @@ def upper_tails(old_trials: int, new_trials: int, events: int) -> Array:
     )
     tails: Array = np.minimum(1.0, np.cumsum(np.exp(logs)[::-1])[::-1])
     tails[0] = 1.0
-    tails.setflags(write=False)
     return tails
+
+
+_cached_tails = lru_cache(maxsize=1000)(upper_tails)
+"""Cells of a run mostly have the same number of trials, and few totals."""
 
 
 def _log_ways(of: int, chosen: npt.NDArray[np.int_]) -> Array:
