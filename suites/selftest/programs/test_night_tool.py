@@ -85,11 +85,14 @@ def well(_spec: TrialSpec) -> Verdict:
     return Verdict.INTACT
 
 
-def play(folder: Path, plan: Plan, *, verdicts: Verdicts = well, without: int = 0) -> Path:
+def play(
+    folder: Path, plan: Plan, *, verdicts: Verdicts = well, without: int = 0, attempt: str = ""
+) -> Path:
     """Leave the shards' runs as a CI does, but for one that never came."""
     for shard in plan.all_shards:
         if shard.number != without:
-            leave(folder / f"night-{shard.number}" / "20260729-012300-abcd", plan, shard, verdicts)
+            place = folder / f"night-{shard.number}{attempt}" / "20260729-012300-abcd"
+            leave(place, plan, shard, verdicts)
     return folder
 
 
@@ -117,11 +120,13 @@ def record_of(spec: TrialSpec, verdict: Verdict) -> TrialRecord:
     return changed(record, lost=7) if verdict.is_loss else record
 
 
-def merge(folder: Path, plan: Plan, artifacts: Path) -> subprocess.CompletedProcess[str]:
+def merge(
+    folder: Path, plan: Plan, artifacts: Path, *more: str
+) -> subprocess.CompletedProcess[str]:
     return night(
         "merge", artifacts, "--matrix", "quick", "--shards", str(plan.shards),
         "--trials", str(plan.trials), "--seed", str(plan.seed), "--last", folder / "last",
-        "--output", folder / "site", "--remember",
+        "--output", folder / "site", "--remember", *more,
         GITHUB_OUTPUT=folder / "outputs", GITHUB_STEP_SUMMARY=folder / "summary",
     )  # fmt: skip
 
@@ -165,6 +170,42 @@ def test_a_night_that_got_worse_fails_and_has_its_page(tmp_path: Path) -> None:
     assert done.returncode == 1, done.stdout + done.stderr
     assert worse.name in (tmp_path / "summary").read_text()
     assert "page" in outputs_in((tmp_path / "outputs").read_text())
+
+
+def test_a_worse_night_that_is_merged_again_is_worse_again(tmp_path: Path) -> None:
+    """And is no baseline for the next one, until someone accepts it."""
+    first, second = plan_of(3), plan_of(3, seed=SEED + 1)
+    merge(tmp_path, first, play(tmp_path / "first", first))
+    artifacts = play(tmp_path / "second", second, verdicts=rolls_back)
+    for _ in range(2):
+        done = merge(tmp_path, second, artifacts)
+        assert done.returncode == 1, done.stdout + done.stderr
+        assert "baseline stays" in done.stdout
+    assert set(trials_in(tmp_path / "last")) == names_of(CELLS, trials=TRIALS, seed=SEED)
+    merge(tmp_path, second, artifacts, "--accept")
+    assert set(trials_in(tmp_path / "last")) == names_of(CELLS, trials=TRIALS, seed=SEED + 1)
+
+
+def rolls_back(_spec: TrialSpec) -> Verdict:
+    return Verdict.CORRUPTED
+
+
+def test_a_night_that_is_merged_again_meets_the_night_before_it(tmp_path: Path) -> None:
+    first, second = plan_of(3), plan_of(3, seed=SEED + 1)
+    merge(tmp_path, first, play(tmp_path / "first", first))
+    merge(tmp_path, second, play(tmp_path / "second", second))
+    retried = play(tmp_path / "second", second, verdicts=rolls_back, attempt="-2")
+    done = merge(tmp_path, second, retried)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "first night" not in done.stdout
+
+
+def test_a_night_with_a_missing_shard_is_no_baseline(tmp_path: Path) -> None:
+    plan = plan_of(3)
+    done = merge(tmp_path, plan, play(tmp_path / "artifacts", plan, without=2), "--accept")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "no baseline" in done.stdout
+    assert not (tmp_path / "last").exists()
 
 
 def test_a_night_of_which_nothing_is_known_fails(tmp_path: Path) -> None:

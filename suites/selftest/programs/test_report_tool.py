@@ -122,18 +122,56 @@ def test_a_worsening_fails_and_an_improvement_does_not(nights: tuple[Path, Path]
     assert better.returncode == 0
     assert "No configuration of 1 got significantly worse" in better.stdout
     same = report("--compare", old, old)
-    assert (same.returncode, "2 rates are the same" in same.stdout) == (0, True)
+    assert (same.returncode, "1 rate is the same" in same.stdout) == (0, True)
 
 
-@pytest.mark.parametrize("content", [b"", b"no record\n"])
-def test_a_night_tool_without_conclusive_trials_fails(
+@pytest.mark.parametrize("content", [b"", b"no record\n", b"\xff\x00\n", b"[" * 100_000 + b"\n"])
+def test_input_that_cannot_be_read_is_no_worsening(
     nights: tuple[Path, Path], tmp_path: Path, content: bytes
 ) -> None:
     (tmp_path / TRIALS_FILE).write_bytes(content)
-    silent = report("--compare", nights[0], tmp_path)
-    assert silent.returncode == 3
+    for pair in ((nights[0], tmp_path), (tmp_path, nights[0])):
+        refused = report("--compare", *pair)
+        assert refused.returncode == 2, refused.stdout
+        assert str(tmp_path) in refused.stderr
+        assert "next: tools/report" in refused.stderr
+
+
+def test_one_line_that_cannot_be_read_stops_a_comparison(
+    nights: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """It may have been the loss."""
+    lines = (nights[0] / TRIALS_FILE).read_bytes()
+    (tmp_path / TRIALS_FILE).write_bytes(b"{broken}\n" + lines)
+    refused = report("--compare", nights[0], tmp_path)
+    assert refused.returncode == 2
+    assert "1 lines of" in refused.stderr
+    (tmp_path / TRIALS_FILE).write_bytes(lines + b'{"trial": "cut o')
+    assert report("--compare", nights[0], tmp_path).returncode == 0
+
+
+def test_two_nights_without_conclusive_trials_say_nothing(tmp_path: Path) -> None:
+    [one] = make_records(1, cells=[SAFE], seed=1)
+    folder = write_run(tmp_path / "run", [changed(one, verdict=Verdict.INCONCLUSIVE, lost=0)])
+    silent = report("--compare", folder, folder)
+    assert silent.returncode == 3, silent.stderr
     assert "Nothing can be compared" in silent.stdout
     assert "next: tools/report" in silent.stderr
+
+
+def test_cells_that_vanished_fail_unless_they_were_left_out_on_purpose(tmp_path: Path) -> None:
+    both = [
+        changed(record, verdict=Verdict.INTACT, lost=0, error=None)
+        for record in make_records(12, cells=[SAFE, LOSES], seed=1)
+    ]
+    old = write_run(tmp_path / "old", both)
+    new = write_run(tmp_path / "new", [own for own in both if own.cell == SAFE.name])
+    vanished = report("--compare", old, new)
+    assert vanished.returncode == 1
+    assert f"no trial in the new ones: {LOSES.name}" in vanished.stdout
+    assert "--subset" in vanished.stdout
+    assert report("--compare", old, new, "--subset").returncode == 0
+    assert report("--compare", new, old).returncode == 0
 
 
 def test_two_configurations_are_compared(run: Path) -> None:
@@ -187,6 +225,7 @@ def test_two_equal_cells_are_shown_without_a_significant_difference(tmp_path: Pa
         (("a", "--export", "pdf"), "pdf"),
         (("a", "--cells", "b", "c", "--export", "csv"), "a comparison writes nothing"),
         (("--compare", "b", "c", "--output", "d"), "a comparison writes nothing"),
+        (("a", "--subset"), "--subset belongs to --compare"),
     ],
 )
 def test_a_wrong_call_says_why(arguments: tuple[str, ...], why: str) -> None:

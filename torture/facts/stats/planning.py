@@ -5,23 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-import scipy  # loads the slow `stats` only when it is first used
-from scipy.special import gammaln
-
 from torture.facts.stats.comparison import SIGNIFICANT
+from torture.facts.stats.power import cuts_to_distinguish, power
 from torture.facts.stats.rates import CONFIDENCE, printed_bounds, rate_of
 from torture.facts.stats.sequential import Until, fewest
 
-POWER = 0.8
-PAIR_MAX = 20_000
-"""The largest size of each of two cells that is computed: weeks of cuts."""
-
 _LOSSES = range(4)
 _CUTS_MAX = 10_000_000
-_NEGLIGIBLE = 1e-9
-"""The probability of counts too rare to consider."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,14 +51,21 @@ def plan_until(until: Until) -> Size:
     )
 
 
-def plan_versus(first_rate: float, second_rate: float) -> Size:
-    """The sample size that distinguishes two rates."""
-    cuts = cuts_to_distinguish(first_rate, second_rate)
+def plan_versus(first_rate: float, second_rate: float, *, cells: int = 1) -> Size:
+    """The sample size with which `--compare` finds one cell that changes from one rate to the other.
+
+    The family has so many cells; the others stay at the first rate.
+    """
+    cuts = cuts_to_distinguish(first_rate, second_rate, cells=cells)
+    share = in_percent(round(power(cuts, first_rate, second_rate, cells=cells), 3))
+    among = (
+        f", among {counted(cells)} that else stay at {in_percent(first_rate)}" if cells > 1 else ""
+    )
     return Size(
         question=(
-            f"to distinguish {in_percent(first_rate)} from {in_percent(second_rate)}, in each of "
-            f"two cells: significant in {in_percent(round(power(cuts, first_rate, second_rate), 3))} "
-            f"of runs (Fisher's exact test at {in_percent(SIGNIFICANT)})"
+            f"to distinguish {in_percent(first_rate)} from {in_percent(second_rate)} in one cell of two "
+            f"runs{among}: --compare finds it in {share} of runs (Fisher's one-sided test at "
+            f"{in_percent(SIGNIFICANT)}, corrected for the family)"
         ),
         cuts=cuts,
         cells_min=2,
@@ -101,58 +98,6 @@ def cuts_of_fixed_size(until: Until) -> int:
     """`until.trials_at_best` for a fixed number of cuts and one look, to compare prices."""
     limit = until.limit if until.is_upper else 1 - until.limit
     return fewest(lambda cuts: rate_of(0, cuts).high < limit, above=0, at_most=_CUTS_MAX)
-
-
-def cuts_to_distinguish(first_rate: float, second_rate: float) -> int:
-    """Cuts in each of two cells with which Fisher's test finds their difference 4 times out of 5.
-
-    A few fewer may suffice: counts are whole, so more cuts do not always mean more power. Raises
-    `ValueError` for equal rates, and above `PAIR_MAX`.
-    """
-    if first_rate == second_rate:
-        raise ValueError("two equal rates cannot be distinguished")
-    return fewest(
-        lambda cuts: power(cuts, first_rate, second_rate) >= POWER, above=1, at_most=PAIR_MAX
-    )
-
-
-def power(cuts: int, first_rate: float, second_rate: float) -> float:
-    """How often Fisher's two-sided exact test at 5 % distinguishes two rates, with `cuts` in each cell.
-
-    Exact but for counts rarer than one in a billion, which count as misses. With equal sizes the test is
-    symmetric: its p is twice the smaller tail.
-    """
-    counts = np.arange(cuts + 1)
-    first, second = (
-        scipy.stats.binom.pmf(counts, cuts, first_rate),
-        scipy.stats.binom.pmf(counts, cuts, second_rate),
-    )
-    log_ways = gammaln(cuts + 1) - gammaln(counts + 1) - gammaln(cuts - counts + 1)
-    found = 0.0
-    for events in _likely_totals(cuts, first_rate, second_rate):
-        fewer = np.arange(max(0, events - cuts), events // 2 + 1)
-        if 2 * fewer[-1] == events:
-            fewer = fewer[:-1]  # the same in both cells
-        extreme = fewer[: _significant_counts(log_ways, fewer, events, cuts)]
-        others = events - extreme
-        found += float(first[extreme] @ second[others] + first[others] @ second[extreme])
-    return found
-
-
-def _likely_totals(cuts: int, first_rate: float, second_rate: float) -> range:
-    """Totals of both cells' events that are not too rare to matter."""
-    low = sum(scipy.stats.binom.ppf(_NEGLIGIBLE, cuts, rate) for rate in (first_rate, second_rate))
-    high = sum(scipy.stats.binom.isf(_NEGLIGIBLE, cuts, rate) for rate in (first_rate, second_rate))
-    return range(max(1, int(low)), min(2 * cuts - 1, int(high)) + 1)
-
-
-def _significant_counts(
-    log_ways: npt.NDArray[np.float64], fewer: npt.NDArray[np.int_], events: int, cuts: int
-) -> int:
-    """How many of the smaller counts, from the smallest, are significant."""
-    log_all = gammaln(2 * cuts + 1) - gammaln(events + 1) - gammaln(2 * cuts - events + 1)
-    tails = np.cumsum(np.exp(log_ways[fewer] + log_ways[events - fewer] - log_all))
-    return int(np.searchsorted(2 * tails, SIGNIFICANT, side="left"))
 
 
 def in_percent(share: float) -> str:

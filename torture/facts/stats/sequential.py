@@ -71,6 +71,23 @@ def is_above(events: int, trials: int, limit: float, *, confidence: float = CONF
     return is_below(trials - events, trials, 1 - limit, confidence=confidence)
 
 
+def p_of_disjoint(old: Rate, new: Rate) -> float:
+    """The one-sided p of "the new rate is higher", valid whenever either of the two stops.
+
+    It is the least error at which the two intervals of `sequential_rate_of` are disjoint, the new one
+    above. Both then exclude a common rate, each with half of the error.
+    """
+    if old.events * new.trials >= new.events * old.trials:
+        return 1.0
+    low, high = old.share, new.share
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        below = _log_evidence(old.events, old.trials, middle)
+        above = _log_evidence(new.trials - new.events, new.trials, 1 - middle)
+        low, high = (middle, high) if below < above else (low, middle)
+    return min(1.0, 2 * math.exp(-min(below, above)))
+
+
 def _log_evidence(events: int, trials: int, rate: float) -> float:
     """The logarithm of M(rate), for 0 < rate < 1."""
     if events >= trials * rate:

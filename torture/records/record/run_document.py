@@ -73,8 +73,15 @@ class RunDocument(Document):
     """The names of the parts of a merged run; None for any other run."""
     notes: tuple[str, ...] = ()
     """Remarks on the files of a merged run's parts."""
+    void: dict[str, str] = field(default_factory=dict)
+    """Trials that are in no rate, each with the reason; a human writes it."""
     others: dict[str, Any] = field(default_factory=dict)
     """Fields of another version of the suite."""
+
+    @property
+    def voided(self) -> dict[str, str]:
+        """The void trials with their reasons; a trial without a reason is not void."""
+        return {trial: reason for trial, reason in self.void.items() if reason.strip()}
 
     @property
     def is_sequential(self) -> bool:

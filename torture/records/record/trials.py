@@ -1,6 +1,7 @@
 """The record of a trial: one JSON object, one line of `trials.jsonl`. Documented in results/README.md.
 
-It also has the rules that distinguish the records of several trials, and choose among those of one.
+It also has the rules that distinguish the records of several trials; `counting` chooses among those of
+one.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Annotated, Any, NamedTuple, Protocol, Self, TypeVar
+from typing import Annotated, Any, NamedTuple, Self
 
 from torture.facts.evidence.cut_document import CutDocument
 from torture.facts.evidence.documents import Count, Document, Name, Seed, limits
@@ -179,6 +180,12 @@ class TrialRecord(Document):
             )
         )
 
+    @property
+    def is_breach(self) -> bool:
+        """Whether it breaks the guarantee that it names; another version's word cannot be broken."""
+        is_known = self.guarantee in frozenset(Guarantee)
+        return is_known and self.breaks(Guarantee(self.guarantee))
+
     def identity(self, *, run: str = "") -> Identity:
         """The identity of its trial, for a record in the file of this run."""
         if self.origin is Origin.LIVE:
@@ -197,20 +204,3 @@ def needing_attention(records: Sequence[TrialRecord]) -> list[TrialRecord]:
         for record in records
         if not record.is_conclusive and not (has_conclusive and record.cut.is_empty)
     ]
-
-
-class _Judged(Protocol):
-    @property
-    def is_conclusive(self) -> bool: ...
-
-
-_Record = TypeVar("_Record", bound=_Judged)
-
-
-def the_one_that_counts(records: Sequence[_Record]) -> _Record:
-    """Of records of one trial, from the earliest on: the last conclusive one, or else the last.
-
-    Raises `IndexError` when there is none.
-    """
-    conclusive = [record for record in records if record.is_conclusive]
-    return (conclusive or records)[-1]

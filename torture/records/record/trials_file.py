@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torture.files import write_whole
+from torture.records.record.counting import the_one_that_counts
 from torture.records.record.lines import UnreadableLineError, read_line
 from torture.records.record.run_layout import TRIALS_FILE_BEFORE
-from torture.records.record.trials import Identity, Origin, TrialRecord, the_one_that_counts
+from torture.records.record.trials import Identity, Origin, TrialRecord
 
 
 def _line_of(record: TrialRecord) -> str:
@@ -72,39 +73,38 @@ def _lines_of(path: Path) -> Iterator[tuple[bytes, TrialRecord | None]]:
 def rewrite_records(path: Path, records: Sequence[TrialRecord]) -> Path | None:
     """Put these records in the places of those that `read_records` gives, in their order.
 
-    A line without a record stays as it is, byte for byte. So does the line of an unchanged record.
-    The old file is kept beside it, under a new name. The name is returned; None where nothing
-    changed. Raises `OSError`.
+    A line without a record stays as it is, byte for byte. So do the line of an unchanged record, and
+    the other lines of a trial: the number of its tries is not forgotten. The old file is kept beside
+    it, under a new name. The name is returned; None where nothing changed. Raises `OSError`.
     """
-    places: list[bytes | Identity] = []
-    found: dict[Identity, list[tuple[bytes, TrialRecord]]] = {}
-    for line, record in _lines_of(path):
-        if record is None:
-            places.append(line)
-            continue
-        identity = record.identity()
-        if identity not in found:
-            places.append(identity)
-        found.setdefault(identity, []).append((line, record))
-    now = dict(zip(found, records, strict=True))
-    content = b"".join(
-        place if isinstance(place, bytes) else _rewritten(found[place], now[place])
-        for place in places
-    )
+    lines = list(_lines_of(path))
+    found: dict[Identity, list[int]] = {}
+    for place, (_, record) in enumerate(lines):
+        if record is not None:
+            found.setdefault(record.identity(), []).append(place)
+    content = [line for line, _ in lines]
+    for places, now in zip(found.values(), records, strict=True):
+        counts = _place_that_counts(places, lines)
+        if now != lines[counts][1]:
+            content[counts] = _line_of(now).encode()
+    content = [
+        line if number == len(content) or line.endswith((b"\n", b"\r")) else line + b"\n"
+        for number, line in enumerate(content, start=1)
+    ]
     old = path.read_bytes()
-    if content == old:
+    if (now_all := b"".join(content)) == old:
         return None
     kept = write_whole(_free_name(path.with_name(TRIALS_FILE_BEFORE)), old)
-    write_whole(path, content)
+    write_whole(path, now_all)
     return kept
 
 
-def _rewritten(lines: Sequence[tuple[bytes, TrialRecord]], now: TrialRecord) -> bytes:
-    counts = the_one_that_counts([record for _, record in lines])
-    if now != counts:
-        return _line_of(now).encode()
-    line = next(line for line, record in lines if record is counts)
-    return line if line.endswith((b"\n", b"\r")) else line + b"\n"
+def _place_that_counts(
+    places: Sequence[int], lines: Sequence[tuple[bytes, TrialRecord | None]]
+) -> int:
+    own = {place: record for place in places if (record := lines[place][1]) is not None}
+    counts = the_one_that_counts(list(own.values()))
+    return next(place for place, record in own.items() if record is counts)
 
 
 def _free_name(path: Path) -> Path:

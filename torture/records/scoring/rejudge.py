@@ -9,7 +9,6 @@ from pathlib import Path
 from torture.errors import HarnessError
 from torture.facts.evidence.cut_document import CutDocument
 from torture.facts.evidence.folder import SPEC
-from torture.oracles.verdict.guarantee import Guarantee
 from torture.records.record.run_layout import RunLayout
 from torture.records.record.trials import TrialRecord
 from torture.records.record.trials_file import read_records
@@ -102,18 +101,12 @@ def _score_again(evidence: Path, was: TrialRecord) -> TrialRecord:
 def _changes(was: TrialRecord, now: TrialRecord) -> Iterator[str]:
     if now.verdict is not was.verdict:
         yield f"{was.verdict} is {now.verdict} now"
-    if (is_broken := _is_broken(now)) is not _is_broken(was):
-        before, after = ("kept", "broken") if is_broken else ("broken", "kept")
+    if now.is_breach is not was.is_breach:
+        before, after = ("kept", "broken") if now.is_breach else ("broken", "kept")
         yield f"the guarantee that was {before} is {after} now"
     before, after = (_audit_in_words(record) for record in (was, now))
     if before != after:
         yield f"the audit, which had {before}, has {after} now"
-
-
-def _is_broken(record: TrialRecord) -> bool:
-    """Whether it breaks its guarantee; another version's word for a guarantee cannot be broken."""
-    is_known = record.guarantee in frozenset(Guarantee)
-    return is_known and record.breaks(Guarantee(record.guarantee))
 
 
 def _audit_in_words(record: TrialRecord) -> str:

@@ -7,16 +7,17 @@ from dataclasses import dataclass
 
 from torture.choices.matrix.axes import AXES, DEFAULTS
 from torture.facts.stats.comparison import SIGNIFICANT, Comparison, compare, holm
+from torture.facts.stats.families import corrected, one_sided
 from torture.facts.stats.rates import Rate
 from torture.report.figures.cell_figures import CellFigures
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pair:
-    """Two rates of the same kind, of `first` and of `second`; `corrected_p` is Holm's over the family."""
+    """Two rates of the same kind, of `first` and of `second`; `corrected_p` is that of its family."""
 
     what: str
-    """`acknowledged loss` or `corruption`."""
+    """`acknowledged loss`, `corruption`, or `harm` for either of both."""
     axis: str
     """The axis on which the two differ; empty where the same cell is compared between runs."""
     first: CellFigures
@@ -38,12 +39,12 @@ class Pair:
     @property
     def first_rate(self) -> Rate:
         """The first one's rate of `what`."""
-        return RATES[self.what](self.first)
+        return _EVERY_RATE[self.what](self.first)
 
     @property
     def second_rate(self) -> Rate:
         """The second one's rate of `what`."""
-        return RATES[self.what](self.second)
+        return _EVERY_RATE[self.what](self.second)
 
 
 RATES: dict[str, Callable[[CellFigures], Rate]] = {
@@ -55,6 +56,10 @@ RATES: dict[str, Callable[[CellFigures], Rate]] = {
 Corruption has its own rate: if old but consistent data becomes corrupt, the rate of losses stays the
 same.
 """
+
+HARM = "harm"
+"""A trial that lost acknowledged data, or damaged data, or both: the one rate of a cell between runs."""
+_EVERY_RATE: dict[str, Callable[[CellFigures], Rate]] = RATES | {HARM: lambda figures: figures.harm}
 
 Couple = tuple[str, CellFigures, CellFigures]
 
@@ -70,11 +75,36 @@ def compared(couples: Iterable[Couple]) -> tuple[Pair, ...]:
     comparisons = [
         compare(RATES[what](first), RATES[what](second)) for what, (_, first, second) in asked
     ]
-    corrected = holm([comparison.p for comparison in comparisons])
+    of_holm = holm([comparison.p for comparison in comparisons])
     return tuple(
         Pair(what=what, axis=axis, first=first, second=second, comparison=comparison, corrected_p=p)
         for (what, (axis, first, second)), comparison, p in zip(
-            asked, comparisons, corrected, strict=True
+            asked, comparisons, of_holm, strict=True
+        )
+    )
+
+
+def compared_runs(couples: Iterable[Couple]) -> tuple[Pair, ...]:
+    """The rate of harm of each couple (axis, old, new) that has trials, as one family.
+
+    `corrected_p` is one-sided, of the direction in which the pair differs. Each direction is a family
+    (`torture.facts.stats.families`).
+    """
+    asked = [couple for couple in couples if couple[1].harm.trials and couple[2].harm.trials]
+    worse = corrected([one_sided(old.harm, new.harm) for _, old, new in asked])
+    better = corrected([one_sided(new.harm, old.harm) for _, old, new in asked])
+    comparisons = [compare(old.harm, new.harm) for _, old, new in asked]
+    return tuple(
+        Pair(
+            what=HARM,
+            axis=axis,
+            first=old,
+            second=new,
+            comparison=comparison,
+            corrected_p=up if (comparison.difference or 0) > 0 else down,
+        )
+        for (axis, old, new), comparison, up, down in zip(
+            asked, comparisons, worse, better, strict=True
         )
     )
 

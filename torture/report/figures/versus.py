@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from torture.errors import HarnessError
 from torture.facts.stats.comparison import SIGNIFICANT, compare, holm
 from torture.facts.stats.rates import Rate, in_words, rate_of
 from torture.report.figures.cell_figures import CellFigures, cell_figures
-from torture.report.figures.pairs import Pair, compared, same_cells
+from torture.report.figures.pairs import Pair, compared_runs, same_cells
 from torture.report.figures.wording import difference_in_words
 from torture.report.reading.store import Store
 from torture.report.reading.text import escaped
@@ -41,7 +41,11 @@ class Pooled:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Versus:
-    """The cells of both nights, compared as one family, and the cells of only one."""
+    """The cells of both nights, compared as one family, and the cells of only one.
+
+    The new runs fail for a significantly worse rate, and for more inconclusive trials or breaches of the
+    guarantee. They also fail for one breach in a cell that had none, and for a cell that vanished.
+    """
 
     pairs: tuple[Pair, ...]
     """The most significant difference first."""
@@ -50,6 +54,10 @@ class Versus:
     not_comparable: tuple[str, ...]
     """Cells of both nights in which one side has no conclusive trial."""
     notes: tuple[str, ...]
+    breaches: Mapping[str, tuple[str, ...]]
+    """The new runs' trials that broke their guarantee, by cell, where no old trial broke it."""
+    is_subset: bool
+    """Whether the new runs have fewer cells on purpose."""
     pooled: tuple[Pooled, ...]
     """Trials worse than guaranteed, with or without a loss; and inconclusive ones."""
     old_zfs: tuple[str, ...] = ()
@@ -79,12 +87,31 @@ class Versus:
     @property
     def has_failed(self) -> bool:
         """Whether the new runs need attention."""
-        return bool(self.worse or self.more)
+        return bool(self.worse or self.more or self.breaches or self.vanished)
+
+    @property
+    def vanished(self) -> tuple[str, ...]:
+        """The old runs' cells without a trial in the new runs; none if that is on purpose."""
+        return () if self.is_subset else self.only_old
 
     @property
     def sentence(self) -> str:
         """The answer in one line."""
-        return " ".join([self._sentence_of_rates, *(one.sentence for one in self.more)])
+        more = [one.sentence for one in self.more]
+        return " ".join([self._sentence_of_rates, *self._sentences_of_facts, *more])
+
+    @property
+    def _sentences_of_facts(self) -> Iterator[str]:
+        """The failures that need no statistics."""
+        for cell, trials in self.breaches.items():
+            others = f" and {len(trials) - 1} more trials" if len(trials) > 1 else ""
+            yield f"A guarantee is broken that no old trial broke: {cell}, in {trials[0]}{others}."
+        if self.vanished:
+            names = ", ".join(self.vanished)
+            yield (
+                f"Configurations of the old runs have no trial in the new ones: {names}. "
+                "Compare a deliberate subset with --subset."
+            )
 
     @property
     def _sentence_of_rates(self) -> str:
@@ -101,7 +128,7 @@ class Versus:
     def remarks(self) -> tuple[str, ...]:
         """The statements that the table does not contain."""
         missing = (
-            ("only in the old runs", self.only_old),
+            ("only in the old runs", () if self.vanished else self.only_old),
             ("only in the new runs", self.only_new),
             ("without conclusive trials on one side", self.not_comparable),
         )
@@ -117,7 +144,7 @@ class Versus:
         lines = [f"**{self.sentence}**", ""]
         if differing := [pair for pair in self.pairs if pair.comparison.difference]:
             lines += [
-                "| configuration | rate of | old | new | difference [95 %] | p (Holm) |",
+                "| configuration | rate of | old | new | difference [95 %] | p (family) |",
                 "| --- | --- | --- | --- | --- | --- |",
             ]
             lines += [
@@ -131,57 +158,38 @@ class Versus:
         return "\n".join(lines) + "\n"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CellComparison:
-    """Two cells of the same runs, compared; no pairs without conclusive trials."""
+def compare_runs(old: Sequence[Path], new: Sequence[Path], *, is_subset: bool = False) -> Versus:
+    """Compare the cells of both nights; `is_subset`: the new one has fewer cells on purpose.
 
-    pairs: tuple[Pair, ...]
-    remarks: tuple[str, ...]
-    """Notes on the records."""
-
-
-def compare_cells(runs: Sequence[Path], first: str, second: str) -> CellComparison:
-    """Compare both rates of two cells; raises `HarnessError` for an unknown cell or run."""
-    with Store.open(runs) as store:
-        cells = {figures.cell: figures for figures in cell_figures(store.tallies())}
-        notes = store.notes
-    for name in (first, second):
-        if name not in cells:
-            raise HarnessError(
-                f"the runs have no trial of {name}", hint=f"one of: {', '.join(cells)}"
-            )
-    unresolved = (
-        f"{cells[name].unresolved} trials of {name} are inconclusive, and not counted here"
-        for name in (first, second)
-        if cells[name].unresolved
-    )
-    pairs = compared([("", cells[first], cells[second])])
-    return CellComparison(pairs=pairs, remarks=(*unresolved, *notes))
-
-
-def pair_in_words(pair: Pair) -> str:
-    """The comparison of one rate of two cells, as a sentence."""
-    if pair.is_worse or pair.is_better:
-        change = "higher" if pair.is_worse else "lower"
-        return f"{pair.what}: {pair.second.cell} is significantly {change} than {pair.first.cell}"
-    return f"{pair.what}: no significant difference"
-
-
-def compare_runs(old: Sequence[Path], new: Sequence[Path]) -> Versus:
-    """Compare the cells of both nights; raises `HarnessError` when one of the paths is no run."""
+    Raises `HarnessError` when one of the paths is no run, or has no record or an unreadable one.
+    """
     with Store.open(old) as before, Store.open(new) as after:
+        for store, paths in ((before, old), (after, new)):
+            _refuse_unreadable(store, paths)
         old_cells = {figures.cell: figures for figures in cell_figures(before.tallies())}
         new_cells = {figures.cell: figures for figures in cell_figures(after.tallies())}
+        was_broken = before.breaches()
+        breaches = {
+            cell: trials for cell, trials in after.breaches().items() if cell not in was_broken
+        }
         versions = (before.zfs_versions, after.zfs_versions)
         notes = (
             *(f"old: {note}" for note in before.notes),
             *(f"new: {note}" for note in after.notes),
         )
-    pairs = compared(same_cells(old_cells, new_cells))
+    pairs = compared_runs(same_cells(old_cells, new_cells))
     compared_cells = {pair.first.cell for pair in pairs}
     both = sorted(old_cells.keys() & new_cells.keys())
+    # cells that stopped at an answer have other shares of all trials in each run
+    is_sequential = any(
+        cells[name].harm.is_sequential for cells in (old_cells, new_cells) for name in both
+    )
+    if is_sequential:
+        notes = (*notes, "the runs stopped at an answer: counts over all cells are not compared")
     return Versus(
-        pooled=tuple(
+        pooled=()
+        if is_sequential
+        else tuple(
             Pooled(
                 meaning=meaning,
                 old=_pooled(count, [old_cells[name] for name in both]),
@@ -191,6 +199,8 @@ def compare_runs(old: Sequence[Path], new: Sequence[Path]) -> Versus:
             for meaning, count in _POOLED.items()
         ),
         pairs=tuple(sorted(pairs, key=lambda pair: (pair.corrected_p, pair.comparison.p))),
+        breaches=breaches,
+        is_subset=is_subset,
         only_old=tuple(sorted(old_cells.keys() - new_cells.keys())),
         only_new=tuple(sorted(new_cells.keys() - old_cells.keys())),
         not_comparable=tuple(name for name in both if name not in compared_cells),
@@ -198,6 +208,16 @@ def compare_runs(old: Sequence[Path], new: Sequence[Path]) -> Versus:
         old_zfs=versions[0],
         new_zfs=versions[1],
     )
+
+
+def _refuse_unreadable(store: Store, paths: Sequence[Path]) -> None:
+    """A record that cannot be read may be that of a loss, or of a cell that seems to have vanished."""
+    named = ", ".join(map(str, paths))
+    hint = f"tools/report {paths[0]}, whose notes name unreadable lines"
+    if store.unreadable_lines:
+        raise HarnessError(f"{store.unreadable_lines} lines of {named} cannot be read", hint=hint)
+    if not store.trials:
+        raise HarnessError(f"there is no readable trial in {named}", hint=hint)
 
 
 def _pooled(count: Callable[[CellFigures], int], cells: Sequence[CellFigures]) -> Rate:

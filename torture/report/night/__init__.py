@@ -1,1 +1,1 @@
-"""A night: one run split over several machines, merged, and compared with the last one."""
+"""A night: one run split over several machines, merged, and compared with the night before it."""

@@ -71,7 +71,12 @@ def night_parser(description: str) -> argparse.ArgumentParser:
     )
     add("--last", type=Path, required=True, metavar="DIR", help="last night's run, if there is one")
     add("--output", type=Path, required=True, metavar="DIR", help="for page, exports and run/")
-    add("--remember", action="store_true", help="then put this night's run in place of the last")
+    add(
+        "--remember",
+        action="store_true",
+        help="then compare the next night with this one, if it is whole and not worse",
+    )
+    add("--accept", action="store_true", help="with --remember, also if it is worse")
     return parser
 
 

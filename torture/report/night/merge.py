@@ -5,12 +5,14 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 from pathlib import Path
 
 from torture.errors import HarnessError
 from torture.records.record.trials_file import read_records
 from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.figures.versus import compare_runs
+from torture.report.night.baseline import move_baseline, night_before
 from torture.report.night.plan import Plan
 from torture.report.reading.merged import write_merged
 from torture.report.reading.runs import find_runs
@@ -51,13 +53,23 @@ class MergedNight:
         return self.is_worse or bool(self.complaints)
 
 
+class Remember(Enum):
+    """Which nights become the baseline of the next one; a night with a missing trial never does."""
+
+    NONE = auto()
+    SOUND = auto()
+    """A night that is not worse than its own baseline. A worse one leaves the baseline where it is."""
+    ACCEPTED = auto()
+    """Also a worse night."""
+
+
 def merge_night(
-    *, artifacts: Path, plan: Plan | None, last: Path, site: Path, remember: bool
+    *, artifacts: Path, plan: Plan | None, last: Path, site: Path, remember: Remember
 ) -> MergedNight:
     """Build page, exports and merged run of all runs below `artifacts` into `site`.
 
-    `plan` has the trials that must be present. `last` holds last night's run, or nothing yet; with
-    `remember` it holds this night's afterwards. Raises `HarnessError` when there is no trial at all, or a
+    `plan` has the trials that must be present. `last` holds the baselines
+    (`torture.report.night.baseline`), or nothing yet. Raises `HarnessError` when there is no trial, or a
     file cannot be written.
     """
     found_runs = find_runs(artifacts)
@@ -65,7 +77,8 @@ def merge_night(
     found = {
         record.trial for run in found_runs for record in read_records(run.layout.trials_file).live
     }
-    complaints = [] if plan is None else [str(gap) for gap in plan.gaps(found)]
+    gaps = () if plan is None else plan.gaps(found)
+    complaints = [str(gap) for gap in gaps]
     notes = []
     if plan is not None and (unplanned := plan.unplanned(found)):
         are = "trial is" if unplanned == 1 else "trials are"
@@ -80,16 +93,18 @@ def merge_night(
     except OSError as error:
         raise HarnessError(f"no page in {site}: {error}", hint="df -h") from error
     is_worse, comparison = False, "This is the first night: there is nothing to compare it with."
-    if last.is_dir() and any(last.iterdir()):
-        try:
-            versus = compare_runs([last], [merged])
+    try:
+        if (baseline := night_before(merged, last)) is not None:
+            versus = compare_runs([baseline], [merged], is_subset=plan is not None)
             is_worse, comparison = versus.has_failed, versus.as_markdown()
-        except (HarnessError, OSError) as error:
-            # a complaint once only: with `remember` the next night has a readable last run
-            comparison = "There is no comparison."
-            complaints.append(f"last night's run cannot be read: {error}")
-    if remember:
-        _put_in_place(merged, last)
+    except (HarnessError, OSError) as error:
+        # a complaint once only: with `remember` the next night has a readable last run
+        comparison = "There is no comparison."
+        complaints.append(f"last night's run cannot be read: {error}")
+    if remember is not Remember.NONE:
+        notes += _remembered(
+            merged, last, has_gaps=bool(gaps), is_refused=is_worse and remember is Remember.SOUND
+        )
     return MergedNight(
         page=built.page,
         summary=_summary(
@@ -98,6 +113,19 @@ def merge_night(
         is_worse=is_worse,
         complaints=(*alarms, *complaints),
     )
+
+
+def _remembered(merged: Path, last: Path, *, has_gaps: bool, is_refused: bool) -> list[str]:
+    """Move the baseline, or a note why it stays."""
+    if has_gaps:
+        return ["This night is no baseline for the next one: trials are missing."]
+    if is_refused:
+        return [
+            "This night is worse, so the baseline stays that of the night before; --accept moves it."
+        ]
+    if not move_baseline(merged, last):
+        return ["The baseline is of a later night, and stays."]
+    return []
 
 
 def _alarms(cells: Sequence[CellFigures]) -> list[str]:
@@ -131,16 +159,3 @@ def _summary(
             comparison,
         ]
     )
-
-
-def _put_in_place(run: Path, last: Path) -> None:
-    """Copy the run beside `last` first, so that a full disk leaves the old one unchanged."""
-    beside = last.with_name(f".{last.name}.partial")
-    try:
-        shutil.rmtree(beside, ignore_errors=True)
-        shutil.copytree(run, beside)
-        if last.exists():
-            shutil.rmtree(last)
-        beside.rename(last)
-    except OSError as error:
-        raise HarnessError(f"cannot keep the night in {last}: {error}", hint="df -h") from error

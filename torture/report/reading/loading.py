@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby, islice
-from typing import Any, NamedTuple
+from itertools import islice
+from typing import Any
 
 import duckdb
 import numpy
@@ -21,7 +21,7 @@ from torture.choices.matrix.guarantees import guarantee_of
 from torture.errors import HarnessError
 from torture.oracles.verdict.guarantee import Guarantee
 from torture.records.record.lines import UnreadableLineError, lines_of, read_line
-from torture.records.record.trials import Origin, TrialRecord, the_one_that_counts
+from torture.records.record.trials import Origin, TrialRecord
 from torture.report.reading.columns import COLUMNS, Row
 from torture.report.reading.remarks import Remark, Remarks
 from torture.report.reading.runs import RunInfo
@@ -31,7 +31,7 @@ _BATCH = 5000
 """How many records are loaded at once."""
 
 _TABLE = {
-    "place": "BIGINT",  # in all that was read: a later one counts rather than an earlier
+    "place": "BIGINT",  # in all that was read, from the earliest record on
     "source": "INTEGER",  # which run, from 0
     **{name: column.kind for name, column in COLUMNS.items()},
 }
@@ -50,29 +50,6 @@ class CellInfo:
     axes: dict[str, str]
     guarantee: Guarantee | None
     is_known: bool
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Dropped:
-    """Records of trials for which another record counts."""
-
-    records: int
-    other_verdict: int
-    """The conclusive ones with another verdict than the record that counts."""
-    inconclusive: int
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """A sentence, if there is one."""
-        if not self.records:
-            return ()
-        are = " is" if self.records == 1 else "s are"
-        were = "was" if self.inconclusive == 1 else "were"
-        return (
-            f"{self.records:,} record{are} of trials with several records, and each trial "
-            f"counts once; {self.inconclusive:,} of them {were} inconclusive, and "
-            f"{self.other_verdict:,} had another verdict than the record that counts",
-        )
 
 
 def make_tables(sql: duckdb.DuckDBPyConnection) -> None:
@@ -120,43 +97,6 @@ def load_runs(
         ],
     )
     return cells
-
-
-def drop_duplicates(sql: duckdb.DuckDBPyConnection) -> Dropped:
-    """Keep one record per trial, by the rule of `torture.records.record.trials`."""
-    identity = "trial, origin, origin_run, zfs"
-    sql.execute(
-        f"SELECT {identity}, place, verdict, badness >= 0 FROM records SEMI JOIN "
-        f"(SELECT {identity} FROM records GROUP BY ALL HAVING count(*) > 1) USING ({identity}) "
-        f"ORDER BY {identity}, place"
-    )
-    dropped: list[int] = []
-    other_verdict = inconclusive = 0
-    for _, rows in groupby(_fetched(sql), key=lambda row: row[:4]):
-        records = [_Duplicate(*row[4:]) for row in rows]
-        counts = the_one_that_counts(records)
-        for record in records:
-            if record is not counts:
-                dropped.append(record.place)
-                inconclusive += not record.is_conclusive
-                other_verdict += record.is_conclusive and record.verdict != counts.verdict
-    if dropped:
-        sql.execute("CREATE TEMP TABLE dropped (place BIGINT)")
-        fill(sql, "dropped", {"place": "BIGINT"}, [(place,) for place in dropped])
-        sql.execute("DELETE FROM records WHERE place IN (SELECT place FROM dropped)")
-        sql.execute("DROP TABLE dropped")
-    return Dropped(records=len(dropped), other_verdict=other_verdict, inconclusive=inconclusive)
-
-
-class _Duplicate(NamedTuple):
-    place: int
-    verdict: str
-    is_conclusive: bool
-
-
-def _fetched(sql: duckdb.DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
-    while rows := sql.fetchmany(_BATCH):
-        yield from rows
 
 
 def fill(

@@ -48,7 +48,7 @@ def merged_document(name: str, runs: Sequence[RunInfo], notes: Sequence[str]) ->
     """The `run.json` of several runs: each field has its value if all runs agree.
 
     `cells` are the union. `until` stays if only one run has it, since the intervals must allow for it.
-    `begun` is the earliest.
+    `begun` is the earliest. `void` has all void trials.
     """
     documents = [run.document for run in runs]
     same = agreed(documents)
@@ -64,6 +64,7 @@ def merged_document(name: str, runs: Sequence[RunInfo], notes: Sequence[str]) ->
         run=name,
         merged=tuple(run.name for run in runs),
         notes=tuple(notes),
+        void={trial: why for document in documents for trial, why in document.voided.items()},
         begun=next((document.begun for document in documents if document.begun), ""),
         options=options,
     )

@@ -94,6 +94,10 @@ class Remarks:
         if len(seen.examples) < _EXAMPLES_MAX and example not in seen.examples:
             seen.examples.append(example)
 
+    def count(self, what: Remark | Odd) -> int:
+        """The number of remarks of a kind, on all files."""
+        return sum(seen.count for (_, kind), seen in self._seen.items() if kind is what)
+
     def sentences(self) -> tuple[str, ...]:
         """One sentence for each kind of remark and file."""
         return tuple(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -16,16 +17,16 @@ from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.lines import UnreadableLineError, read_line
 from torture.records.record.trials import TrialRecord
 from torture.report.reading.chosen import notes_on_confirmations, notes_on_manifests
+from torture.report.reading.counted import drop_duplicates, drop_voided
 from torture.report.reading.database import connect
 from torture.report.reading.loading import (
     CellInfo,
-    drop_duplicates,
     load_runs,
     make_tables,
     normalised,
 )
 from torture.report.reading.query_rows import Case, LoadFigure, Loss, RollbackBin
-from torture.report.reading.remarks import Remarks, notes_on_runs
+from torture.report.reading.remarks import Remark, Remarks, notes_on_runs
 from torture.report.reading.repeats import notes_on_repeats
 from torture.report.reading.runs import RunInfo, find_runs
 from torture.report.reading.tally import WORTH, Audited, CellTally, Spread, TrialKind, Worth
@@ -43,6 +44,7 @@ class Store:
     - `trials`: the number of live trials.
     - `zfs_versions`: the versions of OpenZFS, the most frequent first.
     - `notes`: sentences for people about anything unusual in the files and records.
+    - `unreadable_lines`: whole lines that are no records; they are left out.
     - `notes_on_files`: the notes without those about the records' own content.
     - `sql` has the view `trials`; results/README.md has its columns, under `trials.csv`.
     """
@@ -53,12 +55,14 @@ class Store:
         sql: duckdb.DuckDBPyConnection,
         runs: tuple[RunInfo, ...],
         notes_on_files: tuple[str, ...],
+        unreadable_lines: int,
         cells: dict[str, CellInfo],
         resources: ExitStack,
     ) -> None:
         self.sql = sql
         self.runs = runs
         self.notes_on_files = notes_on_files
+        self.unreadable_lines = unreadable_lines
         self.notes = (
             *notes_on_files,
             *notes_on_versions(sql),
@@ -78,7 +82,7 @@ class Store:
         Raises `HarnessError` when there is no run, or one cannot be read.
         """
         found = {run.folder: run for path in runs for run in find_runs(path)}
-        # sorting is stable: runs without a time stay in the order of their paths
+        # sorting is stable: runs without a time stay in the order of their paths, behind all others
         ordered = tuple(sorted(found.values(), key=lambda run: _began_s(run.document.begun)))
         if not ordered:
             raise HarnessError("no run was named", hint="name one, e.g. results/latest")
@@ -87,11 +91,18 @@ class Store:
             make_tables(sql)
             remarks = Remarks()
             cells = load_runs(sql, ordered, remarks)
+            voided = drop_voided(sql, ordered)
             dropped = drop_duplicates(sql)
             return cls(
                 sql=sql,
                 runs=ordered,
-                notes_on_files=(*notes_on_runs(ordered), *remarks.sentences(), *dropped.notes),
+                notes_on_files=(
+                    *notes_on_runs(ordered),
+                    *remarks.sentences(),
+                    *voided,
+                    *dropped.notes,
+                ),
+                unreadable_lines=remarks.count(Remark.UNREADABLE),
                 cells=cells,
                 resources=resources.pop_all(),
             )
@@ -139,6 +150,14 @@ class Store:
             )
             for cell, guarantee, is_sequential, per_s, least, median, most, in_outage, *medians in rows
         )
+
+    def breaches(self) -> dict[str, tuple[str, ...]]:
+        """The live trials that broke their guarantee, by cell."""
+        rows = self._rows(
+            "SELECT cell, list(trial ORDER BY trial) FROM live WHERE broke_guarantee "
+            "GROUP BY cell ORDER BY cell"
+        )
+        return {cell: tuple(trials) for cell, trials in rows}
 
     def worth(self, cells: Sequence[str]) -> Worth:
         """The worth of some cells together, as `tallies` has each cell's."""
@@ -290,9 +309,9 @@ class Store:
 
 
 def _began_s(begun: str) -> float:
-    """When a run began, for sorting; 0 if unknown."""
+    """When a run began, for sorting; the end of time if unknown, so that no such run is the first."""
     try:
         moment = datetime.fromisoformat(begun)
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
-        return 0.0
+        return math.inf

@@ -8,26 +8,29 @@ from pathlib import Path
 
 from rich.console import Console
 
-from torture.report.figures.versus import compare_cells, compare_runs, pair_in_words
+from torture.report.figures.beside import compare_cells, pair_in_words
+from torture.report.figures.versus import compare_runs
 from torture.report.terminal.comparison_table import comparison_table
 
 EXIT_WORSE, EXIT_NOT_COMPARED = 1, 3
 
 
-def print_run_comparison(old: Path, new: Path) -> int:
+def print_run_comparison(old: Path, new: Path, *, is_subset: bool = False) -> int:
     """Compare two runs and print the answer; returns the exit code.
 
-    Raises `HarnessError` when one of the paths is no run.
+    Raises `HarnessError` when one of the paths is no run, or has no readable record.
     """
-    versus = compare_runs([old], [new])
+    versus = compare_runs([old], [new], is_subset=is_subset)
     Console().print(comparison_table(versus.pairs))
     print(versus.sentence)
     for remark in versus.remarks:
         print(f"note: {remark}")
+    if versus.has_failed:
+        return EXIT_WORSE
     if not versus.pairs:
         print(f"  next: tools/report {new}, which shows its trials' outcomes", file=sys.stderr)
         return EXIT_NOT_COMPARED
-    return EXIT_WORSE if versus.has_failed else 0
+    return 0
 
 
 def print_cell_comparison(runs: Sequence[Path], first: str, second: str) -> int:

@@ -31,7 +31,7 @@ def comparison_table(pairs: Sequence[Pair], *, has_same: bool = False) -> Table:
         caption_justify="left",
     )
     table.add_column("rate", overflow="fold")
-    for title in ("from\nto [95 %]", "difference\n[95 %]", "p\n(Holm)"):
+    for title in ("from\nto [95 %]", "difference\n[95 %]", "p\n(family)"):
         table.add_column(title, justify="right", no_wrap=True)
     for pair in shown:
         style = "bold red" if pair.is_worse else "green" if pair.is_better else None
@@ -46,7 +46,8 @@ def comparison_table(pairs: Sequence[Pair], *, has_same: bool = False) -> Table:
 
 
 def _caption(*, same: int, left_out: int) -> str | None:
-    parts = [f"{same} rates are the same"] if same else []
+    are = "rate is" if same == 1 else "rates are"
+    parts = [f"{same} {are} the same"] if same else []
     parts += [f"{left_out} more differ"] if left_out else []
     return ", ".join(parts) or None
 

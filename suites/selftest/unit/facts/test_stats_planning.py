@@ -9,15 +9,15 @@ import pytest
 import scipy
 
 from suites.selftest.unit.facts.measured_runs import make_run
+from suites.selftest.unit.facts.versus_power import Family, simulate
 from torture.facts.stats.planning import (
     cuts_below,
     cuts_of_fixed_size,
     cuts_to_detect,
-    cuts_to_distinguish,
     plan_until,
     plan_versus,
-    power,
 )
+from torture.facts.stats.power import cuts_to_distinguish, power
 from torture.facts.stats.rates import printed_bounds, rate_of
 from torture.facts.stats.sequential import Until
 from torture.trials.campaign.speed import Speed, measured_speed
@@ -55,8 +55,9 @@ def test_the_power_is_that_of_every_table(cuts: int, rate: float, other: float) 
     found = 0.0
     for a in range(cuts + 1):
         for b in range(cuts + 1):
-            table = np.array([[a, cuts - a], [b, cuts - b]])
-            if scipy.stats.fisher_exact(table).pvalue < 0.05:
+            worse, better = (b, a) if rate < other else (a, b)
+            table = np.array([[worse, cuts - worse], [better, cuts - better]])
+            if scipy.stats.fisher_exact(table, alternative="greater").pvalue < 0.05:
                 found += scipy.stats.binom.pmf(a, cuts, rate) * scipy.stats.binom.pmf(
                     b, cuts, other
                 )
@@ -65,9 +66,22 @@ def test_the_power_is_that_of_every_table(cuts: int, rate: float, other: float) 
 
 def test_enough_cuts_distinguish_two_rates() -> None:
     cuts = cuts_to_distinguish(0.01, 0.05)
-    assert 250 < cuts < 350
+    assert 200 < cuts < 300
     assert power(cuts - 1, 0.01, 0.05) < 0.8 <= power(cuts, 0.01, 0.05)
     assert plan_versus(0.01, 0.05).cells_min == 2
+    assert cuts < plan_versus(0.01, 0.05, cells=12).cuts < 2 * cuts
+
+
+@pytest.mark.parametrize(
+    ("cuts", "rate", "other", "cells"),
+    [(10, 0.001, 0.6, 40), (24, 0.2, 0.8, 12), (20, 0.1, 0.6, 40)],
+)
+def test_the_power_in_a_family_is_that_of_simulated_comparisons(
+    cuts: int, rate: float, other: float, cells: int
+) -> None:
+    family = Family(words="", others=[rate] * (cells - 1))
+    found = simulate(family, old=rate, new=other, cuts=cuts, seeds=400).power
+    assert power(cuts, rate, other, cells=cells) == pytest.approx(found, abs=0.07)
 
 
 def test_a_question_beyond_any_run_is_refused() -> None:

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from suites.selftest.unit.examples import examples
 from suites.selftest.unit.made_records import changed
 from suites.selftest.unit.report_records import make_records, write_run
-from torture.choices.matrix.cells import cells_of
+from torture.choices.matrix.cells import Cell, cells_of
+from torture.choices.matrix.guarantees import guarantee_of
 from torture.errors import HarnessError
 from torture.facts.axes.sweeps import Matrix
 from torture.facts.stats.rates import rate_of
@@ -184,7 +185,7 @@ trial_lines = st.lists(
 
 @settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(drawn=trial_lines)
-def test_of_one_trials_records_the_last_conclusive_one_counts(
+def test_of_one_trials_records_a_breach_counts_else_the_first_conclusive_one(
     drawn: Sequence[tuple[int, int, Verdict]], tmp_path: Path
 ) -> None:
     """Against the slow way: one record after the other, in the order of runs and lines."""
@@ -197,12 +198,14 @@ def test_of_one_trials_records_the_last_conclusive_one_counts(
         write_run(root / f"run{number}", records, begun=f"2026-11-2{number}T00:00:00+0000")
         for number, records in enumerate(written)
     ]
-    expected: dict[str, str] = {}
+    ranks: dict[str, tuple[int, str]] = {}
     for record in (*written[0], *written[1]):
-        before = expected.get(record.trial, Verdict.INCONCLUSIVE)
-        if record.verdict is not Verdict.INCONCLUSIVE or before == Verdict.INCONCLUSIVE:
-            expected[record.trial] = record.verdict
-    # the newer run is the later one, in whichever order they are named
+        is_breach = record.breaks(guarantee_of(Cell.parse(record.cell)))
+        rank = 3 * is_breach + (record.verdict is not Verdict.INCONCLUSIVE)
+        if record.trial not in ranks or rank > ranks[record.trial][0]:
+            ranks[record.trial] = rank, record.verdict
+    expected = {trial: verdict for trial, (_, verdict) in ranks.items()}
+    # the older run is the earlier one, in whichever order they are named
     with Store.open([runs[1], runs[0]]) as store:
         assert counted(store) == expected
         assert store.trials == len(expected)

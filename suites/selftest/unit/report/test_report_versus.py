@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -104,3 +105,74 @@ def test_some_trial_is_always_inconclusive(against: Callable[..., Versus]) -> No
 def test_empty_cuts_are_known_to_have_taken_nothing(against: Callable[..., Versus]) -> None:
     versus = against(lambda number, _record: number < 20, is_empty=True)
     assert (versus.pooled[1].new.events, versus.has_failed) == (0, False)
+
+
+def run_of(folder: Path, losses: dict[str, int], *, trials: int = 10, **more: Any) -> Path:
+    """A run of these cells; so many trials of each lost data."""
+    records = []
+    for cell, lost in losses.items():
+        made = make_records(trials, cells=[Cell.parse(cell)], seed=len(str(folder)))
+        records += [
+            changed(
+                record,
+                verdict=Verdict.ROLLED_BACK if number < lost else Verdict.INTACT,
+                lost=3 if number < lost else 0,
+                rollback_ms=100.0 if number < lost else None,
+                error=None,
+            )
+            for number, record in enumerate(made)
+        ]
+    return write_run(folder, records, **more)
+
+
+SAFE = CELLS[0].name
+LOSSY = [
+    f"iscsi-disabled-{slog}-{filesystem}-{fate}"
+    for slog in ("noslog", "plp", "volatile", "mirror")
+    for filesystem in ("ext4", "xfs", "btrfs", "raw")
+    for fate in ("bothdie", "nasonly")
+]
+
+
+def test_one_broken_guarantee_is_enough_and_is_named_with_its_trial(tmp_path: Path) -> None:
+    others = dict.fromkeys(LOSSY, 5)
+    old = run_of(tmp_path / "old", others | {SAFE: 0})
+    new = run_of(tmp_path / "new", others | {SAFE: 1})
+    versus = compare_runs([old], [new])
+    assert versus.worse == ()
+    assert versus.has_failed
+    [(cell, [trial])] = versus.breaches.items()
+    assert cell == SAFE
+    assert f"no old trial broke: {SAFE}, in {trial}." in versus.sentence
+    assert not compare_runs([new], [new]).has_failed, "no news"
+
+
+def test_a_disaster_in_one_lossy_cell_of_many_is_seen(tmp_path: Path) -> None:
+    silent = dict.fromkeys(LOSSY, 0)
+    old = run_of(tmp_path / "old", silent)
+    new = run_of(tmp_path / "new", silent | {LOSSY[3]: 6})
+    versus = compare_runs([old], [new])
+    assert [pair.first.cell for pair in versus.worse] == [LOSSY[3]]
+    assert versus.breaches == {}, "theory allows it"
+    assert len(versus.pairs) == len(LOSSY), "one rate per cell"
+    back = compare_runs([new], [old])
+    assert ([pair.first.cell for pair in back.better], back.has_failed) == ([LOSSY[3]], False)
+
+
+def test_runs_that_stopped_at_an_answer_are_compared_by_their_own_intervals(
+    tmp_path: Path,
+) -> None:
+    """By Fisher's test these counts would differ."""
+    options = {"until": "upper<0.3"}
+    old, few, many = (
+        run_of(tmp_path / name, {LOSSY[0]: lost}, trials=20, options=options)
+        for name, lost in (("old", 0), ("few", 6), ("many", 15))
+    )
+    fixed = run_of(tmp_path / "fixed", {LOSSY[0]: 0}, trials=20)
+    assert not compare_runs([old], [few]).has_failed
+    assert compare_runs([fixed], [run_of(tmp_path / "six", {LOSSY[0]: 6}, trials=20)]).has_failed
+    for start in (old, fixed):
+        versus = compare_runs([start], [many])
+        assert [pair.first.cell for pair in versus.worse] == [LOSSY[0]]
+        assert versus.pooled == ()
+        assert "stopped at an answer" in " ".join(versus.remarks)

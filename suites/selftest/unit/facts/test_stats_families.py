@@ -1,0 +1,124 @@
+"""Families of cells: the correction is exact where cells are few, and finds a disaster among many."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+import scipy
+
+from suites.selftest.unit.facts.versus_power import FAMILIES, LOSSY, Family, simulate
+from torture.facts.stats.comparison import SIGNIFICANT, compare
+from torture.facts.stats.families import OneSided, corrected, one_sided, upper_tails
+from torture.facts.stats.rates import Rate, rate_of
+from torture.facts.stats.sequential import Until, p_of_disjoint, sequential_rate_of
+
+SEEDS = 300
+
+
+def p_of(old: tuple[int, int], new: tuple[int, int]) -> float:
+    return one_sided(rate_of(*old), rate_of(*new)).p
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [((0, 10), (6, 10)), ((3, 12), (3, 12)), ((5, 7), (2, 9)), ((0, 1), (1, 1))]
+)
+def test_the_p_is_fishers(old: tuple[int, int], new: tuple[int, int]) -> None:
+    table = np.array([[new[0], new[1] - new[0]], [old[0], old[1] - old[0]]])
+    expected = scipy.stats.fisher_exact(table, alternative="greater").pvalue
+    assert p_of(old, new) == pytest.approx(expected)
+
+
+def test_a_cell_without_an_event_costs_nothing() -> None:
+    disaster, silent = (
+        one_sided(rate_of(0, 10), rate_of(6, 10)),
+        one_sided(rate_of(0, 10), rate_of(0, 10)),
+    )
+    assert corrected([disaster]) == (disaster.p,)
+    assert corrected([silent] * 39 + [disaster])[-1] == pytest.approx(disaster.p)
+    assert corrected([disaster] + [silent] * 39)[1] == 1.0
+    one = one_sided(rate_of(1, 10), rate_of(0, 10))  # at best p = 0.5
+    assert corrected([one] * 39 + [disaster])[-1] == pytest.approx(disaster.p)
+
+
+def test_a_continuous_family_is_holms() -> None:
+    ps = [0.01, 0.04, 0.03, 0.005]
+    tests = [OneSided(p=p, attainable=None) for p in ps]
+    assert corrected(tests) == pytest.approx((0.03, 0.06, 0.06, 0.02))
+    assert corrected([]) == ()
+
+
+@pytest.mark.parametrize("rates", [(0.3, 0.3, 0.3), (0.05, 0.5, 0.9)])
+def test_three_equal_cells_are_accused_in_5_percent_at_most(rates: tuple[float, ...]) -> None:
+    """Exactly: every triple of totals and of tables, by its probability."""
+    cuts, alarm = 5, 0.0
+    tables = [(a, b) for a in range(cuts + 1) for b in range(cuts + 1)]
+    tests = {(a, b): one_sided(rate_of(a, cuts), rate_of(b, cuts)) for a, b in tables}
+    chances = [scipy.stats.binom.pmf(np.arange(cuts + 1), cuts, rate) for rate in rates]
+    for triple in product(tables, repeat=3):
+        # a family with a finding has one of p below 0.05
+        if min(tests[table].p for table in triple) >= SIGNIFICANT:
+            continue
+        if min(corrected([tests[table] for table in triple])) < SIGNIFICANT:
+            alarm += float(
+                np.prod([own[a] * own[b] for own, (a, b) in zip(chances, triple, strict=True)])
+            )
+    assert 0 < alarm <= 0.05
+
+
+@pytest.mark.parametrize(("family", "power"), list(zip(FAMILIES, (0.9, 0.77, 0.64), strict=True)))
+def test_a_disaster_among_forty_cells_is_found_and_sound_cells_are_not_accused(
+    family: Family, power: float
+) -> None:
+    found = simulate(family, old=0.0, new=0.6, cuts=10, seeds=SEEDS)
+    assert found.power >= power
+    assert found.false_alarms <= 0.05
+    before = simulate(family, old=0.0, new=0.6, cuts=10, seeds=40, is_holm=True)
+    assert before.power < 0.25
+
+
+def test_equal_runs_are_rarely_accused() -> None:
+    """Of 40 lossy cells, the worst case: every cell may raise a false alarm."""
+    family = Family(words="", others=list(LOSSY) * 4)
+    found = simulate(family, old=0.5, new=0.5, cuts=24, seeds=SEEDS)
+    assert found.power + found.false_alarms <= 0.08, "0.05, with three standard deviations"
+
+
+def stopped(draw: np.random.Generator, rate: float) -> Rate:
+    """A run of one cell that ends with its answer, or after 200 cuts."""
+    question, events = Until.parse("upper<0.2"), 0
+    for trials in range(1, 201):
+        events += draw.random() < rate
+        if question.answer(events, trials) is not None:
+            break
+    return sequential_rate_of(int(events), trials)
+
+
+def test_equal_runs_that_stop_at_an_answer_are_rarely_accused() -> None:
+    alarms = fishers = 0
+    for seed in range(SEEDS):
+        draw = np.random.default_rng(seed)
+        old, new = stopped(draw, 0.2), stopped(draw, 0.2)
+        alarms += one_sided(old, new).p < SIGNIFICANT or one_sided(new, old).p < SIGNIFICANT
+        fixed = [rate_of(rate.events, rate.trials) for rate in (old, new)]
+        fishers += compare(*fixed).p < SIGNIFICANT
+    assert alarms / SEEDS <= 0.05
+    assert fishers > alarms
+
+
+def test_the_p_of_stopped_runs_is_that_of_disjoint_intervals() -> None:
+    for events in range(5, 30):
+        old, new = sequential_rate_of(2, 40), sequential_rate_of(events, 40)
+        p = p_of_disjoint(old, new)
+        assert (p < SIGNIFICANT) == (old.high < new.low), events
+    assert p_of_disjoint(new, old) == 1.0
+    assert p_of_disjoint(new, new) == 1.0
+    assert compare(old, new).p == pytest.approx(2 * p)
+    assert one_sided(sequential_rate_of(2, 40), rate_of(29, 40)).attainable is None
+
+
+def test_the_tails_are_of_the_hypergeometric_distribution() -> None:
+    tails = upper_tails(7, 5, 6)
+    expected = [scipy.stats.hypergeom.sf(k - 1, 12, 6, 5) for k in range(6)]
+    assert tails == pytest.approx(expected)

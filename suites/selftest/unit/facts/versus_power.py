@@ -1,0 +1,95 @@
+"""Simulated comparisons of two runs: how often they find a change, and accuse a sound cell.
+
+`python -m suites.selftest.unit.facts.versus_power` prints the table of docs/statistics.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from torture.facts.stats.comparison import SIGNIFICANT, compare, holm
+from torture.facts.stats.families import corrected, one_sided
+from torture.facts.stats.rates import Rate, rate_of
+
+SEEDS = 1000
+LOSSY = tuple(float(rate) for rate in np.linspace(0.05, 0.95, 10))
+"""The rates of cells in which theory allows a loss."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Family:
+    """The true rates of the cells that do not change, beside the one that does."""
+
+    words: str
+    others: Sequence[float]
+
+
+FAMILIES = (
+    Family(words="39 cells that lose nothing", others=[0.0] * 39),
+    Family(words="35 of these, 4 that lose", others=[0.0] * 35 + [0.1, 0.3, 0.6, 0.9]),
+    Family(words="29 of these, 10 that lose", others=[0.0] * 29 + list(LOSSY)),
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Found:
+    """Shares of all simulated comparisons."""
+
+    power: float
+    """Those that find the cell that changed."""
+    false_alarms: float
+    """Those that find another cell."""
+
+
+def simulate(
+    family: Family, *, old: float, new: float, cuts: int, seeds: int = SEEDS, is_holm: bool = False
+) -> Found:
+    """Compare so many pairs of runs; the first cell changes from `old` to `new`.
+
+    With `is_holm` as before: Fisher's two-sided tests of all cells, corrected by Holm.
+    """
+    rates = np.array([[old, *family.others], [new, *family.others]])
+    hits = alarms = 0
+    for seed in range(seeds):
+        counts = np.random.default_rng(seed).binomial(cuts, rates)
+        worse = [
+            place
+            for place, p in enumerate(_ps(counts, cuts, is_holm=is_holm))
+            if p < SIGNIFICANT and counts[1, place] > counts[0, place]
+        ]
+        hits += 0 in worse
+        alarms += any(place > 0 for place in worse)
+    return Found(power=hits / seeds, false_alarms=alarms / seeds)
+
+
+def _ps(counts: npt.NDArray[np.int64], cuts: int, *, is_holm: bool) -> tuple[float, ...]:
+    pairs = [(_rate(before, cuts), _rate(after, cuts)) for before, after in counts.T]
+    if is_holm:
+        return holm([compare(before, after).p for before, after in pairs])
+    return corrected([one_sided(before, after) for before, after in pairs])
+
+
+def _rate(events: int, trials: int) -> Rate:
+    return rate_of(int(events), trials)
+
+
+def main() -> None:
+    """Print the table."""
+    print("| other cells | cuts | change | found | with Holm alone | another cell accused |")
+    print("| --- | ---: | --- | ---: | ---: | ---: |")
+    for family in FAMILIES:
+        for cuts, new in ((10, 0.6), (24, 0.2), (24, 0.6)):
+            now = simulate(family, old=0.0, new=new, cuts=cuts)
+            before = simulate(family, old=0.0, new=new, cuts=cuts, seeds=200, is_holm=True)
+            print(
+                f"| {family.words} | {cuts} | 0 to {new:.0%} | {now.power:.0%} "
+                f"| {before.power:.0%} | {now.false_alarms:.1%} |".replace("%", " %")
+            )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+"""Tries of a trial are counted, and a trial is void only by a list with reasons."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+from suites.selftest.unit.made_records import changed
+from suites.selftest.unit.report_records import make_records, write_run
+from torture.choices.matrix.cells import Cell
+from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.trials import TrialRecord
+from torture.report.figures.cell_figures import cell_figures
+from torture.report.reading.merged import write_merged
+from torture.report.reading.store import Store
+
+LOSES = Cell.parse("iscsi-disabled-noslog-btrfs-bothdie")
+RECORDS = [
+    changed(record, verdict=Verdict.INTACT, lost=0, error=None)
+    for record in make_records(6, cells=[LOSES], seed=1)
+]
+LOST = changed(RECORDS[0], verdict=Verdict.CORRUPTED, lost=4)
+
+
+def losses(store: Store) -> tuple[int, int]:
+    [figures] = cell_figures(store.tallies())
+    return figures.loss.events, figures.loss.trials
+
+
+def void(run: Path, **reasons: str) -> Path:
+    file = run / "run.json"
+    document = json.loads(file.read_text())
+    file.write_text(json.dumps(document | {"void": reasons}))
+    return run
+
+
+def again(record: TrialRecord, **changes: object) -> TrialRecord:
+    """Another try, which took another time."""
+    return changed(replace(record, timings={"load": 4321}), **changes)
+
+
+def test_tries_are_counted_and_copies_are_not_tries(tmp_path: Path) -> None:
+    first = write_run(tmp_path / "a", [LOST, *RECORDS[1:]], begun="2026-11-20T00:00:00+0000")
+    other = write_run(
+        tmp_path / "b",
+        [again(RECORDS[0]), again(RECORDS[0], verdict=Verdict.INCONCLUSIVE), RECORDS[1]],
+        begun="2026-11-21T00:00:00+0000",
+    )
+    with Store.open([other, first]) as store:
+        assert losses(store) == (1, 6)
+        [note] = store.notes
+    assert "3 records are of trials with several records" in note
+    assert "1 trial was made several times, with 2 tries in all" in note
+    with Store.open([first, write_run(tmp_path / "copy", [LOST])]) as store:
+        assert "several times" not in store.notes[0]
+
+
+def test_a_void_trial_is_in_no_rate_and_its_reason_is_a_note(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "a", [LOST, *RECORDS[1:]])
+    redrawn = write_run(tmp_path / "b", [again(RECORDS[0])])
+    void(run, **{LOST.trial: "the host's disk was full"})
+    with Store.open([run, redrawn]) as store:
+        assert losses(store) == (0, 5), "a second try of a void trial counts no more"
+        assert store.notes == (
+            f"{LOST.trial} is void, and in no rate: the host's disk was full (it was corrupted and "
+            "intact)",
+        )
+        merged = write_merged(store, tmp_path / "merged")
+    with Store.open([merged]) as store:
+        assert losses(store) == (0, 5)
+        assert "is void, and in no rate: the host's disk was full" in " ".join(store.notes)
+    with Store.open([merged, redrawn]) as store:
+        assert store.trials == 6, "another run that nobody voided"
+
+
+def test_without_a_reason_a_trial_is_not_void(tmp_path: Path) -> None:
+    run = void(write_run(tmp_path / "a", [LOST, *RECORDS[1:]]), **{LOST.trial: " "})
+    with Store.open([run]) as store:
+        assert losses(store) == (1, 6)
+
+
+def test_a_void_trial_that_the_run_does_not_have_is_named(tmp_path: Path) -> None:
+    run = void(write_run(tmp_path / "a", RECORDS), typo="a reason")
+    with Store.open([run]) as store:
+        assert losses(store) == (0, 6)
+        assert store.notes == ("a voids typo, and has no record of it",)
+
+
+def test_another_version_of_zfs_has_a_trial_of_its_own(tmp_path: Path) -> None:
+    old, new = (replace(LOST, zfs=zfs) for zfs in ("2.1.11", "2.3.9"))
+    first = void(write_run(tmp_path / "a", [old]), **{LOST.trial: "a reason"})
+    with Store.open([first, write_run(tmp_path / "b", [new])]) as store:
+        assert losses(store) == (1, 1)
