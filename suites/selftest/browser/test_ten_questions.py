@@ -119,7 +119,7 @@ def test_the_first_screen_answers_ten_questions_as_the_records_do(
     assert len(asked) == QUESTIONS
     for place in asked:
         choices = dict(zip(ASKED, place, strict=True))
-        # files have one filesystem, so nobody picks it
+        # files have one filesystem, which is not picked
         picks = {axis: choice for axis, choice in choices.items() if choice != "files"}
         seen = open_page(page, state="#" + urlencode(picks))
         assert seen.bottom_of("#sentence") < SCREEN_PX

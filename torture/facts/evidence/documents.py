@@ -10,6 +10,7 @@ import sys
 import types
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from functools import cache
 from typing import (
     Annotated,
     Any,
@@ -165,10 +166,50 @@ class _Field:
     """`MISSING` where the field is required."""
     inner: type[Document] | None
     """The type of the document in this field, if it holds one."""
+    default_is: type[Document] | None
+    """The type of the document that is the default."""
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Shape:
+    """Of a document's type; reports read a hundred thousand documents."""
+
+    written: frozenset[str]
+    """The names of the fields, without that for the fields of another version."""
+    has_others: bool
+    looked_at: tuple[_Field, ...]
+    """The fields that are more than their type: documents, and figures with marks."""
+
+
+@cache
+def _missing_without(cls: type[Document]) -> tuple[str, ...]:
+    """The figures that are missing where the whole document is."""
+    newest = _Newest()
+    newest.of(cls, {})
+    return tuple(newest.missing)
+
+
 _KNOWN: dict[Any, tuple[_Field, ...]] = {}
+_SHAPES: dict[Any, _Shape] = {}
+
+
+def _shape_of(cls: Any) -> _Shape:
+    if cls not in _SHAPES:
+        known = _fields_of(cls)
+        names = {own.name for own in known}
+        _SHAPES[cls] = _Shape(
+            written=frozenset(names - {OTHERS}),
+            has_others=OTHERS in names,
+            looked_at=tuple(
+                own
+                for own in known
+                if own.inner is not None
+                or own.default_is is not None
+                or not own.extra.keys().isdisjoint({"due", "most"})
+            ),
+        )
+    return _SHAPES[cls]
 
 
 def _fields_of(cls: Any) -> tuple[_Field, ...]:
@@ -185,10 +226,12 @@ def _looked_at(cls: Any) -> Iterator[_Field]:
         extra: dict[str, Any] = {}
         for meta in getattr(hints[own.name], "__metadata__", ()):
             extra |= meta.extra or {}
+        default = own.default if own.default_factory is MISSING else own.default_factory()
         yield _Field(
             name=own.name,
             type=hints[own.name],
-            default=own.default if own.default_factory is MISSING else own.default_factory(),
+            default=default,
+            default_is=type(default) if isinstance(default, Document) else None,
             inner=_document_in(hints[own.name]),
             extra=extra,
         )
@@ -215,20 +258,19 @@ class _Newest:
         self.missing: list[str] = []
         self.is_within = True
 
-    def of(self, cls: type[Document], data: dict[str, Any]) -> dict[str, Any]:
-        data = dict(cls.newest(data))
-        known = _fields_of(cls)
-        names = {own.name for own in known}
-        if OTHERS in names:
-            others = {key: value for key, value in data.items() if key not in names - {OTHERS}}
-            data[OTHERS] = others
-        data = {name: value for name, value in data.items() if name in names}
-        for own in known:
+    def of(self, cls: type[Document], old: Mapping[str, Any]) -> dict[str, Any]:
+        data = cls.newest(dict(old))
+        shape = _shape_of(cls)
+        if unknown := data.keys() - shape.written:
+            others = {key: data.pop(key) for key in list(data) if key in unknown}
+            if shape.has_others:
+                data[OTHERS] = others
+        for own in shape.looked_at:
             value = data.get(own.name)
-            if own.inner is not None and isinstance(value, Mapping):
-                data[own.name] = self.of(own.inner, dict(value))
-            elif own.name not in data and isinstance(own.default, Document):
-                self.of(type(own.default), {})
+            if own.inner is not None and (type(value) is dict or isinstance(value, Mapping)):
+                data[own.name] = self.of(own.inner, value)
+            elif own.name not in data and own.default_is is not None:
+                self.missing += _missing_without(own.default_is)
             elif "due" in own.extra and own.name not in data:
                 self.missing.append(own.name)
             elif "most" in own.extra:

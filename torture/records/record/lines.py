@@ -89,13 +89,17 @@ def read_line(raw: bytes) -> Reading:
     """The record of a line; raises `UnreadableLineError`."""
     odd: list[tuple[Odd, str]] = []
     try:
-        data = upgraded(_decoded(raw))
-        unknown = _unknown_verdict(data)
-        if unknown:
+        data = _decoded(raw)
+        try:
+            read = read_document(TrialRecord, data)
+        except RefusedError:
+            data = upgraded(data)
+            if not (unknown := _unknown_verdict(data)):
+                raise
             odd.append((Odd.VERDICT, unknown))
             data["judgement"] |= {"verdict": Verdict.INCONCLUSIVE.value}
             data["error"] = f"the verdict {unknown!r} is unknown to this version"
-        read = read_document(TrialRecord, data)
+            read = read_document(TrialRecord, data)
     except RefusedError as error:
         raise UnreadableLineError(str(error)) from error
     record = read.document

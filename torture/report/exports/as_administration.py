@@ -30,7 +30,7 @@ def export_administration(store: Store, folder: Path) -> tuple[Path, ...]:
     """Write `administration.md`."""
     records = [
         record
-        for _, record in store.lines()
+        for _, record in store.lines(only="is_administered")
         if record.administration is not None
         and record.origin is Origin.LIVE
         and record.administration.name in AXIS.names

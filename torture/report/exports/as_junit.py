@@ -1,10 +1,13 @@
-"""JUnit's XML, as CI systems show it: a test per cell, which fails when a trial broke its guarantee.
+"""JUnit's XML, as CI systems show it: a suite and a test per cell, failed by a broken guarantee.
 
-The dialect is that of Jenkins and GitLab; properties are written like pytest's.
+It is valid by the schemas of Jenkins (xunit-plugin, `junit-10.xsd`) and of Ant's reports (Windy Road,
+`JUnit.xsd`). In both a test has no properties and Ant's has no output: a cell's are its suite's.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -12,39 +15,39 @@ from torture.facts.stats.rates import CONFIDENCE, Rate, in_words
 from torture.files import write_whole
 from torture.oracles.verdict.verdicts import Verdict
 from torture.report.exports.protocol import ExportFormat
+from torture.report.figures.answer import theory_of
 from torture.report.figures.cell_figures import CellFigures, cell_figures
-from torture.report.figures.tables import EXPORT_SCHEMA
+from torture.report.figures.tables import CELL_RATES, EXPORT_SCHEMA
+from torture.report.reading.runs import RunInfo, folder_in_words
 from torture.report.reading.store import Store
 from torture.report.reading.text import printable, shortened
 
 _TRIALS_MAX = 10
 """How many trials a failure names, at most."""
 _REASONS_CHARACTERS_MAX = 500
+_NAME = "powercut"
+_UNKNOWN_TIME = "1970-01-01T00:00:00"
+"""Ant's schema requires a time, and its reports know no other word for none."""
 
 _BROKEN = """
-SELECT trial, verdict, rollback_ms, reasons FROM live WHERE broke_guarantee AND cell = ?
+SELECT source, trial, verdict, rollback_ms, reasons FROM live WHERE broke_guarantee AND cell = ?
 ORDER BY badness DESC, rollback_ms DESC NULLS LAST, trial LIMIT ?
 """
 
 
 def export_junit(store: Store, folder: Path) -> tuple[Path, ...]:
-    """Write `junit.xml`; a cell without a conclusive trial is an error."""
-    cells = cell_figures(store.tallies())
+    """Write `junit.xml`; a cell without a conclusive trial is an error.
+
+    The first suite has no test: it has the facts and notes of the whole report.
+    """
     spent_s = dict(
         store.sql.execute("SELECT cell, sum(trial_ms) / 1000 FROM live GROUP BY cell").fetchall()
     )
-    counts = {
-        "tests": str(len(cells)),
-        "failures": str(sum(figures.broken > 0 for figures in cells)),
-        "errors": str(sum(not (figures.broken or figures.conclusive) for figures in cells)),
-        "time": f"{sum(spent_s.values()):.3f}",
-    }
-    root = ElementTree.Element("testsuites", {"name": "powercut", **counts})
-    suite = ElementTree.SubElement(
-        root, "testsuite", {"name": "powercut", **counts, "skipped": "0"}
-    )
+    root = ElementTree.Element("testsuites")
+    begun = _begun(store.runs)
+    whole = _suite(root, _NAME, begun=begun)
     _properties(
-        suite,
+        whole,
         {
             "export_schema": str(EXPORT_SCHEMA),
             "confidence": str(CONFIDENCE),
@@ -52,51 +55,100 @@ def export_junit(store: Store, folder: Path) -> tuple[Path, ...]:
             "runs": ", ".join(run.name for run in store.runs),
         },
     )
-    for figures in cells:
-        _test(suite, figures, store, spent_s[figures.cell])
-    if store.notes:
-        ElementTree.SubElement(suite, "system-out").text = "\n".join(map(printable, store.notes))
+    _outputs(whole, "\n".join(map(printable, store.notes)))
+    for figures in cell_figures(store.tallies()):
+        _cell(root, figures, store, begun=begun, spent_s=spent_s[figures.cell])
     ElementTree.indent(root)
     content = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
     return (write_whole(folder / "junit.xml", content + b"\n"),)
 
 
-def _test(suite: ElementTree.Element, figures: CellFigures, store: Store, spent_s: float) -> None:
-    test = ElementTree.SubElement(
-        suite,
-        "testcase",
-        {"classname": "powercut", "name": printable(figures.cell), "time": f"{spent_s:.3f}"},
+def _begun(runs: Sequence[RunInfo]) -> str:
+    """The time of the first run, without its zone: Ant's schema refuses one."""
+    for run in runs:
+        try:
+            return datetime.fromisoformat(run.document.begun).strftime("%Y-%m-%dT%H:%M:%S")
+        except ValueError:
+            continue
+    return _UNKNOWN_TIME
+
+
+def _suite(
+    root: ElementTree.Element, name: str, *, begun: str, tests: int = 0, failures: int = 0,
+    errors: int = 0, spent_s: float = 0.0,
+) -> ElementTree.Element:  # fmt: skip
+    counts = {"tests": tests, "failures": failures, "errors": errors, "skipped": 0}
+    named = {"name": name, "package": _NAME, "id": str(len(root)), "hostname": "localhost"}
+    return ElementTree.SubElement(
+        root,
+        "testsuite",
+        named
+        | {"timestamp": begun, "time": f"{spent_s:.3f}"}
+        | {count: str(int(number)) for count, number in counts.items()},
+    )
+
+
+def _cell(
+    root: ElementTree.Element, figures: CellFigures, store: Store, *, begun: str, spent_s: float
+) -> None:
+    has_failed = figures.broken > 0
+    is_silent = not has_failed and figures.conclusive == 0
+    name = printable(figures.cell)
+    suite = _suite(
+        root, name, begun=begun, tests=1, failures=has_failed, errors=is_silent, spent_s=spent_s
     )
     _properties(
-        test,
+        suite,
         {
             "guarantee": figures.guarantee,
+            "answer_group": theory_of(figures),
+            "confidence": str(CONFIDENCE),
+            "is_sequential": str(figures.harm.is_sequential).lower(),
             "trials": str(figures.trials),
             "broken": str(figures.broken),
             **{verdict: str(figures.verdicts.get(verdict, 0)) for verdict in Verdict},
-            **_rate("loss", figures.loss),
-            **_rate("corruption", figures.corruption),
+            **{
+                key: value
+                for rate in CELL_RATES
+                for key, value in _rate(rate, getattr(figures, rate)).items()
+            },
         },
     )
-    if figures.broken:
-        message = (
-            f"{figures.broken} of {figures.trials} trials are worse than the guarantee "
-            f"'{figures.guarantee}'"
-        )
-        failure = ElementTree.SubElement(
-            test, "failure", {"type": "broken guarantee", "message": printable(message)}
-        )
-        found = store.sql.execute(_BROKEN, [figures.cell, _TRIALS_MAX]).fetchall()
-        lines = [_broken_in_words(*row) for row in found]
-        if figures.broken > len(lines):
-            lines.append(f"and {figures.broken - len(lines)} more")
-        failure.text = "\n".join(lines)
-    elif figures.conclusive == 0:
+    test = ElementTree.SubElement(
+        suite, "testcase", {"classname": _NAME, "name": name, "time": f"{spent_s:.3f}"}
+    )
+    if has_failed:
+        _failure(test, figures, store)
+    elif is_silent:
         message = f"none of {figures.trials} trials was conclusive"
         ElementTree.SubElement(test, "error", {"type": "inconclusive", "message": message})
-    loss, corruption = in_words(figures.loss), in_words(figures.corruption)
-    output = ElementTree.SubElement(test, "system-out")
-    output.text = f"acknowledged loss {loss}, corruption {corruption}, each at 95 %"
+    _outputs(
+        suite,
+        f"lost or damaged {in_words(figures.harm)}, acknowledged loss {in_words(figures.loss)}, "
+        f"corruption {in_words(figures.corruption)}, each at 95 %",
+    )
+
+
+def _failure(test: ElementTree.Element, figures: CellFigures, store: Store) -> None:
+    message = (
+        f"{figures.broken} of {figures.trials} trials are worse than the guarantee "
+        f"'{figures.guarantee}'"
+    )
+    failure = ElementTree.SubElement(
+        test, "failure", {"type": "broken guarantee", "message": printable(message)}
+    )
+    found = store.sql.execute(_BROKEN, [figures.cell, _TRIALS_MAX]).fetchall()
+    lines = [
+        line
+        for source, trial, *rest in found
+        for line in (
+            _broken_in_words(trial, *rest),
+            f"  again: tools/replay --live {folder_in_words(store.runs[source], trial)}",
+        )
+    ]
+    if figures.broken > len(found):
+        lines.append(f"and {figures.broken - len(found)} more")
+    failure.text = "\n".join(lines)
 
 
 def _broken_in_words(trial: str, verdict: str, rollback_ms: float | None, reasons: str) -> str:
@@ -105,10 +157,15 @@ def _broken_in_words(trial: str, verdict: str, rollback_ms: float | None, reason
     return f"{printable(trial)}: {verdict}{back}" + (f": {why}" if why else "")
 
 
-def _properties(parent: ElementTree.Element, values: dict[str, str]) -> None:
-    properties = ElementTree.SubElement(parent, "properties")
+def _properties(suite: ElementTree.Element, values: dict[str, str]) -> None:
+    properties = ElementTree.SubElement(suite, "properties")
     for name, value in values.items():
         ElementTree.SubElement(properties, "property", {"name": name, "value": printable(value)})
+
+
+def _outputs(suite: ElementTree.Element, text: str) -> None:
+    ElementTree.SubElement(suite, "system-out").text = text
+    ElementTree.SubElement(suite, "system-err")
 
 
 def _rate(name: str, rate: Rate) -> dict[str, str]:

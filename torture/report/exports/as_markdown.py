@@ -14,6 +14,9 @@ from torture.report.figures.wording import rate_in_words
 from torture.report.reading.store import Store
 from torture.report.reading.text import escaped, markdown_table
 
+_RATES = {"lost or damaged": "harm", "acknowledged loss": "loss", "corruption": "corruption"}
+"""The rates' columns; the page's own rate comes first."""
+
 
 def export_markdown(store: Store, folder: Path) -> tuple[Path, ...]:
     """Write `report.md`."""
@@ -35,7 +38,7 @@ def _table(cells: tuple[CellFigures, ...]) -> list[str]:
     seen = [
         verdict for verdict in Verdict if any(figures.verdicts.get(verdict) for figures in cells)
     ]
-    head = ["cell", "guarantee", "broken", "trials", *seen, "acknowledged loss", "corruption"]
+    head = ["cell", "guarantee", "broken", "trials", *seen, *_RATES]
     return markdown_table(head, [_cells(figures, seen) for figures in cells], left=2)
 
 
@@ -46,8 +49,7 @@ def _cells(figures: CellFigures, seen: list[Verdict]) -> list[str]:
         f"**{figures.broken}**" if figures.broken else "0",
         str(figures.trials),
         *(str(figures.verdicts.get(verdict, 0)) for verdict in seen),
-        rate_in_words(figures.loss, figures.unresolved),
-        rate_in_words(figures.corruption, figures.unresolved),
+        *(rate_in_words(getattr(figures, name), figures.unresolved) for name in _RATES.values()),
     ]
 
 
@@ -61,7 +63,7 @@ def _legend(store: Store, cells: tuple[CellFigures, ...]) -> str:
         legend += " After a rate: the same with inconclusive trials counted as safe, and as lost."
     if empty := sum(figures.empty for figures in cells):
         legend += f" {empty:,} of the inconclusive trials had nothing to lose (empty cuts)."
-    if any(figures.loss.is_sequential for figures in cells):
+    if any(figures.harm.is_sequential for figures in cells):
         legend += " The intervals allow for runs that stopped once their question was answered."
     return legend
 

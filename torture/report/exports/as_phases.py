@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import Self
 
 from torture.choices.matrix.cells import Cell
 from torture.choices.matrix.durability import flushed_data_sync_of
@@ -29,34 +32,87 @@ A cut's **phase** is the step of ZFS's write path in which the cut fell. It is r
 of the NAS's disks up to the cut, not from the cut's aim. `results/README.md` defines each phase.
 **Could**: cuts of cells that can reach the phase. With sync=disabled or an asynchronous export ZFS
 writes no intent log. Intervals are exact, 95 %."""
-_RISKS: dict[str, Callable[[CutDocument], bool]] = {
-    "something unflushed, in flight or being acknowledged": lambda cut: bool(cut.is_at_risk),
-    "a write that no flush covered": lambda cut: any(disk.unflushed for disk in cut.disks.values()),
-    "a write in flight": lambda cut: any(disk.in_flight for disk in cut.disks.values()),
-    "nothing that could have been lost (empty)": lambda cut: cut.is_empty,
-}
+_RISKS = (
+    "something unflushed, in flight or being acknowledged",
+    "a write that no flush covered",
+    "a write in flight",
+    "nothing that could have been lost (empty)",
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Cut:
+    """What the tables need of a record: whole records of a long run do not fit into memory."""
+
+    cell: str
+    guarantee: str
+    phase: Phase | None
+    policies: str
+    risks: tuple[bool, ...] | None
+    """Whether it found each of `_RISKS`; None where the record does not say it."""
+    is_conclusive: bool
+    is_loss: bool
+    lost_pool: bool
+    audits: tuple[int | None, ...]
+    """Acknowledgements, completions, transaction groups, and what was uncovered of them."""
+    took_ms: float | None
+
+    @classmethod
+    def of(cls, record: TrialRecord) -> Self:
+        """That of a record."""
+        audited = record.cut.audited
+        return cls(
+            cell=sys.intern(record.cell),
+            guarantee=sys.intern(record.guarantee),
+            phase=Phase(record.cut.phase) if record.cut.phase in set(Phase) else None,
+            policies=sys.intern(record.cut.policies),
+            risks=_risks_of(record.cut),
+            is_conclusive=record.is_conclusive,
+            is_loss=record.is_loss,
+            lost_pool=record.verdict is Verdict.POOL_LOST,
+            audits=(audited.acknowledgements, audited.completions, audited.txgs, audited.broken),
+            took_ms=record.cut.audit.took_ms,
+        )
+
+
+def _risks_of(cut: CutDocument) -> tuple[bool, ...] | None:
+    if cut.is_at_risk is None:
+        return None
+    disks = cut.disks.values()
+    return (
+        cut.is_at_risk,
+        any(disk.unflushed for disk in disks),
+        any(disk.in_flight for disk in disks),
+        cut.is_empty,
+    )
 
 
 def export_phases(store: Store, folder: Path) -> tuple[Path, ...]:
     """Write `phases.md`."""
-    records = [record for _, record in store.lines() if record.origin is Origin.LIVE]
-    with_phase = [record for record in records if record.cut.phase in set(Phase)]
+    cuts = [_Cut.of(record) for _, record in store.lines(only=f"origin = '{Origin.LIVE}'")]
+    with_phase = [cut for cut in cuts if cut.phase is not None]
     parts = [
         [f"<!-- export schema {EXPORT_SCHEMA}: made by tools/report, not by hand -->"],
         ["# Where the cuts fell"],
         [_LEGEND] if with_phase else ["No record has a phase."],
         *([_phases(with_phase), _risks(with_phase)] if with_phase else []),
-        *([_kept(records)] if any(record.cut.policies for record in records) else []),
-        *([_audits(records, cell_figures(store.tallies()))] if records else []),
+        *([_kept(cuts)] if any(cut.policies for cut in cuts) else []),
+        *([_audits(cuts, cell_figures(store.tallies()))] if cuts else []),
         *([[f"- {escaped(note)}" for note in store.notes]] if store.notes else []),
     ]
     text = "\n\n".join("\n".join(part) for part in parts) + "\n"
     return (write_whole(folder / "phases.md", text.encode()),)
 
 
-def _phases(records: Sequence[TrialRecord]) -> list[str]:
-    fell = Counter(record.cut.phase for record in records)
-    could = {phase: sum(_can_come_to(phase, record) for record in records) for phase in Phase}
+def _phases(cuts: Sequence[_Cut]) -> list[str]:
+    fell = Counter(cut.phase for cut in cuts)
+    with_log = {cell for cell in {cut.cell for cut in cuts} if _writes_a_log(cell)}
+    could = {
+        phase: sum(
+            not phase.is_of_the_log or cut.phase is phase or cut.cell in with_log for cut in cuts
+        )
+        for phase in Phase
+    }
     return markdown_table(
         ("phase", "could", "fell there"),
         [
@@ -68,46 +124,44 @@ def _phases(records: Sequence[TrialRecord]) -> list[str]:
     )
 
 
-def _can_come_to(phase: Phase, record: TrialRecord) -> bool:
-    if not phase.is_of_the_log or record.cut.phase == phase:
-        return True
+def _writes_a_log(cell: str) -> bool:
     try:
-        return flushed_data_sync_of(Cell.parse(record.cell)) is not Sync.DISABLED
+        return flushed_data_sync_of(Cell.parse(cell)) is not Sync.DISABLED
     except ValueError:
         return False
 
 
-def _risks(records: Sequence[TrialRecord]) -> list[str]:
-    cuts = [record.cut for record in records if record.cut.is_at_risk is not None]
+def _risks(cuts: Sequence[_Cut]) -> list[str]:
+    found = [cut.risks for cut in cuts if cut.risks is not None]
     return markdown_table(
         ("what the cut found", "cuts"),
         [
-            (what, in_words(rate_of(sum(map(is_so, cuts)), len(cuts))))
-            for what, is_so in _RISKS.items()
+            (what, in_words(rate_of(sum(risks[place] for risks in found), len(found))))
+            for place, what in enumerate(_RISKS)
         ],
     )
 
 
-def _kept(records: Sequence[TrialRecord]) -> list[str]:
+def _kept(cuts: Sequence[_Cut]) -> list[str]:
     """A row per guarantee and policy: a rate over all would depend on the draw as much as on the NAS."""
     columns = ("theory", "what the disks kept", "cuts", "lost acknowledged data", "lost the pool")
-    alike: dict[tuple[str, str], list[TrialRecord]] = {}
-    for record in records:
-        if record.is_conclusive and (policies := record.cut.policies):
-            alike.setdefault((record.guarantee, policies), []).append(record)
+    alike: dict[tuple[str, str], list[_Cut]] = {}
+    for cut in cuts:
+        if cut.is_conclusive and cut.policies:
+            alike.setdefault((cut.guarantee, cut.policies), []).append(cut)
     rows = [
         (
             *map(escaped, named),
             str(len(own)),
-            in_words(rate_of(sum(record.is_loss for record in own), len(own))),
-            in_words(rate_of(sum(r.verdict is Verdict.POOL_LOST for r in own), len(own))),
+            in_words(rate_of(sum(cut.is_loss for cut in own), len(own))),
+            in_words(rate_of(sum(cut.lost_pool for cut in own), len(own))),
         )
         for named, own in sorted(alike.items())
     ]
     return markdown_table(columns, rows)
 
 
-def _audits(records: Sequence[TrialRecord], cells: Sequence[CellFigures]) -> list[str]:
+def _audits(cuts: Sequence[_Cut], cells: Sequence[CellFigures]) -> list[str]:
     """A row per guarantee of today's code: the audits of its cells' cuts, and these cuts' losses."""
     columns = ("theory", "cuts", "lost acknowledged data", "acknowledgements audited", "writes",
                "transaction groups", "uncovered", "audit took, half of them, longest")  # fmt: skip
@@ -115,19 +169,15 @@ def _audits(records: Sequence[TrialRecord], cells: Sequence[CellFigures]) -> lis
     for guarantee in sorted({figures.guarantee for figures in cells}):
         alike = [figures for figures in cells if figures.guarantee == guarantee]
         names = {figures.cell for figures in alike}
-        own = [record for record in records if record.cell in names]
+        own = [cut for cut in cuts if cut.cell in names]
         loss = _together([figures.loss for figures in alike])
-        audits = [record.cut.audited for record in own]
-        took_ms = [ms for record in own if (ms := record.cut.audit.took_ms) is not None]
+        took_ms = [cut.took_ms for cut in own if cut.took_ms is not None]
         rows.append(
             (
                 escaped(guarantee),
                 str(loss.trials),
                 rate_in_words(loss, sum(figures.unresolved for figures in alike)),
-                _sum(audit.acknowledgements for audit in audits),
-                _sum(audit.completions for audit in audits),
-                _sum(audit.txgs for audit in audits),
-                _sum(audit.broken for audit in audits),
+                *(_sum(cut.audits[place] for cut in own) for place in range(4)),
                 f"{median(took_ms):.0f} ms, {max(took_ms)} ms" if took_ms else "-",
             )
         )

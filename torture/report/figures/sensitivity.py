@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from torture.report.figures.cell_figures import CellFigures
 MEASURED = Path(__file__).with_name("sensitivity.json")
 """The results of a run of `suites/sensitivity`, with the versions of its software (CONTRIBUTING.md)."""
 _NEARLY_ALWAYS = 0.9999
+_PAIRS_MAX = 2**16
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,13 +50,7 @@ class MeasuredFault:
 
     def _is_alike(self, name: str) -> bool:
         """Whether that cell has the same transport, and the fault is the same there."""
-        here = Cell.parse(self.cell)
-        try:
-            there = Cell.parse(name)
-        except ValueError:  # a cell of another version of the suite
-            return False
-        bound_to, amounts_to = (TRANSPORT.field, *self.bound_to), self.amounts_to
-        return not why_different_there(here, there, bound_to=bound_to, amounts_to=amounts_to)
+        return _is_alike(self.cell, name, self.bound_to, tuple(self.amounts_to.items()))
 
     def share_of_runs(self, cuts: int) -> float:
         """The share of runs of so many cuts that detect it, at least: by the lower bound of its rate."""
@@ -68,6 +64,33 @@ class MeasuredFault:
         if share > _NEARLY_ALWAYS:
             return f"more than {_NEARLY_ALWAYS * 100:g} %"
         return f"at least {int(share * 100)} %"
+
+
+@lru_cache(maxsize=_PAIRS_MAX)
+def _fault_cell(name: str) -> Cell:
+    return Cell.parse(name)
+
+
+@lru_cache(maxsize=_PAIRS_MAX)
+def _known_cell(name: str) -> Cell | None:
+    """The cell of a name; None for one of another version of the suite."""
+    try:
+        return Cell.parse(name)
+    except ValueError:
+        return None
+
+
+@lru_cache(maxsize=_PAIRS_MAX)
+def _is_alike(
+    own: str, name: str, bound_to: tuple[str, ...], amounts_to: tuple[tuple[str, str], ...]
+) -> bool:
+    """Whether a fault of a cell is the same in another one; a page asks it of each pair several times."""
+    here, there = _fault_cell(own), _known_cell(name)
+    bound = (TRANSPORT.field, *bound_to)
+    # most cells differ here already, and this costs least
+    if there is None or here[TRANSPORT] is not there[TRANSPORT]:
+        return False
+    return not why_different_there(here, there, bound_to=bound, amounts_to=dict(amounts_to))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,6 +120,7 @@ class Sensitivity:
         return tuple(one for one in every if one.transport == transport and one.words in several)
 
 
+@cache
 def measured_sensitivity(file: Path = MEASURED) -> Sensitivity:
     """The stored table; raises `ValueError` or `KeyError` when it is garbled, `OSError`."""
     content: dict[str, Any] = json.loads(file.read_text())

@@ -10,9 +10,10 @@ import duckdb
 
 from torture.choices.matrix.axes import AXES
 from torture.errors import HarnessError
-from torture.facts.stats.rates import Rate
+from torture.facts.stats.rates import CONFIDENCE, Rate
 from torture.files import whole_file
 from torture.oracles.verdict.verdicts import Verdict
+from torture.report.figures.answer import theory_of
 from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.reading.columns import TRIAL_COLUMNS
 from torture.report.reading.loading import fill
@@ -27,16 +28,16 @@ added.
 TRIALS = "trials"
 CELLS = "cells"
 
+CELL_RATES = ("harm", "loss", "corruption")
+"""The rates of `CellFigures` in every export; the page's own comes first."""
 _RATES = tuple(
-    f"{rate}{counted}"
-    for rate in ("loss", "corruption")
-    for counted in ("", "_counted_safe", "_counted_lost")
+    f"{rate}{counted}" for rate in CELL_RATES for counted in ("", "_counted_safe", "_counted_lost")
 )
 """The last two count inconclusive trials as well, except empty cuts."""
 
 CELL_COLUMNS = {
     "cell": "VARCHAR",
-    **dict.fromkeys([*AXES, "axes", "guarantee"], "VARCHAR"),
+    **dict.fromkeys([*AXES, "axes", "guarantee", "answer_group"], "VARCHAR"),
     **dict.fromkeys(["trials", "conclusive", "empty", "confirmations"], "BIGINT"),
     **{verdict.replace("-", "_"): "BIGINT" for verdict in Verdict},
     **{
@@ -47,6 +48,7 @@ CELL_COLUMNS = {
         }.items()
     },
     "is_sequential": "BOOLEAN",
+    "confidence": "DOUBLE",
     "broken": "BIGINT",
     "acknowledged_per_s": "DOUBLE",
     **dict.fromkeys(WORTH, "DOUBLE"),
@@ -91,6 +93,7 @@ def _cell_row(figures: CellFigures) -> tuple[Any, ...]:
         *(figures.axes.get(axis, "") for axis in AXES),
         json.dumps(figures.axes),
         figures.guarantee,
+        theory_of(figures).value,
         figures.trials,
         figures.conclusive,
         figures.empty,
@@ -98,11 +101,12 @@ def _cell_row(figures: CellFigures) -> tuple[Any, ...]:
         *(figures.verdicts.get(verdict, 0) for verdict in Verdict),
         *(
             value
-            for rate in (figures.loss, figures.corruption)
+            for rate in (getattr(figures, name) for name in CELL_RATES)
             for counted in (rate, *figures.either_way(rate))
             for value in _rate(counted)
         ),
-        figures.loss.is_sequential,
+        figures.harm.is_sequential,
+        CONFIDENCE,
         figures.broken,
         figures.acknowledged_per_s,
         *(getattr(figures.worth, name) for name in WORTH),

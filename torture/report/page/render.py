@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -23,7 +22,6 @@ from markupsafe import Markup
 from torture.facts.evidence.folder import RECORDINGS
 from torture.facts.stats.rates import bound_in_words, in_words, interval_in_words
 from torture.records.record.run_document import RunDocument
-from torture.records.record.run_layout import RunLayout
 from torture.report.figures.answer import (
     CUTS_TO_DETECT,
     Theory,
@@ -57,7 +55,7 @@ from torture.report.page.story import Incident, story_of
 from torture.report.page.timeline import Timeline, timeline_of
 from torture.report.page.tool_words import ToolExcerpt, words_of
 from torture.report.reading.query_rows import Case
-from torture.report.reading.runs import RunInfo
+from torture.report.reading.runs import folder_in_words
 from torture.report.reading.store import Store
 
 CASES_MAX = 24
@@ -147,7 +145,7 @@ def _environment() -> Environment:
         "words": _configuration,
         "question": question_in_words,
         "answer": lambda figures: answer_in_words(figures, measured_sensitivity()),
-        "folder": _folder_in_words,
+        "folder": folder_in_words,
         "choice": choice_in_words,
         "duration": duration_in_words,
         "latency": latency_in_words,
@@ -221,14 +219,6 @@ def _shown(case: Case) -> ShownCase:
         story=() if case.evidence is None else story_of(case.record, case.evidence),
         words=() if case.evidence is None else words_of(case.evidence),
     )
-
-
-def _folder_in_words(run: RunInfo, trial: str) -> str:
-    """The folder of a trial's evidence, present or removed, quoted for a shell."""
-    folder = run.folder
-    if folder.is_relative_to(here := Path.cwd()):
-        folder = folder.relative_to(here)
-    return shlex.quote(str(RunLayout(folder=folder).evidence / trial))
 
 
 def _is_emulated(store: Store) -> bool:

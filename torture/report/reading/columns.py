@@ -159,6 +159,8 @@ _NAMED = {
     "acknowledged_in_outage": _count(lambda row: row.record.absence.acknowledged_in_outage),
     "load_ms": _count(lambda row: row.record.timings.get("load")),
     "trial_ms": _count(lambda row: min(sum(row.record.timings.values()), 2**62)),
+    # whether the pool was administered at the cut
+    "is_administered": _hidden("BOOLEAN", lambda row: row.record.administration is not None),
     # what loads measured, as JSON
     "figures": _hidden("VARCHAR", lambda row: json.dumps(row.record.judgement.findings.figures)),
     "fsck": _text(lambda row: row.record.judgement.fsck),

@@ -9,6 +9,7 @@ from pathlib import Path
 from torture.errors import HarnessError
 from torture.records.record.run_document import RunDocument, read_run_document
 from torture.records.record.run_layout import RUN_FILE, TRIALS_FILE, RunLayout
+from torture.report.reading.text import shell_word
 
 _DEPTH_MAX = 4
 """The depth of runs below the named folder, e.g. `artifacts/shard-3/results/RUN`."""
@@ -83,6 +84,16 @@ def folder_of(named: Sequence[Path]) -> Path:
             hint="name a folder: --output DIR",
         )
     return named[0]
+
+
+def folder_in_words(run: RunInfo, trial: str) -> str:
+    """The folder of a trial's evidence, present or removed, quoted for a shell."""
+    folder = run.folder
+    if folder.is_relative_to(here := Path.cwd()):
+        folder = folder.relative_to(here)
+    words = str(RunLayout(folder=folder).evidence / trial)
+    # a tool would take it for an option
+    return shell_word(f"./{words}" if words.startswith("-") else words)
 
 
 def _run_of_file(named: Path, real: Path) -> RunInfo:

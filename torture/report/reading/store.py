@@ -263,14 +263,14 @@ class Store:
             for source, *values in rows
         )
 
-    def lines(self) -> Iterator[tuple[bytes, TrialRecord]]:
+    def lines(self, *, only: str = "true") -> Iterator[tuple[bytes, TrialRecord]]:
         """The line of each record that counts, byte for byte, by cell and index, and the record.
 
-        The record of a replay or rerun names its run, even if its line does not. Raises `HarnessError`
-        when a file has changed meanwhile.
+        `only` is a condition of SQL. The record of a replay or rerun names its run, even if its line does
+        not. Raises `HarnessError` when a file has changed meanwhile.
         """
         rows = self._rows(
-            "SELECT source, line_begin, line_bytes, trial FROM records "
+            f"SELECT source, line_begin, line_bytes, trial FROM records WHERE {only} "
             'ORDER BY cell, "index" NULLS LAST, trial, origin, origin_run'
         )
         return self._lines(rows)

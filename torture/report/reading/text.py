@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Collection, Iterable, Sequence
 
 _UNPRINTABLE = re.compile(
@@ -26,6 +27,17 @@ def printable(text: str) -> str:
     return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", " ".join(text.split()))
 
 
+def shell_word(text: str) -> str:
+    """Text as one word for bash, on one line.
+
+    Characters that a reader does not see are given by their bytes (bash(1), "QUOTING").
+    """
+    if not _UNPRINTABLE.search(text):
+        return shlex.quote(text)
+    plain = text.replace("\\", "\\\\").replace("'", "\\'")
+    return "$'" + _UNPRINTABLE.sub(lambda found: _as_bytes(found[0]), plain) + "'"
+
+
 def escaped(text: str) -> str:
     """Text as Markdown that shows exactly this text, on one line, also in a table.
 
@@ -45,6 +57,11 @@ def markdown_table(
     names = columns[:left] if isinstance(left, int) else left
     marks = ["---" if column in names else "---:" for column in columns]
     return [f"| {' | '.join(row)} |" for row in (columns, marks, *rows)]
+
+
+def _as_bytes(character: str) -> str:
+    # names of files hold undecodable bytes as lone surrogates
+    return "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", "surrogateescape"))
 
 
 def _as_numbers(text: str) -> str:

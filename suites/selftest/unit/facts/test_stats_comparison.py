@@ -11,7 +11,7 @@ import scipy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torture.facts.stats.comparison import compare, holm
+from torture.facts.stats.comparison import compare, fishers_p, holm
 from torture.facts.stats.rates import rate_of
 
 RATES = (0.0005, 0.002, 0.01, 0.05, 0.1, 0.3, 0.5, 0.7, 0.9, 0.95, 0.99, 0.998, 0.9995)
@@ -45,6 +45,18 @@ def test_the_interval_covers_the_difference_and_the_test_cries_wolf_rarely(
 def test_fishers_tea() -> None:
     """Fisher's own example: 3 of 4 against 1 of 4; 34 of the 70 tables are as far out."""
     assert compare(rate_of(1, 4), rate_of(3, 4)).p == pytest.approx(34 / 70)
+
+
+@given(
+    st.tuples(st.integers(0, 400), st.integers(0, 400)),
+    st.tuples(st.integers(0, 400), st.integers(0, 400)),
+)
+def test_fishers_test_is_that_of_scipy(one: tuple[int, int], other: tuple[int, int]) -> None:
+    """Each side as (events, others)."""
+    old, new = (rate_of(side[0], sum(side)) for side in (one, other))
+    expected = min(1.0, float(scipy.stats.fisher_exact(np.array([one, other])).pvalue))
+    assert fishers_p(old, new) == fishers_p(new, old)
+    assert fishers_p(old, new) == pytest.approx(expected, rel=1e-6, abs=1e-300)
 
 
 def test_more_losses_are_worse_and_fewer_are_not() -> None:

@@ -10,7 +10,6 @@ from dataclasses import replace
 from html import unescape
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import duckdb
 import pytest
@@ -30,8 +29,9 @@ from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.trials import TrialRecord
 from torture.records.record.worth import Absence
 from torture.report.exports import EXPORTS
+from torture.report.figures.answer import answer, theory_of
 from torture.report.figures.cell_figures import CellFigures, cell_figures
-from torture.report.figures.tables import CELL_COLUMNS, EXPORT_SCHEMA
+from torture.report.figures.tables import CELL_COLUMNS, CELL_RATES, EXPORT_SCHEMA
 from torture.report.figures.wording import rate_in_words
 from torture.report.reading.columns import TRIAL_COLUMNS
 from torture.report.reading.store import Store
@@ -129,7 +129,9 @@ def test_csv_has_every_cell(exported: Exported, figures: tuple[CellFigures, ...]
         )
         for verdict in Verdict:
             assert int(row[verdict.replace("-", "_")]) == expected.verdicts.get(verdict, 0)
-        for name, rate in (("loss", expected.loss), ("corruption", expected.corruption)):
+        assert (row["answer_group"], row["confidence"]) == (theory_of(expected), "0.95")
+        for name in CELL_RATES:
+            rate = getattr(expected, name)
             assert int(row[f"{name}_events"]) == rate.events
             assert float(row[f"{name}_share"]) == rate.share
             assert (float(row[f"{name}_low"]), float(row[f"{name}_high"])) == (rate.low, rate.high)
@@ -187,9 +189,17 @@ def test_json_has_every_figure(exported: Exported, figures: tuple[CellFigures, .
     for cell_, expected in zip(found["cells"], figures, strict=True):
         assert (cell_["cell"], cell_["axes"]) == (expected.cell, expected.axes)
         assert sum(cell_["verdicts"].values()) == expected.trials
-        for name, rate in (("loss", expected.loss), ("corruption", expected.corruption)):
+        assert cell_["answer_group"] == theory_of(expected)
+        for name in CELL_RATES:
+            rate = getattr(expected, name)
             assert cell_[name].pop("share") == rate.share
             assert Rate(**cell_[name]) == rate
+    for group, expected_group in zip(found["groups"], answer(figures), strict=True):
+        assert group["sentence"] == expected_group.sentence
+        assert group["cells"] == [own.cell for own in expected_group.cells]
+        assert group["harm"].pop("share") == expected_group.together.share
+        assert Rate(**group["harm"]) == expected_group.together
+        assert group["worst_bound"] == expected_group.worst_bound
 
 
 def test_sequential_intervals_are_marked(exported: Exported) -> None:
@@ -212,6 +222,7 @@ def test_markdown_begins_with_the_answer_and_has_a_row_a_cell(
         values = dict(zip(head.split(" | "), unescape(row).split(" | "), strict=True))
         assert values["| cell"] == f"| {expected.cell}"
         unresolved = expected.unresolved
+        assert values["lost or damaged"] == rate_in_words(expected.harm, unresolved)
         assert values["acknowledged loss"] == rate_in_words(expected.loss, unresolved)
         assert values["corruption |"] == f"{rate_in_words(expected.corruption, unresolved)} |"
         assert [int(values[verdict]) for verdict in Verdict if verdict in values] == [
@@ -239,45 +250,6 @@ def test_escaped_text_shows_itself_and_is_no_syntax(text: str) -> None:
     )
     without_controls = re.sub(r"[\s\W]", "", unescape(shown))
     assert without_controls == re.sub(r"[\s\W]", "", text)
-
-
-def test_junit_has_a_test_a_cell(exported: Exported, figures: tuple[CellFigures, ...]) -> None:
-    first = RECORDS[0]
-    broken = changed(
-        first, verdict=Verdict.CORRUPTED, lost=3, rollback_ms=None, trial=f"{first.cell}.9999-{7:016x}",
-        reasons=("f00001 is\nnot there",),
-    )  # fmt: skip
-    silent = changed(first, cell="silent", verdict=Verdict.INCONCLUSIVE, trial="silent")
-    (path,) = exported("junit", [*RECORDS, broken, silent]).values()
-    root = ElementTree.parse(path).getroot()
-    (suite,) = root
-    tests = {test.attrib["name"]: test for test in suite.iter("testcase")}
-    assert tests.keys() == {own.cell for own in figures} | {"silent"}
-    for element in (root, suite):
-        assert int(element.attrib["tests"]) == len(tests)
-        assert int(element.attrib["failures"]) == len(list(suite.iter("failure"))) == 1
-        assert int(element.attrib["errors"]) == len(list(suite.iter("error"))) == 1
-    (failure,) = tests[first.cell].iter("failure")
-    assert failure.attrib["message"].startswith("1 of ")
-    assert failure.text == f"{broken.trial}: corrupted: f00001 is not there"
-    assert tests["silent"].find("error") is not None
-    for own in figures:
-        found = {
-            each.attrib["name"]: each.attrib["value"] for each in tests[own.cell].iter("property")
-        }
-        if own.cell != first.cell:
-            assert int(found["trials"]) == own.trials
-            assert int(found["loss_events"]) == own.loss.events
-            assert float(found["loss_high"]) == pytest.approx(own.loss.high, rel=1e-5)
-        spent_ms = sum(sum(r.timings.values()) for r in (*RECORDS, broken) if r.cell == own.cell)
-        assert float(tests[own.cell].attrib["time"]) == pytest.approx(spent_ms / 1000)
-
-
-def test_junit_is_xml_whatever_texts_are(exported: Exported) -> None:
-    (path,) = exported("junit", hostile_records()).values()
-    root = ElementTree.parse(path).getroot()
-    assert len(list(root.iter("failure"))) == len(HOSTILE)
-    assert "<script>alert(1)</script>" in {test.get("name") for test in root.iter("testcase")}
 
 
 @pytest.mark.parametrize("form", list(EXPORTS))
