@@ -60,8 +60,10 @@ def markdown_table(
 
 
 def _as_bytes(character: str) -> str:
-    # names of files hold undecodable bytes as lone surrogates
-    return "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", "surrogateescape"))
+    # names of files hold undecodable bytes as lone surrogates; JSON may hold any other one
+    is_byte = "\udc80" <= character <= "\udcff"
+    how = "surrogateescape" if is_byte else "surrogatepass"
+    return "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", how))
 
 
 def _as_numbers(text: str) -> str:
