@@ -170,13 +170,15 @@ def _borrow_libnbd() -> None:
 def use_environment() -> None:
     """Continue in the virtual environment, for tools that need more than the standard library.
 
-    Raises `SystemExit` with the next command when there is none yet.
+    Prints the next command and raises `SystemExit` with 2 when there is none yet. A message as its
+    code would exit with 1, which means a bad result in several tools.
     """
     python = ENVIRONMENT / "bin" / "python"
     if Path(sys.prefix) == ENVIRONMENT:
         return
     if not python.exists():
-        raise SystemExit("the virtual environment is missing\n  next: tools/run --setup-only")
+        print("the virtual environment is missing\n  next: tools/run --setup-only", file=sys.stderr)
+        raise SystemExit(2)
     os.execv(python, [str(python), *sys.argv])
 
 

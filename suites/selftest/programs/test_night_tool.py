@@ -154,6 +154,7 @@ def test_the_next_night_is_compared(tmp_path: Path) -> None:
     done = merge(tmp_path, second, play(tmp_path / "second", second))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "first night" not in done.stdout
+    assert "The baseline is the night of " in done.stdout
     assert set(trials_in(tmp_path / "last")) == names_of(CELLS, trials=TRIALS, seed=SEED + 1)
 
 

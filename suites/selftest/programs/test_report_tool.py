@@ -18,6 +18,7 @@ from torture.facts.stats.rates import in_words, interval_in_words, rate_of
 from torture.facts.stats.sequential import sequential_rate_of
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.run_layout import TRIALS_FILE
+from torture.setup import provision
 
 QUICK = cells_of(Matrix.QUICK)
 SAFE = Cell.parse("iscsi-always-noslog-btrfs-bothdie")
@@ -145,7 +146,7 @@ def test_one_line_that_cannot_be_read_stops_a_comparison(
     (tmp_path / TRIALS_FILE).write_bytes(b"{broken}\n" + lines)
     refused = report("--compare", nights[0], tmp_path)
     assert refused.returncode == 2
-    assert "1 lines of" in refused.stderr
+    assert "1 line of" in refused.stderr
     (tmp_path / TRIALS_FILE).write_bytes(lines + b'{"trial": "cut o')
     assert report("--compare", nights[0], tmp_path).returncode == 0
 
@@ -232,3 +233,13 @@ def test_a_wrong_call_says_why(arguments: tuple[str, ...], why: str) -> None:
     done = report(*arguments)
     assert done.returncode == 2
     assert why in done.stderr
+
+
+def test_a_missing_environment_is_no_worsening(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(provision, "ENVIRONMENT", tmp_path / "missing")
+    with pytest.raises(SystemExit) as left:
+        provision.use_environment()
+    assert left.value.code == 2
+    assert "next: tools/run --setup-only" in capsys.readouterr().err

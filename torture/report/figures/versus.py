@@ -7,13 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torture.errors import HarnessError
-from torture.facts.stats.comparison import SIGNIFICANT, compare, holm
+from torture.facts.stats.families import corrected, one_sided
 from torture.facts.stats.rates import Rate, in_words, rate_of
 from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.figures.pairs import Pair, compared_runs, same_cells
 from torture.report.figures.wording import difference_in_words
 from torture.report.reading.store import Store
-from torture.report.reading.text import escaped
+from torture.report.reading.text import escaped, printable
+
+_POOLED_LEVEL = 0.01
+"""The level of counts over all cells: the cells' own family may err in 5 % of comparisons already."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,11 +29,6 @@ class Pooled:
     new: Rate
     most_in: str
     """The cell of the new runs with the most of them."""
-
-    @property
-    def p(self) -> float:
-        """The p of Fisher's test, for this kind alone."""
-        return compare(self.old, self.new).p
 
     @property
     def sentence(self) -> str:
@@ -77,12 +75,9 @@ class Versus:
     @property
     def more(self) -> tuple[Pooled, ...]:
         """The kinds of which the new runs have significantly more."""
-        corrected = holm([one.p for one in self.pooled])
-        return tuple(
-            one
-            for one, p in zip(self.pooled, corrected, strict=True)
-            if p < SIGNIFICANT and one.new.share > one.old.share
-        )
+        asked = [one for one in self.pooled if one.old.trials and one.new.trials]
+        ps = corrected([one_sided(one.old, one.new) for one in asked])
+        return tuple(one for one, p in zip(asked, ps, strict=True) if p < _POOLED_LEVEL)
 
     @property
     def has_failed(self) -> bool:
@@ -104,10 +99,11 @@ class Versus:
     def _sentences_of_facts(self) -> Iterator[str]:
         """The failures that need no statistics."""
         for cell, trials in self.breaches.items():
-            others = f" and {len(trials) - 1} more trials" if len(trials) > 1 else ""
-            yield f"A guarantee is broken that no old trial broke: {cell}, in {trials[0]}{others}."
+            others = f" and {len(trials) - 1} more" if len(trials) > 1 else ""
+            named = f"{printable(cell)}, in {printable(trials[0])}"
+            yield f"A guarantee is broken that no old trial broke: {named}{others}."
         if self.vanished:
-            names = ", ".join(self.vanished)
+            names = ", ".join(map(printable, self.vanished))
             yield (
                 f"Configurations of the old runs have no trial in the new ones: {names}. "
                 "Compare a deliberate subset with --subset."
@@ -141,7 +137,7 @@ class Versus:
 
     def as_markdown(self) -> str:
         """Markdown for a job's summary: the answer, then every rate that differs."""
-        lines = [f"**{self.sentence}**", ""]
+        lines = [f"**{escaped(self.sentence)}**", ""]
         if differing := [pair for pair in self.pairs if pair.comparison.difference]:
             lines += [
                 "| configuration | rate of | old | new | difference [95 %] | p (family) |",
@@ -215,7 +211,8 @@ def _refuse_unreadable(store: Store, paths: Sequence[Path]) -> None:
     named = ", ".join(map(str, paths))
     hint = f"tools/report {paths[0]}, whose notes name unreadable lines"
     if store.unreadable_lines:
-        raise HarnessError(f"{store.unreadable_lines} lines of {named} cannot be read", hint=hint)
+        lines = "1 line" if store.unreadable_lines == 1 else f"{store.unreadable_lines} lines"
+        raise HarnessError(f"{lines} of {named} cannot be read", hint=hint)
     if not store.trials:
         raise HarnessError(f"there is no readable trial in {named}", hint=hint)
 

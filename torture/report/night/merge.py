@@ -9,13 +9,14 @@ from enum import Enum, auto
 from pathlib import Path
 
 from torture.errors import HarnessError
+from torture.records.record.run_layout import TRIALS_FILE
 from torture.records.record.trials_file import read_records
 from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.figures.versus import compare_runs
 from torture.report.night.baseline import move_baseline, night_before
 from torture.report.night.plan import Plan
 from torture.report.reading.merged import write_merged
-from torture.report.reading.runs import find_runs
+from torture.report.reading.runs import find_run, find_runs
 from torture.report.reading.store import Store
 from torture.report.reading.text import escaped
 from torture.report.write import BuiltReport, build_report
@@ -96,7 +97,9 @@ def merge_night(
     try:
         if (baseline := night_before(merged, last)) is not None:
             versus = compare_runs([baseline], [merged], is_subset=plan is not None)
-            is_worse, comparison = versus.has_failed, versus.as_markdown()
+            begun = find_run(baseline / TRIALS_FILE).document.begun or "an unknown time"
+            comparison = f"The baseline is the night of {escaped(begun)}.\n\n{versus.as_markdown()}"
+            is_worse = versus.has_failed
     except (HarnessError, OSError) as error:
         # a complaint once only: with `remember` the next night has a readable last run
         comparison = "There is no comparison."

@@ -8,11 +8,17 @@ import numpy as np
 import pytest
 import scipy
 
-from suites.selftest.unit.facts.versus_power import FAMILIES, LOSSY, Family, simulate
+from suites.selftest.unit.facts.versus_power import (
+    FAMILIES,
+    LOSSY,
+    Family,
+    simulate,
+    simulate_stopped,
+)
 from torture.facts.stats.comparison import SIGNIFICANT, compare
 from torture.facts.stats.families import OneSided, corrected, one_sided, upper_tails
-from torture.facts.stats.rates import Rate, rate_of
-from torture.facts.stats.sequential import Until, p_of_disjoint, sequential_rate_of
+from torture.facts.stats.rates import rate_of
+from torture.facts.stats.sequential import p_of_disjoint, sequential_rate_of
 
 SEEDS = 300
 
@@ -85,26 +91,11 @@ def test_equal_runs_are_rarely_accused() -> None:
     assert found.power + found.false_alarms <= 0.08, "0.05, with three standard deviations"
 
 
-def stopped(draw: np.random.Generator, rate: float) -> Rate:
-    """A run of one cell that ends with its answer, or after 200 cuts."""
-    question, events = Until.parse("upper<0.2"), 0
-    for trials in range(1, 201):
-        events += draw.random() < rate
-        if question.answer(events, trials) is not None:
-            break
-    return sequential_rate_of(int(events), trials)
-
-
 def test_equal_runs_that_stop_at_an_answer_are_rarely_accused() -> None:
-    alarms = fishers = 0
-    for seed in range(SEEDS):
-        draw = np.random.default_rng(seed)
-        old, new = stopped(draw, 0.2), stopped(draw, 0.2)
-        alarms += one_sided(old, new).p < SIGNIFICANT or one_sided(new, old).p < SIGNIFICANT
-        fixed = [rate_of(rate.events, rate.trials) for rate in (old, new)]
-        fishers += compare(*fixed).p < SIGNIFICANT
-    assert alarms / SEEDS <= 0.05
-    assert fishers > alarms
+    now, fishers = simulate_stopped(0.2, 0.2, seeds=SEEDS)
+    assert now <= 0.05
+    assert fishers > 0.05
+    assert simulate_stopped(0.02, 0.5, seeds=50)[0] > 0.9
 
 
 def test_the_p_of_stopped_runs_is_that_of_disjoint_intervals() -> None:

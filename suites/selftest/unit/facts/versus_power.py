@@ -1,6 +1,6 @@
 """Simulated comparisons of two runs: how often they find a change, and accuse a sound cell.
 
-`python -m suites.selftest.unit.facts.versus_power` prints the table of docs/statistics.md.
+`python -m suites.selftest.unit.facts.versus_power` prints the tables of docs/statistics.md.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy.typing as npt
 from torture.facts.stats.comparison import SIGNIFICANT, compare, holm
 from torture.facts.stats.families import corrected, one_sided
 from torture.facts.stats.rates import Rate, rate_of
+from torture.facts.stats.sequential import Until, sequential_rate_of
 
 SEEDS = 1000
 LOSSY = tuple(float(rate) for rate in np.linspace(0.05, 0.95, 10))
@@ -77,8 +78,33 @@ def _rate(events: int, trials: int) -> Rate:
     return rate_of(int(events), trials)
 
 
+def simulate_stopped(old: float, new: float, *, seeds: int = SEEDS) -> tuple[float, float]:
+    """The shares of pairs of runs with `--until` that differ: by `--compare`, and by Fisher's test.
+
+    Each run has one cell. A pair differs where either direction is significant.
+    """
+    now = fishers = 0
+    for seed in range(seeds):
+        draw = np.random.default_rng(seed)
+        before, after = _stopped(draw, old), _stopped(draw, new)
+        now += min(one_sided(before, after).p, one_sided(after, before).p) < SIGNIFICANT
+        fixed = [rate_of(rate.events, rate.trials) for rate in (before, after)]
+        fishers += compare(*fixed).p < SIGNIFICANT
+    return now / seeds, fishers / seeds
+
+
+def _stopped(draw: np.random.Generator, rate: float) -> Rate:
+    """A run that ends with its answer, or after 200 cuts."""
+    question, events = Until.parse("upper<0.2"), 0
+    for trials in range(1, 201):
+        events += int(draw.random() < rate)
+        if question.answer(events, trials) is not None:
+            break
+    return sequential_rate_of(events, trials)
+
+
 def main() -> None:
-    """Print the table."""
+    """Print both tables."""
     print("| other cells | cuts | change | found | with Holm alone | another cell accused |")
     print("| --- | ---: | --- | ---: | ---: | ---: |")
     for family in FAMILIES:
@@ -89,6 +115,12 @@ def main() -> None:
                 f"| {family.words} | {cuts} | 0 to {new:.0%} | {now.power:.0%} "
                 f"| {before.power:.0%} | {now.false_alarms:.1%} |".replace("%", " %")
             )
+    print("\n| true rates | differ by --compare | differ by Fisher's test |")
+    print("| --- | ---: | ---: |")
+    for old, new in ((0.05, 0.05), (0.2, 0.2), (0.4, 0.4), (0.05, 0.3), (0.02, 0.5)):
+        now_differ, fishers = simulate_stopped(old, new)
+        words = f"{old:.0%} and {new:.0%}"
+        print(f"| {words} | {now_differ:.1%} | {fishers:.1%} |".replace("%", " %"))
 
 
 if __name__ == "__main__":
