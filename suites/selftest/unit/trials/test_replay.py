@@ -245,6 +245,7 @@ def test_a_rerun_draws_as_the_suite_of_its_record_did(run: Run) -> None:
         plan = draw_plan(old).cut.as_json()
         append_record(run.trials_file, replace(record_of(old, "L"), cut=CutDocument(plan=plan)))
         assert draw_plan(spec_of_record(evidence)).cut == draw_plan(old).cut
+    run.trials_file.unlink()
     append_record(run.trials_file, replace(record_of(old, "L"), cut=CutDocument(plan={"count": 1})))
     with pytest.raises(HarnessError, match="no version of this suite's draws"):
         spec_of_record(evidence)
