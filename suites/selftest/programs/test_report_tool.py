@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -45,6 +46,30 @@ def test_the_page_lands_beside_the_run_and_the_answer_in_the_terminal(run: Path)
     assert text.startswith("<!doctype html>")
     assert "src=" not in text.replace("data-src=", "")
     assert "@import" not in text
+
+
+def test_a_defect_of_the_tool_is_no_comparison(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An exit code of 1 would say that the new run is worse."""
+
+    def broken(*_: object) -> int:
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr("torture.report.terminal.comparing.print_run_comparison", broken)
+    monkeypatch.setattr("sys.argv", ["report", "--compare", str(run), str(run)])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(CHECKOUT / "tools" / "report"), run_name="__main__")
+    assert ended.value.code == 2
+
+
+def test_a_run_of_any_name_is_reported(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "$(touch x) a b", make_records(12, cells=QUICK, seed=1))
+    (tmp_path / "link").symlink_to(run.name)
+    done = report(tmp_path / "link", "--export", "junit")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == str(run / "report.html")
+    assert (run / "junit.xml").exists()
+    done = report("--compare", tmp_path / "link", run)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("tool", ["report", "judge"])

@@ -10,6 +10,7 @@ import duckdb
 
 from torture.choices.matrix.axes import AXES
 from torture.errors import HarnessError
+from torture.facts.evidence.documents import COUNT_MAX
 from torture.facts.stats.rates import CONFIDENCE, Rate
 from torture.files import whole_file
 from torture.oracles.verdict.verdicts import Verdict
@@ -110,7 +111,7 @@ def _cell_row(figures: CellFigures) -> tuple[Any, ...]:
         figures.broken,
         figures.acknowledged_per_s,
         *(getattr(figures.worth, name) for name in WORTH),
-        figures.acknowledged_in_outage,
+        min(figures.acknowledged_in_outage, COUNT_MAX),
         *((rollback.least, rollback.median, rollback.most) if rollback else (None, None, None)),
         EXPORT_SCHEMA,
     )

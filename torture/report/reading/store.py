@@ -13,6 +13,7 @@ from typing import Any, BinaryIO, Self
 import duckdb
 
 from torture.errors import HarnessError
+from torture.facts.evidence.documents import FLOAT_MAX
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.lines import UnreadableLineError, read_line
 from torture.records.record.trials import TrialRecord
@@ -32,6 +33,7 @@ from torture.report.reading.runs import RunInfo, find_runs
 from torture.report.reading.tally import WORTH, Audited, CellTally, Spread, TrialKind, Worth
 from torture.report.reading.zfs_versions import notes_on_versions, zfs_versions
 
+_DECADES_MAX = math.floor(math.log10(FLOAT_MAX))
 _WORST_FIRST = (
     "broke_guarantee DESC, badness DESC, rollback_ms DESC NULLS LAST, "
     "lost / greatest(acknowledged, 1) DESC, trial"
@@ -131,7 +133,7 @@ class Store:
             "SELECT cell, arg_max(guarantee, place), bool_or(is_sequential), "
             "median(acknowledged_before_cut / (load_ms / 1000)) FILTER (badness >= 0 AND load_ms > 0), "
             "min(rollback_ms), median(rollback_ms), max(rollback_ms), "
-            f"coalesce(sum(acknowledged_in_outage), 0)::BIGINT, {worth} "
+            f"coalesce(sum(acknowledged_in_outage), 0), {worth} "
             "FROM live JOIN runs USING (source) GROUP BY cell ORDER BY cell"
         )
         return tuple(
@@ -171,7 +173,7 @@ class Store:
     def audited(self) -> Audited:
         """The totals of all live trials' audits."""
         columns = ("audited", "audited_completions", "audited_txgs", "audit_broken")
-        sums = ", ".join(f"coalesce(sum({column}), 0)::BIGINT" for column in columns)
+        sums = ", ".join(f"coalesce(sum({column}), 0)" for column in columns)
         (row,) = self._rows(f"SELECT {sums} FROM live")
         return Audited(*row)
 
@@ -191,8 +193,9 @@ class Store:
         """
         (most_ms,) = self._rows("SELECT coalesce(max(rollback_ms), 0) FROM live")[0]
         edges = [0.0]
-        while edges[-1] <= most_ms:
-            edges.append(10.0 ** ((len(edges) - 1) / bins_per_decade))
+        while edges[-1] <= most_ms and edges[-1] < FLOAT_MAX:
+            decades = (len(edges) - 1) / bins_per_decade
+            edges.append(10.0**decades if decades <= _DECADES_MAX else FLOAT_MAX)
         rows = self._rows(
             "WITH edges AS (SELECT unnest(?::DOUBLE[]) AS low_ms, unnest(?::DOUBLE[]) AS high_ms) "
             "SELECT cell, low_ms, high_ms, count(*) FROM live "

@@ -1,0 +1,173 @@
+"""Reports of hostile records and runs: a note and a right result, never a traceback."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from suites.selftest.unit.report_records import make_records, write_run
+from torture.choices.matrix.cells import Cell
+from torture.errors import HarnessError
+from torture.records.record.run_layout import RUN_FILE, TRIALS_FILE
+from torture.report.exports import EXPORTS
+from torture.report.reading.store import Store
+from torture.report.terminal.comparing import print_cell_comparison, print_run_comparison
+from torture.report.write import build_report
+
+NAMES = ("iscsi-always-noslog-btrfs-bothdie", "iscsi-standard-noslog-btrfs-bothdie")
+
+
+def made(number: int, seed: int = 8) -> list[dict[str, Any]]:
+    cells = [Cell.parse(name) for name in NAMES]
+    return [record.as_json() for record in make_records(number, cells=cells, seed=seed)]
+
+
+RECORDS = made(24)
+NONSENSE: tuple[Any, ...] = (
+    2**62, 2**64, 1e300, -1, None, True, "=x|<b>\u202e$(touch x)", [], [1], {}, {"a": {"b": [1]}},
+)  # fmt: skip
+OUTAGE = ("absence", "acknowledged_in_outage")
+AUDITED = ("cut", "audit", "acknowledgements")
+FOUND = ("judgement", "findings")
+EXIT_EQUAL = 0
+EXIT_NOT_COMPARED = 3
+
+
+def put(data: dict[str, Any], path: Sequence[str], value: Any) -> dict[str, Any]:
+    """The data with another value at a path."""
+    first, *rest = path
+    inner = data.get(first)
+    inside = inner if isinstance(inner, dict) else {}
+    return data | {first: put(inside, rest, value) if rest else value}
+
+
+def run_of(folder: Path, lines: Sequence[Any], document: bytes | None = None) -> Path:
+    run = write_run(folder, ())
+    (run / TRIALS_FILE).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    if document is not None:
+        (run / RUN_FILE).write_bytes(document)
+    return run
+
+
+def report(runs: Sequence[Path], output: Path) -> tuple[str, tuple[str, ...], dict[str, Any]]:
+    """The page, the notes and the exported JSON, after every export and both comparisons."""
+    built = build_report(runs, output=output, formats=list(EXPORTS))
+    for run in runs[:2]:
+        assert print_run_comparison(run, run) in {EXIT_EQUAL, EXIT_NOT_COMPARED}
+    assert print_cell_comparison(runs, *NAMES) in {EXIT_EQUAL, EXIT_NOT_COMPARED}
+    exported = json.loads((output / "report.json").read_bytes())
+    return built.page.read_text("utf-8"), built.notes, exported
+
+
+def test_counters_of_62_bits_add_up(tmp_path: Path) -> None:
+    huge = 2**62
+    lines = [put(put(line, OUTAGE, huge), AUDITED, huge) for line in RECORDS]
+    page, _, exported = report([run_of(tmp_path / "run", lines)], tmp_path / "out")
+    of_cell = [cell["acknowledged_in_outage"] for cell in exported["cells"]]
+    assert of_cell == [huge * cell["trials"] for cell in exported["cells"]]
+    assert f"{huge * len(RECORDS):,} acknowledgements" in page
+
+
+@pytest.mark.parametrize("value", [2**63, "3"])
+def test_a_wrong_count_of_losses_leaves_its_line_out(value: Any, tmp_path: Path) -> None:
+    lines = [put(RECORDS[0], (*FOUND, "lost"), value), *RECORDS[1:]]
+    run = run_of(tmp_path / "run", lines)
+    built = build_report([run], output=tmp_path / "out", formats=list(EXPORTS))
+    exported = json.loads((tmp_path / "out" / "report.json").read_bytes())
+    assert exported["trials"] == len(RECORDS) - 1
+    assert any("1 line cannot be read and is left out" in note for note in built.notes)
+    with pytest.raises(HarnessError, match="cannot be read"):
+        print_run_comparison(run, run)
+
+
+def test_a_missing_count_of_losses_is_noted(tmp_path: Path) -> None:
+    found = dict(RECORDS[0]["judgement"]["findings"])
+    found.pop("lost", None)
+    lines = [put(RECORDS[0], FOUND, found), *RECORDS[1:]]
+    _, notes, exported = report([run_of(tmp_path / "run", lines)], tmp_path / "out")
+    assert exported["trials"] == len(RECORDS)
+    assert any("missing and counts as 0" in note and "lost" in note for note in notes)
+
+
+@pytest.mark.parametrize("rollback_ms", [1e300, 1.7e308])
+def test_a_rollback_of_any_length_is_shown(rollback_ms: float, tmp_path: Path) -> None:
+    lines = [put(line, (*FOUND, "rollback_ms"), rollback_ms) for line in RECORDS]
+    _, _, exported = report([run_of(tmp_path / "run", lines)], tmp_path / "out")
+    assert {cell["rollback_ms"]["most"] for cell in exported["cells"]} == {rollback_ms}
+
+
+PATHS = (
+    ("speed", "durable_per_s"), ("timings", "load"), ("cut", "t_ms"), ("cut", "disks"), OUTAGE,
+    AUDITED, ("cut", "view"), ("axes", "sync"), ("seed",), ("repeats",), ("zfs",), ("schema",),
+    ("judgement", "fsck"), ("judgement", "reasons"), ("cut", "phase"), ("error",), ("writers",),
+    ("administration",), ("guarantee",), ("cut",),
+)  # fmt: skip
+
+
+def test_nonsense_in_records_is_noted(tmp_path: Path) -> None:
+    """Each field of each other type, in a record of its own, and as many whole records."""
+    wrong = [(path, value) for path in PATHS for value in NONSENSE]
+    whole = made(len(wrong), seed=9)
+    lines = [put(line, *one) for line, one in zip(made(len(wrong)), wrong, strict=True)]
+    _, notes, exported = report([run_of(tmp_path / "run", [*lines, *whole])], tmp_path / "out")
+    assert len(whole) < exported["trials"] <= 2 * len(whole)
+    assert any("fields have other types than they should" in note for note in notes)
+
+
+def descriptions() -> list[bytes]:
+    fields = ("run", "seed", "options", "begun", "host", "accelerator", "images", "zfs", "versions",
+              "merged", "notes", "network", "processor")  # fmt: skip
+    inner = [
+        {
+            "options": {"until": value, "cells": value, "jobs": value, "duration_ms": value},
+            "images": {"nas": {"packages": {"zfs": value, "kernel": value}}},
+            "host": {"cores": value, "kernel": value},
+            "accelerator": {"kind": value},
+        }
+        for value in NONSENSE
+    ]
+    wrong = [json.dumps(each).encode() for each in inner]
+    wrong += [json.dumps(dict.fromkeys(fields, value)).encode() for value in NONSENSE]
+    times = ("9999-12-31T23:59:59-23:59", "0001-01-01T00:00:00+23:59", "2026-W01-1")
+    wrong += [json.dumps({"begun": time}).encode() for time in times]
+    return [*wrong, b"", b"null", b"[]", b"{}", b"\xff", b"[" * 10_000, b'{"seed": 1e400}']
+
+
+def test_nonsense_in_descriptions_changes_no_count(tmp_path: Path) -> None:
+    runs = [
+        run_of(tmp_path / f"run {place}", made(4, seed=place), document)
+        for place, document in enumerate(descriptions())
+    ]
+    _, notes, exported = report(runs, tmp_path / "out")
+    assert exported["trials"] == 4 * len(runs)
+    assert sum(sum(cell["verdicts"].values()) for cell in exported["cells"]) == 4 * len(runs)
+    unreadable = [note for note in notes if "has no readable run.json" in note]
+    assert len(unreadable) == len([b"", b"null", b"[]", b"{}", b"\xff", b"[", b"1e400"])
+
+
+@pytest.mark.parametrize("name", ["two words' $(touch x)", "-rf", "a\nb<b>\u202e"])
+def test_a_folder_of_any_name_is_a_run(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = run_of(tmp_path / "runs" / name / "run", RECORDS).rename(tmp_path / name)
+    (run / RUN_FILE).unlink()
+    monkeypatch.chdir(tmp_path)
+    page, notes, exported = report([run], tmp_path / f"{name} out")
+    assert exported["trials"] == len(RECORDS)
+    assert any("no readable run.json" in note for note in notes)
+    assert not (tmp_path / "x").exists()
+    assert "<b>/trials" not in page
+
+
+def test_a_link_to_a_run_is_that_run_and_counts_once(tmp_path: Path) -> None:
+    run = run_of(tmp_path / "run", RECORDS)
+    (tmp_path / "link").symlink_to(run.name)
+    for runs in ([tmp_path / "link"], [run, tmp_path / "link"], [tmp_path]):
+        with Store.open(runs) as store:
+            assert (store.trials, len(store.runs)) == (len(RECORDS), 1)
+    _, _, exported = report([tmp_path / "link"], tmp_path / "out")
+    assert exported["trials"] == len(RECORDS)
