@@ -64,7 +64,9 @@ def _legend(store: Store, cells: tuple[CellFigures, ...]) -> str:
     if empty := sum(figures.empty for figures in cells):
         legend += f" {empty:,} of the inconclusive trials had nothing to lose (empty cuts)."
     if any(figures.harm.is_sequential for figures in cells):
-        legend += " The intervals allow for runs that stopped once their question was answered."
+        legend += (
+            " The intervals allow for cells that stopped early, or have trials of several runs."
+        )
     return legend
 
 

@@ -55,7 +55,8 @@ emulated: of speeds and times only ratios mean anything.
 **Planted**: faults in a cell that is sound without them. Where the completions of the client's
 disk are recorded, the audit sees each dropped flush. For files over NFS and SMB it has only the
 load's acknowledgements, and fewer cuts show the fault."""
-_SEQUENTIAL = "Some runs stopped once they knew enough, and the intervals allow for that."
+_SEQUENTIAL = """\
+Some cells have cuts of several runs, or may have stopped early, and the intervals allow for that."""
 
 
 def export_roads(store: Store, folder: Path) -> tuple[Path, ...]:

@@ -236,7 +236,7 @@ def _measured(store: Store, cells: int) -> str:
         f"Linux {', '.join(kernels) or '?'}",
         " to ".join(dict.fromkeys((days[0], days[-1]))) if days else "",
         "emulated machines" if _is_emulated(store) else "",
-        "rates have exact 95 % intervals",
+        "rates have 95 % intervals",
     )
     return "; ".join(filter(None, facts)) + "."
 

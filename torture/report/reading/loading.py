@@ -78,7 +78,7 @@ def load_runs(
     place = 0
     for source, run in enumerate(runs):
         sql.execute(
-            "INSERT INTO runs VALUES (?, ?, ?)", [source, run.name, run.document.is_sequential]
+            "INSERT INTO runs VALUES (?, ?, ?)", [source, run.name, run.may_have_stopped_early]
         )
         if not run.layout.trials_file.is_file():
             continue

@@ -29,6 +29,16 @@ class RunInfo:
     """Whether it has a readable `run.json`."""
 
     @property
+    def may_have_stopped_early(self) -> bool:
+        """Whether its cells may have stopped at the answer to their question.
+
+        A run without a description does not say it. Neither does a merged run whose parts had several
+        seeds. There a cell's trials may be of several runs, the last of them made at will.
+        """
+        is_of_several = self.document.merged is not None and self.document.seed is None
+        return self.document.is_sequential or not self.is_documented or is_of_several
+
+    @property
     def layout(self) -> RunLayout:
         """The layout of its files."""
         return RunLayout(folder=self.folder)
