@@ -117,11 +117,16 @@ def test_the_first_screen_answers_ten_questions_as_the_records_do(
     known = measured()
     asked = questions(known)
     assert len(asked) == QUESTIONS
+    seen = open_page(page)
     for place in asked:
         choices = dict(zip(ASKED, place, strict=True))
         # files have one filesystem, which is not picked
         picks = {axis: choice for axis, choice in choices.items() if choice != "files"}
-        seen = open_page(page, state="#" + urlencode(picks))
+        seen.page.evaluate(
+            "to => new Promise(done => { addEventListener('hashchange', () => done(), { once: true });"
+            " location.hash = to; })",
+            urlencode(picks),
+        )
         assert seen.bottom_of("#sentence") < SCREEN_PX
         said = seen.page.inner_text("#sentence")
         answer = known.get(place)
