@@ -71,7 +71,7 @@ def test_a_void_trial_is_in_no_rate_and_its_reason_is_a_note(tmp_path: Path) -> 
         assert losses(store) == (0, 5)
         assert "is void, and in no rate: the host's disk was full" in " ".join(store.notes)
     with Store.open([merged, redrawn]) as store:
-        assert store.trials == 6, "another run that nobody voided"
+        assert store.trials == 6, "a run without a void trial"
 
 
 def test_without_a_reason_a_trial_is_not_void(tmp_path: Path) -> None:
