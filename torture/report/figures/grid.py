@@ -13,7 +13,7 @@ from itertools import groupby
 
 from torture.choices.matrix.axes import AXES, DEFAULTS
 from torture.report.figures.cell_figures import CellFigures
-from torture.report.figures.wording import choice_in_words
+from torture.report.figures.wording import choice_in_words, choice_rank
 
 _FILES = "files"
 """The filesystem of transports that give files: a page shows it beside any other."""
@@ -93,12 +93,12 @@ def grid_of(cells: Sequence[CellFigures]) -> Grid:
     marks = [_mark(figures) for figures in cells]
     columns = sorted(
         {(mark.choice("sync"), mark.choice("slog")) for mark in marks},
-        key=lambda pair: (_rank("sync", pair[0]), _rank("slog", pair[1])),
+        key=lambda pair: (choice_rank("sync", pair[0]), choice_rank("slog", pair[1])),
     )
     transports = {mark.transport: _transport_in_words(mark) for mark in marks}
     by_field: dict[tuple[str, str, str], list[Mark]] = {}
     for mark in sorted(
-        marks, key=lambda mark: (_rank("fate", mark.choice("fate")), mark.figures.cell)
+        marks, key=lambda mark: (choice_rank("fate", mark.choice("fate")), mark.figures.cell)
     ):
         place = (mark.transport, mark.choice("sync"), mark.choice("slog"))
         by_field.setdefault(place, []).append(mark)
@@ -148,13 +148,7 @@ def _transport_in_words(mark: Mark) -> str:
 
 def _transport_rank(key: str, marks: Sequence[Mark]) -> tuple[tuple[int, str], str]:
     first = next(mark for mark in marks if mark.transport == key)
-    return _rank("transport", first.choice("transport")), key
-
-
-def _rank(axis: str, choice: str) -> tuple[int, str]:
-    """The place of a choice on its axis; unknown choices come last, by name."""
-    known = list(AXES[axis].names) if axis in AXES else []
-    return (known.index(choice) if choice in known else len(known), choice)
+    return choice_rank("transport", first.choice("transport")), key
 
 
 def axes_rank(axes: Mapping[str, str]) -> tuple[tuple[int, str], ...]:
@@ -164,7 +158,7 @@ def axes_rank(axes: Mapping[str, str]) -> tuple[tuple[int, str], ...]:
     """
     unknown = sorted(set(axes) - set(AXES))
     return tuple(
-        _rank(axis, axes.get(axis) or DEFAULTS.get(axis, "")) for axis in (*AXES, *unknown)
+        choice_rank(axis, axes.get(axis) or DEFAULTS.get(axis, "")) for axis in (*AXES, *unknown)
     )
 
 
@@ -177,7 +171,7 @@ def _options(axis: str, marks: Sequence[Mark]) -> tuple[Option, ...]:
     choices = {mark.choice(axis) for mark in marks}
     if axis == "filesystem" and choices != {_FILES}:
         choices.discard(_FILES)
-    return tuple(map(_option, sorted(choices, key=lambda choice: _rank(axis, choice))))
+    return tuple(map(_option, sorted(choices, key=lambda choice: choice_rank(axis, choice))))
 
 
 def _others(marks: Sequence[Mark]) -> tuple[Option, ...]:
@@ -204,7 +198,7 @@ def _first(marks: Sequence[Mark]) -> Mark | None:
         key=lambda mark: (
             mark.choice("filesystem") == _FILES,
             -filesystems[mark.choice("filesystem")],
-            *(_rank(axis, mark.choice(axis)) for axis in _QUESTION),
+            *(choice_rank(axis, mark.choice(axis)) for axis in _QUESTION),
         ),
     )
 

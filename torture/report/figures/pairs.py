@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from torture.choices.matrix.axes import AXES, DEFAULTS
+from torture.choices.matrix.axes import DEFAULTS
 from torture.facts.stats.comparison import SIGNIFICANT, Comparison, compare, holm
 from torture.facts.stats.families import corrected, one_sided
 from torture.facts.stats.rates import Rate
 from torture.report.figures.cell_figures import CellFigures
+from torture.report.figures.wording import choice_rank
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -124,19 +125,13 @@ def neighbours(cells: Sequence[CellFigures]) -> list[Couple]:
             )
             by_rest.setdefault((axis, rest), []).append(figures)
     for (axis, _), alike in by_rest.items():
-        alike.sort(key=lambda figures: _place(axis, figures.axes[axis]))
+        alike.sort(key=lambda figures: choice_rank(axis, figures.axes[axis]))
         couples += [
             (axis, first, second)
             for place, first in enumerate(alike)
             for second in alike[place + 1 :]
         ]
     return couples
-
-
-def _place(axis: str, choice: str) -> int:
-    """The rank of a choice on its axis, so that every pair is ordered like the axis."""
-    choices = list(AXES[axis].names) if axis in AXES else []
-    return choices.index(choice) if choice in choices else len(choices)
 
 
 def same_cells(old: Mapping[str, CellFigures], new: Mapping[str, CellFigures]) -> list[Couple]:

@@ -26,6 +26,12 @@ def choice_in_words(choice: str) -> str:
     return CHOICES[choice].words if choice in CHOICES else choice
 
 
+def choice_rank(axis: str, choice: str) -> tuple[int, str]:
+    """The place of a choice on its axis; unknown choices come last, by name."""
+    known = AXES[axis].names if axis in AXES else ()
+    return (known.index(choice) if choice in known else len(known), choice)
+
+
 def varying_axes(cells: Iterable[Mapping[str, str]]) -> tuple[str, ...]:
     """The axes on which these cells differ, in the order of `AXIS_TITLES`; empty choices do not count."""
     choices: dict[str, set[str]] = {}
