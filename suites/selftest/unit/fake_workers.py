@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -138,8 +138,16 @@ def campaign_of(
     *,
     jobs: int = 2,
     keep: EvidencePolicy = EvidencePolicy.ALL,
+    earlier: Sequence[TrialRecord] = (),
 ) -> Campaign:
-    return Campaign(run=Run(folder=folder), schedule=schedule, site=site, jobs=jobs, keep=keep)
+    return Campaign(
+        run=Run(folder=folder),
+        schedule=schedule,
+        site=site,
+        jobs=jobs,
+        keep=keep,
+        earlier=earlier,
+    )
 
 
 def play(campaign: Campaign, *cells: Cell) -> tuple[TrialRecord, ...]:

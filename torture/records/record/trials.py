@@ -92,6 +92,8 @@ class TrialRecord(Document):
     """The reason of its verdict, as `tools/explain` prints it; empty where nothing happened."""
     machinery_failed: bool = False
     """Whether the trial did not reach its end; its evidence then says nothing."""
+    dead_tries: Count = 0
+    """The number of earlier tries that ended with their worker, or with their run, and said nothing."""
     has_manifest: bool = False
     """Whether it was judged against a manifest of its evidence; older trials have none."""
     schema: Count = SCHEMA

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -16,7 +17,7 @@ from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import TrialRecord
 from torture.records.record.trials_file import append_record
 from torture.records.schedules.protocol import Schedule
-from torture.records.scoring.score import inconclusive
+from torture.trials.campaign.dead_tries import DeadTries
 from torture.trials.campaign.run import Run
 from torture.trials.workers.protocol import WorkerController, WorkerSite
 
@@ -46,11 +47,19 @@ class Campaign:
     """The trials of one run. `start` returns at once; `wait_for` a cell, then read its records.
 
     It keeps the workers and the records. The schedule decides the next trial, and whether a cell
-    has enough of them. Every worker has a thread, and this thread must start it.
+    has enough of them. Every worker has a thread, and this thread must start it. `earlier` are the
+    records of a run that goes on; the schedule knows them already.
     """
 
     def __init__(
-        self, *, run: Run, schedule: Schedule, site: WorkerSite, jobs: int, keep: EvidencePolicy
+        self,
+        *,
+        run: Run,
+        schedule: Schedule,
+        site: WorkerSite,
+        jobs: int,
+        keep: EvidencePolicy,
+        earlier: Sequence[TrialRecord] = (),
     ) -> None:
         self.run = run
         self.jobs = jobs
@@ -58,7 +67,9 @@ class Campaign:
         self._site = site
         self._keep = keep
         self._changed = threading.Condition()
-        self._records: list[TrialRecord] = []
+        self.earlier = tuple(earlier)
+        self._records = [*earlier]
+        self._tries = DeadTries(run.layout, zfs=run.zfs)
         self._controllers: list[WorkerController] = []
         self._threads: list[threading.Thread] = []
         self._states: dict[int, WorkerState] = {}
@@ -168,6 +179,9 @@ class Campaign:
                 if self._is_stopping:
                     return
                 record = self._record_from(controller, number, spec)
+                if record is None:
+                    self._give_back(number, spec)
+                    continue
                 if record.machinery_failed:
                     controller.kill()  # the next trial gets a fresh sandbox
                 self._keep_record(number, spec, record)
@@ -217,16 +231,19 @@ class Campaign:
 
     def _record_from(
         self, controller: WorkerController, number: int, spec: TrialSpec
-    ) -> TrialRecord:
-        """Make a worker run a trial; when the worker dies, the record states its death."""
+    ) -> TrialRecord | None:
+        """Make a worker run a trial; None: its worker died, and it gets another try."""
         with self._changed:
             self._states[number] = WorkerState(trial=spec.trial, stage="")
+        if self.run.layout.evidence_of(spec.trial).exists():
+            interrupted = HarnessError("the run ended before the trial")
+            if (record := self._tries.record_after(spec, interrupted)) is not None:
+                return record
         try:
-            return controller.run(spec, deadline_s=self._site.trial_deadline_s)
+            record = controller.run(spec, deadline_s=self._site.trial_deadline_s)
         except HarnessError as error:
-            folder = self.run.evidence / spec.trial
-            text = f"{error}\n  trial: {spec.trial}, evidence: {folder}"
-            return inconclusive(spec, zfs=self.run.zfs, error=text, timings={})
+            return None if self._is_stopping else self._tries.record_after(spec, error)
+        return self._tries.counted(spec, record)
 
     def _keep_record(self, number: int, spec: TrialSpec, record: TrialRecord) -> None:
         """Write the record, then inform the schedule; an end while the run stops is no result."""

@@ -36,6 +36,10 @@ class Watched(Protocol):
         """The records of the trials that have ended."""
 
     @property
+    def earlier(self) -> tuple[TrialRecord, ...]:
+        """Of these, the records of the run before it was interrupted."""
+
+    @property
     def total(self) -> int:
         """Trials in all."""
 
@@ -83,12 +87,13 @@ class Progress:
         records = self._campaign.records
         counts = Counter(record.verdict for record in records)
         elapsed_s = max(time.monotonic() - self._begun_s, 1e-9)
-        per_hour = len(records) / elapsed_s * 3600
+        ended = len(records) - len(self._campaign.earlier)
+        per_hour = ended / elapsed_s * 3600
         text = Text(f"{len(records)}/{self._campaign.total} trials")
         for verdict in Verdict:
             if counts[verdict]:
                 text.append(f"  {verdict} {counts[verdict]}", style=_style_of(verdict))
-        if records:
+        if ended:
             left_s = (self._campaign.total - len(records)) / per_hour * 3600
             text.append(f"  {per_hour:.0f}/h  {_duration(left_s)} left")
         states = sorted(self._campaign.states.items())

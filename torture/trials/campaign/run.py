@@ -8,12 +8,14 @@ import re
 import secrets
 import shutil
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
 from torture.errors import HarnessError
-from torture.files import point_link
+from torture.files import point_link, try_lock
 from torture.machines.host.accelerator import choose
 from torture.machines.host.commands import run_host
 from torture.machines.host.network_kind import choose_network
@@ -64,6 +66,17 @@ class Run:
     def evidence(self) -> Path:
         """One folder a trial."""
         return self.layout.evidence
+
+    @contextmanager
+    def owned(self) -> Iterator[None]:
+        """Keep other processes from going on with the run meanwhile.
+
+        Raises `HarnessError` where one does already.
+        """
+        with self.layout.run_file.open() as file:
+            if not try_lock(file):
+                raise HarnessError(f"{self.folder} is running already", hint="wait for its end")
+            yield
 
     @classmethod
     def begin(

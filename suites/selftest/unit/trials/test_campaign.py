@@ -221,9 +221,10 @@ def test_evidence_stays_where_the_policy_says(
 ) -> None:
     outcomes = "..LC?M"
     specs = specs_of(OTHER, trials=len(outcomes))
-    for spec in specs:
-        (tmp_path / "trials" / spec.trial).mkdir(parents=True)
-    site = FakeSite(outcome=lambda spec: outcomes[spec.index])
+    site = FakeSite(
+        outcome=lambda spec: outcomes[spec.index],
+        before_trial=lambda spec: (tmp_path / "trials" / spec.trial).mkdir(parents=True),
+    )
     play(campaign_of(tmp_path, FixedSchedule(specs), site, keep=keep), OTHER)
     left = {path.name for path in (tmp_path / "trials").iterdir()}
     assert "".join(outcomes[spec.index] for spec in specs if spec.trial in left) == kept

@@ -57,17 +57,19 @@ def test_a_worker_waits_for_what_another_may_still_give_back(tmp_path: Path) -> 
     assert {controller.number for controller in site.controllers if controller.ran} == {1}
 
 
-def test_a_worker_that_dies_costs_its_trial_and_no_more(tmp_path: Path) -> None:
+def test_a_worker_that_dies_three_times_costs_its_trial_and_no_more(tmp_path: Path) -> None:
     specs = specs_of(ASKED, trials=4)
     site = FakeSite(outcome=lambda spec: ".D.."[spec.index])
     records = play(campaign_of(tmp_path, FixedSchedule(specs), site, jobs=1), ASKED)
     assert [record.verdict for record in records] == [
         Verdict.INTACT, Verdict.INCONCLUSIVE, Verdict.INTACT, Verdict.INTACT,
     ]  # fmt: skip
+    assert [record.dead_tries for record in records] == [0, 3, 0, 0]
     assert records[1].machinery_failed
     for words in ("a worker died", "read w0.log", f"evidence: trials/{specs[1].trial}"):
         assert words in (records[1].error or "")
-    assert [[spec.index for spec in worker.ran] for worker in site.controllers] == [[0, 1], [2, 3]]
+    ran = [[spec.index for spec in worker.ran] for worker in site.controllers]
+    assert ran == [[0, 1], [1], [1], [2, 3]]
     assert not any(worker.is_running for worker in site.controllers)
 
 

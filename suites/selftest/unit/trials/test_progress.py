@@ -25,6 +25,7 @@ class Outcome:
     """As much of a campaign as the line looks at."""
 
     records: tuple[TrialRecord, ...] = ()
+    earlier: tuple[TrialRecord, ...] = ()
     total: int = 4
     states: dict[int, WorkerState] = field(default_factory=dict)
 
@@ -55,6 +56,13 @@ def test_the_line_says_done_and_left_verdicts_rate_and_what_each_worker_does() -
     assert "/h" in line
     assert "left" in line
     assert line.endswith("[w0: check]")
+
+
+def test_the_rate_of_a_run_that_goes_on_is_that_of_its_new_trials() -> None:
+    records = tuple(_record(number, Verdict.INTACT) for number in range(3))
+    line = _progress(Outcome(records=records, earlier=records))[0].line().plain
+    assert line.startswith("3/4 trials  intact 3")
+    assert "/h" not in line
 
 
 @pytest.mark.parametrize("verdict", list(Verdict))
