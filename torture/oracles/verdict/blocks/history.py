@@ -128,7 +128,6 @@ class History:
     names: dict[int, Name]
     acknowledged: dict[int, int]
     """Operations that were acknowledged as durable, with the place of their `done`."""
-    failures: tuple[Failed, ...]
 
 
 def acknowledgements_of(incarnation: Incarnation) -> Iterator[int]:
@@ -196,7 +195,6 @@ def build_history(
         trial=trial,
         names=builder.names,
         acknowledged=builder.acknowledged,
-        failures=tuple(event for event in ledger.events if isinstance(event, Failed)),
     )
 
 

@@ -31,7 +31,7 @@ from torture.oracles.verdict.blocks.history import (
     build_history,
 )
 from torture.oracles.verdict.blocks.readback import SECTORS, FileSeen, Readback
-from torture.oracles.verdict.conclusion import conclude, reasons_in_words
+from torture.oracles.verdict.conclusion import conclude
 from torture.oracles.verdict.data_findings import Findings
 from torture.oracles.verdict.moments import Window, union
 from torture.oracles.verdict.observations import Observations, Rule
@@ -39,6 +39,7 @@ from torture.oracles.verdict.unreadable import UnreadableError
 
 _ENOENT = 2
 _TELLING_MAX = 2
+_MIXED = "old and new are mixed: no single moment explains them"
 _NOT_OURS = frozenset({"lost+found"})
 """mke2fs(8) and e2fsck(8) make it, not the load."""
 
@@ -235,24 +236,23 @@ def _blame_blocks(
 def _conclude(
     history: History, ledger: Ledger, account: _Account, cut_ms: float | None
 ) -> Findings:
-    mixed = "" if account.impossible else "old and new are mixed: no single moment explains them"
-    conclusion = conclude(
+    damages = account.damages
+    return conclude(
         ledger,
         account.observations.last_common(),
+        Findings(
+            acknowledged=len(history.acknowledged),
+            lost=len(account.lost),
+            missing=damages[Damage.MISSING],
+            torn=damages[Damage.TORN],
+            stale=damages[Damage.STALE],
+            foreign=damages[Damage.FOREIGN],
+            torn_in_flight=account.torn_in_flight,
+            reasons=tuple(account.reasons),
+            observations=account.observations.telling,
+        ),
         last=history.end - 1,
         cut_ms=cut_ms,
-        otherwise=mixed,
-    )
-    return Findings(
-        verdict=conclusion.verdict,
-        acknowledged=len(history.acknowledged),
-        lost=len(account.lost),
-        missing=account.damages[Damage.MISSING],
-        torn=account.damages[Damage.TORN],
-        stale=account.damages[Damage.STALE],
-        foreign=account.damages[Damage.FOREIGN],
-        torn_in_flight=account.torn_in_flight,
-        rollback_ms=conclusion.rollback_ms,
-        reasons=reasons_in_words(conclusion, account.reasons, history.failures, noun="operation"),
-        observations=account.observations.telling,
+        otherwise=_MIXED if not account.impossible else "",
+        noun="operation",
     )
