@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from torture.facts.evidence.ledger import Done, Failed, Ledger
-from torture.oracles.verdict.data_findings import Findings
+from torture.oracles.verdict.judgement import Findings
 from torture.oracles.verdict.verdicts import Verdict
 
 _REASONS_MAX = 12
@@ -37,7 +37,7 @@ def conclude(
 
 
 def with_words(found: Findings, first: str, ledger: Ledger, *, noun: str) -> Findings:
-    """The findings with `first`, the next reasons, their number, and each `noun` that failed."""
+    """The findings with `first` above the first reasons, and with each `noun` that failed."""
     reported = [*filter(None, [first]), *found.reasons]
     more = len(reported) - _REASONS_MAX
     failures = tuple(

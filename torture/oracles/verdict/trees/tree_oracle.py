@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from torture.facts.evidence.ledger import Begin, Ledger
 from torture.oracles.verdict.conclusion import conclude
-from torture.oracles.verdict.data_findings import Findings
+from torture.oracles.verdict.judgement import Findings
 from torture.oracles.verdict.moments import Window, Windows, both, union, windows_of
 from torture.oracles.verdict.observations import Observations, Rule
 from torture.oracles.verdict.trees.tree_history import Change, Trees, build_trees
