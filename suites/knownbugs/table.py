@@ -8,6 +8,7 @@ from rich import box
 from rich.table import Table
 
 from torture.records.scoring.bug_outcome import BugOutcome, SideOutcome
+from torture.records.scoring.detection import cuts_in_words
 
 _COLUMNS = (
     "known bug",
@@ -40,7 +41,7 @@ def rows_of(outcome: BugOutcome) -> tuple[tuple[str, ...], tuple[str, ...]]:
     affected = (bug.words, "affected", *_seen(outcome.affected))
     cleared = (bug.source, "cleared", *_seen(outcome.cleared))
     return (
-        (*affected, f"{outcome.cuts_in_words} for 95 %", predicted),
+        (*affected, f"{cuts_in_words(outcome.affected.rate)} for 95 %", predicted),
         (*cleared, f"shown if there: {outcome.silence_in_words}", "nothing"),
     )
 

@@ -20,7 +20,7 @@ from torture.machines.images.source_trees import choose_zfs
 from torture.records.record.run_document import RunDocument, read_run_document
 from torture.records.record.trials import TrialRecord
 from torture.records.schedules.fixed import FixedSchedule
-from torture.records.scoring.detection import Detection
+from torture.records.scoring.detection import Detection, cuts_in_words
 from torture.trials.campaign.run import Run
 from torture.trials.plan.draw import draw_planted
 from torture.trials.plan.planting import moved
@@ -137,7 +137,7 @@ def _table(detections: list[Detection]) -> Table:
             detection.rate_in_words,
             seen or "nothing",
             f"{detection.confirmed_lost} of {detection.confirmed}" if detection.confirmed else "",
-            detection.cuts_in_words,
+            cuts_in_words(detection.rate),
             f"{detection.predicted_by}, {detection.predicted_cuts}"
             + ("" if detection.is_as_predicted else " (not so)"),
         )

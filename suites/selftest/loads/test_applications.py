@@ -21,7 +21,7 @@ from torture.choices.workloads.protocol import Place
 from torture.facts.evidence.cut_document import CutDocument
 from torture.facts.evidence.folder import Evidence
 from torture.facts.evidence.ledger import Begin, Hello, Ledger, OperationKind
-from torture.oracles.verdict.data_findings import Findings
+from torture.oracles.verdict.judgement import Findings
 from torture.oracles.verdict.terms import Terms
 from torture.oracles.verdict.verdicts import Verdict
 from vmimages.client.load import read, write

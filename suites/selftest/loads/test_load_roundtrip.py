@@ -22,7 +22,7 @@ from torture.checkout import CHECKOUT
 from torture.facts.evidence import ledger
 from torture.oracles.verdict.blocks.oracle import consult
 from torture.oracles.verdict.blocks.readback import parse_readback
-from torture.oracles.verdict.data_findings import Findings
+from torture.oracles.verdict.judgement import Findings
 from torture.oracles.verdict.verdicts import Verdict
 from vmimages.client.load import channel, read, storage, write
 from vmimages.client.load.blocks import BLOCK_BYTES

@@ -19,7 +19,7 @@ from torture.choices.matrix.axes import TRANSPORT
 from torture.choices.workloads.posix import CHOICE
 from torture.choices.workloads.protocol import Place
 from torture.facts.evidence.ledger import Begin, Failed, Ledger
-from torture.oracles.verdict.data_findings import Findings
+from torture.oracles.verdict.judgement import Findings
 from torture.oracles.verdict.trees.tree_oracle import consult_trees
 from torture.oracles.verdict.trees.tree_seen import parse_trees
 from torture.oracles.verdict.verdicts import Verdict

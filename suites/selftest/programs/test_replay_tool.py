@@ -15,8 +15,7 @@ from torture.checkout import CHECKOUT
 from torture.choices.matrix.cells import Cell
 from torture.facts.evidence.audit_document import AuditDocument
 from torture.facts.evidence.cut_document import CutDocument
-from torture.records.record.trials import TrialRecord
-from torture.records.record.worth import Absence
+from torture.records.record.trials import Absence, TrialRecord
 from torture.trials.plan.draw import draw_trials
 
 [SAFE] = draw_trials(

@@ -22,8 +22,7 @@ from torture.facts.recording.roles import (
 )
 from torture.oracles.audit.audit import audit
 from torture.oracles.audit.due.completions import Completions
-from torture.oracles.audit.found import Audit
-from torture.oracles.audit.invariants import Finding, Invariant
+from torture.oracles.audit.invariants import Audit, Finding, Invariant
 
 BLOCK = bytes(16384)
 METADATA = bytes(4096)

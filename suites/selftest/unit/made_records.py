@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
-from torture.oracles.verdict.data_findings import Findings
-from torture.oracles.verdict.judgement import Judgement
+from torture.oracles.verdict.judgement import Findings, Judgement
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.trials import TrialRecord
 

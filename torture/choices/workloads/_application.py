@@ -26,7 +26,7 @@ from torture.choices.workloads.protocol import (
 from torture.facts.axes.axis import Choice
 from torture.facts.evidence.folder import Evidence
 from torture.oracles.verdict.applications.transactions import consult_transactions, parse_found
-from torture.oracles.verdict.data_findings import Findings
+from torture.oracles.verdict.judgement import Findings
 from torture.oracles.verdict.terms import Terms
 from torture.oracles.verdict.unreadable import UnreadableError
 

@@ -21,7 +21,7 @@ from torture.choices.workloads._beside import Beside, LoadBeside
 from torture.choices.workloads.protocol import Command, Place, Surroundings, Workload
 from torture.facts.axes.axis import Choice
 from torture.facts.evidence.folder import Evidence
-from torture.oracles.verdict.data_findings import Findings
+from torture.oracles.verdict.judgement import Findings
 from torture.oracles.verdict.terms import Terms
 from torture.oracles.verdict.unreadable import UnreadableError
 from torture.oracles.verdict.verdicts import Verdict

@@ -32,7 +32,7 @@ from torture.oracles.verdict.applications.gobonniego_output import (
     parse_end,
     parse_runs,
 )
-from torture.oracles.verdict.data_findings import Findings
+from torture.oracles.verdict.judgement import Findings
 from torture.oracles.verdict.terms import Terms
 from torture.oracles.verdict.unreadable import UnreadableError
 from torture.oracles.verdict.verdicts import Verdict

@@ -23,7 +23,7 @@ from torture.facts.axes.sweeps import EVERY_SWEEP
 from torture.facts.evidence.folder import READBACK, READBACK_AFTER_REPAIR, Evidence
 from torture.oracles.verdict.blocks.oracle import consult
 from torture.oracles.verdict.blocks.readback import parse_readback
-from torture.oracles.verdict.data_findings import Findings
+from torture.oracles.verdict.judgement import Findings
 from torture.oracles.verdict.terms import Terms
 
 _FILE_BLOCKS_MAX = 32

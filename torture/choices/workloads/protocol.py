@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from torture.errors import HarnessError
 from torture.facts.evidence.completed import Completed
 from torture.facts.evidence.folder import Evidence
-from torture.oracles.verdict.data_findings import Findings
+from torture.oracles.verdict.judgement import Findings
 from torture.oracles.verdict.terms import Terms
 
 Command = tuple[str, ...]

@@ -147,7 +147,7 @@ def read_document(cls: type[_Own], data: Any) -> Read[_Own]:
 
 def strictly(cls: type[_Value], data: Any) -> _Value:
     """The value of another dataclass in plain data. Raises `ValueError`."""
-    return msgspec.convert(data, cls)
+    return msgspec.convert(data, cls, str_keys=True)
 
 
 def document_or_none(cls: type[_Own], data: Any) -> _Own | None:

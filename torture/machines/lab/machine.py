@@ -26,7 +26,7 @@ from torture.machines.lab.domains import (
     with_console,
 )
 from torture.machines.lab.resume_failures import StartRefused
-from torture.oracles.verdict.booted.console import KERNEL_DEATH
+from torture.oracles.verdict.boot_verdict import KERNEL_DEATH
 
 _GONE_DEADLINE_S = 30
 _LINES = 12

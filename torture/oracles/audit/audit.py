@@ -16,16 +16,14 @@ from torture.facts.axes.sync import Sync
 from torture.facts.recording.events import Event, Kind, RecordedDisk, Recording
 from torture.facts.recording.roles import TXG_ROLES, Role
 from torture.facts.recording.uberblocks import root_in
-from torture.oracles.audit.commits import Commits
+from torture.oracles.audit.commits import Commits, Groups
 from torture.oracles.audit.coverage import Coverage
 from torture.oracles.audit.disk_writes import DiskWrite, disk_writes_in
 from torture.oracles.audit.due.completions import Completions, overdue_in
 from torture.oracles.audit.due.durable import durable_in
 from torture.oracles.audit.due.returns import Returned, returns_in
 from torture.oracles.audit.extents import Extents
-from torture.oracles.audit.found import Audit
-from torture.oracles.audit.groups import Groups
-from torture.oracles.audit.invariants import Finding, Invariant
+from torture.oracles.audit.invariants import Audit, Finding, Invariant
 from torture.oracles.audit.labels import Labels, is_partition_table, is_probe
 from torture.oracles.audit.links import missing_links
 from torture.oracles.audit.logged import Logged

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from torture.facts.recording.crash_state import DiskState, Policy, Survivor
 from torture.facts.recording.disks import Persistence, ShelfDisk
 from torture.facts.recording.events import Recording
-from torture.oracles.audit.found import Audit
-from torture.oracles.audit.invariants import Finding, Invariant
+from torture.oracles.audit.invariants import Audit, Finding, Invariant
 
 _KEPT = {
     Persistence.PLP: DiskState(policy=Policy.ALL),

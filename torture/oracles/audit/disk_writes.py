@@ -68,7 +68,7 @@ def _with_columns(writes: dict[int, DiskWrite]) -> dict[int, DiskWrite]:
                 continue
             if _is_column(other.event, of=write.event):
                 classified[number] = replace(other, role=Role.ZIL)
-            elif _overlap(other.event, write.event) and classified[number].role is not Role.ZIL:
+            elif overlap(other.event, write.event) and classified[number].role is not Role.ZIL:
                 classified[number] = replace(other, is_mixed=True)
     return classified
 
@@ -84,6 +84,7 @@ def _is_column(one: Event, *, of: Event) -> bool:
     return is_there and abs(one.length - of.length) <= _SECTOR_BYTES
 
 
-def _overlap(one: Event, other: Event) -> bool:
+def overlap(one: Event, other: Event) -> bool:
+    """Whether two requests have a byte of their disks in common, by its offset."""
     begins = max(one.offset, other.offset)
     return begins < min(one.offset + one.length, other.offset + other.length)

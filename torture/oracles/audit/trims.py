@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from torture.facts.recording.events import Event, RecordedDisk
 from torture.facts.recording.intent_log import LogBlock
+from torture.oracles.audit.disk_writes import overlap
 from torture.oracles.audit.labels import Labels
 
 
@@ -43,9 +44,4 @@ class Trims:
         """Whether a trim, or zeroes, overlap a label, an uberblock or a needed log block."""
         if self.labels.is_touched_by(trim, disk):
             return True
-        return any(_overlap(trim, event) for event, _ in self._needed)
-
-
-def _overlap(one: Event, other: Event) -> bool:
-    is_apart = one.offset + one.length <= other.offset or other.offset + other.length <= one.offset
-    return one.disk == other.disk and not is_apart
+        return any(trim.disk == event.disk and overlap(trim, event) for event, _ in self._needed)

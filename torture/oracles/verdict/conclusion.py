@@ -2,56 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 from torture.facts.evidence.ledger import Done, Failed, Ledger
+from torture.oracles.verdict.judgement import Findings
 from torture.oracles.verdict.verdicts import Verdict
 
 _REASONS_MAX = 12
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Conclusion:
-    """A verdict, the length of its rollback if there is one, and its first words."""
-
-    verdict: Verdict
-    rollback_ms: float | None = None
-    first_of_all: tuple[str, ...] = ()
-
-
 def conclude(
-    ledger: Ledger, moment: int | None, *, last: int, cut_ms: float | None, otherwise: str
-) -> Conclusion:
-    """The conclusion from the latest moment at which one crash explains everything.
+    ledger: Ledger,
+    moment: int | None,
+    found: Findings,
+    *,
+    last: int,
+    cut_ms: float | None,
+    otherwise: str,
+    noun: str,
+) -> Findings:
+    """The findings with a verdict from the latest moment at which one crash explains everything.
 
     `last`: the place in the ledger of the last event that may not be gone. `otherwise`: the reason
-    why no moment explains everything, empty if other words give it.
+    why no moment explains everything, empty if other words give it. `noun`: as for `with_words`.
     """
     if moment is None:
-        first_of_all = (otherwise,) if otherwise else ()
-        return Conclusion(verdict=Verdict.CORRUPTED, first_of_all=first_of_all)
+        return with_words(replace(found, verdict=Verdict.CORRUPTED), otherwise, ledger, noun=noun)
     if moment > last:
-        return Conclusion(verdict=Verdict.INTACT)
+        return with_words(replace(found, verdict=Verdict.INTACT), "", ledger, noun=noun)
     back_ms = _rollback_ms(ledger, moment, cut_ms)
+    found = replace(found, verdict=Verdict.ROLLED_BACK, rollback_ms=back_ms)
     gone = f"everything is as one crash {back_ms:.0f} ms earlier would have left it"
-    return Conclusion(verdict=Verdict.ROLLED_BACK, rollback_ms=back_ms, first_of_all=(gone,))
+    return with_words(found, gone, ledger, noun=noun)
 
 
-def reasons_in_words(
-    conclusion: Conclusion, reasons: Sequence[str], failures: Iterable[Failed], *, noun: str
-) -> tuple[str, ...]:
-    """The first reasons, the number of others, and every `noun` that failed in the client."""
-    reported = [*conclusion.first_of_all, *reasons]
+def with_words(found: Findings, first: str, ledger: Ledger, *, noun: str) -> Findings:
+    """The findings with `first` above the first reasons, and with each `noun` that failed."""
+    reported = [*filter(None, [first]), *found.reasons]
     more = len(reported) - _REASONS_MAX
-    return (
-        *reported[:_REASONS_MAX],
-        *([f"and {more} more"] if more > 0 else []),
-        *(
-            f"{noun} {failure.seq} failed in the client: {failure.call}, errno {failure.errno}"
-            for failure in failures
-        ),
+    failures = tuple(
+        f"{noun} {event.seq} failed in the client: {event.call}, errno {event.errno}"
+        for event in ledger.events
+        if isinstance(event, Failed)
     )
+    rest = (f"and {more} more",) if more > 0 else ()
+    return replace(found, reasons=(*reported[:_REASONS_MAX], *rest, *failures))
 
 
 def _rollback_ms(ledger: Ledger, moment: int, cut_ms: float | None) -> float:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from torture.facts.evidence.folder import Evidence, Step, ToolOutput
 from torture.oracles.verdict.fsck import FsckResult
+from torture.oracles.verdict.judgement import PartFinding
 from torture.oracles.verdict.mount import parse_mount, read_kernel_log
 from torture.oracles.verdict.unreadable import DidNotWork, UnreadableError
 from torture.oracles.verdict.verdicts import Verdict
@@ -17,17 +18,7 @@ ReadCheck = Callable[[ToolOutput], FsckResult]
 _PROBLEMS_MAX = 3
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FilesystemFinding:
-    """The filesystem's verdict. `repaired`: a repair was run, and its result is what counts."""
-
-    verdict: Verdict
-    summary: str
-    repaired: bool = False
-    reasons: tuple[str, ...] = ()
-
-
-def judge_filesystem(evidence: Evidence, read_check: ReadCheck) -> FilesystemFinding:
+def judge_filesystem(evidence: Evidence, read_check: ReadCheck) -> PartFinding:
     """Score the filesystem; raises `UnreadableError` when the evidence is unclear.
 
     - Intact: it mounts (the journal may be replayed) and the checker vouches for it afterwards.
@@ -43,12 +34,12 @@ def judge_filesystem(evidence: Evidence, read_check: ReadCheck) -> FilesystemFin
     mount = parse_mount(needed_output(evidence, Step.FS_MOUNT))
     check: FsckResult | None = None
     reasons: list[str] = []
-    if mount.mounted:
+    if mount.is_done:
         _need_unmounted(evidence, Step.FS_UMOUNT)
         check = _after_a_mount(read_check(needed_output(evidence, Step.FS_CHECK)))
         if check.clean:
             found = _healed_at_mount(evidence, read_check) + _bad_copies(evidence)
-            return FilesystemFinding(
+            return PartFinding(
                 verdict=Verdict.REPAIRED if check.problems or found else Verdict.INTACT,
                 summary=check.summary + _replayed(evidence),
                 reasons=_quote(Step.FS_CHECK, check) + found,
@@ -59,11 +50,11 @@ def judge_filesystem(evidence: Evidence, read_check: ReadCheck) -> FilesystemFin
         reasons.append(f"mount: {mount.reason}")
         before = f"will not mount: {mount.reason}"
     repair_output = needed_output(evidence, Step.FS_REPAIR)
-    if not mount.mounted and repair_output.exit_code is None:
+    if not mount.is_done and repair_output.exit_code is None:
         return _unrepairable(f"{before}; the repair did not end", reasons)
     repair = _repair_said(repair_output, read_check)
     again = parse_mount(needed_output(evidence, Step.FS_MOUNT_AFTER_REPAIR))
-    if not again.mounted:
+    if not again.is_done:
         reasons += _quote(Step.FS_REPAIR, repair)
         reasons.append(f"mount after the repair: {again.reason}")
         return _unrepairable(f"{before}; no repair makes it mount", reasons)
@@ -72,7 +63,7 @@ def judge_filesystem(evidence: Evidence, read_check: ReadCheck) -> FilesystemFin
     if not after.clean:
         reasons += _quote(Step.FS_CHECK_AFTER_REPAIR, after)
         return _unrepairable(f"{before}; errors are left after the repair", reasons)
-    return FilesystemFinding(
+    return PartFinding(
         verdict=Verdict.REPAIRED,
         summary=f"{before}; repaired",
         repaired=True,
@@ -90,8 +81,8 @@ def _repair_said(output: ToolOutput, read_check: ReadCheck) -> FsckResult:
         return FsckResult(clean=False, gave_up=True, problems=(str(error),))
 
 
-def _unrepairable(summary: str, reasons: list[str]) -> FilesystemFinding:
-    return FilesystemFinding(
+def _unrepairable(summary: str, reasons: list[str]) -> PartFinding:
+    return PartFinding(
         verdict=Verdict.UNREPAIRABLE, summary=summary, repaired=True, reasons=tuple(reasons)
     )
 

@@ -1,4 +1,4 @@
-"""The result of any filesystem checker, in one shape."""
+"""The results of any filesystem checker, and of any attempt, in one shape each."""
 
 from __future__ import annotations
 
@@ -56,6 +56,14 @@ class FsckResult:
         head = "gave up" if self.gave_up else "clean, but" if self.clean else "errors"
         more = f" (and {len(self.problems) - 1} more)" if len(self.problems) > 1 else ""
         return f"{head}: {self.problems[0]}{more}" if self.problems else head
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Attempt:
+    """An attempt to import, mount or boot. `reason`: its message if it failed, or its cost."""
+
+    is_done: bool
+    reason: str = ""
 
 
 def exit_code_of(output: ToolOutput) -> int:

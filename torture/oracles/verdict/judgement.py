@@ -1,13 +1,87 @@
-"""The judge's answer for a trial."""
+"""The judge's answer for a trial, that of an oracle for a part of it, and the state of the data."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
 from typing import Annotated
 
-from torture.facts.evidence.documents import Document, limits
-from torture.oracles.verdict.data_findings import Findings
-from torture.oracles.verdict.verdicts import Verdict
+from torture.facts.evidence.documents import (
+    Count,
+    Document,
+    Figure,
+    MeasuredFigure,
+    Number,
+    limits,
+    unwritten,
+)
+from torture.oracles.verdict.observations import Observation
+from torture.oracles.verdict.verdicts import Verdict, worst
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Findings(Document):
+    """The state of the acknowledged data, with counts of the damaged blocks and names."""
+
+    verdict: Verdict | None = None
+    """None if no data were judged."""
+    acknowledged: Figure = 0
+    """Durable operations whose acknowledgement reached the client."""
+    lost: Figure = 0
+    """Of these, the operations whose effect is missing."""
+    missing: Count = 0
+    torn: Count = 0
+    stale: Count = 0
+    """Blocks and names of an older generation."""
+    foreign: Count = 0
+    """Blocks and names with another's content."""
+    torn_in_flight: Count = 0
+    """Blocks and names that operations without an acknowledgement tore: allowed."""
+    rollback_ms: MeasuredFigure = None
+    """The length of the rollback, if the rest is a past state. It runs from the first lost
+    acknowledgement to the cut (to the last acknowledgement, if the client lived on)."""
+    reasons: tuple[str, ...] = ()
+    figures: dict[str, Number] = field(default_factory=dict)
+    """The load's own measurements, by names of its own."""
+    observations: tuple[Observation, ...] = unwritten(())
+    """The few that decide the verdict; none for an intact one. The record leaves them to its
+    evidence."""
+
+
+COUNTS = tuple(own.name for own in fields(Findings) if own.default == 0)
+"""The fields that are counts."""
+
+
+def together(findings: Sequence[Findings]) -> Findings:
+    """The fate of several loads' data: the worst verdict, with all losses counted.
+
+    They rolled back together as far as the one that went back farthest.
+    """
+    if len(findings) == 1:
+        return findings[0]
+    verdict = worst(finding.verdict for finding in findings if finding.verdict is not None)
+    back_ms = [finding.rollback_ms for finding in findings if finding.rollback_ms is not None]
+    return Findings(
+        verdict=verdict,
+        rollback_ms=max(back_ms) if back_ms and verdict is Verdict.ROLLED_BACK else None,
+        reasons=tuple(reason for finding in findings for reason in finding.reasons),
+        figures={name: value for finding in findings for name, value in finding.figures.items()},
+        **{name: sum(getattr(finding, name) for finding in findings) for name in COUNTS},
+        observations=tuple(one for finding in findings for one in finding.observations),
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PartFinding:
+    """The verdict of the pool or filesystem; `summary` is for a table, `reasons` are for a reader.
+
+    `repaired`: a repair was run, and its result is what counts.
+    """
+
+    verdict: Verdict
+    summary: str
+    reasons: tuple[str, ...] = ()
+    repaired: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

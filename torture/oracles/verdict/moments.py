@@ -78,28 +78,3 @@ def both(some: Windows, others: Windows) -> Windows:
                 break
             place += 1
     return tuple(found)
-
-
-class Tally:
-    """Counts, for every moment, the observations that it explains: a difference array, linear."""
-
-    def __init__(self, end: int) -> None:
-        self._changes = [0] * (end + 2)
-        self._observations = 0
-
-    def add(self, windows: Windows) -> None:
-        """Add one observation that these disjoint windows explain."""
-        self._observations += 1
-        for window in windows:
-            self._changes[window.first] += 1
-            self._changes[window.last + 1] -= 1
-
-    def last_common(self) -> int | None:
-        """The latest moment that explains every observation, if there is one."""
-        common: int | None = None
-        explained = 0
-        for moment, change in enumerate(self._changes[:-1]):
-            explained += change
-            if explained == self._observations:
-                common = moment
-        return common

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from torture.facts.evidence.folder import ToolOutput
 from torture.oracles.verdict.fsck import (
+    Attempt,
     exit_code_of,
     first_whole_line,
     lines_of,
@@ -56,14 +57,6 @@ _BAD_COPY = re.compile(
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class MountResult:
-    """Whether the kernel mounted the filesystem, and the words of mount if not."""
-
-    mounted: bool
-    reason: str = ""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class KernelLog:
     """A client's kernel messages about its filesystem and disk.
 
@@ -77,28 +70,62 @@ class KernelLog:
     bad_copies: tuple[str, ...] = ()
 
 
-def parse_mount(output: ToolOutput) -> MountResult:
+def parse_mount(output: ToolOutput) -> Attempt:
     """Whether a mount succeeded; raises `UnreadableError` when the output does not show it."""
     code = exit_code_of(output)
     lines = lines_of(output)
     if code == 0:
         if any("write-protected" in line or "failed" in line for line in lines):
             raise unreadable(output, f"it succeeded, yet prints {lines[0]!r}")
-        return MountResult(mounted=True)
+        return Attempt(is_done=True)
     refuse_codes_beyond(output, (_MOUNT_FAILURE,))
     refusal = first_whole_line(output.stderr, "mount: ")
     if refusal is None or not any(reason in refusal for reason in _THE_FILESYSTEMS):
         raise unreadable(output, f"no known reason of the filesystem's: {lines[:1]}")
-    return MountResult(mounted=False, reason=refusal.split(": ", 2)[2])
+    return Attempt(is_done=False, reason=refusal.split(": ", 2)[2])
 
 
 def read_kernel_log(output: ToolOutput) -> KernelLog:
     """The lines of a `dmesg` about filesystems and the disk, as far as it goes; never raises."""
-    bad_copies = (match[0] for line in lines_of(output) if (match := _BAD_COPY.search(line)))
-    complaints = (match[0] for line in lines_of(output) if (match := _COMPLAINT.search(line)))
+    lines = lines_of(output)
     return KernelLog(
         journal_replayed=bool(_REPLAYED.search(output.stdout)),
         disk_failed=_DISK_FAILED.search(output.stdout) is not None,
-        complaints=tuple(dict.fromkeys(complaints)),
-        bad_copies=tuple(dict.fromkeys(bad_copies)),
+        complaints=_found(_COMPLAINT, lines),
+        bad_copies=_found(_BAD_COPY, lines),
     )
+
+
+_PANIC = re.compile(
+    r"(VERIFY\w*\(.*\) failed|PANIC at \S+:\d+:|SPLError: .*PANIC|PANIC: |"
+    r"Pool '.*' has encountered an uncorrectable I/O failure and has been suspended).*"
+)
+"""OpenZFS `include/os/linux/spl/sys/debug.h` and `module/os/linux/spl/spl-err.c` (`vcmn_err` has
+`PANIC: `, for `zfs_panic_recover` too): the thread that prints it stops for ever. And
+`module/zfs/zio.c`, `zio_suspend`: every thread that waits for the pool stops, too."""
+_REPLAY = re.compile(
+    r"(ZFS replay transaction error \d+|ZFS read log block error \d+|"
+    r"zil_parse: lr_t (overrun|has an invalid reclen)|can't open objset (for )?\d+, error \d+).*"
+)
+"""OpenZFS `module/zfs/zil.c`: something acknowledged was not replayed. A record could not be
+replayed (`zil_replay_error`). Or a claimed block was unreadable or holds no record (`zil_parse`).
+The log's end is a block that is not there, and has no message. Or the log of a dataset could not be
+claimed at all (`zil_claim`) or checked (`zil_check_log_chain`)."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NasLog:
+    """Lines in which ZFS gave up, and those in which it could not replay its intent log."""
+
+    panics: tuple[str, ...] = ()
+    replay_errors: tuple[str, ...] = ()
+
+
+def read_nas_log(lines: list[str]) -> NasLog:
+    """These lines among those of a NAS's `dmesg`, as far as it goes; never raises."""
+    return NasLog(panics=_found(_PANIC, lines), replay_errors=_found(_REPLAY, lines))
+
+
+def _found(pattern: re.Pattern[str], lines: list[str]) -> tuple[str, ...]:
+    found = (match[0] for line in lines if (match := pattern.search(line)))
+    return tuple(dict.fromkeys(found))

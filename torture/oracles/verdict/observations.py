@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import combinations
+from itertools import accumulate, combinations
 
-from torture.oracles.verdict.moments import Tally, Windows, both, union
+from torture.oracles.verdict.moments import Windows, both, union
 
 _KEPT_MAX = 8
 """The limit of kept observations: a verdict needs few; a lost disk has thousands."""
@@ -88,18 +88,23 @@ class Observations:
     """All observations of one read-back; `end` is the moment after everything."""
 
     end: int
-    _tally: Tally = field(init=False)
+    _count: int = 0
+    _changes: list[int] = field(init=False)
+    """By moment, how many more observations it explains than the one before: linear to add and read."""
     _wrong: list[Observation] = field(default_factory=list)
     """The observations that a crash at the end does not explain."""
     _right: list[Observation] = field(default_factory=list)
     """Of the others, the observations that exclude most: the highest first moments."""
 
     def __post_init__(self) -> None:
-        self._tally = Tally(self.end)
+        self._changes = [0] * (self.end + 2)
 
     def add(self, seen: str, windows: Windows, *, rule: Rule, breaks: Iterable[int] = ()) -> bool:
         """Count one; returns whether a crash at the end explains it. `windows` are disjoint."""
-        self._tally.add(windows)
+        self._count += 1
+        for window in windows:
+            self._changes[window.first] += 1
+            self._changes[window.last + 1] -= 1
         is_right = any(self.end in window for window in windows)
         if is_right and not windows[0].first:
             return True
@@ -109,7 +114,8 @@ class Observations:
 
     def last_common(self) -> int | None:
         """The latest moment that explains every observation, if there is one."""
-        return self._tally.last_common()
+        explained = enumerate(accumulate(self._changes[:-1]))
+        return max((moment for moment, count in explained if count == self._count), default=None)
 
     @property
     def telling(self) -> tuple[Observation, ...]:

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from torture.facts.evidence.cut_document import GONE
 from torture.facts.evidence.folder import IMPORTS, IMPORTS_AGAIN, Evidence, Step, ToolOutput
 from torture.oracles.verdict.fsck import lines_of
-from torture.oracles.verdict.nas_log import read_nas_log
+from torture.oracles.verdict.judgement import PartFinding
+from torture.oracles.verdict.mount import read_nas_log
 from torture.oracles.verdict.pool_tools import PoolStatus, parse_status
 from torture.oracles.verdict.pool_tools.zdb import parse_zdb
 from torture.oracles.verdict.pool_tools.zpool import (
@@ -28,30 +29,14 @@ _NEEDED = ("", "needed -m (without its log device)", _NEEDED_REWIND)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PoolFinding:
-    """The pool's verdict; `summary` is for a table, `reasons` are for a reader."""
-
-    verdict: Verdict
-    summary: str
-    reasons: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class _Import:
     """The way in which a pool came back: its losses, and its messages."""
 
     needed: tuple[str, ...]
     reasons: tuple[str, ...]
 
-    def and_then(self, again: _Import) -> _Import:
-        """The same, with the import after a second cut, `again`."""
-        return _Import(
-            needed=tuple(dict.fromkeys(self.needed + again.needed)),
-            reasons=self.reasons + again.reasons,
-        )
 
-
-def judge_pool(evidence: Evidence, *, is_replay: bool = False) -> PoolFinding:
+def judge_pool(evidence: Evidence, *, is_replay: bool = False) -> PartFinding:
     """Score the pool; raises `UnreadableError` when the evidence is unclear.
 
     Only a pool that was scrubbed to its end is scored, by its status after that.
@@ -71,24 +56,27 @@ def judge_pool(evidence: Evidence, *, is_replay: bool = False) -> PoolFinding:
     try:
         return _judge_imported(evidence, was_cut_again=was_cut_again)
     except UnreadableError as error:
-        nothing_else = PoolFinding(verdict=Verdict.INTACT, summary=str(error))
+        nothing_else = PartFinding(verdict=Verdict.INTACT, summary=str(error))
         finding = _with_log(evidence, nothing_else)
         if finding.verdict is Verdict.INTACT:
             raise
         return finding
 
 
-def _judge_imported(evidence: Evidence, *, was_cut_again: bool) -> PoolFinding:
-    first = _imported(evidence, IMPORTS)
-    if isinstance(first, PoolFinding) or not was_cut_again:
-        last = first
-    else:
-        again = _imported(evidence, IMPORTS_AGAIN)
-        last = again if isinstance(again, PoolFinding) else first.and_then(again)
-    return last if isinstance(last, PoolFinding) else _judge_status(evidence, last)
+def _judge_imported(evidence: Evidence, *, was_cut_again: bool) -> PartFinding:
+    came_back = _Import(needed=(), reasons=())
+    for imports in (IMPORTS, IMPORTS_AGAIN) if was_cut_again else (IMPORTS,):
+        now = _imported(evidence, imports)
+        if isinstance(now, PartFinding):
+            return now
+        came_back = _Import(
+            needed=tuple(dict.fromkeys(came_back.needed + now.needed)),
+            reasons=came_back.reasons + now.reasons,
+        )
+    return _judge_status(evidence, came_back)
 
 
-def _imported(evidence: Evidence, imports: Sequence[Step]) -> _Import | PoolFinding:
+def _imported(evidence: Evidence, imports: Sequence[Step]) -> _Import | PartFinding:
     """The way in which the pool came back; the finding when it did not. Raises `UnreadableError`."""
     refusals: list[str] = []
     for step, needed in zip(imports, _NEEDED, strict=True):
@@ -99,11 +87,11 @@ def _imported(evidence: Evidence, imports: Sequence[Step]) -> _Import | PoolFind
             refusals.append(f"{step}: no pool is found any more")
             continue
         result = parse_import(output)
-        if result.imported:
+        if result.is_done:
             said = (*refusals, *_refused_at_first(evidence, step), *filter(None, [result.reason]))
             return _Import(needed=(needed,) if needed else (), reasons=said)
         refusals.append(f"{step}: {result.reason}")
-    return PoolFinding(
+    return PartFinding(
         verdict=Verdict.POOL_LOST, summary="cannot be imported", reasons=tuple(refusals)
     )
 
@@ -116,7 +104,7 @@ def _refused_at_first(evidence: Evidence, step: Step) -> Iterator[str]:
         yield f"{step}: refused at first, and done at the second attempt: {said}"
 
 
-def _judge_status(evidence: Evidence, imported: _Import) -> PoolFinding:
+def _judge_status(evidence: Evidence, imported: _Import) -> PartFinding:
     needed, reasons = imported.needed, imported.reasons
     status = parse_status(_status_after_scrub(evidence))
     erred = _erred(status) and not _is_only_short_of(status, _disks_gone(evidence))
@@ -125,7 +113,7 @@ def _judge_status(evidence: Evidence, imported: _Import) -> PoolFinding:
             f"{Step.POOL_STATUS}: the pool was not scrubbed to its end: no scrub has finished"
         )
     summary = ", ".join((status.summary, *needed))
-    finding = PoolFinding(
+    finding = PartFinding(
         verdict=_verdict(status, needed=needed, erred=erred),
         summary=summary,
         reasons=(*reasons, f"pool: {summary}") if needed or erred else reasons,
@@ -133,7 +121,7 @@ def _judge_status(evidence: Evidence, imported: _Import) -> PoolFinding:
     return _with_log(evidence, _with_blocks(evidence, finding))
 
 
-def _with_blocks(evidence: Evidence, finding: PoolFinding) -> PoolFinding:
+def _with_blocks(evidence: Evidence, finding: PartFinding) -> PartFinding:
     """The findings of zdb about the pool's blocks; evidence of older versions of the suite has none."""
     output = evidence.output(Step.POOL_BLOCKS)
     if output is None:
@@ -154,9 +142,10 @@ def _with_blocks(evidence: Evidence, finding: PoolFinding) -> PoolFinding:
     )
 
 
-def _with_log(evidence: Evidence, finding: PoolFinding) -> PoolFinding:
+def _with_log(evidence: Evidence, finding: PartFinding) -> PartFinding:
     """The NAS's kernel messages about ZFS; evidence of older versions of the suite has no log of it."""
-    logs = [read_nas_log(output) for output in evidence.tools if output.step == Step.NAS_DMESG]
+    outputs = [output for output in evidence.tools if output.step == Step.NAS_DMESG]
+    logs = [read_nas_log(lines_of(output)) for output in outputs]
     panics = [line for log in logs for line in log.panics]
     lines = panics + [line for log in logs for line in log.replay_errors]
     if not lines:

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+_Readback = TypeVar("_Readback")
+
 
 class UnreadableError(Exception):
     """Output that is missing, cut off or garbled; the message names the output and the fault."""
@@ -9,3 +15,14 @@ class UnreadableError(Exception):
 
 class DidNotWork(UnreadableError):
     """A tool could not do its work, or not to its end: the data did not stop it."""
+
+
+def read_whole(text: str, read: Callable[[Any], _Readback]) -> _Readback:
+    """The read-back in a stored document; raises `UnreadableError` for a cut-off or garbled one."""
+    try:
+        raw = json.loads(text)
+        if raw["complete"] is not True:
+            raise UnreadableError("the read-back does not say that it is complete")
+        return read(raw)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UnreadableError(f"the read-back cannot be read: {error!r}") from error

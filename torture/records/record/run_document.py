@@ -113,15 +113,10 @@ def read_run_document(folder: Path) -> RunDocument | None:
 
 def agreed(documents: Sequence[RunDocument]) -> RunDocument:
     """The common value of each field, if all agree, else none; also within options and others."""
-    first, *rest = documents
-    same = {
-        own.name: getattr(first, own.name)
-        for own in fields(RunDocument)
-        if all(getattr(first, own.name) == getattr(other, own.name) for other in rest)
-    }
-    same["options"] = _agreed_items([document.options for document in documents])
-    same["others"] = _agreed_items([document.others for document in documents])
-    return RunDocument(**same)
+    names = [own.name for own in fields(RunDocument)]
+    said = [{name: getattr(document, name) for name in names} for document in documents]
+    within = {name: _agreed_items([one[name] for one in said]) for name in ("options", "others")}
+    return RunDocument(**_agreed_items(said) | within)
 
 
 def _agreed_items(objects: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -6,20 +6,51 @@ one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Annotated, Any, NamedTuple, Self
 
 from torture.facts.evidence.cut_document import CutDocument
-from torture.facts.evidence.documents import Count, Document, Name, Seed, limits
+from torture.facts.evidence.documents import COUNT_MAX, Count, Document, Measure, Name, Seed, limits
 from torture.facts.evidence.folder import AdministrationDocument
 from torture.oracles.verdict.guarantee import COMMIT_SLACK_MS, ROLLBACK_MS_MAX, Guarantee
 from torture.oracles.verdict.judgement import Judgement
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.older_schemas import upgraded
 from torture.records.record.run_layout import RunLayout
-from torture.records.record.worth import Absence, Speed
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Speed(Document):
+    """The rate at which data became durable before the cut; None where no load reports it.
+
+    Guests are emulated: only ratios of these figures mean anything.
+    """
+
+    durable_per_s: Measure | None = None
+    """Durable operations in a second of the writers' own work. Waits for each other, for the ledger
+    or on purpose are left out."""
+    sync_p50_ms: Measure | None = None
+    sync_p99_ms: Measure | None = None
+    """The wait of each operation in fsync, fdatasync and writes through O_DSYNC, by nearest rank."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Absence(Document):
+    """The time without a NAS; an unknown figure is None."""
+
+    outage_ms: Measure | None = None
+    """From the cut until the client's device was published again."""
+    reconnect_ms: Measure | None = None
+    """From there to the next acknowledgement; only a client that lived has one."""
+    acknowledged_in_outage: Count | None = None
+    """Durable operations that were acknowledged in between, when no NAS can have stored anything."""
+    unfounded: Count = 0
+    """Of these, the operations for which nothing vouches (`torture.records.scoring.service`)."""
+    lines: tuple[Annotated[int, limits(ge=1, le=COUNT_MAX)], ...] = ()
+    """The first of them in the ledger, by their lines."""
+
 
 SCHEMA = 3
 SCHEMAS_READ = (1, 2, 3)
@@ -206,3 +237,40 @@ def needing_attention(records: Sequence[TrialRecord]) -> list[TrialRecord]:
         for record in records
         if not record.is_conclusive and not (has_conclusive and record.cut.is_empty)
     ]
+
+
+def outcome_in_short(record: TrialRecord) -> str:
+    """The verdict and the amount of the loss, on a line."""
+    return f"{record.verdict}, {record.lost} of {record.acknowledged} lost"
+
+
+def outcome_in_full(record: TrialRecord) -> tuple[str, ...]:
+    """The reasons of the verdict, or the machinery's error, and the breach of the guarantee."""
+    reasons = record.reasons or ((record.error,) if record.error else ())
+    # a record of another version may have a guarantee that this version does not know
+    is_known = record.guarantee in frozenset(Guarantee)
+    breaches = breaches_in_words(record, Guarantee(record.guarantee)) if is_known else ()
+    return (*reasons, *breaches)
+
+
+def breaches_in_words(record: TrialRecord, guarantee: Guarantee) -> tuple[str, ...]:
+    """Each way in which the record breaks the guarantee; empty where it keeps it."""
+    return tuple(_breaches(record, guarantee)) if record.breaks(guarantee) else ()
+
+
+def _breaches(record: TrialRecord, guarantee: Guarantee) -> Iterator[str]:
+    audit = record.cut.audited
+    if audit.is_broken:
+        times = "once" if audit.broken == 1 else f"{audit.broken} times"
+        yield (
+            f"the audit of the NAS's disks failed {times}: promised data was not on them. "
+            f"This cut was {record.verdict}; a cut at such a moment loses that data"
+        )
+    if guarantee is Guarantee.SAFE and record.absence.unfounded:
+        count = record.absence.unfounded
+        yield f"{count} acknowledgements came while the NAS had no power, without stable storage"
+    is_worse = guarantee.is_broken_by(record.verdict) or not (
+        audit.is_broken or record.absence.unfounded
+    )
+    if is_worse:
+        yield f"the cell is guaranteed to be {guarantee} at worst, and this trial was {record.verdict}"

@@ -78,15 +78,16 @@ def rewrite_records(path: Path, records: Sequence[TrialRecord]) -> Path | None:
     it, under a new name. The name is returned; None where nothing changed. Raises `OSError`.
     """
     lines = list(_lines_of(path))
-    found: dict[Identity, list[int]] = {}
+    found: dict[Identity, dict[int, TrialRecord]] = {}
     for place, (_, record) in enumerate(lines):
         if record is not None:
-            found.setdefault(record.identity(), []).append(place)
+            found.setdefault(record.identity(), {})[place] = record
     content = [line for line, _ in lines]
-    for places, now in zip(found.values(), records, strict=True):
-        counts = _place_that_counts(places, lines)
-        if now != lines[counts][1]:
-            content[counts] = _line_of(now).encode()
+    for own, now in zip(found.values(), records, strict=True):
+        counts = the_one_that_counts(list(own.values()))
+        if now != counts:
+            place = next(place for place, record in own.items() if record is counts)
+            content[place] = _line_of(now).encode()
     content = [
         line if number == len(content) or line.endswith((b"\n", b"\r")) else line + b"\n"
         for number, line in enumerate(content, start=1)
@@ -97,14 +98,6 @@ def rewrite_records(path: Path, records: Sequence[TrialRecord]) -> Path | None:
     kept = write_whole(_free_name(path.with_name(TRIALS_FILE_BEFORE)), old)
     write_whole(path, now_all)
     return kept
-
-
-def _place_that_counts(
-    places: Sequence[int], lines: Sequence[tuple[bytes, TrialRecord | None]]
-) -> int:
-    own = {place: record for place in places if (record := lines[place][1]) is not None}
-    counts = the_one_that_counts(list(own.values()))
-    return next(place for place, record in own.items() if record is counts)
 
 
 def _free_name(path: Path) -> Path:

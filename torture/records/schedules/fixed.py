@@ -22,13 +22,8 @@ class FixedSchedule:
         self._draws_again = draws_again
         self._drawn_again: Counter[str] = Counter()
         self._waiting = deque(specs)
-        self._total = len(specs)
+        self.total = len(specs)
         self._left_of_cell = Counter(spec.cell for spec in specs)
-
-    @property
-    def total(self) -> int:
-        """See `Schedule`."""
-        return self._total
 
     @property
     def is_over(self) -> bool:
@@ -61,7 +56,7 @@ class FixedSchedule:
         successor = drawn_again(spec)
         self._drawn_again[successor.trial] = times
         self._waiting.append(successor)
-        self._total += 1
+        self.total += 1
         self._left_of_cell[spec.cell] += 1
 
     def in_words(self) -> str:
@@ -73,7 +68,7 @@ class FixedSchedule:
         others = deque(spec for spec in self._waiting if spec.cell != cell)
         dropped = len(self._waiting) - len(others)
         self._waiting = others
-        self._total -= dropped
+        self.total -= dropped
         self._left_of_cell[cell] -= dropped
 
 

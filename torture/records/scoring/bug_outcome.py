@@ -10,7 +10,7 @@ from torture.choices.faults.protocol import Sight
 from torture.choices.knownbugs.protocol import KnownBug, Side
 from torture.facts.stats.rates import Rate, interval_in_words, rate_of
 from torture.records.record.trials import TrialRecord
-from torture.records.scoring.detection import cuts_in_words, seen_by, share_for
+from torture.records.scoring.detection import seen_by, share_for
 
 _NEARLY_ALWAYS = 0.99
 
@@ -95,11 +95,6 @@ class BugOutcome:
         return is_seen and self.affected.rate.high >= share_for(self.bug.cuts)
 
     @property
-    def cuts_in_words(self) -> str:
-        """The number of cuts of the affected side for 95 % confidence to see it: e.g. `1-9`."""
-        return cuts_in_words(self.affected.rate)
-
-    @property
     def share_of_silence(self) -> float:
         """The probability that the cleared side's cuts would have shown the bug, if it were there.
 
@@ -130,20 +125,18 @@ class BugOutcome:
 def side_outcome(bug: KnownBug, side: Side, records: Sequence[TrialRecord]) -> SideOutcome:
     """Count a side's trials; the version is the one that their NAS reported, if it did."""
     sights = [seen_by(record) for record in records]
+    judged = list(zip(sights, records, strict=True))
     shown = [
         seen
-        for seen, record in zip(sights, records, strict=True)
+        for seen, record in judged
         if seen and any(bug.sign in reason for reason in ("", *record.reasons))
-    ]
-    telling = [
-        bool(seen) or record.is_conclusive for seen, record in zip(sights, records, strict=True)
     ]
     versions = sorted({record.zfs for record in records if record.zfs}) or [side.version]
     errors = (record.error for record in records if record.error and not record.is_conclusive)
     return SideOutcome(
         cell=side.chosen_cell.name,
         zfs=", ".join(versions),
-        cuts=sum(telling),
+        cuts=sum(bool(seen) or record.is_conclusive for seen, record in judged),
         shown=len(shown),
         by={sight: sum(sight in seen for seen in shown) for sight in Sight},
         otherwise=sum(map(bool, sights)) - len(shown),

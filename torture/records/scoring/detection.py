@@ -50,11 +50,6 @@ class Detection:
         return self.by[self.predicted_by] > 0 and self.rate.high >= share_for(self.predicted_cuts)
 
     @property
-    def cuts_in_words(self) -> str:
-        """The number of cuts for 95 % confidence to see it, by the interval: e.g. `1-9`."""
-        return cuts_in_words(self.rate)
-
-    @property
     def rate_in_words(self) -> str:
         """E.g. `5 of 5 [47-100 %]`."""
         return f"{self.detected} of {self.cuts} [{interval_in_words(self.rate)}]"

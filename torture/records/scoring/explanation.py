@@ -45,21 +45,14 @@ def _headline(record: TrialRecord) -> Iterator[str]:
     guarantee = Guarantee(record.guarantee)
     yield record.trial
     yield f"verdict: {record.verdict}; theory: {guarantee}"
-    yield (
-        "This is worse than theory guarantees."
-        if record.breaks(guarantee)
-        else "Theory allows this."
-    )
+    is_worse = record.breaks(guarantee)
+    yield "This is worse than theory guarantees." if is_worse else "Theory allows this."
 
 
 def _layers(record: TrialRecord) -> Iterator[str]:
     """Each layer's own verdict, and the reasons."""
     judgement = record.judgement
-    layers = (
-        ("pool", judgement.pool),
-        ("filesystem", judgement.filesystem),
-        ("data", judgement.data),
-    )
+    layers = judgement.parts.items()
     yield "layers: " + ", ".join(f"{name} {verdict or 'not judged'}" for name, verdict in layers)
     yield f"{judgement.lost} of {judgement.acknowledged} acknowledged operations are lost."
     for reason in record.reasons:
@@ -103,10 +96,8 @@ def _data(evidence: Evidence, observations: Sequence[Observation]) -> Iterator[s
     for rule in dict.fromkeys(one.rule for one in observations):
         yield _wrapped(f"the rule {rule}: {rule.words} Source: {rule.source}.", indent=2)
     if pair := conflict_in(observations):
-        one, other = pair
-        yield _wrapped(
-            f"No single moment explains both: {one.seen!r}, and {other.seen!r}.", indent=2
-        )
+        seen = ", and ".join(repr(one.seen) for one in pair)
+        yield _wrapped(f"No single moment explains both: {seen}.", indent=2)
 
 
 def _moments_in_words(windows: Windows, events: Sequence[Event]) -> str:
@@ -174,14 +165,11 @@ def next_commands(place: str, *, has_recordings: bool) -> str:
 
     `has_recordings`: the folder still has the recordings of the NAS's disks.
     """
-    again = (
-        (
-            f"  tools/replay {place}  # recover and check these very disks again",
-            f"  tools/view {place}  # serve these disks over NBD",
-        )
-        if has_recordings
-        else ()
+    of_recordings = (
+        f"  tools/replay {place}  # recover and check these very disks again",
+        f"  tools/view {place}  # serve these disks over NBD",
     )
     live = f"  tools/replay --live {place}  # run the trial again from its seed"
     guide = "  docs/debugging.md has the way from here to a cause."
+    again = of_recordings if has_recordings else ()
     return "\n".join(("next:", *again, live, guide)) + "\n"

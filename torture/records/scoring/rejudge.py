@@ -49,22 +49,19 @@ def rejudge(run: Path) -> Rejudged:
     unjudged: list[str] = []
     kept = 0
     for record in old:
+        now = record
         try:
             folder = layout.evidence_of(record.trial)
         except ValueError as error:
             unjudged.append(str(error))
             records.append(record)
             continue
-        if record.machinery_failed or not (folder / SPEC).exists():
-            kept += not (folder / SPEC).exists()
-            records.append(record)
-            continue
-        try:
-            now = _score_again(folder, record)
-        except HarnessError as error:
-            unjudged.append(f"{record.trial}: {error}")
-            records.append(record)
-            continue
+        kept += not (folder / SPEC).exists()
+        if (folder / SPEC).exists() and not record.machinery_failed:
+            try:
+                now = _score_again(folder, record)
+            except HarnessError as error:
+                unjudged.append(f"{record.trial}: {error}")
         records.append(now)
         if changed := "; ".join(_changes(record, now)):
             changes.append(f"{record.trial}: {changed}")

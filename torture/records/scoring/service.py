@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from torture.facts.axes.sync import Sync
 from torture.facts.evidence.folder import Evidence
 from torture.facts.evidence.ledger import Begin, Cut, Done, Event
-from torture.records.record.worth import Absence, Speed
+from torture.records.record.trials import Absence, Speed
 
 ON_THE_WAY_MS = 2_000
 """For this time after a cut, an acknowledgement may have been on its way, on a busy host too."""

@@ -10,10 +10,9 @@ from typing import Any, get_type_hints
 
 from torture.choices.matrix.axes import AXES
 from torture.facts.evidence.documents import Document
-from torture.oracles.verdict.data_findings import COUNTS
+from torture.oracles.verdict.judgement import COUNTS
 from torture.records.record.lines import Line, Reading
-from torture.records.record.trials import TrialRecord
-from torture.records.record.worth import Absence, Speed
+from torture.records.record.trials import Absence, Speed, TrialRecord
 from torture.report.reading.runs import RunInfo
 from torture.report.reading.tally import WORTH, TrialKind
 
@@ -172,7 +171,7 @@ _NAMED = {
     "schema": _count(lambda row: row.record.schema),
 }
 """The columns with a place of their own, or a value that is not simply a field's. Each count of
-`torture.oracles.verdict.data_findings` is one."""
+`torture.oracles.verdict.judgement` is one."""
 COLUMNS = _NAMED | {name: column for name, column in _plain_fields() if name not in _NAMED}
 """Every column by name; plain fields of the record that are named nowhere come last."""
 

@@ -49,7 +49,7 @@ class Spread:
 class Worth:
     """A cell's worth: medians over its conclusive trials with a measurement; None without one.
 
-    As in `torture.records.record.worth`.
+    As in `torture.records.record.trials`.
     """
 
     durable_per_s: float | None = None

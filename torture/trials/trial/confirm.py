@@ -11,7 +11,7 @@ from torture.facts.recording.crash_state import CrashState
 from torture.facts.recording.disks import ShelfDisk
 from torture.facts.recording.events import Recording, marks_until
 from torture.oracles.audit.confirmable import confirmable
-from torture.oracles.audit.found import Audit
+from torture.oracles.audit.invariants import Audit
 
 
 def confirm(

@@ -27,7 +27,7 @@ from torture.facts.recording.intent_log import chains_in
 from torture.machines.client.ledger_server import LedgerServer
 from torture.machines.nas.pool import shows_metadata_by_length, whole_on
 from torture.oracles.audit.audit import audit
-from torture.oracles.audit.found import Audit
+from torture.oracles.audit.invariants import Audit
 from torture.trials.plan.second_cut import SecondCut
 from torture.trials.trial.administer import issued_seq_in
 from torture.trials.trial.client_load.loads import Loads

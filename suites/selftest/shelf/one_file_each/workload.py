@@ -9,7 +9,7 @@ from typing import Any
 from torture.choices.workloads.protocol import CLIENT_IMAGE, Command, Place, Surroundings, Workload
 from torture.facts.axes.axis import Choice
 from torture.facts.evidence.folder import Evidence
-from torture.oracles.verdict.data_findings import Findings
+from torture.oracles.verdict.judgement import Findings
 from torture.oracles.verdict.terms import Terms
 from torture.oracles.verdict.verdicts import Verdict
 

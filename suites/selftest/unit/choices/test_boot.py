@@ -27,8 +27,12 @@ from torture.facts.axes.root import Root
 from torture.facts.axes.sweeps import Matrix
 from torture.facts.axes.sync import Sync
 from torture.facts.evidence.folder import Evidence, Step, ToolOutput
-from torture.oracles.verdict.booted.boot_verdict import BootResult, parse_boot
-from torture.oracles.verdict.booted.console import fsck_at_boot, last_words
+from torture.oracles.verdict.boot_verdict import (
+    fsck_at_boot,
+    last_words,
+    parse_boot,
+)
+from torture.oracles.verdict.fsck import Attempt
 from torture.oracles.verdict.guarantee import Guarantee
 from torture.oracles.verdict.judgement import Judgement
 from torture.oracles.verdict.unreadable import UnreadableError
@@ -173,10 +177,10 @@ def test_a_recorded_console_says_what_was_recorded_of_fsck(case: str) -> None:
 
 
 def test_recorded_boots_are_distinguished() -> None:
-    assert parse_boot(tool(Step.BOOT, "boot/replayed")) == BootResult(is_up=True)
-    assert parse_boot(tool(Step.BOOT, "boot/no-superblock")) == BootResult(
-        is_up=False,
-        why_not="mount: mounting /dev/vdb on /own failed: Invalid argument (its kernel gave up)",
+    assert parse_boot(tool(Step.BOOT, "boot/replayed")) == Attempt(is_done=True)
+    assert parse_boot(tool(Step.BOOT, "boot/no-superblock")) == Attempt(
+        is_done=False,
+        reason="mount: mounting /dev/vdb on /own failed: Invalid argument (its kernel gave up)",
     )
 
 

@@ -17,7 +17,7 @@ from suites.selftest.unit.audit_story import (
 )
 from torture.facts.axes.sync import Sync
 from torture.facts.evidence.file_requests import FileKind, FileRequest, whole_sectors_of
-from torture.oracles.audit.due.file_promises import due_of_files
+from torture.oracles.audit.due.completions import due_of_files
 from vmimages.client.load.blocks import Encoder
 
 WRITE, COMMIT, NAME, RESIZE = FileKind.WRITE, FileKind.COMMIT, FileKind.NAME, FileKind.RESIZE

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from torture.facts.evidence.completed import Completed
 from torture.facts.evidence.ledger import Begin, Done, Failed, Ledger, OperationKind
-from torture.oracles.verdict.conclusion import Conclusion, conclude, reasons_in_words
-from torture.oracles.verdict.data_findings import Findings, together
+from torture.oracles.verdict.conclusion import conclude, with_words
+from torture.oracles.verdict.judgement import Findings, together
 from torture.oracles.verdict.verdicts import Verdict
 
 BEGUN = Begin(
@@ -23,28 +25,35 @@ LEDGER = Ledger(events=(BEGUN, Done(t_ms=300.0, seq=1)))
 def test_a_moment_before_the_last_that_may_not_be_gone_is_a_rollback(
     moment: int, verdict: Verdict, back_ms: float | None
 ) -> None:
-    conclusion = conclude(LEDGER, moment, last=1, cut_ms=500.0, otherwise="")
-    assert (conclusion.verdict, conclusion.rollback_ms) == (verdict, back_ms)
+    found = conclude(
+        LEDGER, moment, Findings(), last=1, cut_ms=500.0, otherwise="", noun="transaction"
+    )
+    assert (found.verdict, found.rollback_ms) == (verdict, back_ms)
 
 
 def test_without_a_moment_it_is_corrupted_and_said_why_unless_that_is_said_already() -> None:
     said, silent = (
-        conclude(LEDGER, None, last=1, cut_ms=None, otherwise=why) for why in ("mixed", "")
+        conclude(LEDGER, None, Findings(), last=1, cut_ms=None, otherwise=why, noun="transaction")
+        for why in ("mixed", "")
     )
-    assert (said.verdict, said.first_of_all) == (Verdict.CORRUPTED, ("mixed",))
-    assert (silent.verdict, silent.first_of_all) == (Verdict.CORRUPTED, ())
+    assert (said.verdict, said.reasons) == (Verdict.CORRUPTED, ("mixed",))
+    assert (silent.verdict, silent.reasons) == (Verdict.CORRUPTED, ())
 
 
 def test_of_many_reasons_the_first_are_shown_and_of_failures_all() -> None:
-    conclusion = Conclusion(verdict=Verdict.CORRUPTED, first_of_all=("above all",))
-    reasons = [f"reason {number}" for number in range(20)]
-    failures = [Failed(t_ms=1.0, seq=seq, call="fsync", errno=5) for seq in (3, 4)]
-    assert reasons_in_words(conclusion, reasons, failures, noun="operation") == (
-        "above all",
-        *reasons[:11],
-        "and 9 more",
-        "operation 3 failed in the client: fsync, errno 5",
-        "operation 4 failed in the client: fsync, errno 5",
+    reasons = tuple(f"reason {number}" for number in range(20))
+    failures = tuple(Failed(t_ms=1.0, seq=seq, call="fsync", errno=5) for seq in (3, 4))
+    found = Findings(verdict=Verdict.CORRUPTED, reasons=reasons)
+    said = with_words(found, "above all", Ledger(events=failures), noun="operation")
+    assert said == replace(
+        found,
+        reasons=(
+            "above all",
+            *reasons[:11],
+            "and 9 more",
+            "operation 3 failed in the client: fsync, errno 5",
+            "operation 4 failed in the client: fsync, errno 5",
+        ),
     )
 
 

@@ -12,47 +12,48 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torture.facts.evidence.folder import ToolOutput
-from torture.oracles.verdict.mount import MountResult, parse_mount, read_kernel_log
+from torture.oracles.verdict.fsck import Attempt
+from torture.oracles.verdict.mount import parse_mount, read_kernel_log
 from torture.oracles.verdict.pool_tools import PoolStatus, parse_status
-from torture.oracles.verdict.pool_tools.zpool import ImportResult, parse_import
+from torture.oracles.verdict.pool_tools.zpool import parse_import
 from torture.oracles.verdict.unreadable import UnreadableError
 
 RECORDED = Path(__file__).resolve().parents[2] / "recorded"
 IMPORTS = {
-    "import-ok": ImportResult(imported=True),
-    "import-rewound": ImportResult(
-        imported=True,
+    "import-ok": Attempt(is_done=True),
+    "import-rewound": Attempt(
+        is_done=True,
         reason="Pool tank returned to its state as of Sat Nov 21 05:58:31 2026.; "
         "Discarded approximately 5 seconds of transactions.",
     ),
-    "import-missing-log": ImportResult(
-        imported=False, reason="one or more devices is currently unavailable"
+    "import-missing-log": Attempt(
+        is_done=False, reason="one or more devices is currently unavailable"
     ),
-    "import-missing-log-2.1": ImportResult(
-        imported=False, reason="one or more devices is currently unavailable"
+    "import-missing-log-2.1": Attempt(
+        is_done=False, reason="one or more devices is currently unavailable"
     ),
-    "import-needs-rewind": ImportResult(imported=False, reason="I/O error"),
-    "import-without-log": ImportResult(imported=True),
-    "import-hopeless": ImportResult(imported=False, reason="I/O error"),
-    "import-hopeless-rewind": ImportResult(
-        imported=False, reason="one or more devices is currently unavailable"
+    "import-needs-rewind": Attempt(is_done=False, reason="I/O error"),
+    "import-without-log": Attempt(is_done=True),
+    "import-hopeless": Attempt(is_done=False, reason="I/O error"),
+    "import-hopeless-rewind": Attempt(
+        is_done=False, reason="one or more devices is currently unavailable"
     ),
     "import-no-such-pool": None,
     "import-other-host": None,
 }
 MOUNTS = {
-    "mounted": MountResult(mounted=True),
-    "refused-bad-superblock": MountResult(
-        mounted=False,
+    "mounted": Attempt(is_done=True),
+    "refused-bad-superblock": Attempt(
+        is_done=False,
         reason="wrong fs type, bad option, bad superblock on /dev/vdb, missing codepage or helper "
         "program, or other error.",
     ),
-    "refused-needs-cleaning": MountResult(
-        mounted=False, reason="fsconfig() failed: Structure needs cleaning."
+    "refused-needs-cleaning": Attempt(
+        is_done=False, reason="fsconfig() failed: Structure needs cleaning."
     ),
-    "refused-cannot-read": MountResult(mounted=False, reason="can't read superblock on /dev/vdb."),
-    "zfs-refused": MountResult(
-        mounted=False,
+    "refused-cannot-read": Attempt(is_done=False, reason="can't read superblock on /dev/vdb."),
+    "zfs-refused": Attempt(
+        is_done=False,
         reason="mount failed: cannot import 'vm': I/O error Destroy and re-create the pool from a "
         "backup source.",
     ),
@@ -113,7 +114,7 @@ def test_damaged_imports_and_mounts_never_turn_their_meaning(case: str) -> None:
             result = parse(damaged)
         except UnreadableError:
             return None
-        return result.imported if isinstance(result, ImportResult) else result.mounted
+        return result.is_done
 
     whole = came_back(output)
     assert came_back(replace(output, exit_code=None)) is None

@@ -14,7 +14,7 @@ from suites.selftest.unit.oracles.tree_ledgers import START, judged, ledger_of, 
 from torture.facts.evidence.ledger import Event, Hello, Ledger, parse_ledger
 from torture.oracles.verdict.blocks.oracle import consult
 from torture.oracles.verdict.blocks.readback import parse_readback
-from torture.oracles.verdict.data_findings import Findings
+from torture.oracles.verdict.judgement import Findings
 from torture.oracles.verdict.verdicts import Verdict
 from vmimages.client.load.blocks import BLOCK_BYTES, Encoder, halves_of
 from vmimages.client.load.read import run

@@ -14,7 +14,7 @@ from torture.oracles.verdict.applications.transactions import (
     consult_transactions,
     parse_found,
 )
-from torture.oracles.verdict.data_findings import Findings
+from torture.oracles.verdict.judgement import Findings
 from torture.oracles.verdict.unreadable import UnreadableError
 from torture.oracles.verdict.verdicts import Verdict
 

@@ -9,9 +9,7 @@ from torture.facts.evidence.audit_document import AuditDocument
 from torture.facts.evidence.cut_document import CutDocument
 from torture.oracles.verdict.guarantee import Guarantee
 from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.breaches import breaches_in_words
-from torture.records.record.trials import TrialRecord
-from torture.records.record.worth import Absence
+from torture.records.record.trials import Absence, TrialRecord, breaches_in_words
 
 
 def record(verdict: Verdict, *, broken: int = 0, unfounded: int = 0) -> TrialRecord:

@@ -26,8 +26,7 @@ from torture.facts.evidence.cut_document import CutDocument
 from torture.facts.evidence.phase import Phase
 from torture.facts.stats.rates import Rate
 from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.trials import TrialRecord
-from torture.records.record.worth import Absence
+from torture.records.record.trials import Absence, TrialRecord
 from torture.report.exports import EXPORTS
 from torture.report.figures.answer import answer, theory_of
 from torture.report.figures.cell_figures import CellFigures, cell_figures

@@ -18,8 +18,7 @@ from torture.facts.axes.sweeps import Matrix
 from torture.facts.stats.planning import cuts_to_detect, rate_detected
 from torture.facts.stats.rates import rate_of
 from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.trials import TrialRecord
-from torture.records.record.worth import Absence, Speed
+from torture.records.record.trials import Absence, Speed, TrialRecord
 from torture.report.exports import EXPORTS
 from torture.report.figures.transports import TransportRow, transport_rows
 from torture.report.reading.store import Store

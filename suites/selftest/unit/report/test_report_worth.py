@@ -15,8 +15,7 @@ from suites.selftest.unit.report_records import make_records, write_run
 from torture.choices.matrix.cells import Cell
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.run_layout import TRIALS_FILE
-from torture.records.record.trials import Origin, TrialRecord
-from torture.records.record.worth import Absence, Speed
+from torture.records.record.trials import Absence, Origin, Speed, TrialRecord
 from torture.report.exports import EXPORTS
 from torture.report.figures.cell_figures import cell_figures
 from torture.report.figures.summary import worth_of

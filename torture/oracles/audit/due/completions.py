@@ -2,7 +2,16 @@
 
 With `sync=always` a completed write is durable. With `standard` a completed forced (FUA) write is. A
 completed flush makes all writes durable that completed before it began (virtio 1.2, 5.2.6.2; NVMe
-Command Set 1.0, 3.2.1; SBC-4, 4.15; zfsprops(7)). `file_promises` has the rules of files.
+Command Set 1.0, 3.2.1; SBC-4, 4.15; zfsprops(7)).
+
+A write to a file is due at an NFS or SMB server's answer if that answer calls it stable. Otherwise it is
+due at the answer to the first commit of its file and range. The commit must be sent after the write's
+answer, to the same instance of the server. The sources are RFC 1813, 3.3.7 and 3.3.21; RFC 8881, 18.32
+and 18.3; [MS-SMB2] 3.3.5.11. With `sync=always` ZFS logs each write before the server answers. An NFS
+server answers a change of names once it is stable (Linux fs/nfsd/vfs.c, `commit_metadata`).
+
+The log may lack an older write of a file that was truncated meanwhile (OpenZFS
+`module/os/linux/zfs/zfs_vnops_os.c`, `zfs_get_data`: ENOENT). Such a write is not due any more.
 """
 
 from __future__ import annotations
@@ -14,10 +23,10 @@ from operator import attrgetter
 
 from torture.facts.axes.sync import Sync
 from torture.facts.evidence.block_requests import BlockKind, BlockRequest
-from torture.facts.evidence.file_requests import FileRequest
+from torture.facts.evidence.file_requests import FileKind, FileRequest
+from torture.facts.evidence.ledger import SECTOR_BYTES
 from torture.facts.recording.events import Event
-from torture.oracles.audit.due.durable import DueWrite, Durable
-from torture.oracles.audit.due.file_promises import due_of_files
+from torture.oracles.audit.due.durable import DueWrite, Durable, Place
 from torture.oracles.audit.extents import sectors_of
 from torture.oracles.audit.invariants import Finding, Invariant
 
@@ -57,9 +66,9 @@ def overdue_in(
     count, found = 0, []
     for due in completions.due(sync=sync, cut_ns=events[cut].time_ns):
         count += 1
-        if durable.keeps(due, error_ns=error_ns):
-            continue
         kept_ns = durable.since_ns(due, error_ns=error_ns)
+        if kept_ns is not None and kept_ns <= due.due_ns + error_ns:
+            continue
         at = bisect_right(events, due.due_ns, hi=cut + 1, key=_time_ns) - 1
         until = cut if kept_ns is None else bisect_left(events, kept_ns, key=_time_ns) - 1
         found.append(
@@ -103,5 +112,63 @@ def _due(write: BlockRequest, due_ns: int) -> DueWrite:
         submitted_ns=write.submitted_ns,
         due_ns=due_ns,
         places=tuple((x,) for x in sectors_of(write.offset_bytes, write.length_bytes)),
+        offset_bytes=write.offset_bytes,
+    )
+
+
+def due_of_files(
+    done: Sequence[FileRequest], *, sync: Sync, names_are_stable: bool
+) -> Iterator[DueWrite]:
+    """The writes and names that a server promises by answering these requests, in their order."""
+    if sync is Sync.DISABLED:
+        return
+    waiting: list[FileRequest] = []
+    for request in done:
+        match request.kind:
+            case FileKind.WRITE if request.submitted_ns < 0:
+                pass
+            case FileKind.WRITE if sync is Sync.ALWAYS or request.is_forced:
+                yield _due_write(request, request.completed_ns)
+            case FileKind.WRITE:
+                waiting.append(request)
+            case FileKind.RESIZE:
+                waiting = [write for write in waiting if write.file != request.file]
+            case FileKind.COMMIT:
+                committed = [write for write in waiting if _covers(request, write)]
+                waiting = [write for write in waiting if write not in committed]
+                yield from (_due_write(write, request.completed_ns) for write in committed)
+            case FileKind.NAME if names_are_stable and request.submitted_ns >= 0:
+                yield DueWrite(
+                    submitted_ns=request.submitted_ns,
+                    due_ns=request.completed_ns,
+                    places=tuple((name,) for name in request.names),
+                )
+
+
+def _covers(commit: FileRequest, write: FileRequest) -> bool:
+    """Whether a commit covers all of a write."""
+    end_bytes = commit.offset_bytes + commit.length_bytes if commit.length_bytes else None
+    return (
+        write.file == commit.file
+        and write.verifier == commit.verifier
+        and write.completed_ns <= commit.submitted_ns
+        and commit.offset_bytes <= write.offset_bytes
+        and (end_bytes is None or write.offset_bytes + write.length_bytes <= end_bytes)
+    )
+
+
+def _due_write(write: FileRequest, due_ns: int) -> DueWrite:
+    """The due write: each sector by its content, or by its place if overwritten before it was logged."""
+    known: set[int] = set()
+    places: list[Place] = []
+    for offset, sector in write.sectors:
+        touched = sectors_of(offset, SECTOR_BYTES)
+        known.update(touched)
+        places += [(sector, number) for number in touched]
+    whole = sectors_of(write.offset_bytes, write.length_bytes)
+    return DueWrite(
+        submitted_ns=write.submitted_ns,
+        due_ns=due_ns,
+        places=(*places, *((number,) for number in whole if number not in known)),
         offset_bytes=write.offset_bytes,
     )

@@ -19,10 +19,10 @@ from torture.facts.evidence.ledger import SECTOR_BYTES
 from torture.facts.recording.events import Recording
 from torture.facts.recording.intent_log import LogBlock, PointedWrite
 from torture.facts.recording.roles import Role
+from torture.oracles.audit.commits import Groups
 from torture.oracles.audit.coverage import Coverage
 from torture.oracles.audit.disk_writes import DiskWrite
 from torture.oracles.audit.extents import sectors_of
-from torture.oracles.audit.groups import Groups
 from torture.oracles.audit.pointed import Pointed
 
 Key = int | LoadSector | str
@@ -50,8 +50,10 @@ class DueWrite:
 class Durable:
     """The times at which groups and log blocks became durable."""
 
-    _commits: list[_Times] = field(default_factory=list)
-    """Times of groups, and of log blocks with unknown parts."""
+    commits: list[_Times] = field(default_factory=list)
+    """Times of groups (their first write, their uberblock's coverage), and of log blocks with unknown
+    parts.
+    """
     _logged: dict[Key, list[_Times]] = field(default_factory=dict)
     """Times of log blocks, by the keys of their content; uncovered blocks have `_NEVER_NS`."""
     _parted: dict[int, list[_Times]] = field(default_factory=dict)
@@ -59,14 +61,10 @@ class Durable:
     changes: list[tuple[bytes, _Times]] = field(default_factory=list)
     """The name records of log blocks, with the blocks' times."""
 
-    def hear_group(self, times: _Times) -> None:
-        """Note a transaction group by the times of its first write and of its uberblock's coverage."""
-        self._commits.append(times)
-
     def hear_log(self, block: LogBlock, times: _Times) -> None:
         """Note a block of the intent log."""
         if not block.is_whole:
-            self._commits.append(times)
+            self.commits.append(times)
         for offset, length in block.writes:
             self.hear_logged(sectors_of(offset, length), times)
             for edge in (offset, offset + length):
@@ -88,11 +86,6 @@ class Durable:
         for key in keys:
             self._logged.setdefault(key, []).append(times)
 
-    def keeps(self, due: DueWrite, *, error_ns: int) -> bool:
-        """Whether the write was durable in time, if the clocks differ by at most `error_ns`."""
-        kept_ns = self.since_ns(due, error_ns=error_ns)
-        return kept_ns is not None and kept_ns <= due.due_ns + error_ns
-
     def since_ns(self, due: DueWrite, *, error_ns: int) -> int | None:
         """When the write became durable, if the clocks differ by at most `error_ns`; None if never."""
         begun_ns, until_ns = due.submitted_ns - error_ns, due.due_ns + error_ns
@@ -103,7 +96,7 @@ class Durable:
             ),
             default=0,
         )
-        since_ns = min(self._first_ns(self._commits, begun_ns), logged_ns)
+        since_ns = min(self._first_ns(self.commits, begun_ns), logged_ns)
         return None if since_ns >= _NEVER_NS else int(since_ns)
 
     def _times_of(self, place: Place, begun_ns: int, until_ns: int) -> Sequence[_Times]:
@@ -158,7 +151,7 @@ def durable_in(
         times = (events[submission].time_ns, covered_ns(submission))
         if written.role is Role.UBERBLOCK:
             begun = groups.begun_by(submission)
-            durable.hear_group((events[begun].time_ns, times[1]))
+            durable.commits.append((events[begun].time_ns, times[1]))
         if written.log_blocks:
             durable.hear_logged(_load_sectors(recording, submission), times)
         for block in written.log_blocks:

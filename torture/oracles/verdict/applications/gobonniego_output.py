@@ -7,15 +7,15 @@ not guessed at.
 
 from __future__ import annotations
 
-import json
-import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from statistics import fmean
-from typing import Any
+from typing import Annotated
 
+from torture.facts.evidence.documents import Measure, limits, strictly
+from torture.facts.evidence.strict_json import strict_json
 from torture.oracles.verdict.unreadable import UnreadableError
 
 _PANIC = re.compile(r"^panic: (?P<why>.*)$", re.MULTILINE)
@@ -27,11 +27,17 @@ _KILLED = (128 + 9, 128 + 15)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Run:
-    """One run's figures, as gobonniego computes them (MB are 10^6 bytes)."""
+    """One run's figures, as gobonniego computes and names them (MB are 10^6 bytes)."""
 
-    write_mb_per_s: float
-    read_mb_per_s: float
-    iops: float
+    write_megabytes_per_second: Measure
+    read_megabytes_per_second: Measure
+    iops: Measure
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Printed:
+    version: str
+    results: Annotated[tuple[Run, ...], limits(min_length=1)]
 
 
 class Ending(StrEnum):
@@ -55,36 +61,11 @@ class End:
 
 def parse_runs(stdout: str) -> tuple[Run, ...]:
     """All runs of all objects, one a line; raises `UnreadableError` for a cut-off or garbled one."""
-    return tuple(run for line in stdout.splitlines() if line.strip() for run in _runs_in(line))
-
-
-def _runs_in(line: str) -> Iterable[Run]:
+    lines = (line.encode() for line in stdout.splitlines() if line.strip())
     try:
-        raw = json.loads(line)
-        if not isinstance(raw["version"], str):
-            raise UnreadableError("gobonniego's output has no version")
-        runs = [
-            Run(
-                write_mb_per_s=_figure(result, "write_megabytes_per_second"),
-                read_mb_per_s=_figure(result, "read_megabytes_per_second"),
-                iops=_figure(result, "iops"),
-            )
-            for result in raw["results"]
-        ]
-    except (ValueError, KeyError, TypeError) as error:
+        return tuple(run for line in lines for run in strictly(_Printed, strict_json(line)).results)
+    except ValueError as error:
         raise UnreadableError(f"gobonniego's output is garbled: {error!r}") from error
-    if not runs:
-        raise UnreadableError("gobonniego's output has no run")
-    return runs
-
-
-def _figure(result: dict[str, Any], name: str) -> float:
-    figure = result[name]
-    if isinstance(figure, bool) or not isinstance(figure, int | float):
-        raise ValueError(f"{name} is no number")
-    if not math.isfinite(figure) or figure < 0:
-        raise ValueError(f"{name} is {figure}")
-    return float(figure)
 
 
 def parse_end(exit_code: int | None, stderr: str) -> End:
@@ -107,9 +88,11 @@ def figures_of(runs: Iterable[Run]) -> dict[str, float]:
     all_runs = list(runs)
     if not all_runs:
         return {}
+    write = fmean(run.write_megabytes_per_second for run in all_runs)
+    read = fmean(run.read_megabytes_per_second for run in all_runs)
     return {
         "gobonniego_runs": float(len(all_runs)),
-        "gobonniego_write_mb_per_s": round(fmean(run.write_mb_per_s for run in all_runs), 3),
-        "gobonniego_read_mb_per_s": round(fmean(run.read_mb_per_s for run in all_runs), 3),
+        "gobonniego_write_mb_per_s": round(write, 3),
+        "gobonniego_read_mb_per_s": round(read, 3),
         "gobonniego_iops": round(fmean(run.iops for run in all_runs), 1),
     }

@@ -22,17 +22,18 @@ transaction is under way, or lazy and not durable yet.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
-from torture.facts.evidence.ledger import Begin, Done, Failed, Ledger, OperationKind
-from torture.oracles.verdict.conclusion import Conclusion, conclude, reasons_in_words
-from torture.oracles.verdict.data_findings import Findings
+from torture.facts.evidence.documents import strictly
+from torture.facts.evidence.ledger import Begin, Done, Ledger, OperationKind
+from torture.oracles.verdict.conclusion import conclude, with_words
+from torture.oracles.verdict.judgement import Findings
 from torture.oracles.verdict.moments import Window, union
 from torture.oracles.verdict.observations import Observations, Rule
-from torture.oracles.verdict.unreadable import UnreadableError
+from torture.oracles.verdict.unreadable import UnreadableError, read_whole
 from torture.oracles.verdict.verdicts import Verdict
 
 _COMPLAINTS_MAX = 5
@@ -40,6 +41,7 @@ _SETTLES = "settle"
 """A transaction with this key leaves nothing to find: it makes earlier transactions durable."""
 _THE_ONE_ORDER = 0
 _RULE = Rule.TRANSACTION
+_NOUN = "transaction"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -100,38 +102,7 @@ class _Transaction:
 
 def parse_found(text: str) -> Found:
     """An application's read-back; raises `UnreadableError` for a cut-off or garbled one."""
-    try:
-        raw = json.loads(text)
-        if raw["complete"] is not True:
-            raise UnreadableError("the read-back does not say that it is complete")
-        return Found(
-            trial=int(raw["trial"]),
-            mode=str(raw["mode"]),
-            whole=frozenset(int(seq) for seq in raw["whole"]),
-            parts={int(seq): str(how) for seq, how in raw["parts"].items()},
-            complaints=tuple(str(line) for line in raw["complaints"]),
-            refused=str(raw["refused"]),
-            unchecked=tuple(str(line) for line in raw.get("unchecked", ())),
-            unfinished=tuple(_unfinished_in(one) for one in raw.get("unfinished", ())),
-        )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UnreadableError(f"the read-back is garbled: {error!r}") from error
-
-
-def _unfinished_in(raw: Mapping[str, Any]) -> Unfinished:
-    return Unfinished(
-        seq=int(raw["seq"]),
-        what=dict(raw["what"]),
-        state=str(raw["state"]),
-        is_new=_truth(raw["is_new"]),
-        is_old=_truth(raw["is_old"]),
-    )
-
-
-def _truth(value: object) -> bool:
-    if not isinstance(value, bool):
-        raise TypeError(f"{value!r} is neither true nor false")
-    return value
+    return read_whole(text, partial(strictly, Found))
 
 
 def consult_transactions(
@@ -157,32 +128,29 @@ def consult_transactions(
     reasons += [f"transaction {seq} is there, but never began" for seq in sorted(foreign)]
     is_broken = bool(reasons)
     reasons += [f"transaction {seq} is half there: {words}" for seq, words in halves.items()]
-    if found.refused:  # the others are out of reach, but not necessarily gone
-        refusal = f"the application cannot be used: {found.refused}"
-        conclusion = Conclusion(verdict=Verdict.UNREPAIRABLE, first_of_all=(refusal,))
-    else:
-        moment = seen.last_common()
-        conclusion = conclude(
-            ledger,
-            None if is_broken else moment,
-            last=max(durable.values(), default=-1),
-            cut_ms=cut_ms,
-            otherwise="no single moment explains the present and the missing transactions"
-            if moment is None
-            else "",
-        )
-        reasons += [f"transaction {seq} is gone" for seq in sorted(gone)]
-    failures = [event for event in ledger.events if isinstance(event, Failed)]
-    return Findings(
-        verdict=conclusion.verdict,
+    counted = Findings(
         acknowledged=ledger.acknowledged,
         lost=len(lost),
         missing=len(gone),
         torn=len(found.parts),
         foreign=len(foreign),
-        rollback_ms=conclusion.rollback_ms,
-        reasons=reasons_in_words(conclusion, reasons, failures, noun="transaction"),
-        observations=() if found.refused else seen.telling,
+        reasons=tuple(reasons),
+    )
+    if found.refused:  # the others are out of reach, but not necessarily gone
+        counted = replace(counted, verdict=Verdict.UNREPAIRABLE)
+        refusal = f"the application cannot be used: {found.refused}"
+        return with_words(counted, refusal, ledger, noun=_NOUN)
+    reasons += [f"transaction {seq} is gone" for seq in sorted(gone)]
+    moment = seen.last_common()
+    unexplained = "no single moment explains the present and the missing transactions"
+    return conclude(
+        ledger,
+        None if is_broken else moment,
+        replace(counted, reasons=tuple(reasons), observations=seen.telling),
+        last=max(durable.values(), default=-1),
+        cut_ms=cut_ms,
+        otherwise=unexplained if moment is None else "",
+        noun=_NOUN,
     )
 
 

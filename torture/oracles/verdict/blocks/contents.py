@@ -15,6 +15,7 @@ from torture.oracles.verdict.blocks.history import (
     Incarnation,
     Name,
     Step,
+    acknowledged_by,
     acknowledgements_of,
     window_before,
     window_of,
@@ -230,15 +231,13 @@ def _size_window(incarnation: Incarnation, size_bytes: int, end: int) -> Window:
 
 def _acknowledgements_beyond(incarnation: Incarnation, size_bytes: int) -> set[int]:
     """Acknowledged operations whose effect lies beyond this size."""
-    lost = {
-        step.acknowledgement
-        for step in incarnation.sizes
-        if step.acknowledgement is not None and step.size_blocks * _BLOCK_BYTES > size_bytes
-    }
-    for index, steps in incarnation.blocks.items():
-        if (index + 1) * _BLOCK_BYTES > size_bytes:
-            lost.update(step.acknowledgement for step in steps if step.acknowledgement is not None)
-    return lost
+    sizes = (step for step in incarnation.sizes if step.size_blocks * _BLOCK_BYTES > size_bytes)
+    blocks = (
+        steps
+        for index, steps in incarnation.blocks.items()
+        if (index + 1) * _BLOCK_BYTES > size_bytes
+    )
+    return set(acknowledged_by(chain(sizes, *blocks)))
 
 
 def _examine_block(
@@ -254,18 +253,9 @@ def _examine_block(
         windows = both(windows, allowed)
         if not any(history.end in window for window in allowed):
             wrong.append(reading)
-    damage: Damage | None = None
-    lost: set[int] = set()
-    if wrong and _is_whole(steps):
-        damage = _damage(kinds, known={step.seq for step in steps})
-        lost.update(_acknowledgements_not_kept(steps, kinds))
-    elif wrong:  # each place has its own history
-        damage = _damage(
-            tuple(dict.fromkeys(sector for _, sector in wrong)),
-            known={step.seq for own, _ in wrong for step in own},
-        )
-        for own, sector in wrong:
-            lost.update(_acknowledgements_not_kept(own, (sector,)))
+    # each place of a block that was written in parts has a history of its own
+    parts: _Histories = [(own, (sector,)) for own, sector in wrong]
+    histories = [(steps, kinds)] if wrong and _is_whole(steps) else parts
     return BlockFinding(
         index=index,
         windows=windows,
@@ -273,13 +263,15 @@ def _examine_block(
             kind if isinstance(kind, str) else f"operation {kind}" for kind in kinds
         ),
         is_mixed=len(kinds) > 1 and _is_whole(steps),
-        damage=damage,
-        lost=frozenset(lost),
+        damage=_damage(histories) if wrong else None,
+        lost=frozenset().union(*(_acknowledgements_not_kept(*one) for one in histories)),
     )
 
 
 _Reading = tuple[list[Step], Sector]
 """A sector that was read, and the changes of its place."""
+_Histories = list[tuple[list[Step], tuple[Sector, ...]]]
+"""Changes, with the different sectors that were read where they were made."""
 
 
 def _is_whole(steps: list[Step]) -> bool:
@@ -326,18 +318,16 @@ def _whole_sector_window(
 
 def _acknowledgements_not_kept(steps: list[Step], kinds: tuple[Sector, ...]) -> set[int]:
     """Acknowledged writes newer than the oldest valid sector; without any, the newest of them."""
-    acknowledged = [step.acknowledgement for step in steps if step.acknowledgement is not None]
+    acknowledged = list(acknowledged_by(steps))
     oldest = next((place for place, step in enumerate(steps) if step.seq in kinds), None)
-    if oldest is not None:
-        newer = {
-            step.acknowledgement for step in steps[oldest + 1 :] if step.acknowledgement is not None
-        }
-        if newer:
-            return newer
-    return set(acknowledged) if kinds == ("zero",) else set(acknowledged[-1:])
+    if oldest is not None and (newer := set(acknowledged_by(steps[oldest + 1 :]))):
+        return newer
+    return set(acknowledged if kinds == ("zero",) else acknowledged[-1:])
 
 
-def _damage(kinds: tuple[Sector, ...], *, known: set[int]) -> Damage:
+def _damage(histories: _Histories) -> Damage:
+    kinds = tuple(dict.fromkeys(sector for _, sectors in histories for sector in sectors))
+    known = {step.seq for steps, _ in histories for step in steps}
     if any(isinstance(kind, str) and kind.startswith("foreign") for kind in kinds):
         return Damage.FOREIGN
     if any(isinstance(kind, int) and kind not in known for kind in kinds):

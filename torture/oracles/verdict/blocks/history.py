@@ -27,7 +27,7 @@ The rules, and their reasons:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -105,11 +105,11 @@ class Name:
 
     def acknowledgements_after(self, binding: int) -> Iterator[int]:
         """Acknowledged operations on the name's incarnations after this binding's place."""
-        for later in self.bindings[binding + 1 :]:
-            if later.acknowledgement is not None:
-                yield later.acknowledgement
-            if later.incarnation is not None:
-                yield from acknowledgements_of(later.incarnation)
+        later = self.bindings[binding + 1 :]
+        yield from acknowledged_by(later)
+        for incarnation in (one.incarnation for one in later):
+            if incarnation is not None:
+                yield from acknowledgements_of(incarnation)
 
 
 @dataclass(kw_only=True, slots=True)
@@ -128,14 +128,16 @@ class History:
     names: dict[int, Name]
     acknowledged: dict[int, int]
     """Operations that were acknowledged as durable, with the place of their `done`."""
-    failures: tuple[Failed, ...]
 
 
 def acknowledgements_of(incarnation: Incarnation) -> Iterator[int]:
     """Acknowledged operations on one incarnation's size and content."""
-    for step in chain(incarnation.sizes, *incarnation.blocks.values()):
-        if step.acknowledgement is not None:
-            yield step.acknowledgement
+    return acknowledged_by(chain(incarnation.sizes, *incarnation.blocks.values()))
+
+
+def acknowledged_by(steps: Iterable[Step]) -> Iterator[int]:
+    """The operations that acknowledged these steps."""
+    return (step.acknowledgement for step in steps if step.acknowledgement is not None)
 
 
 def window_of(steps: list[Step] | list[SizeStep], index: int, end: int) -> Window:
@@ -196,7 +198,6 @@ def build_history(
         trial=trial,
         names=builder.names,
         acknowledged=builder.acknowledged,
-        failures=tuple(event for event in ledger.events if isinstance(event, Failed)),
     )
 
 

@@ -31,14 +31,15 @@ from torture.oracles.verdict.blocks.history import (
     build_history,
 )
 from torture.oracles.verdict.blocks.readback import SECTORS, FileSeen, Readback
-from torture.oracles.verdict.conclusion import conclude, reasons_in_words
-from torture.oracles.verdict.data_findings import Findings
+from torture.oracles.verdict.conclusion import conclude
+from torture.oracles.verdict.judgement import Findings
 from torture.oracles.verdict.moments import Window, union
 from torture.oracles.verdict.observations import Observations, Rule
 from torture.oracles.verdict.unreadable import UnreadableError
 
 _ENOENT = 2
 _TELLING_MAX = 2
+_MIXED = "old and new are mixed: no single moment explains them"
 _NOT_OURS = frozenset({"lost+found"})
 """mke2fs(8) and e2fsck(8) make it, not the load."""
 
@@ -47,6 +48,7 @@ _NOT_OURS = frozenset({"lost+found"})
 class _Account:
     """Gathers the results of all observations."""
 
+    history: History
     observations: Observations
     lost: set[int] = field(default_factory=set)
     damages: dict[Damage, int] = field(default_factory=lambda: dict.fromkeys(Damage, 0))
@@ -76,6 +78,69 @@ class _Account:
         self.lost.update(lost)
         self.reasons.append(f"{what} ({damage})")
 
+    def region(self, name: Name | None, seen: FileSeen) -> None:
+        """Account for a region of a bare device."""
+        region = name.current if name is not None else None
+        if region is None:  # never written to: no data of this trial may be in it
+            region = Incarnation(seq=0, is_atomic=False)
+        if seen.errno is not None:
+            lost = acknowledgements_of(region)
+            self.add(f"{seen.name}: errno {seen.errno}", (), rule=Rule.STAYS, breaks=lost)
+            self.blame(Damage.MISSING, f"{seen.name} cannot be read", acknowledgements_of(region))
+            return
+        findings = examine_region(self.history, region, seen)
+        for finding in findings:
+            self.add(
+                f"{seen.name} block {finding.index}",
+                finding.windows,
+                rule=Rule.CONTENT,
+                holds=f" holds {finding.holds}",
+                breaks=finding.lost,
+            )
+        self._blame_blocks(seen, findings)
+
+    def file(self, name: Name | None, seen: FileSeen) -> None:
+        """Account for a name of the load's directory."""
+        if name is None:
+            if seen.errno != _ENOENT or seen.listed:
+                self.add(f"{seen.name}, which was never made", (), rule=Rule.OURS)
+                self.blame(Damage.FOREIGN, f"{seen.name} is there but was never made", ())
+            return
+        finding = examine_file(self.history, name, seen)
+        telling = _telling_blocks(finding, self.history.end)
+        self.add(
+            finding.what,
+            finding.windows,
+            rule=Rule.CONTENT if telling and finding.damage is None else Rule.NAME,
+            holds="".join(f"; block {block.index} holds {block.holds}" for block in telling),
+            breaks=chain(finding.lost, *(block.lost for block in telling)),
+        )
+        if finding.damage is not None:
+            self.blame(finding.damage, finding.what, finding.lost)
+        self._blame_blocks(seen, finding.blocks)
+
+    def temporary(self, name: Name | None, seen: FileSeen) -> None:
+        """Account for a temporary file."""
+        finding = examine_temporary(self.history, name, seen)
+        if not self.add(finding.what, finding.windows, rule=Rule.TEMPORARY, breaks=finding.lost):
+            self.blame(finding.damage or Damage.STALE, finding.what, finding.lost)
+
+    def _blame_blocks(self, seen: FileSeen, findings: tuple[BlockFinding, ...]) -> None:
+        for finding in findings:
+            if any(self.history.end in window for window in finding.windows):
+                self.torn_in_flight += finding.is_mixed
+            elif finding.damage is not None:
+                what = f"{seen.name} block {finding.index} holds {finding.holds}"
+                self.blame(finding.damage, what, finding.lost)
+
+
+def _telling_blocks(finding: FileFinding, end: int) -> tuple[BlockFinding, ...]:
+    """The first blocks that are wrong at the end; in a right file, the block that came last."""
+    wrong = [x for x in finding.blocks if not any(end in window for window in x.windows)]
+    if wrong or finding.damage is not None:
+        return tuple(wrong[:_TELLING_MAX])
+    return tuple(sorted(finding.blocks, key=lambda block: -block.windows[0].first)[:1])
+
 
 def consult(
     ledger: Ledger,
@@ -100,7 +165,7 @@ def consult(
         takes_garbage=not readback.finds_halves,
         ignores_errors=ignores_errors,
     )
-    account = _Account(observations=Observations(end=history.end))
+    account = _Account(history=history, observations=Observations(end=history.end))
     _account_size(account, ledger, readback)
     readback = _completed(history, readback)
     for seen in readback.files:
@@ -110,11 +175,11 @@ def consult(
         if ignores_errors and seen.errno not in (None, _ENOENT):
             continue
         if history.is_raw:
-            _account_region(account, history, name, seen)
+            account.region(name, seen)
         else:
-            _account_file(account, history, name, seen)
+            account.file(name, seen)
     for seen in readback.temporaries if not ignores_errors else ():
-        _account_temporary(account, history, history.names.get(seen.file), seen)
+        account.temporary(history.names.get(seen.file), seen)
     for unexpected in sorted(set(readback.unexpected) - _NOT_OURS):
         account.add(f"{unexpected!r}, which the load never made", (), rule=Rule.OURS)
         account.blame(Damage.FOREIGN, f"{unexpected!r} is in the load's directory", ())
@@ -158,101 +223,26 @@ def _left_out(history: History, file: int) -> FileSeen:
     )
 
 
-def _account_region(account: _Account, history: History, name: Name | None, seen: FileSeen) -> None:
-    region = name.current if name is not None else None
-    if region is None:  # never written to: no data of this trial may be in it
-        region = Incarnation(seq=0, is_atomic=False)
-    if seen.errno is not None:
-        lost = acknowledgements_of(region)
-        account.add(f"{seen.name}: errno {seen.errno}", (), rule=Rule.STAYS, breaks=lost)
-        account.blame(Damage.MISSING, f"{seen.name} cannot be read", acknowledgements_of(region))
-        return
-    findings = examine_region(history, region, seen)
-    _account_blocks(account, history, seen, findings)
-
-
-def _account_file(account: _Account, history: History, name: Name | None, seen: FileSeen) -> None:
-    if name is None:
-        if seen.errno != _ENOENT or seen.listed:
-            account.add(f"{seen.name}, which was never made", (), rule=Rule.OURS)
-            account.blame(Damage.FOREIGN, f"{seen.name} is there but was never made", ())
-        return
-    finding = examine_file(history, name, seen)
-    telling = _telling_blocks(finding, history.end)
-    account.add(
-        finding.what,
-        finding.windows,
-        rule=Rule.CONTENT if telling and finding.damage is None else Rule.NAME,
-        holds="".join(f"; block {block.index} holds {block.holds}" for block in telling),
-        breaks=chain(finding.lost, *(block.lost for block in telling)),
-    )
-    if finding.damage is not None:
-        account.blame(finding.damage, finding.what, finding.lost)
-    _blame_blocks(account, history, seen, finding.blocks)
-
-
-def _telling_blocks(finding: FileFinding, end: int) -> tuple[BlockFinding, ...]:
-    """The first blocks that are wrong at the end; in a right file, the block that came last."""
-    wrong = [x for x in finding.blocks if not any(end in window for window in x.windows)]
-    if wrong or finding.damage is not None:
-        return tuple(wrong[:_TELLING_MAX])
-    return tuple(sorted(finding.blocks, key=lambda block: -block.windows[0].first)[:1])
-
-
-def _account_temporary(
-    account: _Account, history: History, name: Name | None, seen: FileSeen
-) -> None:
-    finding: FileFinding = examine_temporary(history, name, seen)
-    if not account.add(finding.what, finding.windows, rule=Rule.TEMPORARY, breaks=finding.lost):
-        account.blame(finding.damage or Damage.STALE, finding.what, finding.lost)
-
-
-def _account_blocks(
-    account: _Account, history: History, seen: FileSeen, findings: tuple[BlockFinding, ...]
-) -> None:
-    for finding in findings:
-        account.add(
-            f"{seen.name} block {finding.index}",
-            finding.windows,
-            rule=Rule.CONTENT,
-            holds=f" holds {finding.holds}",
-            breaks=finding.lost,
-        )
-    _blame_blocks(account, history, seen, findings)
-
-
-def _blame_blocks(
-    account: _Account, history: History, seen: FileSeen, findings: tuple[BlockFinding, ...]
-) -> None:
-    for finding in findings:
-        if any(history.end in window for window in finding.windows):
-            account.torn_in_flight += finding.is_mixed
-        elif finding.damage is not None:
-            what = f"{seen.name} block {finding.index} holds {finding.holds}"
-            account.blame(finding.damage, what, finding.lost)
-
-
 def _conclude(
     history: History, ledger: Ledger, account: _Account, cut_ms: float | None
 ) -> Findings:
-    mixed = "" if account.impossible else "old and new are mixed: no single moment explains them"
-    conclusion = conclude(
+    damages = account.damages
+    return conclude(
         ledger,
         account.observations.last_common(),
+        Findings(
+            acknowledged=len(history.acknowledged),
+            lost=len(account.lost),
+            missing=damages[Damage.MISSING],
+            torn=damages[Damage.TORN],
+            stale=damages[Damage.STALE],
+            foreign=damages[Damage.FOREIGN],
+            torn_in_flight=account.torn_in_flight,
+            reasons=tuple(account.reasons),
+            observations=account.observations.telling,
+        ),
         last=history.end - 1,
         cut_ms=cut_ms,
-        otherwise=mixed,
-    )
-    return Findings(
-        verdict=conclusion.verdict,
-        acknowledged=len(history.acknowledged),
-        lost=len(account.lost),
-        missing=account.damages[Damage.MISSING],
-        torn=account.damages[Damage.TORN],
-        stale=account.damages[Damage.STALE],
-        foreign=account.damages[Damage.FOREIGN],
-        torn_in_flight=account.torn_in_flight,
-        rollback_ms=conclusion.rollback_ms,
-        reasons=reasons_in_words(conclusion, account.reasons, history.failures, noun="operation"),
-        observations=account.observations.telling,
+        otherwise=_MIXED if not account.impossible else "",
+        noun="operation",
     )

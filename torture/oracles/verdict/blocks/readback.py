@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import errno
-import json
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
-from torture.oracles.verdict.unreadable import UnreadableError
+from torture.facts.evidence.documents import limits, strictly
+from torture.oracles.verdict.unreadable import read_whole
 
 SECTORS = 8
 """The number of sectors in a block, as in the guest's `blocks.py`."""
 
-Sector = int | str
+Sector = int | Annotated[str, limits(pattern=r"^(zero|garbage|partial|foreign|errno|half)(:|\Z)")]
 """A valid sector's operation, or `zero`, `garbage`, `partial`, `foreign:...`, `errno:<n>`.
 
 Or `half:<n>:<m>`: it begins with operation n's data and ends with m's; 0 stands for zeros.
@@ -75,50 +75,17 @@ class Readback:
 
 def parse_readback(text: str) -> Readback:
     """The read-back of a stored document; raises `UnreadableError` for a cut-off or garbled one."""
-    try:
-        raw = json.loads(text)
-        if raw["complete"] is not True:
-            raise UnreadableError("the read-back does not say that it is complete")
-        listing = raw.get("directory_errno")
-        return Readback(
-            mode=str(raw["mode"]),
-            trial=int(raw["trial"]),
-            looked=int(raw["looked"]),
-            files=tuple(_file(entry) for entry in raw["files"]),
-            temporaries=tuple(_file(entry) for entry in raw["temporaries"]),
-            unexpected=tuple(str(name) for name in raw["unexpected"]),
-            directory_errno=None if listing is None else int(listing),
-            device_bytes=None if raw.get("device_bytes") is None else int(raw["device_bytes"]),
-            finds_halves=raw.get("finds_halves") is True,
-        )
-    except (ValueError, KeyError, TypeError) as error:
-        raise UnreadableError(f"the read-back cannot be read: {error!r}") from error
+    return read_whole(text, _readback)
 
 
-def _file(raw: dict[str, Any]) -> FileSeen:
-    failure = raw.get("errno")
-    return FileSeen(
-        file=int(raw["file"]),
-        name=str(raw["name"]),
-        listed=bool(raw["listed"]),
-        errno=None if failure is None else int(failure),
-        size_bytes=0 if failure is not None else int(raw["size"]),
-        blocks=() if failure is not None else tuple(_block(block) for block in raw["blocks"]),
-    )
+def _readback(raw: dict[str, Any]) -> Readback:
+    seen = {of: [_file(entry) for entry in raw[of]] for of in ("files", "temporaries")}
+    return strictly(Readback, {"directory_errno": None} | raw | seen)
 
 
-def _block(raw: Any) -> tuple[Sector, ...]:
-    if isinstance(raw, list):
-        return tuple(_sector(sector) for sector in raw)
-    return (_sector(raw),) * SECTORS
-
-
-def _sector(raw: Any) -> Sector:
-    if isinstance(raw, bool) or not isinstance(raw, int | str):
-        raise TypeError(f"no sector: {raw!r}")
-    if isinstance(raw, str) and raw.split(":")[0] not in _REASONS:
-        raise ValueError(f"no sector: {raw!r}")
-    return raw
-
-
-_REASONS = ("zero", GARBAGE, "partial", "foreign", "errno", "half")
+def _file(raw: dict[str, Any]) -> dict[str, Any]:
+    """The fields of `FileSeen`; a file that was not opened has no content."""
+    if raw.get("errno") is not None:
+        return raw | {"size_bytes": 0, "blocks": ()}
+    blocks = [block if isinstance(block, list) else [block] * SECTORS for block in raw["blocks"]]
+    return {"errno": None} | raw | {"size_bytes": raw["size"], "blocks": blocks}

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from torture.facts.evidence.folder import ToolOutput
 from torture.oracles.verdict.fsck import exit_code_of, unreadable
-from torture.oracles.verdict.pool_tools.states import PoolStatus
-from torture.oracles.verdict.pool_tools.status_json import read_json
+from torture.oracles.verdict.pool_tools.status_json import PoolStatus, read_json
 from torture.oracles.verdict.pool_tools.status_text import read_text
 
 __all__ = ["PoolStatus", "parse_status"]

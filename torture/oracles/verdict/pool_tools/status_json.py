@@ -1,14 +1,42 @@
-"""`zpool status -j`: JSON. Source: OpenZFS 2.3 `cmd/zpool/zpool_main.c`."""
+"""`zpool status -j`, and a pool's state for both forms. Source: OpenZFS 2.3 `cmd/zpool/zpool_main.c`."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from torture.facts.evidence.folder import ToolOutput
 from torture.oracles.verdict.fsck import unreadable
-from torture.oracles.verdict.pool_tools.states import HEALTHY, PoolStatus
+
+HEALTHY = "ONLINE"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PoolStatus:
+    """The pool's state, errors in files or volumes, and errors that devices made.
+
+    `scrubbed`: the last scan was a scrub, and it came to its end.
+    """
+
+    state: str
+    data_errors: int
+    device_errors: int
+    unhealthy_devices: tuple[str, ...]
+    scrubbed: bool
+
+    @property
+    def summary(self) -> str:
+        """In a few words."""
+        parts = [self.state]
+        if self.data_errors:
+            parts.append(f"{self.data_errors} data errors")
+        if self.device_errors:
+            parts.append(f"{self.device_errors} device errors")
+        if self.unhealthy_devices:
+            parts.append("not online: " + ", ".join(self.unhealthy_devices))
+        return ", ".join(parts)
 
 
 def read_json(output: ToolOutput) -> PoolStatus:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from torture.facts.evidence.folder import ToolOutput
 from torture.oracles.verdict.fsck import unreadable
-from torture.oracles.verdict.pool_tools.states import HEALTHY, PoolStatus
+from torture.oracles.verdict.pool_tools.status_json import HEALTHY, PoolStatus
 
 _SECTION = re.compile(r"^(?=.{6}:) *(pool|state|status|action|see|scan|config|errors):(?: (.*))?$")
 """The colons stand below each other."""

@@ -8,10 +8,10 @@ prints nothing (with -F: `Pool ... returned to its state as of ...`), so its pro
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from torture.facts.evidence.folder import ToolOutput
 from torture.oracles.verdict.fsck import (
+    Attempt,
     exit_code_of,
     first_whole_line,
     has_crashed,
@@ -61,31 +61,23 @@ _OF_A_CHECKPOINT = re.compile(
 """No version scrubs data that only a checkpoint keeps (zpool-checkpoint(8))."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ImportResult:
-    """One attempt. `reason` is its message when refused, or its loss when it rewound."""
-
-    imported: bool
-    reason: str = ""
-
-
-def parse_import(output: ToolOutput) -> ImportResult:
+def parse_import(output: ToolOutput) -> Attempt:
     """Whether an import succeeded; raises `UnreadableError` when the output does not show it."""
     code = exit_code_of(output)
     lines = lines_of(output)
     if has_crashed(code):
-        return ImportResult(imported=False, reason=f"zpool itself gave up: {' '.join(lines[-1:])}")
+        return Attempt(is_done=False, reason=f"zpool itself gave up: {' '.join(lines[-1:])}")
     if code == 0:
         if any(_CANNOT in line for line in lines):
             raise unreadable(output, "it succeeded, yet prints that it cannot import")
         rewound = (line for line in lines if _REWOUND in line or "Discarded" in line)
-        return ImportResult(imported=True, reason="; ".join(rewound))
+        return Attempt(is_done=True, reason="; ".join(rewound))
     refuse_codes_beyond(output, (1,))
     refusal = first_whole_line(output.stderr, _CANNOT)
     reason = refusal.split("': ", 1)[-1] if refusal else ""
     if not reason or any(words in reason for words in _REASONS_OF_OURS):
         raise unreadable(output, f"no known reason of the pool's: {lines[:1]}")
-    return ImportResult(imported=False, reason=reason)
+    return Attempt(is_done=False, reason=reason)
 
 
 def finds_no_pool(output: ToolOutput) -> bool:

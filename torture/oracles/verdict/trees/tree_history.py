@@ -20,7 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from torture.facts.evidence.ledger import Begin, Done, Failed, Ledger
+from torture.facts.evidence.ledger import Begin, Done, Ledger
 from torture.oracles.verdict.trees.tree_syncs import (
     Key,
     Thing,
@@ -78,7 +78,6 @@ class Trees:
     sectors: dict[int, set[int]] = field(default_factory=dict)
     """By file, every sector that was ever written; all others were zero at all times."""
     acknowledged: dict[int, int] = field(default_factory=dict)
-    failures: list[Failed] = field(default_factory=list)
 
     def changes_of(self, key: Key) -> list[Change]:
         """From the first, which was always so, to the last."""
@@ -121,8 +120,6 @@ def build_trees(
                     builder.begin(event, place)
                 case Done():
                     builder.done(event.seq, place)
-                case Failed():
-                    builder.trees.failures.append(event)
                 case _:
                     pass
     except (KeyError, TypeError, ValueError, IndexError) as error:

@@ -16,8 +16,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from torture.facts.evidence.ledger import Begin, Ledger
-from torture.oracles.verdict.conclusion import conclude, reasons_in_words
-from torture.oracles.verdict.data_findings import Findings
+from torture.oracles.verdict.conclusion import conclude
+from torture.oracles.verdict.judgement import Findings
 from torture.oracles.verdict.moments import Window, Windows, both, union, windows_of
 from torture.oracles.verdict.observations import Observations, Rule
 from torture.oracles.verdict.trees.tree_history import Change, Trees, build_trees
@@ -232,25 +232,20 @@ def consult_trees(
             account.impossible(
                 f"file {number} is now several files: {', '.join(sorted(names.values()))}"
             )
-    return _conclude(trees, ledger, account, cut_ms)
-
-
-def _conclude(trees: Trees, ledger: Ledger, account: _Account, cut_ms: float | None) -> Findings:
-    conclusion = conclude(
+    return conclude(
         ledger,
         account.observations.last_common(),
+        Findings(
+            acknowledged=len(trees.acknowledged),
+            lost=len(account.lost),
+            missing=account.missing,
+            stale=account.stale,
+            foreign=account.foreign,
+            reasons=tuple(account.reasons),
+            observations=account.observations.telling,
+        ),
         last=trees.end - 1,
         cut_ms=cut_ms,
         otherwise="no single moment explains all names and files",
-    )
-    return Findings(
-        verdict=conclusion.verdict,
-        acknowledged=len(trees.acknowledged),
-        lost=len(account.lost),
-        missing=account.missing,
-        stale=account.stale,
-        foreign=account.foreign,
-        rollback_ms=conclusion.rollback_ms,
-        reasons=reasons_in_words(conclusion, account.reasons, trees.failures, noun="transaction"),
-        observations=account.observations.telling,
+        noun="transaction",
     )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from torture.facts.evidence.documents import strictly
 from torture.oracles.verdict.blocks.readback import GARBAGE
-from torture.oracles.verdict.unreadable import UnreadableError
+from torture.oracles.verdict.unreadable import read_whole
 
 Holder = int | str
 """The writer of a sector, by operation; or `zero`, or another content."""
@@ -67,17 +67,15 @@ class FoundTrees:
 
 def parse_trees(text: str) -> FoundTrees:
     """A read-back; raises `UnreadableError` for a cut-off or garbled one."""
-    try:
-        raw = json.loads(text)
-        if raw["complete"] is not True:
-            raise UnreadableError("the read-back does not say that it is complete")
-        return FoundTrees(
-            trial=int(raw["trial"]),
-            mode=str(raw["mode"]),
-            trees=tuple(_entry(tree) for tree in raw["trees"]),
-        )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UnreadableError(f"the read-back is garbled: {error!r}") from error
+    return read_whole(text, _trees)
+
+
+def _trees(raw: dict[str, Any]) -> FoundTrees:
+    return FoundTrees(
+        trial=int(raw["trial"]),
+        mode=str(raw["mode"]),
+        trees=tuple(_entry(tree) for tree in raw["trees"]),
+    )
 
 
 def _entry(raw: dict[str, Any]) -> FoundEntry:
@@ -90,15 +88,7 @@ def _entry(raw: dict[str, Any]) -> FoundEntry:
         case "symlink":
             return FoundLink(target=str(raw["target"]))
         case "file":
-            return FoundFile(
-                inode=int(raw["inode"]),
-                links=int(raw["links"]),
-                mode=int(raw["mode"]),
-                mtime_ns=int(raw["mtime_ns"]),
-                size_bytes=int(raw["size"]),
-                xattrs={str(name): str(value) for name, value in raw["xattrs"].items()},
-                runs=tuple(_run(*run) for run in raw["runs"]),
-            )
+            return strictly(FoundFile, {"size_bytes": raw["size"]} | raw)
         case other:
             return Unusable(why=f"of type {str(other)!r}, mode {int(raw['mode']):o}")
 
@@ -115,9 +105,3 @@ def _garbage_in(entry: FoundEntry) -> Iterator[tuple[int, int]]:
                     yield from ((inode, place) for place in range(first, first + count))
         case _:
             pass
-
-
-def _run(first: int, count: int, holder: Holder) -> tuple[int, int, Holder]:
-    if isinstance(holder, bool) or not isinstance(holder, (int, str)):
-        raise TypeError(f"holder {holder!r}")
-    return int(first), int(count), holder

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Protocol, TypeVar
 
 from torture.facts.evidence.folder import Evidence
-from torture.oracles.verdict.data_findings import Findings
+from torture.oracles.verdict.judgement import Findings
 from torture.oracles.verdict.terms import Terms
 from torture.oracles.verdict.unreadable import UnreadableError
 from torture.oracles.verdict.verdicts import Verdict

@@ -9,7 +9,7 @@ from functools import partial
 from torture.choices.workloads.protocol import Workload
 from torture.facts.evidence.folder import Evidence, Step
 from torture.facts.evidence.writers import failed_writers
-from torture.oracles.verdict.data_findings import Findings, together
+from torture.oracles.verdict.judgement import Findings, together
 from torture.oracles.verdict.mount import read_kernel_log
 from torture.oracles.verdict.terms import Terms
 from torture.oracles.verdict.verdicts import Verdict, worst

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from torture.choices.filesystems.protocol import Filesystem
 from torture.facts.evidence.folder import CUT, Evidence, Step
-from torture.oracles.verdict.booted.boot_verdict import with_boot
-from torture.oracles.verdict.filesystem_verdict import FilesystemFinding, judge_filesystem
-from torture.oracles.verdict.mount import read_kernel_log
-from torture.oracles.verdict.nas_log import read_nas_lines
+from torture.oracles.verdict.boot_verdict import with_boot
+from torture.oracles.verdict.filesystem_verdict import judge_filesystem
+from torture.oracles.verdict.judgement import PartFinding
+from torture.oracles.verdict.mount import read_kernel_log, read_nas_log
 from torture.oracles.verdict.pool_verdict import judge_pool
 from torture.oracles.verdict.terms import Terms
 from torture.oracles.verdict.verdicts import Verdict
@@ -54,7 +54,7 @@ def check_filesystem(
     if pool.verdict is Verdict.POOL_LOST or pool.distrusts_disk or not filesystem.has_files:
         return LayerFinding(layer=Layer.FILESYSTEM)
 
-    def look() -> FilesystemFinding:
+    def look() -> PartFinding:
         mounted = judge_filesystem(evidence, filesystem.read_check)
         return with_boot(evidence, mounted) if is_root else mounted
 
@@ -81,7 +81,7 @@ def check_outage(evidence: Evidence, _terms: Terms, _earlier: Earlier, /) -> Lay
         verdict=Verdict.UNAVAILABLE,
         reasons=(
             f"{outage.machine}, {outage.stage}: {outage.what}",
-            *read_nas_lines(list(outage.kernel)).panics[:_PANICS_MAX],
+            *read_nas_log(list(outage.kernel)).panics[:_PANICS_MAX],
         ),
         unknown=unknown,
     )

@@ -8,7 +8,7 @@ from torture.errors import DeadlineExceeded, HarnessError
 from torture.facts.evidence.completed import Completed
 from torture.facts.evidence.folder import Step
 from torture.machines.lab.machine import GuestDied, Machine
-from torture.oracles.verdict.booted.console import fsck_at_boot
+from torture.oracles.verdict.boot_verdict import fsck_at_boot
 from torture.trials.trial.client_load.loads import Loads
 from torture.trials.trial.recovery import wait_until_idle
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter

@@ -11,12 +11,60 @@ import re
 from dataclasses import dataclass, replace
 
 from torture.facts.evidence.folder import Evidence, Step, ToolOutput
-from torture.oracles.verdict.booted.console import last_words, says_it_is_up
-from torture.oracles.verdict.filesystem_verdict import FilesystemFinding, needed_output
-from torture.oracles.verdict.fsck import exit_code_of, unreadable
+from torture.oracles.verdict.filesystem_verdict import needed_output
+from torture.oracles.verdict.fsck import Attempt, exit_code_of, unreadable
+from torture.oracles.verdict.judgement import PartFinding
 from torture.oracles.verdict.mount import read_kernel_log
 from torture.oracles.verdict.unreadable import UnreadableError
 from torture.oracles.verdict.verdicts import Verdict, worst
+
+_FSCK = re.compile(
+    r"torture: fsck of (?P<device>/dev/\w+)\s*?\n(?P<said>.*?)\n"
+    r"[^\n]*torture: fsck ended with (?P<code>\d+)\s",
+    re.DOTALL,
+)
+"""`vmimages/boot/init` puts a line before fsck(8) and one after it, which has its exit code. The
+kernel may write amid these lines, and a console that ends early has only some of them."""
+_IS_UP = re.compile(r"torture: ready\b")
+_KERNELS_CLOCK = re.compile(r"^\[ *\d+\.\d+\] ")
+
+KERNEL_DEATH = re.compile(r"Kernel panic|Oops: |BUG: (?!soft lockup|workqueue lockup)")
+"""A kernel's words for its own death. A lockup that a watchdog reports does not count (Linux
+kernel/watchdog.c, kernel/workqueue.c). The guest of a host that stood still for 20 s reports it,
+too, and goes on."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FsckAtBoot:
+    """The messages and the exit code of fsck(8) before the mount of the root."""
+
+    device: str
+    exit_code: int
+    said: str
+
+
+def fsck_at_boot(console: str) -> FsckAtBoot | None:
+    """The result of fsck; None if fsck did not reach its end, or its end was garbled."""
+    match = _FSCK.search(console.replace("\r", ""))
+    if match is None:
+        return None
+    return FsckAtBoot(
+        device=match["device"], exit_code=int(match["code"]), said=match["said"].strip("\n")
+    )
+
+
+def says_it_is_up(console: str) -> bool:
+    """Whether the guest announced its agent."""
+    return _IS_UP.search(console) is not None
+
+
+def last_words(console: str) -> str:
+    """The last line before the kernel gave up, else of all; empty for an empty console."""
+    death = KERNEL_DEATH.search(console)
+    before = console[: death.start()].rpartition("\n")[0] if death else console
+    lines = [_KERNELS_CLOCK.sub("", line).strip() for line in before.splitlines()]
+    return next((line for line in reversed(lines) if line), "")
+
 
 _LEFT_BIT = 4
 """fsck(8): errors were left uncorrected. After all other codes the initrd goes on, as Debian's does."""
@@ -27,51 +75,43 @@ _USUAL = re.compile(
 _LINES_MAX = 3
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BootResult:
-    """Whether a VM came up, and the reason if it did not."""
-
-    is_up: bool
-    why_not: str = ""
-
-
-def parse_boot(output: ToolOutput) -> BootResult:
+def parse_boot(output: ToolOutput) -> Attempt:
     """Whether a VM came up; raises `UnreadableError` when the console does not show it."""
     code = exit_code_of(output)
     if code == 0:
         if not says_it_is_up(output.stdout) or output.stderr:
             raise unreadable(output, "it was reported up, but its console does not show that")
-        return BootResult(is_up=True)
+        return Attempt(is_done=True)
     if code != 1 or not output.stderr:
         raise unreadable(output, "it is not up, and the reason is missing")
     words = last_words(output.stdout)
-    return BootResult(is_up=False, why_not=f"{words} ({output.stderr})" if words else output.stderr)
+    return Attempt(is_done=False, reason=f"{words} ({output.stderr})" if words else output.stderr)
 
 
-def with_boot(evidence: Evidence, found: FilesystemFinding) -> FilesystemFinding:
+def with_boot(evidence: Evidence, found: PartFinding) -> PartFinding:
     """The filesystem's finding by a client of another root, and whether the VM boots from it.
 
     Raises `UnreadableError` when the evidence does not show it.
     """
     boot = parse_boot(needed_output(evidence, Step.BOOT))
-    reasons = _at_boot(evidence, is_up=boot.is_up)
+    reasons = _at_boot(evidence, is_up=boot.is_done)
     if found.verdict is Verdict.UNREPAIRABLE:
-        how = "boots" if boot.is_up else f"does not boot ({boot.why_not})"
+        how = "boots" if boot.is_done else f"does not boot ({boot.reason})"
         return replace(found, summary=f"{how}; {found.summary}", reasons=reasons + found.reasons)
-    if boot.is_up and not found.repaired:
+    if boot.is_done and not found.repaired:
         verdict = worst((found.verdict, Verdict.REPAIRED if reasons else Verdict.INTACT))
         return replace(found, verdict=verdict, reasons=reasons + found.reasons)
-    before = "" if boot.is_up else f"does not boot: {boot.why_not}; "
+    before = "" if boot.is_done else f"does not boot: {boot.reason}; "
     again = parse_boot(needed_output(evidence, Step.BOOT_AFTER_REPAIR))
-    if not again.is_up:
+    if not again.is_done:
         return replace(
             found,
             verdict=Verdict.UNREPAIRABLE,
-            summary=f"{before}{found.summary}; does not boot after that: {again.why_not}",
+            summary=f"{before}{found.summary}; does not boot after that: {again.reason}",
             reasons=reasons + found.reasons,
         )
-    if not boot.is_up:
-        reasons = (f"{Step.BOOT}: {boot.why_not}", *reasons)
+    if not boot.is_done:
+        reasons = (f"{Step.BOOT}: {boot.reason}", *reasons)
     return replace(
         found,
         verdict=worst((found.verdict, Verdict.REPAIRED)),
