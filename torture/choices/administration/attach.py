@@ -10,12 +10,10 @@ from __future__ import annotations
 from torture.choices.administration._copying import COPIED, has_resilvered
 from torture.choices.administration._datasets import ballast_script
 from torture.choices.administration.protocol import (
-    AFTER_END,
     BY_ID,
     SOON,
     SPARE,
     Administration,
-    Moment,
     Outcome,
     Printed,
     blocks,
@@ -23,15 +21,8 @@ from torture.choices.administration.protocol import (
     uberblocks,
 )
 from torture.choices.volumes import POOL
-from torture.facts.axes.axis import Choice
 from torture.facts.axes.layout import Layout
 from torture.facts.axes.sweeps import Sweep
-
-CUT_POINTS = {
-    Moment.START: (uberblocks(most=12), SOON),
-    Moment.AMID: (blocks(disk=SPARE, least=20, most=150),),
-    Moment.END: (AFTER_END,),
-}
 
 
 def read(printed: Printed) -> Outcome:
@@ -46,7 +37,11 @@ def read(printed: Printed) -> Outcome:
     return Outcome.UNDONE
 
 
-ATTACH = Administration(
+ADMINISTRATION = Administration(
+    name="attach",
+    words="a disk is attached to a mirror",
+    explained="`zpool attach` to a disk or a mirror",
+    sweep=Sweep.ADMINISTRATION,
     script=f"zpool attach {POOL} {BY_ID}data0 {BY_ID}{SPARE}",
     read=read,
     activity="resilver",
@@ -54,13 +49,6 @@ ATTACH = Administration(
     spares=1,
     layouts=frozenset({Layout.SINGLE, Layout.MIRRORED}),
     waived=COPIED,
-    cut_points=CUT_POINTS,
-)
-
-CHOICE: Choice[Administration | None] = Choice(
-    name="attach",
-    words="a disk is attached to a mirror",
-    explained="`zpool attach` to a disk or a mirror",
-    joins=frozenset({Sweep.ADMINISTRATION}),
-    value=ATTACH,
+    start=(uberblocks(most=12), SOON),
+    amid=(blocks(disk=SPARE, least=20, most=150),),
 )

@@ -8,20 +8,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from torture.choices.administration.attach import ATTACH
-from torture.choices.administration.protocol import BY_ID, SPARE, Administration
+from torture.choices.administration.attach import ADMINISTRATION as ATTACH
+from torture.choices.administration.protocol import BY_ID, SPARE
 from torture.choices.volumes import POOL
-from torture.facts.axes.axis import Choice
-from torture.facts.axes.sweeps import Sweep
 
-CHOICE: Choice[Administration | None] = Choice(
+ADMINISTRATION = replace(
+    ATTACH,
     name="attach_sequential",
     words="a disk is attached to a mirror, sequentially",
     explained="`zpool attach -s`",
-    joins=frozenset({Sweep.ADMINISTRATION}),
-    value=replace(
-        ATTACH,
-        script=f"zpool attach -s {POOL} {BY_ID}data0 {BY_ID}{SPARE}",
-        activity="resilver,scrub",
-    ),
+    script=f"zpool attach -s {POOL} {BY_ID}data0 {BY_ID}{SPARE}",
+    activity="resilver,scrub",
 )

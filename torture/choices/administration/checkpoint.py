@@ -6,9 +6,8 @@ zpool-checkpoint(8). Durable by return: `spa_checkpoint` waits for its group in 
 
 from __future__ import annotations
 
-from torture.choices.administration.protocol import BRIEF, Administration, Outcome, Printed
+from torture.choices.administration.protocol import Administration, Outcome, Printed
 from torture.choices.volumes import POOL
-from torture.facts.axes.axis import Choice
 from torture.facts.axes.sweeps import Sweep
 from torture.oracles.verdict.unreadable import UnreadableError
 
@@ -30,10 +29,11 @@ def read(printed: Printed) -> Outcome:
     return states.get(state_of_checkpoint(printed), Outcome.HALF)
 
 
-CHOICE: Choice[Administration | None] = Choice(
+ADMINISTRATION = Administration(
     name="checkpoint",
     words="a checkpoint is made",
     explained="`zpool checkpoint`",
-    joins=frozenset({Sweep.ADMINISTRATION}),
-    value=Administration(script=f"zpool checkpoint {POOL}", read=read, cut_points=BRIEF),
+    sweep=Sweep.ADMINISTRATION,
+    script=f"zpool checkpoint {POOL}",
+    read=read,
 )

@@ -9,16 +9,13 @@ from __future__ import annotations
 from torture.choices.administration._datasets import BALLAST, ballast_script
 from torture.choices.administration.checkpoint import state_of_checkpoint
 from torture.choices.administration.protocol import (
-    AFTER_END,
     SOON,
     Administration,
-    Moment,
     Outcome,
     Printed,
     uberblocks,
 )
 from torture.choices.volumes import POOL
-from torture.facts.axes.axis import Choice
 from torture.facts.axes.sweeps import Sweep
 
 _OUTCOMES = {
@@ -33,23 +30,18 @@ def read(printed: Printed) -> Outcome:
     return _OUTCOMES[state_of_checkpoint(printed)]
 
 
-CHOICE: Choice[Administration | None] = Choice(
+ADMINISTRATION = Administration(
     name="checkpoint_discard",
     words="a checkpoint is discarded",
     explained="`zpool checkpoint -d`",
-    joins=frozenset({Sweep.ADMINISTRATION}),
-    value=Administration(
-        script=f"zpool checkpoint -d {POOL}",
-        read=read,
-        activity="discard",
-        prepare=(
-            f"{ballast_script(mib=32)}; zpool checkpoint {POOL}; rm /{BALLAST}/ballast; "
-            f"zpool sync {POOL}"
-        ),
-        cut_points={
-            Moment.START: (SOON, uberblocks(most=8)),
-            Moment.AMID: (uberblocks(least=4, most=24),),
-            Moment.END: (AFTER_END,),
-        },
+    sweep=Sweep.ADMINISTRATION,
+    script=f"zpool checkpoint -d {POOL}",
+    read=read,
+    activity="discard",
+    prepare=(
+        f"{ballast_script(mib=32)}; zpool checkpoint {POOL}; rm /{BALLAST}/ballast; "
+        f"zpool sync {POOL}"
     ),
+    start=(SOON, uberblocks(most=8)),
+    amid=(uberblocks(least=4, most=24),),
 )

@@ -8,19 +8,16 @@ it replays the log from a device that has only just joined.
 from __future__ import annotations
 
 from torture.choices.administration.protocol import (
-    AFTER_END,
     BY_ID,
     SOON,
     SPARE,
     Administration,
-    Moment,
     Outcome,
     Printed,
     blocks,
     uberblocks,
 )
 from torture.choices.volumes import POOL
-from torture.facts.axes.axis import Choice
 from torture.facts.axes.sweeps import Sweep
 
 
@@ -32,20 +29,15 @@ def read(printed: Printed) -> Outcome:
     return Outcome.HALF if printed.has_disk(SPARE) else Outcome.UNDONE
 
 
-CHOICE: Choice[Administration | None] = Choice(
+ADMINISTRATION = Administration(
     name="log_add",
     words="a log device is added",
     explained="`zpool add log`",
-    joins=frozenset({Sweep.ADMINISTRATION}),
-    value=Administration(
-        script=f"zpool add -f {POOL} log {BY_ID}{SPARE}",
-        read=read,
-        spares=1,
-        needs_log_device=False,
-        cut_points={
-            Moment.START: (uberblocks(most=8), SOON),
-            Moment.AMID: (blocks(disk=SPARE, most=30),),
-            Moment.END: (AFTER_END,),
-        },
-    ),
+    sweep=Sweep.ADMINISTRATION,
+    script=f"zpool add -f {POOL} log {BY_ID}{SPARE}",
+    read=read,
+    spares=1,
+    needs_log_device=False,
+    start=(uberblocks(most=8), SOON),
+    amid=(blocks(disk=SPARE, most=30),),
 )

@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from torture.choices.administration._copying import UNLABELLED
 from torture.choices.administration.protocol import (
-    AFTER_END,
     BY_ID,
     SOON,
     Administration,
-    Moment,
     Outcome,
     Printed,
     blocks,
     uberblocks,
 )
 from torture.choices.volumes import POOL
-from torture.facts.axes.axis import Choice
 from torture.facts.axes.sweeps import Sweep
 
 _LOG = "slog0"
@@ -32,20 +29,15 @@ def read(printed: Printed) -> Outcome:
     return Outcome.HALF if printed.has_disk(_LOG) else Outcome.DONE
 
 
-CHOICE: Choice[Administration | None] = Choice(
+ADMINISTRATION = Administration(
     name="log_remove",
     words="a log device is removed",
     explained="`zpool remove` of a log device",
-    joins=frozenset({Sweep.ADMINISTRATION_OF_LOGS}),
-    value=Administration(
-        script=f"zpool remove {POOL} {BY_ID}{_LOG}",
-        read=read,
-        needs_log_device=True,
-        waived=UNLABELLED,
-        cut_points={
-            Moment.START: (uberblocks(most=8), SOON),
-            Moment.AMID: (uberblocks(least=4, most=24), blocks(disk="data0", least=20, most=300)),
-            Moment.END: (AFTER_END,),
-        },
-    ),
+    sweep=Sweep.ADMINISTRATION_OF_LOGS,
+    script=f"zpool remove {POOL} {BY_ID}{_LOG}",
+    read=read,
+    needs_log_device=True,
+    waived=UNLABELLED,
+    start=(uberblocks(most=8), SOON),
+    amid=(uberblocks(least=4, most=24), blocks(disk="data0", least=20, most=300)),
 )

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 
-from torture.choices.filesystems.protocol import Filesystem
+from torture.choices.filesystems.protocol import DEVICE, MOUNT_POINT, Filesystem
 from torture.facts.axes.axis import Choice
 from torture.facts.axes.sweeps import Sweep
 from torture.facts.evidence.folder import ToolOutput
@@ -83,45 +83,19 @@ def _is_problem(line: str) -> bool:
     return not any(pattern.match(line) for pattern in _BENIGN)
 
 
-class Ext4:
-    """Lazy initialisation is off: it would write in the background of the first minutes."""
-
-    has_files = True
-    writes_once = True
-    looks_like_zfs = False
-    root_words: str | None = "rootfstype=ext4"
-    read_check = staticmethod(parse_e2fsck)
-
-    def make(self, device: str) -> tuple[str, ...]:
-        """Make an empty one."""
-        return ("mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0", device)
-
-    def mount(self, device: str, mount_point: str) -> tuple[str, ...]:
-        """Mount it, replaying its journal."""
-        return ("mount", "-t", "ext4", device, mount_point)
-
-    def discarding(self, mount_point: str) -> tuple[str, ...] | None:
-        """Discards at each commit of its journal."""
-        return ("mount", "-o", "remount,discard", mount_point)
-
-    def scrub(self, mount_point: str) -> None:
-        """None: it keeps one copy of everything."""
-
-    def first_check(self, device: str) -> None:
-        """None: e2fsck -n ignores the journal before its replay, and reports damage that is none."""
-
-    def check(self, device: str) -> tuple[str, ...]:
-        """Look for damage, changing nothing."""
-        return ("e2fsck", "-f", "-n", device)
-
-    def repairs(self, device: str) -> tuple[tuple[str, ...], ...]:
-        """Repair as much as possible."""
-        return (("e2fsck", "-f", "-y", device),)
-
-
 CHOICE: Choice[Filesystem] = Choice(
     name="ext4",
-    value=Ext4(),
+    value=Filesystem(
+        # lazy initialisation would write in the background of the first minutes
+        make=("mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0", DEVICE),
+        mount=("mount", "-t", "ext4", DEVICE, MOUNT_POINT),
+        discarding=("mount", "-o", "remount,discard", MOUNT_POINT),
+        # no first check: e2fsck -n ignores the journal before its replay, and reports false damage
+        check=("e2fsck", "-f", "-n", DEVICE),
+        repairs=(("e2fsck", "-f", "-y", DEVICE),),
+        read_check=parse_e2fsck,
+        root_words="rootfstype=ext4",
+    ),
     words="ext4",
     joins=frozenset({Sweep.USUAL, Sweep.LOG_DEVICES_AND_FILESYSTEMS, Sweep.BOOT_FILESYSTEMS}),
     place=1,

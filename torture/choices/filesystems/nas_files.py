@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from torture.choices.filesystems.protocol import FILES, Filesystem
-from torture.choices.filesystems.raw import Raw
+from torture.choices.filesystems.raw import NOTHING
 from torture.facts.axes.axis import Choice
 from torture.facts.axes.sweeps import Sweep
 
 CHOICE: Choice[Filesystem] = Choice(
     name=FILES,
-    value=Raw(),
+    value=NOTHING,
     words="the NAS's files",
     explained="the files of a transport that gives files",
     joins=frozenset(

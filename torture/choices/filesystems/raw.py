@@ -10,47 +10,16 @@ from torture.facts.evidence.folder import ToolOutput
 from torture.oracles.verdict.fsck import FsckResult
 
 
-class Raw:
-    """A client without a filesystem of its own; a call of its tools is an error of the trial."""
+def _refuse(output: ToolOutput) -> FsckResult:
+    raise HarnessError(f"a raw disk has no check, yet there is one: {output.argv}")
 
-    has_files = False
-    writes_once = True
-    looks_like_zfs = False
-    root_words = None
 
-    def make(self, device: str) -> tuple[str, ...]:
-        """Refuse."""
-        raise HarnessError(f"a raw disk has no filesystem to make on {device}")
-
-    def mount(self, device: str, mount_point: str) -> tuple[str, ...]:
-        """Refuse."""
-        raise HarnessError(f"a raw disk cannot be mounted: {device} on {mount_point}")
-
-    def discarding(self, mount_point: str) -> None:
-        """None: it frees nothing."""
-
-    def scrub(self, mount_point: str) -> None:
-        """None: it keeps one copy of everything."""
-
-    def first_check(self, device: str) -> None:
-        """None: nothing is mounted, so there is no look before a mount."""
-
-    def check(self, device: str) -> tuple[str, ...]:
-        """Refuse."""
-        raise HarnessError(f"a raw disk has no check: {device}")
-
-    def repairs(self, device: str) -> tuple[tuple[str, ...], ...]:
-        """Refuse."""
-        raise HarnessError(f"a raw disk has no repair: {device}")
-
-    def read_check(self, output: ToolOutput) -> FsckResult:
-        """Refuse."""
-        raise HarnessError(f"a raw disk has no check, yet there is one: {output.argv}")
-
+NOTHING = Filesystem(make=(), mount=(), check=(), repairs=(), read_check=_refuse, has_files=False)
+"""No filesystem of the client's own: no stage asks for its commands."""
 
 CHOICE: Choice[Filesystem] = Choice(
     name="raw",
-    value=Raw(),
+    value=NOTHING,
     words="no filesystem",
     explained="no filesystem: which layer lost it?",
     joins=frozenset({Sweep.LOG_DEVICES_AND_FILESYSTEMS}),
