@@ -1,4 +1,4 @@
-"""`zpool attach` of a disk to a disk or a mirror, resilvered block by block.
+"""`zpool attach` of a disk to a disk or a mirror, resilvered block by block or sequentially.
 
 zpool-attach(8). Durable by return: `spa_vdev_attach` ends in `spa_vdev_exit`, which waits until the
 group with the new configuration is synced (OpenZFS `module/zfs/spa.c`, `spa_vdev_config_exit`).
@@ -6,6 +6,8 @@ That configuration records what the new disk lacks, and a resilver continues aft
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from torture.choices.administration._copying import COPIED, has_resilvered
 from torture.choices.administration._datasets import ballast_script
@@ -37,7 +39,7 @@ def read(printed: Printed) -> Outcome:
     return Outcome.UNDONE
 
 
-ADMINISTRATION = Administration(
+ATTACH = Administration(
     name="attach",
     words="a disk is attached to a mirror",
     explained="`zpool attach` to a disk or a mirror",
@@ -52,3 +54,16 @@ ADMINISTRATION = Administration(
     start=(uberblocks(most=12), SOON),
     amid=(blocks(disk=SPARE, least=20, most=150),),
 )
+
+# `zpool attach -s`: the new disk is filled from beginning to end. This copying knows no blocks (OpenZFS
+# `module/zfs/vdev_rebuild.c`). ZFS then starts a scrub, which verifies the checksums.
+_SEQUENTIAL = replace(
+    ATTACH,
+    name="attach_sequential",
+    words="a disk is attached to a mirror, sequentially",
+    explained="`zpool attach -s`",
+    script=f"zpool attach -s {POOL} {BY_ID}data0 {BY_ID}{SPARE}",
+    activity="resilver,scrub",
+)
+
+ADMINISTRATIONS = (ATTACH, _SEQUENTIAL)

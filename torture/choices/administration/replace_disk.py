@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from torture.choices.administration._copying import COPIED, UNLABELLED
 from torture.choices.administration._datasets import ballast_script
-from torture.choices.administration.attach import ADMINISTRATION as ATTACH
+from torture.choices.administration.attach import ATTACH
 from torture.choices.administration.protocol import (
     BY_ID,
     SPARE,

@@ -1,16 +1,16 @@
-"""The common part of transports of one kind of volume: its scripts, its caches, its guarantee."""
+"""The common part of transports of one kind of volume: its scripts, its caches."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Protocol
 
-from torture.choices.transports._theory import ByTheory
+from torture.choices.transports.protocol import Transport
 from torture.choices.volumes import VolumeOptions, dataset, zvol
 from torture.shell import wait_for_path, write_cache_of
 
 
-class OfZvol(ByTheory, Protocol):
+class OfZvol(Transport, Protocol):
     """A transport of a zvol."""
 
     def make_volume_script(self, options: VolumeOptions) -> str:
@@ -26,7 +26,7 @@ class OfZvol(ByTheory, Protocol):
         return {"zvol": write_cache_of(zvol.DEVICE)}
 
 
-class OfDataset(ByTheory, Protocol):
+class OfDataset(Transport, Protocol):
     """A transport of a dataset and its files."""
 
     def make_volume_script(self, options: VolumeOptions) -> str:

@@ -47,11 +47,22 @@ class Fileio(OfImage):
         )
 
 
-CHOICE: Choice[Transport] = Choice(
-    name="fileio",
-    value=Fileio(),
-    words="iSCSI (fileio, write-through)",
-    explained="LIO fileio on a file of a dataset, `write_back=false`",
-    joins=frozenset({Sweep.TRANSPORTS, Sweep.EVERY_TRANSPORT}),
-    place=20,
+CHOICES: tuple[Choice[Transport], ...] = (
+    Choice(
+        name="fileio",
+        value=Fileio(),
+        words="iSCSI (fileio, write-through)",
+        explained="LIO fileio on a file of a dataset, `write_back=false`",
+        joins=frozenset({Sweep.TRANSPORTS, Sweep.EVERY_TRANSPORT}),
+        place=20,
+    ),
+    # a flush becomes an fsync of the file
+    Choice(
+        name="fileio_wb",
+        value=Fileio(has_write_cache=True),
+        words="iSCSI (fileio, write-back)",
+        explained="the same with `write_back=true`",
+        joins=frozenset({Sweep.TRANSPORTS, Sweep.TRANSPORTS_BEHIND_ALWAYS, Sweep.EVERY_TRANSPORT}),
+        place=21,
+    ),
 )

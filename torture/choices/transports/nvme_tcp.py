@@ -84,11 +84,24 @@ echo {_CONNECT.format(host=nas_host)} > /dev/nvme-fabrics
         )
 
 
-CHOICE: Choice[Transport] = Choice(
-    name="nvme_tcp",
-    value=NvmeTcp(),
-    words="NVMe/TCP",
-    explained="Linux's nvmet on a zvol; the client's own kernel is the host, with native multipath",
-    joins=frozenset({Sweep.TRANSPORTS, Sweep.TRANSPORTS_BEHIND_ALWAYS, Sweep.EVERY_TRANSPORT}),
-    place=30,
+CHOICES: tuple[Choice[Transport], ...] = (
+    Choice(
+        name="nvme_tcp",
+        value=NvmeTcp(),
+        words="NVMe/TCP",
+        explained="Linux's nvmet on a zvol; the client's own kernel is the host, with native multipath",
+        joins=frozenset({Sweep.TRANSPORTS, Sweep.TRANSPORTS_BEHIND_ALWAYS, Sweep.EVERY_TRANSPORT}),
+        place=30,
+    ),
+    # With multipath a flush in flight when the link dies ends with success. It has no bio, so
+    # `nvme_failover_req` (Linux drivers/nvme/host/multipath.c, 6.12) has nothing to send again.
+    # Without multipath the flush waits for the NAS (`nvme_retry_req`, drivers/nvme/host/core.c).
+    Choice(
+        name="nvme_tcp_single",
+        value=NvmeTcp(multipath="N"),
+        words="NVMe/TCP (one path)",
+        explained="the same with `nvme_core.multipath=N`",
+        joins=frozenset({Sweep.EVERY_TRANSPORT}),
+        place=31,
+    ),
 )
