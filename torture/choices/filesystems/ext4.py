@@ -1,4 +1,4 @@
-"""ext4, with its defaults: data=ordered (e2fsck(8), ext4(5)).
+"""ext4, with its defaults, data=ordered, and with data=journal (e2fsck(8), ext4(5)).
 
 `e2fsck -f -n` and `e2fsck -f -y`: text and exit code -> `FsckResult`.
 
@@ -12,6 +12,7 @@ alone gives 0.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from torture.choices.filesystems.protocol import DEVICE, MOUNT_POINT, Filesystem
 from torture.facts.axes.axis import Choice
@@ -83,20 +84,38 @@ def _is_problem(line: str) -> bool:
     return not any(pattern.match(line) for pattern in _BENIGN)
 
 
-CHOICE: Choice[Filesystem] = Choice(
-    name="ext4",
-    value=Filesystem(
-        # lazy initialisation would write in the background of the first minutes
-        make=("mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0", DEVICE),
-        mount=("mount", "-t", "ext4", DEVICE, MOUNT_POINT),
-        discarding=("mount", "-o", "remount,discard", MOUNT_POINT),
-        # no first check: e2fsck -n ignores the journal before its replay, and reports false damage
-        check=("e2fsck", "-f", "-n", DEVICE),
-        repairs=(("e2fsck", "-f", "-y", DEVICE),),
-        read_check=parse_e2fsck,
-        root_words="rootfstype=ext4",
+_EXT4 = Filesystem(
+    # lazy initialisation would write in the background of the first minutes
+    make=("mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0", DEVICE),
+    mount=("mount", "-t", "ext4", DEVICE, MOUNT_POINT),
+    discarding=("mount", "-o", "remount,discard", MOUNT_POINT),
+    # no first check: e2fsck -n ignores the journal before its replay, and reports false damage
+    check=("e2fsck", "-f", "-n", DEVICE),
+    repairs=(("e2fsck", "-f", "-y", DEVICE),),
+    read_check=parse_e2fsck,
+    root_words="rootfstype=ext4",
+)
+
+CHOICES: tuple[Choice[Filesystem], ...] = (
+    Choice(
+        name="ext4",
+        value=_EXT4,
+        words="ext4",
+        joins=frozenset({Sweep.USUAL, Sweep.LOG_DEVICES_AND_FILESYSTEMS, Sweep.BOOT_FILESYSTEMS}),
+        place=1,
     ),
-    words="ext4",
-    joins=frozenset({Sweep.USUAL, Sweep.LOG_DEVICES_AND_FILESYSTEMS, Sweep.BOOT_FILESYSTEMS}),
-    place=1,
+    # All writes go through the journal, data too (ext4(5)). ext4 treats O_DIRECT like any other write
+    # there (Linux `fs/ext4/inode.c`, `ext4_should_use_dio`). Each mount sets how data are written.
+    Choice(
+        name="ext4journal",
+        value=replace(
+            _EXT4,
+            mount=("mount", "-t", "ext4", "-o", "data=journal", DEVICE, MOUNT_POINT),
+            writes_once=False,
+            root_words="rootfstype=ext4 rootflags=data=journal",
+        ),
+        words="ext4 with data=journal",
+        explained="ext4 with data=journal",
+        place=5,
+    ),
 )

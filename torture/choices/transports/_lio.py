@@ -6,31 +6,13 @@ writes the same files, only slower.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from xml.etree import ElementTree as ET
+from torture.choices.transports.protocol import DiskSource
 
 IQN = "iqn.2003-01.org.linux-iscsi.nas:vm"
 PORT = 3260
 _SECTOR_BYTES = 512
 _TARGET = "/sys/kernel/config/target"
 GROUP = f"{_TARGET}/iscsi/{IQN}/tpgt_1"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class IscsiSource:
-    """A LUN that QEMU itself opens, through libiscsi."""
-
-    host: str
-    port: int
-    iqn: str
-    lun: int = 0
-    kind: str = "network"
-
-    def element(self) -> ET.Element:
-        """Its `source` element."""
-        source = ET.Element("source", protocol="iscsi", name=f"{self.iqn}/{self.lun}")
-        ET.SubElement(source, "host", name=self.host, port=str(self.port))
-        return source
 
 
 def publish_script(
@@ -68,6 +50,9 @@ def wait_until_idle_script() -> str:
     )
 
 
-def source(nas_host: str) -> IscsiSource:
-    """The LUN as QEMU opens it."""
-    return IscsiSource(host=nas_host, port=PORT, iqn=IQN)
+def source(nas_host: str) -> DiskSource:
+    """The LUN as QEMU opens it, through libiscsi."""
+    return DiskSource(
+        attributes={"protocol": "iscsi", "name": f"{IQN}/0"},
+        within={"host": {"name": nas_host, "port": str(PORT)}},
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 from xml.etree import ElementTree as ET
@@ -16,15 +16,22 @@ from torture.facts.wire.files_on_wire import FileWire
 from torture.oracles.verdict.guarantee import Guarantee
 
 
-class DiskSource(Protocol):
-    """The place of the bytes of a disk of QEMU."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DiskSource:
+    """The place of the bytes of a disk of QEMU (libvirt.org/formatdomain.html, Hard drives)."""
 
-    @property
-    def kind(self) -> str:
-        """The `type` of libvirt's disk element: `file` or `network`."""
+    kind: str = "network"
+    """The `type` of libvirt's disk element: `file` or `network`."""
+    attributes: Mapping[str, str]
+    within: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """The elements in its own, by tag, with their attributes."""
 
     def element(self) -> ET.Element:
-        """Its `source` element (libvirt.org/formatdomain.html, Hard drives)."""
+        """Its `source` element."""
+        source = ET.Element("source", dict(self.attributes))
+        for tag, attributes in self.within.items():
+            ET.SubElement(source, tag, dict(attributes))
+        return source
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

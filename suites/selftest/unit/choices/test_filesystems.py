@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from torture.choices.filesystems import CHOICES, ext4, ext4journal
+from torture.choices.filesystems import AXIS, CHOICES
 from torture.choices.filesystems.protocol import MOUNT_POINT
 
 DEVICE = "/dev/vdb"
 
 
 def test_ext4_with_a_journal_of_data_differs_by_its_mount_only() -> None:
-    plain, journal = ext4.CHOICE.value.on(DEVICE), ext4journal.CHOICE.value.on(DEVICE)
+    plain, journal = (AXIS.choice(name).value.on(DEVICE) for name in ("ext4", "ext4journal"))
     assert journal.mount == (
         "mount", "-t", "ext4", "-o", "data=journal", DEVICE, MOUNT_POINT,
     )  # fmt: skip

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from suites.selftest.unit.good_evidence import evidence, tool
-from torture.choices.filesystems import btrfs, ext4, xfs
+from torture.choices.filesystems import AXIS, btrfs
 from torture.facts.evidence.folder import Step
 from torture.oracles.verdict.filesystem_verdict import judge_filesystem
 from torture.oracles.verdict.unreadable import UnreadableError
@@ -55,4 +55,4 @@ def test_only_a_filesystem_that_can_be_checked_before_its_replay_is_looked_at_fi
         "--readonly",
         "/dev/vdb",
     )
-    assert [other.CHOICE.value.first_check for other in (ext4, xfs)] == [None, None]
+    assert [AXIS.choice(other).value.first_check for other in ("ext4", "xfs")] == [None, None]
