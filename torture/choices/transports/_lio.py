@@ -6,7 +6,7 @@ writes the same files, only slower.
 
 from __future__ import annotations
 
-from torture.choices.transports.protocol import DiskSource
+from torture.choices.transports.protocol import Attachment, DiskSource
 
 IQN = "iqn.2003-01.org.linux-iscsi.nas:vm"
 PORT = 3260
@@ -42,17 +42,20 @@ echo 1 > {GROUP}/enable
 """
 
 
-def wait_until_idle_script() -> str:
-    """Shell: return once no initiator is logged in, fail after 20 s."""
-    return (
-        f"for i in $(seq 400); do test -z \"$(tr -d '\\0\\n' < {GROUP}/dynamic_sessions)\" "
-        "&& exit 0; sleep 0.05; done; echo 'a killed client is still logged in' >&2; exit 1"
-    )
+class Lun:
+    """The common part of LUNs that the client's QEMU opens, through libiscsi."""
 
+    def wait_until_idle_script(self) -> str:
+        """Shell: return once no initiator is logged in, fail after 20 s."""
+        return (
+            f"for i in $(seq 400); do test -z \"$(tr -d '\\0\\n' < {GROUP}/dynamic_sessions)\" "
+            "&& exit 0; sleep 0.05; done; echo 'a killed client is still logged in' >&2; exit 1"
+        )
 
-def source(nas_host: str) -> DiskSource:
-    """The LUN as QEMU opens it, through libiscsi."""
-    return DiskSource(
-        attributes={"protocol": "iscsi", "name": f"{IQN}/0"},
-        within={"host": {"name": nas_host, "port": str(PORT)}},
-    )
+    def attachment(self, *, nas_host: str) -> Attachment:
+        """LUN 0 of the target, as the client's second disk."""
+        source = DiskSource(
+            attributes={"protocol": "iscsi", "name": f"{IQN}/0"},
+            within={"host": {"name": nas_host, "port": str(PORT)}},
+        )
+        return Attachment(source=source, device="/dev/vdb")

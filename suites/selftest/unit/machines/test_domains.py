@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from torture.choices.transports import _lio
+from torture.choices.transports.iscsi import Iscsi
 from torture.facts.evidence.ledger import PORT_NAME
 from torture.machines.host.accelerator import Accelerator
 from torture.machines.lab.domains import (
@@ -29,7 +29,7 @@ NBD = Disk(target="vdb", serial="tank0", source=nbd_source(Path("/s/shelf.sock")
 ISCSI = Disk(
     target="vdc",
     serial="vm",
-    source=_lio.source("10.77.0.2"),
+    source=Iscsi().attachment(nas_host="10.77.0.2").source,
 )
 RAW = Disk(target="vdd", serial="raw0", source=file_source(Path("/s/raw.img")))
 SPEC = MachineSpec(
