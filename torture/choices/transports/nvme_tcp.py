@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from torture.choices.transports import _tcp
 from torture.choices.transports._volumes import OfZvol
 from torture.choices.transports.protocol import Attachment, Traits, Transport
 from torture.choices.volumes import VolumeOptions, zvol
@@ -63,10 +62,6 @@ echo 0.0.0.0 > {_NVMET}/ports/1/addr_traddr
 echo {PORT} > {_NVMET}/ports/1/addr_trsvcid
 ln -s {_SUBSYSTEM} {_NVMET}/ports/1/subsystems/{NQN}
 """
-
-    def wait_until_idle_script(self) -> str:
-        """Return once no request is unread: a killed client has not disconnected."""
-        return _tcp.wait_until_read_script(PORT)
 
     def attachment(self, *, nas_host: str) -> Attachment:
         """An NVMe disk, of a kernel whose multipath is set as wanted."""

@@ -89,7 +89,7 @@ class Traits:
     """The facts of a transport that a trial needs before it runs any of its scripts."""
 
     ports: tuple[int, ...]
-    """TCP ports of the NAS that its clients reach."""
+    """TCP ports of the NAS that its clients reach. The first one takes their requests."""
     volume: VolumeKind = VolumeKind.ZVOL
     sectors_bytes: tuple[int, ...] = (512,)
     """The possible sizes of logical sectors of its client's disk."""
@@ -143,7 +143,21 @@ class Transport(Protocol):
         """Offer the volume to clients."""
 
     def wait_until_idle_script(self) -> str:
-        """Return once no client is left that could still write, fail in time."""
+        """Return once no client is left that could still write, fail after 20 s.
+
+        By default: once the NAS has read every byte that a killed client sent. A machine without
+        power closes nothing: its connection stays, and its last bytes may lie in the socket (ss(8),
+        Recv-Q). The deadline detects a server that hangs on them.
+        """
+        port = self.traits.ports[0]
+        unread = (
+            "ss --no-header --tcp --numeric state established "
+            f"'( sport = :{port} )' | grep -v '^0 '"
+        )
+        return (
+            f"for i in $(seq 400); do {unread} > /dev/null || exit 0; sleep 0.05; done; "
+            f"echo 'requests of a killed client to port {port} are not read' >&2; exit 1"
+        )
 
     def cache_scripts(self) -> Mapping[str, str]:
         """The proof of its caches: a name for each, and a script that prints its mode."""
