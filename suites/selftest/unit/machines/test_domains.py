@@ -26,11 +26,9 @@ from torture.machines.lab.domains import (
 
 QEMU = "{http://libvirt.org/schemas/domain/qemu/1.0}"
 NBD = Disk(target="vdb", serial="tank0", source=nbd_source(Path("/s/shelf.sock"), export="tank0"))
-ISCSI = Disk(
-    target="vdc",
-    serial="vm",
-    source=Iscsi().attachment(nas_host="10.77.0.2").source,
-)
+LUN = Iscsi().attachment(nas_host="10.77.0.2").source
+assert LUN is not None
+ISCSI = Disk(target="vdc", serial="vm", source=LUN)
 RAW = Disk(target="vdd", serial="raw0", source=file_source(Path("/s/raw.img")))
 SPEC = MachineSpec(
     name="nas",
@@ -92,7 +90,7 @@ def test_an_nbd_disk_is_an_export_on_a_unix_socket() -> None:
 
 def test_an_iscsi_disk_is_a_lun_of_a_target() -> None:
     source = one(disk_at(parsed(SPEC), "vdc"), "source")
-    assert source.attrib == {"protocol": "iscsi", "name": "iqn.2003-01.org.example:vm/3"}
+    assert source.attrib == {"protocol": "iscsi", "name": "iqn.2003-01.org.linux-iscsi.nas:vm/0"}
     assert one(source, "host").attrib == {"name": "10.77.0.2", "port": "3260"}
 
 
