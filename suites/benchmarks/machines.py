@@ -10,7 +10,7 @@ from typing import Any
 
 from torture.errors import HarnessError
 from torture.facts.recording.disks import ShelfDisk
-from torture.machines.lab.domains import Disk, FileSource
+from torture.machines.lab.domains import Disk, file_source
 from torture.machines.lab.lab import Lab
 from torture.machines.lab.machine import Machine
 from torture.machines.nas.pool import wait_for_disks_script
@@ -46,7 +46,7 @@ def synchronous_writes(lab: Lab, scratch: Path) -> dict[str, Any]:
         shelf.start((_SHELF,))
         disks = (
             Disk(target=_TARGETS["shelf"], serial=_SHELF.serial, source=shelf.source(_SHELF)),
-            Disk(target=_TARGETS["raw"], serial=_RAW.serial, source=FileSource(path=image)),
+            Disk(target=_TARGETS["raw"], serial=_RAW.serial, source=file_source(image)),
         )
         nas = lab.start_nas(console_log=scratch / "console.log", disks=disks)
         stack.callback(nas.kill)

@@ -128,7 +128,7 @@ def _cut(lab: Lab, trial: Trial, prepared: Path | None = None) -> dict[str, Any]
         if prepared is None:
             _prepare(trial, shelf, client)
         if trial.is_mounted:
-            mount = trial.filesystem.mount(trial.device, MOUNT_POINT)
+            mount = trial.filesystem.mount
             client.must(*mount, deadline_s=_SCRIPT_DEADLINE_S)
         loads = start_loads(trial, machines, evidence, client)
         shelf.halt_with_freeze(client)

@@ -16,7 +16,16 @@ NO_ADMINISTRATION: Choice[Administration | None] = Choice(
 )
 CHOICES: tuple[Choice[Administration | None], ...] = (
     NO_ADMINISTRATION,
-    *offered(__name__, "CHOICE"),
+    *(
+        Choice(
+            name=one.name,
+            value=one,
+            words=one.words,
+            explained=one.explained,
+            joins=frozenset({one.sweep} - {None}),
+        )
+        for one in offered(__name__, "ADMINISTRATION")
+    ),
 )
 
 

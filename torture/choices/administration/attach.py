@@ -1,4 +1,4 @@
-"""`zpool attach` of a disk to a disk or a mirror, resilvered block by block.
+"""`zpool attach` of a disk to a disk or a mirror, resilvered block by block or sequentially.
 
 zpool-attach(8). Durable by return: `spa_vdev_attach` ends in `spa_vdev_exit`, which waits until the
 group with the new configuration is synced (OpenZFS `module/zfs/spa.c`, `spa_vdev_config_exit`).
@@ -7,15 +7,15 @@ That configuration records what the new disk lacks, and a resilver continues aft
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from torture.choices.administration._copying import COPIED, has_resilvered
 from torture.choices.administration._datasets import ballast_script
 from torture.choices.administration.protocol import (
-    AFTER_END,
     BY_ID,
     SOON,
     SPARE,
     Administration,
-    Moment,
     Outcome,
     Printed,
     blocks,
@@ -23,15 +23,8 @@ from torture.choices.administration.protocol import (
     uberblocks,
 )
 from torture.choices.volumes import POOL
-from torture.facts.axes.axis import Choice
 from torture.facts.axes.layout import Layout
 from torture.facts.axes.sweeps import Sweep
-
-CUT_POINTS = {
-    Moment.START: (uberblocks(most=12), SOON),
-    Moment.AMID: (blocks(disk=SPARE, least=20, most=150),),
-    Moment.END: (AFTER_END,),
-}
 
 
 def read(printed: Printed) -> Outcome:
@@ -47,6 +40,10 @@ def read(printed: Printed) -> Outcome:
 
 
 ATTACH = Administration(
+    name="attach",
+    words="a disk is attached to a mirror",
+    explained="`zpool attach` to a disk or a mirror",
+    sweep=Sweep.ADMINISTRATION,
     script=f"zpool attach {POOL} {BY_ID}data0 {BY_ID}{SPARE}",
     read=read,
     activity="resilver",
@@ -54,13 +51,19 @@ ATTACH = Administration(
     spares=1,
     layouts=frozenset({Layout.SINGLE, Layout.MIRRORED}),
     waived=COPIED,
-    cut_points=CUT_POINTS,
+    start=(uberblocks(most=12), SOON),
+    amid=(blocks(disk=SPARE, least=20, most=150),),
 )
 
-CHOICE: Choice[Administration | None] = Choice(
-    name="attach",
-    words="a disk is attached to a mirror",
-    explained="`zpool attach` to a disk or a mirror",
-    joins=frozenset({Sweep.ADMINISTRATION}),
-    value=ATTACH,
+# `zpool attach -s`: the new disk is filled from beginning to end. This copying knows no blocks (OpenZFS
+# `module/zfs/vdev_rebuild.c`). ZFS then starts a scrub, which verifies the checksums.
+_SEQUENTIAL = replace(
+    ATTACH,
+    name="attach_sequential",
+    words="a disk is attached to a mirror, sequentially",
+    explained="`zpool attach -s`",
+    script=f"zpool attach -s {POOL} {BY_ID}data0 {BY_ID}{SPARE}",
+    activity="resilver,scrub",
 )
+
+ADMINISTRATIONS = (ATTACH, _SEQUENTIAL)

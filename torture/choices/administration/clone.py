@@ -7,9 +7,8 @@ zfs-clone(8). Durable by return: `dsl_dataset_clone` waits for its group in `dsl
 from __future__ import annotations
 
 from torture.choices.administration._datasets import OTHER, list_command
-from torture.choices.administration.protocol import BRIEF, Administration, Outcome, Printed
+from torture.choices.administration.protocol import Administration, Outcome, Printed
 from torture.choices.volumes import VOLUME
-from torture.facts.axes.axis import Choice
 from torture.facts.axes.sweeps import Sweep
 
 _SNAPSHOT = f"{VOLUME}@before"
@@ -23,16 +22,13 @@ def read(printed: Printed) -> Outcome:
     return Outcome.DONE if clone.get("origin") == _SNAPSHOT else Outcome.HALF
 
 
-CHOICE: Choice[Administration | None] = Choice(
+ADMINISTRATION = Administration(
     name="clone",
     words="a volume is cloned",
     explained="`zfs clone`",
-    joins=frozenset({Sweep.ADMINISTRATION}),
-    value=Administration(
-        script=f"zfs clone {_SNAPSHOT} {OTHER}",
-        read=read,
-        questions=(list_command("origin"),),
-        prepare=f"zfs snapshot {_SNAPSHOT}",
-        cut_points=BRIEF,
-    ),
+    sweep=Sweep.ADMINISTRATION,
+    script=f"zfs clone {_SNAPSHOT} {OTHER}",
+    read=read,
+    questions=(list_command("origin"),),
+    prepare=f"zfs snapshot {_SNAPSHOT}",
 )

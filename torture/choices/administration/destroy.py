@@ -9,16 +9,13 @@ from __future__ import annotations
 
 from torture.choices.administration._datasets import BALLAST, ballast_script, list_command
 from torture.choices.administration.protocol import (
-    AFTER_END,
     SOON,
     Administration,
-    Moment,
     Outcome,
     Printed,
     uberblocks,
 )
 from torture.choices.volumes import POOL
-from torture.facts.axes.axis import Choice
 from torture.facts.axes.sweeps import Sweep
 from torture.oracles.verdict.unreadable import UnreadableError
 
@@ -34,21 +31,16 @@ def read(printed: Printed) -> Outcome:
     return Outcome.GOING_ON if freeing else Outcome.DONE
 
 
-CHOICE: Choice[Administration | None] = Choice(
+ADMINISTRATION = Administration(
     name="destroy",
     words="a dataset is destroyed",
     explained="`zfs destroy`",
-    joins=frozenset({Sweep.ADMINISTRATION}),
-    value=Administration(
-        script=f"zfs destroy {BALLAST}",
-        read=read,
-        questions=(list_command("used"), ("zpool", "get", "-j", "-p", "freeing", POOL)),
-        activity="free",
-        prepare=ballast_script(mib=24, options="-o recordsize=4k"),
-        cut_points={
-            Moment.START: (SOON, uberblocks(most=4)),
-            Moment.AMID: (uberblocks(least=3, most=16),),
-            Moment.END: (AFTER_END,),
-        },
-    ),
+    sweep=Sweep.ADMINISTRATION,
+    script=f"zfs destroy {BALLAST}",
+    read=read,
+    questions=(list_command("used"), ("zpool", "get", "-j", "-p", "freeing", POOL)),
+    activity="free",
+    prepare=ballast_script(mib=24, options="-o recordsize=4k"),
+    start=(SOON, uberblocks(most=4)),
+    amid=(uberblocks(least=3, most=16),),
 )

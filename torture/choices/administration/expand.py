@@ -22,11 +22,9 @@ from typing import Any
 from torture.choices.administration._copying import COPIED
 from torture.choices.administration._datasets import ballast_script
 from torture.choices.administration.protocol import (
-    AFTER_END,
     BY_ID,
     SPARE,
     Administration,
-    Moment,
     Outcome,
     Printed,
     blocks,
@@ -34,7 +32,6 @@ from torture.choices.administration.protocol import (
     uberblocks,
 )
 from torture.choices.volumes import POOL
-from torture.facts.axes.axis import Choice
 from torture.facts.axes.layout import Layout
 from torture.facts.axes.sweeps import Sweep
 from torture.oracles.verdict.unreadable import UnreadableError
@@ -68,24 +65,19 @@ def _state_of(pool: dict[str, Any]) -> str | None:
     return state
 
 
-CHOICE: Choice[Administration | None] = Choice(
+ADMINISTRATION = Administration(
     name="expand",
     words="a raidz is expanded",
     explained="`zpool attach` to a raidz",
-    joins=frozenset({Sweep.ADMINISTRATION_OF_RAIDZ}),
-    value=Administration(
-        script=f"zpool attach {POOL} raidz1-0 {BY_ID}{SPARE}",
-        read=read,
-        activity="raidz_expand",
-        prepare=ballast_script(mib=24),
-        spares=1,
-        layouts=frozenset({Layout.RAIDZ1}),
-        waived=COPIED,
-        moves_blocks=True,
-        cut_points={
-            Moment.START: (uberblocks(most=64),),
-            Moment.AMID: (blocks(disk=SPARE, least=16, most=110),),
-            Moment.END: (AFTER_END,),
-        },
-    ),
+    sweep=Sweep.ADMINISTRATION_OF_RAIDZ,
+    script=f"zpool attach {POOL} raidz1-0 {BY_ID}{SPARE}",
+    read=read,
+    activity="raidz_expand",
+    prepare=ballast_script(mib=24),
+    spares=1,
+    layouts=frozenset({Layout.RAIDZ1}),
+    waived=COPIED,
+    moves_blocks=True,
+    start=(uberblocks(most=64),),
+    amid=(blocks(disk=SPARE, least=16, most=110),),
 )

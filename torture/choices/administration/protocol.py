@@ -20,6 +20,7 @@ from typing import Any
 from torture.choices.volumes import POOL
 from torture.facts.axes.axis import Chosen
 from torture.facts.axes.layout import Layout
+from torture.facts.axes.sweeps import Sweep
 from torture.facts.axes.sync import Sync
 from torture.facts.evidence.folder import ToolOutput
 from torture.facts.recording.events import Kind
@@ -98,15 +99,6 @@ def blocks(*, most: int, least: int = 1, disk: str | None = None) -> CutPoint:
 SOON = CutPoint(delay_ms_max=400)
 """Under emulation zpool takes some 100 ms until its first request to the kernel."""
 AFTER_END = CutPoint(delay_ms_max=200, is_after_end=True)
-BRIEF: Mapping[Moment, Sequence[CutPoint]] = {
-    Moment.START: (SOON, CutPoint(event=Kind.WRITE_SUBMIT, role=Role.METADATA, most=40)),
-    Moment.AMID: (
-        uberblocks(most=16),
-        CutPoint(event=Kind.FLUSH_SUBMIT, role=Role.UBERBLOCK, disk="data0", most=4),
-    ),
-    Moment.END: (AFTER_END,),
-}
-"""For a command that takes a transaction group or two, and has no work behind its return."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,12 +200,30 @@ def _values_of(found: object, what: str) -> dict[str, dict[str, str]]:
 class Administration:
     """One operation. Its scripts are shell, run in the NAS as root, and have to succeed."""
 
+    name: str
+    """Its choice's name, which no other axis has."""
+    words: str
+    explained: str = ""
+    """As `Choice` has both."""
+    sweep: Sweep | None = None
+    """The sweep that has it; None: `--axis` alone."""
     script: str
     """The administrator's command, run under the client's load."""
     read: Callable[[Printed], Outcome]
     """Its outcome, by the answers to `questions`; raises `UnreadableError`. Pure."""
-    cut_points: Mapping[Moment, Sequence[CutPoint]]
-    """The possible events for a cut at each moment; one of them is drawn."""
+    start: Sequence[CutPoint] = (
+        SOON,
+        CutPoint(event=Kind.WRITE_SUBMIT, role=Role.METADATA, most=40),
+    )
+    """The possible events for a cut at its start; one of them is drawn.
+
+    By default it takes a transaction group or two, and has no work behind its return.
+    """
+    amid: Sequence[CutPoint] = (
+        uberblocks(most=16),
+        CutPoint(event=Kind.FLUSH_SUBMIT, role=Role.UBERBLOCK, disk="data0", most=4),
+    )
+    end: Sequence[CutPoint] = (AFTER_END,)
     questions: tuple[tuple[str, ...], ...] = (STATUS,)
     """Commands that run before, after the import that follows the cut, and at the end."""
     activity: str = ""
@@ -239,6 +249,11 @@ class Administration:
     moves_blocks: bool = False
     """Whether a block of data may be missing from some data disk, or at different places on the
     disks."""
+
+    @property
+    def cut_points(self) -> Mapping[Moment, Sequence[CutPoint]]:
+        """The possible events for a cut at each moment."""
+        return {Moment.START: self.start, Moment.AMID: self.amid, Moment.END: self.end}
 
     def why_not_with(self, chosen: Chosen) -> str | None:
         """Why it means nothing with these choices ("is ..."); None where it makes sense."""

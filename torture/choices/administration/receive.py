@@ -9,17 +9,14 @@ from __future__ import annotations
 
 from torture.choices.administration._datasets import BALLAST, OTHER, ballast_script, list_command
 from torture.choices.administration.protocol import (
-    AFTER_END,
     SOON,
     Administration,
-    Moment,
     Outcome,
     Printed,
     blocks,
     uberblocks,
 )
 from torture.choices.volumes import POOL
-from torture.facts.axes.axis import Choice
 from torture.facts.axes.sweeps import Sweep
 from torture.oracles.verdict.unreadable import UnreadableError
 
@@ -44,20 +41,15 @@ def read(printed: Printed) -> Outcome:
     return Outcome.DONE if is_whole else Outcome.HALF
 
 
-CHOICE: Choice[Administration | None] = Choice(
+ADMINISTRATION = Administration(
     name="receive",
     words="a dataset is sent and received",
     explained="`zfs send` and `zfs receive`",
-    joins=frozenset({Sweep.ADMINISTRATION}),
-    value=Administration(
-        script=f"zfs send {BALLAST}@before | zfs receive {OTHER}",
-        read=read,
-        questions=(list_command("used"), ("sh", "-c", _COMPARE)),
-        prepare=f"{ballast_script(mib=32)}; zfs snapshot {BALLAST}@before; zpool sync {POOL}",
-        cut_points={
-            Moment.START: (SOON, uberblocks(most=4)),
-            Moment.AMID: (blocks(disk="data0", least=20, most=400), uberblocks(least=3, most=16)),
-            Moment.END: (AFTER_END,),
-        },
-    ),
+    sweep=Sweep.ADMINISTRATION,
+    script=f"zfs send {BALLAST}@before | zfs receive {OTHER}",
+    read=read,
+    questions=(list_command("used"), ("sh", "-c", _COMPARE)),
+    prepare=f"{ballast_script(mib=32)}; zfs snapshot {BALLAST}@before; zpool sync {POOL}",
+    start=(SOON, uberblocks(most=4)),
+    amid=(blocks(disk="data0", least=20, most=400), uberblocks(least=3, most=16)),
 )

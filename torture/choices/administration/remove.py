@@ -10,19 +10,16 @@ from __future__ import annotations
 from torture.choices.administration._copying import UNLABELLED
 from torture.choices.administration._datasets import ballast_script
 from torture.choices.administration.protocol import (
-    AFTER_END,
     BY_ID,
     SOON,
     SPARE,
     Administration,
-    Moment,
     Outcome,
     Printed,
     blocks,
     uberblocks,
 )
 from torture.choices.volumes import POOL
-from torture.facts.axes.axis import Choice
 from torture.facts.axes.layout import Layout
 from torture.facts.axes.sweeps import Sweep
 from torture.oracles.verdict.unreadable import UnreadableError
@@ -42,24 +39,19 @@ def read(printed: Printed) -> Outcome:
     return Outcome.DONE if state == "FINISHED" else Outcome.HALF
 
 
-CHOICE: Choice[Administration | None] = Choice(
+ADMINISTRATION = Administration(
     name="remove",
     words="a vdev is removed",
     explained="`zpool remove` of one of two disks",
-    joins=frozenset({Sweep.ADMINISTRATION}),
-    value=Administration(
-        script=f"zpool remove {POOL} {BY_ID}{SPARE}",
-        read=read,
-        activity="remove",
-        prepare=(f"set -eu; zpool add -f {POOL} {BY_ID}{SPARE}; {ballast_script(mib=64)}"),
-        spares=1,
-        layouts=frozenset({Layout.SINGLE}),
-        moves_blocks=True,
-        waived=UNLABELLED,
-        cut_points={
-            Moment.START: (uberblocks(most=12), SOON),
-            Moment.AMID: (blocks(disk="data0", least=40, most=400),),
-            Moment.END: (AFTER_END,),
-        },
-    ),
+    sweep=Sweep.ADMINISTRATION,
+    script=f"zpool remove {POOL} {BY_ID}{SPARE}",
+    read=read,
+    activity="remove",
+    prepare=(f"set -eu; zpool add -f {POOL} {BY_ID}{SPARE}; {ballast_script(mib=64)}"),
+    spares=1,
+    layouts=frozenset({Layout.SINGLE}),
+    moves_blocks=True,
+    waived=UNLABELLED,
+    start=(uberblocks(most=12), SOON),
+    amid=(blocks(disk="data0", least=40, most=400),),
 )

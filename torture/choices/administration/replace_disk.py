@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from torture.choices.administration._copying import COPIED, UNLABELLED
 from torture.choices.administration._datasets import ballast_script
-from torture.choices.administration.attach import CUT_POINTS
+from torture.choices.administration.attach import ATTACH
 from torture.choices.administration.protocol import (
     BY_ID,
     SPARE,
@@ -19,7 +19,6 @@ from torture.choices.administration.protocol import (
     devices_in,
 )
 from torture.choices.volumes import POOL
-from torture.facts.axes.axis import Choice
 from torture.facts.axes.layout import Layout
 from torture.facts.axes.sweeps import Sweep
 
@@ -39,20 +38,19 @@ def read(printed: Printed) -> Outcome:
     return Outcome.DONE if has_new else Outcome.UNDONE
 
 
-CHOICE: Choice[Administration | None] = Choice(
+ADMINISTRATION = Administration(
     name="replace",
     words="a disk is replaced",
     explained="`zpool replace`",
-    joins=frozenset({Sweep.ADMINISTRATION_OF_MIRRORS}),
-    value=Administration(
-        script=f"zpool replace {POOL} {BY_ID}{_OLD} {BY_ID}{SPARE}",
-        read=read,
-        activity="replace",
-        prepare=ballast_script(mib=32),
-        spares=1,
-        layouts=frozenset({Layout.SINGLE, Layout.MIRRORED, Layout.RAIDZ1, Layout.RAIDZ2}),
-        waived=COPIED | UNLABELLED,
-        moves_blocks=True,
-        cut_points=CUT_POINTS,
-    ),
+    sweep=Sweep.ADMINISTRATION_OF_MIRRORS,
+    script=f"zpool replace {POOL} {BY_ID}{_OLD} {BY_ID}{SPARE}",
+    read=read,
+    activity="replace",
+    prepare=ballast_script(mib=32),
+    spares=1,
+    layouts=frozenset({Layout.SINGLE, Layout.MIRRORED, Layout.RAIDZ1, Layout.RAIDZ2}),
+    waived=COPIED | UNLABELLED,
+    moves_blocks=True,
+    start=ATTACH.start,
+    amid=ATTACH.amid,
 )

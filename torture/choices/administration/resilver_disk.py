@@ -15,11 +15,9 @@ from __future__ import annotations
 from torture.choices.administration._copying import COPIED, has_resilvered
 from torture.choices.administration._datasets import ballast_script
 from torture.choices.administration.protocol import (
-    AFTER_END,
     BY_ID,
     SOON,
     Administration,
-    Moment,
     Outcome,
     Printed,
     blocks,
@@ -27,7 +25,6 @@ from torture.choices.administration.protocol import (
     uberblocks,
 )
 from torture.choices.volumes import POOL
-from torture.facts.axes.axis import Choice
 from torture.facts.axes.layout import Layout
 from torture.facts.axes.sweeps import Sweep
 
@@ -45,24 +42,19 @@ def read(printed: Printed) -> Outcome:
     return Outcome.DONE if has_resilvered(printed.pool()) else Outcome.GOING_ON
 
 
-CHOICE: Choice[Administration | None] = Choice(
+ADMINISTRATION = Administration(
     name="resilver",
     words="a mirror's leg comes back",
     explained="`zpool online` of a mirror's leg that was away, which is resilvered",
-    joins=frozenset({Sweep.ADMINISTRATION_OF_MIRRORS}),
-    value=Administration(
-        script=f"zpool online {POOL} {BY_ID}{_LEG}",
-        read=read,
-        activity="resilver",
-        at_end=("zpool", "clear", POOL),
-        prepare=f"set -e; zpool offline -t {POOL} {BY_ID}{_LEG}; {ballast_script(mib=32)}",
-        layouts=frozenset({Layout.MIRRORED}),
-        waived=COPIED,
-        moves_blocks=True,
-        cut_points={
-            Moment.START: (uberblocks(most=12), SOON),
-            Moment.AMID: (blocks(disk=_LEG, least=20, most=150),),
-            Moment.END: (AFTER_END,),
-        },
-    ),
+    sweep=Sweep.ADMINISTRATION_OF_MIRRORS,
+    script=f"zpool online {POOL} {BY_ID}{_LEG}",
+    read=read,
+    activity="resilver",
+    at_end=("zpool", "clear", POOL),
+    prepare=f"set -e; zpool offline -t {POOL} {BY_ID}{_LEG}; {ballast_script(mib=32)}",
+    layouts=frozenset({Layout.MIRRORED}),
+    waived=COPIED,
+    moves_blocks=True,
+    start=(uberblocks(most=12), SOON),
+    amid=(blocks(disk=_LEG, least=20, most=150),),
 )

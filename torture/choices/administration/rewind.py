@@ -10,16 +10,7 @@ that of the next group, by `vdev_config_sync` (OpenZFS `module/zfs/spa.c`).
 from __future__ import annotations
 
 from torture.choices.administration._datasets import OTHER
-from torture.choices.administration.protocol import (
-    AFTER_END,
-    SOON,
-    Administration,
-    CutPoint,
-    Moment,
-    Outcome,
-    Printed,
-)
-from torture.facts.axes.axis import Choice
+from torture.choices.administration.protocol import SOON, Administration, CutPoint, Outcome, Printed
 from torture.facts.axes.sweeps import Sweep
 from torture.oracles.verdict.unreadable import UnreadableError
 
@@ -57,20 +48,15 @@ def read(printed: Printed) -> Outcome:
     return Outcome.DONE if not has_checkpoint and files == ["old"] * _FILES else Outcome.HALF
 
 
-CHOICE: Choice[Administration | None] = Choice(
+ADMINISTRATION = Administration(
     name="rewind",
     words="a pool is rewound to its checkpoint",
     explained="`zpool import --rewind-to-checkpoint`",
-    joins=frozenset({Sweep.ADMINISTRATION}),
-    value=Administration(
-        script=f"{_IMPORT} --rewind-to-checkpoint {REWOUND}",
-        read=read,
-        questions=(("sh", "-c", _LOOK),),
-        prepare=_PREPARE,
-        cut_points={
-            Moment.START: (SOON,),
-            Moment.AMID: (CutPoint(delay_ms_max=2_000),),
-            Moment.END: (AFTER_END,),
-        },
-    ),
+    sweep=Sweep.ADMINISTRATION,
+    script=f"{_IMPORT} --rewind-to-checkpoint {REWOUND}",
+    read=read,
+    questions=(("sh", "-c", _LOOK),),
+    prepare=_PREPARE,
+    start=(SOON,),
+    amid=(CutPoint(delay_ms_max=2_000),),
 )

@@ -7,9 +7,8 @@ zfs-rollback(8). Durable by return: `dsl_dataset_rollback` waits for its group i
 from __future__ import annotations
 
 from torture.choices.administration._datasets import OTHER
-from torture.choices.administration.protocol import BRIEF, Administration, Outcome, Printed
+from torture.choices.administration.protocol import Administration, Outcome, Printed
 from torture.choices.volumes import POOL
-from torture.facts.axes.axis import Choice
 from torture.facts.axes.sweeps import Sweep
 from torture.oracles.verdict.unreadable import UnreadableError
 
@@ -28,19 +27,16 @@ def read(printed: Printed) -> Outcome:
     return Outcome.DONE if lines == ["old"] * _FILES else Outcome.HALF
 
 
-CHOICE: Choice[Administration | None] = Choice(
+ADMINISTRATION = Administration(
     name="rollback",
     words="a dataset is rolled back",
     explained="`zfs rollback`",
-    joins=frozenset({Sweep.ADMINISTRATION}),
-    value=Administration(
-        script=f"zfs rollback {OTHER}@before",
-        read=read,
-        questions=(("sh", "-c", f"mountpoint -q /{OTHER} && cat /{OTHER}/* && echo {_END}"),),
-        prepare=(
-            f"set -eu; zfs create {OTHER}; {_WRITE.format(text='old')}; zfs snapshot {OTHER}@before; "
-            f"{_WRITE.format(text='new')}; zpool sync {POOL}"
-        ),
-        cut_points=BRIEF,
+    sweep=Sweep.ADMINISTRATION,
+    script=f"zfs rollback {OTHER}@before",
+    read=read,
+    questions=(("sh", "-c", f"mountpoint -q /{OTHER} && cat /{OTHER}/* && echo {_END}"),),
+    prepare=(
+        f"set -eu; zfs create {OTHER}; {_WRITE.format(text='old')}; zfs snapshot {OTHER}@before; "
+        f"{_WRITE.format(text='new')}; zpool sync {POOL}"
     ),
 )

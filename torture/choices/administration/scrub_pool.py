@@ -13,17 +13,14 @@ from __future__ import annotations
 
 from torture.choices.administration._datasets import ballast_script
 from torture.choices.administration.protocol import (
-    AFTER_END,
     SOON,
     Administration,
     CutPoint,
-    Moment,
     Outcome,
     Printed,
     uberblocks,
 )
 from torture.choices.volumes import POOL
-from torture.facts.axes.axis import Choice
 from torture.facts.axes.sweeps import Sweep
 from torture.oracles.verdict.unreadable import UnreadableError
 
@@ -43,20 +40,15 @@ def read(printed: Printed) -> Outcome:
     return states.get(scan["state"], Outcome.HALF)
 
 
-CHOICE: Choice[Administration | None] = Choice(
+ADMINISTRATION = Administration(
     name="scrub",
     words="the pool is scrubbed",
     explained="`zpool scrub`",
-    joins=frozenset({Sweep.ADMINISTRATION}),
-    value=Administration(
-        script=f"zpool scrub {POOL}",
-        read=read,
-        activity="scrub",
-        prepare=ballast_script(mib=64),
-        cut_points={
-            Moment.START: (SOON, uberblocks(most=4)),
-            Moment.AMID: (uberblocks(least=4, most=12), CutPoint(delay_ms_max=2500)),
-            Moment.END: (AFTER_END,),
-        },
-    ),
+    sweep=Sweep.ADMINISTRATION,
+    script=f"zpool scrub {POOL}",
+    read=read,
+    activity="scrub",
+    prepare=ballast_script(mib=64),
+    start=(SOON, uberblocks(most=4)),
+    amid=(uberblocks(least=4, most=12), CutPoint(delay_ms_max=2500)),
 )

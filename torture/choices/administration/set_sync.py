@@ -7,9 +7,8 @@ zfsprops(7). Durable by return: `dsl_props_set` waits for its group in `dsl_sync
 from __future__ import annotations
 
 from torture.choices.administration._datasets import list_command
-from torture.choices.administration.protocol import BRIEF, Administration, Outcome, Printed
+from torture.choices.administration.protocol import Administration, Outcome, Printed
 from torture.choices.volumes import VOLUME
-from torture.facts.axes.axis import Choice
 from torture.facts.axes.sweeps import Sweep
 from torture.facts.axes.sync import Sync
 from torture.oracles.verdict.unreadable import UnreadableError
@@ -23,16 +22,13 @@ def read(printed: Printed) -> Outcome:
     return {"always": Outcome.DONE, "standard": Outcome.UNDONE}.get(sync, Outcome.HALF)
 
 
-CHOICE: Choice[Administration | None] = Choice(
+ADMINISTRATION = Administration(
     name="set_sync",
     words="sync is set",
     explained="`zfs set sync=always`",
-    joins=frozenset({Sweep.ADMINISTRATION}),
-    value=Administration(
-        script=f"zfs set sync=always {VOLUME}",
-        read=read,
-        questions=(list_command("sync"),),
-        needs_sync=Sync.STANDARD,
-        cut_points=BRIEF,
-    ),
+    sweep=Sweep.ADMINISTRATION,
+    script=f"zfs set sync=always {VOLUME}",
+    read=read,
+    questions=(list_command("sync"),),
+    needs_sync=Sync.STANDARD,
 )

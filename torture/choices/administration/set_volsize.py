@@ -11,8 +11,7 @@ not set the reservation, which is only changed where it fits the present size
 from __future__ import annotations
 
 from torture.choices.administration._datasets import OTHER, list_command
-from torture.choices.administration.protocol import BRIEF, Administration, Outcome, Printed
-from torture.facts.axes.axis import Choice
+from torture.choices.administration.protocol import Administration, Outcome, Printed
 from torture.facts.axes.sweeps import Sweep
 from torture.oracles.verdict.unreadable import UnreadableError
 
@@ -32,16 +31,13 @@ def read(printed: Printed) -> Outcome:
     return Outcome.UNDONE if size == _OLD and _OLD <= reserved < _NEW else Outcome.HALF
 
 
-CHOICE: Choice[Administration | None] = Choice(
+ADMINISTRATION = Administration(
     name="set_volsize",
     words="a volume grows",
     explained="`zfs set volsize=`",
-    joins=frozenset({Sweep.ADMINISTRATION}),
-    value=Administration(
-        script=f"zfs set volsize={_NEW} {OTHER}",
-        read=read,
-        questions=(list_command("volsize", "refreservation"),),
-        prepare=f"zfs create -V {_OLD} {OTHER}",
-        cut_points=BRIEF,
-    ),
+    sweep=Sweep.ADMINISTRATION,
+    script=f"zfs set volsize={_NEW} {OTHER}",
+    read=read,
+    questions=(list_command("volsize", "refreservation"),),
+    prepare=f"zfs create -V {_OLD} {OTHER}",
 )

@@ -7,9 +7,8 @@ waits for its group in `dsl_sync_task` (OpenZFS `module/zfs/dsl_dataset.c`, `dsl
 from __future__ import annotations
 
 from torture.choices.administration._datasets import list_command
-from torture.choices.administration.protocol import BRIEF, Administration, Outcome, Printed
+from torture.choices.administration.protocol import Administration, Outcome, Printed
 from torture.choices.volumes import POOL
-from torture.facts.axes.axis import Choice
 from torture.facts.axes.sweeps import Sweep
 
 _NAME = "@amid"
@@ -25,16 +24,13 @@ def read(printed: Printed) -> Outcome:
     return Outcome.DONE if made == datasets else Outcome.HALF
 
 
-CHOICE: Choice[Administration | None] = Choice(
+ADMINISTRATION = Administration(
     name="snapshot",
     words="snapshots are made",
     explained="`zfs snapshot -r`",
-    joins=frozenset({Sweep.ADMINISTRATION}),
-    value=Administration(
-        script=f"zfs snapshot -r {POOL}{_NAME}",
-        read=read,
-        questions=(list_command("used"),),
-        prepare=f"set -eu; for n in 1 2 3 4 5; do zfs create {POOL}/other$n; done",
-        cut_points=BRIEF,
-    ),
+    sweep=Sweep.ADMINISTRATION,
+    script=f"zfs snapshot -r {POOL}{_NAME}",
+    read=read,
+    questions=(list_command("used"),),
+    prepare=f"set -eu; for n in 1 2 3 4 5; do zfs create {POOL}/other$n; done",
 )

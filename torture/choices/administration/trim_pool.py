@@ -8,18 +8,15 @@ trimmed (OpenZFS `module/zfs/spa.c`). The trimming continues after the return, a
 from __future__ import annotations
 
 from torture.choices.administration.protocol import (
-    AFTER_END,
     SOON,
     Administration,
     CutPoint,
-    Moment,
     Outcome,
     Printed,
     devices_in,
     uberblocks,
 )
 from torture.choices.volumes import POOL
-from torture.facts.axes.axis import Choice
 from torture.facts.axes.sweeps import Sweep
 from torture.facts.recording.events import Kind
 from torture.oracles.verdict.unreadable import UnreadableError
@@ -43,23 +40,18 @@ def read(printed: Printed) -> Outcome:
     return Outcome.GOING_ON if states <= {"ACTIVE", "COMPLETE"} else Outcome.HALF
 
 
-CHOICE: Choice[Administration | None] = Choice(
+ADMINISTRATION = Administration(
     name="trim",
     words="the pool is trimmed",
     explained="`zpool trim`",
-    joins=frozenset({Sweep.ADMINISTRATION}),
-    value=Administration(
-        script=f"zpool trim {POOL}",
-        read=read,
-        questions=(("zpool", "status", "-j", "-t", POOL),),
-        activity="trim",
-        cut_points={
-            Moment.START: (SOON, uberblocks(most=4)),
-            Moment.AMID: (
-                CutPoint(event=Kind.TRIM_SUBMIT, most=8),
-                CutPoint(event=Kind.TRIM_COMPLETE, most=8),
-            ),
-            Moment.END: (AFTER_END,),
-        },
+    sweep=Sweep.ADMINISTRATION,
+    script=f"zpool trim {POOL}",
+    read=read,
+    questions=(("zpool", "status", "-j", "-t", POOL),),
+    activity="trim",
+    start=(SOON, uberblocks(most=4)),
+    amid=(
+        CutPoint(event=Kind.TRIM_SUBMIT, most=8),
+        CutPoint(event=Kind.TRIM_COMPLETE, most=8),
     ),
 )

@@ -9,16 +9,13 @@ it has returned all are enabled.
 from __future__ import annotations
 
 from torture.choices.administration.protocol import (
-    AFTER_END,
     SOON,
     Administration,
-    Moment,
     Outcome,
     Printed,
     uberblocks,
 )
 from torture.choices.volumes import POOL
-from torture.facts.axes.axis import Choice
 from torture.facts.axes.sweeps import Sweep
 from torture.oracles.verdict.unreadable import UnreadableError
 
@@ -50,20 +47,15 @@ def read(printed: Printed) -> Outcome:
     return Outcome.UNDONE if disabled == len(new) else Outcome.IN_PART
 
 
-CHOICE: Choice[Administration | None] = Choice(
+ADMINISTRATION = Administration(
     name="upgrade",
     words="the pool is upgraded",
     explained="`zpool upgrade` from 2.1's features",
-    joins=frozenset({Sweep.ADMINISTRATION}),
-    value=Administration(
-        script=f"zpool set compatibility=off {POOL}; zpool upgrade {POOL}",
-        read=read,
-        questions=(("zpool", "get", "-j", "all", POOL),),
-        pool_options="-o compatibility=openzfs-2.1-linux",
-        cut_points={
-            Moment.START: (SOON, uberblocks(most=4)),
-            Moment.AMID: (uberblocks(least=20, most=64),),
-            Moment.END: (AFTER_END,),
-        },
-    ),
+    sweep=Sweep.ADMINISTRATION,
+    script=f"zpool set compatibility=off {POOL}; zpool upgrade {POOL}",
+    read=read,
+    questions=(("zpool", "get", "-j", "all", POOL),),
+    pool_options="-o compatibility=openzfs-2.1-linux",
+    start=(SOON, uberblocks(most=4)),
+    amid=(uberblocks(least=20, most=64),),
 )

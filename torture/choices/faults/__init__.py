@@ -5,7 +5,9 @@ from __future__ import annotations
 from torture.choices.faults.protocol import Fault
 from torture.discovery import offered
 
-_ALL: dict[str, Fault] = {fault.name: fault for fault in offered(__name__, "FAULT")}
+_ALL: dict[str, Fault] = {
+    fault.name: fault for fault in sorted(offered(__name__, "FAULT"), key=lambda fault: fault.name)
+}
 ZFS_BUGS = {name: fault for name, fault in _ALL.items() if fault.zfs}
 """Faults that are a version of ZFS. A run has one version, so each of them needs a run of its own."""
 FAULTS = {name: fault for name, fault in _ALL.items() if not fault.is_harmless and not fault.zfs}

@@ -8,8 +8,6 @@ Its cuts have no aim. A cut that aims at a trim or a label causes the write itse
 a write to take (6 of 10 cuts of any aim were empty).
 """
 
-from __future__ import annotations
-
 from torture.choices.faults.protocol import Fault, Layer, Sight
 
 _STOP = """

@@ -1,4 +1,4 @@
-"""btrfs, with its defaults (btrfs-check(8)).
+"""btrfs, with its defaults: metadata is duplicated (btrfs-check(8)).
 
 `btrfs check`, read-only or repairing: text and exit code -> `FsckResult`.
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from torture.choices.filesystems.protocol import Filesystem
+from torture.choices.filesystems.protocol import DEVICE, MOUNT_POINT, Filesystem
 from torture.facts.axes.axis import Choice
 from torture.facts.axes.sweeps import EVERY_SWEEP
 from torture.facts.evidence.folder import ToolOutput
@@ -68,47 +68,27 @@ def parse_btrfs_check(output: ToolOutput) -> FsckResult:
     return FsckResult(clean=False, problems=problems)
 
 
-class Btrfs:
-    """One device; metadata is duplicated by default."""
-
-    has_files = True
-    writes_once = True
-    looks_like_zfs = False
-    root_words: str | None = "rootfstype=btrfs"
-    read_check = staticmethod(parse_btrfs_check)
-
-    def make(self, device: str) -> tuple[str, ...]:
-        """Make an empty one."""
-        return ("mkfs.btrfs", "--quiet", "--force", device)
-
-    def mount(self, device: str, mount_point: str) -> tuple[str, ...]:
-        """Mount it, replaying its journal."""
-        return ("mount", "-t", "btrfs", device, mount_point)
-
-    def discarding(self, mount_point: str) -> tuple[str, ...] | None:
-        """Discards at each commit, and not some time after it (btrfs(5), `discard`)."""
-        return ("mount", "-o", "remount,discard=sync", mount_point)
-
-    def scrub(self, mount_point: str) -> tuple[str, ...]:
-        """`-r`: reports a bad copy beside a good one, and leaves it (btrfs-scrub(8))."""
-        return ("btrfs", "scrub", "start", "-B", "-r", mount_point)
-
-    def first_check(self, device: str) -> tuple[str, ...]:
-        """The same as later: its trees are whole without the log, and a mount may repair them."""
-        return self.check(device)
-
-    def check(self, device: str) -> tuple[str, ...]:
-        """Look for damage, changing nothing."""
-        return ("btrfs", "check", "--readonly", device)
-
-    def repairs(self, device: str) -> tuple[tuple[str, ...], ...]:
-        """Repair as much as possible; `yes` allows it to clear an unreadable log.
-
-        It asks for that even without a terminal, and ends (btrfs-progs `check/main.c`).
-        """
-        return (("sh", "-c", 'yes | btrfs check --repair --force "$1"', "repair", device),)
-
+_CHECK = ("btrfs", "check", "--readonly", DEVICE)
 
 CHOICE: Choice[Filesystem] = Choice(
-    name="btrfs", value=Btrfs(), words="btrfs", joins=EVERY_SWEEP, place=0
+    name="btrfs",
+    value=Filesystem(
+        make=("mkfs.btrfs", "--quiet", "--force", DEVICE),
+        mount=("mount", "-t", "btrfs", DEVICE, MOUNT_POINT),
+        # at each commit, and not some time after it (btrfs(5), `discard`)
+        discarding=("mount", "-o", "remount,discard=sync", MOUNT_POINT),
+        # `-r`: reports a bad copy beside a good one, and leaves it (btrfs-scrub(8))
+        scrub=("btrfs", "scrub", "start", "-B", "-r", MOUNT_POINT),
+        # its trees are whole without the log, and a mount may repair them
+        first_check=_CHECK,
+        check=_CHECK,
+        # `yes` allows it to clear an unreadable log: it asks for that even without a terminal, and
+        # ends (btrfs-progs `check/main.c`)
+        repairs=(("sh", "-c", 'yes | btrfs check --repair --force "$1"', "repair", DEVICE),),
+        read_check=parse_btrfs_check,
+        root_words="rootfstype=btrfs",
+    ),
+    words="btrfs",
+    joins=EVERY_SWEEP,
+    place=0,
 )

@@ -1,4 +1,4 @@
-"""ext4, with its defaults: data=ordered (e2fsck(8), ext4(5)).
+"""ext4, with its defaults, data=ordered, and with data=journal (e2fsck(8), ext4(5)).
 
 `e2fsck -f -n` and `e2fsck -f -y`: text and exit code -> `FsckResult`.
 
@@ -12,8 +12,9 @@ alone gives 0.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
-from torture.choices.filesystems.protocol import Filesystem
+from torture.choices.filesystems.protocol import DEVICE, MOUNT_POINT, Filesystem
 from torture.facts.axes.axis import Choice
 from torture.facts.axes.sweeps import Sweep
 from torture.facts.evidence.folder import ToolOutput
@@ -83,46 +84,38 @@ def _is_problem(line: str) -> bool:
     return not any(pattern.match(line) for pattern in _BENIGN)
 
 
-class Ext4:
-    """Lazy initialisation is off: it would write in the background of the first minutes."""
+_EXT4 = Filesystem(
+    # lazy initialisation would write in the background of the first minutes
+    make=("mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0", DEVICE),
+    mount=("mount", "-t", "ext4", DEVICE, MOUNT_POINT),
+    discarding=("mount", "-o", "remount,discard", MOUNT_POINT),
+    # no first check: e2fsck -n ignores the journal before its replay, and reports false damage
+    check=("e2fsck", "-f", "-n", DEVICE),
+    repairs=(("e2fsck", "-f", "-y", DEVICE),),
+    read_check=parse_e2fsck,
+    root_words="rootfstype=ext4",
+)
 
-    has_files = True
-    writes_once = True
-    looks_like_zfs = False
-    root_words: str | None = "rootfstype=ext4"
-    read_check = staticmethod(parse_e2fsck)
-
-    def make(self, device: str) -> tuple[str, ...]:
-        """Make an empty one."""
-        return ("mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0", device)
-
-    def mount(self, device: str, mount_point: str) -> tuple[str, ...]:
-        """Mount it, replaying its journal."""
-        return ("mount", "-t", "ext4", device, mount_point)
-
-    def discarding(self, mount_point: str) -> tuple[str, ...] | None:
-        """Discards at each commit of its journal."""
-        return ("mount", "-o", "remount,discard", mount_point)
-
-    def scrub(self, mount_point: str) -> None:
-        """None: it keeps one copy of everything."""
-
-    def first_check(self, device: str) -> None:
-        """None: e2fsck -n ignores the journal before its replay, and reports damage that is none."""
-
-    def check(self, device: str) -> tuple[str, ...]:
-        """Look for damage, changing nothing."""
-        return ("e2fsck", "-f", "-n", device)
-
-    def repairs(self, device: str) -> tuple[tuple[str, ...], ...]:
-        """Repair as much as possible."""
-        return (("e2fsck", "-f", "-y", device),)
-
-
-CHOICE: Choice[Filesystem] = Choice(
-    name="ext4",
-    value=Ext4(),
-    words="ext4",
-    joins=frozenset({Sweep.USUAL, Sweep.LOG_DEVICES_AND_FILESYSTEMS, Sweep.BOOT_FILESYSTEMS}),
-    place=1,
+CHOICES: tuple[Choice[Filesystem], ...] = (
+    Choice(
+        name="ext4",
+        value=_EXT4,
+        words="ext4",
+        joins=frozenset({Sweep.USUAL, Sweep.LOG_DEVICES_AND_FILESYSTEMS, Sweep.BOOT_FILESYSTEMS}),
+        place=1,
+    ),
+    # All writes go through the journal, data too (ext4(5)). ext4 treats O_DIRECT like any other write
+    # there (Linux `fs/ext4/inode.c`, `ext4_should_use_dio`). Each mount sets how data are written.
+    Choice(
+        name="ext4journal",
+        value=replace(
+            _EXT4,
+            mount=("mount", "-t", "ext4", "-o", "data=journal", DEVICE, MOUNT_POINT),
+            writes_once=False,
+            root_words="rootfstype=ext4 rootflags=data=journal",
+        ),
+        words="ext4 with data=journal",
+        explained="ext4 with data=journal",
+        place=5,
+    ),
 )

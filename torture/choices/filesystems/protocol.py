@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Self
 
 from torture.facts.evidence.folder import ToolOutput
 from torture.oracles.verdict.fsck import FsckResult
@@ -10,69 +12,70 @@ from torture.oracles.verdict.fsck import FsckResult
 MOUNT_POINT = "/mnt"
 """Its mount point in the client."""
 
+DEVICE = "DEVICE"
+"""Stands for the client's disk in a command."""
+
 FILES = "files"
 """The choice for a client without a disk."""
 
 Command = tuple[str, ...]
 
 
-class Filesystem(Protocol):
-    """The commands of a filesystem, and the reader of its checker's output.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Filesystem:
+    """The commands of a filesystem, and the reader of its checker's output."""
 
-    `check` must leave the disk as it is. A `Raw` disk cannot be mounted.
+    make: Command
+    """Make an empty one."""
+    mount: Command
+    """Mount it at `MOUNT_POINT`, replaying its journal."""
+    discarding: Command | None = None
+    """Make the mounted filesystem discard what it frees from now on; None: it does not."""
+    scrub: Command | None = None
+    """Read all copies of everything in the mounted filesystem, repairing nothing; None: it cannot.
+
+    Its findings are in the kernel's log.
     """
+    first_check: Command | None = None
+    """Look for damage before the first mount, changing nothing.
 
-    @property
-    def has_files(self) -> bool:
-        """Whether there is anything to mount."""
+    None where the check proves nothing before the journal is replayed: the mount is then the first
+    look.
+    """
+    check: Command
+    """Look for damage in the unmounted filesystem, and leave the disk as it is."""
+    repairs: tuple[Command, ...]
+    """Repair as much as possible; each next command is for a refusal of the one before (exit 2)."""
+    read_check: Callable[[ToolOutput], FsckResult]
+    """The result of `check` or a repair; raises `UnreadableError` when the output is ambiguous."""
+    has_files: bool = True
+    """Whether there is anything to mount."""
+    writes_once: bool = True
+    """Whether an operation's data go to the disk once, without a second copy in a journal.
 
-    @property
-    def writes_once(self) -> bool:
-        """Whether an operation's data go to the disk once, without a second copy in a journal.
+    Otherwise a second copy may be in flight when the operation is acknowledged, and need not be
+    covered. The audit then does not require cover for every block with these data.
+    """
+    looks_like_zfs: bool = False
+    """Whether it has uberblocks, labels and an intent log of its own.
 
-        Otherwise a second copy may be in flight when the operation is acknowledged, and need not be
-        covered. The audit then does not require cover for every block with these data.
-        """
+    The recording distinguishes the NAS's requests by content: these blocks would be taken for the
+    NAS's.
+    """
+    root_words: str | None = None
+    """Boot words for a client with its root on it, beside `root=`; None: it cannot boot from it."""
 
-    @property
-    def looks_like_zfs(self) -> bool:
-        """Whether it has uberblocks, labels and an intent log of its own.
+    def on(self, device: str) -> Self:
+        """The same with this device in its commands."""
 
-        The recording distinguishes the NAS's requests by content: these blocks would be taken for
-        the NAS's.
-        """
+        def named(command: Command) -> Command:
+            return tuple(device if word == DEVICE else word for word in command)
 
-    @property
-    def root_words(self) -> str | None:
-        """Boot words for a client with its root on it, beside `root=`; None: it cannot boot from it."""
-
-    def make(self, device: str) -> Command:
-        """Make an empty one."""
-
-    def mount(self, device: str, mount_point: str) -> Command:
-        """Mount it, replaying its journal."""
-
-    def discarding(self, mount_point: str) -> Command | None:
-        """Make the mounted filesystem discard what it frees from now on; None: it does not."""
-
-    def scrub(self, mount_point: str) -> Command | None:
-        """Read all copies of everything in the mounted filesystem, repairing nothing; None: it cannot.
-
-        Its findings are in the kernel's log.
-        """
-
-    def first_check(self, device: str) -> Command | None:
-        """Look for damage before the first mount, changing nothing.
-
-        None where the check proves nothing before the journal is replayed: the mount is then the
-        first look.
-        """
-
-    def check(self, device: str) -> Command:
-        """Look for damage in the unmounted filesystem, changing nothing."""
-
-    def repairs(self, device: str) -> tuple[Command, ...]:
-        """Repair as much as possible; each next command is for a refusal of the one before (exit 2)."""
-
-    def read_check(self, output: ToolOutput) -> FsckResult:
-        """The result of `check` or a repair; raises `UnreadableError` when the output is ambiguous."""
+        return replace(
+            self,
+            make=named(self.make),
+            mount=named(self.mount),
+            first_check=None if self.first_check is None else named(self.first_check),
+            check=named(self.check),
+            repairs=tuple(map(named, self.repairs)),
+        )

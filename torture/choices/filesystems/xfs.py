@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 
-from torture.choices.filesystems.protocol import Filesystem
+from torture.choices.filesystems.protocol import DEVICE, MOUNT_POINT, Filesystem
 from torture.facts.axes.axis import Choice
 from torture.facts.axes.sweeps import Sweep
 from torture.facts.evidence.folder import ToolOutput
@@ -72,45 +72,19 @@ def parse_xfs_repair(output: ToolOutput) -> FsckResult:
     return FsckResult(clean=False, problems=problems, journal_dirty=dirty)
 
 
-class Xfs:
-    """A mount replays the log; xfs_repair refuses a dirty one."""
-
-    has_files = True
-    writes_once = True
-    looks_like_zfs = False
-    root_words: str | None = "rootfstype=xfs"
-    read_check = staticmethod(parse_xfs_repair)
-
-    def make(self, device: str) -> tuple[str, ...]:
-        """Make an empty one."""
-        return ("mkfs.xfs", "-q", "-f", device)
-
-    def mount(self, device: str, mount_point: str) -> tuple[str, ...]:
-        """Mount it, replaying its journal."""
-        return ("mount", "-t", "xfs", device, mount_point)
-
-    def discarding(self, mount_point: str) -> tuple[str, ...] | None:
-        """Discards at each commit of its journal."""
-        return ("mount", "-o", "remount,discard", mount_point)
-
-    def scrub(self, mount_point: str) -> None:
-        """None: it keeps one copy of everything."""
-
-    def first_check(self, device: str) -> None:
-        """None: xfs_repair -n does not replay the log, and reports false damage (xfs_repair(8))."""
-
-    def check(self, device: str) -> tuple[str, ...]:
-        """Look for damage, changing nothing."""
-        return ("xfs_repair", "-n", device)
-
-    def repairs(self, device: str) -> tuple[tuple[str, ...], ...]:
-        """Repair as much as possible; zero the log (-L) only if the first refuses because of it."""
-        return (("xfs_repair", device), ("xfs_repair", "-L", device))
-
-
 CHOICE: Choice[Filesystem] = Choice(
     name="xfs",
-    value=Xfs(),
+    value=Filesystem(
+        make=("mkfs.xfs", "-q", "-f", DEVICE),
+        mount=("mount", "-t", "xfs", DEVICE, MOUNT_POINT),
+        discarding=("mount", "-o", "remount,discard", MOUNT_POINT),
+        # no first check: xfs_repair -n does not replay the log, and reports false damage
+        check=("xfs_repair", "-n", DEVICE),
+        # zero the log (-L) only if the first refuses because of it
+        repairs=(("xfs_repair", DEVICE), ("xfs_repair", "-L", DEVICE)),
+        read_check=parse_xfs_repair,
+        root_words="rootfstype=xfs",
+    ),
     words="xfs",
     joins=frozenset({Sweep.LOG_DEVICES_AND_FILESYSTEMS, Sweep.BOOT_FILESYSTEMS}),
     place=2,

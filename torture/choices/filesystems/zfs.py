@@ -2,7 +2,8 @@
 
 The NAS's intent log cannot be audited beneath it: both look the same there. Nothing is compressed,
 so that a recording shows the load's sectors. The pool is imported by name, forced: an earlier boot
-of the client had it last.
+of the client had it last. An import finds the last whole transaction group, and the mount replays its
+intent log.
 
 A check is a scrub and the status after it, which also counts the errors that the scrub repaired:
 its metadata has two copies. Its closing proofs are a scrub that has finished and no error. `zpool
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from torture.choices.filesystems.protocol import Filesystem
+from torture.choices.filesystems.protocol import DEVICE, MOUNT_POINT, Filesystem
 from torture.facts.axes.axis import Choice
 from torture.facts.evidence.folder import ToolOutput
 from torture.oracles.verdict.fsck import (
@@ -97,45 +98,22 @@ def _errors(count: int) -> str:
     return f"{count} error" + ("" if count == 1 else "s")
 
 
-class Zfs:
-    """An import finds the last whole transaction group, and the mount replays its intent log."""
-
-    has_files = True
-    writes_once = False
-    looks_like_zfs = True
-    root_words = None
-    read_check = staticmethod(parse_zpool_check)
-
-    def make(self, device: str) -> tuple[str, ...]:
-        """Make a pool with one filesystem."""
-        return ("sh", "-c", _MAKE, "make", device)
-
-    def mount(self, device: str, mount_point: str) -> tuple[str, ...]:
-        """Import the pool if necessary, and mount it; a pool that fails to import is a failed mount."""
-        return ("sh", "-c", _MOUNT, "mount", device, mount_point)
-
-    def discarding(self, mount_point: str) -> tuple[str, ...]:
-        """Discards some transaction groups later (zpoolprops(7), `autotrim`)."""
-        return ("zpool", "set", "autotrim=on", _POOL)
-
-    def scrub(self, mount_point: str) -> None:
-        """None: the check reads all copies."""
-
-    def first_check(self, device: str) -> None:
-        """None: there is no look before an import, as zdb(8) would not replay the log either."""
-
-    def check(self, device: str) -> tuple[str, ...]:
-        """Read all copies of everything and report all errors, including repaired ones."""
-        return ("sh", "-c", _LOOK, "check", device, _POOL, "-j")
-
-    def repairs(self, device: str) -> tuple[tuple[str, ...], ...]:
-        """Give up the last transactions where the import fails otherwise (-F), and repair from copies."""
-        return (("sh", "-c", _MEND, "repair", device, _POOL, "-j"),)
-
-
 CHOICE: Choice[Filesystem] = Choice(
     name="zfs",
-    value=Zfs(),
+    value=Filesystem(
+        make=("sh", "-c", _MAKE, "make", DEVICE),
+        # imports the pool if necessary; a pool that fails to import is a failed mount
+        mount=("sh", "-c", _MOUNT, "mount", DEVICE, MOUNT_POINT),
+        # some transaction groups later (zpoolprops(7), `autotrim`)
+        discarding=("zpool", "set", "autotrim=on", _POOL),
+        # no first check: zdb(8) would not replay the log either; no scrub: the check reads all copies
+        check=("sh", "-c", _LOOK, "check", DEVICE, _POOL, "-j"),
+        # gives up the last transactions where the import fails otherwise (-F)
+        repairs=(("sh", "-c", _MEND, "repair", DEVICE, _POOL, "-j"),),
+        read_check=parse_zpool_check,
+        writes_once=False,
+        looks_like_zfs=True,
+    ),
     words="ZFS on the client's disk",
     explained="a pool of the client's own",
     place=6,

@@ -7,8 +7,6 @@ So QEMU's image over NFS loses the writes that the server had completed and not 
 spares the client, which commits after the server's return.
 """
 
-from __future__ import annotations
-
 from torture.choices.faults.protocol import Sight
 from torture.choices.knownbugs.protocol import KnownBug, Side
 

@@ -8,8 +8,6 @@ fsync(2) promised is in a transaction group in the NAS's memory. With sync=alway
 attribute before it returns. Found by this suite, with Linux 6.12 on both sides.
 """
 
-from __future__ import annotations
-
 from torture.choices.faults.protocol import Sight
 from torture.choices.knownbugs.protocol import KnownBug, Side
 

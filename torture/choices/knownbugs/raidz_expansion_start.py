@@ -13,8 +13,6 @@ disk after the command. Each transaction group writes 4 of these. So three in fo
 one cut in four, fall in between.
 """
 
-from __future__ import annotations
-
 from torture.choices.faults.protocol import Sight
 from torture.choices.knownbugs.protocol import FromSource, KnownBug, Side
 

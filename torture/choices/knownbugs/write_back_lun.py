@@ -7,8 +7,6 @@ CACHE covered. LIO's fileio offers write-back with `write_back=true`
 completes it, so the cache holds nothing volatile.
 """
 
-from __future__ import annotations
-
 from torture.choices.faults.protocol import Sight
 from torture.choices.knownbugs.protocol import KnownBug, Side
 

@@ -7,8 +7,6 @@ kernel's flush machinery turns it into this kind of request. In 2.2.0 to 2.2.8 a
 writes with FUA were heeded.
 """
 
-from __future__ import annotations
-
 from torture.choices.faults.protocol import Sight
 from torture.choices.knownbugs.protocol import KnownBug, Side
 

@@ -7,8 +7,6 @@ zvol and a filesystem's own flushes all come as a flag. In 2.3.0 and 2.3.1, with
 default.
 """
 
-from __future__ import annotations
-
 from torture.choices.faults.protocol import Sight
 from torture.choices.knownbugs.protocol import FromSource, KnownBug, Side
 

@@ -1,4 +1,4 @@
-"""The pool's log devices, one file a kind, as users buy and lose them. Pure."""
+"""The kinds of the pool's log devices. Pure."""
 
 from __future__ import annotations
 

@@ -8,7 +8,6 @@ its clients that nothing was lost.
 
 from __future__ import annotations
 
-from torture.choices.transports import _tcp
 from torture.choices.transports.protocol import CompletedWrite, Traits
 from torture.choices.volumes import VolumeKind, VolumeOptions
 from torture.choices.volumes.dataset import DIRECTORY
@@ -21,7 +20,7 @@ _GRACE_S = 10
 def traits(*, gives_files: bool) -> Traits:
     """The traits of every transport over knfsd."""
     return Traits(
-        ports=(_RPCBIND_PORT, NFS_PORT, MOUNTD_PORT),
+        ports=(NFS_PORT, MOUNTD_PORT, _RPCBIND_PORT),
         volume=VolumeKind.DATASET,
         completed=CompletedWrite.IN_CLIENT if gives_files else CompletedWrite.IN_ZFS,
         gives_files=gives_files,
@@ -54,7 +53,3 @@ rpc.mountd --port {MOUNTD_PORT}
 rpc.nfsd -G {_GRACE_S} -L {_GRACE_S} 8
 echo Y > /proc/fs/nfsd/v4_end_grace || true
 """
-
-    def wait_until_idle_script(self) -> str:
-        """Return once no request is unread: a killed client says nothing, and NFSv3 has no sessions."""
-        return _tcp.wait_until_read_script(NFS_PORT)

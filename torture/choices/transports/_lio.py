@@ -6,31 +6,13 @@ writes the same files, only slower.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from xml.etree import ElementTree as ET
+from torture.choices.transports.protocol import Attachment, DiskSource
 
 IQN = "iqn.2003-01.org.linux-iscsi.nas:vm"
 PORT = 3260
 _SECTOR_BYTES = 512
 _TARGET = "/sys/kernel/config/target"
 GROUP = f"{_TARGET}/iscsi/{IQN}/tpgt_1"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class IscsiSource:
-    """A LUN that QEMU itself opens, through libiscsi."""
-
-    host: str
-    port: int
-    iqn: str
-    lun: int = 0
-    kind: str = "network"
-
-    def element(self) -> ET.Element:
-        """Its `source` element."""
-        source = ET.Element("source", protocol="iscsi", name=f"{self.iqn}/{self.lun}")
-        ET.SubElement(source, "host", name=self.host, port=str(self.port))
-        return source
 
 
 def publish_script(
@@ -60,14 +42,20 @@ echo 1 > {GROUP}/enable
 """
 
 
-def wait_until_idle_script() -> str:
-    """Shell: return once no initiator is logged in, fail after 20 s."""
-    return (
-        f"for i in $(seq 400); do test -z \"$(tr -d '\\0\\n' < {GROUP}/dynamic_sessions)\" "
-        "&& exit 0; sleep 0.05; done; echo 'a killed client is still logged in' >&2; exit 1"
-    )
+class Lun:
+    """The common part of LUNs that the client's QEMU opens, through libiscsi."""
 
+    def wait_until_idle_script(self) -> str:
+        """Shell: return once no initiator is logged in, fail after 20 s."""
+        return (
+            f"for i in $(seq 400); do test -z \"$(tr -d '\\0\\n' < {GROUP}/dynamic_sessions)\" "
+            "&& exit 0; sleep 0.05; done; echo 'a killed client is still logged in' >&2; exit 1"
+        )
 
-def source(nas_host: str) -> IscsiSource:
-    """The LUN as QEMU opens it."""
-    return IscsiSource(host=nas_host, port=PORT, iqn=IQN)
+    def attachment(self, *, nas_host: str) -> Attachment:
+        """LUN 0 of the target, as the client's second disk."""
+        source = DiskSource(
+            attributes={"protocol": "iscsi", "name": f"{IQN}/0"},
+            within={"host": {"name": nas_host, "port": str(PORT)}},
+        )
+        return Attachment(source=source, device="/dev/vdb")

@@ -1,21 +1,35 @@
-"""The common part of transports of one kind of volume: its scripts, its caches, its guarantee."""
+"""The common part of transports of one kind of volume: its scripts, its caches."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Protocol
 
-from torture.choices.transports._theory import ByTheory
-from torture.choices.volumes import VolumeOptions, dataset, zvol
+from torture.choices.transports.protocol import Transport
+from torture.choices.volumes import SIZE_MIB, VOLUME, VolumeOptions, zvol
+from torture.choices.volumes.dataset import DIRECTORY, IMAGE
 from torture.shell import wait_for_path, write_cache_of
 
+_WAIT_FOR_MOUNT = (
+    f"for i in $(seq 400); do mountpoint -q {DIRECTORY} && break; sleep 0.05; done; "
+    f"mountpoint -q {DIRECTORY} || {{ echo '{DIRECTORY} is not mounted after 20 s' >&2; exit 1; }}"
+)
+"""An earlier export would offer an empty directory of the NAS's own root, without an error."""
 
-class OfZvol(ByTheory, Protocol):
-    """A transport of a zvol."""
+
+class OfZvol(Transport, Protocol):
+    """A transport of a zvol: a block device of the pool (zvol in zfs-create(8))."""
 
     def make_volume_script(self, options: VolumeOptions) -> str:
-        """A zvol."""
-        return zvol.make_script(options)
+        """Make the zvol, sparse, wait for its device, and insist on its write cache."""
+        return "\n".join(
+            (
+                "set -eu",
+                f"zfs create -s -V {SIZE_MIB}M {options.words} {VOLUME}",
+                wait_for_path(zvol.DEVICE),
+                f'test "$({write_cache_of(zvol.DEVICE)})" = "write back"',
+            )
+        )
 
     def wait_for_volume_script(self) -> str:
         """Return once its device is there; fail after 20 s."""
@@ -26,16 +40,16 @@ class OfZvol(ByTheory, Protocol):
         return {"zvol": write_cache_of(zvol.DEVICE)}
 
 
-class OfDataset(ByTheory, Protocol):
+class OfDataset(Transport, Protocol):
     """A transport of a dataset and its files."""
 
     def make_volume_script(self, options: VolumeOptions) -> str:
-        """A dataset."""
-        return dataset.make_script(options)
+        """Make the dataset, mounted."""
+        return f"set -eu; zfs create {options.words} {VOLUME}; {_WAIT_FOR_MOUNT}"
 
     def wait_for_volume_script(self) -> str:
         """Its mount."""
-        return dataset.wait_script()
+        return _WAIT_FOR_MOUNT
 
     def cache_scripts(self) -> Mapping[str, str]:
         """None on the NAS: where the client has a disk, that disk shows it."""
@@ -43,12 +57,13 @@ class OfDataset(ByTheory, Protocol):
 
 
 class OfImage(OfDataset, Protocol):
-    """A transport of an image in a dataset."""
+    """A transport of a sparse image in a dataset."""
 
     def make_volume_script(self, options: VolumeOptions) -> str:
-        """An image in a dataset."""
-        return dataset.make_image_script(options)
+        """Make the image in a dataset."""
+        made = OfDataset.make_volume_script(self, options)
+        return f"{made}; truncate -s {SIZE_MIB}M {IMAGE}; sync -f {IMAGE}"
 
     def wait_for_volume_script(self) -> str:
         """Wait for the image: a target might make an empty one in its place (O_CREAT, as LIO does)."""
-        return dataset.wait_for_image_script()
+        return f"{_WAIT_FOR_MOUNT}; test -e {IMAGE} || {{ echo '{IMAGE} is gone' >&2; exit 1; }}"

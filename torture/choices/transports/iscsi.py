@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from torture.choices.transports import _lio
 from torture.choices.transports._volumes import OfZvol
-from torture.choices.transports.protocol import Attachment, Traits, Transport
+from torture.choices.transports.protocol import Traits, Transport
 from torture.choices.volumes import VolumeOptions, zvol
 from torture.facts.axes.axis import Choice
 from torture.facts.axes.sweeps import EVERY_SWEEP
 
 
-class Iscsi(OfZvol):
+class Iscsi(_lio.Lun, OfZvol):
     """One write-back LUN, any initiator: LIO mirrors the zvol's cache."""
 
     traits = Traits(ports=(_lio.PORT,), sectors_bytes=(512, 4096), can_discard=True)
@@ -26,14 +26,6 @@ class Iscsi(OfZvol):
             sector_bytes=options.sector_bytes,
             takes_discards=options.takes_discards,
         )
-
-    def wait_until_idle_script(self) -> str:
-        """Return once no session is left."""
-        return _lio.wait_until_idle_script()
-
-    def attachment(self, *, nas_host: str) -> Attachment:
-        """LUN 0 of the target, as the client's second disk."""
-        return Attachment(source=_lio.source(nas_host), device="/dev/vdb")
 
 
 CHOICE: Choice[Transport] = Choice(

@@ -12,7 +12,8 @@ sees an I/O error (Linux `drivers/scsi/scsi_error.c`, `scsi_decide_disposition`)
 
 from __future__ import annotations
 
-from torture.choices.transports import _lio, _tcp
+from torture.choices.transports import _lio
+from torture.choices.transports._volumes import OfZvol
 from torture.choices.transports.iscsi import Iscsi
 from torture.choices.transports.protocol import Attachment, Traits, Transport
 from torture.facts.axes.axis import Choice
@@ -39,7 +40,7 @@ class IscsiOfGuest(Iscsi):
 
     def wait_until_idle_script(self) -> str:
         """Return once no request is unread: a killed client has not logged out."""
-        return _tcp.wait_until_read_script(_lio.PORT)
+        return OfZvol.wait_until_idle_script(self)
 
     def attachment(self, *, nas_host: str) -> Attachment:
         """A SCSI disk."""

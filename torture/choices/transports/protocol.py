@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 from xml.etree import ElementTree as ET
@@ -16,15 +16,22 @@ from torture.facts.wire.files_on_wire import FileWire
 from torture.oracles.verdict.guarantee import Guarantee
 
 
-class DiskSource(Protocol):
-    """The place of the bytes of a disk of QEMU."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DiskSource:
+    """The place of the bytes of a disk of QEMU (libvirt.org/formatdomain.html, Hard drives)."""
 
-    @property
-    def kind(self) -> str:
-        """The `type` of libvirt's disk element: `file` or `network`."""
+    kind: str = "network"
+    """The `type` of libvirt's disk element: `file` or `network`."""
+    attributes: Mapping[str, str]
+    within: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """The elements in its own, by tag, with their attributes."""
 
     def element(self) -> ET.Element:
-        """Its `source` element (libvirt.org/formatdomain.html, Hard drives)."""
+        """Its `source` element."""
+        source = ET.Element("source", dict(self.attributes))
+        for tag, attributes in self.within.items():
+            ET.SubElement(source, tag, dict(attributes))
+        return source
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,12 +75,21 @@ class CompletedWrite(StrEnum):
     """Still in the client as well, which keeps it until it is stable."""
 
 
+_FORGOTTEN = {
+    CompletedWrite.IN_ZFS: {Sync.STANDARD, Sync.DISABLED},
+    CompletedWrite.IN_PAGE_CACHE: set(Sync),
+    CompletedWrite.IN_LOG: {Sync.DISABLED},
+    CompletedWrite.IN_CLIENT: {Sync.DISABLED},
+}
+"""The `sync` with which a NAS, after its reboot, lacks writes that its client relies on."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Traits:
     """The facts of a transport that a trial needs before it runs any of its scripts."""
 
     ports: tuple[int, ...]
-    """TCP ports of the NAS that its clients reach."""
+    """TCP ports of the NAS that its clients reach. The first one takes their requests."""
     volume: VolumeKind = VolumeKind.ZVOL
     sectors_bytes: tuple[int, ...] = (512,)
     """The possible sizes of logical sectors of its client's disk."""
@@ -127,7 +143,21 @@ class Transport(Protocol):
         """Offer the volume to clients."""
 
     def wait_until_idle_script(self) -> str:
-        """Return once no client is left that could still write, fail in time."""
+        """Return once no client is left that could still write, fail after 20 s.
+
+        By default: once the NAS has read every byte that a killed client sent. A machine without
+        power closes nothing: its connection stays, and its last bytes may lie in the socket (ss(8),
+        Recv-Q). The deadline detects a server that hangs on them.
+        """
+        port = self.traits.ports[0]
+        unread = (
+            "ss --no-header --tcp --numeric state established "
+            f"'( sport = :{port} )' | grep -v '^0 '"
+        )
+        return (
+            f"for i in $(seq 400); do {unread} > /dev/null || exit 0; sleep 0.05; done; "
+            f"echo 'requests of a killed client to port {port} are not read' >&2; exit 1"
+        )
 
     def cache_scripts(self) -> Mapping[str, str]:
         """The proof of its caches: a name for each, and a script that prints its mode."""
@@ -136,4 +166,20 @@ class Transport(Protocol):
         """The device or directory that the client attaches, from the NAS at this address."""
 
     def guarantee(self, *, sync: Sync, fate: Fate) -> Guarantee:
-        """The guarantee that theory gives it on disks and logs that honour flushes."""
+        """The guarantee that theory gives it on disks and logs that honour flushes.
+
+        It follows from the place of a completed write. OpenZFS `module/os/linux/zfs/zvol_os.c`,
+        `zfs_vnops.c`: a write is synchronous only with FUA, O_SYNC, a flush after it or
+        sync=always. `module/zfs/zil.c`: with sync=disabled `zil_commit` returns at once.
+
+        With both machines dead only the intent log counts: every acknowledged write was flushed. A
+        client that dies some seconds later received no acknowledgement meanwhile, as there was no
+        NAS to send one.
+
+        A client that lives repeats only the requests in flight. Completed and unflushed writes are
+        lost. It flushes after the NAS's return, and never learns of the loss.
+        """
+        if fate is Fate.NAS_ONLY:
+            is_forgotten = sync in _FORGOTTEN[self.traits.completed]
+            return Guarantee.LOSES if is_forgotten else Guarantee.SAFE
+        return Guarantee.ROLLS_BACK if sync is Sync.DISABLED else Guarantee.SAFE

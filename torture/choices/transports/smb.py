@@ -15,7 +15,6 @@ mount.cifs(8), ksmbd.conf(5). `nobrl`: no byte-range locks, which no load here t
 from __future__ import annotations
 
 from torture.choices.filesystems.protocol import MOUNT_POINT
-from torture.choices.transports import _tcp
 from torture.choices.transports._volumes import OfDataset
 from torture.choices.transports.protocol import Attachment, Traits, Transport
 from torture.choices.volumes import VolumeKind, VolumeOptions, dataset
@@ -64,10 +63,6 @@ END
 touch /etc/ksmbd/ksmbdpwd.db
 ksmbd.mountd
 """
-
-    def wait_until_idle_script(self) -> str:
-        """Return once no request is unread."""
-        return _tcp.wait_until_read_script(_PORT)
 
     def attachment(self, *, nas_host: str) -> Attachment:
         """A mounted directory."""

@@ -2,24 +2,11 @@
 
 from __future__ import annotations
 
-from torture.choices.volumes import SIZE_MIB, VOLUME, VolumeOptions
-from torture.shell import wait_for_path, write_cache_of
+from torture.choices.volumes import VOLUME
 
 DEVICE = f"/dev/zvol/{VOLUME}"
 _TRACING = "/sys/kernel/tracing"
 _QUEUED = f"{_TRACING}/events/block/block_bio_queue"
-
-
-def make_script(options: VolumeOptions) -> str:
-    """Shell: make the zvol, sparse, wait for its device, and insist on its write cache."""
-    return "\n".join(
-        (
-            "set -eu",
-            f"zfs create -s -V {SIZE_MIB}M {options.words} {VOLUME}",
-            wait_for_path(DEVICE),
-            f'test "$({write_cache_of(DEVICE)})" = "write back"',
-        )
-    )
 
 
 def begin_flush_trace_script() -> str:

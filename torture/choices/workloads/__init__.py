@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from torture.choices.workloads._fio import choices_of_jobs
 from torture.choices.workloads.protocol import CLIENT_IMAGE, Workload
 from torture.discovery import offered
 from torture.errors import HarnessError
 from torture.facts.axes.axis import Axis, Choice, Chosen
 
-CHOICES: tuple[Choice[Workload], ...] = (*offered(__name__, "CHOICE"), *choices_of_jobs())
+CHOICES: tuple[Choice[Workload], ...] = offered(__name__, "CHOICE")
 
 
 def _pointless(chosen: Chosen) -> str | None:

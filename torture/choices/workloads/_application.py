@@ -10,19 +10,11 @@ from typing import Any
 from torture.choices.workloads._guest_load import (
     LOAD_LIFE_MS,
     PORT,
-    GuestLoad,
+    GuestWorkload,
     guest_command,
     read_of,
-    started,
 )
-from torture.choices.workloads._own_readback import OwnReadback
-from torture.choices.workloads.protocol import (
-    CLIENT_IMAGE,
-    Command,
-    Place,
-    Surroundings,
-    Workload,
-)
+from torture.choices.workloads.protocol import CLIENT_IMAGE, Place, Workload
 from torture.facts.axes.axis import Choice
 from torture.facts.evidence.folder import Evidence
 from torture.oracles.verdict.applications.transactions import consult_transactions, parse_found
@@ -38,7 +30,7 @@ _OF_ONE_TRIAL = ("trial", "seed", "duration_ms", "port")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ApplicationWorkload(OwnReadback):
+class ApplicationWorkload(GuestWorkload):
     """Several writers of one application.
 
     `application` is its module in the guest. `settings` are that module's further settings.
@@ -52,8 +44,6 @@ class ApplicationWorkload(OwnReadback):
 
     It does where each is durable once it returned, or where all go into one log.
     """
-    beside: tuple[str, ...] = ()
-    keeps_ledger: bool = True
 
     def job(self, *, seed: int, place: Place) -> dict[str, Any]:
         """The guest's settings; the same dictionary prepares, writes and reads back."""
@@ -73,14 +63,6 @@ class ApplicationWorkload(OwnReadback):
         """The application's needs before the load: the same for every seed, and so made once."""
         seedless = {key: value for key, value in job.items() if key not in _OF_ONE_TRIAL}
         return shlex.join(guest_command("prepare", seedless))
-
-    def start(self, job: dict[str, Any], surroundings: Surroundings) -> GuestLoad:
-        """Start the writers and return once the first durable transaction was acknowledged."""
-        return started(job, surroundings)
-
-    def read_back(self, job: dict[str, Any]) -> Command:
-        """The command that makes the application print its data."""
-        return guest_command("read", job)
 
     def judge(self, evidence: Evidence, terms: Terms, *, after_repair: bool) -> Findings:
         """The oracle's answer; raises `UnreadableError` when ledger or read-back is no evidence."""

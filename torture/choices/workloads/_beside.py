@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from torture.choices.workloads._own_readback import OwnReadback
-from torture.choices.workloads.protocol import Command, Guest, Surroundings
+from torture.choices.workloads.protocol import Command, Guest, Surroundings, Workload
 from torture.deadlines import wait_until_true
 from torture.errors import HarnessError
 from torture.facts.evidence.completed import Completed
@@ -16,7 +15,7 @@ _POLL_S = 0.01
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Beside(OwnReadback):
+class Beside(Workload):
     """The common part of all workloads that keep a filesystem busy beside the ledger."""
 
     beside: tuple[str, ...] = ("ledger",)

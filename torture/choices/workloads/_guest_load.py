@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from torture.choices.workloads.protocol import Command, Guest, LedgerChannel, Surroundings
+from torture.choices.workloads.protocol import Command, Guest, LedgerChannel, Surroundings, Workload
 from torture.errors import DeadlineExceeded, HarnessError
 from torture.facts.evidence.folder import CUT, Evidence, Step
 from torture.facts.evidence.ledger import PORT_NAME, Hello
@@ -81,15 +82,22 @@ class GuestLoad:
         self._guest.finish(self._pid, self._argv, deadline_s=deadline_s)
 
 
-def started(job: dict[str, Any], surroundings: Surroundings) -> GuestLoad:
-    """A load of this job, whose first operation was acknowledged."""
-    load = GuestLoad(
-        guest=surroundings.guest,
-        ledger=surroundings.open_ledger(),
-        argv=guest_command("write", job),
-    )
-    load.start()
-    return load
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GuestWorkload(Workload):
+    """The common part of workloads whose program in the guest is that one."""
+
+    keeps_ledger: bool = True
+
+    def start(self, job: dict[str, Any], surroundings: Surroundings) -> GuestLoad:
+        """Start the writers and return once the first durable operation was acknowledged."""
+        argv = guest_command("write", job)
+        load = GuestLoad(guest=surroundings.guest, ledger=surroundings.open_ledger(), argv=argv)
+        load.start()
+        return load
+
+    def read_back(self, job: dict[str, Any]) -> Command:
+        """The command that makes it print all its data."""
+        return guest_command("read", job)
 
 
 def guest_command(verb: str, job: dict[str, Any]) -> Command:

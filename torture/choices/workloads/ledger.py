@@ -9,15 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from torture.choices.workloads._guest_load import (
-    LOAD_LIFE_MS,
-    PORT,
-    GuestLoad,
-    guest_command,
-    read_of,
-    started,
-)
-from torture.choices.workloads.protocol import CLIENT_IMAGE, Command, Place, Surroundings, Workload
+from torture.choices.workloads._guest_load import LOAD_LIFE_MS, PORT, GuestWorkload, read_of
+from torture.choices.workloads.protocol import Place, Workload
 from torture.facts.axes.axis import Choice
 from torture.facts.axes.sweeps import EVERY_SWEEP
 from torture.facts.evidence.folder import READBACK, READBACK_AFTER_REPAIR, Evidence
@@ -31,18 +24,14 @@ _FILE_BLOCKS_MAX = 32
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Ledger:
+class Ledger(GuestWorkload):
     """Three writers on files of a directory, or on one bare device."""
 
     name: str = "ledger"
-    beside: tuple[str, ...] = ()
-    keeps_ledger: bool = True
     can_ignore_read_errors: bool = True
     needs_files: bool = False
-    needs_inodes: bool = False
-    image: str = CLIENT_IMAGE
-    readback: str = READBACK
-    readback_after_repair: str = READBACK_AFTER_REPAIR
+    readback = READBACK
+    readback_after_repair = READBACK_AFTER_REPAIR
 
     def job(self, *, seed: int, place: Place) -> dict[str, Any]:
         """The settings of the guest's load; the same dictionary writes and reads back."""
@@ -66,18 +55,6 @@ class Ledger:
     def prepare(self, job: dict[str, Any]) -> str:
         """Make a directory of its own: `lost+found` is not the load's."""
         return f"mkdir {job['directory']}" if "directory" in job else ""
-
-    def start(self, job: dict[str, Any], surroundings: Surroundings) -> GuestLoad:
-        """Start the writers and return once the first operation was acknowledged."""
-        return started(job, surroundings)
-
-    def prints_due(self, *, ended: bool) -> int:
-        """None: the ledger has everything that it reports."""
-        return 0
-
-    def read_back(self, job: dict[str, Any]) -> Command:
-        """The command that reads every file, or the device, back."""
-        return guest_command("read", job)
 
     def judge(self, evidence: Evidence, terms: Terms, *, after_repair: bool) -> Findings:
         """The oracle's answer; raises `UnreadableError` when ledger or read-back is no evidence."""

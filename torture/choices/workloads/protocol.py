@@ -6,6 +6,7 @@ also gives it the ledger: the channel over which acknowledgements leave the clie
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -125,65 +126,62 @@ class RunningLoad(Protocol):
         """Make it end; at the deadline, a process that hangs in the client's kernel stays there."""
 
 
-class Workload(Protocol):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Workload(ABC):
     """A load, and the judge of its data."""
 
-    @property
-    def name(self) -> str:
-        """The choice's name."""
-
-    @property
-    def beside(self) -> tuple[str, ...]:
-        """Names of the workloads that run in the same trial; they share one disk, and no ledger."""
-
-    @property
-    def needs_files(self) -> bool:
-        """Whether it cannot work on a bare device."""
-
-    @property
-    def needs_inodes(self) -> bool:
-        """Whether it reads modes, and inode numbers to detect two names of one file."""
-
-    @property
-    def keeps_ledger(self) -> bool:
-        """Whether its acknowledgements are in the client's ledger."""
-
-    @property
-    def can_ignore_read_errors(self) -> bool:
-        """Whether `judge` heeds `Evidence.ignores_read_errors`."""
-
-    @property
-    def image(self) -> str:
-        """The guest image that its client boots; `CLIENT_IMAGE` unless that lacks its programs."""
+    name: str
+    """The choice's name, which distinguishes its findings from those of others beside it."""
+    beside: tuple[str, ...] = ()
+    """Names of the workloads that run in the same trial; they share one disk, and no ledger."""
+    needs_files: bool = True
+    """Whether it cannot work on a bare device."""
+    needs_inodes: bool = False
+    """Whether it reads modes, and inode numbers to detect two names of one file."""
+    keeps_ledger: bool = False
+    """Whether its acknowledgements are in the client's ledger."""
+    can_ignore_read_errors: bool = False
+    """Whether `judge` heeds `Evidence.ignores_read_errors`."""
+    image: str = CLIENT_IMAGE
+    """The guest image that its client boots; another one where `CLIENT_IMAGE` lacks its programs."""
+    prints_before: int = 0
+    """The number of outputs that it leaves as evidence (`Step.CLIENT_LOAD`) before it begins."""
+    prints_at_end: int = 0
+    """The same, at its end, if its client lets it end."""
 
     @property
     def readback(self) -> str:
         """The evidence document of its read-back."""
+        return f"readback-{self.name}.json"
 
     @property
     def readback_after_repair(self) -> str:
         """The same, after fsck's repair."""
+        return f"readback-{self.name}-after-repair.json"
 
+    def prints_due(self, *, ended: bool) -> int:
+        """The outputs from before it began, and from its end where its client let it end."""
+        return self.prints_before + (self.prints_at_end if ended else 0)
+
+    @abstractmethod
     def job(self, *, seed: int, place: Place) -> dict[str, Any]:
         """The guest's settings: plain data, kept in `spec.json`."""
 
+    @abstractmethod
     def prepare(self, job: dict[str, Any]) -> str:
         """Shell, run in the client once its disk is ready: make the files that the load needs.
 
         They must be durable before the load.
         """
 
+    @abstractmethod
     def start(self, job: dict[str, Any], surroundings: Surroundings) -> RunningLoad:
         """Start it, and return once it acknowledged an operation; raises `HarnessError`."""
 
+    @abstractmethod
     def read_back(self, job: dict[str, Any]) -> Command:
         """The command that reads everything back in a guest and prints it as one document."""
 
-    def prints_due(self, *, ended: bool) -> int:
-        """The number of outputs that it has left as evidence (`Step.CLIENT_LOAD`).
-
-        `ended`: its client let it end.
-        """
-
+    @abstractmethod
     def judge(self, evidence: Evidence, terms: Terms, *, after_repair: bool) -> Findings:
         """The fate of the acknowledged data; raises `UnreadableError` where nothing shows it."""

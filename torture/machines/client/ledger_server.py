@@ -145,7 +145,9 @@ class LedgerServer:
         stamped = ledger.stamp(line, now_ms)
         self._mark(stamped)
         self._keep(stamped)
-        self._count_line()
+        with self._changed:
+            self.received += 1
+            self._changed.notify_all()
         if (reply := ledger.reply_to(line)) is not None and self._socket is not None:
             # a client that was cut off no longer receives the answer
             with contextlib.suppress(ConnectionError):
@@ -157,11 +159,6 @@ class LedgerServer:
         with self._changed:
             for event in events:
                 self._count(event)
-            self._changed.notify_all()
-
-    def _count_line(self) -> None:
-        with self._changed:
-            self.received += 1
             self._changed.notify_all()
 
     def _keep(self, line: bytes) -> None:

@@ -35,21 +35,15 @@ def probe(
     """
     flags = set(cpuinfo.read_text(errors="replace").split())
     if not flags & {"vmx", "svm"}:
-        return AcceleratorChoice(
-            accelerator=Accelerator.TCG, reason="the processor shows neither vmx nor svm"
-        )
-    if not kvm.exists():
-        return AcceleratorChoice(
-            accelerator=Accelerator.TCG, reason=f"{kvm} is missing: load kvm_intel or kvm_amd"
-        )
-    if not os.access(kvm, os.R_OK | os.W_OK):
-        return AcceleratorChoice(
-            accelerator=Accelerator.TCG,
-            reason=f"{kvm} is closed to this user: sudo usermod -aG kvm $USER, then log in again",
-        )
-    return AcceleratorChoice(
-        accelerator=Accelerator.KVM, reason=f"the processor virtualises and {kvm} opens"
-    )
+        lacks = "the processor shows neither vmx nor svm"
+    elif not kvm.exists():
+        lacks = f"{kvm} is missing: load kvm_intel or kvm_amd"
+    elif not os.access(kvm, os.R_OK | os.W_OK):
+        lacks = f"{kvm} is closed to this user: sudo usermod -aG kvm $USER, then log in again"
+    else:
+        works = f"the processor virtualises and {kvm} opens"
+        return AcceleratorChoice(accelerator=Accelerator.KVM, reason=works)
+    return AcceleratorChoice(accelerator=Accelerator.TCG, reason=lacks)
 
 
 def choose(forced: Accelerator | None) -> AcceleratorChoice:

@@ -9,6 +9,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -46,13 +47,7 @@ def shelf_plugin(*, sources: Path = SHELF_SOURCES, flags: tuple[str, ...] = SHEL
     """The same plugin, built if necessary; raises `HarnessError` with the compiler's words."""
     if (plugin := find_shelf_plugin(sources=sources, flags=flags)) is not None:
         return plugin
-    folder = _place(sources, flags)
-    folder.mkdir(parents=True, exist_ok=True)
-    with locked(folder / "lock", deadline_s=_BUILD_DEADLINE_S):
-        if not (folder / _PLUGIN).exists():
-            _build(sources, flags, folder)
-            _remove_unused(folder.parent, _BUILDS_MAX)
-    return folder / _PLUGIN
+    return _built(_place(sources, flags) / _PLUGIN, lambda made: _build(sources, flags, made))
 
 
 def preload_library(source: Path) -> Path:
@@ -61,24 +56,25 @@ def preload_library(source: Path) -> Path:
     Raises `HarnessError` with the compiler's words.
     """
     folder = own_cache_root() / "native" / _digest([source], SHELF_FLAGS)
-    library = folder / f"{source.stem}.so"
-    folder.mkdir(parents=True, exist_ok=True)
-    with locked(folder / "lock", deadline_s=_BUILD_DEADLINE_S):
-        if not library.exists():
-            argv = [_COMPILER, *_STANDARD, *SHELF_FLAGS, "-shared", str(source), "-ldl"]
-            with whole_file(library, alone=True) as partial:
-                _compile([*argv, "-o", str(partial)])
-            _remove_unused(folder.parent, _BUILDS_MAX)
+    argv = [_COMPILER, *_STANDARD, *SHELF_FLAGS, "-shared", str(source), "-ldl"]
+    library = _built(folder / f"{source.stem}.so", lambda made: _compile([*argv, "-o", str(made)]))
     os.utime(folder)
     return library
 
 
+def _built(result: Path, build: Callable[[Path], None]) -> Path:
+    """A result in a folder of its own, which one process builds while others wait."""
+    result.parent.mkdir(parents=True, exist_ok=True)
+    with locked(result.parent / "lock", deadline_s=_BUILD_DEADLINE_S):
+        if not result.exists():
+            with whole_file(result, alone=True) as partial:
+                build(partial)
+            _remove_unused(result.parent.parent, _BUILDS_MAX)
+    return result
+
+
 def _place(sources: Path, flags: tuple[str, ...]) -> Path:
-    return own_cache_root() / "native" / _key(sources, flags)
-
-
-def _key(sources: Path, flags: tuple[str, ...]) -> str:
-    return _digest(sorted(sources.glob("*.?pp")), flags)
+    return own_cache_root() / "native" / _digest(sorted(sources.glob("*.?pp")), flags)
 
 
 def _digest(paths: list[Path], flags: tuple[str, ...]) -> str:
@@ -88,9 +84,9 @@ def _digest(paths: list[Path], flags: tuple[str, ...]) -> str:
     return digest.hexdigest()[:20]
 
 
-def _build(sources: Path, flags: tuple[str, ...], folder: Path) -> None:
+def _build(sources: Path, flags: tuple[str, ...], plugin: Path) -> None:
     headers = sorted(sources.glob("*.hpp"))
-    kept = folder.parent.parent / "native-objects"
+    kept = own_cache_root() / "native-objects"
     kept.mkdir(exist_ok=True)
 
     def made(unit: Path) -> Path:
@@ -105,9 +101,7 @@ def _build(sources: Path, flags: tuple[str, ...], folder: Path) -> None:
 
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
         objects = list(pool.map(made, sorted(sources.glob("*.cpp"))))
-    link = (_COMPILER, "-shared", *flags, *map(str, objects))
-    with whole_file(folder / _PLUGIN, alone=True) as partial:
-        _compile([*link, "-o", str(partial), *_LIBRARIES])
+    _compile([_COMPILER, "-shared", *flags, *map(str, objects), "-o", str(plugin), *_LIBRARIES])
     _remove_unused(kept, _OBJECTS_MAX)
 
 

@@ -26,12 +26,9 @@ class NetworkChoice:
 def choose_network(*, tun: Path = Path("/dev/net/tun")) -> NetworkChoice:
     """A bridge where the user can make taps, else the user-mode stack."""
     if not tun.exists():
-        return NetworkChoice(
-            kind=NetworkKind.USER_MODE, reason=f"{tun} is missing: sudo modprobe tun"
-        )
-    if not os.access(tun, os.R_OK | os.W_OK):
-        return NetworkChoice(
-            kind=NetworkKind.USER_MODE,
-            reason=f"{tun} is closed to this user: sudo chmod 666 {tun}",
-        )
-    return NetworkChoice(kind=NetworkKind.BRIDGE, reason=f"{tun} opens")
+        lacks = f"{tun} is missing: sudo modprobe tun"
+    elif not os.access(tun, os.R_OK | os.W_OK):
+        lacks = f"{tun} is closed to this user: sudo chmod 666 {tun}"
+    else:
+        return NetworkChoice(kind=NetworkKind.BRIDGE, reason=f"{tun} opens")
+    return NetworkChoice(kind=NetworkKind.USER_MODE, reason=lacks)

@@ -24,31 +24,17 @@ turn.
 """
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class NbdSource:
+def nbd_source(socket: Path, *, export: str) -> DiskSource:
     """An export of an NBD server on a unix socket."""
-
-    socket: Path
-    export: str
-    kind: str = "network"
-
-    def element(self) -> ET.Element:
-        """Its `source` element."""
-        source = ET.Element("source", protocol="nbd", name=self.export)
-        _add(source, "host", transport="unix", socket=str(self.socket))
-        return source
+    return DiskSource(
+        attributes={"protocol": "nbd", "name": export},
+        within={"host": {"transport": "unix", "socket": str(socket)}},
+    )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FileSource:
+def file_source(path: Path) -> DiskSource:
     """A raw file of the host; its filesystem must support O_DIRECT."""
-
-    path: Path
-    kind: str = "file"
-
-    def element(self) -> ET.Element:
-        """Its `source` element."""
-        return ET.Element("source", file=str(self.path))
+    return DiskSource(kind="file", attributes={"file": str(path)})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

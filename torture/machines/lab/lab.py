@@ -131,71 +131,28 @@ class Lab:
         nowhere = Path("console.log")
         return (
             self._warm.key(self._nas_spec(nowhere)),
-            self._warm.key(self._client_spec(nowhere, Path("ledger.sock"), preload)),
+            self._warm.key(self.client_spec(nowhere, Path("ledger.sock"), preload)),
             HOST_MAC,
         )
 
     def start_nas(self, *, console_log: Path, disks: tuple[Disk, ...]) -> Machine:
         """A freshly started NAS, with these disks and no pool."""
-        return self._start(self._nas_spec(console_log), disks)
-
-    def start_client(
-        self, *, console_log: Path, ledger_socket: Path, disks: tuple[Disk, ...], preload: str = ""
-    ) -> Machine:
-        """A freshly started client, with these disks; it sends its ledger over the socket.
-
-        `preload`: the source of the library that its QEMU loads first (`Attachment.preload`).
-        """
-        return self._start(self._client_spec(console_log, ledger_socket, preload), disks)
-
-    def boot_client(
-        self,
-        *,
-        name: str,
-        console_log: Path,
-        ledger_socket: Path,
-        disks: tuple[Disk, ...],
-        preload: str,
-        root_words: str,
-        deadline_s: float,
-    ) -> Machine:
-        """A client of this name, booted from one of these disks by its kernel's `root_words`.
-
-        Raises `GuestDied` when its kernel gives up, `DeadlineExceeded` when its agent does not
-        answer.
-        """
-        spec = self._client_spec(console_log, ledger_socket, preload)
-        words = f"{spec.command_line} {root_words}"
-        spec = replace(spec, name=name, command_line=words, disks=disks)
-        return self._booted(spec, deadline_s=deadline_s)
-
-    def start_networked_client(
-        self, *, console_log: Path, ledger_socket: Path, is_checker: bool, kernel_words: str = ""
-    ) -> Machine:
-        """A freshly started client without a disk, which reaches the NAS by itself.
-
-        `kernel_words`: further boot words of its kernel (`Attachment.kernel_words`).
-        """
-        address = CHECKER_ADDRESS if is_checker else CLIENT_ADDRESS
-        words = f"torture.ip={address}/{NAS_PREFIX_BITS} {kernel_words}"
-        spec = self._client_spec(console_log, ledger_socket)
-        spec = replace(
-            spec,
-            name=_CHECKER if is_checker else spec.name,
-            command_line=f"{spec.command_line} {words}".rstrip(),
-            interface=self.network.client_interface(is_checker=is_checker),
-        )
-        return self._start(spec, ())
+        return self.start(self._nas_spec(console_log), disks)
 
     def resume_nas(self, state: Path, *, console_log: Path) -> Machine:
         """A NAS that continues from its saved state, with the disks of that time."""
-        return self._resumed(self._nas_spec(console_log), state)
+        return self.resume(self._nas_spec(console_log), state)
 
-    def resume_client(
-        self, state: Path, *, console_log: Path, ledger_socket: Path, preload: str = ""
-    ) -> Machine:
-        """A client that continues from its saved state, with the disks of that time."""
-        return self._resumed(self._client_spec(console_log, ledger_socket, preload), state)
+    def networked(self, spec: MachineSpec, *, is_checker: bool, kernel_words: str) -> MachineSpec:
+        """A client that reaches the NAS by itself, with these further boot words of its kernel."""
+        address = CHECKER_ADDRESS if is_checker else CLIENT_ADDRESS
+        words = f"{spec.command_line} torture.ip={address}/{NAS_PREFIX_BITS} {kernel_words}"
+        return replace(
+            spec,
+            name=_CHECKER if is_checker else spec.name,
+            command_line=words.rstrip(),
+            interface=self.network.client_interface(is_checker=is_checker),
+        )
 
     def record_nas_packets(self, into: Path) -> PacketRecorder:
         """Record the packets of the NAS's network card; raises `HarnessError` where there is no wire."""
@@ -226,14 +183,11 @@ class Lab:
             interface=self.network.nas_interface(),
         )
 
-    def _start_checker(self, console_log: Path) -> Machine:
-        """A client of another name: a client that survived the cut may still run beside it."""
-        spec = self._client_spec(console_log, self.sockets / "checker.sock")
-        return self._start(replace(spec, name=_CHECKER), ())
+    def client_spec(self, console_log: Path, ledger_socket: Path, preload: str = "") -> MachineSpec:
+        """A client that sends its ledger over the socket.
 
-    def _client_spec(
-        self, console_log: Path, ledger_socket: Path, preload: str = ""
-    ) -> MachineSpec:
+        `preload`: the source of the library that its QEMU loads first (`Attachment.preload`).
+        """
         image = self._images[self._client_image]
         return MachineSpec(
             name=_CLIENT,
@@ -248,9 +202,15 @@ class Lab:
             preload=preload_library(_NATIVE / f"{preload}.cpp") if preload else None,
         )
 
-    def _start(self, spec: MachineSpec, disks: tuple[Disk, ...]) -> Machine:
+    def _start_checker(self, console_log: Path) -> Machine:
+        """A client of another name: a client that survived the cut may still run beside it."""
+        spec = self.client_spec(console_log, self.sockets / "checker.sock")
+        return self.start(replace(spec, name=_CHECKER), ())
+
+    def start(self, spec: MachineSpec, disks: tuple[Disk, ...]) -> Machine:
+        """A freshly started machine, with these disks."""
         if self._settings.boot is Boot.COLD:
-            return self._booted(replace(spec, disks=disks), deadline_s=_BOOT_DEADLINE_S)
+            return self.boot(replace(spec, disks=disks), deadline_s=_BOOT_DEADLINE_S)
         state = self._warm.ensure(spec, say=self._say)
         with self._machine(spec) as machine:
             self._warm.resume(machine, state, deadline_s=_RESUME_DEADLINE_S, say=self._say)
@@ -258,12 +218,18 @@ class Lab:
                 machine.attach(disk)
         return machine
 
-    def _booted(self, spec: MachineSpec, *, deadline_s: float) -> Machine:
+    def boot(self, spec: MachineSpec, *, deadline_s: float) -> Machine:
+        """A machine booted from power-off with its disks in place.
+
+        Raises `GuestDied` when its kernel gives up, `DeadlineExceeded` when its agent does not
+        answer.
+        """
         with self._machine(spec) as machine:
             machine.boot(deadline_s=deadline_s)
         return machine
 
-    def _resumed(self, spec: MachineSpec, state: Path) -> Machine:
+    def resume(self, spec: MachineSpec, state: Path) -> Machine:
+        """A machine that continues from its saved state, with the disks of that time."""
         with self._machine(spec) as machine:
             machine.resume(state, deadline_s=_RESUME_DEADLINE_S, with_its_disks=True)
         return machine

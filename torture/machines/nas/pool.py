@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from torture.choices.matrix.axes import (
     ADMINISTRATION,
@@ -43,17 +43,9 @@ _DATA_VDEVS: dict[Layout, tuple[tuple[str, ...], int]] = {
 """The words of `zpool create` for the data disks, and how many disks they are."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SlogLayout:
-    """Dedicated disks, and the words that end the `zpool create` line, with disks by their serials."""
-
-    disks: tuple[ShelfDisk, ...]
-    vdev_words: tuple[str, ...]
-
-
-def slog_layout(cell: Cell) -> SlogLayout:
-    """The log devices of a cell: a mirror of several, of the cell's class."""
-    disks = tuple(
+def log_disks(cell: Cell) -> tuple[ShelfDisk, ...]:
+    """The log devices of a cell, of its class; several are a mirror."""
+    return tuple(
         ShelfDisk(
             serial=f"slog{number}",
             size_mib=_LOG_MIB,
@@ -62,19 +54,16 @@ def slog_layout(cell: Cell) -> SlogLayout:
         )
         for number, persistence in enumerate(cell[SLOG].legs)
     )
-    kind = () if not disks else ("log",) if len(disks) == 1 else ("log", "mirror")
-    return SlogLayout(disks=disks, vdev_words=(*kind, *(disk.serial for disk in disks)))
 
 
 def gone_at_cut(cell: Cell, seed: int) -> frozenset[str]:
     """The serials of the disks that are gone after the cut of the trial with this seed."""
-    serials = [disk.serial for disk in slog_layout(cell).disks]
+    serials = [disk.serial for disk in log_disks(cell)]
     count = cell[SLOG].gone_at_cut
     if count == len(serials):
         return frozenset(serials)
     generator = random.Random(f"gone/{seed}")
-    left = list(serials)
-    return frozenset(left.pop(left.index(generator.choice(left))) for _ in range(count))
+    return frozenset(serials.pop(serials.index(generator.choice(serials))) for _ in range(count))
 
 
 def pool_disks(cell: Cell) -> tuple[ShelfDisk, ...]:
@@ -82,7 +71,7 @@ def pool_disks(cell: Cell) -> tuple[ShelfDisk, ...]:
     sector = cell[DISK_SECTOR]
     disks = (
         *_data_disks(cell),
-        *slog_layout(cell).disks,
+        *log_disks(cell),
         *_spare_disks(cell),
         *_special_disks(cell),
     )
@@ -103,12 +92,7 @@ def _spare_disks(cell: Cell) -> tuple[ShelfDisk, ...]:
 def _special_disks(cell: Cell) -> tuple[ShelfDisk, ...]:
     if not cell[SPECIAL_VDEV]:
         return ()
-    persistence = cell[DISKS]
-    profile = DATA_PROFILES[persistence]
-    special = ShelfDisk(
-        serial="special0", size_mib=_SPECIAL_MIB, persistence=persistence, profile=profile
-    )
-    return (special,)
+    return (replace(_data_disks(cell)[0], serial="special0", size_mib=_SPECIAL_MIB),)
 
 
 def _data_disks(cell: Cell) -> tuple[ShelfDisk, ...]:
@@ -172,11 +156,13 @@ def create_script(cell: Cell) -> str:
     """Shell: make the pool."""
     serials = {disk.serial for disk in pool_disks(cell)}
     kind, _ = _DATA_VDEVS[cell[LAYOUT]]
+    logs = [disk.serial for disk in log_disks(cell)]
     vdevs = (
         *kind,
         *(disk.serial for disk in _data_disks(cell)),
         *(word for disk in _special_disks(cell) for word in ("special", disk.serial)),
-        *slog_layout(cell).vdev_words,
+        *("log", "mirror")[: len(logs)],
+        *logs,
     )
     words = [f"{_BY_SERIAL}{word}" if word in serials else word for word in vdevs]
     administration = cell[ADMINISTRATION]

@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from torture.choices.transports.protocol import DiskSource
 from torture.deadlines import wait_for
 from torture.errors import HarnessError
 from torture.facts.recording.disks import ShelfDisk
 from torture.facts.recording.remains import Patch
-from torture.machines.lab.domains import NbdSource
+from torture.machines.lab.domains import nbd_source
 from torture.machines.lab.machine import Machine
 from torture.machines.shelf.connection import Connection, ShelfGoneError
 from torture.machines.shelf.control import Control, FreezeOn, MarkWriter
@@ -61,9 +62,9 @@ class Shelf:
             raise HarnessError("the shelf is not running", hint=f"read {self.errors}")
         return self._control
 
-    def source(self, disk: ShelfDisk) -> NbdSource:
+    def source(self, disk: ShelfDisk) -> DiskSource:
         """The address of a disk for QEMU."""
-        return NbdSource(socket=self._socket, export=disk.serial)
+        return nbd_source(self._socket, export=disk.serial)
 
     def marks(self) -> MarkWriter:
         """A writer of marks into the recording of the present server."""

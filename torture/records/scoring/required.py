@@ -69,7 +69,7 @@ class _Missing:
         yield from self._ended_well(Step.NAS_DMESG, 2 if self._was_cut_again else 1)
         yield from self._ended_well(Step.CHECK_DMESG, 1)
         filesystem = self._cell[FILESYSTEM]
-        if filesystem.has_files and filesystem.first_check("device") is not None:
+        if filesystem.has_files and filesystem.first_check is not None:
             yield from self._lines(Step.FS_FIRST_CHECK)
 
     def _of_client(self) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from torture.facts.recording.crash_state import DiskState
 from torture.facts.recording.disks import ShelfDisk
-from torture.trials.plan.survivors import draw_disk_states
+from torture.trials.plan.survivors import disk_states_of, draw_disk_states
 
 _SHARE = 0.25
 """The share of second cuts among the trials whose client lives on."""
@@ -38,10 +38,7 @@ class SecondCut:
         return cls(
             after_ms=float(data["after_ms"]),
             seed=int(data["seed"]),
-            survivors={
-                str(serial): DiskState.from_json(state)
-                for serial, state in data["survivors"].items()
-            },
+            survivors=disk_states_of(data["survivors"]),
         )
 
 

@@ -21,7 +21,7 @@ from torture.records.record.specs import TrialSpec
 from torture.trials.plan.administration_cut import AdministrationCut, draw_administration_cut
 from torture.trials.plan.cut_plan import Aim, CutPlan, aimed_at, draw_cut
 from torture.trials.plan.second_cut import SecondCut, draw_second_cut
-from torture.trials.plan.survivors import draw_disk_states
+from torture.trials.plan.survivors import disk_states_of, draw_disk_states
 
 _CLIENT_OUTLIVES_MS = (2_000, 12_000)
 """From the end of all packets from before the cut until the client gives up its links. The kernel's
@@ -66,22 +66,16 @@ class TrialPlan:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """The plan of `as_json`'s data; raises the error of a missing or wrong part of it."""
+        second, administration = data.get("second"), data.get("administration")
         return cls(
             cut=CutPlan.from_json(data["cut"]),
-            survivors={
-                str(serial): DiskState.from_json(state)
-                for serial, state in data["survivors"].items()
-            },
+            survivors=disk_states_of(data["survivors"]),
             gone=frozenset(map(str, data["gone"])),
-            second=SecondCut.from_json(data["second"]) if data.get("second") else None,
+            second=SecondCut.from_json(second) if second else None,
             client_outlives_ms=(
                 float(data["client_outlives_ms"]) if "client_outlives_ms" in data else None
             ),
-            administration=(
-                AdministrationCut.from_json(data["administration"])
-                if data.get("administration")
-                else None
-            ),
+            administration=AdministrationCut.from_json(administration) if administration else None,
         )
 
 

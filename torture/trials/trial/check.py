@@ -86,7 +86,7 @@ def check(
         if trial.fault is not None:
             plant(client, trial.fault.before_mount.replace("{device}", trial.device))
         # before the mount, which writes to the filesystem and silently mends it
-        first = trial.filesystem.first_check(trial.device)
+        first = trial.filesystem.first_check
         if first is not None:
             is_sound = _is_clean(evidence, client, Step.FS_FIRST_CHECK, first)
         if vm_boots is not None:
@@ -97,7 +97,7 @@ def check(
                 client.attach(disk)
             attach_again(trial, client, deadline_s=PATIENCE_S)
         mounted = _mount_read_umount(trial, evidence, client)
-        checker = trial.filesystem.check(trial.device)
+        checker = trial.filesystem.check
         clean = _is_clean(evidence, client, Step.FS_CHECK, checker)
         is_sound = is_sound and mounted and clean
         if not (mounted and clean):
@@ -124,11 +124,11 @@ def _repair(trial: Trial, evidence: EvidenceWriter, client: Machine) -> None:
     if not trial.boots_from_disk:
         for disk in trial.client_disks:
             client.divert_writes(disk, into=trial.scratch / f"{disk.target}.repaired")
-    checker = trial.filesystem.check(trial.device)
+    checker = trial.filesystem.check
     end = time.monotonic() + REPAIR_DEADLINE_S
     for _ in range(_REPAIRS_MAX):
         begun = time.monotonic()
-        for repair in trial.filesystem.repairs(trial.device):
+        for repair in trial.filesystem.repairs:
             tried = client.run_verbose(*repair, deadline_s=end - time.monotonic())
             evidence.keep(Step.FS_REPAIR, tried)
             if tried.exit_code != _REFUSED:
@@ -147,15 +147,18 @@ def _mount_read_umount(
     """Whether the disk could be mounted; if so, the client read back everything on it."""
     mount_step = Step.FS_MOUNT_AFTER_REPAIR if after_repair else Step.FS_MOUNT
     umount_step = Step.FS_UMOUNT_AFTER_REPAIR if after_repair else Step.FS_UMOUNT
-    mount = trial.filesystem.mount(trial.device, MOUNT_POINT)
-    mounted = evidence.observe_to_end(client, mount_step, mount, deadline_s=_MOUNT_DEADLINE_S)
+    filesystem = trial.filesystem
+    mounted = evidence.observe_to_end(
+        client, mount_step, filesystem.mount, deadline_s=_MOUNT_DEADLINE_S
+    )
     if mounted.exit_code != 0:
         return False
     if trial.fault is not None and not after_repair:
         plant(client, trial.fault.before_read_back)
-    scrub = trial.filesystem.scrub(MOUNT_POINT)
-    if scrub is not None and not after_repair:
-        evidence.observe_to_end(client, Step.FS_SCRUB, scrub, deadline_s=_CHECK_DEADLINE_S)
+    if filesystem.scrub is not None and not after_repair:
+        evidence.observe_to_end(
+            client, Step.FS_SCRUB, filesystem.scrub, deadline_s=_CHECK_DEADLINE_S
+        )
     _read_back(trial, evidence, client, after_repair=after_repair)
     umount = ("umount", MOUNT_POINT)
     evidence.observe_to_end(client, umount_step, umount, deadline_s=_UMOUNT_DEADLINE_S)

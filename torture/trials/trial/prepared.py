@@ -19,7 +19,6 @@ from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-from torture.choices.filesystems.protocol import MOUNT_POINT
 from torture.choices.matrix.axes import SYNC
 from torture.choices.volumes import set_sync_script
 from torture.errors import HarnessError
@@ -167,10 +166,9 @@ def _key(trial: Trial, lab: Lab) -> str:
         [workload.prepare(jobs[workload.name]) for workload in trial.workloads],
     ]
     if trial.has_own_filesystem:
-        mount = filesystem.mount(trial.device, MOUNT_POINT)
-        recipe += [filesystem.make(trial.device), mount]
+        recipe += [filesystem.make, filesystem.mount]
     if options.takes_discards:
-        recipe.append(filesystem.discarding(MOUNT_POINT))
+        recipe.append(filesystem.discarding)
     if trial.boots_from_disk:
         recipe += [trial.root_words, install_script(trial)]
     return hashlib.sha256(json.dumps(recipe).encode()).hexdigest()[:20]

@@ -102,7 +102,7 @@ def prepare_disk(trial: Trial, client: Machine) -> None:
     """Make the cell's filesystem and the loads' files on it: durable before the loads begin."""
     if trial.has_own_filesystem:
         if not trial.boots_from_disk:
-            client.must(*trial.filesystem.make(trial.device), deadline_s=_MAKE_DEADLINE_S)
+            client.must(*trial.filesystem.make, deadline_s=_MAKE_DEADLINE_S)
         mount_disk(trial, client)
     jobs = trial.jobs
     scripts = [workload.prepare(jobs[workload.name]) for workload in trial.workloads]
@@ -119,11 +119,11 @@ def mount_disk(trial: Trial, client: Machine) -> None:
     name in this client and in the client that checks.
     """
     if trial.has_own_filesystem:
-        mount = trial.filesystem.mount(trial.device, MOUNT_POINT)
+        mount = trial.filesystem.mount
         if trial.boots_from_disk:
             mount = ("mount", "--bind", "/", MOUNT_POINT)
         client.must(*mount, deadline_s=_SCRIPT_DEADLINE_S)
-        discarding = trial.filesystem.discarding(MOUNT_POINT)
+        discarding = trial.filesystem.discarding
         if trial.volume_options.takes_discards and discarding is not None:
             client.must(*discarding, deadline_s=_SCRIPT_DEADLINE_S)
 

@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from torture.choices.administration.protocol import (
-    Administration,
-    CutPoint,
-    Moment,
-    Outcome,
-    Printed,
-)
-from torture.facts.axes.axis import Choice
+from torture.choices.administration.protocol import Administration, CutPoint, Outcome, Printed
 
 
 def read(printed: Printed) -> Outcome:
@@ -17,15 +10,15 @@ def read(printed: Printed) -> Outcome:
     return Outcome.DONE if printed.text("dummy-state") else Outcome.UNDONE
 
 
-CHOICE: Choice[Administration | None] = Choice(
+ADMINISTRATION = Administration(
     name="dummyadministration",
-    value=Administration(
-        script="dummy-administer",
-        read=read,
-        questions=(("dummy-state",),),
-        prepare="dummy-prepare-pool",
-        spares=1,
-        cut_points={moment: (CutPoint(),) for moment in Moment},
-    ),
     words="a dummy administers",
+    script="dummy-administer",
+    read=read,
+    questions=(("dummy-state",),),
+    prepare="dummy-prepare-pool",
+    spares=1,
+    start=(CutPoint(),),
+    amid=(CutPoint(),),
+    end=(CutPoint(),),
 )

@@ -111,10 +111,11 @@ class _Lab:
     def start_nas(self, *, console_log: Path, disks: tuple[Any, ...]) -> _Guest:
         return self._started(_Guest("nas", tuple(disk.serial for disk in disks)))
 
-    def start_client(
-        self, *, console_log: Path, ledger_socket: Path, disks: Any, preload: str
-    ) -> _Guest:
-        return self._started(_Guest("client"))
+    def client_spec(self, console_log: Path, ledger_socket: Path, preload: str) -> str:
+        return "client"
+
+    def start(self, spec: str, disks: Any) -> _Guest:
+        return self._started(_Guest(spec))
 
     def boot_clients_from(self, image: str) -> None:
         assert image == "client"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from torture.choices.workloads.protocol import CLIENT_IMAGE, Command, Place, Surroundings, Workload
+from torture.choices.workloads.protocol import Command, Place, Surroundings, Workload
 from torture.facts.axes.axis import Choice
 from torture.facts.evidence.folder import Evidence
 from torture.oracles.verdict.judgement import Findings
@@ -40,18 +40,11 @@ class DummyLoad:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Dummy:
+class Dummy(Workload):
     """It acknowledges and keeps nothing, so nothing can be missing."""
 
     name: str = "dummyload"
-    beside: tuple[str, ...] = ()
     needs_files: bool = False
-    needs_inodes: bool = False
-    keeps_ledger: bool = False
-    can_ignore_read_errors: bool = False
-    image: str = CLIENT_IMAGE
-    readback: str = "readback-dummyload.json"
-    readback_after_repair: str = "readback-dummyload-after-repair.json"
 
     def job(self, *, seed: int, place: Place) -> dict[str, Any]:
         """The input of the load."""
@@ -69,9 +62,6 @@ class Dummy:
     def read_back(self, job: dict[str, Any]) -> Command:
         """Read it back."""
         return ("dummy-read", str(job["seed"]))
-
-    def prints_due(self, *, ended: bool) -> int:
-        return 0
 
     def judge(self, evidence: Evidence, terms: Terms, *, after_repair: bool) -> Findings:
         """Everything is there when it was read."""

@@ -4,35 +4,34 @@ from __future__ import annotations
 
 import pytest
 
-from torture.choices.filesystems import CHOICES
-from torture.choices.filesystems.ext4 import Ext4
-from torture.choices.filesystems.ext4journal import Ext4Journal
+from torture.choices.filesystems import AXIS, CHOICES
+from torture.choices.filesystems.protocol import MOUNT_POINT
 
-DEVICE, MOUNT_POINT = "/dev/vdb", "/mnt"
+DEVICE = "/dev/vdb"
 
 
 def test_ext4_with_a_journal_of_data_differs_by_its_mount_only() -> None:
-    plain, journal = Ext4(), Ext4Journal()
-    assert journal.mount(DEVICE, MOUNT_POINT) == (
+    plain, journal = (AXIS.choice(name).value.on(DEVICE) for name in ("ext4", "ext4journal"))
+    assert journal.mount == (
         "mount", "-t", "ext4", "-o", "data=journal", DEVICE, MOUNT_POINT,
     )  # fmt: skip
-    assert journal.make(DEVICE) == plain.make(DEVICE)
-    assert journal.check(DEVICE) == plain.check(DEVICE)
-    assert journal.repairs(DEVICE) == plain.repairs(DEVICE)
+    assert journal.make == plain.make
+    assert journal.check == plain.check
+    assert journal.repairs == plain.repairs
     assert journal.read_check is plain.read_check
 
 
 @pytest.mark.parametrize("name", [choice.name for choice in CHOICES if choice.value.has_files])
 def test_every_command_of_a_filesystem_names_its_device(name: str) -> None:
-    (filesystem,) = [choice.value for choice in CHOICES if choice.name == name]
+    (filesystem,) = [choice.value.on(DEVICE) for choice in CHOICES if choice.name == name]
     commands = (
-        filesystem.make(DEVICE),
-        filesystem.mount(DEVICE, MOUNT_POINT),
-        filesystem.check(DEVICE),
-        *filesystem.repairs(DEVICE),
+        filesystem.make,
+        filesystem.mount,
+        filesystem.check,
+        *filesystem.repairs,
     )
     assert all(DEVICE in command for command in commands)
-    assert MOUNT_POINT in filesystem.mount(DEVICE, MOUNT_POINT)
+    assert MOUNT_POINT in filesystem.mount
 
 
 def test_only_what_has_no_journal_of_data_is_audited_block_by_block() -> None:

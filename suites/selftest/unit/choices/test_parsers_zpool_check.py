@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torture.choices.filesystems.zfs import Zfs, parse_zpool_check
+from torture.choices.filesystems.zfs import CHOICE, parse_zpool_check
 from torture.facts.evidence.folder import ToolOutput
 from torture.oracles.verdict.fsck import FsckResult
 from torture.oracles.verdict.unreadable import UnreadableError
@@ -138,7 +138,8 @@ def test_words_and_exit_code_have_to_agree() -> None:
 
 
 def test_the_commands_name_device_and_pool_and_leave_none_imported() -> None:
-    check, (repair,) = Zfs().check("/dev/vdb"), Zfs().repairs("/dev/vdb")
+    zfs = CHOICE.value.on("/dev/vdb")
+    check, (repair,) = zfs.check, zfs.repairs
     for argv in (check, repair):
         assert argv[-3:] == ("/dev/vdb", "vm", "-j")
         assert 'zpool export "$2"' in argv[2]

@@ -141,8 +141,7 @@ def test_a_lun_takes_discards_where_its_cell_says_so() -> None:
 
 def test_every_filesystem_on_a_disk_discards_freed_blocks() -> None:
     said = {
-        name: " ".join(FILESYSTEM.choice(name).value.discarding("/mnt") or ())
-        for name in FILESYSTEM.names
+        name: " ".join(FILESYSTEM.choice(name).value.discarding or ()) for name in FILESYSTEM.names
     }
     remount = "mount -o remount,discard"
     assert said.pop("btrfs") == f"{remount}=sync /mnt"

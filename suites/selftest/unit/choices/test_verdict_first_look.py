@@ -7,17 +7,14 @@ from dataclasses import replace
 import pytest
 
 from suites.selftest.unit.good_evidence import evidence, tool
-from torture.choices.filesystems.btrfs import Btrfs
-from torture.choices.filesystems.ext4 import Ext4
-from torture.choices.filesystems.protocol import Filesystem
-from torture.choices.filesystems.xfs import Xfs
+from torture.choices.filesystems import AXIS, btrfs
 from torture.facts.evidence.folder import Step
 from torture.oracles.verdict.filesystem_verdict import judge_filesystem
 from torture.oracles.verdict.unreadable import UnreadableError
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.scoring.judge import judge
 
-READ = Btrfs.read_check
+READ = btrfs.CHOICE.value.read_check
 
 
 def test_findings_of_the_first_look_alone_were_healed_at_the_mount() -> None:
@@ -52,6 +49,10 @@ def test_a_first_look_that_cannot_be_read_leaves_the_trial_open() -> None:
 
 
 def test_only_a_filesystem_that_can_be_checked_before_its_replay_is_looked_at_first() -> None:
-    assert Btrfs().first_check("/dev/vdb") == ("btrfs", "check", "--readonly", "/dev/vdb")
-    others: tuple[Filesystem, ...] = (Ext4(), Xfs())
-    assert [other.first_check("/dev/vdb") for other in others] == [None, None]
+    assert btrfs.CHOICE.value.on("/dev/vdb").first_check == (
+        "btrfs",
+        "check",
+        "--readonly",
+        "/dev/vdb",
+    )
+    assert [AXIS.choice(other).value.first_check for other in ("ext4", "xfs")] == [None, None]

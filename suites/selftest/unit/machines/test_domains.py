@@ -8,32 +8,28 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from torture.choices.transports._lio import IscsiSource
+from torture.choices.transports.iscsi import Iscsi
 from torture.facts.evidence.ledger import PORT_NAME
 from torture.machines.host.accelerator import Accelerator
 from torture.machines.lab.domains import (
     Disk,
-    FileSource,
     MachineSpec,
-    NbdSource,
     TapInterface,
     UserModeInterface,
     disk_xml,
     domain_xml,
+    file_source,
+    nbd_source,
     processor_in_words,
     with_console,
 )
 
 QEMU = "{http://libvirt.org/schemas/domain/qemu/1.0}"
-NBD = Disk(
-    target="vdb", serial="tank0", source=NbdSource(socket=Path("/s/shelf.sock"), export="tank0")
-)
-ISCSI = Disk(
-    target="vdc",
-    serial="vm",
-    source=IscsiSource(host="10.77.0.2", port=3260, iqn="iqn.2003-01.org.example:vm", lun=3),
-)
-RAW = Disk(target="vdd", serial="raw0", source=FileSource(path=Path("/s/raw.img")))
+NBD = Disk(target="vdb", serial="tank0", source=nbd_source(Path("/s/shelf.sock"), export="tank0"))
+LUN = Iscsi().attachment(nas_host="10.77.0.2").source
+assert LUN is not None
+ISCSI = Disk(target="vdc", serial="vm", source=LUN)
+RAW = Disk(target="vdd", serial="raw0", source=file_source(Path("/s/raw.img")))
 SPEC = MachineSpec(
     name="nas",
     kernel=Path("/i/vmlinuz"),
@@ -94,7 +90,7 @@ def test_an_nbd_disk_is_an_export_on_a_unix_socket() -> None:
 
 def test_an_iscsi_disk_is_a_lun_of_a_target() -> None:
     source = one(disk_at(parsed(SPEC), "vdc"), "source")
-    assert source.attrib == {"protocol": "iscsi", "name": "iqn.2003-01.org.example:vm/3"}
+    assert source.attrib == {"protocol": "iscsi", "name": "iqn.2003-01.org.linux-iscsi.nas:vm/0"}
     assert one(source, "host").attrib == {"name": "10.77.0.2", "port": "3260"}
 
 

@@ -17,10 +17,10 @@ from torture.machines.nas.devices import DATA_PROFILES, LOG_PROFILES
 from torture.machines.nas.pool import (
     create_script,
     gone_at_cut,
+    log_disks,
     make_script,
     pool_disks,
     shows_metadata_by_length,
-    slog_layout,
     wait_for_disks_script,
 )
 from torture.machines.nas.settings import volume_options_of
@@ -127,7 +127,7 @@ def test_as_many_log_devices_are_gone_as_their_kind_says(cell: Cell, seed: int) 
     gone = gone_at_cut(cell, seed)
     assert gone == gone_at_cut(cell, seed)
     assert len(gone) == cell[SLOG].gone_at_cut
-    assert gone <= {disk.serial for disk in slog_layout(cell).disks}
+    assert gone <= {disk.serial for disk in log_disks(cell)}
 
 
 @pytest.mark.parametrize("slog", ["noslog", "plp", "volatile", "lying", "mirror", "lost"])

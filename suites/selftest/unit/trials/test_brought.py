@@ -16,7 +16,7 @@ from fixtures.brought import brought_by, require_brought_files
 from suites.selftest.unit.fake_workers import FakeSite
 from torture.choices.matrix.cells import Cell
 from torture.choices.workloads import AXIS
-from torture.choices.workloads._fio import JOB_FILE, must_be_verifiable
+from torture.choices.workloads.fio import JOB_FILE, must_be_verifiable
 from torture.choices.workloads.protocol import Brought, Command, Place
 from torture.errors import HarnessError
 from torture.facts.evidence.completed import Completed

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from suites.selftest.unit.choices.test_boot import DOWN, UP
-from torture.choices.filesystems.ext4journal import Ext4Journal
+from torture.choices.filesystems import AXIS
 from torture.choices.filesystems.protocol import MOUNT_POINT
 from torture.errors import DeadlineExceeded, HarnessError
 from torture.facts.evidence.completed import Completed
@@ -83,7 +83,7 @@ def evidence_in(folder: Path) -> ListedEvidence:
 
 
 def trial_in(*, boots_from_disk: bool = True) -> Any:
-    filesystem = Ext4Journal()
+    filesystem = AXIS.choice("ext4journal").value.on("/dev/vdb")
     return SimpleNamespace(
         boots_from_disk=boots_from_disk,
         device="/dev/vdb",

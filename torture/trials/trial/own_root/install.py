@@ -46,9 +46,8 @@ def moved_onto_disk(trial: Trial, machines: Machines, nas: Machine, client: Mach
     """The client that will write: the given client, or another that booted from the NAS's disk."""
     if not trial.boots_from_disk:
         return client
-    client.must(*trial.filesystem.make(trial.device), deadline_s=_MAKE_DEADLINE_S)
-    mount = trial.filesystem.mount(trial.device, MOUNT_POINT)
-    client.must(*mount, deadline_s=_SCRIPT_DEADLINE_S)
+    client.must(*trial.filesystem.make, deadline_s=_MAKE_DEADLINE_S)
+    client.must(*trial.filesystem.mount, deadline_s=_SCRIPT_DEADLINE_S)
     # else ZFS would write the copy twice: to the intent log, too
     run_script(nas, set_sync_script(Sync.DISABLED), deadline_s=_SCRIPT_DEADLINE_S)
     run_script(client, install_script(trial), deadline_s=_COPY_DEADLINE_S)

@@ -15,7 +15,6 @@ from torture.facts.evidence.folder import PROOF
 from torture.facts.recording.events import LOG, RECORD_BYTES, Kind, parse_event
 from torture.machines.lab.machine import Machine
 from torture.machines.nas import pool
-from torture.machines.nas.pool import slog_layout
 from torture.machines.nas.settings import settings_of
 from torture.machines.shelf.server import Shelf
 from torture.shell import write_cache_of
@@ -46,7 +45,7 @@ def prove(
         caches |= _printed_by(client, {"client": write_cache_of(trial.attachment.device)})
     flushes = _flushes_of_a_synced_write(trial, shelf, client)
     is_required = _must_flush(trial)
-    holders = slog_layout(cell).disks or trial.disks
+    holders = pool.log_disks(cell) or trial.disks
     is_missing = is_required and not any(flushes.get(disk.serial) for disk in holders)
     is_doubted = is_missing and trial.spec.flush_is_doubted
     seen = {

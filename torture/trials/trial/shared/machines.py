@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from string import ascii_lowercase
 
@@ -14,7 +14,7 @@ from torture.facts.evidence.folder import LEDGER
 from torture.facts.recording.disks import ShelfDisk
 from torture.facts.recording.events import Recording, load_recording
 from torture.machines.client.ledger_server import LedgerServer
-from torture.machines.lab.domains import Disk
+from torture.machines.lab.domains import Disk, MachineSpec
 from torture.machines.lab.lab import Lab
 from torture.machines.lab.machine import Machine
 from torture.machines.nas.settings import RELOAD_ZFS, parameters_script
@@ -111,29 +111,17 @@ class Machines:
 
     def resume_client(self, role: str, state: Path) -> Machine:
         """A client from its saved state, with its disk."""
-        machine = self.lab.resume_client(
-            state,
-            console_log=self._console(role),
-            ledger_socket=self._ledger_socket(role),
-            preload=self.trial.attachment.preload,
-        )
-        return self.own(machine)
+        return self.own(self.lab.resume(self._client_spec(role), state))
 
     def boot_client_from_disk(self, role: str, *, name: str) -> Machine:
         """A client of this name that booted from the NAS's disk; `role` names its console log.
 
-        Raises `GuestDied` when its kernel gives up, `DeadlineExceeded` when its agent does not answer.
+        Raises as `Lab.boot` does.
         """
-        machine = self.lab.boot_client(
-            name=name,
-            console_log=self._console(role),
-            ledger_socket=self._ledger_socket(role),
-            disks=self.trial.client_disks,
-            preload=self.trial.attachment.preload,
-            root_words=self.trial.root_words,
-            deadline_s=_BOOT_FROM_DISK_DEADLINE_S,
-        )
-        return self.own(machine)
+        spec, trial = self._client_spec(role), self.trial
+        words = f"{spec.command_line} {trial.root_words}"
+        spec = replace(spec, name=name, command_line=words, disks=trial.client_disks)
+        return self.own(self.lab.boot(spec, deadline_s=_BOOT_FROM_DISK_DEADLINE_S))
 
     def begin_checker(self) -> None:
         """Start the client that checks during the next stages: it needs no NAS before its disk.
@@ -174,20 +162,16 @@ class Machines:
         return self.own(self.lab.checkers.take(console_log=self._console("checker")))
 
     def _start_client(self, role: str, disks: tuple[Disk, ...]) -> Machine:
-        console, socket = self._console(role), self._ledger_socket(role)
-        attachment = self.trial.attachment
+        spec = self._client_spec(role)
         if self._client_has_network:
-            machine = self.lab.start_networked_client(
-                console_log=console,
-                ledger_socket=socket,
-                is_checker=role == "checker",
-                kernel_words=attachment.kernel_words,
-            )
-        else:
-            machine = self.lab.start_client(
-                console_log=console, ledger_socket=socket, disks=disks, preload=attachment.preload
-            )
-        return self.own(machine)
+            words = self.trial.attachment.kernel_words
+            is_checker = role == "checker"
+            spec = self.lab.networked(spec, is_checker=is_checker, kernel_words=words)
+        return self.own(self.lab.start(spec, disks))
+
+    def _client_spec(self, role: str) -> MachineSpec:
+        preload = self.trial.attachment.preload
+        return self.lab.client_spec(self._console(role), self._ledger_socket(role), preload)
 
     @property
     def _client_has_network(self) -> bool:

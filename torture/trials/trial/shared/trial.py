@@ -85,8 +85,8 @@ class Trial:
 
     @property
     def filesystem(self) -> Filesystem:
-        """The cell's filesystem."""
-        return self.cell[FILESYSTEM]
+        """The cell's filesystem, on the client's device."""
+        return self.cell[FILESYSTEM].on(self.attachment.device or "")
 
     @property
     def has_own_filesystem(self) -> bool:

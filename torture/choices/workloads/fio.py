@@ -1,33 +1,43 @@
-"""Loads that are fio's job files: each file in `jobs` is a choice.
+"""Loads that are fio's job files: each file in `jobs` is a choice, and so is the user's own.
 
 `vmimages/client/load/applications/fio.py` is the guest's half. It also knows the written data.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from torture.choices.workloads._application import ApplicationWorkload
-from torture.choices.workloads.protocol import Workload
+from torture.choices.workloads.protocol import Place, Workload
 from torture.errors import HarnessError
 from torture.facts.axes.axis import Choice
 
-APPLICATION = "fio"
-WRITERS = 2
+_APPLICATION = "fio"
+_OWN = "fio_own"
+_WRITERS = 2
 JOB_FILE = "job_file"
 """The key of the job file in the guest's job."""
 _JOBS = Path(__file__).with_name("jobs")
 
 
-def choices_of_jobs() -> tuple[Choice[Workload], ...]:
-    """A choice for each job file, named after it. Its first line, a comment, describes the choice.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OwnFio(ApplicationWorkload):
+    """Each trial's spec has the whole job file: a rerun does not need the file."""
 
-    Raises `HarnessError` for one that cannot be verified.
-    """
-    return tuple(_choice_of(path) for path in sorted(_JOBS.glob("*.fio")))
+    def job(self, *, seed: int, place: Place) -> dict[str, Any]:
+        """The guest's settings; raises `HarnessError` without a job file that can be verified."""
+        own = place.brought_for(self.name, option="--fio-job PATH")
+        must_be_verifiable(own.text, of=own.path)
+        return ApplicationWorkload.job(self, seed=seed, place=place) | {JOB_FILE: own.text}
 
 
 def _choice_of(path: Path) -> Choice[Workload]:
+    """The choice of a job file, named after it. Its first line, a comment, describes the choice.
+
+    Raises `HarnessError` for one that cannot be verified.
+    """
     text = path.read_text()
     must_be_verifiable(text, of=str(path))
     name = f"fio_{path.stem}"
@@ -35,9 +45,9 @@ def _choice_of(path: Path) -> Choice[Workload]:
         name=name,
         value=ApplicationWorkload(
             name=name,
-            application=APPLICATION,
+            application=_APPLICATION,
             settings={JOB_FILE: text},
-            writers=WRITERS,
+            writers=_WRITERS,
         ),
         words=text.splitlines()[0].lstrip("; "),
     )
@@ -58,3 +68,13 @@ def must_be_verifiable(text: str, *, of: str) -> None:
             f"{of} ends after a time, and fio cannot verify it then",
             hint=f"take {wrong[0]} out of it",
         )
+
+
+CHOICES: tuple[Choice[Workload], ...] = (
+    *(_choice_of(path) for path in sorted(_JOBS.glob("*.fio"))),
+    Choice(
+        name=_OWN,
+        value=OwnFio(name=_OWN, application=_APPLICATION, writers=_WRITERS),
+        words="fio, your own job file",
+    ),
+)

@@ -1,4 +1,4 @@
-"""Files over NFSv3: knfsd on a dataset, mounted by the client itself (nfs(5)).
+"""Files over NFSv3 and NFSv4.2: knfsd on a dataset, mounted by the client itself (nfs(5)).
 
 `hard`: the client waits for its NAS for ever. It keeps its writes until a COMMIT, and repeats them
 when the server's write verifier has changed (Linux fs/nfs/write.c, `nfs_commit_release_pages`; RFC
@@ -22,6 +22,7 @@ from torture.facts.axes.axis import Choice
 from torture.facts.axes.sweeps import Sweep
 from torture.facts.wire.files_on_wire import FileProtocol, FileWire
 from torture.facts.wire.nfs3_calls import Nfs3OnWire
+from torture.facts.wire.nfs4_compounds import Nfs4OnWire
 
 _TRAITS = _knfsd.traits(gives_files=True)
 _COMMON_OPTIONS = "hard,proto=tcp,timeo=50,retrans=2,wsize=8192"
@@ -45,14 +46,25 @@ class NfsFiles(_knfsd.Exported, OfDataset):
         )
 
 
-CHOICE: Choice[Transport] = Choice(
-    name="nfs3",
-    value=NfsFiles(
-        options=f"vers=3,nolock,mountport={_knfsd.MOUNTD_PORT}",
-        wire=Nfs3OnWire(_knfsd.NFS_PORT),
+CHOICES: tuple[Choice[Transport], ...] = (
+    Choice(
+        name="nfs3",
+        value=NfsFiles(
+            options=f"vers=3,nolock,mountport={_knfsd.MOUNTD_PORT}",
+            wire=Nfs3OnWire(_knfsd.NFS_PORT),
+        ),
+        words="NFSv3",
+        explained="Linux's knfsd, files directly; mounted by the client itself",
+        joins=frozenset({Sweep.TRANSPORTS, Sweep.EVERY_TRANSPORT}),
+        place=50,
     ),
-    words="NFSv3",
-    explained="Linux's knfsd, files directly; mounted by the client itself",
-    joins=frozenset({Sweep.TRANSPORTS, Sweep.EVERY_TRANSPORT}),
-    place=50,
+    # RFC 7862
+    Choice(
+        name="nfs4",
+        value=NfsFiles(options="vers=4.2", wire=Nfs4OnWire(_knfsd.NFS_PORT), path="/"),
+        words="NFSv4.2",
+        explained="the same over v4.2",
+        joins=frozenset({Sweep.DATASTORES, Sweep.TRANSPORTS, Sweep.EVERY_TRANSPORT}),
+        place=51,
+    ),
 )

@@ -1,0 +1,51 @@
+"""Machines that stand still, come late, are busy, or have a wrong clock: nothing may be lost by it."""
+
+from torture.choices.faults.protocol import Fault, Layer
+
+_BUSY = "for i in 1 2; do setsid sh -c 'while :; do :; done' </dev/null >/dev/null 2>&1 & done"
+
+FAULTS = (
+    # The clocks of NAS and client are two days apart.
+    Fault(
+        name="clock-skewed",
+        layer=Layer.NAS,
+        words="the clocks are two days apart",
+        cell="iscsi-always-noslog-btrfs-nasonly",
+        seen_by=None,
+        cuts=0,
+        in_nas="date --utc --set '+1 day'",
+        in_client="date --utc --set '-1 day'",
+    ),
+    # Programs that only consume processor time run in NAS and client.
+    Fault(
+        name="cores-loaded",
+        layer=Layer.NAS,
+        words="NAS and client are busy with something else",
+        cell="iscsi-always-noslog-btrfs-nasonly",
+        seen_by=None,
+        cuts=0,
+        in_nas=_BUSY,
+        in_client=_BUSY,
+    ),
+    # A NAS is away for a minute: the client waits, and no timeout may become a loss.
+    Fault(
+        name="nas-back-late",
+        layer=Layer.NAS,
+        words="the NAS is back after 60 s",
+        cell="iscsi-always-noslog-btrfs-nasonly",
+        seen_by=None,
+        cuts=0,
+        before_import="sleep 60",
+    ),
+    # The emulator of the NAS stands still for 12 s under the load: initiators wait longer than
+    # that.
+    Fault(
+        name="nas-stood-still",
+        layer=Layer.NAS,
+        words="the NAS stood still for 12 s before the cut",
+        cell="iscsi-always-noslog-btrfs-nasonly",
+        seen_by=None,
+        cuts=0,
+        nas_stands_still_ms=12_000,
+    ),
+)

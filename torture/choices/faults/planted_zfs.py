@@ -1,0 +1,93 @@
+"""Bugs planted in ZFS itself: a version of it with one line changed (`vmimages/zfs/planted`)."""
+
+from torture.choices.faults.protocol import Fault, Layer, Sight
+from torture.facts.recording.disks import DiskFault
+from torture.facts.recording.roles import Role
+
+FAULTS = (
+    # ZFS whose log blocks do not wait for the data they point to (`zil_lwb_write_issue`, zil.c).
+    #
+    # The flush after the log block may then miss the data of `dmu_sync`, and its block pointer may
+    # be missing in the record. With `logbias=throughput` all writes of a volume are logged by
+    # pointer.
+    Fault(
+        name="zfs-dmu-sync-not-awaited",
+        layer=Layer.ZFS,
+        words="a log block does not wait for the data it points to",
+        cell="iscsi-always-noslog-throughput-ext4-bothdie",
+        seen_by=Sight.AUDIT,
+        cuts=5,
+        zfs="2.3.9+dmu_sync_not_awaited",
+    ),
+    # ZFS reuses freed blocks at once (`metaslab_sync_done`, metaslab.c).
+    #
+    # The two transaction groups before the last then become unreadable. Nothing is left for a
+    # rewind, nor for the case that the last uberblock did not reach the disk.
+    Fault(
+        name="zfs-frees-not-deferred",
+        layer=Layer.ZFS,
+        words="freed blocks are used again at once",
+        cell="iscsi-standard-noslog-ext4-bothdie",
+        seen_by=Sight.AUDIT,
+        cuts=3,
+        zfs="2.3.9+frees_not_deferred",
+    ),
+    # ZFS without the flush between a group's writes and its uberblock (`vdev_config_sync`).
+    #
+    # An uberblock may then reach a disk before the tree below it. A commit of the intent log in
+    # between flushes the same disk, so some groups are covered all the same.
+    Fault(
+        name="zfs-group-not-flushed",
+        layer=Layer.ZFS,
+        words="a transaction group is not flushed before its uberblock",
+        cell="iscsi-standard-noslog-ext4-bothdie",
+        seen_by=Sight.AUDIT,
+        cuts=1,
+        zfs="2.3.9+group_not_flushed",
+    ),
+    # ZFS whose commits do not wait for the log blocks before theirs (`zil_lwb_set_zio_dependency`,
+    # zil.c).
+    #
+    # A sync then returns while an earlier block of the chain is still in flight: replay would end
+    # before it. That takes two blocks of one log in flight at once, and the later one must complete
+    # first. Disks that do their writes in order hide it: 0 of 20 cuts saw it [0-17 %]. So one write
+    # in four of the intent log is slow here: 8 of 8 cuts see it [63-100 %]. Sound ZFS waits
+    # (`log-write-slow`).
+    Fault(
+        name="zfs-log-chain-not-awaited",
+        layer=Layer.ZFS,
+        words="a commit does not wait for the log blocks before its own",
+        cell="iscsi-always-noslog-ext4-bothdie",
+        seen_by=Sight.AUDIT,
+        cuts=20,
+        on_disks=DiskFault(slow_write_every=4, slow_write_ms=60, role=Role.ZIL),
+        zfs="2.3.9+log_chain_not_awaited",
+    ),
+    # ZFS that does not claim the blocks of its intent log at import (`zil_claim_log_block`, zil.c).
+    #
+    # ZFS may overwrite them before it replays them. Once replayed, they are freed although they
+    # were never allocated, which is a panic. A cut with nothing in the intent log shows nothing.
+    Fault(
+        name="zfs-log-not-claimed",
+        layer=Layer.ZFS,
+        words="the blocks of the intent log are not claimed",
+        cell="iscsi-always-noslog-ext4-bothdie",
+        seen_by=Sight.POOL,
+        cuts=2,
+        zfs="2.3.9+log_not_claimed",
+    ),
+    # ZFS without the flush after its uberblocks (`vdev_uberblock_sync_list`, vdev_label.c).
+    #
+    # The next group's blocks may then be on disk before the last group's uberblock. They may
+    # overwrite freed blocks that the newest uberblock on disk still refers to. No check of a single
+    # cut is likely to meet that; the audit checks each group for it.
+    Fault(
+        name="zfs-uberblock-not-flushed",
+        layer=Layer.ZFS,
+        words="uberblocks are not flushed",
+        cell="iscsi-standard-noslog-ext4-bothdie",
+        seen_by=Sight.AUDIT,
+        cuts=1,
+        zfs="2.3.9+uberblock_not_flushed",
+    ),
+)

@@ -1,0 +1,84 @@
+"""Settings of ZFS, and of its volume's queue, that silently weaken it."""
+
+from torture.choices.faults.protocol import Fault, Layer, Sight
+
+FAULTS = (
+    # A pool commits no transaction group of its own accord.
+    #
+    # The thread that commits waits out its old timeout first, unless another commit is forced. The
+    # audit reports a commit as late after 8 s (`torture.oracles.audit.commits.LATE_MS`); a usual
+    # load is shorter.
+    Fault(
+        name="never-commits",
+        layer=Layer.ZFS,
+        words="no transaction group is committed",
+        cell="iscsi-disabled-noslog-ext4-bothdie",
+        seen_by=Sight.AUDIT,
+        cuts=2,
+        load_ms=20_000,
+        in_nas="echo 3600 > /sys/module/zfs/parameters/zfs_txg_timeout && zpool sync tank",
+    ),
+    # sync=standard has silently become disabled.
+    Fault(
+        name="sync-ignored",
+        layer=Layer.ZFS,
+        words="sync=standard is silently disabled",
+        cell="iscsi-standard-noslog-ext4-bothdie",
+        seen_by=Sight.AUDIT,
+        cuts=1,
+        amounts_to={"sync": "disabled"},
+        in_nas="zfs set sync=disabled tank/vm",
+    ),
+    # sync=always has silently become standard.
+    #
+    # ZFS obeys the client's own flushes, so every acknowledged operation is covered. The writes
+    # that the client's disk completed before those flushes are not covered. A client that lives
+    # loses them. Behind `nfs_image_dsync` each write is flushed anyhow: only a COMMIT that the cut
+    # meets is lost (1 of 5 cuts).
+    Fault(
+        name="sync-weakened",
+        layer=Layer.ZFS,
+        words="sync=always is silently standard",
+        cell="iscsi-always-noslog-ext4-nasonly",
+        seen_by=Sight.AUDIT,
+        cuts=1,
+        amounts_to={"sync": "standard"},
+        in_nas="zfs set sync=standard tank/vm",
+    ),
+    # ZFS never flushes its disks: a tunable that forums recommend (zfs(4)).
+    Fault(
+        name="zfs-nocacheflush",
+        layer=Layer.ZFS,
+        words="zfs_nocacheflush=1",
+        cell="iscsi-always-noslog-btrfs-bothdie",
+        seen_by=Sight.AUDIT,
+        cuts=1,
+        amounts_to={"zfs_nocacheflush": "nocacheflush"},
+        in_nas="echo 1 > /sys/module/zfs/parameters/zfs_nocacheflush",
+    ),
+    # ZFS does not flush its writes to its intent log (zfs(4)).
+    Fault(
+        name="zil-nocacheflush",
+        layer=Layer.ZFS,
+        words="zil_nocacheflush=1",
+        cell="iscsi-always-noslog-ext4-bothdie",
+        seen_by=Sight.AUDIT,
+        cuts=1,
+        amounts_to={"zil_nocacheflush": "zilnocacheflush"},
+        in_nas="echo 1 > /sys/module/zfs/parameters/zil_nocacheflush",
+    ),
+    # A zvol reports to the block layer that it has no cache, so no flush reaches ZFS.
+    Fault(
+        name="zvol-write-through",
+        layer=Layer.NAS,
+        words="the zvol's queue is write through",
+        cell="iscsi-standard-noslog-ext4-bothdie",
+        seen_by=Sight.AUDIT,
+        cuts=1,
+        bound_to=frozenset({"transport"}),
+        in_nas=(
+            "zvol=$(basename $(readlink -f /dev/zvol/tank/vm)) && "
+            "echo write through > /sys/block/$zvol/queue/write_cache"
+        ),
+    ),
+)
