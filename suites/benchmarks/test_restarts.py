@@ -22,9 +22,11 @@ _ROUND_S = 10
 def test_a_killed_machine_is_resumed_at_once_without_a_refusal(
     figures: Figures, make_folder: Callable[[Path], Path], settings: Settings
 ) -> None:
+    folder = make_folder(DISK)
     played = in_sandbox(
         "suites.benchmarks.restarts:restarts",
-        scratch=make_folder(DISK) / "nas",
+        scratch=folder / "nas",
+        log=folder / "nas.log",
         deadline_s=_FIRST_BOOT_S + settings.restarts * _ROUND_S,
     )
     started = Spread.of(played["started_s"])

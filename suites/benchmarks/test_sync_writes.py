@@ -33,6 +33,7 @@ def play(make_folder: Callable[[Path], Path]) -> Callable[[Path], Any]:
         return in_sandbox(
             "suites.benchmarks.machines:synchronous_writes",
             scratch=folder / "nas",
+            log=folder / "nas.log",
             deadline_s=_DEADLINE_S,
         )
 

@@ -6,6 +6,7 @@ import importlib
 import json
 import os
 import select
+import shutil
 import subprocess
 import sys
 import traceback
@@ -27,7 +28,8 @@ class Stage:
     """A sandbox with a lab, in which one scene is played after the other.
 
     A scene is a function that is called with the `Lab` and a scratch folder, and leaves no machine.
-    After one that failed the next has a sandbox of its own. What all print is in `log`.
+    After one that failed the next has a sandbox of its own. What all print is in `log`, and beside
+    it lie the consoles of a scene that failed.
     """
 
     def __init__(self, log: Path) -> None:
@@ -60,11 +62,21 @@ class Stage:
         if "returned" in answer:
             return answer["returned"]
         self._end()
+        consoles = self._keep_logs(scratch)
         printed = self._log.read_text(errors="replace").splitlines()[-_LINES_SHOWN:]
-        output = "\n".join([*printed, answer.get("failed", "")])
+        output = "\n".join([*printed, answer.get("failed", ""), f"consoles: {consoles}"])
         if not readable:
             raise DeadlineExceeded(f"{scene} did not end within {deadline_s:g} s: {output}")
         raise AssertionError(f"{scene} failed: {output}")
+
+    def _keep_logs(self, scratch: Path) -> Path:
+        """Copy a scene's logs to where they survive the session, as its scratch folder does not."""
+        kept = self._log.with_name(f"{scratch.name}-consoles")
+        for log in scratch.rglob("*.log"):
+            copy = kept / log.relative_to(scratch)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(log, copy)
+        return kept
 
     def _begin(self) -> subprocess.Popen[str]:
         with self._log.open("a") as log:
@@ -90,9 +102,9 @@ class Stage:
                 pipe.close()
 
 
-def in_sandbox(scene: str, *, scratch: Path, deadline_s: float) -> Any:
+def in_sandbox(scene: str, *, scratch: Path, log: Path, deadline_s: float) -> Any:
     """The same for a single scene."""
-    with Stage(scratch.with_suffix(".log")) as stage:
+    with Stage(log) as stage:
         return stage.play(scene, scratch=scratch, deadline_s=deadline_s)
 
 

@@ -15,7 +15,7 @@ _DAWDLE = Path(__file__).with_name("slow_removal.cpp")
 
 
 @pytest.fixture(scope="module")
-def restarts(vm_scratch: Path) -> Any:
+def restarts(vm_scratch: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
     library = vm_scratch / "slow_removal.so"
     argv = ["g++", "-shared", "-fPIC", "-Wall", "-Werror", str(_DAWDLE), "-o", str(library)]
     subprocess.run(argv, check=True, timeout=_DEADLINE_S)
@@ -24,6 +24,7 @@ def restarts(vm_scratch: Path) -> Any:
         return in_sandbox(
             "suites.selftest.machinery.restarts:restarts_of_a_slow_libvirt",
             scratch=vm_scratch / "r",
+            log=tmp_path_factory.mktemp("restarts") / "log",
             deadline_s=_DEADLINE_S,
         )
 

@@ -26,7 +26,7 @@ from torture.machines.lab.domains import (
     with_console,
 )
 from torture.machines.lab.resume_failures import StartRefused
-from torture.oracles.verdict.boot_verdict import KERNEL_DEATH
+from torture.oracles.verdict.boot_verdict import KERNEL_DEATH, end_of_console
 
 _GONE_DEADLINE_S = 30
 _LINES = 12
@@ -292,9 +292,9 @@ class Machine:
         if self.is_alive() and crash is None:
             return
         how = "its QEMU is gone" if crash is None else "its kernel crashed"
-        words = console[crash.start() :].splitlines() if crash else console.splitlines()[-_LINES:]
+        words = end_of_console(console, lines=_LINES)
         raise GuestDied(
-            f"{self.name} stopped by itself: {how}; its console says\n" + "\n".join(words[:_LINES]),
+            f"{self.name} stopped by itself: {how}; its console says\n" + "\n".join(words),
             machine=self,
             kernel_crashed=crash is not None,
         )

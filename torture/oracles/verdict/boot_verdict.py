@@ -33,6 +33,8 @@ KERNEL_DEATH = re.compile(r"Kernel panic|Oops: |BUG: (?!soft lockup|workqueue lo
 kernel/watchdog.c, kernel/workqueue.c). The guest of a host that stood still for 20 s reports it,
 too, and goes on."""
 
+_INIT_ENDED = "Attempted to kill init!"
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FsckAtBoot:
@@ -64,6 +66,21 @@ def last_words(console: str) -> str:
     before = console[: death.start()].rpartition("\n")[0] if death else console
     lines = [_KERNELS_CLOCK.sub("", line).strip() for line in before.splitlines()]
     return next((line for line in reversed(lines) if line), "")
+
+
+def end_of_console(console: str, *, lines: int) -> list[str]:
+    """The lines with the cause of a guest's end: those of the kernel's death, or the last ones.
+
+    A kernel that dies with its process 1 (Linux kernel/exit.c, do_exit) does not know the cause.
+    Then as many lines before its death come first.
+    """
+    death = KERNEL_DEATH.search(console)
+    if death is None:
+        return console.splitlines()[-lines:]
+    before, after = console[: death.start()], console[death.start() :].splitlines()[:lines]
+    if _INIT_ENDED not in after[0]:
+        return after
+    return [*before.rpartition("\n")[0].splitlines()[-lines:], *after]
 
 
 _LEFT_BIT = 4

@@ -2,7 +2,8 @@
 
 A pool, an export and a filesystem take 15 s under emulation; a resume takes 3 s. This module saves
 both machines while neither writes, the client first. A trial's disks are a view of the saved disks,
-with the trial's own recording on top.
+with the trial's own recording on top. The preparation has its consoles and other evidence in the
+trial's evidence. They stay there when it fails.
 
 A client that speaks to the NAS itself detaches before the save, and attaches anew in each trial.
 The trial's own part comes next: the proof of the chain, `sync`, the load.
@@ -53,6 +54,8 @@ from torture.trials.trial.shared.trial import Trial
 _NAS, _CLIENT = "nas.state", "client.state"
 _PREPARED = "prepared"
 _STATE = "prepared.view.json"
+_EVIDENCE = "prepare"
+"""The folder of a failed preparation, in the evidence of the trial that made it."""
 _KIND = "without faults"
 """Part of a folder's name: a trial does not use folders that were made otherwise."""
 _SCRIPT_DEADLINE_S = 60
@@ -111,12 +114,14 @@ def prepared_for(spec: TrialSpec) -> TrialSpec:
 
 def _prepare(trial: Trial, lab: Lab, evidence: EvidenceWriter, folder: Path) -> None:
     """Set up the common beginning of trials similar to this one in `folder`, and save it."""
+    kept = trial.folder / _EVIDENCE
+    kept.mkdir(exist_ok=True)
     common = Trial.begin(
-        prepared_for(trial.spec), folder=folder, scratch=folder, nas_host=lab.network.nas_host
+        prepared_for(trial.spec), folder=kept, scratch=folder, nas_host=lab.network.nas_host
     )
     machines = Machines(trial=common, lab=lab)
     preparing = EvidenceWriter(
-        folder=folder, enter_stage=lambda stage: evidence.enter_stage(f"prepare: {stage}")
+        folder=kept, enter_stage=lambda stage: evidence.enter_stage(f"prepare: {stage}")
     )
     with evidence.stage("prepare"), closing(machines):
         with preparing.stage("set up NAS"):
@@ -139,6 +144,7 @@ def _prepare(trial: Trial, lab: Lab, evidence: EvidenceWriter, folder: Path) -> 
         last = shelf.control.status().seq
         state = keep_all(shelf.recording, cut=last, disks=common.disks)
         write_crash_state(shelf.directory / _STATE, state)
+    shutil.rmtree(kept)
 
 
 def _key(trial: Trial, lab: Lab) -> str:

@@ -28,6 +28,7 @@ from torture.facts.axes.sweeps import Matrix
 from torture.facts.axes.sync import Sync
 from torture.facts.evidence.folder import Evidence, Step, ToolOutput
 from torture.oracles.verdict.boot_verdict import (
+    end_of_console,
     fsck_at_boot,
     last_words,
     parse_boot,
@@ -194,6 +195,28 @@ def test_last_words_are_those_before_the_kernels_own() -> None:
     assert last_words(UP) == "torture: ready"
     assert last_words("") == ""
     assert last_words("[    1.0] BUG: bad\n") == ""
+
+
+def test_of_an_init_that_ended_its_own_last_lines_are_shown_too() -> None:
+    assert end_of_console(DOWN, lines=2) == [
+        "torture: fsck ended with 8",
+        "mount: mounting /dev/vdb on /own failed: Invalid argument",
+        "Kernel panic - not syncing: Attempted to kill init! exitcode=0x0000ff00",
+        "[    4.410003] CPU: 0 UID: 0 PID: 1 Comm: init Not tainted 6.12",
+    ]
+
+
+def test_of_another_death_only_the_kernels_report_is_shown() -> None:
+    crash = "torture: ready\n[    9.1] BUG: kernel NULL pointer\n[    9.2] CPU: 0\n[    9.3] more\n"
+    assert end_of_console(crash, lines=2) == ["BUG: kernel NULL pointer", "[    9.2] CPU: 0"]
+
+
+def test_of_a_guest_whose_kernel_did_not_die_the_last_lines_are_shown() -> None:
+    assert end_of_console(UP, lines=2) == [
+        "torture: 7.91 s: the agent comes next",
+        "torture: ready",
+    ]
+    assert end_of_console("", lines=2) == []
 
 
 @pytest.mark.parametrize(
