@@ -1,4 +1,4 @@
-"""A guest that cannot start says on its console which command failed; a short failure of udev's wait is none."""
+"""A guest that cannot start names the failed command on its console; a short wait of udev is none."""
 
 from __future__ import annotations
 
