@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,18 @@ def test_more_trials_than_fit_into_memory_are_refused(
     monkeypatch.setattr(pytestconfig.option, "until", order_of("until:upper<0.0001"))
     with pytest.raises(pytest.UsageError, match="use fewer --trials, or --cell"):
         read_options(pytestconfig)
+
+
+def test_a_run_names_the_content_of_the_users_files_that_its_cells_take(
+    tmp_path: Path, pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`--continue` compares it: trials with another job are another run's."""
+    job = tmp_path / "own.fio"
+    job.write_text("[own]\nrw=write\nsize=1M\nverify=crc32c\n")
+    monkeypatch.setattr(pytestconfig.option, "fio_job", job)
+    monkeypatch.setattr(pytestconfig.option, "cell", ["iscsi-always-noslog-ext4-fio_own-bothdie"])
+    expected = {"fio_own": hashlib.sha256(job.read_bytes()).hexdigest()}
+    assert read_options(pytestconfig).as_json()["brought"] == expected
 
 
 @pytest.mark.parametrize(

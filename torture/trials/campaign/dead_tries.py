@@ -18,9 +18,9 @@ _TRIES_MAX = 3
 class DeadTries:
     """Judges the evidence that a dead try left, and counts tries.
 
-    A try is not drawn again by its result: a loss in its evidence stands, as does any conclusive
-    record. Only a trial that says nothing yet is begun again, in an empty folder. A trial that took
-    too long would take too long again, and is not.
+    A try is not drawn again by its result. A conclusive record of its evidence stands, and so does
+    a breach, e.g. a finding of its audit. Only a trial that says nothing yet is begun again, in an
+    empty folder. A trial that took too long would take too long again, and is not.
     """
 
     def __init__(self, run: RunLayout, *, zfs: str) -> None:
@@ -56,6 +56,6 @@ class DeadTries:
             record = score(self._run.evidence_of(spec.trial), timings={})
         except HarnessError:
             return None
-        if not record.is_conclusive:
+        if not record.is_conclusive and not record.is_breach:
             return None
         return record.with_reason(f"at least that, its try ended early: {error.message}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,7 +14,7 @@ from suites.selftest.unit.fake_workers import ASKED, FakeSite, campaign_of, play
 from suites.selftest.unit.good_evidence import RECORDED
 from torture.choices.matrix.cells import Cell
 from torture.errors import DeadlineExceeded, HarnessError
-from torture.facts.evidence.folder import SPEC
+from torture.facts.evidence.folder import CUT, SPEC
 from torture.facts.evidence.manifest import MANIFEST
 from torture.facts.evidence.strict_json import strict_json
 from torture.oracles.verdict.verdicts import Verdict
@@ -77,6 +78,22 @@ def test_a_dead_try_without_a_manifest_vouches_for_nothing(
     (folder / MANIFEST).unlink()
     assert tries_in(tmp_path).record_after(spec, DIED) is None
     assert not folder.exists()
+
+
+def test_a_breach_that_the_audit_of_a_dead_try_found_stands(
+    tmp_path: Path, left: Callable[[str], TrialSpec]
+) -> None:
+    """Without a read-back it is inconclusive; another try might not meet that moment again."""
+    spec = left(INTACT)
+    folder = tmp_path / "trials" / spec.trial
+    (folder / MANIFEST).unlink()
+    cut = strict_json((folder / CUT).read_bytes())
+    cut["audit"] |= {"broken": 1, "findings": ["log-chain at event 7: a block was not there"]}
+    (folder / CUT).write_text(json.dumps(cut))
+    record = tries_in(tmp_path).record_after(spec, DIED)
+    assert record is not None
+    assert record.is_breach
+    assert folder.exists()
 
 
 def test_a_third_dead_try_is_the_last(tmp_path: Path) -> None:
