@@ -48,7 +48,7 @@ def runs_of(
         client_disks=(SimpleNamespace(target="vdb"),),
         device="/dev/vdb",
         scratch=Path("scratch"),
-        filesystem=Mock(repairs=lambda _device: (REPAIR,), check=lambda _device: CHECK),
+        filesystem=Mock(repairs=(REPAIR,), check=CHECK),
     )
     evidence: Any = SimpleNamespace(keep=lambda step, _completed: kept.append(step))
     monkeypatch.setattr(check, "time", clock)
