@@ -138,10 +138,10 @@ def _cut(lab: Lab, trial: Trial, prepared: Path | None = None) -> dict[str, Any]
         machines.begin_checker()
         shelf.start((_DISK,), view=state)
         checker = machines.checker()
-        if check(trial, evidence, checker):
+        if is_sound := check(trial, evidence, checker):
             machines.give_checker_back(checker)
         shelf.require_healthy()
-    return _outcome(load_evidence(trial.folder))
+    return _outcome(load_evidence(trial.folder)) | {"checker_is_kept": is_sound}
 
 
 def _prepare(trial: Trial, shelf: Shelf, client: Machine) -> None:

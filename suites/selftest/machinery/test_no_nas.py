@@ -33,6 +33,7 @@ def test_a_client_on_a_sound_disk_loses_nothing(cuts: Any, filesystem: str) -> N
         assert cut["lost"] == 0
         assert cut["acknowledged"] > 0
         assert cut["findings"] == []
+        assert cut["checker_is_kept"]
 
 
 @pytest.mark.parametrize("filesystem", FILESYSTEMS)

@@ -34,6 +34,7 @@ from torture.machines.lab.network.usermode import UserModeNetwork
 from torture.machines.lab.prepared_folders import PreparedFolders
 from torture.machines.lab.saved_states import WarmStates
 
+_CLEAR_DEADLINE_S = 20
 _BOOT_DEADLINE_S = 240
 _RESUME_DEADLINE_S = 60
 _COMMON_COMMAND_LINE = "console=ttyS0 panic=-1 quiet no_timer_check"
@@ -203,9 +204,19 @@ class Lab:
         )
 
     def _start_checker(self, console_log: Path) -> Machine:
-        """A client of another name: a client that survived the cut may still run beside it."""
+        """A client of another name: a client that survived the cut may still run beside it.
+
+        Its kernel log is empty. Words of its boot ("failed") would look like trouble of the check,
+        and no later trial would get this client.
+        """
         spec = self.client_spec(console_log, self.sockets / "checker.sock")
-        return self.start(replace(spec, name=_CHECKER), ())
+        machine = self.start(replace(spec, name=_CHECKER), ())
+        try:
+            machine.must("dmesg", "--clear", deadline_s=_CLEAR_DEADLINE_S)
+        except HarnessError:
+            machine.kill()
+            raise
+        return machine
 
     def start(self, spec: MachineSpec, disks: tuple[Disk, ...]) -> Machine:
         """A freshly started machine, with these disks."""
