@@ -11,7 +11,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -45,14 +44,13 @@ def provision(*, say: Say, for_selftest: bool = False) -> bool:
     One process does it while others wait, so that two starts at once do not disturb each other.
     """
     with locked(CHECKOUT / ".provision.lock", deadline_s=_LOCK_DEADLINE_S):
-        return any(
-            [
-                _packages(say, for_selftest=for_selftest),
-                _environment(say),
-                _shelf(say),
-                _images(say),
-            ]
+        made = (
+            _packages(say, for_selftest=for_selftest),
+            _environment(say),
+            _shelf(say),
+            _images(say),
         )
+        return any(made)
 
 
 def wanted_packages(*, for_selftest: bool = False) -> tuple[str, ...]:
@@ -231,7 +229,6 @@ def _images(say: Say) -> bool:
 def _run(
     argv: list[str], *, deadline_s: float, environment: Mapping[str, str] | None = None
 ) -> None:
-    begun = time.monotonic()
     try:
         subprocess.run(
             argv,
@@ -247,6 +244,4 @@ def _run(
             f"{' '.join(argv)} returned {error.returncode}", hint="repair that and start again"
         ) from error
     except subprocess.TimeoutExpired as error:
-        raise HarnessError(
-            f"{' '.join(argv)} did not end within {time.monotonic() - begun:.0f} s"
-        ) from error
+        raise HarnessError(f"{' '.join(argv)} did not end within {deadline_s:.0f} s") from error

@@ -13,8 +13,7 @@ import pytest
 from suites.selftest.unit.fake_workers import record_of
 from torture.checkout import CHECKOUT
 from torture.choices.matrix.cells import Cell
-from torture.facts.evidence.audit_document import AuditDocument
-from torture.facts.evidence.cut_document import CutDocument
+from torture.facts.evidence.cut_document import AuditDocument, CutDocument
 from torture.records.record.trials import Absence, TrialRecord
 from torture.trials.plan.draw import draw_trials
 

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from torture.facts.axes.sync import Sync
-from torture.facts.evidence.block_requests import BlockKind, BlockRequest
-from torture.facts.evidence.file_requests import FileKind, FileRequest
 from torture.facts.evidence.phase import Phase
+from torture.facts.evidence.requests import BlockKind, BlockRequest, FileKind, FileRequest
 from torture.facts.recording.events import DATA, LOG_VERSION, Event, Kind, RecordedDisk, Recording
 from torture.facts.recording.roles import (
     EMBEDDED_CHECKSUM_MAGIC,

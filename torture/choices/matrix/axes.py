@@ -12,20 +12,16 @@ from typing import Any
 from torture.choices import administration, filesystems, slogs, transports, workloads
 from torture.facts.axes import (
     data_disks,
-    discard,
-    disk_sector,
     fate,
     layout,
-    lun_sector,
     nfs_export,
     root,
+    setting,
     slog_class,
-    special_vdev,
     sync,
     zfs_settings,
 )
 from torture.facts.axes.axis import Axis, Choice
-from torture.facts.axes.module_parameters import PARAMETERS
 
 TRANSPORT = transports.AXIS
 NFS_EXPORT = nfs_export.AXIS
@@ -33,13 +29,13 @@ SYNC = sync.AXIS
 SLOG = slogs.AXIS
 SLOG_CLASS = slog_class.AXIS
 LAYOUT = layout.AXIS
-SPECIAL_VDEV = special_vdev.AXIS
+SPECIAL_VDEV = setting.SPECIAL_VDEV
 ADMINISTRATION = administration.AXIS
 DISKS = data_disks.AXIS
-DISK_SECTOR = disk_sector.AXIS
+DISK_SECTOR = setting.DISK_SECTOR
 SETTINGS = zfs_settings.AXIS
-LUN_SECTOR = lun_sector.AXIS
-DISCARD = discard.AXIS
+LUN_SECTOR = setting.LUN_SECTOR
+DISCARD = setting.DISCARD
 FILESYSTEM = filesystems.AXIS
 ROOT = root.AXIS
 WORKLOAD = workloads.AXIS
@@ -47,7 +43,7 @@ FATE = fate.AXIS
 
 _ALL: tuple[Axis[Any], ...] = (
     TRANSPORT, NFS_EXPORT, SYNC, SLOG, SLOG_CLASS, LAYOUT, SPECIAL_VDEV, ADMINISTRATION, DISK_SECTOR,
-    DISKS, SETTINGS, *PARAMETERS, LUN_SECTOR, DISCARD, FILESYSTEM, ROOT, WORKLOAD, FATE,
+    DISKS, SETTINGS, *setting.PARAMETERS, LUN_SECTOR, DISCARD, FILESYSTEM, ROOT, WORKLOAD, FATE,
 )  # fmt: skip
 
 AXES: dict[str, Axis[Any]] = {

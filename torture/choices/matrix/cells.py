@@ -11,7 +11,7 @@ from typing import Any, NoReturn, Self, TypeVar
 
 from torture.choices.matrix.axes import AXES, DEFAULTS, DISK_SECTOR, SETTINGS
 from torture.facts.axes.axis import Axis, Choice
-from torture.facts.axes.disk_sector import SECTOR_BEFORE
+from torture.facts.axes.setting import SECTOR_BEFORE
 from torture.facts.axes.sweeps import SWEEPS, Matrix, Sweep
 from torture.facts.axes.zfs_settings import OLD_CHOICES, OLD_FIELDS, ZfsSettings, old_words
 

@@ -16,7 +16,7 @@ from torture.choices.matrix.axes import DISKS, FATE, SETTINGS, SLOG, TRANSPORT
 from torture.choices.matrix.cells import Cell
 from torture.choices.matrix.durability import acknowledged_sync_of
 from torture.facts.axes.fate import Fate
-from torture.facts.axes.module_parameters import ZFS_NOCACHEFLUSH, ZIL_NOCACHEFLUSH
+from torture.facts.axes.setting import ZFS_NOCACHEFLUSH, ZIL_NOCACHEFLUSH
 from torture.facts.recording.disks import Persistence
 from torture.oracles.verdict.guarantee import Guarantee
 

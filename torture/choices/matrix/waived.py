@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from torture.choices.matrix.axes import ADMINISTRATION
 from torture.choices.matrix.cells import Cell
-from torture.facts.axes.module_parameters import ZFS_NOCACHEFLUSH, ZIL_NOCACHEFLUSH
+from torture.facts.axes.setting import ZFS_NOCACHEFLUSH, ZIL_NOCACHEFLUSH
 from torture.oracles.audit.invariants import Invariant
 
 _ABOUT_THE_LOG = frozenset(

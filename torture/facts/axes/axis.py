@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, Generic, TypeVar
 
 from torture.facts.axes.sweeps import Sweep
 
 T = TypeVar("T")
+E = TypeVar("E", bound=StrEnum)
 
 Chosen = Mapping[str, "Choice[Any]"]
 """The choices of a cell, by their axis' field."""
@@ -31,6 +33,22 @@ class Choice(Generic[T]):
     """The sweeps, and so the matrices, that have cells with this choice."""
     place: int = 1000
     """Its rank on its axis; equal ranks are ordered by name."""
+
+
+def choices_of(
+    words: Mapping[E, tuple[str, str]], joins: Mapping[E, frozenset[Sweep]]
+) -> tuple[Choice[E], ...]:
+    """A choice of each value, by its words and its `explained`; a value without `joins` joins none."""
+    return tuple(
+        Choice(
+            name=value.value,
+            value=value,
+            words=said,
+            explained=explained,
+            joins=joins.get(value, frozenset()),
+        )
+        for value, (said, explained) in words.items()
+    )
 
 
 def applies_always(_chosen: Chosen) -> str | None:

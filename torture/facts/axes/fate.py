@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from torture.facts.axes.axis import Axis, Choice
+from torture.facts.axes.axis import Axis, choices_of
 from torture.facts.axes.sweeps import ADMINISTRATION_SWEEPS, EVERY_SWEEP, Sweep
 
 
@@ -18,6 +18,19 @@ class Fate(StrEnum):
     """The client survives, waits, reconnects and continues to write."""
 
 
+_WORDS = {
+    Fate.BOTH_DIE: ("the VM dies too", "the client loses power too"),
+    Fate.CLIENT_LATER: (
+        "the VM dies seconds later",
+        "it loses power 2 to 12 s after the NAS, which is still away",
+    ),
+    Fate.NAS_ONLY: ("the VM lives on", "it lives, reconnects and writes on"),
+}
+_JOINS = {
+    Fate.BOTH_DIE: EVERY_SWEEP - {Sweep.TRANSPORTS_BEHIND_ALWAYS},
+    Fate.NAS_ONLY: EVERY_SWEEP - {Sweep.LOG_SPEEDS} - ADMINISTRATION_SWEEPS,
+}
+
 AXIS = Axis(
     field="fate",
     noun="Fate",
@@ -25,26 +38,5 @@ AXIS = Axis(
     place=90,
     is_always_shown=True,
     varies_last=True,
-    choices=(
-        Choice(
-            name=Fate.BOTH_DIE.value,
-            value=Fate.BOTH_DIE,
-            words="the VM dies too",
-            explained="the client loses power too",
-            joins=EVERY_SWEEP - {Sweep.TRANSPORTS_BEHIND_ALWAYS},
-        ),
-        Choice(
-            name=Fate.CLIENT_LATER.value,
-            value=Fate.CLIENT_LATER,
-            words="the VM dies seconds later",
-            explained="it loses power 2 to 12 s after the NAS, which is still away",
-        ),
-        Choice(
-            name=Fate.NAS_ONLY.value,
-            value=Fate.NAS_ONLY,
-            words="the VM lives on",
-            explained="it lives, reconnects and writes on",
-            joins=EVERY_SWEEP - {Sweep.LOG_SPEEDS} - ADMINISTRATION_SWEEPS,
-        ),
-    ),
+    choices=choices_of(_WORDS, _JOINS),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from torture.facts.axes.axis import Axis, Choice
+from torture.facts.axes.axis import Axis, choices_of
 from torture.facts.axes.sweeps import EVERY_SWEEP, Sweep
 
 
@@ -42,14 +42,5 @@ AXIS = Axis(
     title="pool",
     place=50,
     default=Layout.SINGLE,
-    choices=tuple(
-        Choice(
-            name=layout.value,
-            value=layout,
-            words=words,
-            explained=explained,
-            joins=_JOINS.get(layout, frozenset()),
-        )
-        for layout, (words, explained) in _WORDS.items()
-    ),
+    choices=choices_of(_WORDS, _JOINS),
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from torture.facts.axes.axis import Axis, Choice, Chosen
+from torture.facts.axes.axis import Axis, Chosen, choices_of
 from torture.facts.axes.sweeps import EVERY_SWEEP, Sweep
 
 
@@ -24,6 +24,15 @@ def _inapplicable(chosen: Chosen) -> str | None:
     return None if transport.value.traits.is_nfs else f"is for NFS; {transport.name} has no export"
 
 
+_WORDS = {
+    NfsExport.SYNC: ("export sync", ""),
+    NfsExport.ASYNC: ("export async", "answers before anything is stable"),
+}
+_JOINS = {
+    NfsExport.SYNC: EVERY_SWEEP,
+    NfsExport.ASYNC: frozenset({Sweep.TRANSPORTS, Sweep.EVERY_TRANSPORT}),
+}
+
 AXIS = Axis(
     field="nfs_export",
     noun="NFS export",
@@ -31,19 +40,5 @@ AXIS = Axis(
     place=15,
     default=NfsExport.SYNC.value,
     inapplicable=_inapplicable,
-    choices=(
-        Choice(
-            name=NfsExport.SYNC.value,
-            value=NfsExport.SYNC,
-            words="export sync",
-            joins=EVERY_SWEEP,
-        ),
-        Choice(
-            name=NfsExport.ASYNC.value,
-            value=NfsExport.ASYNC,
-            words="export async",
-            explained="answers before anything is stable",
-            joins=frozenset({Sweep.TRANSPORTS, Sweep.EVERY_TRANSPORT}),
-        ),
-    ),
+    choices=choices_of(_WORDS, _JOINS),
 )

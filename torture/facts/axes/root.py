@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from torture.facts.axes.axis import Axis, Choice, Chosen
+from torture.facts.axes.axis import Axis, Chosen, choices_of
 from torture.facts.axes.sweeps import BOOT_SWEEPS, EVERY_SWEEP
 
 
@@ -32,7 +32,15 @@ def _unless_a_client_can_boot_from_it(chosen: Chosen) -> str | None:
     return None
 
 
-AXIS: Axis[Root] = Axis(
+_WORDS = {
+    Root.IMAGE: ("client's root is its own", "on the host"),
+    Root.BOOT: (
+        "client boots from the disk",
+        "on the NAS's disk, like the load: does the VM boot again?",
+    ),
+}
+
+AXIS = Axis(
     field="root",
     noun="Root",
     title="client's root",
@@ -40,20 +48,5 @@ AXIS: Axis[Root] = Axis(
     default=Root.IMAGE.value,
     is_setting=True,
     inapplicable=_unless_a_client_can_boot_from_it,
-    choices=(
-        Choice(
-            name=Root.IMAGE.value,
-            value=Root.IMAGE,
-            words="client's root is its own",
-            explained="on the host",
-            joins=EVERY_SWEEP - BOOT_SWEEPS,
-        ),
-        Choice(
-            name=Root.BOOT.value,
-            value=Root.BOOT,
-            words="client boots from the disk",
-            explained="on the NAS's disk, like the load: does the VM boot again?",
-            joins=BOOT_SWEEPS,
-        ),
-    ),
+    choices=choices_of(_WORDS, {Root.IMAGE: EVERY_SWEEP - BOOT_SWEEPS, Root.BOOT: BOOT_SWEEPS}),
 )

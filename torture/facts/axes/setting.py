@@ -1,10 +1,10 @@
-"""An axis for one setting of ZFS: every matrix has its default, users request the other choices."""
+"""Axes for single settings: every matrix has their default, users request the other choices."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from torture.facts.axes.axis import Axis, Choice, Chosen, applies_always
 from torture.facts.axes.sweeps import EVERY_SWEEP
@@ -14,9 +14,8 @@ Rule = Callable[[Chosen], str | None]
 
 
 def setting_axis(
-    *,
     field: str,
-    noun: str,
+    *,
     title: str,
     place: int,
     default: Choice[T],
@@ -26,7 +25,7 @@ def setting_axis(
     """The axis of a setting that no matrix varies, since theory predicts its effect on guarantees."""
     return Axis(
         field=field,
-        noun=noun,
+        noun=field.title().replace("_", ""),
         title=title,
         place=place,
         choices=(replace(default, joins=EVERY_SWEEP), *others),
@@ -51,3 +50,150 @@ def only_on_a(kind: str) -> Rule:
         return None if has == kind else f"applies to a {kind}, and {transport.name!r} is on a {has}"
 
     return rule
+
+
+def _only_on_a_lun(has: Callable[[Any], bool], need: str) -> Rule:
+    """The rule of a setting of a LUN, by the transport's traits."""
+
+    def rule(chosen: Chosen) -> str | None:
+        transport = chosen["transport"]
+        return None if has(transport.value.traits) else f"{need}, and {transport.name!r} has none"
+
+    return rule
+
+
+class DiskSector(NamedTuple):
+    """A disk's sector sizes in bytes."""
+
+    logical: int
+    physical: int
+
+
+SECTOR_BEFORE = "sector512"
+"""The choice of all runs from before `DISK_SECTOR`."""
+
+SPECIAL_VDEV = setting_axis(
+    "special_vdev",
+    title="special vdev",
+    place=55,
+    default=Choice(name="nospecial", value=False, words="no special vdev"),
+    others=(
+        Choice(
+            name="special",
+            value=True,
+            words="a special vdev",
+            explained="one more disk, for metadata",
+        ),
+    ),
+)
+"""Whether the pool keeps its metadata on a special vdev: zpoolconcepts(7), "Special Allocation Class".
+
+Its disk is like the data disks, and its content has no other copy.
+"""
+
+DISK_SECTOR = setting_axis(
+    "disk_sector",
+    title="NAS disks' sectors",
+    place=59,
+    default=Choice(
+        name="sector512e",
+        value=DiskSector(512, 4096),
+        words="512e disks",
+        explained="physical sectors of 4096 bytes, logical ones of 512",
+    ),
+    others=(
+        Choice(
+            name="sector4kn",
+            value=DiskSector(4096, 4096),
+            words="4Kn disks",
+            explained="4096 and 4096",
+        ),
+        Choice(
+            name=SECTOR_BEFORE,
+            value=DiskSector(512, 512),
+            words="512n disks",
+            explained="512 and 512",
+        ),
+    ),
+)
+"""The logical and physical sectors of the NAS's own disks, in bytes.
+
+ZFS uses the physical size for its `ashift` (OpenZFS `module/os/linux/zfs/vdev_disk.c`, `vdev_disk_open`),
+and a write is torn at it. Current disks have physical sectors of 4096 bytes.
+"""
+
+LUN_SECTOR = setting_axis(
+    "lun_sector",
+    title="LUN's sectors",
+    place=68,
+    default=Choice(name="lun512", value=512, words="LUN with sectors of 512 bytes"),
+    others=(Choice(name="lun4k", value=4096, words="LUN with sectors of 4096 bytes"),),
+    inapplicable=_only_on_a_lun(
+        lambda traits: 4096 in traits.sectors_bytes, "is the sector size of a LUN"
+    ),
+)
+"""The logical sector size, in bytes, of the disk that the client sees.
+
+A zvol has sectors of 512 bytes whatever its `volblocksize`, which only sets the physical block size
+(OpenZFS `module/os/linux/zfs/zvol_os.c`, `zvol_queue_limits_apply`). So the target sets another logical
+size, and the client's disk inherits it.
+"""
+
+DISCARD = setting_axis(
+    "discard",
+    title="discard",
+    place=69,
+    default=Choice(name="nodiscard", value=False, words="no discard"),
+    others=(
+        Choice(
+            name="discard",
+            value=True,
+            words="discard of what is freed",
+            explained="the LUN takes it, and the client's filesystem discards what it frees",
+        ),
+    ),
+    inapplicable=_only_on_a_lun(
+        lambda traits: bool(traits.can_discard), "needs a LUN that supports it"
+    ),
+)
+"""Whether the client's disk supports discards, and its filesystem discards freed blocks.
+
+LIO offers discards only if configured to (drivers/target/target_core_configfs.c, `emulate_tpu_store`). A
+zvol handles a discard like a write: it logs it as `TX_TRUNCATE`, and frees the blocks when the
+transaction group syncs (OpenZFS `module/zfs/zvol.c`, `zvol_log_truncate`).
+"""
+
+
+def _parameter(
+    field: str, place: int, names: tuple[str, str], explained: str, inapplicable: Rule
+) -> Axis[bool]:
+    off, on = names
+    return setting_axis(
+        field,
+        title=field,
+        place=place,
+        default=Choice(name=off, value=False, words=f"{field}=0"),
+        others=(Choice(name=on, value=True, words=f"{field}=1", explained=explained),),
+        inapplicable=inapplicable,
+    )
+
+
+ZFS_NOCACHEFLUSH = _parameter(
+    "zfs_nocacheflush",
+    65,
+    ("cacheflush", "nocacheflush"),
+    "ZFS flushes no disk at all",
+    applies_always,
+)
+ZIL_NOCACHEFLUSH = _parameter(
+    "zil_nocacheflush",
+    66,
+    ("zilcacheflush", "zilnocacheflush"),
+    "ZFS does not flush its intent log",
+    only_with_a_log,
+)
+PARAMETERS: tuple[Axis[bool], ...] = (ZFS_NOCACHEFLUSH, ZIL_NOCACHEFLUSH)
+"""Parameters of ZFS's kernel module on the NAS (zfs(4)): one axis each, named after the parameter.
+
+They are written after each boot of the NAS, before it has a pool.
+"""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from torture.facts.axes.axis import Axis, Choice, Chosen
+from torture.facts.axes.axis import Axis, Chosen, choices_of
 from torture.facts.axes.sweeps import EVERY_SWEEP, Sweep
 
 
@@ -43,14 +43,8 @@ AXIS = Axis(
     place=40,
     default=SlogClass.NVME,
     inapplicable=_without_a_log_device,
-    choices=tuple(
-        Choice(
-            name=slog_class.value,
-            value=slog_class,
-            words=words,
-            explained=explained,
-            joins=EVERY_SWEEP if slog_class is SlogClass.NVME else frozenset({Sweep.LOG_SPEEDS}),
-        )
-        for slog_class, (words, explained) in _WORDS.items()
+    choices=choices_of(
+        _WORDS,
+        dict.fromkeys(SlogClass, frozenset({Sweep.LOG_SPEEDS})) | {SlogClass.NVME: EVERY_SWEEP},
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from torture.facts.axes.axis import Axis, Choice
+from torture.facts.axes.axis import Axis, choices_of
 from torture.facts.axes.sweeps import ADMINISTRATION_SWEEPS, EVERY_SWEEP, Sweep
 
 
@@ -34,13 +34,5 @@ AXIS = Axis(
     place=20,
     is_always_shown=True,
     varies_last=True,
-    choices=tuple(
-        Choice(
-            name=sync.value,
-            value=sync,
-            words=f"sync={sync}",
-            joins=_JOINS[sync],
-        )
-        for sync in Sync
-    ),
+    choices=choices_of({sync: (f"sync={sync}", "") for sync in Sync}, _JOINS),
 )

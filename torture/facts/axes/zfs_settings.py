@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 from torture.facts.axes.axis import Axis, Choice, Chosen
 from torture.facts.axes.setting import Rule, only_on_a, only_with_a_log
@@ -115,12 +115,10 @@ AXIS: Axis[ZfsSettings] = Axis(
 )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class OldChoice:
-    """A setting from when a few had axes: its word in names of cells, which seeds are drawn from."""
+class OldChoice(NamedTuple):
+    """A setting from when a few had axes."""
 
     place: int
-    word: str
     name: str
     value: str
 
@@ -130,25 +128,20 @@ class OldChoice:
         return self.name.removeprefix(MODULE)
 
 
-def _old(place: int, name: str, **values: str) -> tuple[OldChoice, ...]:
-    return tuple(
-        OldChoice(place=place, word=word, name=name, value=value) for word, value in values.items()
-    )
-
-
-OLD_CHOICES: dict[str, OldChoice] = {
-    old.word: old
-    for old in (
-        *_old(45, "logbias", throughput="throughput"),
-        *_old(61, "volblocksize", volblock4k="4K", volblock16k="16K"),
-        *_old(61, "volblocksize", volblock64k="64K", volblock128k="128K"),
-        *_old(62, "recordsize", record4k="4K", record16k="16K"),
-        *_old(63, "compression", lz4="lz4", zstd="zstd"),
-        *_old(64, "dedup", dedup="on"),
-        *_old(67, "zfs.zvol_use_blk_mq", blkmq="1"),
-    )
+OLD_CHOICES = {
+    "throughput": OldChoice(45, "logbias", "throughput"),
+    "volblock4k": OldChoice(61, "volblocksize", "4K"),
+    "volblock16k": OldChoice(61, "volblocksize", "16K"),
+    "volblock64k": OldChoice(61, "volblocksize", "64K"),
+    "volblock128k": OldChoice(61, "volblocksize", "128K"),
+    "record4k": OldChoice(62, "recordsize", "4K"),
+    "record16k": OldChoice(62, "recordsize", "16K"),
+    "lz4": OldChoice(63, "compression", "lz4"),
+    "zstd": OldChoice(63, "compression", "zstd"),
+    "dedup": OldChoice(64, "dedup", "on"),
+    "blkmq": OldChoice(67, "zfs.zvol_use_blk_mq", "1"),
 }
-"""By their words: old names of cells still parse."""
+"""By their words in names of cells, which seeds are drawn from: old names still parse."""
 
 OLD_FIELDS = frozenset(old.field for old in OLD_CHOICES.values())
 """The fields that such an axis had in records."""
@@ -156,7 +149,7 @@ OLD_FIELDS = frozenset(old.field for old in OLD_CHOICES.values())
 
 def old_words(settings: ZfsSettings) -> list[tuple[int, str]]:
     """The parts of a cell's name, with their places, that say these settings as they once were said."""
-    by_setting = {(old.name, old.value): (old.place, old.word) for old in OLD_CHOICES.values()}
+    by_setting = {(old.name, old.value): (old.place, word) for word, old in OLD_CHOICES.items()}
     known = [by_setting[pair] for pair in settings.values if pair in by_setting]
     rest = ZfsSettings(tuple(pair for pair in settings.values if pair not in by_setting))
     return known + ([(AXIS.place, rest.name)] if rest.values else [])

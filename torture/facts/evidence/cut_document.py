@@ -2,12 +2,96 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
-from torture.facts.evidence.audit_document import AuditDocument
-from torture.facts.evidence.confirmation import Confirmation
 from torture.facts.evidence.documents import Count, Document, Finite
+from torture.facts.evidence.ledger import Ledger, cut_after, parse_ledger
+
+_ADDED = ("acknowledgements", "completions", "txgs", "broken", "waived", "took_ms")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AuditDocument(Document):
+    """Counts, and the first few findings in words; a trial without an audit has None."""
+
+    acknowledgements: Count | None = None
+    """Durable operations that were acknowledged between the first mark and the cut."""
+    completions: Count | None = None
+    """Writes whose completion promised something, by itself or by a later flush of the client's
+    disk."""
+    txgs: Count | None = None
+    """Transaction groups whose uberblock was written."""
+    broken: Count | None = None
+    """How often an invariant did not hold."""
+    findings: tuple[str, ...] = ()
+    """E.g. `acknowledged-is-durable at event 1401: 4 writes not covered, first 1391`."""
+    waived: Count | None = None
+    """How often an invariant that the cell's own settings break did not hold; None where there is
+    none."""
+    under_way: Count | None = None
+    """Durable operations that the client had begun, without an acknowledgement at the cut."""
+    acknowledged_lately: Count | None = None
+    """Durable operations acknowledged within the last second before it."""
+    uncommitted_ms: Count | None = None
+    """How long before the cut ZFS began to write the last transaction group that was committed."""
+    took_ms: Count | None = None
+    """Time of a processor, without other work of the host; before 0.5 by the clock."""
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether an invariant did not hold."""
+        return bool(self.broken)
+
+    def and_then(self, later: Self) -> Self:
+        """The sum of both audits; facts about the cut are those of this one."""
+
+        def added(name: str) -> int | None:
+            counts = [getattr(audit, name) for audit in (self, later)]
+            known = [count for count in counts if count is not None]
+            return sum(known) if known else None
+
+        return replace(
+            self,
+            findings=(*self.findings, *later.findings),
+            **{name: added(name) for name in _ADDED},
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Confirmation(Document):
+    """The cut that a trial recovered and checked in place of the drawn cut.
+
+    It is empty where the audit of a trial found nothing. The trial's verdict says whether data were
+    lost.
+    """
+
+    finding: str = ""
+    """The finding in the audit's words; empty where no finding was confirmed."""
+    why_not: str = ""
+    """Why the trial recovered the drawn cut although there was a finding."""
+    event: Count | None = None
+    """The number of the last event that happened."""
+    t_ms: Finite | None = None
+    """The time of that event, in milliseconds since the trial began."""
+    marks: Count | None = None
+    """Lines of the ledger before that event in the shelf's recording; later lines never happened."""
+    acknowledged: Count | None = None
+    """Durable operations that were acknowledged in these lines."""
+    view: dict[str, Any] = field(default_factory=dict)
+    """The crash state, as `torture.facts.recording.crash_state` writes it."""
+
+    @property
+    def is_made(self) -> bool:
+        """Whether an earlier cut was recovered instead of the drawn one."""
+        return self.marks is not None
+
+    def ledger_of(self, data: bytes) -> Ledger:
+        """The part of a stored ledger up to the recovered cut: nothing later happened."""
+        if self.marks is not None:
+            data = cut_after(data, lines=self.marks, t_ms=self.t_ms or 0.0)
+        return parse_ledger(data)
+
 
 GONE = "gone"
 """The policy of a disk that the trial removed with the cut."""
@@ -94,21 +178,23 @@ class CutDocument(Document):
         return "+".join(sorted({disk.policy for disk in losing if disk.policy}))
 
     @property
+    def _is_disk_at_risk(self) -> bool:
+        return any(disk.unflushed or disk.in_flight for disk in self.disks.values())
+
+    @property
     def is_stalled(self) -> bool:
         """Whether nothing was acknowledged in the last second, and no disk had anything to lose.
 
         A load that works always has something under way. So has a load that hangs.
         """
-        at_risk = any(disk.unflushed or disk.in_flight for disk in self.disks.values())
-        return self.audit.acknowledged_lately == 0 and not at_risk
+        return self.audit.acknowledged_lately == 0 and not self._is_disk_at_risk
 
     @property
     def is_at_risk(self) -> bool | None:
         """Whether something was unflushed, in flight or being acknowledged; None without any counts."""
         if self.audit.under_way is None:
             return None
-        at_risk = any(disk.unflushed or disk.in_flight for disk in self.disks.values())
-        return at_risk or (self.audit.under_way > 0 and not self.is_stalled)
+        return self._is_disk_at_risk or (self.audit.under_way > 0 and not self.is_stalled)
 
     @property
     def is_empty(self) -> bool:

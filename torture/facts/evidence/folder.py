@@ -6,7 +6,7 @@
 - `proof.json`: the assertions about the chain before the load: write caches, and the end of a
   flush's way
 - `block-requests.jsonl`: the requests that the client's disk had completed by the cut, in the time
-  of the recording, see `torture.facts.evidence.block_requests`
+  of the recording, see `torture.facts.evidence.requests`
 - `ledger.jsonl`: see `torture.facts.evidence.ledger`
 - `tools.jsonl`: one `ToolOutput` a line, in the order of the runs
 - `readback.json`: the output of `load read`; absent if it was not run

@@ -83,7 +83,7 @@ class Begin:
     what: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     @property
-    def promises_what_it_writes(self) -> bool:
+    def promises_its_content(self) -> bool:
         """Whether its acknowledgement covers its data.
 
         A name that needs no sync is durable by itself. Its content waits for a sync of the file, or
@@ -263,14 +263,13 @@ def _events(raw: dict[str, Any], number: int) -> Iterator[Event]:
     t_ms = float(raw["t_ms"])
     match raw["event"]:
         case "hello":
+            device_bytes = raw.get("device_bytes")
             yield Hello(
                 t_ms=t_ms,
                 trial=int(raw["trial"]),
                 mode=str(raw["mode"]),
                 writers=int(raw.get("writers", 0)),
-                device_bytes=(
-                    None if raw.get("device_bytes") is None else int(raw["device_bytes"])
-                ),
+                device_bytes=None if device_bytes is None else int(device_bytes),
             )
         case "begin":
             yield _begin(raw, t_ms)

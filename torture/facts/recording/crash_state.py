@@ -57,9 +57,13 @@ class InFlight(StrEnum):
 
 
 _CACHE_POLICIES = frozenset(Policy) - {Policy.ALL, Policy.EXPLICIT}
-_LYING_POLICIES = _CACHE_POLICIES - {Policy.FLUSHED}
 _WITH_IN_FLIGHT = frozenset(Policy) - {Policy.TORN, Policy.PREFIX, Policy.EXPLICIT}
-_NUMBERS = ("lying_ms", "held_ms", "held_bytes")
+_NUMBERS = {
+    "lying_ms": _CACHE_POLICIES - {Policy.FLUSHED},
+    "held_ms": _CACHE_POLICIES,
+    "held_bytes": _CACHE_POLICIES,
+}
+"""The numbers of a disk's state, each with the policies that take it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -109,19 +113,14 @@ class DiskState:
     survivors: tuple[Survivor, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.lying_ms is None:
-            if self.policy is Policy.LYING:
-                raise ValueError(f"{self.policy} needs `lying_ms`")
-        elif self.policy not in _LYING_POLICIES:
-            raise ValueError(f"`lying_ms` has no place beside {self.policy}")
-        else:
-            _must_be_number("lying_ms", self.lying_ms)
-        for name in ("held_ms", "held_bytes"):
-            if (bound := getattr(self, name)) is None:
+        if self.policy is Policy.LYING and self.lying_ms is None:
+            raise ValueError(f"{self.policy} needs `lying_ms`")
+        for name, policies in _NUMBERS.items():
+            if (number := getattr(self, name)) is None:
                 continue
-            if self.policy not in _CACHE_POLICIES:
+            if self.policy not in policies:
                 raise ValueError(f"`{name}` has no place beside {self.policy}")
-            _must_be_number(name, bound)
+            _must_be_number(name, number)
         if self.in_flight is not InFlight.GONE and self.policy not in _WITH_IN_FLIGHT:
             raise ValueError(f"`in_flight` has no place beside {self.policy}")
         if self.survivors and self.policy is not Policy.EXPLICIT:
@@ -155,11 +154,9 @@ class DiskState:
             raise ValueError(f"survivors have to be a list, not {survivors!r}")
         return cls(
             policy=policy,
-            lying_ms=data.get("lying_ms"),
-            held_ms=data.get("held_ms"),
-            held_bytes=data.get("held_bytes"),
             in_flight=InFlight(data.get("in_flight", InFlight.GONE)),
-            survivors=tuple(Survivor.from_json(survivor) for survivor in survivors),
+            survivors=tuple(map(Survivor.from_json, survivors)),
+            **{name: data.get(name) for name in _NUMBERS},
         )
 
 

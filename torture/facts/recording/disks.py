@@ -35,10 +35,6 @@ class Profile:
     serial: bool = False
     """One request at a time, like a disk's arm."""
 
-    def as_json(self) -> dict[str, Any]:
-        """As `disks[].profile` of the plugin's configuration."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DiskFault:

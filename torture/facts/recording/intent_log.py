@@ -1,4 +1,7 @@
-"""Parses a block of the intent log (OpenZFS `include/sys/zil.h`, `module/zfs/zil.c`)."""
+"""Parses blocks of the intent log, and a pool's root block.
+
+See OpenZFS `include/sys/zil.h`, `module/zfs/zil.c` and `include/sys/uberblock_impl.h`.
+"""
 
 from __future__ import annotations
 
@@ -217,21 +220,6 @@ def _pointed_write(record: bytes, length: int, offset: int) -> PointedWrite | No
     )
 
 
-def addresses_in(payload: bytes, place: int) -> tuple[tuple[Extent, ...], int] | None:
-    """The place of the block that this pointer names, and the transaction group of its birth.
-
-    None for a pointer without an address, and for a gang block.
-    """
-    if len(payload) < place + _POINTER_WORDS.size:
-        return None
-    words = _POINTER_WORDS.unpack_from(payload, place)
-    pairs = [words[at * 2 : at * 2 + 2] for at in range(_ADDRESSES)]
-    is_elsewhere = words[_PROPERTIES_WORD] & _EMBEDDED or not any(pairs[0])
-    if is_elsewhere or any(second & _GANG for _, second in pairs):
-        return None
-    return tuple(_extent(*pair) for pair in pairs if any(pair)), words[_BIRTH_WORD]
-
-
 def _extent(first: int, second: int) -> Extent:
     """A `dva_t`: 24 bits of size and, from bit 32 on, 24 bits of vdev; then 63 bits of offset."""
     return Extent(
@@ -249,10 +237,34 @@ def chains_in(recording: Recording) -> frozenset[tuple[int, int]]:
     loaded ZFS before it was saved. So the first NAS of a trial reloads ZFS when it is prepared, and
     the trial checks that the next NAS has other chains.
     """
-    found = set()
-    for event in recording.events:
-        if event.kind is Kind.WRITE_SUBMIT:
-            for block in log_blocks_in(recording.payload(event)):
-                if block.place is not None:
-                    found.add(block.place.chain[:2])
-    return frozenset(found)
+    written = (event for event in recording.events if event.kind is Kind.WRITE_SUBMIT)
+    blocks = (block for event in written for block in log_blocks_in(recording.payload(event)))
+    return frozenset(block.place.chain[:2] for block in blocks if block.place is not None)
+
+
+_ROOT_AT = 40
+"""The offset of `ub_rootbp`, behind five numbers."""
+_BYTES_MAX = 8 << 10
+"""An uberblock is no larger (`MAX_UBERBLOCK_SHIFT`); a larger block of a file may begin like one."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Root:
+    """The block from which all of a pool is found."""
+
+    txg: int
+    """The group of its birth: an older one, if the uberblock's own group changed nothing."""
+    extents: tuple[Extent, ...]
+    """Copies: each extent holds the whole block."""
+
+
+def root_in(uberblock: bytes) -> Root | None:
+    """The root block of an uberblock; None without one, and for a gang block."""
+    if not _ROOT_AT + _POINTER_WORDS.size <= len(uberblock) <= _BYTES_MAX:
+        return None
+    words = _POINTER_WORDS.unpack_from(uberblock, _ROOT_AT)
+    pairs = [words[at * 2 : at * 2 + 2] for at in range(_ADDRESSES)]
+    is_elsewhere = words[_PROPERTIES_WORD] & _EMBEDDED or not any(pairs[0])
+    if is_elsewhere or any(second & _GANG for _, second in pairs):
+        return None
+    return Root(txg=words[_BIRTH_WORD], extents=tuple(_extent(*p) for p in pairs if any(p)))

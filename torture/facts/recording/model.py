@@ -16,6 +16,8 @@ from torture.facts.recording.events import WRITE_COMPLETES, WRITE_SUBMITS, Event
 
 _NS_PER_MS = 1_000_000
 _U64_MASK = (1 << 64) - 1
+_HONEST = DiskState(policy=Policy.FLUSHED)
+"""A disk that does not lie, and whose cache has no limits."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,24 +65,19 @@ def coin(seed: int, submission: int, sector: int) -> bool:
 
 
 def writes_until(
-    events: Sequence[Event],
-    *,
-    disk: int,
-    cut: int,
-    lying_ms: int | None = None,
-    held_ms: int | None = None,
-    held_bytes: int | None = None,
+    events: Sequence[Event], *, disk: int, cut: int, view: DiskState = _HONEST
 ) -> tuple[Write, ...]:
     """The writes of a disk until event `cut`, in the order in which they apply.
 
     Completed writes come first, in the order of their completion. Writes in flight follow, in the order
-    of their submission. With `lying_ms`, flushes and FUA completed less than this long before the cut
-    have no effect. With `held_ms` and `held_bytes`, a cache holds no more writes than they allow. Raises
-    `ValueError` when the recording has no event `cut`, or completes a write that was not submitted.
+    of their submission. With the view's `lying_ms`, flushes and FUA completed less than this long before
+    the cut have no effect. With its `held_ms` and `held_bytes`, a cache holds no more writes than they
+    allow. Raises `ValueError` when the recording has no event `cut`, or completes a write that was not
+    submitted.
     """
     if not 0 <= cut < len(events) or events[cut].seq != cut:
         raise ValueError(f"no event {cut} in a log of {len(events)}")
-    honest_until_ns = events[cut].time_ns - (lying_ms or 0) * _NS_PER_MS
+    honest_until_ns = events[cut].time_ns - (view.lying_ms or 0) * _NS_PER_MS
 
     def counts(completion: Event) -> bool:
         return not completion.error and completion.time_ns <= honest_until_ns
@@ -102,7 +99,7 @@ def writes_until(
                 completed.append((submission, event))
         elif event.kind is Kind.FLUSH_COMPLETE and counts(event):
             last_flush = max(last_flush, event.reference)
-    held = _held(completed, at_ns=events[cut].time_ns, held_ms=held_ms, held_bytes=held_bytes)
+    held = _held(completed, view, at_ns=events[cut].time_ns)
     return (
         *(
             _write(
@@ -119,36 +116,19 @@ def writes_until(
 
 
 def _held(
-    completed: Sequence[tuple[Event, Event]],
-    *,
-    at_ns: int,
-    held_ms: int | None,
-    held_bytes: int | None,
+    completed: Sequence[tuple[Event, Event]], view: DiskState, *, at_ns: int
 ) -> frozenset[int]:
     """The completions of the writes that a cache can still hold then, whatever was flushed."""
     held, bytes_ = set(), 0
     for submission, completion in reversed(completed):
         bytes_ += submission.length if submission.kind is Kind.WRITE_SUBMIT else 0
-        if held_bytes is not None and bytes_ > held_bytes:
+        if view.held_bytes is not None and bytes_ > view.held_bytes:
             break
-        if held_ms is not None and at_ns - completion.time_ns >= held_ms * _NS_PER_MS:
+        age_ns = at_ns - completion.time_ns
+        if view.held_ms is not None and age_ns >= view.held_ms * _NS_PER_MS:
             break
         held.add(completion.seq)
     return frozenset(held)
-
-
-def writes_under(
-    events: Sequence[Event], *, disk: int, cut: int, view: DiskState
-) -> tuple[Write, ...]:
-    """`writes_until` of a disk with the view's lying time and cache limits."""
-    return writes_until(
-        events,
-        disk=disk,
-        cut=cut,
-        lying_ms=view.lying_ms,
-        held_ms=view.held_ms,
-        held_bytes=view.held_bytes,
-    )
 
 
 def _spans(write: Write, sector: int) -> list[tuple[int, int]]:
@@ -185,7 +165,7 @@ def survivors(
 
     Raises `ValueError` as `writes_until` does.
     """
-    writes = writes_under(events, disk=disk, cut=cut, view=view)
+    writes = writes_until(events, disk=disk, cut=cut, view=view)
     fates = _fates(view, writes, disk=disk, sector=sector, seed=seed)
     return {
         write.submission: tuple(place for place, survives in enumerate(fates(write)) if survives)
@@ -211,7 +191,7 @@ def content(
     """
     held = bytearray(base)
     left = survivors(events, disk=disk, sector=sector, view=view, cut=cut, seed=seed)
-    for write in writes_under(events, disk=disk, cut=cut, view=view):
+    for write in writes_until(events, disk=disk, cut=cut, view=view):
         is_data = write.kind is Kind.WRITE_SUBMIT
         written = payload(write.submission) if is_data else bytes(write.length)
         spans = _spans(write, sector)
@@ -228,7 +208,7 @@ def tally(
 
     Raises `ValueError` as `writes_until` does.
     """
-    writes = writes_under(events, disk=disk, cut=cut, view=view)
+    writes = writes_until(events, disk=disk, cut=cut, view=view)
     fates = _fates(view, writes, disk=disk, sector=sector, seed=seed)
     survived = torn = 0
     for write in uncovered(writes):

@@ -192,8 +192,8 @@ class Until:
     @property
     def trials_at_best(self) -> int:
         """The fewest trials that answer yes: without any event, or with events only for `lower>`."""
-        # 5.4 / LIMIT_MIN suffice
-        return fewest(self._is_answered_at_best, above=0, at_most=round(10 / LIMIT_MIN))
-
-    def _is_answered_at_best(self, trials: int) -> bool:
-        return self.answer(0 if self.is_upper else trials, trials) is Answer.YES
+        return fewest(
+            lambda trials: self.answer(0 if self.is_upper else trials, trials) is Answer.YES,
+            above=0,
+            at_most=round(10 / LIMIT_MIN),  # 5.4 / LIMIT_MIN suffice
+        )

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from torture.facts.evidence.block_requests import BlockKind, BlockRequest
-from torture.facts.wire.conversation import Exchange, exchanges_in
+from torture.facts.evidence.requests import BlockKind, BlockRequest
 from torture.facts.wire.frames import Frame
-from torture.facts.wire.pdus import Framing, Pdu
+from torture.facts.wire.pdus import Exchange, Framing, Pdu, exchanges_in
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,7 +61,7 @@ class DiskWire:
     def requests(self, frames: Iterable[Frame], *, sector_bytes: int) -> tuple[BlockRequest, ...]:
         """The requests that the disk completed without an error, in the order of completion.
 
-        Raises what `torture.facts.wire.conversation.exchanges_in` raises.
+        Raises what `torture.facts.wire.pdus.exchanges_in` raises.
         """
         return tuple(
             _request(exchange, sector_bytes=sector_bytes)

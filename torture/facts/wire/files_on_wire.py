@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from torture.facts.evidence.file_requests import FileKind, FileRequest, whole_sectors_of
-from torture.facts.wire.conversation import Exchange, exchanges_in
+from torture.facts.evidence.requests import FileKind, FileRequest, whole_sectors_of
 from torture.facts.wire.frames import Frame
-from torture.facts.wire.pdus import Framing, Pdu
+from torture.facts.wire.pdus import Exchange, Framing, Pdu, exchanges_in
 
 MESSAGE_BYTES_MAX = 1 << 24
 """The largest message that any server here accepts (Linux `NFSSVC_MAXBLKSIZE`, ksmbd's 8 MiB)."""
@@ -72,7 +71,7 @@ class FileWire:
     def requests(self, frames: Iterable[Frame], *, sector_bytes: int) -> tuple[FileRequest, ...]:
         """The calls that the server executed, in the order of its answers; `sector_bytes` is unused.
 
-        Raises what `torture.facts.wire.conversation.exchanges_in` raises.
+        Raises what `torture.facts.wire.pdus.exchanges_in` raises.
         """
         return tuple(self._requests(frames))
 

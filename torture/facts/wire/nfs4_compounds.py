@@ -6,9 +6,9 @@ directory, the operation itself, then GETATTR operations.
 
 from __future__ import annotations
 
-from torture.facts.evidence.file_requests import FileKind
+from torture.facts.evidence.requests import FileKind
 from torture.facts.wire.files_on_wire import FileCall, FileOutcome
-from torture.facts.wire.rpc import NfsServer, ShortError, Xdr
+from torture.facts.wire.rpc import NfsServer, Xdr, outcome_of_data
 
 _COMPOUND = 1
 _COMMIT, _CREATE, _LINK, _OPEN, _REMOVE, _RENAME, _SETATTR, _WRITE = 5, 6, 11, 18, 28, 29, 34, 38
@@ -30,54 +30,45 @@ class Nfs4OnWire(NfsServer):
 
     def read_call(self, procedure: int, arguments: Xdr) -> FileCall | None:
         """The call, if it promises something."""
-        return _call(arguments) if procedure == _COMPOUND else None
-
-    def outcome(self, call: FileCall, answer: bytes) -> FileOutcome | None:
-        """The outcome of that operation, whatever the result of the GETATTR operations behind it."""
-        reader = Xdr(answer)
-        try:
-            reader.word()
-            reader.opaque()
-            for _ in range(reader.word()):
-                operation, status = reader.word(), reader.word()
-                if status:
-                    return None
-                if operation == call.operation:
-                    return _outcome(operation, reader)
-                if operation == _SEQUENCE:
-                    reader.fixed(_SEQUENCED_BYTES)
-        except ShortError:
-            pass
+        if procedure != _COMPOUND:
+            return None
+        _tag, _minor_version = arguments.opaque(), arguments.word()
+        file = b""
+        for _ in range(arguments.word()):
+            operation = arguments.word()
+            if operation in _CHANGING:
+                return _changing_operation(operation, file, arguments)
+            if operation == _SEQUENCE:
+                arguments.fixed(_SEQUENCE_BYTES)
+            elif operation == _PUTFH:
+                file = arguments.opaque()
+            elif operation not in _WITHOUT_ARGUMENTS:
+                return None
         return None
 
-
-def _call(reader: Xdr) -> FileCall | None:
-    reader.opaque()
-    reader.word()
-    file = b""
-    for _ in range(reader.word()):
-        operation = reader.word()
-        if operation in _CHANGING:
-            return _changing_operation(operation, file, reader)
-        if operation == _SEQUENCE:
-            reader.fixed(_SEQUENCE_BYTES)
-        elif operation == _PUTFH:
-            file = reader.opaque()
-        elif operation not in _WITHOUT_ARGUMENTS:
-            return None
-    return None
+    def read_results(self, call: FileCall, results: Xdr) -> FileOutcome | None:
+        """The outcome of that operation, whatever the result of the GETATTR operations behind it."""
+        _status, _tag = results.word(), results.opaque()
+        for _ in range(results.word()):
+            operation, status = results.words(2)
+            if status:
+                return None
+            if operation == call.operation:
+                return _outcome(call, results)
+            if operation == _SEQUENCE:
+                results.fixed(_SEQUENCED_BYTES)
+        return None
 
 
 def _changing_operation(operation: int, file: bytes, reader: Xdr) -> FileCall | None:
     if operation == _WRITE:
         reader.fixed(_STATE_BYTES)
-        offset, stable = reader.long(), reader.word()
         return FileCall(
             kind=FileKind.WRITE,
             file=file,
-            offset_bytes=offset,
+            offset_bytes=reader.long(),
+            is_forced=bool(reader.word()),
             content=reader.opaque(),
-            is_forced=bool(stable),
             operation=operation,
         )
     if operation == _COMMIT:
@@ -110,37 +101,23 @@ def _names(operation: int, reader: Xdr) -> tuple[bytes, ...]:
 
 def _name_to_create(reader: Xdr) -> tuple[bytes, ...]:
     """The name that an OPEN may create (section 18.16.1)."""
-    for _seqid_access_deny in range(3):
-        reader.word()
-    reader.long()
-    reader.opaque()
+    _seqid_access_deny, _client, _owner = reader.words(3), reader.long(), reader.opaque()
     if reader.word() != _OPEN_CREATE:
         return ()
     how = reader.word()
     if how in (_EXCLUSIVE, _EXCLUSIVE_41):
         reader.fixed(_VERIFIER_BYTES)
     if how in (_UNCHECKED, _GUARDED, _EXCLUSIVE_41):
-        for _attribute in range(reader.word()):
-            reader.word()
-        reader.opaque()
+        _attributes, _values = reader.words(reader.word()), reader.opaque()
     return (reader.opaque(),) if reader.word() == _CLAIM_NULL else ()
 
 
-def _outcome(operation: int, reader: Xdr) -> FileOutcome | None:
-    if operation == _WRITE:
-        count, stable = reader.word(), reader.word()
-        return FileOutcome(
-            count_bytes=count, is_stable=bool(stable), verifier=reader.fixed(_VERIFIER_BYTES)
-        )
-    if operation == _COMMIT:
-        return FileOutcome(verifier=reader.fixed(_VERIFIER_BYTES))
-    if operation == _OPEN:
-        reader.fixed(_STATE_BYTES)
-        return FileOutcome() if _has_changed(reader) else None
+def _outcome(call: FileCall, results: Xdr) -> FileOutcome | None:
+    if call.kind in (FileKind.WRITE, FileKind.COMMIT):
+        return outcome_of_data(call.kind, results)
+    if call.operation == _OPEN:
+        # `change_info4` of the directory: an OPEN may find an existing file
+        _state, _is_atomic = results.fixed(_STATE_BYTES), results.word()
+        if results.long() == results.long():
+            return None
     return FileOutcome()
-
-
-def _has_changed(reader: Xdr) -> bool:
-    """Whether a directory changed (`change_info4`): an OPEN may find an existing file."""
-    reader.word()
-    return reader.long() != reader.long()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from struct import Struct
 
-from torture.facts.evidence.block_requests import BlockKind
+from torture.facts.evidence.requests import BlockKind
 from torture.facts.wire.disk_requests import Answer, Command
 from torture.facts.wire.pdus import Framing, Pdu
 

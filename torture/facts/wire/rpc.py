@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from struct import Struct, error
 
-from torture.facts.wire.files_on_wire import MESSAGE_BYTES_MAX, FileCall
+from torture.facts.evidence.requests import FileKind
+from torture.facts.wire.files_on_wire import MESSAGE_BYTES_MAX, FileCall, FileOutcome
 from torture.facts.wire.pdus import Framing, Pdu
 
 _MARK_BYTES = 4
@@ -14,7 +15,7 @@ _LAST_FRAGMENT = 1 << 31
 _CALL, _REPLY = 0, 1
 _ACCEPTED, _SUCCESS = 0, 0
 _NFS_PROGRAM = 100003
-
+_VERIFIER_BYTES = 8
 
 _WORD, _LONG = Struct(">I"), Struct(">Q")
 
@@ -33,6 +34,10 @@ class Xdr:
     def word(self) -> int:
         """An unsigned integer (section 4.2), an enumeration or a boolean."""
         return self._number(_WORD)
+
+    def words(self, count: int) -> tuple[int, ...]:
+        """So many of them."""
+        return tuple(self.word() for _ in range(count))
 
     def long(self) -> int:
         """An unsigned hyper integer (section 4.5)."""
@@ -90,32 +95,16 @@ def call_in(record: Pdu) -> RpcCall | None:
     """The call in a record; None without one."""
     reader = Xdr(record.head[_MARK_BYTES:])
     try:
-        xid, kind = reader.word(), reader.word()
+        xid, kind = reader.words(2)
         if kind != _CALL:
             return None
-        _rpc_version, program, version, procedure = (reader.word() for _ in range(4))
+        _rpc_version, program, version, procedure = reader.words(4)
         for _credential_and_verifier in range(2):
             reader.word()
             reader.opaque()
     except ShortError:
         return None
     return RpcCall(xid=xid, program=program, version=version, procedure=procedure, arguments=reader)
-
-
-def replies_in(record: Pdu) -> Iterable[tuple[int, bytes]]:
-    """The reply in a record, as its call's number and its results; nothing for a refused call."""
-    reader = Xdr(record.head[_MARK_BYTES:])
-    try:
-        xid, kind, state = (reader.word() for _ in range(3))
-        if kind != _REPLY or state != _ACCEPTED:
-            return
-        reader.word()
-        reader.opaque()
-        if reader.word() != _SUCCESS:
-            return
-    except ShortError:
-        return
-    yield xid, reader.rest()
 
 
 class NfsServer:
@@ -128,7 +117,11 @@ class NfsServer:
         self.port = port
 
     def read_call(self, procedure: int, arguments: Xdr) -> FileCall | None:
-        """A call of this version; raises `ShortError`."""
+        """A call of this version, if it promises something; raises `ShortError`."""
+        raise NotImplementedError
+
+    def read_results(self, call: FileCall, results: Xdr) -> FileOutcome | None:
+        """The outcome of a call; None if it failed. Raises `ShortError`."""
         raise NotImplementedError
 
     def calls(self, to_nas: Pdu) -> Iterable[tuple[int, FileCall | None]]:
@@ -142,5 +135,27 @@ class NfsServer:
             yield call.xid, None
 
     def answers(self, from_nas: Pdu) -> Iterable[tuple[int, bytes]]:
-        """The reply in a record."""
-        return replies_in(from_nas)
+        """The reply in a record, as its call's number and its results; nothing for a refused call."""
+        reader = Xdr(from_nas.head[_MARK_BYTES:])
+        try:
+            xid, *state = reader.words(3)
+            _verifier = reader.word(), reader.opaque()
+            is_executed = state == [_REPLY, _ACCEPTED] and reader.word() == _SUCCESS
+        except ShortError:
+            return
+        if is_executed:
+            yield xid, reader.rest()
+
+    def outcome(self, call: FileCall, answer: bytes) -> FileOutcome | None:
+        """The outcome of a call from its results."""
+        try:
+            return self.read_results(call, Xdr(answer))
+        except ShortError:
+            return None
+
+
+def outcome_of_data(kind: FileKind, results: Xdr) -> FileOutcome:
+    """The results of a WRITE or a COMMIT from the written count, or the verifier, on."""
+    count, stable = results.words(2) if kind is FileKind.WRITE else (0, 0)
+    verifier = results.fixed(_VERIFIER_BYTES)
+    return FileOutcome(count_bytes=count, is_stable=bool(stable), verifier=verifier)

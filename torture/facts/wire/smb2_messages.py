@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from struct import Struct
 
-from torture.facts.evidence.file_requests import FileKind
+from torture.facts.evidence.requests import FileKind
 from torture.facts.wire.files_on_wire import MESSAGE_BYTES_MAX, FileCall, FileOutcome
 from torture.facts.wire.pdus import Framing, Pdu
 

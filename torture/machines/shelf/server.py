@@ -6,6 +6,7 @@ import errno
 import os
 import shutil
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -184,7 +185,7 @@ def _configured(disks: Sequence[ShelfDisk], view: Path | None) -> list[dict[str,
             "size": disk.size_mib * _MIB,
             "sector": disk.sector_bytes,
             "physical_sector": disk.physical_sector_bytes,
-            "profile": disk.profile.as_json(),
+            "profile": asdict(disk.profile),
         }
         | ({"fault": disk.fault.as_json()} if disk.fault else {})
         | ({"source": {"view": str(view), "disk": disk.serial}} if view else {})

@@ -14,8 +14,8 @@ from operator import attrgetter
 
 from torture.facts.axes.sync import Sync
 from torture.facts.recording.events import Event, Kind, RecordedDisk, Recording
+from torture.facts.recording.intent_log import root_in
 from torture.facts.recording.roles import TXG_ROLES, Role
-from torture.facts.recording.uberblocks import root_in
 from torture.oracles.audit.commits import Commits, Groups
 from torture.oracles.audit.coverage import Coverage
 from torture.oracles.audit.disk_writes import DiskWrite, disk_writes_in

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from torture.facts.evidence.audit_document import AuditDocument
+from torture.facts.evidence.cut_document import AuditDocument
 from torture.facts.evidence.phase import Phase
 
 

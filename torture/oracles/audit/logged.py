@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
-from torture.facts.evidence.file_requests import load_sectors_in
+from torture.facts.evidence.requests import load_sectors_in
 from torture.facts.recording.events import Event
 from torture.oracles.audit.pointed import PointedData
 

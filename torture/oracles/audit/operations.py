@@ -71,7 +71,7 @@ class Operations:
                 yield Acknowledged(
                     number=event.seq,
                     begun=number,
-                    guarantees_data=begin.promises_what_it_writes,
+                    guarantees_data=begin.promises_its_content,
                     guarantees_nothing=self.names_are_volatile and not begin.blocks,
                     sectors=frozenset(_sectors_of(begin)),
                     is_on_device=self._is_on_device,

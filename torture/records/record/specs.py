@@ -9,7 +9,7 @@ from typing import Any, Self
 from torture.choices.matrix.axes import DISK_SECTOR
 from torture.choices.matrix.cells import Cell
 from torture.choices.workloads.protocol import Brought
-from torture.facts.axes.disk_sector import SECTOR_BEFORE
+from torture.facts.axes.setting import SECTOR_BEFORE
 from torture.records.record.trials import Origin
 
 DRAW = 3

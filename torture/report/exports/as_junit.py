@@ -6,7 +6,7 @@ It is valid by the schemas of Jenkins (xunit-plugin, `junit-10.xsd`) and of Ant'
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from xml.etree import ElementTree
@@ -45,16 +45,13 @@ def export_junit(store: Store, folder: Path) -> tuple[Path, ...]:
     )
     root = ElementTree.Element("testsuites")
     begun = _begun(store.runs)
-    whole = _suite(root, _NAME, begun=begun)
-    _properties(
-        whole,
-        {
-            "export_schema": str(EXPORT_SCHEMA),
-            "confidence": str(CONFIDENCE),
-            "trials": str(store.trials),
-            "runs": ", ".join(run.name for run in store.runs),
-        },
-    )
+    properties = {
+        "export_schema": str(EXPORT_SCHEMA),
+        "confidence": str(CONFIDENCE),
+        "trials": str(store.trials),
+        "runs": ", ".join(run.name for run in store.runs),
+    }
+    whole = _suite(root, _NAME, properties, begun=begun)
     _outputs(whole, "\n".join(map(printable, store.notes)))
     for figures in cell_figures(store.tallies()):
         _cell(root, figures, store, begun=begun, spent_s=spent_s[figures.cell])
@@ -74,18 +71,22 @@ def _begun(runs: Sequence[RunInfo]) -> str:
 
 
 def _suite(
-    root: ElementTree.Element, name: str, *, begun: str, tests: int = 0, failures: int = 0,
-    errors: int = 0, spent_s: float = 0.0,
+    root: ElementTree.Element, name: str, properties: Mapping[str, str], *, begun: str,
+    tests: int = 0, failures: int = 0, errors: int = 0, spent_s: float = 0.0,
 ) -> ElementTree.Element:  # fmt: skip
     counts = {"tests": tests, "failures": failures, "errors": errors, "skipped": 0}
     named = {"name": name, "package": _NAME, "id": str(len(root)), "hostname": "localhost"}
-    return ElementTree.SubElement(
+    suite = ElementTree.SubElement(
         root,
         "testsuite",
         named
         | {"timestamp": begun, "time": f"{spent_s:.3f}"}
         | {count: str(int(number)) for count, number in counts.items()},
     )
+    listed = ElementTree.SubElement(suite, "properties")
+    for key, value in properties.items():
+        ElementTree.SubElement(listed, "property", {"name": key, "value": printable(value)})
+    return suite
 
 
 def _cell(
@@ -94,25 +95,26 @@ def _cell(
     has_failed = figures.broken > 0
     is_silent = not has_failed and figures.conclusive == 0
     name = printable(figures.cell)
+    properties: dict[str, str] = {
+        "guarantee": figures.guarantee,
+        "answer_group": theory_of(figures),
+        "confidence": str(CONFIDENCE),
+        "is_sequential": str(figures.harm.is_sequential).lower(),
+        "trials": str(figures.trials),
+        "broken": str(figures.broken),
+        **{verdict: str(figures.verdicts.get(verdict, 0)) for verdict in Verdict},
+    }
+    for rate in CELL_RATES:
+        properties |= _rate(rate, getattr(figures, rate))
     suite = _suite(
-        root, name, begun=begun, tests=1, failures=has_failed, errors=is_silent, spent_s=spent_s
-    )
-    _properties(
-        suite,
-        {
-            "guarantee": figures.guarantee,
-            "answer_group": theory_of(figures),
-            "confidence": str(CONFIDENCE),
-            "is_sequential": str(figures.harm.is_sequential).lower(),
-            "trials": str(figures.trials),
-            "broken": str(figures.broken),
-            **{verdict: str(figures.verdicts.get(verdict, 0)) for verdict in Verdict},
-            **{
-                key: value
-                for rate in CELL_RATES
-                for key, value in _rate(rate, getattr(figures, rate)).items()
-            },
-        },
+        root,
+        name,
+        properties,
+        begun=begun,
+        tests=1,
+        failures=has_failed,
+        errors=is_silent,
+        spent_s=spent_s,
     )
     test = ElementTree.SubElement(
         suite, "testcase", {"classname": _NAME, "name": name, "time": f"{spent_s:.3f}"}
@@ -155,12 +157,6 @@ def _broken_in_words(trial: str, verdict: str, rollback_ms: float | None, reason
     back = "" if rollback_ms is None else f", {rollback_ms:.0f} ms back"
     why = shortened(printable(reasons), _REASONS_CHARACTERS_MAX)
     return f"{printable(trial)}: {verdict}{back}" + (f": {why}" if why else "")
-
-
-def _properties(suite: ElementTree.Element, values: dict[str, str]) -> None:
-    properties = ElementTree.SubElement(suite, "properties")
-    for name, value in values.items():
-        ElementTree.SubElement(properties, "property", {"name": name, "value": printable(value)})
 
 
 def _outputs(suite: ElementTree.Element, text: str) -> None:

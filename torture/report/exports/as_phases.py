@@ -42,7 +42,7 @@ _RISKS = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Cut:
-    """What the tables need of a record: whole records of a long run do not fit into memory."""
+    """The facts of a record for the tables: whole records of a long run do not fit into memory."""
 
     cell: str
     guarantee: str

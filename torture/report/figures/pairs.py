@@ -6,8 +6,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from torture.choices.matrix.axes import DEFAULTS
-from torture.facts.stats.comparison import SIGNIFICANT, Comparison, compare, holm
-from torture.facts.stats.families import corrected, one_sided
+from torture.facts.stats.comparison import (
+    SIGNIFICANT,
+    Comparison,
+    compare,
+    corrected,
+    holm,
+    one_sided,
+)
 from torture.facts.stats.rates import Rate
 from torture.report.figures.cell_figures import CellFigures
 from torture.report.figures.wording import choice_rank
@@ -89,7 +95,7 @@ def compared_runs(couples: Iterable[Couple]) -> tuple[Pair, ...]:
     """The rate of harm of each couple (axis, old, new) that has trials, as one family.
 
     `corrected_p` is one-sided, of the direction in which the pair differs. Each direction is a family
-    (`torture.facts.stats.families`).
+    (`torture.facts.stats.comparison`).
     """
     asked = [couple for couple in couples if couple[1].harm.trials and couple[2].harm.trials]
     worse = corrected([one_sided(old.harm, new.harm) for _, old, new in asked])

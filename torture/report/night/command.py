@@ -91,33 +91,27 @@ def plan_of(arguments: argparse.Namespace) -> Plan | None:
 def write_outputs(outputs: Mapping[str, str], *, file: Path | None = None) -> None:
     """Append `NAME=VALUE` lines to the file, otherwise to the CI's file, otherwise print them."""
     lines = "".join(f"{name}={value}\n" for name, value in outputs.items())
-    place = file or _path_in(OUTPUT_VARIABLE)
-    if place is None:
+    if not _append(file or os.environ.get(OUTPUT_VARIABLE), lines):
         print(lines, end="")
-    else:
-        _append(place, lines)
 
 
 def write_summary(markdown: str) -> None:
     """Append to the CI's summary of the job, if there is one, and print the text."""
     print(markdown)
-    if (place := _path_in(SUMMARY_VARIABLE)) is not None:
-        _append(place, markdown + "\n")
+    _append(os.environ.get(SUMMARY_VARIABLE), markdown + "\n")
 
 
-def _append(place: Path, text: str) -> None:
+def _append(place: Path | str | None, text: str) -> bool:
+    """Append to a file, if there is one; returns whether there is."""
+    if not place:
+        return False
     try:
-        with place.open("a", encoding="utf-8") as file:
+        with Path(place).open("a", encoding="utf-8") as file:
             file.write(text)
     except OSError as error:
-        raise HarnessError(
-            f"cannot write {place}: {error}", hint=f"ls -ld {place.parent}"
-        ) from error
-
-
-def _path_in(variable: str) -> Path | None:
-    named = os.environ.get(variable)
-    return Path(named) if named else None
+        hint = f"ls -ld {Path(place).parent}"
+        raise HarnessError(f"cannot write {place}: {error}", hint=hint) from error
+    return True
 
 
 def _cell(name: str) -> Cell:

@@ -76,7 +76,10 @@ class Plan:
         return len(frozenset(found).difference(*map(self._possible_names, self.cells)))
 
     def _gap(self, shard: Shard, found: frozenset[str]) -> Gap | None:
-        owed = {cell: set(self._names(cell)) - found for cell in shard.share_of(self.cells)}
+        owed = {
+            cell: {spec.trial for spec in self._specs(cell)} - found
+            for cell in shard.share_of(self.cells)
+        }
         missing = sum(map(len, owed.values()))
         if missing == 0:
             return None
@@ -86,9 +89,6 @@ class Plan:
             trials=len(owed) * self.trials,
             cells=tuple(sorted(cell.name for cell, names in owed.items() if names)),
         )
-
-    def _names(self, planned: Cell) -> Iterator[str]:
-        return (spec.trial for spec in self._specs(planned))
 
     def _possible_names(self, planned: Cell) -> Iterator[str]:
         for spec in self._specs(planned):

@@ -5,7 +5,7 @@ The NAS recovers from this cut instead of the drawn one.
 
 from __future__ import annotations
 
-from torture.facts.evidence.confirmation import Confirmation
+from torture.facts.evidence.cut_document import Confirmation
 from torture.facts.evidence.ledger import parse_ledger
 from torture.facts.recording.crash_state import CrashState
 from torture.facts.recording.disks import ShelfDisk

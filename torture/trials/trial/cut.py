@@ -15,8 +15,7 @@ from torture.choices.matrix.durability import (
 )
 from torture.choices.matrix.waived import waived_in
 from torture.errors import HarnessError
-from torture.facts.evidence.confirmation import Confirmation
-from torture.facts.evidence.cut_document import CutDocument
+from torture.facts.evidence.cut_document import Confirmation, CutDocument
 from torture.facts.evidence.folder import CUT, CUT_STATE, LEDGER, SECOND_CUT_STATE, load_evidence
 from torture.facts.evidence.ledger import parse_ledger, received_lines
 from torture.facts.recording.accounting import account

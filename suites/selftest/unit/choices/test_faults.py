@@ -12,8 +12,7 @@ from torture.choices.faults import DISTURBANCES, FAULTS, find
 from torture.choices.faults.protocol import Fault, Sight
 from torture.choices.matrix.cells import Cell
 from torture.choices.matrix.guarantees import guarantee_of
-from torture.facts.evidence.audit_document import AuditDocument
-from torture.facts.evidence.cut_document import CutDocument
+from torture.facts.evidence.cut_document import AuditDocument, CutDocument
 from torture.oracles.verdict.guarantee import Guarantee
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.specs import TrialSpec

@@ -14,8 +14,7 @@ from torture.choices.faults.protocol import Sight
 from torture.choices.knownbugs import KNOWN_BUGS, trees_needed
 from torture.choices.knownbugs.protocol import FromSource, KnownBug, Side
 from torture.choices.matrix.guarantees import guarantee_of
-from torture.facts.evidence.audit_document import AuditDocument
-from torture.facts.evidence.cut_document import CutDocument
+from torture.facts.evidence.cut_document import AuditDocument, CutDocument
 from torture.facts.stats.rates import rate_of
 from torture.facts.zfs.versions import version_names
 from torture.machines.images.source_trees import ChosenZfs, SourceTree

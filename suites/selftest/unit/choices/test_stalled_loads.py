@@ -11,8 +11,7 @@ from suites.selftest.unit.made_records import trial_record
 from torture.choices.faults import FAULTS
 from torture.choices.faults.protocol import Sight
 from torture.choices.matrix.cells import Cell
-from torture.facts.evidence.audit_document import AuditDocument
-from torture.facts.evidence.cut_document import CutDocument, DiskAtCut
+from torture.facts.evidence.cut_document import AuditDocument, CutDocument, DiskAtCut
 from torture.oracles.verdict.guarantee import Guarantee
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.trials import TrialRecord

@@ -26,7 +26,7 @@ COMPLETION_OF = {
 
 
 def payload(submission: int, sectors: int = SECTORS) -> bytes:
-    """What a submission writes: every sector says whose it is, and its place in its write."""
+    """The content of a submission: each sector names its submission and its place in it."""
     return b"".join(
         f"{submission}.{place}".encode().ljust(SECTOR, b"\0") for place in range(sectors)
     )

@@ -60,6 +60,6 @@ def test_a_choice_that_joins_no_sweep_can_still_be_asked_for() -> None:
     assert Cell.parse(name).name == name
 
 
-def test_a_rule_beside_an_axis_refuses_what_makes_no_sense() -> None:
+def test_a_rule_beside_an_axis_refuses_a_meaningless_choice() -> None:
     with pytest.raises(ValueError, match="'hdd' is the class of a SLOG, and 'noslog' has none"):
         Cell.parse("iscsi-always-noslog-btrfs-bothdie").but(slog_class="hdd")

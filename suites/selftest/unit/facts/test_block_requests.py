@@ -7,12 +7,13 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torture.facts.evidence.block_requests import (
+from torture.facts.evidence.requests import (
     BlockKind,
     BlockRequest,
+    RecordingClock,
+    clock_of,
     parse_trace,
 )
-from torture.facts.recording.clock import RecordingClock, clock_of
 
 RECORDED = (Path(__file__).parents[2] / "recorded" / "qemu" / "disk-trace.txt").read_text()
 HOUR_NS = 3_600_000_000_000

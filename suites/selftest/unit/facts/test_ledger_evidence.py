@@ -61,7 +61,7 @@ def test_stored_evidence_is_read_back(folder: Path) -> None:
     assert not list(folder.glob("*.partial"))
 
 
-def test_whatever_is_missing_or_garbled_is_left_empty(folder: Path) -> None:
+def test_missing_or_garbled_evidence_is_left_empty(folder: Path) -> None:
     (folder / CUT).write_bytes(b"\xff{")
     (folder / READBACK).write_bytes(b"caf\xff")
     append_tool(folder, tool(Step.POOL_IMPORT))

@@ -305,7 +305,7 @@ def test_a_stale_read_gives_a_block_of_the_log_as_it_was(tmp_path: Path) -> None
     assert patch == Patch(offset=place, content=data("o")[: len(block)])
 
 
-def test_a_disturbance_says_what_is_left_of_each_leg_of_a_mirror() -> None:
+def test_a_disturbance_sets_the_survivors_of_each_leg_of_a_mirror() -> None:
     fault = DISTURBANCES["log-on-one-leg"]
     for spec in draw_planted([fault], trials=20, run_seed=1, load_ms=4000):
         plan = draw_plan(spec)

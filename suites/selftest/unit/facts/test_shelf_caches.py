@@ -1,4 +1,4 @@
-"""What a cache with a limit keeps, and where a write is torn: the shelf's README, by hand."""
+"""The writes that a cache with a limit keeps, and the places of tears: the shelf's README, by hand."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_prefix_is_proper() -> None:
 
 
 def _lost_by(view: DiskState, log: Log) -> set[tuple[int, ...]]:
-    """What of its completed writes is lost, over many seeds."""
+    """Its completed writes that are lost, over many seeds."""
     found = set()
     for seed in range(200):
         kept = survivors(log.events, disk=0, sector=SECTOR, view=view, cut=log.last, seed=seed)

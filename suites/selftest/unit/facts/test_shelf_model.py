@@ -1,4 +1,4 @@
-"""What a cut leaves: every sentence of that section of the shelf's README, by hand."""
+"""The survivors of a cut: every sentence of that section of the shelf's README, by hand."""
 
 from __future__ import annotations
 

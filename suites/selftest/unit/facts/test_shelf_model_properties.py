@@ -24,7 +24,6 @@ from torture.facts.recording.model import (
     survivors,
     tally,
     uncovered,
-    writes_under,
     writes_until,
 )
 
@@ -50,7 +49,7 @@ def kept(
 ) -> dict[int, set[int]]:
     """For each write of the first disk that happened, the places of its sectors that are there."""
     cut = log.last if cut is None else cut
-    writes = writes_under(log.events, disk=0, cut=cut, view=view)
+    writes = writes_until(log.events, disk=0, cut=cut, view=view)
     left = survivors(log.events, disk=0, sector=SECTOR, view=view, cut=cut, seed=seed)
     return {
         write.submission: set(
@@ -73,7 +72,7 @@ def test_the_coin_is_splitmix64s_top_bit() -> None:
         assert coin(7, 3, place) == coin((7 + place * 0xBF58476D1CE4E5B9) % 2**64, 3, 0)
 
 
-def test_writes_are_what_the_log_says() -> None:
+def test_writes_are_read_from_the_log() -> None:
     log = Log()
     log.flush()
     open_ = log.submit(Kind.TRIM_SUBMIT, at=2, sectors=3)
@@ -92,7 +91,7 @@ def test_writes_are_what_the_log_says() -> None:
     assert uncovered(writes) == (trimming,)
 
 
-def test_the_tally_says_what_became_of_the_uncovered() -> None:
+def test_the_tally_counts_the_fates_of_uncovered_writes() -> None:
     log = Log()
     log.write(fua=True)
     log.complete(log.submit(), error=5)
@@ -136,12 +135,13 @@ def covered_by_the_text(log: Log, cut: int, lying_ms: int) -> set[int]:
 
 @settings(deadline=None)
 @given(log=logs, cut=st.integers(0, 40), lying_ms=st.integers(0, 20))
-def test_covered_is_what_the_text_says(log: Log, cut: int, lying_ms: int) -> None:
+def test_covered_follows_the_definition_in_the_text(log: Log, cut: int, lying_ms: int) -> None:
     cut = min(cut, log.last)
+    view = DiskState(policy=Policy.LYING, lying_ms=lying_ms)
     found = {
         write.submission
         for disk in (0, 1)
-        for write in writes_until(log.events, disk=disk, cut=cut, lying_ms=lying_ms)
+        for write in writes_until(log.events, disk=disk, cut=cut, view=view)
         if write.covered
     }
     assert found == covered_by_the_text(log, cut, lying_ms)
@@ -150,7 +150,7 @@ def test_covered_is_what_the_text_says(log: Log, cut: int, lying_ms: int) -> Non
 @settings(deadline=None)
 @given(log=logs)
 def test_every_write_is_in_flight_completed_or_failed(log: Log) -> None:
-    """What `in_flight` counts and which writes apply, derived from the events in another way."""
+    """The count of `in_flight` and the writes that apply, derived from the events in another way."""
     failed = {event.reference for event in log.events if event.error}
     submitted = [
         event.seq
@@ -222,7 +222,7 @@ def test_the_longer_a_disk_lies_the_less_it_holds(log: Log, lies_ms: tuple[int, 
 
 @settings(deadline=None, max_examples=examples(50))
 @given(log=logs, seed=seeds)
-def test_explicit_can_say_what_any_policy_does_that_covers_no_other(log: Log, seed: int) -> None:
+def test_explicit_can_express_any_policy_that_covers_the_same_writes(log: Log, seed: int) -> None:
     for view in VIEWS:
         if view.policy is Policy.LYING or view.held_ms is not None or view.held_bytes is not None:
             continue
@@ -239,7 +239,7 @@ def test_explicit_can_say_what_any_policy_does_that_covers_no_other(log: Log, se
 def test_the_tally_counts_the_survivors(log: Log, seed: int, cut: int) -> None:
     cut = min(cut, log.last)
     for view in VIEWS:
-        writes = writes_under(log.events, disk=0, cut=cut, view=view)
+        writes = writes_until(log.events, disk=0, cut=cut, view=view)
         left = survivors(log.events, disk=0, sector=SECTOR, view=view, cut=cut, seed=seed)
         sectors = {write.submission: write.length // SECTOR for write in writes}
         assert tally(log.events, disk=0, sector=SECTOR, view=view, cut=cut, seed=seed) == CutTally(

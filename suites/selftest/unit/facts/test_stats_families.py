@@ -15,8 +15,14 @@ from suites.selftest.unit.facts.versus_power import (
     simulate,
     simulate_stopped,
 )
-from torture.facts.stats.comparison import SIGNIFICANT, compare
-from torture.facts.stats.families import OneSided, corrected, one_sided, upper_tails
+from torture.facts.stats.comparison import (
+    SIGNIFICANT,
+    OneSided,
+    compare,
+    corrected,
+    one_sided,
+    upper_tails,
+)
 from torture.facts.stats.rates import rate_of
 from torture.facts.stats.sequential import p_of_disjoint, sequential_rate_of
 

@@ -14,10 +14,11 @@ from torture.facts.stats.planning import (
     cuts_below,
     cuts_of_fixed_size,
     cuts_to_detect,
+    cuts_to_distinguish,
     plan_until,
     plan_versus,
+    power,
 )
-from torture.facts.stats.power import cuts_to_distinguish, power
 from torture.facts.stats.rates import printed_bounds, rate_of
 from torture.facts.stats.sequential import Until
 from torture.trials.campaign.speed import Speed, measured_speed

@@ -18,7 +18,7 @@ from torture.facts.stats.sequential import Answer, Counted, Until, is_below, seq
 BATCHES = 5
 BATCH = 2_000
 ERROR = 0.025
-"""What is promised of each side."""
+"""The promised error of each side."""
 
 COUNTS = st.integers(0, 4000).flatmap(lambda of: st.tuples(st.integers(0, of), st.just(of)))
 BELOW_ONE_PERCENT = Until.parse("upper<0.01")
@@ -153,7 +153,7 @@ def test_a_hundred_thousand_trials_are_no_trouble(events: int) -> None:
 
 @settings(deadline=None)
 @given(COUNTS, st.floats(0.0005, 0.9995))
-def test_an_answer_is_what_the_interval_says(counts: tuple[int, int], limit: float) -> None:
+def test_an_answer_agrees_with_the_interval(counts: tuple[int, int], limit: float) -> None:
     rate = sequential_rate_of(*counts)
     upper, lower = Until.parse(f"upper<{limit}"), Until.parse(f"lower>{limit}")
     below, above = rate.high < limit, rate.low > limit

@@ -52,7 +52,7 @@ def test_a_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     st.sampled_from([0, 7, 2**32 - 20]),
     st.data(),
 )
-def test_bytes_come_in_order_whatever_was_sent_twice_or_late(
+def test_bytes_come_in_order_although_segments_come_twice_or_late(
     content: bytes, start: int, data: st.DataObject
 ) -> None:
     places = st.tuples(st.integers(0, len(content) - 1), st.integers(1, 20))

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from torture.facts.evidence.block_requests import BlockKind
+from torture.facts.evidence.requests import BlockKind
 from torture.facts.wire.disk_requests import Answer, Command
 from torture.facts.wire.iscsi_pdus import IscsiOnWire
 from torture.facts.wire.nvme_pdus import NvmeTcpOnWire

@@ -9,7 +9,7 @@ import dpkt
 import pytest
 
 from torture.errors import HarnessError
-from torture.facts.evidence.block_requests import BlockKind, BlockRequest
+from torture.facts.evidence.requests import BlockKind, BlockRequest
 from torture.facts.wire.disk_requests import DiskWire
 from torture.facts.wire.frames import Frame
 from torture.facts.wire.nvme_pdus import NvmeTcpOnWire
@@ -21,7 +21,7 @@ WRITE, FLUSH, READ = 1, 0, 2
 
 @dataclass(kw_only=True)
 class Wire:
-    """What passed so far; each frame takes a nanosecond."""
+    """The frames that passed so far; each takes a nanosecond."""
 
     frames: list[Frame] = field(default_factory=list)
     _next: dict[int, int] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class Wire:
         self._send(CLIENT, NAS, struct.pack("<BBBBI", 4, 0, 72, 0, 72) + entry, parts)
 
     def answer(self, tag: int, *, status: int = 0, parts: int = 1, is_seen: bool = True) -> None:
-        """What became of a command, in so many frames."""
+        """The response to a command, in so many frames."""
         capsule = struct.pack("<BBBBI12xHH", 5, 0, 24, 0, 24, tag, status)
         self._send(NAS, CLIENT, capsule, parts)
         if not is_seen:
@@ -68,7 +68,7 @@ class Wire:
 
     @property
     def requests(self) -> tuple[BlockRequest, ...]:
-        """What is read off it."""
+        """The requests that are read from it."""
         return DiskWire(protocol=NvmeTcpOnWire(4420)).requests(self.frames, sector_bytes=512)
 
 

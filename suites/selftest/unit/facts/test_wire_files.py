@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torture.errors import HarnessError
-from torture.facts.evidence.file_requests import FileKind, FileRequest, whole_sectors_of
+from torture.facts.evidence.requests import FileKind, FileRequest, whole_sectors_of
 from torture.facts.wire.files_on_wire import FileProtocol, FileWire
 from torture.facts.wire.frames import Frame, read_frames
 from torture.facts.wire.nfs3_calls import Nfs3OnWire

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torture.errors import HarnessError
-from torture.facts.evidence.block_requests import BlockKind, BlockRequest
+from torture.facts.evidence.requests import BlockKind, BlockRequest
 from torture.facts.wire.disk_requests import DiskProtocol, DiskWire
 from torture.facts.wire.frames import Frame, read_frames, segments_in
 from torture.facts.wire.iscsi_pdus import IscsiOnWire

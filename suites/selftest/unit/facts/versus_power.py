@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from torture.facts.stats.comparison import SIGNIFICANT, compare, holm
-from torture.facts.stats.families import corrected, one_sided
+from torture.facts.stats.comparison import SIGNIFICANT, compare, corrected, holm, one_sided
 from torture.facts.stats.rates import Rate, rate_of
 from torture.facts.stats.sequential import Until, sequential_rate_of
 

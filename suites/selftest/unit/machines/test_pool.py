@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import asdict
 
 import pytest
 from hypothesis import given
@@ -174,10 +175,10 @@ def test_cached_devices_wait_in_the_flush_and_protected_ones_in_the_write() -> N
 
 def test_a_profile_is_what_the_plugin_reads() -> None:
     profile = Profile(read_us=1, write_us=2.5, flush_us=3, mib_per_s=4, serial=True)
-    assert profile.as_json() == {
+    assert asdict(profile) == {
         "read_us": 1, "write_us": 2.5, "flush_us": 3, "mib_per_s": 4, "serial": True,
     }  # fmt: skip
-    assert not any(Profile().as_json().values())
+    assert not any(asdict(Profile()).values())
 
 
 def test_only_the_disks_that_are_left_are_waited_for() -> None:

@@ -12,8 +12,7 @@ from suites.selftest.unit.audit_story import BLOCK, METADATA, Story, label, uber
 from suites.selftest.unit.made_records import trial_record
 from torture.choices.faults.protocol import Sight
 from torture.facts.axes.sync import Sync
-from torture.facts.evidence.audit_document import AuditDocument
-from torture.facts.evidence.cut_document import CutDocument
+from torture.facts.evidence.cut_document import AuditDocument, CutDocument
 from torture.facts.evidence.phase import Phase
 from torture.facts.recording.roles import TXG_ROLES, Role, role_of, txg_of
 from torture.oracles.audit.invariants import Finding, Invariant

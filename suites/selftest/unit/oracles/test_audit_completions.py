@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from suites.selftest.unit.audit_story import Story, log_block, uberblock
 from torture.facts.axes.sync import Sync
-from torture.facts.evidence.block_requests import BlockKind, BlockRequest
+from torture.facts.evidence.requests import BlockKind, BlockRequest
 from torture.facts.recording.events import Kind
 from torture.facts.recording.intent_log import ChainPlace, log_blocks_in
 from torture.oracles.audit.due.completions import Completions

@@ -16,7 +16,7 @@ from suites.selftest.unit.audit_story import (
     uberblock,
 )
 from torture.facts.axes.sync import Sync
-from torture.facts.evidence.file_requests import FileKind, FileRequest, whole_sectors_of
+from torture.facts.evidence.requests import FileKind, FileRequest, whole_sectors_of
 from torture.oracles.audit.due.completions import due_of_files
 from vmimages.client.load.blocks import Encoder
 

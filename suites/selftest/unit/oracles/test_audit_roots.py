@@ -9,8 +9,7 @@ import pytest
 
 from suites.selftest.unit.audit_story import METADATA, Story, uberblock
 from suites.selftest.unit.pointing import FIRST_BLOCK, pointer
-from torture.facts.recording.intent_log import Extent
-from torture.facts.recording.uberblocks import Root, root_in
+from torture.facts.recording.intent_log import Extent, Root, root_in
 from torture.oracles.audit.invariants import Invariant
 
 RECORDED = Path(__file__).parents[2] / "recorded" / "audit" / "writes.json"

@@ -19,8 +19,7 @@ from suites.selftest.unit.good_evidence import (
     without,
 )
 from suites.selftest.unit.made_records import changed, trial_record
-from torture.facts.evidence.audit_document import AuditDocument
-from torture.facts.evidence.cut_document import CutDocument, DiskAtCut
+from torture.facts.evidence.cut_document import AuditDocument, CutDocument, DiskAtCut
 from torture.facts.evidence.documents import document_or_none
 from torture.facts.evidence.folder import Evidence, Outage, Step, ToolOutput
 from torture.facts.evidence.ledger import Begin, Done, Failed, Ledger, OperationKind

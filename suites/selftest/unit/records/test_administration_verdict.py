@@ -16,7 +16,7 @@ from suites.selftest.unit.report_records import make_records, write_run
 from torture.choices.administration.protocol import Moment
 from torture.choices.matrix.cells import Cell
 from torture.choices.matrix.guarantees import guarantee_of
-from torture.facts.evidence.confirmation import Confirmation
+from torture.facts.evidence.cut_document import Confirmation
 from torture.facts.evidence.folder import AdministrationDocument, Step
 from torture.oracles.verdict.judgement import Judgement
 from torture.oracles.verdict.verdicts import Verdict
@@ -80,7 +80,9 @@ def test_what_an_import_had_found_must_not_be_undone_by_a_second_cut(
 @pytest.mark.parametrize(
     ("before", "after"), [(UNDONE, UNDONE), (GOING_ON, GOING_ON), (GOING_ON, DONE), (DONE, DONE)]
 )
-def test_what_stays_or_goes_on_over_a_second_cut_is_no_finding(before: str, after: str) -> None:
+def test_an_outcome_that_stays_or_goes_on_after_a_second_cut_is_sound(
+    before: str, after: str
+) -> None:
     end = outputs_of(UNDONE if after == UNDONE else DONE)
     judgement = judge(cut(outputs_of(before), outputs_of(after), end=end))
     assert judgement.verdict is Verdict.INTACT

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from suites.selftest.unit.made_records import trial_record
-from torture.facts.evidence.audit_document import AuditDocument
-from torture.facts.evidence.cut_document import CutDocument
+from torture.facts.evidence.cut_document import AuditDocument, CutDocument
 from torture.oracles.verdict.guarantee import Guarantee
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.trials import Absence, TrialRecord, breaches_in_words

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from suites.selftest.unit.made_records import changed, trial_record
-from torture.facts.evidence.audit_document import AuditDocument
+from torture.facts.evidence.cut_document import AuditDocument
 from torture.facts.stats.rates import rate_of
 from torture.oracles.verdict.guarantee import Guarantee
 from torture.oracles.verdict.verdicts import Verdict

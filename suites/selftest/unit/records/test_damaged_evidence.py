@@ -12,9 +12,7 @@ import pytest
 from suites.selftest.unit.good_evidence import EVERYTHING, STATUS, evidence, tool
 from suites.selftest.unit.made_records import changed
 from torture.choices.matrix.cells import Cell
-from torture.facts.evidence.audit_document import AuditDocument
-from torture.facts.evidence.confirmation import Confirmation
-from torture.facts.evidence.cut_document import CutDocument
+from torture.facts.evidence.cut_document import AuditDocument, Confirmation, CutDocument
 from torture.facts.evidence.folder import (
     CUT,
     LEDGER,

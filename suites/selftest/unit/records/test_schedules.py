@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 import torture.records.schedules
 from suites.selftest.unit.fake_workers import ASKED, FEWEST, OTHER, UNTIL, record_of, specs_of
 from torture.discovery import offered
-from torture.facts.evidence.audit_document import AuditDocument
-from torture.facts.evidence.cut_document import CutDocument
+from torture.facts.evidence.cut_document import AuditDocument, CutDocument
 from torture.facts.stats.sequential import Answer, Until
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import Origin, TrialRecord, needing_attention

@@ -14,8 +14,7 @@ from suites.selftest.unit.good_evidence import evidence
 from suites.selftest.unit.report_records import make_records
 from torture.choices.matrix.cells import Cell
 from torture.facts.axes.sync import Sync
-from torture.facts.evidence.confirmation import Confirmation
-from torture.facts.evidence.cut_document import CutDocument
+from torture.facts.evidence.cut_document import Confirmation, CutDocument
 from torture.facts.evidence.folder import CUT, LEDGER, SPEC, Evidence, load_evidence, write_document
 from torture.facts.evidence.ledger import parse_ledger
 from torture.oracles.verdict.guarantee import Guarantee

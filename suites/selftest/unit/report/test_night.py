@@ -12,8 +12,7 @@ from suites.selftest.unit.made_records import changed
 from suites.selftest.unit.report.night_plans import CELLS, SEED, TRIALS, names_of, plan_of
 from suites.selftest.unit.report_records import make_records
 from torture.choices.matrix.cells import Cell
-from torture.facts.evidence.audit_document import AuditDocument
-from torture.facts.evidence.cut_document import CutDocument
+from torture.facts.evidence.cut_document import AuditDocument, CutDocument
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.specs import TrialSpec, drawn_again
 from torture.records.record.trials import TrialRecord

@@ -14,8 +14,7 @@ from suites.selftest.unit.every_cell import longest_name
 from suites.selftest.unit.made_records import changed, trial_record
 from torture.choices.matrix.cells import Cell
 from torture.choices.matrix.guarantees import guarantee_of
-from torture.facts.evidence.audit_document import AuditDocument
-from torture.facts.evidence.cut_document import CutDocument, DiskAtCut
+from torture.facts.evidence.cut_document import AuditDocument, CutDocument, DiskAtCut
 from torture.facts.stats.rates import in_words, rate_of
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.trials import TrialRecord

@@ -9,7 +9,7 @@ from suites.selftest.unit.made_records import changed
 from suites.selftest.unit.report_records import make_records, write_run
 from torture.choices.matrix.cells import cells_of
 from torture.facts.axes.sweeps import Matrix
-from torture.facts.evidence.confirmation import Confirmation
+from torture.facts.evidence.cut_document import Confirmation
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.trials import TrialRecord
 from torture.report.figures.cell_figures import cell_figures

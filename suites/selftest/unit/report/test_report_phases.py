@@ -12,8 +12,7 @@ from suites.selftest.unit.report_records import make_records, write_run
 from torture.choices.matrix.cells import Cell, cells_of
 from torture.choices.matrix.guarantees import guarantee_of
 from torture.facts.axes.sweeps import Matrix
-from torture.facts.evidence.audit_document import AuditDocument
-from torture.facts.evidence.cut_document import CutDocument, DiskAtCut
+from torture.facts.evidence.cut_document import AuditDocument, CutDocument, DiskAtCut
 from torture.facts.evidence.phase import Phase
 from torture.facts.stats.rates import in_words
 from torture.facts.stats.sequential import sequential_rate_of

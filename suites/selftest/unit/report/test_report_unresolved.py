@@ -14,8 +14,7 @@ import pytest
 from suites.selftest.unit.made_records import changed
 from suites.selftest.unit.report_records import make_records, write_run
 from torture.choices.matrix.cells import Cell
-from torture.facts.evidence.audit_document import AuditDocument
-from torture.facts.evidence.cut_document import CutDocument
+from torture.facts.evidence.cut_document import AuditDocument, CutDocument
 from torture.facts.evidence.phase import Phase
 from torture.facts.stats.rates import in_words, printed_bounds, rate_of
 from torture.facts.stats.sequential import sequential_rate_of

@@ -56,7 +56,7 @@ def test_every_requirement_is_held_at_a_version_that_it_allows(pins: dict[str, s
         assert requirement.specifier.contains(held), f"{requirement} forbids {held}; {NEXT}"
 
 
-def test_what_the_requirements_need_in_their_turn_is_held_too(pins: dict[str, str]) -> None:
+def test_packages_that_the_requirements_need_have_a_version_too(pins: dict[str, str]) -> None:
     asked_for = read_project().dependencies
     names = used(asked_for)
     assert len(names) > len(asked_for)
@@ -101,7 +101,7 @@ env >>"$CALLED"
 """For Python, and for the pip of the environment that it makes."""
 
 
-def test_pip_is_held_to_them_beside_what_else_holds_it(
+def test_pip_obeys_them_beside_the_constraints_of_the_user(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     called = tmp_path / "called"

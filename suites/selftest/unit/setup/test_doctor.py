@@ -115,7 +115,7 @@ def test_qemu_is_found_by_name(tmp_path: Path) -> None:
         ("iSCSI: Failed to connect to LUN", State.OK, "load"),
     ],
 )
-def test_a_block_driver_is_judged_by_what_loading_it_says(
+def test_a_block_driver_is_judged_by_the_output_of_loading_it(
     tmp_path: Path, said: str, state: State, word: str
 ) -> None:
     binary = executable(tmp_path / "qemu", f'echo "{said}" >&2; exit 1')
@@ -136,7 +136,7 @@ def test_the_shelf_needs_nbdkit_and_a_plugin_that_it_can_load(tmp_path: Path) ->
     check(doctor.shelf(NAME), State.OK, "nbdkit")
 
 
-def test_a_refused_sandbox_says_why_and_what_to_do() -> None:
+def test_a_refused_sandbox_gives_the_reason_and_the_next_step() -> None:
     refused = doctor.namespaces(NAME, refusal=lambda: "unshare: Operation not permitted")
     check(refused, State.LACK, "not permitted", "unprivileged_userns_clone")
     error = HarnessError("not installed: tini", hint="tools/run --setup-only")
@@ -219,7 +219,7 @@ def test_the_doctor_asks_for_the_room_a_run_asks_for() -> None:
     assert doctor.RESULTS_BYTES_MIN == FREE_BYTES_MIN
 
 
-def test_an_image_shows_what_is_in_it() -> None:
+def test_an_image_shows_the_versions_of_its_packages() -> None:
     check(doctor.image(NAME, of="nas", look=not_built), State.LACK, "tools/run --setup-only")
     check(doctor.image(NAME, of="nas", look=built), State.OK, "cafe", "kernel 6.12", "zfs 2.3.9")
     client = doctor.image(NAME, of="client", look=built)
@@ -295,7 +295,7 @@ def test_the_tool_needs_no_package_and_a_lack_ends_it_with_1(tmp_path: Path) -> 
     assert "tools/run --setup-only" in done.stdout
 
 
-def test_the_tool_ends_with_what_it_says() -> None:
+def test_the_exit_code_agrees_with_the_printed_findings() -> None:
     done = run_doctor()
     assert done.stderr == ""
     assert done.returncode == int("LACK" in done.stdout)

@@ -14,9 +14,7 @@ from suites.selftest.unit.made_records import changed, trial_record
 from torture.choices.faults import FAULTS
 from torture.choices.matrix.cells import Cell
 from torture.facts.axes.sync import Sync
-from torture.facts.evidence.audit_document import AuditDocument
-from torture.facts.evidence.confirmation import Confirmation
-from torture.facts.evidence.cut_document import CutDocument
+from torture.facts.evidence.cut_document import AuditDocument, Confirmation, CutDocument
 from torture.facts.evidence.folder import CUT, LEDGER, SPEC, load_evidence, write_document
 from torture.facts.evidence.ledger import Begin, Cut, Done, cut_mark
 from torture.facts.recording.crash_state import CrashState, DiskState, Policy

@@ -24,8 +24,7 @@ from suites.selftest.unit.fake_workers import (
     specs_of,
 )
 from torture.errors import HarnessError
-from torture.facts.evidence.audit_document import AuditDocument
-from torture.facts.evidence.cut_document import CutDocument
+from torture.facts.evidence.cut_document import AuditDocument, CutDocument
 from torture.machines.lab.lab import LabSettings
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import TrialRecord

@@ -13,7 +13,7 @@ from torture.choices.transports import AXIS as TRANSPORTS
 from torture.choices.transports.protocol import Attachment, Traits, Transport
 from torture.errors import HarnessError
 from torture.facts.axes.axis import Choice
-from torture.facts.evidence.block_requests import BLOCK_REQUESTS, BlockKind, BlockRequest
+from torture.facts.evidence.requests import BLOCK_REQUESTS, BlockKind, BlockRequest
 from torture.facts.recording.events import Event, Kind, Recording
 from torture.facts.wire.disk_requests import DiskWire
 from torture.facts.wire.nvme_pdus import NvmeTcpOnWire

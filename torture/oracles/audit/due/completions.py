@@ -22,9 +22,8 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from torture.facts.axes.sync import Sync
-from torture.facts.evidence.block_requests import BlockKind, BlockRequest
-from torture.facts.evidence.file_requests import FileKind, FileRequest
 from torture.facts.evidence.ledger import SECTOR_BYTES
+from torture.facts.evidence.requests import BlockKind, BlockRequest, FileKind, FileRequest
 from torture.facts.recording.events import Event
 from torture.oracles.audit.due.durable import DueWrite, Durable, Place
 from torture.oracles.audit.extents import sectors_of

@@ -14,8 +14,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from torture.facts.evidence.file_requests import LoadSector, load_sectors_in
 from torture.facts.evidence.ledger import SECTOR_BYTES
+from torture.facts.evidence.requests import LoadSector, load_sectors_in
 from torture.facts.recording.events import Recording
 from torture.facts.recording.intent_log import LogBlock, PointedWrite
 from torture.facts.recording.roles import Role

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from torture.errors import HarnessError
-from torture.facts.evidence.block_requests import BlockRequest, parse_trace
-from torture.facts.evidence.file_requests import FileRequest
+from torture.facts.evidence.requests import BlockRequest, FileRequest, parse_trace
 from torture.facts.wire.disk_requests import DiskWire
 from torture.facts.wire.files_on_wire import FileWire
 from torture.facts.wire.frames import read_frames

@@ -6,13 +6,14 @@ import json
 from dataclasses import asdict
 
 from torture.errors import HarnessError
-from torture.facts.evidence.block_requests import (
+from torture.facts.evidence.requests import (
     BLOCK_REQUESTS,
     BLOCK_REQUESTS_AGAIN,
+    FILE_REQUESTS,
+    FILE_REQUESTS_AGAIN,
     TRACED,
+    clock_of,
 )
-from torture.facts.evidence.file_requests import FILE_REQUESTS, FILE_REQUESTS_AGAIN
-from torture.facts.recording.clock import clock_of
 from torture.facts.recording.events import Kind
 from torture.facts.wire.files_on_wire import FileWire
 from torture.files import write_whole
