@@ -9,7 +9,7 @@ import ast
 import io
 import re
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -37,6 +37,20 @@ ROOMS = (
 )
 """Files, and folders with all files below them, that keep the rules."""
 
+WITHOUT_WHAT = (
+    "fixtures",
+    "suites/selftest/unit/facts",
+    "suites/selftest/unit/machines",
+    "suites/selftest/unit/records",
+    "suites/selftest/unit/setup",
+    "suites/selftest/unit/trials",
+    "tools",
+    "torture/facts",
+    "torture/report/exports",
+    "torture/report/night",
+    "torture/setup",
+)
+"""The same, where names and docstrings write the noun itself instead of `what`. It grows likewise."""
 
 SENTENCE_WORDS_MAX = 25
 UNWANTED = re.compile(r"\b(told|nobody)\b", re.IGNORECASE)
@@ -50,9 +64,9 @@ DISPLAYED = "    "
 """Begins a line that is a formula or an example, and no sentence."""
 
 
-def files() -> list[Path]:
+def files(rooms: Sequence[str] = ROOMS) -> list[Path]:
     found = []
-    for room in ROOMS:
+    for room in rooms:
         place = CHECKOUT / room
         found += sorted(place.rglob("*")) if place.is_dir() else [place]
     return [path for path in found if path.is_file() and is_python(path)]
@@ -123,8 +137,30 @@ def test_docstrings_and_comments_are_plain(file: Path) -> None:
     assert complaints(file.read_text()) == []
 
 
+def vague_in(source: str) -> list[str]:
+    """The names of functions and classes with the word `what`, and the docstrings that begin with it."""
+    defined = [
+        node.name
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.FunctionDef | ast.ClassDef)
+    ]
+    names = [name for name in defined if not {"what", "whatever"}.isdisjoint(name.split("_"))]
+    return names + [text for text in docstrings_in(source) if text.startswith("What ")]
+
+
+@pytest.mark.parametrize("room", WITHOUT_WHAT)
+def test_names_and_docstrings_have_the_noun_itself(room: str) -> None:
+    vague = {path.name: vague_in(path.read_text()) for path in files((room,))}
+    assert {name: found for name, found in vague.items() if found} == {}
+
+
+def test_vague_names_and_docstrings_are_found() -> None:
+    source = 'def test_it_does_what_it_says():\n    """What it says."""\nclass Whatnot: pass\n'
+    assert vague_in(source) == ["test_it_does_what_it_says", "What it says."]
+
+
 def test_every_room_is_there() -> None:
-    assert [room for room in ROOMS if not (CHECKOUT / room).exists()] == []
+    assert [room for room in (*ROOMS, *WITHOUT_WHAT) if not (CHECKOUT / room).exists()] == []
 
 
 def test_sentences_are_found() -> None:

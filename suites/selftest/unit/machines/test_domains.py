@@ -67,7 +67,7 @@ def test_the_same_spec_has_the_same_xml() -> None:
     assert domain_xml(SPEC) == domain_xml(replace(SPEC))
 
 
-def test_a_name_keeps_its_identity_whatever_else_changes() -> None:
+def test_a_name_keeps_its_identity_when_all_else_changes() -> None:
     """A saved state is only resumed into a domain of the same UUID."""
     changed = replace(SPEC, memory_mib=1024, disks=(), console_log=Path("/other"))
     assert parsed(SPEC).findtext("uuid") == parsed(changed).findtext("uuid")
@@ -223,7 +223,7 @@ def test_user_mode_forwards_every_port_and_lets_nothing_out() -> None:
     assert f"mac={USER_MODE.mac}" in card
 
 
-def test_what_qemu_loads_first_stands_beside_the_ports_it_forwards() -> None:
+def test_a_preloaded_library_stands_beside_the_forwarded_ports() -> None:
     preload = Path("/c/libnfs_stable.so")
     for interface in (None, TAP, USER_MODE):
         domain = parsed(replace(SPEC, preload=preload, interface=interface))

@@ -88,7 +88,9 @@ def test_a_wait_for_the_ledger_ends_at_once(
     ledger.close()
 
 
-def test_what_is_frozen_for_good_needs_no_room(shelf: Shelf, fill: Callable[[int], None]) -> None:
+def test_a_shelf_that_is_frozen_for_good_needs_no_room(
+    shelf: Shelf, fill: Callable[[int], None]
+) -> None:
     cast("Any", shelf)._server = None
     fill(0)
     shelf.require_room()
@@ -107,7 +109,7 @@ def test_no_room_that_is_there_again_is_no_contradiction(
     assert "failed 7 requests" in str(raised.value)
 
 
-def test_what_has_nothing_to_do_with_room_advises_no_space(
+def test_an_error_without_a_lack_of_room_advises_no_space(
     shelf: Shelf, fill: Callable[[int], None]
 ) -> None:
     fill(5000 * MIB)

@@ -39,7 +39,7 @@ class TestMirrors:
         ]
 
     @pytest.mark.usefixtures("tools")
-    def test_backports_come_from_the_suites_own_archive_whatever_the_host_uses(self) -> None:
+    def test_backports_come_from_the_suites_own_archive_on_every_host(self) -> None:
         (line,) = set(mirrors.sources("trixie", ["main"], with_backports=True)) - set(
             mirrors.sources("trixie", ["main"])
         )
@@ -60,7 +60,7 @@ class TestMirrors:
         (line,) = mirrors.sources("trixie", ["main"])
         assert line.endswith("http://given.invalid/debian trixie main")
 
-    def test_only_what_decides_how_a_mirror_is_reached_is_passed_on(self) -> None:
+    def test_only_options_for_reaching_a_mirror_are_passed_on(self) -> None:
         assert mirrors.parse_transport_options(APT_CONFIG) == [
             'Acquire::Check-Valid-Until "false";',
             'Acquire::http::Proxy "http://proxy.invalid:3128";',
@@ -136,7 +136,7 @@ class TestKeys:
         two.write_text('extends = "one"\nsuite = "forky"\n')
         assert (read_recipe("two").suite, read_recipe("two").packages) == ("forky", one.packages)
 
-    def test_what_a_recipe_extends_changes_its_image_too(self, home: Path) -> None:
+    def test_a_change_of_the_extended_recipe_changes_the_image_too(self, home: Path) -> None:
         (home / "two").mkdir()
         (home / "two/recipe.toml").write_text('extends = "one"\n')
         before = read_recipe("two")
@@ -166,7 +166,7 @@ class TestKeys:
             read_recipe("none")
 
     @pytest.mark.parametrize("name", recipes.image_names())
-    def test_our_own_recipes_parse_and_what_they_name_exists(self, name: str) -> None:
+    def test_our_own_recipes_parse_and_the_files_they_name_exist(self, name: str) -> None:
         recipe = read_recipe(name)
         for tree in [*recipe.files, *(tree for tree, _ in recipe.python)]:
             assert recipes.tree_files(tree), f"{tree} is empty"
@@ -178,7 +178,7 @@ class TestInitrd:
         "kernel/a-x.ko:\nkernel/d.ko.xz:\n"
     )
 
-    def test_a_module_comes_after_what_it_needs_and_once(self) -> None:
+    def test_a_module_comes_once_and_after_the_modules_it_needs(self) -> None:
         order = initrd.module_order(self.DEP, "kernel/e.ko\n", ["b", "e", "c", "d"])
         assert order == ["kernel/a-x.ko", "kernel/b.ko", "kernel/c.ko", "kernel/d.ko.xz"]
 

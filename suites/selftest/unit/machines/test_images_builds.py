@@ -105,7 +105,7 @@ class TestCache:
         assert store.find("images", "one-1") is None
         assert store.find("images", "one-2")
 
-    def test_what_a_run_of_days_has_marked_as_used_stays(self, store: Cache) -> None:
+    def test_an_image_that_a_run_of_days_marked_as_used_stays(self, store: Cache) -> None:
         """Another start's build tidies up, and finds the run's images as old as the run."""
         place = store.place("images", "one-1")
         place.mkdir()

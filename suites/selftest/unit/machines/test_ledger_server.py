@@ -87,7 +87,7 @@ def guest(tmp_path: Path, qemu: socket.socket, server: LedgerServer, stack: Exit
     return guest
 
 
-def test_what_the_keeper_counts_is_in_the_file_and_the_load_ends_when_asked(
+def test_counted_lines_are_in_the_file_and_the_load_ends_when_asked(
     tmp_path: Path, server: LedgerServer, guest: Guest
 ) -> None:
     server.mark_cut(1.5)

@@ -108,7 +108,7 @@ def test_a_pool_whose_disk_is_out_of_sight_for_a_moment_is_tried_again(
         ("lost", {"data0": VOLATILE, "slog0": PLP}),
     ],
 )
-def test_a_disk_keeps_what_its_cell_says(middle: str, kept: dict[str, Persistence]) -> None:
+def test_a_disk_has_the_persistence_of_its_cell(middle: str, kept: dict[str, Persistence]) -> None:
     disks = pool_disks(cell_of(middle))
     assert {disk.serial: disk.persistence for disk in disks} == kept
     sizes_mib = {disk.serial[:4]: disk.size_mib for disk in disks}
@@ -173,7 +173,7 @@ def test_cached_devices_wait_in_the_flush_and_protected_ones_in_the_write() -> N
     assert speeds == sorted(speeds, reverse=True)
 
 
-def test_a_profile_is_what_the_plugin_reads() -> None:
+def test_a_profile_has_the_fields_that_the_plugin_reads() -> None:
     profile = Profile(read_us=1, write_us=2.5, flush_us=3, mib_per_s=4, serial=True)
     assert asdict(profile) == {
         "read_us": 1, "write_us": 2.5, "flush_us": 3, "mib_per_s": 4, "serial": True,

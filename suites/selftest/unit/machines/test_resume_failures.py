@@ -58,7 +58,7 @@ def test_every_failure_was_recorded_with_each_libvirt() -> None:
 
 
 @pytest.mark.parametrize(("stem", "case"), REFUSALS)
-def test_only_what_is_wrong_with_the_file_is_the_fault_of_the_state(stem: str, case: str) -> None:
+def test_only_a_wrong_file_is_the_fault_of_the_state(stem: str, case: str) -> None:
     expected = StateFault.CERTAIN
     if case in ELSEWHERE:
         expected = StateFault.NONE
@@ -179,7 +179,7 @@ def test_a_failure_elsewhere_neither_raises_a_suspicion_nor_clears_it(resumes: R
 
 
 class Refusal(libvirt.libvirtError):  # type: ignore[misc]
-    """What libvirt raises; without a connection it has no code of its own."""
+    """The error that libvirt raises; without a connection it has no code of its own."""
 
     def __init__(self, words: str, code: int) -> None:
         super().__init__(words)

@@ -59,10 +59,10 @@ def test_only_leftovers_of_a_killed_process_are_removed(tmp_path: Path) -> None:
         assert (used / "disk").read_bytes() == b"data"
 
 
-def test_what_was_left_where_scratch_was_best_before_is_removed_too(
+def test_leftovers_in_the_former_best_place_of_scratch_are_removed_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a killed run left in memory leaves too little of it for the next one."""
+    """The leftovers of a killed run in memory leave too little of it for the next one."""
     memory, disk = tmp_path / "memory", tmp_path / "disk"
     monkeypatch.setattr("torture.machines.host.scratch._SHARED_MEMORY", memory)
     monkeypatch.setattr("torture.machines.host.scratch._DISK", disk)

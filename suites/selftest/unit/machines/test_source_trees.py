@@ -18,7 +18,7 @@ META = "Meta:          1\nName:          zfs\nVersion:       2.4.99\nRelease:   
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """What a tree has that this suite looks at, and a module."""
+    """A tree with the files that this suite looks at, and a module."""
     root = tmp_path / "zfs"
     for name, content in {
         "META": META,
@@ -69,7 +69,7 @@ def test_the_same_content_elsewhere_is_the_same_version(tree: Path) -> None:
     assert SourceTree.read(tree.rename(tree.with_name("moved"))).version == before
 
 
-def test_in_a_checkout_only_what_git_does_not_ignore_belongs_to_it(tree: Path) -> None:
+def test_in_a_checkout_files_that_git_ignores_do_not_belong_to_it(tree: Path) -> None:
     (tree / ".gitignore").write_text("*.o\n.gitignore\n")
     plain = SourceTree.read(tree).version
     git(tree, "init", "--quiet")
@@ -87,7 +87,7 @@ def test_in_a_checkout_only_what_git_does_not_ignore_belongs_to_it(tree: Path) -
     assert SourceTree.read(tree).version != inside.version
 
 
-def test_what_is_packed_is_what_was_named(tree: Path, tmp_path: Path) -> None:
+def test_the_packed_files_are_those_that_were_named(tree: Path, tmp_path: Path) -> None:
     git(tree, "init", "--quiet")
     (tree / "autogen.sh").chmod(0o755)
     SourceTree.read(tree).pack(tmp_path / "source.tar")
@@ -150,7 +150,7 @@ def test_a_path_without_a_folder_is_answered_with_the_folder(path: str) -> None:
         choose_zfs(path)
 
 
-def test_the_tree_is_part_of_what_names_its_kernel_and_its_image() -> None:
+def test_the_tree_is_part_of_the_names_of_its_kernel_and_image() -> None:
     one, other = (read_recipe("nas", zfs=f"2.4.99-{digest}") for digest in ("0" * 12, "1" * 12))
     assert one.kernel is not None
     assert other.kernel is not None

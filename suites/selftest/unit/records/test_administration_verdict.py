@@ -1,4 +1,4 @@
-"""What an administration does to a verdict, a plan and a report."""
+"""The effect of an administration on a verdict, a plan and a report."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_command_that_had_returned_must_not_be_undone() -> None:
 
 
 @pytest.mark.parametrize(("before", "outcome"), [(GOING_ON, "going on"), (DONE, "done")])
-def test_what_an_import_had_found_must_not_be_undone_by_a_second_cut(
+def test_an_outcome_that_an_import_found_must_not_be_undone_by_a_second_cut(
     before: str, outcome: str
 ) -> None:
     judgement = judge(cut(outputs_of(before), outputs_of(UNDONE), end=outputs_of(UNDONE)))
@@ -88,7 +88,7 @@ def test_an_outcome_that_stays_or_goes_on_after_a_second_cut_is_sound(
     assert judgement.verdict is Verdict.INTACT
 
 
-def test_what_was_seen_to_be_done_before_a_second_cut_may_go_on_after_it() -> None:
+def test_an_operation_seen_done_before_a_second_cut_may_go_on_after_it() -> None:
     """Nothing showed that its last group was synced."""
     judgement = judge(cut(outputs_of(DONE), outputs_of(GOING_ON), end=outputs_of(DONE)))
     assert judgement.verdict is Verdict.INTACT
@@ -105,7 +105,9 @@ def test_an_earlier_cut_that_confirms_a_finding_may_have_come_before_the_return(
 
 
 @pytest.mark.parametrize(("state", "end"), [(GOING_ON, UNDONE), (UNDONE, DONE), (DONE, UNDONE)])
-def test_what_goes_on_must_come_to_its_end_and_nothing_else_may(state: str, end: str) -> None:
+def test_an_operation_that_goes_on_must_end_and_others_must_not_change(
+    state: str, end: str
+) -> None:
     judgement = judge(cut(outputs_of(state), end=outputs_of(end)))
     assert judgement.verdict is Verdict.CORRUPTED
     assert any("after the cut, and is" in reason for reason in judgement.reasons)
@@ -154,7 +156,7 @@ def test_each_moment_is_drawn_as_often_and_nothing_else_is_drawn_otherwise() -> 
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_a_plan_is_within_what_its_operation_says_and_reads_back(name: str) -> None:
+def test_a_plan_is_within_the_bounds_of_its_operation_and_reads_back(name: str) -> None:
     operation = OPERATIONS[name]
     for seed in range(40):
         drawn = draw_administration_cut(operation, seed=seed)
@@ -202,7 +204,7 @@ def test_a_record_keeps_it_and_one_without_says_nothing_of_it() -> None:
     assert TrialRecord.from_json(plain.as_json()).administration is None
 
 
-def test_the_table_counts_each_outcome_and_names_what_is_a_finding(tmp_path: Path) -> None:
+def test_the_table_counts_each_outcome_and_names_each_finding(tmp_path: Path) -> None:
     records = [record_of(seed, outcome="done") for seed in range(3)]
     records += [record_of(10, outcome="half", verdict=Verdict.CORRUPTED)]
     records += [record_of(11, outcome="", verdict=Verdict.POOL_LOST)]

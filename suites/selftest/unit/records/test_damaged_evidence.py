@@ -47,7 +47,7 @@ def _line(**event: object) -> bytes:
 
 
 def _received() -> list[bytes]:
-    """What `good_evidence.ledger` says, as a load tells it: thirteen lines up to the cut."""
+    """The lines of `good_evidence.ledger`, as a load sends them: thirteen up to the cut."""
     lines = [_line(event="hello", t_ms=0, trial=7, mode="files")]
     for kind, first in (("create", 1), ("overwrite", 4)):
         for file in range(3):
@@ -128,7 +128,7 @@ def test_a_load_that_was_ended_says_so(tmp_path: Path) -> None:
     assert verdict_of(lost_root) is Verdict.REPAIRED
 
 
-def test_of_an_earlier_cut_only_what_was_before_it_has_to_be_there(tmp_path: Path) -> None:
+def test_of_an_earlier_cut_only_the_lines_before_it_have_to_be_there(tmp_path: Path) -> None:
     earlier = replace(AT_CUT, confirmed=Confirmation(finding="f", event=7, marks=13, t_ms=400.0))
     late = replace(earlier, marks=40)
     assert verdict_of(store(tmp_path / "there", WHOLE[:13], cut=late)) is Verdict.INTACT
@@ -171,7 +171,7 @@ def test_a_pool_that_is_lost_is_lost_without_a_readable_cut(tmp_path: Path) -> N
 def rejudged_after(
     run: RunLayout, *, record: TrialRecord, cut: bytes | None = None
 ) -> tuple[TrialRecord, tuple[str, ...]]:
-    """What judging again makes of a record, once its `cut.json` says this."""
+    """The record that judging again makes, once its `cut.json` says this."""
     append_record(run.trials_file, record)
     if cut is not None:
         (run.evidence / record.trial / CUT).write_bytes(cut)
@@ -216,7 +216,7 @@ def test_a_broken_guarantee_and_another_audit_are_changes(
     assert "intact is" not in change
 
 
-def test_what_only_a_disk_that_was_taken_away_explains_is_no_corruption_without_the_cut() -> None:
+def test_damage_that_only_a_removed_disk_explains_is_no_corruption_without_the_cut() -> None:
     short = evidence(tool(Step.POOL_BLOCKS, "zdb/gives-up-without-log"))
     assert judge(short).verdict is Verdict.CORRUPTED
     assert judge(replace(short, is_cut_read=False)).verdict is Verdict.INCONCLUSIVE

@@ -55,7 +55,7 @@ def test_every_field_and_verdict_of_a_record_has_its_words() -> None:
 
 
 @pytest.mark.parametrize("run", RUNS, ids=lambda run: run.name)
-def test_what_was_published_is_valid_once_it_is_in_the_newest_shape(run: Path) -> None:
+def test_published_documents_are_valid_in_the_newest_shape(run: Path) -> None:
     document = read_run_document(run)
     assert document is not None
     assert list(validator("run").iter_errors(document.as_json())) == []

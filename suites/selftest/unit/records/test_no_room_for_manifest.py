@@ -15,7 +15,7 @@ from torture.records.scoring import score as scoring
 
 
 def no_room(*_: object, **__: object) -> None:
-    """What a full disk does to whoever writes."""
+    """The error of every write to a full disk."""
     raise OSError(errno.ENOSPC, "No space left on device")
 
 

@@ -74,14 +74,14 @@ def test_a_document_that_is_not_there_is_missing(name: str) -> None:
     assert f"{name} is missing" in missing_evidence(lacking)
 
 
-def test_a_loss_stays_one_whatever_is_missing() -> None:
+def test_a_loss_stays_one_when_anything_is_missing() -> None:
     lost = replace(whole(), readbacks=evidence(found=MIXED).readbacks)
     judgement = judge(without(lost, Step.NAS_DMESG))
     assert judgement.verdict is Verdict.CORRUPTED
     assert any("nas-dmesg" in reason for reason in judgement.reasons)
 
 
-def test_what_the_manifest_had_written_down_is_the_least() -> None:
+def test_the_verdict_in_the_manifest_is_the_least() -> None:
     written = ManifestFinding(is_due=True, complaints=("cut.json is missing",), verdict="pool-lost")
     assert judge(whole(manifest=written)).verdict is Verdict.POOL_LOST
     intact = replace(written, verdict="intact")

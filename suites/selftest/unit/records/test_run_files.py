@@ -58,7 +58,7 @@ def names_of(document: type) -> list[str]:
     return [own.name for own in fields(document)]
 
 
-def test_what_a_run_says_of_itself_is_read_back(tmp_path: Path) -> None:
+def test_the_description_of_a_run_is_read_back(tmp_path: Path) -> None:
     RUN.write(tmp_path)
     assert read_run_document(tmp_path) == RUN
     assert [path.name for path in tmp_path.iterdir()] == [RUN_FILE]
@@ -94,7 +94,7 @@ def test_unknown_fields_of_a_run_are_kept() -> None:
 
 
 @given(name=st.sampled_from(names_of(RunDocument)), value=anything)
-def test_of_a_run_json_only_what_has_the_right_type_is_believed(name: str, value: Any) -> None:
+def test_of_a_run_json_only_fields_of_the_right_type_are_believed(name: str, value: Any) -> None:
     read = RunDocument.from_json(RUN.as_json() | {name: value})
     assert isinstance(read.run, str)
     assert read.seed is None or type(read.seed) is int
@@ -116,7 +116,7 @@ def test_jobs_that_are_no_number_are_not_believed(jobs: object) -> None:
     assert RUN.jobs == 2
 
 
-def test_runs_agree_on_what_all_of_them_say_and_on_nothing_else() -> None:
+def test_runs_agree_on_facts_that_all_of_them_state_and_on_no_others() -> None:
     other = replace(
         RUN, seed=8, options={"jobs": 2, "cells": []}, host=HostInfo(cores=4), others={"a": 1}
     )
@@ -126,7 +126,7 @@ def test_runs_agree_on_what_all_of_them_say_and_on_nothing_else() -> None:
     assert agreed([RUN]) == RUN
 
 
-def test_what_a_cut_was_is_written_as_it_always_was() -> None:
+def test_a_cut_is_written_in_the_old_format() -> None:
     document = CutDocument.from_json(CUT_AS_WRITTEN)
     assert json.dumps(document.as_json()) == json.dumps(CUT_AS_WRITTEN)
     assert (document.t_ms, document.aim, document.hit) == (5100.25, "flush", False)
@@ -155,7 +155,7 @@ def test_unknown_fields_of_a_cut_are_kept() -> None:
 
 @given(name=st.sampled_from(names_of(CutDocument)), value=anything)
 @example(name="second", value={"": float("inf")})
-def test_of_a_cut_only_what_has_the_right_type_is_believed(name: str, value: Any) -> None:
+def test_of_a_cut_only_fields_of_the_right_type_are_believed(name: str, value: Any) -> None:
     read = CutDocument.from_json(CUT_AS_WRITTEN | {name: value})
     assert read.t_ms is None or (isinstance(read.t_ms, float) and abs(read.t_ms) < float("inf"))
     assert read.acknowledged is None or read.acknowledged >= 0

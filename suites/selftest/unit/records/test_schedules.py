@@ -41,7 +41,7 @@ def begin_all(schedule: Schedule) -> list[TrialSpec]:
 def settled_by(
     outcomes: str, order: Sequence[int], *, until: Until = UNTIL, specs: Sequence[TrialSpec] = SPECS
 ) -> Settled | None:
-    """What is known when so many trials have ended in that order, all of them begun before."""
+    """The facts when so many trials have ended in that order, all of them begun before."""
     schedule = UntilSchedule(specs, until)
     begin_all(schedule)
     for place in order:
@@ -136,7 +136,7 @@ def test_a_trial_that_is_given_back_before_the_answer_is_the_next_again() -> Non
 
 @settings(deadline=None)
 @given(Outcomes, st.data())
-def test_a_fixed_schedule_runs_all_whatever_their_verdicts(
+def test_a_fixed_schedule_runs_all_trials_with_any_verdicts(
     outcomes: str, data: st.DataObject
 ) -> None:
     specs = TWO_CELLS[: len(outcomes)]
@@ -236,7 +236,7 @@ def test_every_schedule_is_found_by_its_own_name() -> None:
     assert [kind.name for kind in kinds.values()] == list(kinds)
 
 
-def test_what_is_asked_for_is_made_of_the_runs_trials() -> None:
+def test_the_requested_schedule_is_made_of_the_runs_trials() -> None:
     fixed, until = order_of("fixed"), order_of("until:lower > 0.5")
     assert (fixed.question, fixed.trials, fixed.text) == ("", 1, "fixed")
     assert isinstance(fixed.make(SPECS), FixedSchedule)

@@ -150,7 +150,7 @@ def test_the_client_is_back_with_its_first_acknowledgement(
     assert absence_of(story.evidence(), sync=Sync.STANDARD).reconnect_ms == expected
 
 
-def test_a_client_that_died_never_reconnects_and_a_second_cut_ends_what_is_looked_at() -> None:
+def test_a_dead_client_never_reconnects_and_a_second_cut_ends_the_absence() -> None:
     story = Story().begin(1, 5).begin(2, 6, writer=1).cut()
     absence = absence_of(story.evidence(), sync=Sync.STANDARD)
     assert (absence.outage_ms, absence.reconnect_ms) == (8500.0, None)
@@ -160,7 +160,7 @@ def test_a_client_that_died_never_reconnects_and_a_second_cut_ends_what_is_looke
 
 
 @pytest.mark.parametrize("name", ["t_ms", "publishing_ms", "published_ms"])
-def test_what_is_not_known_is_not_dated(name: str) -> None:
+def test_an_unknown_moment_is_not_dated(name: str) -> None:
     story = lived(begun_ms=900, acknowledged_ms=8000)
     unknown: dict[str, Any] = {name: None}
     assert absence_of(story.evidence(replace(AT_CUT, **unknown)), sync=Sync.STANDARD) == Absence()

@@ -87,7 +87,7 @@ def file(tmp_path: Path) -> Path:
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(written=st.lists(records, max_size=4, unique_by=lambda own: own.trial))
-def test_what_was_appended_is_read_back(file: Path, written: list[TrialRecord]) -> None:
+def test_appended_records_are_read_back(file: Path, written: list[TrialRecord]) -> None:
     file.unlink(missing_ok=True)
     for own in written:
         append_record(file, own)

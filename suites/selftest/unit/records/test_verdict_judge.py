@@ -124,7 +124,7 @@ def test_errors_left_after_the_repair_are_unrepairable() -> None:
         (None, None, 6),
     ],
 )
-def test_what_was_read_before_a_hopeless_repair_is_scored_on_its_own(
+def test_data_read_before_a_hopeless_repair_are_scored_on_their_own(
     found: str | None, data: Verdict | None, lost: int
 ) -> None:
     left = tool(Step.FS_CHECK_AFTER_REPAIR, "btrfs/wrong-link-count-look")
@@ -140,7 +140,7 @@ def test_what_was_read_before_a_hopeless_repair_is_scored_on_its_own(
     assert judge(silent).verdict is Verdict.UNREPAIRABLE
 
 
-def test_what_no_repair_mends_is_lost_whether_the_pool_was_looked_at_or_not() -> None:
+def test_a_loss_that_no_repair_mends_counts_with_or_without_a_look_at_the_pool() -> None:
     made = without(evidence(*WONT_MOUNT, found=None), Step.POOL_IMPORT, Step.POOL_STATUS)
     judgement = judge(made)
     assert (judgement.verdict, judgement.lost) == (Verdict.UNREPAIRABLE, 6)
@@ -148,7 +148,7 @@ def test_what_no_repair_mends_is_lost_whether_the_pool_was_looked_at_or_not() ->
     assert "at least" in judgement.reasons[0]
 
 
-def test_a_repair_without_an_end_condemns_only_what_will_not_mount() -> None:
+def test_a_repair_without_an_end_condemns_only_a_filesystem_that_will_not_mount() -> None:
     late = replace(REPAIR[1], exit_code=None)
     judgement = judge(evidence(*WONT_MOUNT[:2], late, WONT_MOUNT[3], found=None))
     assert (judgement.verdict, judgement.lost) == (Verdict.UNREPAIRABLE, 6)

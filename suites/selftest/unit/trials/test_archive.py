@@ -1,4 +1,4 @@
-"""What a trial leaves to replay it by, and that its verdict does not hang on that."""
+"""The files that a trial leaves for a replay, and that its verdict does not depend on them."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_a_trial_that_ended_before_its_check_is_replayed_from_where_it_had_come(
     assert recovered_state(recordings, lived=lived) == recordings / recovered
 
 
-def test_what_a_check_found_is_not_served_of_a_trial_without_one(
+def test_the_disks_at_a_check_are_not_served_of_a_trial_without_one(
     recordings: Path, tmp_path: Path
 ) -> None:
     state = CrashState(recording=recordings / "life-1", cut=3, seed=1, disks={})

@@ -86,7 +86,7 @@ _ANOTHER_MACHINE = b"\x7fELF\x01\x02\x01" + b"\0" * 11 + b"\0\x08" + b"\0" * 44
         (_ANOTHER_MACHINE, "is a program of another machine"),
     ],
 )
-def test_what_no_client_could_run_is_refused_before_anything_begins(
+def test_a_program_that_no_client_could_run_is_refused_before_anything_begins(
     pytestconfig: pytest.Config,
     monkeypatch: pytest.MonkeyPatch,
     program: Path,
@@ -106,7 +106,7 @@ def test_a_program_of_this_machine_is_taken() -> None:
     assert brought_program("gobonniego", Path(sys.executable)).path == sys.executable
 
 
-def test_trials_know_what_is_for_their_load_alone(program: Path, job_file: Path) -> None:
+def test_trials_know_the_programs_of_their_own_load_alone(program: Path, job_file: Path) -> None:
     brought = (brought_program("gobonniego", program), brought_text("fio_own", job_file))
     cells = [USUAL, BENCH, OWN_FIO]
     specs = draw_trials(cells, trials=1, run_seed=1, load_ms=500, brought=brought)

@@ -33,7 +33,7 @@ from torture.records.schedules.until import Settled
 from torture.trials.campaign.campaign import EvidencePolicy
 
 LOST = Settled(answer=Answer.NO, events=5, trials=5)
-"""What a cell is settled by that always loses."""
+"""The answer that settles a cell that always loses."""
 
 
 def loses_where_not_asked(spec: TrialSpec) -> str:
@@ -230,7 +230,7 @@ def test_evidence_stays_where_the_policy_says(
     assert "".join(outcomes[spec.index] for spec in specs if spec.trial in left) == kept
 
 
-def test_the_outcomes_of_these_tests_are_what_they_are_called() -> None:
+def test_the_outcomes_of_these_tests_match_their_letters() -> None:
     spec = specs_of(ASKED, trials=1)[0]
     losses = {letter: record_of(spec, letter).is_loss for letter in ".LC?M"}
     assert losses == {".": False, "L": True, "C": True, "?": False, "M": False}

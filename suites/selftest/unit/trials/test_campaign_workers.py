@@ -35,7 +35,7 @@ def test_a_trial_that_a_worker_could_not_begin_goes_to_another(tmp_path: Path) -
     assert schedule.settled[ASKED].trials == FEWEST
 
 
-def test_a_worker_waits_for_what_another_may_still_give_back(tmp_path: Path) -> None:
+def test_a_worker_waits_for_a_trial_that_another_may_still_give_back(tmp_path: Path) -> None:
     """The last trial is given back when nothing else is left to do: somebody must still be there."""
     refuse_now, other_began = threading.Event(), threading.Event()
 
@@ -83,7 +83,7 @@ def test_a_fault_of_the_machinery_costs_the_worker_its_sandbox(
     assert len(site.controllers) == workers
 
 
-def test_a_run_that_is_stopped_records_nothing_of_what_ran(tmp_path: Path) -> None:
+def test_a_stopped_run_records_no_trial_that_still_ran(tmp_path: Path) -> None:
     hanging = threading.Barrier(3)
 
     def hang(spec: TrialSpec) -> None:

@@ -17,7 +17,7 @@ REPAIR, CHECK = ("mend", "/dev/vdb"), ("look", "/dev/vdb")
 
 
 class Clock:
-    """What `time.monotonic` says: it goes on as commands take time."""
+    """The time of `time.monotonic`: it goes on as commands take time."""
 
     def __init__(self) -> None:
         self.now_s = 0.0

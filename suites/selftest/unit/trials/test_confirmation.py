@@ -62,7 +62,7 @@ def test_a_trial_that_confirms_nothing_has_its_whole_ledger() -> None:
     assert not Confirmation(why_not="the client lived on").is_made
 
 
-def test_what_was_confirmed_is_read_back_and_old_cuts_confirm_nothing() -> None:
+def test_a_confirmation_is_read_back_and_old_cuts_confirm_nothing() -> None:
     cut = CutDocument(t_ms=40.0, confirmed=MADE)
     assert CutDocument.from_json(json.loads(json.dumps(cut.as_json()))) == cut
     assert "confirmed" not in CutDocument(t_ms=40.0).as_json()
@@ -80,7 +80,7 @@ def test_a_cut_that_confirms_a_finding_is_not_empty_and_says_where_it_was() -> N
     assert "event 7" in judgement.reasons[0]
 
 
-def test_a_detection_counts_what_was_lost_where_a_finding_was_confirmed() -> None:
+def test_a_detection_counts_losses_where_a_finding_was_confirmed() -> None:
     fault = FAULTS["flush-dropped"]
     broken = CutDocument(audit=AuditDocument(broken=1))
     record = trial_record(
@@ -166,7 +166,7 @@ def test_without_a_finding_the_drawn_cut_is_recovered_and_nothing_is_said(story:
     assert not said.is_made
 
 
-def test_what_a_load_was_acknowledged_elsewhere_cannot_be_taken_back(story: Story) -> None:
+def test_an_acknowledgement_outside_the_recording_cannot_be_taken_back(story: Story) -> None:
     story.acknowledges(2, is_covered=False)
     for terms in (_Terms(acknowledged=3), _Terms(in_ledger=None)):
         drawn, state, said = confirmed(story, terms)

@@ -1,4 +1,4 @@
-"""What failed after the cut, the storage, the shelf or the machinery, and that its words are kept."""
+"""The part that failed after the cut, storage, shelf or machinery, and its words, which are kept."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def ends_of(
 
 
 @pytest.mark.parametrize("is_started", [True, False])
-def test_what_the_machinery_failed_at_is_said_while_the_shelf_is_well_or_stopped(
+def test_a_failure_of_the_machinery_is_reported_while_the_shelf_is_well_or_stopped(
     tmp_path: Path, is_started: bool
 ) -> None:
     end = ends_of(tmp_path, is_started=is_started, is_well=is_started)
@@ -81,7 +81,7 @@ def test_a_dead_shelf_is_the_failure(tmp_path: Path) -> None:
         raise HarnessError("the NAS does not answer")
 
 
-def test_what_the_storage_did_not_do_is_kept_once_the_machines_are_sound(tmp_path: Path) -> None:
+def test_a_failure_of_the_storage_is_kept_once_the_machines_are_sound(tmp_path: Path) -> None:
     nas, client = Guest(tmp_path), Guest(tmp_path, name="client")
     with ends_of(tmp_path, nas, client):
         raise StorageFailed("the client did not go on", machine=client)
@@ -194,8 +194,6 @@ def test_a_client_that_hangs_while_it_attaches_waits_for_the_storage(
 
 
 @pytest.mark.parametrize("code", [1, None])
-def test_what_the_storage_must_do_and_does_not_is_its_failure(
-    tmp_path: Path, code: int | None
-) -> None:
+def test_a_duty_that_the_storage_neglects_is_its_failure(tmp_path: Path, code: int | None) -> None:
     with pytest.raises(StorageFailed, match="the volume did not come back: why"):
         storage_must(Guest(tmp_path, code), "the volume did not come back", "look", deadline_s=1)

@@ -252,7 +252,7 @@ def test_any_other_failure_beside_a_client_that_writes_is_the_machinerys(
 
 
 @pytest.mark.parametrize("boots_from_disk", [True, False])
-def test_what_a_client_could_run_from_a_disk_that_hangs_is_not_asked_of_it(
+def test_a_client_with_a_hanging_root_is_asked_for_no_program_of_that_disk(
     tmp_path: Path, boots_from_disk: bool
 ) -> None:
     client: Any = FakeMachine(tmp_path, true=None)

@@ -27,12 +27,12 @@ def test_without_a_choice_a_fault_stays_where_it_is(fault: Fault) -> None:
 
 
 @pytest.mark.parametrize("fault", ALL, ids=lambda fault: fault.name)
-def test_what_a_fault_is_about_is_an_axis(fault: Fault) -> None:
+def test_the_subject_of_a_fault_is_an_axis(fault: Fault) -> None:
     assert {*fault.bound_to, *fault.amounts_to} <= set(AXES)
 
 
 @pytest.mark.parametrize("fault", ALL, ids=lambda fault: fault.name)
-def test_nothing_that_is_planted_is_in_what_other_trials_begin_with(fault: Fault) -> None:
+def test_nothing_planted_is_in_the_prepared_state_of_other_trials(fault: Fault) -> None:
     """A NAS and its disks are prepared once for all trials alike, by whichever comes first."""
     spec = TrialSpec(
         cell=Cell.parse(fault.cell),

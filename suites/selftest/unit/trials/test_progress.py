@@ -47,7 +47,7 @@ def _progress(outcome: Outcome, *, terminal: bool = False) -> tuple[Progress, io
     return Progress(outcome, console), file
 
 
-def test_the_line_says_done_and_left_verdicts_rate_and_what_each_worker_does() -> None:
+def test_the_line_shows_done_and_left_verdicts_rate_and_each_workers_stage() -> None:
     verdicts = (Verdict.INTACT, Verdict.INTACT, Verdict.CORRUPTED)
     records = tuple(_record(number, verdict) for number, verdict in enumerate(verdicts))
     outcome = Outcome(records=records, states={0: WorkerState(trial="t", stage="check")})

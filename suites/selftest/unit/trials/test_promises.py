@@ -76,7 +76,7 @@ def test_a_trace_that_is_not_there_is_the_machinerys_failure(tmp_path: Path) -> 
 def audited(
     folder: Path, *requests: BlockRequest, acknowledged: int = 0, fault: str | None = None
 ) -> tuple[BlockRequest, ...]:
-    """What is known of a disk at a cut 1 s after the log began, which the host's clock called 5 s."""
+    """The known requests of a disk at a cut 1 s after the log began, at 5 s by the host's clock."""
     trace = SimpleNamespace(requests=lambda: requests, error_ns=7)
     marks = SimpleNamespace(spans_ns=[(5_499_999_000, 5_500_001_000)])
     machines: Any = SimpleNamespace(disk_trace=trace, marks=marks)

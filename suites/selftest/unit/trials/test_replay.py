@@ -128,7 +128,7 @@ def test_a_rerun_has_a_recording_of_its_own(run: Run) -> None:
 
 
 @pytest.mark.parametrize("origin", [Origin.REPLAY, Origin.RERUN])
-def test_a_repeated_trial_has_the_plan_of_the_first_whatever_its_seed_draws_today(
+def test_a_repeated_trial_has_the_plan_of_the_first_although_its_seed_draws_another(
     run: Run, origin: Origin
 ) -> None:
     other = draw_plan(replace(FIRST, seed=FIRST.seed + 1))
@@ -187,7 +187,7 @@ def test_a_replay_has_its_machines_as_the_first_had_them(run: Run) -> None:
     )  # fmt: skip
 
 
-def test_a_replay_is_left_to_a_probe_where_not_every_host_has_what_the_first_had(run: Run) -> None:
+def test_a_replay_probes_for_means_of_the_first_run_that_not_every_host_has(run: Run) -> None:
     change_run(run, boot="cold", network={"kind": "bridge"}, accelerator={"kind": "kvm"})
     lab = settings_of_a_replay(run)
     assert (lab.boot, lab.network, lab.accelerator) == ("cold", None, None)

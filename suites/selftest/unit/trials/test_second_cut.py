@@ -45,7 +45,7 @@ def test_a_quarter_of_the_seeds_draws_one_within_the_clients_life() -> None:
     assert len({cut.survivors["data0"].policy for cut in cuts}) == 3
 
 
-def test_only_a_client_that_lives_is_cut_again_and_what_survives_is_drawn_anew() -> None:
+def test_only_a_client_that_lives_is_cut_again_and_its_survivors_are_drawn_anew() -> None:
     lives, dies = "iscsi-always-noslog-btrfs-nasonly", "iscsi-always-noslog-btrfs-bothdie"
     assert all(draw_plan(_spec(dies, seed)).second is None for seed in range(100))
     plans = [plan for seed in range(400) if (plan := draw_plan(_spec(lives, seed))).second]
@@ -111,7 +111,7 @@ def test_a_pool_has_to_come_back_both_times() -> None:
     assert judge(_cut_again(*hopeless)).verdict is Verdict.POOL_LOST
 
 
-def test_what_the_first_return_needed_is_not_forgotten() -> None:
+def test_the_import_that_the_first_return_needed_is_not_forgotten() -> None:
     first = (
         tool(Step.POOL_IMPORT, "zpool/import-needs-rewind"),
         tool(Step.POOL_IMPORT_M, "zpool/import-needs-rewind"),

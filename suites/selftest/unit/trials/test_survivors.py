@@ -1,4 +1,4 @@
-"""What a trial draws for its disks, and how its recordings are kept and unpacked."""
+"""The survivors that a trial draws for its disks, and how its recordings are kept and unpacked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a trial asks of its audit, by its cell."""
+"""The rules that a trial asks of its audit, by its cell."""
 
 from __future__ import annotations
 

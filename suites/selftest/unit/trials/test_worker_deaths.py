@@ -33,7 +33,7 @@ def test_the_signal_or_the_exit_code_is_named(code: int | None, words: str) -> N
     assert ending_in_words(code) == words
 
 
-def test_what_libvirt_warns_of_is_not_the_workers_last_word() -> None:
+def test_warnings_of_libvirt_are_not_the_workers_last_words() -> None:
     log = "Traceback\n" + WARNING * 6 + "MemoryError\n" + WARNING * 6
     assert last_words(log) == ["Traceback", "MemoryError"]
     assert last_words(WARNING * 6) == []

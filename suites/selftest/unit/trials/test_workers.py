@@ -50,7 +50,7 @@ def test_a_repair_that_does_not_end_leaves_time_for_a_verdict(tmp_path: Path) ->
     assert site.trial_deadline_s > REPAIR_DEADLINE_S + READ_DEADLINE_S + 240
 
 
-def test_what_the_last_worker_of_a_number_left_is_gone(tmp_path: Path) -> None:
+def test_leftovers_of_the_last_worker_of_a_number_are_gone(tmp_path: Path) -> None:
     orders = orders_of(tmp_path)
     for name in ("w0", "w1"):
         (orders.scratch / name / "t0").mkdir(parents=True)
