@@ -31,7 +31,7 @@ def settings() -> Settings:
 def figures(
     request: pytest.FixtureRequest, record_property: Callable[[str, object], None]
 ) -> Figures:
-    """What a benchmark measured, for the report and for the end of the run."""
+    """The measurements of a benchmark, for the report and for the end of the run."""
     lines = request.config.stash.setdefault(_lines_key, [])
     return Figures(record_property=record_property, lines=lines)
 

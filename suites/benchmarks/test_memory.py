@@ -37,7 +37,7 @@ class Peaks:
         self.resident = max(self.resident, self.served.memory_bytes("VmRSS"))
 
 
-def test_memory_is_bounded_by_what_of_the_disk_was_touched(
+def test_memory_is_bounded_by_the_touched_part_of_the_disk(
     figures: Figures, make_folder: Callable[[Path], Path], settings: Settings
 ) -> None:
     total_bytes = settings.recording_gib * GIB

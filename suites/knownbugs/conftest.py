@@ -41,7 +41,7 @@ def trees(request: pytest.FixtureRequest) -> dict[str, ChosenZfs]:
 
 @pytest.fixture(scope="session")
 def outcomes(request: pytest.FixtureRequest) -> list[BugOutcome]:
-    """What was found of each bug, for the table."""
+    """The findings of each bug, for the table."""
     return request.config.stash.setdefault(_outcomes_key, [])
 
 

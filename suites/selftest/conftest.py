@@ -93,7 +93,7 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_unconfigure() -> None:
-    """What C++ made is freed in the end, as it complains otherwise."""
+    """Objects of C++ are freed in the end, as it complains otherwise."""
     gc.enable()
     gc.unfreeze()
 
@@ -114,7 +114,7 @@ def _keep_bytecode(config: pytest.Config) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    """What a session leaves out that names nothing."""
+    """The tiers that a session leaves out if it names nothing."""
     left_out = sorted(set(Tier) - tiers_of(config.option.markexpr))
     if not left_out:
         return "tiers: all"

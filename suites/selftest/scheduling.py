@@ -11,6 +11,6 @@ class TierScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no
     """Scenes with machines fill one process, the others work off the rest file by file."""
 
     def _split_scope(self, nodeid: str) -> str:
-        """What goes to one process as a whole: a folder that stays together, else a file's tests."""
+        """The unit for one process: a folder that stays together, else a file's tests."""
         file: str = nodeid.partition("::")[0]
         return together_with(self.config.rootpath / file) or file

@@ -22,7 +22,7 @@ class Tier(StrEnum):
 
     @property
     def meaning(self) -> str:
-        """What its tests need."""
+        """The needs of its tests."""
         return _MEANINGS[self]
 
 
@@ -46,7 +46,7 @@ _FOLDERS = {
 only once most of the trials in the background of `machinery` are over."""
 
 _TOGETHER = frozenset({"machinery", "browser"})
-"""What the tests of these folders share, or load, cannot be had twice."""
+"""The tests of these folders share, or load, things that cannot be had twice."""
 
 
 def tier_of(path: Path) -> Tier | None:

@@ -74,7 +74,7 @@ def planted_alone(request: pytest.FixtureRequest, options: Options) -> RunAlone:
 
 @pytest.fixture(scope="session")
 def detections(request: pytest.FixtureRequest) -> list[Detection]:
-    """What was found of each fault, for the table."""
+    """The findings of each fault, for the table."""
     return request.config.stash.setdefault(_detections_key, [])
 
 

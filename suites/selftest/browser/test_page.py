@@ -86,7 +86,7 @@ def test_the_pickers_are_reached_by_keys_within_ten_steps(file: Path, open_page:
     assert {"transport", "sync", "slog", "filesystem", "fate"} <= set(reached)
 
 
-def test_a_filter_leaves_what_it_says_and_a_link_shows_the_same(
+def test_a_filter_leaves_the_rows_it_names_and_a_link_shows_the_same(
     file: Path, open_page: Open
 ) -> None:
     seen = open_page(file)

@@ -70,14 +70,14 @@ class Written:
         return judged(self.workload, self.ledger, document).lost
 
     def judged(self, directory: Path, *, began: tuple[Begin, ...] = ()) -> Findings:
-        """What is there; `began` is under way beside what the ledger tells."""
+        """The state that is there; `began` is under way beside the ledger's operations."""
         document = read.run(self.job | {"directory": str(directory)})
         ledger = replace(self.ledger, events=(*self.ledger.events, *began))
         return judged(self.workload, ledger, document)
 
 
 def judged(workload: ApplicationWorkload, ledger: Ledger, document: dict[str, Any]) -> Findings:
-    """What the workload says of a trial that left this ledger and this read-back."""
+    """The workload's judgement of a trial that left this ledger and this read-back."""
     evidence = Evidence(
         spec={},
         cut=CutDocument(),

@@ -110,7 +110,7 @@ def test_written_data_reads_back_intact(written: Written) -> None:
     } == set(ledger.OperationKind) - APPLICATIONS
 
 
-def test_each_operation_says_what_was_spent_on_it_and_not_what_it_waited(written: Written) -> None:
+def test_each_operation_reports_the_time_spent_on_it_without_its_waits(written: Written) -> None:
     events = written.ledger.events
     begun = {event.seq: event for event in events if isinstance(event, ledger.Begin)}
     ended = [event for event in events if isinstance(event, ledger.Done)]

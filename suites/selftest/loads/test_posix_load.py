@@ -143,7 +143,7 @@ def _repeat_beginning(path: Path) -> None:
 
 
 def _mix_files(tree: Path) -> None:
-    """What one operation wrote is taken for another file's: by its number alone it is in its place."""
+    """A write of one operation is taken for another file's: by its number alone it is in its place."""
     paths = [path for path in _files(tree) if path.stat().st_size >= 1024]
     for path in paths:
         sector = bytearray(path.read_bytes()[512:1024])

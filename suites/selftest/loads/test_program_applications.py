@@ -24,7 +24,7 @@ ACKNOWLEDGED = {"git": 12, "dpkg": 12, "fio": 6}
 
 
 class Writings:
-    """What each wrote, once for all tests."""
+    """The files that each wrote, once for all tests."""
 
     def __init__(self, factory: pytest.TempPathFactory) -> None:
         self._factory = factory
@@ -103,7 +103,7 @@ def test_one_that_is_gone_is_beyond_repair(written: Written, tampered: Path) -> 
 
 
 def own_files(written: Written, tampered: Path) -> list[Path]:
-    """What a run of fio wrote, by name; the run was acknowledged."""
+    """The files of a run of fio, by name; the run was acknowledged."""
     shutil.copytree(written.directory, tampered)
     run = sorted((tampered / "0").iterdir(), key=lambda path: int(path.name))[0]
     return sorted(path for path in run.iterdir() if path.name != ".complete")
@@ -233,7 +233,7 @@ def change_first_byte(path: Path) -> None:
 
 
 def change_file_and_sums(root: Path) -> None:
-    """What dpkg itself takes for whole: only the one who installed it knows better."""
+    """A package that dpkg itself takes for whole: only its installer knows better."""
     file = a_package(root) / "f0"
     change_first_byte(file)
     sums = root / f"var/lib/dpkg/info/{a_package(root).name}.md5sums"

@@ -113,7 +113,7 @@ class IscsiSession:
 class NvmeQueue:
     """A queue that is connected, to a new controller or as another queue of one that was made before.
 
-    What came of it is in `controller` and `status`, which is 0 for success.
+    The outcome is in `controller` and `status`, which is 0 for success.
     """
 
     def __init__(self, host: str, port: int, *, subsystem: str, controller: int | None) -> None:

@@ -1,4 +1,4 @@
-"""What the machines' tests share: a sandbox to play scenes in, and the controls in their background."""
+"""The machines' tests share a sandbox to play scenes in, and the controls in their background."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class Server:
         self._socket.close()
 
     def call(self, program: int, version: int, procedure: int, body: bytes) -> bytes:
-        """What a procedure answers, behind the header of RPC."""
+        """The answer of a procedure, behind the header of RPC."""
         self._number += 1
         credential = struct.pack(">I", 0) + opaque(b"test") + struct.pack(">3I", 0, 0, 0)
         message = struct.pack(">6I", self._number, _CALL, _RPC_VERSION, program, version, procedure)
@@ -66,7 +66,7 @@ def root_of(mountd: Server, path: str) -> bytes:
 
 
 def write_verifier(server: Server, root: bytes) -> bytes:
-    """What a server says with each unstable write: another one means that it forgot those before."""
+    """A server's verifier of each unstable write: another one means that it forgot those before."""
     attributes = struct.pack(">7I", 0, 1, 0o600, 0, 0, 0, 0) + bytes(4)
     made = server.call(_NFS, 3, 8, opaque(root) + opaque(b"verifier") + attributes)
     status, has_handle, length = struct.unpack_from(">3I", made)

@@ -27,7 +27,7 @@ _ZPOOLS = {
     "no-volume": "[ -e /asked ] && exit 0; touch /asked; exit 1",
     "silent": "kill -STOP $(pidof qemu-ga); sleep 600",
 }
-"""What stands in for `zpool` in the NAS that should come back. `no-volume` refuses once before it does
+"""A stand-in for `zpool` in the NAS that should come back. `no-volume` refuses once before it does
 all it is asked; `silent` is no storage's fault."""
 
 

@@ -51,7 +51,7 @@ ls -d /sys/kernel/config/target/iscsi /sys/kernel/config/target/core/*_0 /sys/ke
 zpool list -H
 true
 """
-"""What serves clients, or would remember them, in a NAS that has not published anything yet."""
+"""The state that serves clients, or would remember them, in a NAS that has not published yet."""
 _GUID = "zpool get -H -o value guid tank"
 _FIRST_GUID = (
     f"truncate -s 64M /tmp/disk && zpool create -o cachefile=none tank /tmp/disk && {_GUID}"
@@ -60,7 +60,7 @@ _FIRST_GUID = (
 
 
 def boots(lab: Lab, scratch: Path) -> dict[str, Any]:
-    """What two boots of the NAS of one trial say to clients, and what a boot begins with."""
+    """The answers of two boots of one trial's NAS to clients, and the state a boot begins with."""
     spec = TrialSpec(cell=Cell.parse(_CELL), index=0, seed=1, load_ms=1000)
     host = lab.network.nas_host
     trial = Trial.begin(spec, folder=scratch / "folder", scratch=scratch, nas_host=host)
@@ -120,7 +120,7 @@ def _new_sessions(host: str) -> Iterator[tuple[int, int]]:
 
 
 def _known(host: str, session: int, controller: int) -> dict[str, Any]:
-    """What targets say to a connection that would belong to a session of before."""
+    """The answers of targets to a connection that would belong to a session of before."""
     with (
         closing(IscsiSession(host, _lio.PORT, target=_lio.IQN, session=session)) as again,
         closing(
@@ -131,7 +131,7 @@ def _known(host: str, session: int, controller: int) -> dict[str, Any]:
 
 
 def _requests(lab: Lab, scratch: Path) -> dict[str, list[Any]]:
-    """What is read off the wire of the same requests to both targets."""
+    """The readings off the wire of the same requests to both targets."""
     host, file = lab.network.nas_host, scratch / "wire.pcap"
     recorder = lab.record_nas_packets(file)
     with (

@@ -42,7 +42,7 @@ def kill_and_resume(lab: Lab, scratch: Path, *, rounds: int) -> dict[str, Any]:
 
 
 def _hasty_start(lab: Lab, console_log: Path) -> str:
-    """What libvirt says to a start that comes as soon as it finds the former domain no more."""
+    """The answer of libvirt to a start that comes as soon as it finds the former domain no more."""
     import libvirt
 
     connection = connect(PRIVATE / "lv")

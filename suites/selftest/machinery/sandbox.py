@@ -28,7 +28,7 @@ class Stage:
     """A sandbox with a lab, in which one scene is played after the other.
 
     A scene is a function that is called with the `Lab` and a scratch folder, and leaves no machine.
-    After one that failed the next has a sandbox of its own. What all print is in `log`, and beside
+    After one that failed the next has a sandbox of its own. The output of all is in `log`, and beside
     it lie the consoles of a scene that failed.
     """
 
@@ -48,7 +48,7 @@ class Stage:
         self._end()
 
     def play(self, scene: str, *, scratch: Path, deadline_s: float) -> Any:
-        """What the scene `module:function` returned.
+        """The result of the scene `module:function`.
 
         Raises `AssertionError` with the end of what it printed when it fails, `DeadlineExceeded` when
         it hangs.

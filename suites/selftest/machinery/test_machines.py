@@ -1,4 +1,4 @@
-"""What a cut is and is not, and what happens when a guest misbehaves."""
+"""The effects of a cut, and the end of a guest that misbehaves."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_full_disk_under_the_shelf_is_distinguished_from_a_fault_of_the_nas(
     assert "next: free some space" in found["shelf"]["error"]
 
 
-def test_what_passed_the_wire_unseen_is_not_taken_for_silence(
+def test_packets_that_passed_unseen_are_not_taken_for_silence(
     stage: Stage, vm_scratch: Path
 ) -> None:
     said = stage.play(f"{_OVERFLOW}:overflow", scratch=vm_scratch / "w", deadline_s=_DEADLINE_S)
@@ -133,7 +133,7 @@ def proofs(stage: Stage, vm_scratch: Path) -> Any:
     return stage.play(f"{_SCENES}:proofs", scratch=vm_scratch / "q", deadline_s=_DEADLINE_S)
 
 
-def test_the_chain_is_proven_before_use_and_what_was_seen_is_kept(proofs: Any) -> None:
+def test_the_chain_is_proven_before_use_and_the_observations_are_kept(proofs: Any) -> None:
     proof = proofs["none"]
     assert proof["error"] is None
     assert set(proof["proof"]["write_cache"]) == {"nas/data0", "nas/zvol", "client"}
@@ -171,7 +171,7 @@ def test_zfs_takes_a_disks_physical_sector_for_its_ashift(stage: Stage, vm_scrat
     assert ashifts == {"512": "9", "4096": "12"}
 
 
-def test_what_is_diverted_is_there_for_the_guest_and_not_on_the_disk(large_disk: Any) -> None:
+def test_a_diverted_file_is_there_for_the_guest_and_not_on_the_disk(large_disk: Any) -> None:
     diverted = large_disk["diverted"]
     assert diverted["found"] == "new"
     assert diverted["after"]["writes"] == diverted["before"]["writes"] > 0

@@ -46,7 +46,7 @@ def test_the_kernels_random_numbers_are_others(boots: Any) -> None:
     assert before != after
 
 
-def test_what_zfs_draws_at_random_is_not_what_the_boots_that_follow_draw(boots: Any) -> None:
+def test_zfs_draws_other_random_numbers_in_each_boot_that_follows(boots: Any) -> None:
     before, after = boots["guids"]
     assert int(before) != int(after)
 
@@ -64,7 +64,7 @@ def test_no_boot_begins_with_a_pool_a_target_or_a_server_that_could_remember_a_c
     assert boots["left"] == ""
 
 
-def test_what_a_disk_promised_is_read_off_the_wire(boots: Any) -> None:
+def test_the_promises_of_a_disk_are_read_off_the_wire(boots: Any) -> None:
     wanted = [("write", 4096, 512, False), ("flush", 0, 0, False), ("write", 8192, 512, True)]
     assert len(boots["requests"]) == 2
     for requests in boots["requests"].values():

@@ -109,7 +109,7 @@ def test_a_mirrored_log_that_lost_a_leg_over_volatile_disks_loses_nothing(played
     assert not (played.evidence(record) / RECORDINGS).exists()
 
 
-def test_what_was_acknowledged_before_the_cut_is_counted_by_the_logs_numbers(
+def test_acknowledgements_before_the_cut_are_counted_by_the_logs_numbers(
     played: Played,
 ) -> None:
     records = [record for cell in (PLAIN, LYING, LOST, LEG_LOST) for record in played.records(cell)]

@@ -46,7 +46,7 @@ _MUCH = "echo begun; echo few >&2; head --bytes 12M /dev/zero; echo end; exit 3"
 
 
 def power_cuts(lab: Lab, scratch: Path) -> dict[str, Any]:
-    """What the shelf hears from writing to a disk without a flush, until the machine is ended."""
+    """The shelf's requests from writing to a disk without a flush, until the machine is ended."""
     return {
         "cut": _ended(lab, scratch / "cut", _cut),
         "killed": _ended(lab, scratch / "killed", lambda nas, _shelf: nas.kill()),
@@ -106,7 +106,7 @@ def _ended(
 
 
 def _activity(shelf: Shelf) -> dict[str, int]:
-    """What the disk was asked so far."""
+    """The requests to the disk so far."""
     events = load_recording(shelf.recording).events
     counts = tally(
         events,
@@ -121,7 +121,7 @@ def _activity(shelf: Shelf) -> dict[str, int]:
 
 
 def full_disk(lab: Lab, scratch: Path) -> dict[str, Any]:
-    """What the guest and the shelf say when there is no room for what the guest writes."""
+    """The messages of guest and shelf when there is no room for the guest's writes."""
     small = scratch / "small"
     small.mkdir(parents=True)
     run_host("mount", "-t", "tmpfs", "-o", "size=2m", "none", str(small))
@@ -153,7 +153,7 @@ def ashifts(lab: Lab, scratch: Path) -> dict[str, str]:
 
 
 def sectors(lab: Lab, scratch: Path) -> dict[str, Any]:
-    """What a guest makes of a disk with sectors of 4096 bytes, and the shelf of its writes."""
+    """A guest's view of a disk with sectors of 4096 bytes, and the shelf's of its writes."""
     scratch.mkdir()
     large = ShelfDisk(serial="large", size_mib=64, sector_bytes=4096, physical_sector_bytes=4096)
     console = scratch / "console.log"
@@ -174,7 +174,7 @@ def sectors(lab: Lab, scratch: Path) -> dict[str, Any]:
 
 
 def _diverted(nas: Machine, shelf: Shelf, written: ShelfDisk, *, into: Path) -> dict[str, Any]:
-    """What the guest finds, and the shelf hears, of a write once a disk's are kept on the host."""
+    """A write as guest and shelf see it once a disk's writes are kept on the host."""
     disk = Disk(target="vdb", serial=written.serial, source=shelf.source(written))
     before = _activity(shelf)
     nas.divert_writes(disk, into=into)
@@ -189,7 +189,7 @@ _PROGRAM_BYTES = 8 << 20
 
 
 def failures(lab: Lab, scratch: Path) -> dict[str, dict[str, Any]]:
-    """What the machinery says, and after how long, of guests that hang, fall silent and panic."""
+    """The machinery's errors, with their time, of guests that hang, fall silent and panic."""
     scratch.mkdir(exist_ok=True)
     nas = lab.start_nas(console_log=scratch / "silent.log", disks=())
     hung = nas.run("sh", "-c", "echo begun; yes | (sleep 61; cat)", deadline_s=1)
@@ -259,7 +259,7 @@ def trial_in(lab: Lab, scratch: Path) -> Trial:
 
 
 def proofs(lab: Lab, scratch: Path) -> dict[str, Any]:
-    """What the proof before use says of a NAS that flushes, and of the same one once it does not.
+    """The proof before use of a NAS that flushes, and of the same one once it does not.
 
     Also when its ZFS is doubted.
     """
@@ -269,7 +269,7 @@ def proofs(lab: Lab, scratch: Path) -> dict[str, Any]:
         nas, client = ready_machines(trial, machines, evidence)
 
         def proof(trial: Trial) -> dict[str, Any]:
-            """What it says, and what it has seen this time."""
+            """Its answer, and its observations this time."""
             file = trial.folder / PROOF
             file.unlink(missing_ok=True)
             said = _said(lambda: prove(trial, machines.shelf, evidence, nas=nas, client=client))

@@ -19,7 +19,7 @@ _FEW, _MANY = 10, 1_000
 
 
 def overflow(_lab: Lab, scratch: Path) -> dict[str, Any]:
-    """What is said of few datagrams, and of more than are kept while nothing can be written."""
+    """The reports of few datagrams, and of more than are kept while nothing can be written."""
     scratch.mkdir()
     return {"few": _said_of(scratch / "few", _FEW), "many": _said_of(scratch / "many", _MANY)}
 

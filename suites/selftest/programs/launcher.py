@@ -29,7 +29,7 @@ _LOADED = (
     "pytest", "rich.console", "torture.trials.campaign.campaign", "torture.report.night.command",
     "torture.trials.replay.replay", "torture.report.write", "torture.facts.stats.planning",
 )  # fmt: skip
-"""What takes long. Nothing of `fixtures` or of the tests: pytest rewrites these as it loads them."""
+"""Modules that load slowly. None of `fixtures` or the tests: pytest rewrites these as it loads them."""
 _MODULE = "-m"
 
 
@@ -45,7 +45,7 @@ class Launcher:
         environment: Mapping[str, str] | None = None,
         deadline_s: float = 120,
     ) -> subprocess.CompletedProcess[str]:
-        """What `python ARGUMENTS` in the checkout gives: a script or `-m` and a module, its arguments.
+        """The end of `python ARGUMENTS` in the checkout: a script or `-m` and a module, its arguments.
 
         Raises `DeadlineExceeded`, and `HarnessError` when nothing can be started.
         """

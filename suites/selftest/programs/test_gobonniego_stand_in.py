@@ -104,7 +104,7 @@ def test_it_runs_again_and_again_until_it_is_stopped(scene: Scene) -> None:
     assert scene.read() == "complete\n"
 
 
-def test_what_it_leaves_is_read_to_the_end(scene: Scene) -> None:
+def test_the_files_it_leaves_are_read_to_the_end(scene: Scene) -> None:
     left = scene.directory / "gobonniego"
     left.mkdir()
     (left / "bonnie.0").write_bytes(b"left")
@@ -129,7 +129,9 @@ def test_a_folder_that_cannot_be_entered_is_said(scene: Scene) -> None:
     assert scene.read() == f"failed {left}: it cannot be entered\ncomplete\n"
 
 
-def test_what_find_cannot_list_is_said(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_that_find_cannot_list_are_reported(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
     left = scene.directory / "gobonniego"
     left.mkdir()
     failing = scene.run / "find"
@@ -139,7 +141,7 @@ def test_what_find_cannot_list_is_said(scene: Scene, monkeypatch: pytest.MonkeyP
     assert scene.read() == "failed find: ./below: Input/output error\ncomplete\n"
 
 
-def test_what_it_found_before_its_client_dies_is_kept(scene: Scene) -> None:
+def test_its_results_from_before_its_client_dies_are_kept(scene: Scene) -> None:
     load = scene.started()
     load.take_ending()
     assert len(scene.kept) == 1, "it still runs"

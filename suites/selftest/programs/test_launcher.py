@@ -1,4 +1,4 @@
-"""What the launcher gives is what a program gives that is started for real."""
+"""The launcher gives the same outcome as a program that is started for real."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ SHEBANG = re.compile(rb"#! ?/(usr/)?bin/(env )?(ba|da)?sh\b")
 SOURCED = "vmimages/*/files/etc/torture/start"
 """Shell without a first line that says so."""
 BYTES = frozenset({"vmimages/nas/files/etc/hostid"})
-"""What looks like text and is read byte for byte."""
+"""Files that look like text and are read byte for byte."""
 NOT_OURS = frozenset({".png", ".patch"})
 """A patch has the style of the lines that it changes."""
 SUFFIXES = frozenset({"", ".ini", ".md", ".toml", ".txt", ".yaml", ".yml"})
@@ -84,7 +84,7 @@ def sourced() -> list[str]:
 
 @pytest.mark.timeout(DEADLINE_S + 10)
 def test_mypy() -> None:
-    """What it found out before holds for every checkout: it goes by what is in the files."""
+    """Its earlier findings hold for every checkout: it goes by the content of the files."""
     cache = f"--cache-dir={own_cache_root() / 'mypy'}"
     lint("mypy", cache, "--strict", "torture", "fixtures", "suites", "vmimages", *tools())
 
@@ -106,14 +106,14 @@ def test_codespell() -> None:
     lint("codespell", "--check-hidden", *FOLDERS, *tops())
 
 
-def test_what_they_look_at_is_there() -> None:
+def test_the_files_they_look_at_are_there() -> None:
     names = set(written())
     assert {"README.md", "CONTRIBUTING.md", "tools/run", ".ci/run", "results/README.md"} <= names
     assert {".ci/run", "vmimages/boot/init", "vmimages/zfs/stage.sh"} <= set(shell_scripts())
     assert len(sourced()) == 2
 
 
-def test_a_tool_finds_what_is_wrong(tmp_path: Path) -> None:
+def test_a_tool_finds_a_mistake(tmp_path: Path) -> None:
     """So that an empty list, or a setting, has not silenced it."""
     wrong = tmp_path / "wrong.sh"
     wrong.write_text("#!/bin/sh\n# it rec" + "ie" + "ves nothing\nrm $1\n")
@@ -123,7 +123,7 @@ def test_a_tool_finds_what_is_wrong(tmp_path: Path) -> None:
 
 
 def complaints_about(content: bytes) -> list[str]:
-    """What `.editorconfig` would have written otherwise."""
+    """The lines that `.editorconfig` would have written otherwise."""
     rules = {
         "an end that is no line's": not content.endswith(b"\n"),
         "a carriage return": b"\r" in content,
@@ -149,7 +149,7 @@ def test_a_text_that_an_editor_would_change_is_found(content: bytes) -> None:
 
 
 def hooks() -> dict[str, dict[str, Any]]:
-    """What looks at each commit, by its id."""
+    """The hooks that look at each commit, by their id."""
     config = YAML(typ="safe").load(CHECKOUT / ".pre-commit-config.yaml")
     assert [repo["repo"] for repo in config["repos"]] == ["local"], "nothing is fetched"
     return {hook["id"]: hook for hook in config["repos"][0]["hooks"]}

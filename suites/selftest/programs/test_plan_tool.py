@@ -53,7 +53,7 @@ def test_where_nothing_was_measured_the_tool_says_how(tmp_path: Path) -> None:
         (("--rate", "0.01", "--versus", "0.01"), "equal"),
     ],
 )
-def test_the_tool_refuses_what_makes_no_sense(
+def test_the_tool_refuses_questions_without_sense(
     arguments: tuple[str, ...], complaint: str, tmp_path: Path
 ) -> None:
     done = plan(*arguments, results=tmp_path)

@@ -1,4 +1,4 @@
-"""What `tools/run` refuses before it sets anything up."""
+"""`tools/run` refuses mistakes before it sets anything up."""
 
 from __future__ import annotations
 

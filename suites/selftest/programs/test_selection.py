@@ -114,7 +114,7 @@ def test_the_shards_of_a_session_are_the_session() -> None:
         assert shard == [name for name in whole if name in shard], "the order has changed"
 
 
-def test_only_what_k_and_m_have_chosen_is_dealt_out() -> None:
+def test_only_the_tests_that_k_and_m_chose_are_dealt_out() -> None:
     """Were all cells dealt out first, one shard would have twice as many of these as the other."""
     chosen = ("-m", "ext4", "-k", "plp")
     whole = cells_in(collect(*chosen))

@@ -59,7 +59,7 @@ def test_power_cuts_are_not_dealt_out_to_processes_that_would_each_run_them_all(
     assert "passed" not in done.stdout
 
 
-def test_what_is_compiled_is_kept_even_where_nothing_is_written_beside_the_sources(
+def test_bytecode_is_kept_even_where_nothing_is_written_beside_the_sources(
     tmp_path: Path,
 ) -> None:
     """By a process started for real: a fork has its parent's settings."""

@@ -37,7 +37,7 @@ DEADLINE_S = 120
 PINNED = re.compile(r"[\w-]+/[\w./-]+@[0-9a-f]{40}")
 VERSIONED = re.compile(r"uses:\s*\S+@[0-9a-f]{40} # v\d+\.\d+\.\d+")
 CLEVER = re.compile(r"[|;&<>`\\]|\$\(|\$\{")
-"""What makes a command a script: logic belongs in tools/."""
+"""The words that make a command a script: logic belongs in tools/."""
 VARIABLE = re.compile(r"\$(\w+)")
 PLAIN = frozenset({"apt-get", "mkdir"})
 
@@ -112,7 +112,7 @@ def complaint_about(command: Command) -> str | None:
 
 @functools.cache
 def refusal_of(program: str, arguments: tuple[str, ...]) -> str:
-    """What the tool says against its arguments; nothing is run but its own reading of them."""
+    """The tool's objections to its arguments; nothing is run but its own reading of them."""
     match program, arguments:
         case ("tools/run", ("--setup-only",)) | (".ci/run", ()) | (".ci/site", (_, _)):
             return ""
@@ -131,7 +131,7 @@ def refusal_of(program: str, arguments: tuple[str, ...]) -> str:
 
 
 def complaints_of_github(path: Path) -> list[str]:
-    """What is wrong with a workflow, but for what the linters say."""
+    """The mistakes in a workflow that linters do not find."""
     text, workflow = path.read_text(), load(path)
     used = [step["uses"] for step, _ in github_steps(workflow) if "uses" in step]
     found = [f"{one} is not pinned to a commit" for one in used if not PINNED.fullmatch(one)]
@@ -155,7 +155,7 @@ def complaints_of_github(path: Path) -> list[str]:
 
 
 def matrix_keys(job: dict[str, Any]) -> frozenset[str]:
-    """What a job's matrix tells each of its instances."""
+    """The values of a job's matrix in each of its instances."""
     matrix = job.get("strategy", {}).get("matrix", {})
     if matrix.get("include") == "${{ fromJSON(needs.plan.outputs.shards) }}":
         return frozenset(json.loads(PLAN.outputs(hosts=HOSTS)["shards"])[0])
@@ -203,11 +203,11 @@ def test_no_outsider_can_take_the_workflows_over() -> None:
 
 
 @pytest.mark.parametrize("path", GITHUB, ids=lambda path: path.stem)
-def test_github_calls_what_is_there(path: Path) -> None:
+def test_github_calls_only_tools_that_are_there(path: Path) -> None:
     assert complaints_of_github(path) == []
 
 
-def test_gitlab_calls_what_is_there() -> None:
+def test_gitlab_calls_only_tools_that_are_there() -> None:
     pipeline = load(GITLAB)
     assert [wrong for one in gitlab_commands(pipeline) if (wrong := complaint_about(one))] == []
     assert all("timeout" in job for job in gitlab_jobs(pipeline).values())

@@ -23,7 +23,7 @@ from torture.trials.campaign.run import Run
 
 _CELL = "iscsi-always-noslog-btrfs-bothdie"
 _LOAD_S = 2
-"""What a trial finds is not asked here, as long as it ends."""
+"""The trial's verdict is not asked here, as long as it ends."""
 _DEADLINE_S = 240
 _QEMU = "qemu-system-x86"
 Start = Callable[..., subprocess.Popen[bytes]]

@@ -33,7 +33,7 @@ def sandboxes_can_be_nested() -> None:
 
 
 def _run_after(preparation: str, *, scratch: Path, results: Path) -> str:
-    """What a run says whose host was changed by a shell command, in a mount namespace of its own."""
+    """The output of a run whose host was changed by a shell command, in a mount namespace of its own."""
     pytest_command = (
         f"{sys.executable} -m pytest suites/powercut -p no:cacheprovider --matrix quick -k {_CELL} "
         f"--trials 1 --scratch {scratch} --results {results}"

@@ -1,4 +1,4 @@
-"""What the random client of a sequence wants, drawn by a seed."""
+"""The wishes of the random client of a sequence, drawn by a seed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _SIGNS = (
     (struct.pack("<Q", UBERBLOCK_MAGIC), 0),
     (struct.pack("<Q", EMBEDDED_CHECKSUM_MAGIC), ZIL_MAGIC_AT),
 )
-"""What makes a write one of a role, and where it stands."""
+"""The content that gives a write its role, and its place."""
 _OF_LOG: tuple[dict[str, object], ...] = (
     {}, {"zil_uncovered": 1}, {"zil_uncovered": 2}, {"zil_reused": True}
 )  # fmt: skip

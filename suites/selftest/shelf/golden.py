@@ -194,7 +194,7 @@ def sums_of(contents: dict[str, bytes]) -> Sums:
 
 
 def served(folder: Path, exports: Sequence[dict[str, Any]]) -> dict[str, bytes]:
-    """What the plugin shows of them; leaves `index` files in the recordings."""
+    """The plugin's views of them; leaves `index` files in the recordings."""
     server = Server(build(), folder, "golden", exports, threads=1)
     contents = server.contents({each["name"]: DISK_BYTES for each in exports})
     server.stop()

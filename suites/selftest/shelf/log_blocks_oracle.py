@@ -1,4 +1,4 @@
-"""What a cut would find of the intent log behind each event, as slowly and obviously as we could."""
+"""The intent log that a cut would find behind each event, as slowly and obviously as we could."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class Logged:
 
 
 class Order:
-    """What the requests that cannot be mistaken for others say about when others were."""
+    """The times of other requests by those that cannot be mistaken for others."""
 
     def __init__(self, known: Iterable[tuple[Request, Logged]]) -> None:
         self._known = tuple(known)

@@ -144,7 +144,7 @@ class ShelfMachine(RuleBasedStateMachine):
 
     @rule(seed=_seeds)
     def read_amid_writes(self, seed: int) -> None:
-        """What is not completed is not there; a mark says that the read came first."""
+        """An incomplete request is not there; a mark says that the read came first."""
         rng, disks = self._drawing(seed), self._session.disks
         place = rng.randrange(len(disks))
         with self._breaking():
@@ -227,7 +227,7 @@ class ShelfMachine(RuleBasedStateMachine):
 
     @contextmanager
     def _breaking(self) -> Iterator[None]:
-        """What is raised inside ends the sequence; what a sanitizer says comes before it."""
+        """An exception inside ends the sequence; a sanitizer's report comes before it."""
         try:
             yield
         except Exception as error:
@@ -277,7 +277,7 @@ def run_sequences(
 ) -> None:
     """Run that many; raises what the first bad one raised. Not random: the same ones each time.
 
-    What went wrong in each bad one is also added to `found`.
+    The mistake of each bad one is also added to `found`.
     """
     seen = [] if found is None else found
     make: Callable[[], RuleBasedStateMachine] = lambda: ShelfMachine(build, folder, seen)  # noqa: E731

@@ -308,7 +308,7 @@ FAULTS = {
         ),
     ),
 }
-"""What each sanitizer has to see."""
+"""The mistakes that each sanitizer has to see."""
 
 
 def write_mutants(folder: Path, mutants: Sequence[Mutant] = MUTANTS) -> Path:

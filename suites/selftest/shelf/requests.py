@@ -1,4 +1,4 @@
-"""What a client asked of the shelf, and what it knows of it."""
+"""The requests of a client to the shelf, and its knowledge of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Difference(AssertionError):
 
 
 class Verb(StrEnum):
-    """What can be asked."""
+    """The kinds of requests."""
 
     WRITE = "write"
     ZERO = "zero"
@@ -53,7 +53,7 @@ class Request:
     issued: int = 0
     acked: int | None = None
     data: bytes = b""
-    """What a read gave."""
+    """The outcome of a read."""
 
     def __str__(self) -> str:
         what = (

@@ -156,7 +156,7 @@ class Server:
         return self._process.pid
 
     def output(self) -> str:
-        """What it printed; raises `SanitizerReport` when a sanitizer did."""
+        """Its output; raises `SanitizerReport` when a sanitizer did."""
         output = self._process.output()
         if any(report in output for report in _REPORTS):
             raise SanitizerReport(output)
@@ -185,7 +185,7 @@ class Server:
         }
 
     def status(self) -> dict[str, Any]:
-        """What the export `control` says."""
+        """The answer of the export `control`."""
         control = self.line("control")
         status: dict[str, Any] = json.loads(control.wait(control.read(65536, 0)).data())
         return status
@@ -217,7 +217,7 @@ class Server:
 
 @dataclass(eq=False)
 class Reply:
-    """What a request will have as its answer."""
+    """The future answer of a request."""
 
     cookie: int
     buffer: bytearray | None = None
@@ -227,7 +227,7 @@ class Reply:
     read: bytes = b""
 
     def data(self) -> bytes:
-        """What a read read; raises `HarnessError` when it was refused."""
+        """The bytes of a read; raises `HarnessError` when it was refused."""
         if self.error is not None:
             raise HarnessError(self.error)
         return self.read

@@ -130,7 +130,7 @@ class Session:
         self.is_frozen = self.is_frozen or command == "now"
 
     def status(self) -> dict[str, Any]:
-        """What the export `control` says."""
+        """The answer of the export `control`."""
         control = self._line("control")
         status: dict[str, Any] = json.loads(control.wait(control.read(65536, 0)).data())
         return status

@@ -38,7 +38,7 @@ _DEADLINE_S = 180
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What a checkout with these files more makes of them."""
+    """The trials of a checkout with these files more."""
     checkout = tmp_path_factory.mktemp("checkout")
     for folder in COPIED:
         ignored = shutil.ignore_patterns("__pycache__")
@@ -67,7 +67,7 @@ def test_the_trial_over_them_comes_to_its_verdict(played: dict[str, Any]) -> Non
         assert record["judgement"]["administration"] == "undone"
 
 
-def test_each_stage_ran_what_the_new_files_say(played: dict[str, Any]) -> None:
+def test_each_stage_ran_the_commands_of_the_new_files(played: dict[str, Any]) -> None:
     nas, client = ("\n".join(ran) for ran in played["ran"])
     assert "log mirror" in nas, "three log devices"
     assert nas.index("zpool create") < nas.index("make-volume disabled") < nas.index("publish")

@@ -1,4 +1,4 @@
-"""What a client's QEMU loads first: stable writes over NFS."""
+"""The library that a client's QEMU loads first: stable writes over NFS."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a disk with a fault acknowledges and does not do, or does later, by its log."""
+"""A disk with a fault acknowledges requests that it does not do, or does later, by its log."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def show_many(shelf: Build, folder: Path, count: int) -> None:
     shown()
 
 
-def test_views_are_what_the_specification_says(folder: Path, sequences: int | None) -> None:
+def test_views_agree_with_the_specification(folder: Path, sequences: int | None) -> None:
     show_many(build(), folder, sequences or 100)
 
 

@@ -22,7 +22,7 @@ PAGE_EVENTS = 16384
 
 
 def limit_files(server: Server, bytes_max: int) -> None:
-    """What a full file system is to one process: its files cannot grow beyond this."""
+    """A full file system, as one process sees it: its files cannot grow beyond this."""
     resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (bytes_max, resource.RLIM_INFINITY))
 
 

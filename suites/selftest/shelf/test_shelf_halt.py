@@ -91,7 +91,7 @@ def test_a_victim_that_has_ended_is_skipped(
 
 
 @pytest.mark.parametrize("pids", [[2**22 + 1], [-1], ["1"], [0.5], 7])
-def test_what_cannot_be_stopped_is_refused(shelf: Server, pids: object) -> None:
+def test_a_process_that_cannot_be_stopped_is_refused(shelf: Server, pids: object) -> None:
     with pytest.raises(HarnessError):
         tell(shelf, {"halt": pids})
     assert shelf.status()["frozen"] is False

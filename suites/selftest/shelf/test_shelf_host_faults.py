@@ -1,4 +1,4 @@
-"""What the host fails is the shelf's error, and not the guest's disk: counted, or refused at once."""
+"""A failure of the host is the shelf's error, and not the guest's disk: counted, or refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What makes opening a view quick is made once for a recording, and never believed when it is stale."""
+"""The index that opens a view quickly is made once for a recording. A stale one is not believed."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ STORIES: dict[str, tuple[dict[str, Any], list[Step], bool]] = {
         False,
     ),
 }  # fmt: skip
-"""What is waited for, what is asked, and whether the last of it freezes."""
+"""The awaited block, the requests, and whether the last of them freezes."""
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +87,7 @@ def frozen_at(shelf: Build, folder: Path, command: object, steps: Sequence[Step]
 
 
 @pytest.mark.parametrize("name", STORIES)
-def test_it_freezes_with_what_is_waited_for_and_not_before(name: str, folder: Path) -> None:
+def test_it_freezes_with_the_awaited_block_and_not_before(name: str, folder: Path) -> None:
     command, steps, freezes = STORIES[name]
     assert frozen_at(build(), folder, command, steps) == (len(steps) - 1 if freezes else None)
 

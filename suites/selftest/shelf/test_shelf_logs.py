@@ -1,4 +1,4 @@
-"""What a shelf's server prints is where an error says it is, when the recordings are gone."""
+"""The output of a shelf's server is where an error says it is, when the recordings are gone."""
 
 from __future__ import annotations
 

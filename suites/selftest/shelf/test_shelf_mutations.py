@@ -28,7 +28,7 @@ def wrong_shelves(tmp_path_factory: pytest.TempPathFactory) -> Build:
 
 
 def differences(shelf: Build, folder: Path, sequences: int) -> list[Difference]:
-    """What is found until the first difference; anything else is raised."""
+    """The findings until the first difference; anything else is raised."""
     found: list[BaseException] = []
     try:
         run_sequences(

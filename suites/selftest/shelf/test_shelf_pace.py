@@ -95,7 +95,7 @@ def test_bandwidth_bounds_large_writes() -> None:
 
 
 @pytest.mark.parametrize("slog_class", [SlogClass.HDD, SlogClass.SATA_SSD, SlogClass.SAS_SSD])
-def test_a_synchronous_write_takes_what_was_published_for_its_class(slog_class: SlogClass) -> None:
+def test_a_synchronous_write_takes_the_time_published_for_its_class(slog_class: SlogClass) -> None:
     """The faster classes take less than this machine's own way to the shelf and back."""
     published_s = {"hdd": 10e-3, "sata": 1e-3, "sas": 1e-4}[slog_class]
     with _shelf(LOG_PROFILES[slog_class]) as (_, socket):

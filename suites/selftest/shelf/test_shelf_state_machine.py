@@ -13,5 +13,5 @@ _SEQUENCES = 100
 
 
 @pytest.mark.timeout(7200)  # as many as somebody asks for
-def test_the_shelf_does_what_its_specification_says(folder: Path, sequences: int | None) -> None:
+def test_the_shelf_behaves_as_its_specification_says(folder: Path, sequences: int | None) -> None:
     run_sequences(build(), folder, sequences or _SEQUENCES, is_random=sequences is not None)

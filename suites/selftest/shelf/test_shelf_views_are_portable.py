@@ -27,7 +27,7 @@ from torture.facts.recording.model import content
 
 
 def read_by_the_specification(view_file: Path, name: str) -> bytes:
-    """What a disk of a view holds, without the plugin; views below it are read in the same way."""
+    """The content of a disk of a view, without the plugin; views below it are read in the same way."""
 
     @cache
     def holds(file: Path, disk: str) -> bytes:

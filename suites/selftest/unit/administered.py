@@ -1,4 +1,4 @@
-"""What was printed of pools that were administered in trials, and evidence that is made of it."""
+"""The printed answers of pools administered in trials, and evidence that is made of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CELL = "iscsi-standard-noslog-raidz1-expand-btrfs-nasonly"
 
 
 def outputs_of(case: str) -> list[ToolOutput]:
-    """What was printed in a trial, by the name of its operation and of what became of it."""
+    """The printed answers of a trial, by the name of its operation and of its outcome."""
     raw = json.loads((RECORDED / "administration" / f"{case}.json").read_text())
     names = [field.name for field in fields(ToolOutput)]
     return [

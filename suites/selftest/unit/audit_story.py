@@ -89,7 +89,7 @@ class Story:
     )
     now_ns: int = 0
     requests: list[BlockRequest | FileRequest] = field(default_factory=list)
-    """What the client's disk, or its server, completed."""
+    """The requests that the client's disk, or its server, completed."""
     accused: list[int] = field(default_factory=list)
     """At which events `uncovered` found something."""
     whole_on: tuple[str, ...] = ("a",)

@@ -59,7 +59,7 @@ PURE = frozenset(
     {"facts", "oracles", "choices", "records", "report", "machines.nas", "trials.plan"}
 )
 OUTSIDERS = frozenset({"pytest", "_pytest", "fixtures", "suites", "hypothesis"})
-"""What the engine knows nothing of."""
+"""Modules that the engine does not know."""
 
 SOURCES = ("torture", "fixtures", "suites", "vmimages", "tools", ".ci")
 SUFFIXES = frozenset({"", ".py", ".sh", ".toml", ".cpp", ".hpp", ".ini"})
@@ -91,7 +91,7 @@ def room_of(module: str) -> str:
 
 
 def trespasses(source: str, *, room: str, package: str) -> list[str]:
-    """What a file of a room imports and must not."""
+    """The forbidden imports of a file of a room."""
     allowed = NARROWER.get(room, ALLOWED[wing_of(room)])
     is_pure = not PURE.isdisjoint({room, wing_of(room)})
     found = []

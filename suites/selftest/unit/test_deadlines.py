@@ -26,7 +26,7 @@ def test_it_asks_again_until_there_is_something() -> None:
     assert wait_for(lambda: next(answers), what="it", deadline_s=5, poll_s=0.001) == 7
 
 
-def test_the_deadline_says_what_did_not_come_and_what_to_do() -> None:
+def test_the_deadline_names_the_missing_fact_and_the_next_command() -> None:
     begun = time.monotonic()
     with pytest.raises(DeadlineExceeded) as caught:
         wait_for(lambda: None, what="socket", deadline_s=0.1, poll_s=5, poll_max_s=5, hint="look")
@@ -61,7 +61,7 @@ def test_the_pauses_double_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> Non
     assert pauses == [1, 2, 4, 8, 5.5]
 
 
-def test_what_the_question_raises_goes_through() -> None:
+def test_an_exception_of_the_question_goes_through() -> None:
     def panics() -> None:
         raise HarnessError("the guest panicked")
 

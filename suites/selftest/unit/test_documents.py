@@ -1,4 +1,4 @@
-"""What the documents name is there: paths, modules, options; and CONTRIBUTING is short, and whole."""
+"""The documents name paths, modules and options that are there; and CONTRIBUTING is short, and whole."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def text_of(document: str) -> str:
 
 
 def code_in(text: str) -> Iterator[str]:
-    """What stands in backticks, and every block but for the trees of folders in it."""
+    """The text in backticks, and every block but for the trees of folders in it."""
     for block, span in CODE.findall(text):
         yield IN_A_TREE.sub("", block) or span
 
@@ -127,7 +127,7 @@ def test_every_finding_that_the_readme_links_is_there() -> None:
     assert linked - anchors_in(text_of("docs/findings.md")) == set()
 
 
-def test_every_finding_begins_with_who_is_affected_and_what_to_do() -> None:
+def test_every_finding_begins_with_the_affected_and_the_remedy() -> None:
     _, *sections = text_of("docs/findings.md").split("\n## ")
     begins = re.compile(r".*\n\n- \*\*Who is affected:\*\* .*\n(  .*\n)*- \*\*What to do:\*\* ")
     assert [x.splitlines()[0] for x in sections if not begins.match(x)] == []

@@ -1,4 +1,4 @@
-"""What the options of suites/powercut come to."""
+"""The cells and plans that the options of suites/powercut choose."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from torture.choices.administration.protocol import Administration, CutPoint, Ou
 
 
 def read(printed: Printed) -> Outcome:
-    """What it prints is empty before and after."""
+    """Its output is empty before and after."""
     return Outcome.DONE if printed.text("dummy-state") else Outcome.UNDONE
 
 

@@ -95,7 +95,7 @@ class _Guest:
 
 @dataclass
 class _Lab:
-    """What a trial asks of its lab."""
+    """The methods of a lab that a trial calls."""
 
     sockets: Path
     zfs: ZfsVersion

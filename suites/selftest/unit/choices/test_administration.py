@@ -18,7 +18,7 @@ from torture.oracles.verdict.unreadable import UnreadableError
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_became_of_it_is_read_from_what_was_printed(case: str) -> None:
+def test_its_outcome_is_read_from_the_printed_answers(case: str) -> None:
     name, _, outcome = case.partition("-")
     assert read(case, outputs_of(case)) == outcome.replace("-", " ")
     asked = tuple(output.argv for output in outputs_of(case))
@@ -31,7 +31,7 @@ def test_every_operation_was_seen_undone_and_done(name: str) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_was_cut_off_or_garbled_is_never_read_as_anything(case: str) -> None:
+def test_an_output_cut_off_or_garbled_is_never_read_as_anything(case: str) -> None:
     outputs = outputs_of(case)
     for place, output in enumerate(outputs):
         for stdout in _spoilt(output.stdout):
@@ -84,7 +84,7 @@ def test_the_matrix_has_each_operation_once_on_a_pool_that_it_can_be_done_to() -
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_what_the_pool_gets_later_is_there_and_not_in_it(name: str) -> None:
+def test_disks_that_the_pool_gets_later_are_there_and_not_in_it(name: str) -> None:
     (cell,) = [c for c in cells_of(Matrix.ADMINISTRATION) if c.axes["administration"] == name]
     plain = cell.but(administration="none")
     spares = [disk for disk in pool_disks(cell) if disk not in pool_disks(plain)]

@@ -62,7 +62,7 @@ def test_a_volume_that_grew_without_its_reservation_is_half_done(
 
 
 def with_features(state: str) -> list[ToolOutput]:
-    """What a pool prints that was upgraded in part, were all of the new features like this."""
+    """The output of a pool that was upgraded in part, were all of the new features like this."""
     (output,) = outputs_of("upgrade-in-part")
     document = json.loads(output.stdout)
     for name, of in document["pools"]["tank"]["properties"].items():
@@ -99,7 +99,7 @@ def test_a_pool_is_rewound_with_all_its_files_and_without_its_checkpoint_or_not_
     assert read(f"rewind-{state}", [changed]) is outcome
 
 
-def test_what_is_said_before_a_rewound_pool_is_read_is_no_answer() -> None:
+def test_messages_before_a_rewound_pool_is_read_are_no_answer() -> None:
     (output,) = outputs_of("rewind-done")
     with pytest.raises(UnreadableError):
         read("rewind-done", [replace(output, stdout=f"warning: - {output.stdout}")])
@@ -121,7 +121,7 @@ def test_a_received_copy_is_whole_or_not_there() -> None:
     assert read("receive-done", other) is Outcome.HALF
 
 
-def test_what_is_done_in_part_stays_so_and_is_none_of_what_had_returned() -> None:
+def test_a_part_done_stays_so_and_had_not_returned() -> None:
     cell = "iscsi-standard-noslog-upgrade-btrfs-nasonly"
     part = outputs_of("upgrade-in-part")
     judgement = judge(cut(part, end=part, cell=cell))
@@ -129,7 +129,7 @@ def test_what_is_done_in_part_stays_so_and_is_none_of_what_had_returned() -> Non
     assert judge(cut(part, end=part, cell=cell, returned=0)).verdict is Verdict.ROLLED_BACK
 
 
-def test_what_was_done_in_part_or_wholly_is_not_less_after_a_second_cut() -> None:
+def test_an_operation_done_in_part_or_wholly_is_not_less_after_a_second_cut() -> None:
     cell = "iscsi-standard-noslog-upgrade-btrfs-nasonly"
     undone, part, done = (outputs_of(f"upgrade-{state}") for state in ("undone", "in-part", "done"))
     for before, after in ((done, part), (done, undone), (part, undone)):
@@ -153,7 +153,7 @@ def test_an_operation_without_effect_is_refused() -> None:
         Cell.parse(HOME).but(sync="always", administration="set_sync")
 
 
-def test_what_a_destroyed_dataset_held_is_freed_behind_it() -> None:
+def test_the_blocks_of_a_destroyed_dataset_are_freed_behind_it() -> None:
     listed, freeing = outputs_of("destroy-done")
     document = json.loads(freeing.stdout)
     document["pools"]["tank"]["properties"]["freeing"]["value"] = "4096"

@@ -166,7 +166,7 @@ def test_an_fsck_that_says_nothing_has_an_exit_code_all_the_same() -> None:
 
 
 @pytest.mark.parametrize("case", ["replayed", "no-superblock"])
-def test_a_recorded_console_says_what_was_recorded_of_fsck(case: str) -> None:
+def test_a_recorded_console_has_the_recorded_report_of_fsck(case: str) -> None:
     console, said = tool(Step.BOOT, f"boot/{case}"), tool(Step.BOOT_FSCK, f"boot/{case}-fsck")
     found = fsck_at_boot(console.stdout)
     assert found is not None

@@ -128,7 +128,7 @@ def test_a_tunable_that_a_version_of_zfs_lacks_is_refused_with_the_reason(
 
 
 @pytest.mark.parametrize("version", version_names())
-def test_a_version_lacks_what_is_a_tunable(version: str) -> None:
+def test_a_version_lacks_only_tunables(version: str) -> None:
     tunables = {f"{MODULE}{name}": "1" for name in zfs_version(version).lacks}
     assert ZfsSettings.of(tunables).tunables.keys() == zfs_version(version).lacks
 

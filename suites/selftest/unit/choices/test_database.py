@@ -1,4 +1,4 @@
-"""What all databases do alike: what refuses is said, what can be read is, and how a server is ended."""
+"""The common parts of all databases: refusals, reading as far as possible, the end of a server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TRIAL = 7
 
 
 class Said(Exception):
-    """What a driver raises."""
+    """The exception of a driver."""
 
 
 class Dummy(Database):

@@ -1,4 +1,4 @@
-"""What database servers share: what writers draw, what is found, a server's start and end, its image."""
+"""The common parts of database servers: drawn writes, findings, start and end, the image."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_a_transaction_that_is_otherwise_is_in_part(change: Any, said: str) -> N
     assert seen(rows, transaction(6)).whole_and_damaged() == ([6], {5: said})
 
 
-def test_what_another_trial_wrote_is_something_else() -> None:
+def test_rows_of_another_trial_are_something_else() -> None:
     rows = Rows(TRIAL + 1)
     for table, found in transaction(5).items():
         rows.add(table, found)
@@ -171,7 +171,7 @@ def test_a_server_that_does_not_stop_is_killed(
         ("echo a OK; echo 'Error: b is corrupt' >&2", "OK", ["sh: Error: b is corrupt"]),
     ],
 )
-def test_what_a_checker_says_is_a_complaint_unless_all_is_fine(
+def test_the_output_of_a_checker_is_a_complaint_unless_all_is_fine(
     script: str, fine: str, complaints: list[str]
 ) -> None:
     assert complaints_of(["sh", "-c", script], fine=fine, user=ME) == complaints
@@ -279,7 +279,7 @@ def test_one_load_with_an_image_of_its_own_decides_for_those_beside_it() -> None
         (["iscsi-always-noslog-ext4-mariadb-bothdie"], "2.4.4", [*IMAGES, DATABASES_IMAGE]),
     ],
 )
-def test_a_run_builds_what_its_cells_ask_for_and_nothing_else(
+def test_a_run_builds_the_images_of_its_cells_and_nothing_else(
     cells: list[str], zfs: str, built: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []

@@ -96,7 +96,7 @@ def test_each_check_that_said_something_is_counted() -> None:
     assert seen_by(record(Verdict.UNAVAILABLE, verdicts=loud)) == {Sight.POOL, Sight.DATA}
 
 
-def test_a_detection_counts_what_broke_the_guarantee_of_its_cell() -> None:
+def test_a_detection_counts_trials_that_broke_the_guarantee_of_its_cell() -> None:
     seen, missed = record(Verdict.INTACT, cut=BROKEN), record(Verdict.INTACT)
     unknown = record(Verdict.INCONCLUSIVE)
     detection = detect(FAULT, [seen, missed, unknown])
@@ -122,7 +122,7 @@ def test_so_many_cuts_see_it_with_that_confidence(cuts: int) -> None:
     assert cuts_for(share) in (cuts, cuts + 1)
 
 
-def test_what_is_never_seen_takes_for_ever() -> None:
+def test_a_fault_that_is_never_seen_takes_for_ever() -> None:
     assert cuts_for(0.0) is None
     assert cuts_for(1.0) == 1
     assert cuts_for(0.5) == math.ceil(math.log(0.05) / math.log(0.5))

@@ -1,4 +1,4 @@
-"""What differs between filesystems that share a checker, and what no filesystem may do."""
+"""The differences between filesystems that share a checker, and rules for all of them."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def test_every_command_of_a_filesystem_names_its_device(name: str) -> None:
     assert MOUNT_POINT in filesystem.mount
 
 
-def test_only_what_has_no_journal_of_data_is_audited_block_by_block() -> None:
+def test_only_filesystems_without_a_journal_of_data_are_audited_block_by_block() -> None:
     written_twice = {choice.name for choice in CHOICES if not choice.value.writes_once}
     assert written_twice == {"ext4journal", "zfs"}
     assert {choice.name for choice in CHOICES if choice.value.looks_like_zfs} == {"zfs"}
 
 
-def test_what_joins_a_matrix_is_chosen_on_purpose() -> None:
+def test_filesystems_join_a_matrix_on_purpose() -> None:
     assert {choice.name for choice in CHOICES if choice.joins} == {
         "btrfs",
         "ext4",

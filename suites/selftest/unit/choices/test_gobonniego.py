@@ -1,4 +1,4 @@
-"""What gobonniego prints, recorded: whole, cut off, garbled; and what its load makes of that."""
+"""The output of gobonniego, recorded: whole, cut off, garbled; and its reading by the load."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_the_end_of_the_program_is_reported(name: str, ending: Ending, words: st
     assert end.words.endswith(words)
 
 
-def test_what_it_found_wrong_itself_is_a_mismatch() -> None:
+def test_an_error_that_it_found_itself_is_a_mismatch() -> None:
     end = parse_end(2, MISMATCH)
     words = "what was read is not what was written: 8388608"
     assert end == End(ending=Ending.MISMATCHED, words=words)
@@ -163,7 +163,7 @@ def evidence_with(*outputs: tuple[int | None, str, str], read: str = "complete\n
     )
 
 
-def test_figures_of_all_its_ends_are_in_what_is_found() -> None:
+def test_figures_of_all_its_ends_are_in_the_findings() -> None:
     evidence = evidence_with(recorded("two-runs"), recorded("seconds"), recorded("killed"))
     findings = WORKLOAD.judge(evidence, Terms(), after_repair=False)
     assert (findings.verdict, findings.acknowledged, findings.reasons) == (Verdict.INTACT, 0, ())
@@ -186,7 +186,7 @@ def test_its_output_is_evidence(
     assert reason in findings.reasons[0]
 
 
-def test_its_figures_are_in_the_judgement_beside_what_the_ledger_says() -> None:
+def test_its_figures_are_in_the_judgement_beside_the_ledgers_findings() -> None:
     cell = "iscsi-standard-noslog-ext4-gobonniego-nasonly"
     said = evidence_with(recorded("two-runs"))
     good = evidence(*said.tools, filesystem="ext4")
@@ -299,7 +299,7 @@ def test_it_acknowledges_nothing_and_the_trial_does_not_wait_for_it() -> None:
     assert not load.wait_until(lambda: False, deadline_s=0)
 
 
-def test_without_one_it_says_what_to_do() -> None:
+def test_without_one_it_names_the_next_command() -> None:
     with pytest.raises(HarnessError, match="needs a file from you") as refused:
         WORKLOAD.job(seed=1, place=Place(directory="/mnt"))
     assert refused.value.hint == "say --gobonniego PATH, or have it on PATH"

@@ -1,4 +1,4 @@
-"""What theory guarantees for each cell, written down once more, apart from the code."""
+"""The guarantee of theory for each cell, written down once more, apart from the code."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def as_in_theory(fate: Fate) -> Fate:
 @pytest.mark.parametrize("fate", Fate)
 @pytest.mark.parametrize("sync", Sync)
 @pytest.mark.parametrize("slog", SLOG.names)
-def test_a_cell_guarantees_what_theory_says(slog: str, sync: Sync, fate: Fate) -> None:
+def test_a_cell_has_the_guarantee_of_theory(slog: str, sync: Sync, fate: Fate) -> None:
     cell = cell_with(slog=slog, sync=sync, fate=fate)
     assert guarantee_of(cell) is THEORY[slog][sync, as_in_theory(fate)]
 
@@ -92,7 +92,7 @@ def test_a_cell_guarantees_what_theory_says(slog: str, sync: Sync, fate: Fate) -
 @pytest.mark.parametrize("fate", Fate)
 @pytest.mark.parametrize("sync", Sync)
 @pytest.mark.parametrize("transport", TRANSPORT.names)
-def test_a_transport_guarantees_what_theory_says(transport: str, sync: Sync, fate: Fate) -> None:
+def test_a_transport_has_the_guarantee_of_theory(transport: str, sync: Sync, fate: Fate) -> None:
     traits = TRANSPORT.choice(transport).value.traits
     filesystem = "files" if traits.gives_files else "btrfs"
     cell = cell_with(transport=transport, sync=sync, fate=fate, filesystem=filesystem)
@@ -117,7 +117,7 @@ def test_a_transport_guarantees_what_theory_says(transport: str, sync: Sync, fat
         ("nfs4-export_async-always-noslog-files-bothdie", Sync.ALWAYS, Sync.ALWAYS),
     ],
 )
-def test_what_is_promised_in_a_cell_is_what_its_transport_says(
+def test_a_cell_promises_as_much_as_its_transport(
     name: str, acknowledged: Sync, completed: Sync
 ) -> None:
     cell = Cell.parse(name)
@@ -170,7 +170,7 @@ def test_speed_layout_filesystem_and_honest_disks_change_no_guarantee(cell: Cell
 
 
 @given(usual_cell())
-def test_on_lying_disks_even_the_pool_may_go_whatever_else_is_chosen(cell: Cell) -> None:
+def test_on_lying_disks_even_the_pool_may_go_with_any_other_choices(cell: Cell) -> None:
     lying = cell_with(cell.name, disks="lyingdisks")
     assert guarantee_of(lying) is Guarantee.MAY_LOSE_POOL
     assert guarantee_of(lying).worst_allowed.badness >= guarantee_of(cell).worst_allowed.badness

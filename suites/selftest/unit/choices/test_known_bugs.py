@@ -97,7 +97,7 @@ def test_every_tree_that_a_bug_needs_can_be_named() -> None:
     assert set(trees_needed().values()) == needed, "two trees have one name"
 
 
-def test_a_side_is_counted_by_what_any_check_said() -> None:
+def test_a_side_is_counted_by_the_findings_of_all_checks() -> None:
     side = side_outcome(BUG, BUG.affected, [SOUND, ACCUSED, LOST, UNKNOWN])
     assert column(side) == (3, 2, 1)
     assert (side.by[Sight.AUDIT], side.by[Sight.DATA], side.by[Sight.POOL]) == (1, 1, 0)
@@ -124,7 +124,7 @@ def test_a_bug_with_its_own_sign_is_distinguished_from_another() -> None:
     assert not outcome([other], [SOUND], bug).is_found
 
 
-def test_what_is_inconclusive_counts_only_when_a_check_spoke() -> None:
+def test_an_inconclusive_trial_counts_only_when_a_check_spoke() -> None:
     assert column(side_outcome(BUG, BUG.cleared, [UNKNOWN] * 3)) == (0, 0, 3)
     accused = replace(UNKNOWN, cut=BROKEN)
     assert column(side_outcome(BUG, BUG.cleared, [accused, UNKNOWN])) == (1, 1, 2)
@@ -173,7 +173,7 @@ def test_the_silence_of_the_cleared_side_says_so_much_and_no_more() -> None:
     assert outcome([ACCUSED] * 9, [SOUND] * 9).silence_in_words == "more than 99 %"
 
 
-def test_the_table_has_both_sides_and_says_what_was_otherwise() -> None:
+def test_the_table_has_both_sides_and_names_wrong_predictions() -> None:
     judged = outcome([ACCUSED, LOST, UNKNOWN], [SOUND, SOUND])
     affected, cleared = rows_of(judged)
     assert affected[0] == BUG.words
@@ -189,14 +189,14 @@ def test_the_table_has_both_sides_and_says_what_was_otherwise() -> None:
     assert bug_table([judged, judged]).row_count == 4
 
 
-def test_what_is_kept_has_both_sides_with_their_intervals() -> None:
+def test_the_kept_figures_have_both_sides_with_their_intervals() -> None:
     kept = outcome([ACCUSED] * 6, [SOUND] * 6).as_json()
     assert kept["affected"]["low"] == rate_of(6, 6).low
     assert kept["cleared"]["high"] == rate_of(0, 6).high
     assert kept["predicted"] == {"by": "audit", "cuts": 1}
 
 
-def test_a_side_without_its_tree_says_what_to_do() -> None:
+def test_a_side_without_its_tree_names_the_next_command() -> None:
     assert zfs_of_side(BUG.cleared, {}) == ChosenZfs(version="2.3.2")
     lack = zfs_of_side(BUG.affected, {})
     assert isinstance(lack, str)

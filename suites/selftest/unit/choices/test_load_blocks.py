@@ -44,7 +44,7 @@ def test_old_sectors_beside_new_ones_are_found_by_their_numbers() -> None:
     assert decode(old[:1024] + BLOCK[1024:]) == [41, 41, 42, 42, 42, 42, 42, 42]
 
 
-def test_what_belongs_elsewhere_says_where() -> None:
+def test_a_block_that_belongs_elsewhere_says_where() -> None:
     assert decode(Encoder(8).block(file=3, seq=42, index=5)) == [
         f"foreign:8:3:5:{sector}:42" for sector in range(8)
     ]

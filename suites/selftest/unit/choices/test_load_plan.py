@@ -69,7 +69,7 @@ def test_the_same_seed_draws_the_same_and_another_does_not() -> None:
 
 
 @pytest.mark.parametrize("mode", ["files", "raw"])
-def test_every_operation_is_possible_on_what_the_earlier_ones_left(mode: str) -> None:
+def test_every_operation_is_possible_on_the_files_that_earlier_ones_left(mode: str) -> None:
     sizes: dict[int, int] = {}
     for operation in draw(mode=mode):
         size = sizes.get(operation.file)
@@ -128,7 +128,7 @@ def test_a_keepsake_is_made_scribbled_on_synced_and_left_alone(mode: str) -> Non
 
 
 @pytest.mark.parametrize("mode", ["files", "raw"])
-def test_what_a_keepsake_was_made_with_stays_in_its_last_block(mode: str) -> None:
+def test_the_origin_of_a_keepsake_stays_in_its_last_block(mode: str) -> None:
     written = Counter(
         (operation.file, block)
         for operation in draw(mode=mode)

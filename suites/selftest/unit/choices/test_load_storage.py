@@ -89,7 +89,7 @@ def test_a_failure_past_the_page_cache_is_reported(
 
 
 @pytest.mark.parametrize("is_direct", [False, True])
-def test_only_what_is_to_pass_the_page_cache_does(
+def test_only_direct_writes_pass_the_page_cache(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_direct: bool
 ) -> None:
     storage = FileStorage(Encoder(11), str(tmp_path), 8)
@@ -108,7 +108,7 @@ def test_only_what_is_to_pass_the_page_cache_does(
     assert seen_in(tmp_path) == [1, 2, 1]
 
 
-def test_a_late_sync_waits_with_what_it_is_for_on_its_way(
+def test_a_late_sync_waits_while_its_writes_are_on_their_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storage = FileStorage(Encoder(11), str(tmp_path), 8)

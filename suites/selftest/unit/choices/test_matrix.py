@@ -128,7 +128,7 @@ def test_a_name_says_everything_that_is_no_default() -> None:
 
 
 @given(cells)
-def test_axes_are_all_there_in_order_and_only_what_means_nothing_is_empty(cell: Cell) -> None:
+def test_axes_are_all_there_in_order_and_only_meaningless_ones_are_empty(cell: Cell) -> None:
     assert tuple(cell.axes) == tuple(AXES)
     empty = {axis for axis, choice in cell.axes.items() if not choice}
     traits = cell[TRANSPORT].traits
@@ -187,7 +187,7 @@ def test_a_part_that_is_doubled_moved_or_missing_is_refused(
 
 
 @pytest.mark.parametrize("place", range(len(VARIED)))
-def test_an_error_names_the_bad_part_and_what_is_known(place: int) -> None:
+def test_an_error_names_the_bad_part_and_the_known_choices(place: int) -> None:
     parts = LONGEST.split("-")
     parts[place] = "floppy"
     with pytest.raises(ValueError, match="'floppy'") as caught:

@@ -152,9 +152,7 @@ def test_a_recording_is_understood(case: str) -> None:
         ("xfs/inode-look", "xfs_repair: cannot open DEVICE: Device or resource busy"),
     ],
 )  # fmt: skip
-def test_a_device_that_is_in_use_is_no_damage_but_what_is_on_it_may_be(
-    case: str, line: str
-) -> None:
+def test_a_device_that_is_in_use_is_no_damage_but_its_content_may_be(case: str, line: str) -> None:
     """As e2fsprogs `e2fsck/unix.c`, btrfs-progs `check/main.c` and xfsprogs `libxfs/init.c` say it."""
     output = RECORDINGS[case]
     for device, expected in ((output.argv[-1], UNREADABLE), ("inode 262976", EXPECTED[case])):

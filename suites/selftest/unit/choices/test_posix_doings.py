@@ -1,4 +1,4 @@
-"""What the load of names, sizes and attributes draws, and which system calls become of it."""
+"""The operations on names, sizes and attributes that the load draws, and their system calls."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_file_stays_open_until_its_last_name_is_gone(tmp_path: Path) -> None:
     assert done(5, do="unlink", whom=3, at=[0, "l"]) == set()
 
 
-def test_what_a_filesystem_refuses_is_never_drawn(
+def test_an_operation_that_a_filesystem_refuses_is_never_drawn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(*_arguments: Any, **_more: Any) -> None:
@@ -166,7 +166,7 @@ def test_every_verb_goes_on_being_drawn() -> None:
     assert {what["at"][1][0] for what in moved} == {"r", "d", "s"}  # files, directories, links
 
 
-def test_what_is_acknowledged_always_has_something_to_sync() -> None:
+def test_an_acknowledged_operation_always_has_something_to_sync() -> None:
     """Truncated to the same length, or punched where nothing is, nothing would reach the NAS."""
     drawing = Drawing({"seed": 5, "writers": 3}, 1, OPTIONAL)
     sizes: dict[int, int] = {}

@@ -246,7 +246,7 @@ HOLDS = {
 
 
 @pytest.mark.parametrize("middle", HOLDS)
-def test_a_cell_with_settings_guarantees_what_theory_says(middle: str) -> None:
+def test_a_cell_with_settings_has_the_guarantee_of_theory(middle: str) -> None:
     dies, dies_later, lives = (guarantee_of(cell_of(middle, fate=fate)) for fate in Fate)
     assert (dies, lives) == HOLDS[middle]
     assert dies_later is dies
@@ -260,7 +260,7 @@ def test_where_zfs_flushes_its_settings_change_no_guarantee(cell: Cell) -> None:
 
 
 @given(any_cell())
-def test_only_what_rests_on_flushes_that_are_not_made_is_waived(cell: Cell) -> None:
+def test_only_findings_that_rest_on_missing_flushes_are_waived(cell: Cell) -> None:
     administration = cell[ADMINISTRATION]
     own = frozenset[Invariant]() if administration is None else administration.waived
     waived = waived_in(cell.but(administration="none"), issued_seq=7)
@@ -274,7 +274,7 @@ def test_only_what_rests_on_flushes_that_are_not_made_is_waived(cell: Cell) -> N
     }  # fmt: skip
 
 
-def test_a_page_says_of_a_setting_only_what_is_not_as_usual() -> None:
+def test_a_page_names_only_settings_that_are_not_as_usual() -> None:
     usual, set_otherwise = cell_of("noslog").axes, cell_of("noslog-zstd").axes
     assert "compression" not in common_in_words([usual], ())
     assert "compression=zstd" in common_in_words([set_otherwise], ())

@@ -129,7 +129,7 @@ def test_after_an_answer_that_was_not_captured_none_is_found(wire: Wire) -> None
 
 
 def test_a_stream_that_begins_like_no_unit_is_an_error(wire: Wire) -> None:
-    """A length of 4 bytes is shorter than what says it. What follows would be silence."""
+    """A length of 4 bytes is shorter than what says it. Later bytes would be silence."""
     wire.ask(WRITE, tag=1)
     wire.answer(1)
     assert len(wire.requests) == 1

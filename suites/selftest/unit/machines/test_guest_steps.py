@@ -15,7 +15,7 @@ TRAP = """trap 'end_with $? "a command that no line above names"' EXIT"""
 
 
 def init(*lines: str, path: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """What process 1 would print and return, with these lines after its functions."""
+    """The output and exit status of process 1, with these lines after its functions."""
     script = "\n".join(["set -eu", f". {STEPS}", TRAP, *lines, "trap - EXIT"])
     search = os.environ["PATH"] if path is None else f"{path}:{os.environ['PATH']}"
     return subprocess.run(

@@ -33,7 +33,7 @@ def real_block() -> bytes:
     return zlib.decompress(base64.b64decode(json.loads(RECORDED.read_text())["zlib"]))
 
 
-def test_a_real_block_of_the_log_says_what_was_written_where() -> None:
+def test_a_real_block_of_the_log_has_each_write_and_its_place() -> None:
     writes = ((39157760, 32768), (72712192, 32768))
     [block] = log_blocks_in(real_block())
     assert (block.writes, block.is_whole) == (writes, True)
@@ -75,7 +75,7 @@ def test_a_garbled_block_is_no_error(garbage: bytes, place: int) -> None:
         assert isinstance(found.is_whole, bool)
 
 
-def test_a_record_that_is_another_columns_data_ends_what_is_known_of_a_block() -> None:
+def test_a_record_that_is_another_columns_data_ends_the_known_part_of_a_block() -> None:
     block = bytearray(log_block((0, 512), (MIB, 512)))
     second = 184 + 192 + 512
     struct.pack_into("<Q", block, second + 48, 1 << 60)  # its length
@@ -219,7 +219,7 @@ def test_a_block_that_is_split_over_disks_may_hold_anything(story: Story) -> Non
     assert story.uncovered(sync=Sync.ALWAYS) == (1, [])
 
 
-def test_with_standard_only_a_flush_promises_and_only_what_was_completed_before_it(
+def test_with_standard_only_a_flush_promises_and_only_writes_completed_before_it(
     story: Story,
 ) -> None:
     before, beside = story.client_writes(MIB), story.client_writes(2 * MIB)

@@ -136,7 +136,7 @@ def test_a_trim_larger_than_all_written_blocks_is_found(story: Story) -> None:
     assert taken(story) == [trim]
 
 
-def test_a_trim_of_what_the_group_under_way_wrote_is_found(story: Story) -> None:
+def test_a_trim_of_blocks_that_the_group_under_way_wrote_is_found(story: Story) -> None:
     story.write(BLOCK, offset=MIB)
     trim = story.trim(offset=MIB, length=512)
     committed(story, 5)

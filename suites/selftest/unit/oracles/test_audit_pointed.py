@@ -165,9 +165,7 @@ def test_an_operation_with_an_uncovered_log_block_is_found(story: Story) -> None
 
 
 @pytest.mark.parametrize("is_in_log", [False, True])
-def test_an_older_copy_of_a_block_is_enough_for_what_it_holds(
-    story: Story, is_in_log: bool
-) -> None:
+def test_an_older_copy_of_a_block_is_enough_for_its_content(story: Story, is_in_log: bool) -> None:
     """A later operation has the same block of the volume written again, to another place.
 
     The older copy is another version of the block, or the log holds the small write itself.

@@ -58,7 +58,7 @@ def acquainted(story: Story) -> None:
         sends(story, event="end", stuck=[], answered_seq=seq, answered_ms=heard_ms)
 
 
-def test_a_return_is_between_what_the_clocks_allow(story: Story) -> None:
+def test_a_return_is_between_the_bounds_of_the_clocks(story: Story) -> None:
     acquainted(story)
     asked(story, 1)
     at_ns = story.now_ns + len(story.events)

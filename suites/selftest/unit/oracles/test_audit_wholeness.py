@@ -40,7 +40,7 @@ def begins(story: Story, seq: int = 1, more: dict[str, object] | None = None) ->
 
 
 def written(seq: int = 1) -> bytes:
-    """What an operation writes, its blocks side by side."""
+    """The data of an operation, its blocks side by side."""
     encoder = Encoder(7)
     return b"".join(encoder.block(file=FILE, seq=seq, index=index) for index in BLOCKS)
 

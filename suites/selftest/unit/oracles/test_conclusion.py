@@ -1,4 +1,4 @@
-"""What an oracle concludes from a moment, and how it says why."""
+"""The conclusion of an oracle from a moment, and its reasons in words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is read back of dpkg's packages: of damaged roots, and of those in which it died amid its work."""
+"""The read-back of dpkg's packages: damaged roots, and those in which it died amid its work."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Root:
         path.chmod(0o700)
 
     def described(self, description: str) -> None:
-        """What dpkg says the package was described as."""
+        """The description of the package in dpkg's words."""
         said = self.programs / "said"
         said.write_text(f"load0-0\t3\tinstalled\t{description}\n")
         self.program("dpkg-query", f"cat {said}")
@@ -131,7 +131,7 @@ class Roots:
             "directory": str(self.directory),
         }  # fmt: skip
         self.audited = ""
-        """What `dpkg --audit` prints of writer 0's."""
+        """The output of `dpkg --audit` for writer 0's."""
         self._lines: Lines = {}
         application_of(self.job).prepare()
         monkeypatch.setattr(dpkg, "run_program", self._run)

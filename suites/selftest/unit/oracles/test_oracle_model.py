@@ -49,7 +49,7 @@ def places_of(blocks: Iterable[int], sectors: Iterable[int] = range(SECTORS)) ->
 
 @dataclass
 class Inode:
-    """What may be read from one file: sizes in blocks, and each sector's versions, oldest first."""
+    """The possible contents of one file: sizes in blocks, and each sector's versions, oldest first."""
 
     sizes: list[int]
     versions: dict[Place, list[Content]]
@@ -162,7 +162,7 @@ class Reference:
         return True
 
     def crash(self, dice: random.Random) -> dict[str, Any]:
-        """What the read-back finds after a crash at this moment."""
+        """The read-back after a crash at this moment."""
         files = [
             _observe(file, dice.choice(self.alternatives(file)), dice) for file in range(FILES)
         ]

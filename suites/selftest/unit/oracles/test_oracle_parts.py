@@ -54,7 +54,7 @@ HALF = [1, 1, "garbage", 2, 1, 1, 1, 1]
 
 
 @pytest.mark.parametrize("kind", ["overwrite", "dsync", "scribble"])
-def test_half_a_sector_is_allowed_of_what_is_under_way_where_sectors_tear(kind: str) -> None:
+def test_half_a_sector_of_a_write_under_way_is_allowed_where_sectors_tear(kind: str) -> None:
     for tears, verdict in ((True, Verdict.INTACT), (False, Verdict.CORRUPTED)):
         story = Story(tears_sectors=tears).acked("create", 1, 0)
         findings = story.begin(kind, 2, 0, size=1, sectors=PART).finds([HALF])
@@ -73,7 +73,7 @@ def test_half_a_sector_of_a_write_that_returned_unsynced_is_allowed_until_the_ne
 
 
 @pytest.mark.parametrize("place", range(8))
-def test_half_a_sector_of_what_is_durable_is_corruption_where_sectors_tear(place: int) -> None:
+def test_half_a_durable_sector_is_corruption_where_sectors_tear(place: int) -> None:
     story = Story(tears_sectors=True).acked("create", 1, 0)
     story.acked("overwrite", 2, 0, size=1, sectors=PART).acked("create", 3, 0, file=1, writer=1)
     story.begin("overwrite", 4, 0, file=1, size=1, writer=1)  # elsewhere something is under way
@@ -127,7 +127,7 @@ def test_each_cut_leaves_one_half_sector_and_no_more() -> None:
         ("garbage", Verdict.CORRUPTED),
     ],
 )
-def test_a_half_sector_begins_or_ends_as_a_write_under_way_and_else_as_what_was_there(
+def test_a_half_sector_begins_or_ends_as_a_write_under_way_and_else_as_before(
     half: str, verdict: Verdict
 ) -> None:
     story = Story(tears_sectors=True).acked("create", 1, 0).acked("overwrite", 2, 0, size=1)
@@ -158,7 +158,7 @@ def test_a_file_that_came_by_rename_is_not_half_written_but_its_temporary_may_be
     )
 
 
-def test_a_bare_device_keeps_its_sectors_whole_whatever_the_ledger_says() -> None:
+def test_a_bare_device_keeps_its_sectors_whole_with_any_ledger() -> None:
     story = Story("raw", tears_sectors=True).acked("create", 1, 0)
     story.begin("overwrite", 2, 0, size=1, sectors=PART)
     assert story.finds([[1, 1, 2, 1, 1, 1, 1, 1]]).verdict is Verdict.INTACT

@@ -66,7 +66,7 @@ def test_errors_are_counted_wherever_they_stand() -> None:
     assert parse_status(said((_DISK, counts))).device_errors == 1029
 
 
-def test_a_group_repeats_the_errors_of_what_is_in_it() -> None:
+def test_a_group_repeats_the_errors_of_its_devices() -> None:
     lines = [
         "\t  mirror-0      DEGRADED     0     0     7",
         "\t    disk0       ONLINE       0     0     7  (repairing)",

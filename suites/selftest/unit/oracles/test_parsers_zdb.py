@@ -1,4 +1,4 @@
-"""What `zdb -b` says of a pool, on recorded outputs: whole, cut off and garbled; and its verdict."""
+"""The answer of `zdb -b` for a pool, on recorded outputs: whole, cut off, garbled; its verdict."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_a_garbled_leak_is_never_sound(at: int, junk: str) -> None:
     assert not found.is_sound
 
 
-def test_a_leak_breaks_the_pool_whatever_its_scrub_says() -> None:
+def test_a_leak_breaks_the_pool_even_after_a_clean_scrub() -> None:
     finding = judge_pool(evidence(LEAKED))
     assert finding.verdict is Verdict.CORRUPTED
     assert finding.reasons[0] == "pool-blocks: leaked space: vdev 0, offset 0x1a00, size 512"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suites.selftest.unit.oracles.test_transactions import Story, amid, found, judged, what_of
+from suites.selftest.unit.oracles.test_transactions import Story, amid, found, judged, subject_of
 from torture.oracles.verdict.applications.transactions import Unfinished
 from torture.oracles.verdict.verdicts import Verdict
 
@@ -14,7 +14,7 @@ Halves = tuple[Unfinished, ...]
 
 @st.composite
 def stories(draw: st.DrawFn) -> Story:
-    """What two writers do, each one thing at a time."""
+    """The operations of two writers, each one at a time."""
     story: Story = []
     busy: dict[int, int] = {}
     seq = 0
@@ -29,7 +29,7 @@ def stories(draw: st.DrawFn) -> Story:
 
 
 class Model:
-    """What a story promises, by sets alone."""
+    """The promises of a story, by sets alone."""
 
     def __init__(self, story: Story, *, has_one_order: bool) -> None:
         self.story = story
@@ -37,34 +37,34 @@ class Model:
         self._has_one_order = has_one_order
 
     def begun(self, moment: int) -> set[int]:
-        """What could be there by then."""
+        """The transactions that could be there by then."""
         return {seq for word, seq in self.story[:moment] if word in ("begin", "lazy")}
 
     def before(self, seq: int) -> set[int]:
-        """What is before it in its log, however that orders what is under way at once."""
+        """The transactions before it in its log, however that orders what is under way at once."""
         past = self.story[: self.story.index((self.words[seq], seq))]
         done = {other for word, other in past if word == "done" and self.words[other] != "settle"}
         return {other for other in done if self._has_one_order or other % 2 == seq % 2}
 
     def durable(self, moment: int) -> set[int]:
-        """What may not be gone by then."""
+        """The transactions that may not be gone by then."""
         done = {seq for word, seq in self.story[:moment] if word == "done"}
         durable = {seq for seq in done if self.words[seq] != "lazy"}
         settled = {seq for one in durable for seq in self.before(one)}
         return settled | {seq for seq in durable if self.words[seq] == "begin"}
 
     def next_of(self, seq: int) -> int | None:
-        """What is done to the same thing next."""
+        """The next transaction on the same thing."""
         writing = [other for word, other in self.story if word in ("begin", "lazy")]
         later = writing[writing.index(seq) + 1 :]
-        return next((other for other in later if what_of(other) == what_of(seq)), None)
+        return next((other for other in later if subject_of(other) == subject_of(seq)), None)
 
     def is_so(self, one: Unfinished, amid: set[int]) -> bool:
         """Whether a crash amid one of these may leave it so."""
         return (one.is_new and one.seq in amid) or (one.is_old and self.next_of(one.seq) in amid)
 
     def amid(self, moment: int, whole: set[int]) -> set[int]:
-        """What may be half there by then."""
+        """The transactions that may be half there by then."""
         return self.begun(moment) - self.durable(moment) - whole
 
     def verdict(self, whole: set[int], unfinished: Halves) -> Verdict:
@@ -84,7 +84,7 @@ class Model:
         return Verdict.INTACT if fitting[-1] == len(self.story) else Verdict.ROLLED_BACK
 
     def lost(self, whole: set[int], unfinished: Halves) -> set[int]:
-        """What may not be gone and is, or is so as no crash leaves it that comes after that."""
+        """The losses that are not allowed, or are so as no later crash leaves them."""
         there = whole | {one.seq for one in unfinished}
         since = {
             one.seq: [m for m in range(len(self.story) + 1) if one.seq in self.durable(m)]

@@ -28,8 +28,8 @@ _KINDS = {
 }
 
 
-def what_of(seq: int) -> dict[str, Any]:
-    """What it does: every fourth does it to the same thing, so that each of two writers has two."""
+def subject_of(seq: int) -> dict[str, Any]:
+    """Its subject: every fourth has the same thing, so that each of two writers has two."""
     return {"thing": seq % 4, "sizes": [1]}
 
 
@@ -46,7 +46,7 @@ def ledger_of(story: Story, *, writers: int = 1) -> Ledger:
                     file=0,
                     blocks=(),
                     size_blocks=0,
-                    what={"settle": True} if word == "settle" else what_of(seq),
+                    what={"settle": True} if word == "settle" else subject_of(seq),
                 )
             )
         elif word == "done":
@@ -69,7 +69,7 @@ def found(*whole: int, **changes: Any) -> Found:
 
 
 def judged(story: Story, seen: Found, **how: Any) -> Findings:
-    """What the oracle says, of one writer whose transactions have one order by default."""
+    """The oracle's judgement of one writer, whose transactions have one order by default."""
     ledger = ledger_of(story, writers=how.pop("writers", 1))
     return consult_transactions(ledger, seen, **({"has_one_order": True, "cut_ms": None} | how))
 
@@ -177,7 +177,7 @@ def test_of_several_one_that_is_refused_says_nothing_of_the_others() -> None:
     )
 
 
-def test_what_is_half_there_and_should_not_be_is_lost_and_is_not_gone() -> None:
+def test_a_wrongly_half_kept_transaction_is_lost_and_is_not_gone() -> None:
     for changes in ({}, {"refused": "root 1: malformed"}):
         findings = judged(UPGRADE, found(2, unfinished=(amid(1, is_new=True),), **changes))
         assert (findings.lost, findings.missing, findings.torn) == (1, 0, 0)
@@ -188,7 +188,7 @@ def test_what_is_half_there_and_should_not_be_is_lost_and_is_not_gone() -> None:
 @pytest.mark.parametrize(
     ("has_one_order", "verdict"), [(True, Verdict.CORRUPTED), (False, Verdict.INTACT)]
 )
-def test_what_is_lazy_may_be_half_there_where_its_log_ends(
+def test_a_lazy_transaction_may_be_half_there_where_its_log_ends(
     has_one_order: bool, verdict: Verdict
 ) -> None:
     story: Story = [("lazy", 2), ("done", 2), ("begin", 1), ("done", 1)]
@@ -202,7 +202,7 @@ def test_a_half_transaction_that_never_began_is_foreign() -> None:
     assert "transaction 7 is there, but never began" in findings.reasons
 
 
-def test_what_its_checks_say_comes_first_and_leaves_room_for_what_is_gone() -> None:
+def test_the_result_of_its_checks_comes_first_and_leaves_room_for_losses() -> None:
     lines = tuple(f"page {number} is broken" for number in range(40))
     reasons = judged(TWO, found(complaints=lines)).reasons
     assert reasons[0] == "its own check: page 0 is broken"
@@ -245,7 +245,7 @@ NEVER_SETTLED: Story = [
         (NEVER_SETTLED, [4, 1], (Verdict.CORRUPTED, 0), (Verdict.CORRUPTED, 0)),
     ],
 )
-def test_what_is_lazy_is_settled_and_goes_with_what_came_after_it_in_its_order(
+def test_a_lazy_transaction_is_settled_and_goes_with_later_ones_of_its_order(
     story: Story,
     whole: list[int],
     of_one_order: tuple[Verdict, int],
@@ -257,7 +257,7 @@ def test_what_is_lazy_is_settled_and_goes_with_what_came_after_it_in_its_order(
         assert (findings.verdict, findings.lost) == expected
 
 
-def test_what_is_settled_once_is_not_settled_again_later() -> None:
+def test_a_transaction_settled_once_is_not_settled_again_later() -> None:
     """Else another writer's lazy transaction would have to be there although unsettled."""
     story: Story = [
         ("lazy", 1), ("done", 1), ("settle", 3), ("done", 3),
@@ -292,7 +292,7 @@ GOOD = {
 HALF = {"seq": 7, "what": {"package": "p"}, "state": "unpacked", "is_new": True, "is_old": False}
 
 
-def test_a_read_back_is_what_it_says() -> None:
+def test_a_read_back_has_the_fields_it_should() -> None:
     seen = parse_found(json.dumps(GOOD))
     assert (seen.whole, seen.parts, seen.complaints) == (frozenset({1}), {2: "half"}, ("x",))
     assert seen.unfinished == ()
@@ -315,7 +315,7 @@ def test_one_that_is_cut_off_or_garbled_is_no_evidence(text: str) -> None:
         parse_found(text)
 
 
-def test_the_ledger_keeps_what_a_transaction_does() -> None:
+def test_the_ledger_keeps_the_content_of_a_transaction() -> None:
     line = (
         b'{"event":"begin","t_ms":1,"seq":4,"writer":0,"op":"lazy-transaction","file":0,"blocks":[],'
         b'"size":0,"what":{"sizes":[5]}}\n'

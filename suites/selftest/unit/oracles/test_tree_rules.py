@@ -1,4 +1,4 @@
-"""What each sync makes durable of what was done before it, one by one; and evidence that is none."""
+"""The earlier operations that each sync makes durable, one by one; and evidence that is none."""
 
 from __future__ import annotations
 
@@ -65,11 +65,11 @@ RULES: tuple[tuple[What, list[str | int], bool], ...] = (
     (RENAME, ["fsync", ABOVE], False), (REPLACE, ["fsync", ROOT], True),
     (REPLACE, ["fsync", FILE], False),
 )  # fmt: skip
-"""What is done lazily, what is synced later, and whether that makes it durable."""
+"""A lazy operation, a later sync, and whether that makes it durable."""
 
 
 @pytest.mark.parametrize(("what", "sync", "is_durable"), RULES)
-def test_a_later_sync_makes_durable_what_its_manual_says_and_no_more(
+def test_a_later_sync_makes_durable_as_much_as_its_manual_says_and_no_more(
     what: What, sync: list[str | int], is_durable: bool
 ) -> None:
     # an operation of its own goes with the sync, on something that it does not touch
@@ -83,7 +83,7 @@ def test_a_later_sync_makes_durable_what_its_manual_says_and_no_more(
 
 
 @pytest.mark.parametrize("how", ["dsync", "osync", "mmap"])
-def test_what_syncs_itself_makes_its_own_range_durable_and_no_other(how: str) -> None:
+def test_a_write_that_syncs_itself_makes_its_own_range_durable_and_no_other(how: str) -> None:
     late = {"do": "write", "how": how, "whom": FILE, "runs": [[0, 1]]}
     events = ledger_of(*START, WRITE, late)
     for seq, is_durable in ((7, False), (8, True)):
@@ -98,7 +98,7 @@ def _entries(trees: list[Seen]) -> dict[str, Seen]:
     return entries
 
 
-def test_what_is_renamed_is_at_one_of_its_names_whatever_was_synced() -> None:
+def test_a_renamed_file_is_at_one_of_its_names_with_any_syncs() -> None:
     events = ledger_of(*START, RENAME)
     before, after = left_by(ledger_of(*START)), left_by(events)
     for trees in (before, after):
@@ -111,7 +111,7 @@ def test_what_is_renamed_is_at_one_of_its_names_whatever_was_synced() -> None:
     assert judged(events, neither).verdict is Verdict.CORRUPTED
 
 
-def test_what_was_renamed_on_and_on_is_at_one_of_all_these_names() -> None:
+def test_a_file_renamed_on_and_on_is_at_one_of_all_these_names() -> None:
     on = {"do": "rename", "whom": FILE, "was": [BELOW, "r"], "at": [ABOVE, "r2"]}
     gone = {"do": "unlink", "whom": FILE, "at": [ABOVE, "r2"]}
     events = ledger_of(*START, RENAME, on)
@@ -120,7 +120,7 @@ def test_what_was_renamed_on_and_on_is_at_one_of_all_these_names() -> None:
     assert judged(ledger_of(*START, RENAME, on, gone), nowhere).verdict is Verdict.INTACT
 
 
-def test_what_was_renamed_into_a_directory_that_is_not_there_is_gone_with_it() -> None:
+def test_a_file_renamed_into_a_missing_directory_is_gone_with_it() -> None:
     new = {"do": "mkdir", "whom": 12, "at": [ROOT, "d12"]}
     into = {
         "do": "rename",
@@ -157,7 +157,7 @@ def test_a_size_on_its_way_is_between_the_old_one_and_the_new(size: int, verdict
     assert (judged(synced, trees).verdict is Verdict.INTACT) is (size == 20)
 
 
-def test_what_was_cut_off_does_not_come_back_with_the_length() -> None:
+def test_a_truncated_tail_does_not_come_back_with_the_length() -> None:
     long_again = LONGER | {"syncs": [["fsync", FILE]]}
     events = ledger_of(*START, SHORTER | {"syncs": [["fdatasync", FILE]]}, long_again)
     trees = left_by(events)
@@ -253,7 +253,7 @@ def test_a_ledger_that_contradicts_itself_is_no_evidence() -> None:
 GOOD = {"trial": 1, "mode": "application", "complete": True, "trees": left_by(ledger_of(*START))}
 
 
-def test_a_read_back_is_what_it_says() -> None:
+def test_a_read_back_has_the_fields_it_should() -> None:
     seen = parse_trees(json.dumps(GOOD))
     assert (seen.trial, seen.mode, len(seen.trees)) == (1, "application", 2)
 
@@ -273,7 +273,7 @@ def test_one_that_is_cut_off_or_garbled_is_no_evidence(text: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["dsync", "osync", "mmap"])
-def test_what_is_durable_is_within_the_file_whatever_its_size_should_be(how: str) -> None:
+def test_durable_data_is_within_the_file_with_any_size(how: str) -> None:
     """The size that its data is read by is synced with them, though an older call had set it."""
     late = {"do": "write", "how": how, "whom": FILE, "runs": [[12, 2]]}
     events = ledger_of(*START, LONGER, late)

@@ -36,7 +36,7 @@ def test_where_names_are_stable_one_is_there_without_a_sync(what: What) -> None:
         assert judged(events, left_by(events)).verdict is Verdict.INTACT
 
 
-def test_what_is_in_a_file_waits_for_a_sync_where_its_name_does_not() -> None:
+def test_the_content_of_a_file_waits_for_a_sync_where_its_name_does_not() -> None:
     events = ledger_of(*START, CREATE | {"names_are_stable": True})
     trees = left_by(events)
     made = trees[0]["entries"]["d6"]["entries"]["d8"]["entries"]["f12"]

@@ -130,7 +130,7 @@ def test_the_verdict_is_that_of_all_moments_tried_one_by_one(
 
 
 def _named(what: Any) -> str:
-    """What a transaction does, by which this test tells transactions apart."""
+    """The content of a transaction, by which this test distinguishes transactions."""
     if what["do"] == "write":
         first, _ = what["runs"][0]
         return "sparse" if first > 60 else str(what["how"])

@@ -1,4 +1,4 @@
-"""What did not come back, what is known all the same, and what of the pool breaks every guarantee."""
+"""Storage that did not come back, known losses all the same, pools that break every guarantee."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_a_known_loss_is_a_lower_bound(
     assert ("at least" in judgement.reasons[0]) is verdict.is_loss
 
 
-def test_what_a_failed_disk_of_the_checker_did_is_no_lower_bound() -> None:
+def test_damage_by_a_failed_disk_of_the_checker_is_no_lower_bound() -> None:
     line = "[    9.1] I/O error, dev vdb, sector 2048 op 0x0:(READ) flags 0x0 phys_seg 1 prio 0\n"
     log = tool(Step.CHECK_DMESG, "kernel/log-replayed")
     failed = replace(log, stdout=log.stdout + line)
@@ -105,7 +105,9 @@ def test_what_a_failed_disk_of_the_checker_did_is_no_lower_bound() -> None:
 
 
 @pytest.mark.parametrize("outage", [HUNG, STUCK])
-def test_what_does_not_come_back_is_unavailable_whatever_else_is_not_known(outage: Outage) -> None:
+def test_storage_that_does_not_come_back_is_unavailable_with_anything_else_unknown(
+    outage: Outage,
+) -> None:
     nothing = replace(evidence(), tools=(), readbacks={}, outage=outage)
     judgement = judge(nothing)
     assert judgement.verdict is Verdict.UNAVAILABLE
@@ -114,7 +116,7 @@ def test_what_does_not_come_back_is_unavailable_whatever_else_is_not_known(outag
     assert outage.what in judgement.reasons[0]
 
 
-def test_what_was_read_before_an_outage_is_counted_as_it_was() -> None:
+def test_data_read_before_an_outage_is_counted_as_it_was() -> None:
     hung = replace(HUNG, stage="scrub", what="pool-scrub: zpool hung for 300 s")
     judgement = judge(replace(without(evidence(), Step.POOL_SCRUB), outage=hung))
     assert (judgement.verdict, judgement.lost) == (Verdict.UNAVAILABLE, 0)
@@ -239,7 +241,7 @@ def test_a_pool_that_is_not_whole_breaks_every_guarantee_but_one(pool: Verdict) 
     assert broken == set(Guarantee) - {Guarantee.MAY_LOSE_POOL}
 
 
-def test_a_vm_that_is_stuck_on_a_whole_pool_is_what_a_cell_that_loses_may_do() -> None:
+def test_a_cell_that_loses_may_have_a_vm_stuck_on_a_whole_pool() -> None:
     record = _record(Verdict.UNAVAILABLE)
     assert not record.breaks(Guarantee.LOSES)
     assert record.breaks(Guarantee.ROLLS_BACK)

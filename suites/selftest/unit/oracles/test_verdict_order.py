@@ -46,7 +46,7 @@ def test_loss_begins_where_acknowledged_data_is_gone() -> None:
     assert {verdict for verdict in Verdict if verdict.is_loss} == set(ORDER[2:])
 
 
-def test_corruption_begins_where_what_is_left_is_wrong() -> None:
+def test_corruption_begins_where_the_rest_is_wrong() -> None:
     assert {verdict for verdict in Verdict if verdict.is_corruption} == set(ORDER[3:])
 
 

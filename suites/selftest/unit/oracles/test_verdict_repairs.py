@@ -19,13 +19,13 @@ Ignoring transid failure
 ERROR: child eb corrupted: parent bytenr=30605312 item=1 parent level=1 child bytenr=30441472
 ERROR: failed to repair root items: Input/output error
 """
-"""What btrfs-progs `check/main.c` says, without a closing line."""
+"""The output of btrfs-progs `check/main.c`, without a closing line."""
 XFS_WORDS = """\
 Metadata corruption detected at 0x55d0, inode 0x83 dinode
 
 fatal error -- couldn't map inode 131, err = 117
 """
-"""What xfsprogs `repair/phase6.c` says as it gives up."""
+"""The output of xfsprogs `repair/phase6.c` as it gives up."""
 NO_MEMORY = "ERROR: cannot allocate memory\n"
 
 

@@ -54,7 +54,7 @@ CREATE = {"do": "create", "whom": 12, "at": [BELOW, "f12"], "runs": [[0, 8]]}
 
 
 def story(seed: int, count: int, *, names_are_stable: bool = False) -> list[Event]:
-    """What two writers do, each one thing at a time; some are never done."""
+    """The operations of two writers, each one at a time; some are never done."""
     dice = random.Random(seed)
     job = {"seed": seed, "writers": WRITERS, "names_are_stable": names_are_stable}
     drawings = [Drawing(job, writer, OPTIONAL) for writer in range(WRITERS)]

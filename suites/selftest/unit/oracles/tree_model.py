@@ -1,4 +1,4 @@
-"""What a crash may leave of the writers' trees: a small filesystem with all versions of everything.
+"""The trees of the writers that a crash may leave: a small filesystem with all versions of everything.
 
 Slow and obvious: it replays the ledger up to a moment. Each thing has its versions, oldest first; what
 is synced loses all older ones. A crash picks any version of each thing, on its own.
@@ -20,7 +20,7 @@ SECTOR_BYTES = 512
 ANY_TIME = -1
 """An unknown time. It reads as 1, which is never set."""
 _HALVES = 0.2
-"""What the read-back says of half a sector, and how often one is left where it may be."""
+"""The read-back's mark of half a sector, and how often one is left where it may be."""
 Seen = dict[str, Any]
 
 
@@ -157,7 +157,7 @@ class Model:
         self.unsynced[event.writer] = [one for one in waiting if one[1] not in done]
 
     def crash(self, dice: random.Random, *, newest: float = 0.5) -> list[Seen]:
-        """What is found after a crash now; each thing is at its newest with this probability."""
+        """The read-back after a crash now; each thing is at its newest with this probability."""
         self.is_whole = True
         picked: dict[Entry, Version] = {}
         for entry, thing in self.names.items():
@@ -172,7 +172,7 @@ class Model:
         return [self._directory(root, picked, files) for root in range(WRITERS)]
 
     def _settle_renames(self, picked: dict[Entry, Version]) -> None:
-        """What was renamed away is where it went, or has gone on from there."""
+        """A renamed thing is where it went, or has gone on from there."""
         is_settled = False
         while not is_settled:
             is_settled = True

@@ -132,7 +132,7 @@ def test_the_answer_says_how_sure_it_is() -> None:
     ]
 
 
-def test_a_group_says_what_each_of_its_cells_shows_all_at_once() -> None:
+def test_a_group_has_the_bound_that_all_its_cells_show_at_once() -> None:
     [group] = answer([figures(ALWAYS, intact=20), figures(ALWAYS_PLP, intact=300)])
     assert "0 of 320 cuts" in group.sentence
     assert group.worst_bound == rate_of(0, 20, confidence=0.975).high
@@ -190,7 +190,7 @@ def test_the_first_screens_intervals_cover_the_true_rate_over_whole_campaigns(
 
 
 def table(events_max: int, bounds: Callable[[int], tuple[float, float]]) -> NDArray[np.float64]:
-    """What is printed of each possible number of events."""
+    """The printed bound of each possible number of events."""
     return np.array([bounds(events) for events in range(events_max + 1)])
 
 

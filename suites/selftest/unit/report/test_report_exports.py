@@ -229,7 +229,7 @@ def test_markdown_begins_with_the_answer_and_has_a_row_a_cell(
         ]
 
 
-def test_markdown_has_a_cell_a_column_whatever_names_are(exported: Exported) -> None:
+def test_markdown_has_a_cell_a_column_with_any_names(exported: Exported) -> None:
     (path,) = exported("markdown", hostile_records()).values()
     text = path.read_text("utf-8")
     rows = [line for line in text.splitlines() if line.startswith("|")]

@@ -103,7 +103,7 @@ def test_the_question_names_every_choice_away_from_the_defaults() -> None:
         ),
     ],
 )
-def test_an_answer_has_its_bound_and_what_stands_against_it(
+def test_an_answer_has_its_bound_and_the_trials_against_it(
     name: str, counts: dict[str, int], said: str
 ) -> None:
     assert said in answer_in_words(figures(name, **counts), measured_sensitivity())
@@ -128,7 +128,7 @@ def test_a_list_is_ordered_by_choices_and_never_by_outcomes(cells: list[Cell]) -
     assert [own.cell for own in order[0]] == [own.cell for own in order[1]]
 
 
-def test_what_to_choose_lost_nothing_is_safe_in_theory_and_stands_by_speed() -> None:
+def test_the_recommended_choices_lost_nothing_are_safe_in_theory_and_stand_by_speed() -> None:
     slow, fast = (
         replace(figures(name, intact=3), worth=Worth(durable_per_s=per_s))
         for name, per_s in ((ALWAYS, 10.0), (ALWAYS.replace("noslog", "plp"), 99.0))

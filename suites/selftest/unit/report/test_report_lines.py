@@ -168,7 +168,7 @@ def test_additions_of_other_programs_to_lines_are_no_fault() -> None:
     assert read_line(b"\xef\xbb\xbf" + line_of() + b"\r").record == SAFE
 
 
-def test_a_record_from_before_there_was_an_axis_is_of_what_there_was() -> None:
+def test_a_record_from_before_an_axis_has_its_former_choice() -> None:
     """A NAS's disks had sectors of 512 bytes; no page may put them beside others."""
     axes = {name: choice for name, choice in SAFE.axes.items() if name != "disk_sector"}
     old = read_line(line_of(axes=axes)).record
@@ -309,7 +309,9 @@ def test_half_a_surrogate_pair_becomes_text_that_can_be_written(text: str) -> No
 
 
 @given(field=st.sampled_from(list(TrialRecord.__dataclass_fields__)), value=json_values)
-def test_whatever_is_in_a_field_the_record_has_its_types_or_is_none(field: str, value: Any) -> None:
+def test_with_anything_in_a_field_the_record_has_its_types_or_is_none(
+    field: str, value: Any
+) -> None:
     try:
         record = read_line(line_of(**{field: value})).record
     except UnreadableLineError:
@@ -324,6 +326,6 @@ def test_whatever_is_in_a_field_the_record_has_its_types_or_is_none(field: str, 
 
 
 @given(raw=st.binary(max_size=60))
-def test_whatever_the_bytes_are_a_line_is_a_record_or_is_none(raw: bytes) -> None:
+def test_with_any_bytes_a_line_is_a_record_or_is_none(raw: bytes) -> None:
     with pytest.raises(UnreadableLineError):
         read_line(raw)

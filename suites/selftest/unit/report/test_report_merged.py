@@ -50,7 +50,7 @@ def test_merged_shards_are_the_whole_run_line_by_line(tmp_path: Path) -> None:
         assert again.notes == ()
 
 
-def test_its_run_json_says_what_they_agree_on(tmp_path: Path) -> None:
+def test_its_run_json_has_the_fields_they_agree_on(tmp_path: Path) -> None:
     with Store.open(shards(tmp_path / "night")) as store:
         run = find_run(write_merged(store, tmp_path / "merged"))
     assert (run.name, run.document.seed) == ("merged", 1)
@@ -86,7 +86,7 @@ def test_a_merged_run_still_reports_the_lines_that_were_left_out(tmp_path: Path)
         assert len(notes) == 1
 
 
-def test_a_line_is_kept_as_it_was_whatever_else_it_says(tmp_path: Path) -> None:
+def test_a_line_is_kept_as_it_was_with_unknown_fields(tmp_path: Path) -> None:
     line = json.dumps(RECORDS[0].as_json() | {"weather": "größer"}, indent=None).encode()
     run = write_run(tmp_path / "run", ())
     (run / TRIALS_FILE).write_bytes(b"  " + line + b" \r\n")

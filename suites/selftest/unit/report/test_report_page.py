@@ -99,13 +99,13 @@ def test_nothing_is_loaded_from_anywhere(tmp_path: Path) -> None:
     assert addresses <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
 
 
-def test_an_anchor_is_plain_whatever_the_name() -> None:
+def test_an_anchor_is_plain_for_any_name() -> None:
     assert anchor(SAFE.name) == SAFE.name
     assert re.fullmatch(r"[0-9a-f]{16}", anchor("a onclick=alert(1)"))
     assert anchor("a b") != anchor("a  b")
 
 
-def test_what_a_benchmark_measured_is_on_the_page_of_a_run_that_had_one(tmp_path: Path) -> None:
+def test_the_figures_of_a_benchmark_are_on_the_page_of_its_run(tmp_path: Path) -> None:
     plain = quick(3)
     measured = changed(plain[0], verdict=Verdict.INTACT, figures={"gobonniego_iops": 812.4})
     assert "What the loads measured" not in page_of(write_run(tmp_path / "plain", plain))

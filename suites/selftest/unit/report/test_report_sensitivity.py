@@ -92,7 +92,7 @@ def test_a_run_sees_a_fault_as_often_as_its_lower_bound_says() -> None:
     assert fault(3, 4).share_of_runs(0) == 0.0
 
 
-def test_what_is_printed_promises_no_more() -> None:
+def test_the_printed_table_promises_no_more() -> None:
     assert fault(0, 4).in_words(1000) == "at least 0 %"
     assert fault(4, 4).in_words(100) == "more than 99.99 %"
     for cuts in range(1, 60):
@@ -141,7 +141,7 @@ def test_a_fault_is_looked_for_where_it_is_one(tmp_path: Path) -> None:
     assert alike["a disk drops one flush in 20"] == 20
 
 
-def test_the_page_counts_only_what_is_alike(tmp_path: Path) -> None:
+def test_the_page_counts_only_trials_that_are_alike(tmp_path: Path) -> None:
     made = make_records(40, cells=[Cell.parse("nfs4-standard-noslog-files-nasonly")], seed=3)
     with Store.open([write_run(tmp_path / "run", made)]) as store:
         page = render_page(store)

@@ -42,7 +42,7 @@ def evidence(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_acknowledgements_stand_before_the_cut_and_say_what_is_gone(evidence: Path) -> None:
+def test_acknowledgements_stand_before_the_cut_and_name_losses(evidence: Path) -> None:
     line = timeline_of(record(rollback_ms=500.0), evidence)
     assert [
         (acknowledgement.before_cut_ms, acknowledgement.is_gone)

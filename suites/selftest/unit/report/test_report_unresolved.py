@@ -147,7 +147,7 @@ def test_the_interval_of_a_run_that_stopped_by_itself_stays_of_its_kind() -> Non
 
 @pytest.mark.parametrize("lost_share", [0.0, 0.02, 0.1, 0.4, 0.9])
 @pytest.mark.parametrize("silent_share", [0.0, 0.5, 1.0])
-def test_from_the_lower_to_the_upper_bound_the_truth_is_covered_whatever_inconclusive_trials_hide(
+def test_from_the_lower_to_the_upper_bound_the_truth_is_covered_if_inconclusive_trials_hide_any_loss(
     lost_share: float, silent_share: float
 ) -> None:
     """Trials that lost something are inconclusive in a share of their own; of others one in twenty is."""
