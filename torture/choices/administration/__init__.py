@@ -1,4 +1,4 @@
-"""The operations of an administrator under which the power is cut, one file each. Pure."""
+"""The operations of an administrator under which the power is cut, by the things they change. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CHOICES: tuple[Choice[Administration | None], ...] = (
             explained=one.explained,
             joins=frozenset({one.sweep} - {None}),
         )
-        for one in offered(__name__, "ADMINISTRATION")
+        for one in sorted(offered(__name__, "ADMINISTRATION"), key=lambda one: one.name)
     ),
 )
 

@@ -117,6 +117,19 @@ class Printed:
             raise UnreadableError("zpool status -j: a pool without vdevs")
         return pool
 
+    def state_of(self, part: str) -> str | None:
+        """The state in a part of `zpool status -j`, e.g. in `scan_stats`; None without that part.
+
+        Raises `UnreadableError`.
+        """
+        stats = self.pool().get(part)
+        if stats is None:
+            return None
+        state = stats.get("state") if isinstance(stats, dict) else None
+        if not isinstance(state, str):
+            raise UnreadableError(f"zpool status -j: {part} without a state")
+        return state
+
     def tops(self, kind: str = "vdevs") -> dict[str, dict[str, Any]]:
         """The top-level vdevs of a class, e.g. of `logs`, by name. Raises `UnreadableError`."""
         pool = self.pool()

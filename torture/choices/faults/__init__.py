@@ -1,4 +1,4 @@
-"""The planted faults, one file each: faults to be found, and harmless disturbances. Pure."""
+"""The planted faults, by their place: faults to be found, and harmless disturbances. Pure."""
 
 from __future__ import annotations
 

@@ -1,11 +1,13 @@
-"""Known bugs, one file each: where each has to be found, and where it must not be. Pure."""
+"""Known bugs: where each has to be found, and where it must not be. Pure."""
 
 from __future__ import annotations
 
 from torture.choices.knownbugs.protocol import FromSource, KnownBug
 from torture.discovery import offered
 
-KNOWN_BUGS: dict[str, KnownBug] = {bug.name: bug for bug in offered(__name__, "BUG")}
+KNOWN_BUGS: dict[str, KnownBug] = {
+    bug.name: bug for bug in sorted(offered(__name__, "BUG"), key=lambda bug: bug.name)
+}
 
 
 def trees_needed() -> dict[str, FromSource]:

@@ -1,6 +1,17 @@
-"""A client whose syncs do not reach its disk."""
+"""A client whose syncs do not reach its disk, or whose load stops."""
 
 from torture.choices.faults.protocol import Fault, Layer, Sight
+
+_STOP = """
+(
+    for _ in $(seq 300); do
+        ! pid=$(pgrep -f '[l]oad write') || break
+        sleep 0.1
+    done
+    sleep 2
+    kill -STOP $pid
+) > /dev/null 2>&1 &
+"""
 
 FAULTS = (
     # A client whose fsync does nothing: its files lie on a volatile overlay.
@@ -31,5 +42,24 @@ FAULTS = (
         cuts=1,
         bound_to=frozenset({"filesystem"}),
         in_client="mount -o remount,barrier=0 /mnt",
+    ),
+    # A load stops two seconds after its start: afterwards no write is left for a cut to take.
+    #
+    # Its writers are stopped amid their operations, so each has one operation under way for ever.
+    # An instrument that counts these as work would call the cut intact.
+    #
+    # The transaction group after the last write comes 5 s later, and is at risk then: hence a long
+    # load. Its cuts have no aim. A cut that aims at a trim or a label causes the write itself. So
+    # it has a write to take (6 of 10 cuts of any aim were empty).
+    Fault(
+        name="load-stalled",
+        layer=Layer.CLIENT,
+        words="the load stalls",
+        cell="iscsi-always-noslog-ext4-bothdie",
+        seen_by=Sight.EMPTY,
+        cuts=1,
+        aim="anywhere",
+        load_ms=20_000,
+        in_client=_STOP,
     ),
 )

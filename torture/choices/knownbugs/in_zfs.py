@@ -1,0 +1,71 @@
+"""Bugs of ZFS: one version has them, and another one has not."""
+
+from torture.choices.faults.protocol import Sight
+from torture.choices.knownbugs.protocol import FromSource, KnownBug, Side
+
+_EXPANDED = "iscsi-always-noslog-ext4-bothdie"
+_EXPANSION = ("layout=raidz1", "administration=expand")
+_QUEUES = ("zvol_use_blk_mq=blkmq",)
+_FLUSHED = "iscsi-standard-noslog-ext4-bothdie"
+
+BUGS = (
+    # A cut at the start of a RAIDZ expansion leaves a pool that takes itself for wider than it is.
+    #
+    # `zpool attach` to a raidz writes the vdev with its new child and waits until the frees of 12
+    # transaction groups are done. Only then does it write that the vdev is being expanded
+    # (`spa_vdev_attach` in `module/zfs/spa.c`). A cut in between leaves a configuration that
+    # describes a wider raidz, while all blocks lie as in the old one. ZFS finds neither its own
+    # data nor the user's. Every import ends with an I/O error: `unable to open rootbp in
+    # dsl_pool_init [error=5]` in ZFS's own log. Since 7026d33350e4 both go into one transaction
+    # group. In all releases with expansion, 2.3.0 to 2.3.9 and 2.4.0 to 2.4.4.
+    #
+    # A third of the cuts of an expansion falls at its start, with one of the first 64 uberblocks of
+    # a disk after the command. Each transaction group writes 4 of these. So three in four of that
+    # third, one cut in four, fall in between.
+    KnownBug(
+        name="raidz-expansion-start",
+        words="a cut at the start of a RAIDZ expansion commits a wrong geometry",
+        source="OpenZFS #18920, fixed by 7026d33350e4 (August 2026), in no release then",
+        affected=Side(cell=_EXPANDED, axes=_EXPANSION, zfs="2.3.9"),
+        cleared=Side(
+            cell=_EXPANDED, axes=_EXPANSION, zfs=FromSource(name="master", branch="master")
+        ),
+        seen_by=Sight.POOL,
+        cuts=11,
+        sign="I/O error",
+    ),
+    # Flushes of a zvol behind `zvol_use_blk_mq=1` take the path of reads, and nothing is flushed.
+    #
+    # ZFS judged a request, as opposed to a bio, by `op_is_write`, which is no for `REQ_OP_FLUSH`.
+    # On the path of reads a request without data completes at once (`zvol_request_impl` in
+    # `module/os/linux/zfs/zvol_os.c`). LIO's SYNCHRONIZE CACHE is an empty write with
+    # `REQ_PREFLUSH`; the kernel's flush machinery turns it into this kind of request. In 2.2.0 to
+    # 2.2.8 and 2.3.0 to 2.3.4; writes with FUA were heeded.
+    KnownBug(
+        name="zvol-blk-mq-flush",
+        words="a zvol's flushes are taken for reads with zvol_use_blk_mq=1",
+        source="OpenZFS #17761, fixed by 8d4c3ee9e6f4, in 2.3.5 as 0bb5950e72b6",
+        affected=Side(cell=_FLUSHED, axes=_QUEUES, zfs="2.3.2"),
+        cleared=Side(cell=_FLUSHED, axes=_QUEUES, zfs="2.3.9"),
+        seen_by=Sight.AUDIT,
+        cuts=1,
+        drops_flushes=True,
+    ),
+    # ZFS ignores a zvol's flush that comes as a flag of a write rather than as an operation.
+    #
+    # Since Linux 4.10 `REQ_PREFLUSH` is a bit of `bi_opf`. A clean-up left only the comparison with
+    # `REQ_OP_FLUSH`, which matches no bio (`bio_is_flush` in
+    # `include/os/linux/kernel/linux/blkdev_compat.h`). LIO's SYNCHRONIZE CACHE, QEMU's fdatasync of
+    # a zvol and a filesystem's own flushes all come as a flag. In 2.3.0 and 2.3.1, with bios, which
+    # is the default.
+    KnownBug(
+        name="zvol-preflush",
+        words="a zvol does not heed flushes",
+        source="OpenZFS #17131, fixed by 41823a0ede88, in 2.3.2 as 112dca3483",
+        affected=Side(cell=_FLUSHED, zfs=FromSource(name="2.3.1", branch="zfs-2.3.1")),
+        cleared=Side(cell=_FLUSHED, zfs="2.3.2"),
+        seen_by=Sight.AUDIT,
+        cuts=1,
+        drops_flushes=True,
+    ),
+)

@@ -1,0 +1,61 @@
+"""Bugs of servers and clients on the way from the volume to the client's files."""
+
+from torture.choices.faults.protocol import Sight
+from torture.choices.knownbugs.protocol import KnownBug, Side
+
+BUGS = (
+    # libnfs does not compare write verifiers: writes that an NFS server forgot in a reboot stay
+    # lost.
+    #
+    # A client has to keep its unstable writes until a COMMIT returns the verifier of the WRITEs.
+    # After another verifier, it has to write them again (RFC 1813, 3.3.7 and 3.3.21). Linux's own
+    # client does (`nfs_commit_release_pages` in `fs/nfs/write.c`). libnfs reads no verifier
+    # (`lib/nfs_v3.c`, 7.0.0). So QEMU's image over NFS loses the writes that the server had
+    # completed and not committed. The cut spares the client, which commits after the server's
+    # return.
+    KnownBug(
+        name="libnfs-verifier",
+        words="libnfs ignores that the server's write verifier changed",
+        source="libnfs lib/nfs_v3.c and lib/nfs_v4.c against RFC 1813 3.3.21; Linux fs/nfs/write.c",
+        affected=Side(cell="nfs_image-standard-noslog-ext4-nasonly"),
+        cleared=Side(cell="nfs4-standard-noslog-files-nasonly"),
+        seen_by=Sight.DATA,
+        cuts=5,
+    ),
+    # Linux's NFS server answers SETXATTR and REMOVEXATTR before they are stable; no client asks
+    # again.
+    #
+    # `commit_metadata` in fs/nfsd/vfs.c commits other changes of names or attributes before the
+    # answer (`nfsd_setattr`, `nfsd_create_setattr`, `nfsd_link`, `nfsd_rename`, `nfsd_unlink`).
+    # `nfsd_setxattr` and `nfsd_removexattr` there do not call it. The client has nothing to commit
+    # where no data were written (`nfs_file_fsync` in fs/nfs/file.c), so the user's fsync sends
+    # nothing. The attribute that fsync(2) promised is in a transaction group in the NAS's memory.
+    # With sync=always ZFS commits an attribute before it returns. Found by this suite, with Linux
+    # 6.12 on both sides.
+    KnownBug(
+        name="nfsd-xattr",
+        words="an extended attribute over NFSv4.2 is lost although it was fsynced",
+        source="Linux fs/nfsd/vfs.c, nfsd_setxattr and nfsd_removexattr (RFC 8276), against fsync(2)",
+        affected=Side(cell="nfs4-standard-noslog-files-posix-bothdie"),
+        cleared=Side(cell="nfs4-always-noslog-files-posix-bothdie"),
+        seen_by=Sight.AUDIT,
+        cuts=5,
+    ),
+    # A write-back LUN whose target reboots loses its completed writes, and its initiator writes
+    # none again.
+    #
+    # SCSI lets a target cache writes (SBC-3, Caches). Only a power-on unit attention reports that
+    # the cache is empty now. Neither libiscsi nor Linux's sd then repeats the writes that no
+    # SYNCHRONIZE CACHE covered. LIO's fileio offers write-back with `write_back=true`
+    # (drivers/target/target_core_file.c). With sync=always ZFS has logged each write before the
+    # target completes it, so the cache holds nothing volatile.
+    KnownBug(
+        name="write-back-lun",
+        words="a write-back LUN forgets completed writes as its target reboots",
+        source="Linux drivers/target/target_core_file.c, SBC-3, Caches; zfsprops(7), sync",
+        affected=Side(cell="fileio_wb-standard-noslog-ext4-nasonly"),
+        cleared=Side(cell="fileio_wb-always-noslog-ext4-nasonly"),
+        seen_by=Sight.DATA,
+        cuts=4,
+    ),
+)
