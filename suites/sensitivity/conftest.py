@@ -22,8 +22,7 @@ from torture.records.record.trials import TrialRecord
 from torture.records.schedules.fixed import FixedSchedule
 from torture.records.scoring.detection import Detection, cuts_in_words
 from torture.trials.campaign.run import Run
-from torture.trials.plan.draw import draw_planted
-from torture.trials.plan.planting import moved
+from torture.trials.plan.draw import draw_planted, moved
 
 _TABLE_FILE = "sensitivity.json"
 _IN_ONE_RUN = {"fault": FAULTS, "disturbance": DISTURBANCES}

@@ -19,11 +19,14 @@ from pathlib import Path
 
 from torture.checkout import CHECKOUT
 from torture.errors import HarnessError
-from torture.machines.host import accelerator as accelerators
-from torture.machines.host.accelerator import Accelerator
+from torture.machines.host.abilities import (
+    Accelerator,
+    NetworkKind,
+    choose_network,
+    probe_accelerator,
+)
 from torture.machines.host.cache_root import CACHE_VARIABLE, cache_root
 from torture.machines.host.native import find_shelf_plugin
-from torture.machines.host.network_kind import NetworkKind, choose_network
 from torture.machines.host.sandbox import USER_NAMESPACES_HINT, sandbox_refusal
 from torture.machines.host.scratch import default_base
 from torture.machines.images import IMAGES, GuestImage, find
@@ -89,7 +92,7 @@ def accelerator(
     name: str, *, cpuinfo: Path = Path("/proc/cpuinfo"), kvm: Path = Path("/dev/kvm")
 ) -> Finding:
     """The accelerator of the guests. Plain emulation is slower, and tests the same."""
-    choice = accelerators.probe(cpuinfo=cpuinfo, kvm=kvm)
+    choice = probe_accelerator(cpuinfo=cpuinfo, kvm=kvm)
     found = ok if choice.accelerator is Accelerator.KVM else note
     return found(name, f"{choice.accelerator}: {choice.reason}")
 

@@ -12,7 +12,7 @@ from suites.selftest.machinery.block_sessions import IscsiSession, NvmeQueue
 from suites.selftest.machinery.nfs_client import Server, boot_time_s, root_of, write_verifier
 from torture.choices.matrix.axes import TRANSPORT
 from torture.choices.matrix.cells import Cell
-from torture.choices.transports import _lio, nvme_tcp
+from torture.choices.transports import iscsi, nvme_tcp
 from torture.choices.volumes import zvol
 from torture.choices.volumes.dataset import DIRECTORY
 from torture.facts.evidence.folder import SPEC
@@ -112,7 +112,7 @@ def _publish_blocks(nas: Machine) -> None:
 def _new_sessions(host: str) -> Iterator[tuple[int, int]]:
     """The numbers of a session of iSCSI and of a controller of NVMe, both open."""
     with (
-        closing(IscsiSession(host, _lio.PORT, target=_lio.IQN, session=0)) as session,
+        closing(IscsiSession(host, iscsi.ISCSI_PORT, target=iscsi.IQN, session=0)) as session,
         closing(NvmeQueue(host, nvme_tcp.PORT, subsystem=nvme_tcp.NQN, controller=None)) as queue,
     ):
         assert (session.status, queue.status) == ((0, 0), 0)
@@ -122,7 +122,7 @@ def _new_sessions(host: str) -> Iterator[tuple[int, int]]:
 def _known(host: str, session: int, controller: int) -> dict[str, Any]:
     """The answers of targets to a connection that would belong to a session of before."""
     with (
-        closing(IscsiSession(host, _lio.PORT, target=_lio.IQN, session=session)) as again,
+        closing(IscsiSession(host, iscsi.ISCSI_PORT, target=iscsi.IQN, session=session)) as again,
         closing(
             NvmeQueue(host, nvme_tcp.PORT, subsystem=nvme_tcp.NQN, controller=controller)
         ) as queue,
@@ -135,7 +135,7 @@ def _requests(lab: Lab, scratch: Path) -> dict[str, list[Any]]:
     host, file = lab.network.nas_host, scratch / "wire.pcap"
     recorder = lab.record_nas_packets(file)
     with (
-        closing(IscsiSession(host, _lio.PORT, target=_lio.IQN, session=0)) as session,
+        closing(IscsiSession(host, iscsi.ISCSI_PORT, target=iscsi.IQN, session=0)) as session,
         closing(NvmeQueue(host, nvme_tcp.PORT, subsystem=nvme_tcp.NQN, controller=None)) as first,
     ):
         first.enable()
@@ -147,7 +147,7 @@ def _requests(lab: Lab, scratch: Path) -> dict[str, list[Any]]:
                 disk.write(16, is_forced=True)
     recorder.stop()
     found = {}
-    for protocol in (IscsiOnWire(_lio.PORT), NvmeTcpOnWire(nvme_tcp.PORT)):
+    for protocol in (IscsiOnWire(iscsi.ISCSI_PORT), NvmeTcpOnWire(nvme_tcp.PORT)):
         requests = DiskWire(protocol=protocol).requests(read_frames(file), sector_bytes=512)
         found[type(protocol).__name__] = [asdict(request) for request in requests]
     return found

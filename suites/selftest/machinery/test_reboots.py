@@ -10,7 +10,7 @@ import pytest
 
 from suites.selftest.machinery.block_sessions import NO_CONTROLLER, NO_SESSION
 from suites.selftest.machinery.sandbox import Stage
-from torture.machines.host.network_kind import NetworkKind, choose_network
+from torture.machines.host.abilities import NetworkKind, choose_network
 
 _DEADLINE_S = 240
 

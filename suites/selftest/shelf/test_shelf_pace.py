@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 import nbd
 import pytest
 
-from torture.facts.axes.slog_class import SlogClass
+from torture.facts.axes.pool_disks import SlogClass
 from torture.facts.recording.disks import Profile, ShelfDisk
 from torture.facts.recording.events import Kind, load_recording
 from torture.machines.nas.devices import LOG_PROFILES

@@ -224,7 +224,7 @@ def test_a_trespass_is_seen(room: str, source: str) -> None:
         ("choices.matrix", "from torture.facts.axes.sync import Sync"),
         ("choices.matrix", "from torture.choices import slogs, transports"),
         ("records.record", "from torture.errors import HarnessError"),
-        ("machines.lab", "from torture.machines.host import accelerator\nimport subprocess"),
+        ("machines.lab", "from torture.machines.host import abilities\nimport subprocess"),
         ("oracles.verdict", "from ...facts.evidence import ledger\nfrom . import fsck"),
         ("trials.plan", "from torture.machines.nas.pool import pool_disks"),
         ("trials.campaign", "from torture.trials.trial.live import run_trial"),
@@ -232,7 +232,7 @@ def test_a_trespass_is_seen(room: str, source: str) -> None:
         ("report.page", "from torture.records.record.trials import TrialRecord"),
         ("report.write", "from torture.report.page.render import render_page"),
         ("report.night", "from torture.report.write import build_report"),
-        ("setup.doctor", "from torture.machines.host import accelerator\nimport subprocess"),
+        ("setup.doctor", "from torture.machines.host import abilities\nimport subprocess"),
     ],
 )
 def test_an_allowed_import_is_no_trespass(room: str, source: str) -> None:

@@ -19,7 +19,7 @@ from torture.choices.administration.protocol import (
     uberblocks,
 )
 from torture.choices.volumes import POOL
-from torture.facts.axes.layout import Layout
+from torture.facts.axes.pool_disks import Layout
 from torture.facts.axes.sweeps import Sweep
 from torture.oracles.verdict.unreadable import UnreadableError
 

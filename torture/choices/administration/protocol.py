@@ -19,7 +19,7 @@ from typing import Any
 
 from torture.choices.volumes import POOL
 from torture.facts.axes.axis import Chosen
-from torture.facts.axes.layout import Layout
+from torture.facts.axes.pool_disks import Layout
 from torture.facts.axes.sweeps import Sweep
 from torture.facts.axes.sync import Sync
 from torture.facts.evidence.folder import ToolOutput

@@ -27,7 +27,7 @@ from torture.oracles.verdict.fsck import (
     refuse_codes_beyond,
     unreadable,
 )
-from torture.oracles.verdict.pool_tools import parse_status
+from torture.oracles.verdict.pool_tools.status import parse_status
 from torture.oracles.verdict.pool_tools.zpool import REASONS_OF_POOLS
 
 _POOL = "vm"

@@ -11,27 +11,24 @@ from typing import Any
 
 from torture.choices import administration, filesystems, slogs, transports, workloads
 from torture.facts.axes import (
-    data_disks,
     fate,
-    layout,
-    nfs_export,
+    pool_disks,
     root,
     setting,
-    slog_class,
     sync,
     zfs_settings,
 )
 from torture.facts.axes.axis import Axis, Choice
 
 TRANSPORT = transports.AXIS
-NFS_EXPORT = nfs_export.AXIS
+NFS_EXPORT = sync.NFS_EXPORT
 SYNC = sync.AXIS
 SLOG = slogs.AXIS
-SLOG_CLASS = slog_class.AXIS
-LAYOUT = layout.AXIS
+SLOG_CLASS = pool_disks.SLOG_CLASS
+LAYOUT = pool_disks.LAYOUT
 SPECIAL_VDEV = setting.SPECIAL_VDEV
 ADMINISTRATION = administration.AXIS
-DISKS = data_disks.AXIS
+DISKS = pool_disks.DISKS
 DISK_SECTOR = setting.DISK_SECTOR
 SETTINGS = zfs_settings.AXIS
 LUN_SECTOR = setting.LUN_SECTOR

@@ -5,8 +5,7 @@ from __future__ import annotations
 from torture.choices.matrix.axes import NFS_EXPORT, SYNC, TRANSPORT
 from torture.choices.matrix.cells import Cell
 from torture.choices.transports.protocol import CompletedWrite
-from torture.facts.axes.nfs_export import NfsExport
-from torture.facts.axes.sync import Sync
+from torture.facts.axes.sync import NfsExport, Sync
 
 
 def acknowledged_sync_of(cell: Cell) -> Sync:

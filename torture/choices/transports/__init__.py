@@ -1,4 +1,4 @@
-"""The path of the volume from the NAS to the client, one file a transport. Pure."""
+"""The path of the volume from the NAS to the client, one file a protocol. Pure."""
 
 from __future__ import annotations
 

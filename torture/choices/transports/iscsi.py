@@ -1,26 +1,94 @@
-"""iSCSI: LIO's iblock on a zvol; the client's QEMU is the initiator, through libiscsi.
+"""iSCSI: LIO, Linux's SCSI target, on a zvol or a file of a dataset.
 
-LIO mirrors the zvol's own write cache, so the LUN is write-back (drivers/target/target_core_iblock.c).
+Kernel Documentation/target/, drivers/target/target_core_iblock.c and target_core_file.c:
+`targetcli` writes the same files, only slower.
 """
 
 from __future__ import annotations
 
-from torture.choices.transports import _lio
-from torture.choices.transports._volumes import OfZvol
-from torture.choices.transports.protocol import Traits, Transport
-from torture.choices.volumes import VolumeOptions, zvol
+from dataclasses import dataclass, replace
+
+from torture.choices.transports._volumes import OfImage, OfZvol
+from torture.choices.transports.protocol import (
+    Attachment,
+    CompletedWrite,
+    DiskSource,
+    Traits,
+    Transport,
+)
+from torture.choices.volumes import SIZE_MIB, VolumeKind, VolumeOptions, dataset, zvol
 from torture.facts.axes.axis import Choice
-from torture.facts.axes.sweeps import EVERY_SWEEP
+from torture.facts.axes.sweeps import EVERY_SWEEP, Sweep
+from torture.facts.wire.disk_requests import DiskWire
+from torture.facts.wire.iscsi_pdus import IscsiOnWire
+
+IQN = "iqn.2003-01.org.linux-iscsi.nas:vm"
+ISCSI_PORT = 3260
+_SECTOR_BYTES = 512
+_TARGET = "/sys/kernel/config/target"
+_GROUP = f"{_TARGET}/iscsi/{IQN}/tpgt_1"
 
 
-class Iscsi(_lio.Lun, OfZvol):
+def _publish_script(
+    *, kind: str, control: str, sector_bytes: int = _SECTOR_BYTES, takes_discards: bool = False
+) -> str:
+    """Shell: backstore of a kind with these `control` words, target, LUN, demo-mode access, portal last.
+
+    A LUN has its device's logical sectors unless another size is set before its export
+    (drivers/target/target_core_configfs.c, `block_size_store`).
+    """
+    store = f"{_TARGET}/core/{kind}_0/vm"
+    has_its_own = sector_bytes != _SECTOR_BYTES
+    sectors = f"echo {sector_bytes} > {store}/attrib/block_size\n" if has_its_own else ""
+    discards = f"echo 1 > {store}/attrib/emulate_tpu\n" if takes_discards else ""
+    return f"""set -eu
+mkdir -p {store}
+echo -n {control} > {store}/control
+echo 1 > {store}/enable
+{sectors}{discards}echo -n torture-vm > {store}/wwn/vpd_unit_serial
+mkdir -p {_GROUP}/lun/lun_0
+ln -s {store} {_GROUP}/lun/lun_0/vm
+echo 0 > {_GROUP}/attrib/authentication
+echo 1 > {_GROUP}/attrib/generate_node_acls
+echo 0 > {_GROUP}/attrib/demo_mode_write_protect
+mkdir -p {_GROUP}/np/0.0.0.0:{ISCSI_PORT}
+echo 1 > {_GROUP}/enable
+"""
+
+
+class _Lun:
+    """The common part of LUNs that the client's QEMU opens, through libiscsi."""
+
+    def wait_until_idle_script(self) -> str:
+        """Shell: return once no initiator is logged in, fail after 20 s."""
+        return (
+            f"for i in $(seq 400); do test -z \"$(tr -d '\\0\\n' < {_GROUP}/dynamic_sessions)\" "
+            "&& exit 0; sleep 0.05; done; echo 'a killed client is still logged in' >&2; exit 1"
+        )
+
+    def attachment(self, *, nas_host: str) -> Attachment:
+        """LUN 0 of the target, as the client's second disk."""
+        source = DiskSource(
+            attributes={"protocol": "iscsi", "name": f"{IQN}/0"},
+            within={"host": {"name": nas_host, "port": str(ISCSI_PORT)}},
+        )
+        return Attachment(source=source, device="/dev/vdb")
+
+
+# iSCSI: LIO's iblock on a zvol; the client's QEMU is the initiator, through libiscsi.
+#
+# LIO mirrors the zvol's own write cache, so the LUN is write-back
+# (drivers/target/target_core_iblock.c).
+
+
+class Iscsi(_Lun, OfZvol):
     """One write-back LUN, any initiator: LIO mirrors the zvol's cache."""
 
-    traits = Traits(ports=(_lio.PORT,), sectors_bytes=(512, 4096), can_discard=True)
+    traits = Traits(ports=(ISCSI_PORT,), sectors_bytes=(512, 4096), can_discard=True)
 
     def publish_script(self, options: VolumeOptions) -> str:
         """An iblock backstore."""
-        return _lio.publish_script(
+        return _publish_script(
             kind="iblock",
             control=f"udev_path=$(readlink -f {zvol.DEVICE})",
             sector_bytes=options.sector_bytes,
@@ -28,11 +96,152 @@ class Iscsi(_lio.Lun, OfZvol):
         )
 
 
-CHOICE: Choice[Transport] = Choice(
-    name="iscsi",
-    value=Iscsi(),
-    words="iSCSI",
-    explained="LIO iblock on a zvol; the client's QEMU is the initiator",
-    joins=EVERY_SWEEP,
-    place=0,
+# iSCSI by the client itself: open-iscsi over LIO's iblock on a zvol (iscsiadm(8), iscsid(8)).
+#
+# `replacement_timeout=-1`: commands wait for the session for ever, as a NAS that reboots needs.
+# By default they fail after 120 s. The client tries to log in every 3 s, for ever. `iscsistart`
+# would not log in again.
+#
+# The initiator takes a NAS for dead after 20 s without an answer to a ping, which is shorter
+# than a reboot under emulation. A busy NAS needs some seconds for zeroes in bulk. Each
+# connection that breaks under a command costs the command one of its five tries. After the last
+# one its filesystem sees an I/O error (Linux `drivers/scsi/scsi_error.c`,
+# `scsi_decide_disposition`).
+
+_GUEST_DEVICE = "/dev/sda"
+"""The client has no other SCSI disk."""
+_GUEST_SETTINGS = {
+    "node.session.timeo.replacement_timeout": "-1",
+    "node.conn[0].timeo.noop_out_interval": "1",
+    "node.conn[0].timeo.noop_out_timeout": "20",
+    "node.conn[0].timeo.login_timeout": "3",
+}
+
+
+class IscsiOfGuest(Iscsi):
+    """One LUN; the client's kernel is the initiator."""
+
+    traits = Traits(
+        ports=(ISCSI_PORT,), sectors_bytes=(512, 4096), can_discard=True, client_has_network=True
+    )
+
+    def wait_until_idle_script(self) -> str:
+        """Return once no request is unread: a killed client has not logged out."""
+        return OfZvol.wait_until_idle_script(self)
+
+    def attachment(self, *, nas_host: str) -> Attachment:
+        """A SCSI disk."""
+        node = f"iscsiadm -m node -T {IQN} -p {nas_host}:{ISCSI_PORT}"
+        settings = "\n".join(
+            f"{node} -o update -n '{k}' -v {v}" for k, v in _GUEST_SETTINGS.items()
+        )
+        return Attachment(
+            attach_script=f"""set -eu
+modprobe iscsi_tcp
+echo InitiatorName=iqn.1993-08.org.debian:01:client > /etc/iscsi/initiatorname.iscsi
+sed -i 's/^iscsid.startup/#&/' /etc/iscsi/iscsid.conf
+mkdir -p /run/lock/iscsi
+iscsid
+{node} -o new
+{settings}
+{node} --login
+""",
+            detach_script=f"{node} --logout",
+            wire=DiskWire(protocol=IscsiOnWire(ISCSI_PORT)),
+            device=_GUEST_DEVICE,
+        )
+
+
+# iSCSI from a file: LIO's fileio on an image in a dataset; the client's QEMU is the initiator.
+#
+# Without `fd_buffered_io` LIO opens the file with O_DSYNC and reports no write cache. Every
+# write is in ZFS's log before it is completed, and the client never flushes
+# (`fd_configure_device`, drivers/target/target_core_file.c).
+
+_BYTES = SIZE_MIB * 1024 * 1024
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fileio(_Lun, OfImage):
+    """One LUN on a file; `has_write_cache`: targetcli's `write_back=true`, which is its default."""
+
+    has_write_cache: bool = False
+
+    @property
+    def traits(self) -> Traits:
+        """Write-through or write-back."""
+        completed = CompletedWrite.IN_ZFS if self.has_write_cache else CompletedWrite.IN_LOG
+        return Traits(ports=(ISCSI_PORT,), volume=VolumeKind.DATASET, completed=completed)
+
+    def publish_script(self, options: VolumeOptions) -> str:
+        """A fileio backstore."""
+        buffered = ",fd_buffered_io=1" if self.has_write_cache else ""
+        control = f"fd_dev_name={dataset.IMAGE},fd_dev_size={_BYTES}{buffered}"
+        return _publish_script(kind="fileio", control=control)
+
+    def attachment(self, *, nas_host: str) -> Attachment:
+        """A LUN whose cache is as set."""
+        # `super()` does not know the new class that slots made
+        attached = _Lun.attachment(self, nas_host=nas_host)
+        return replace(attached, has_write_cache=self.has_write_cache)
+
+
+class FileioOnZvol(Iscsi):
+    """One LUN on a zvol's node, `write_back=true`: the NAS's page cache stands before ZFS.
+
+    Completed writes lie in the node's page cache (Linux `block/fops.c`), which ZFS does not see, so
+    sync=always does not help. A flush becomes an fsync of the node, and this has to become a flush
+    of the zvol.
+    """
+
+    traits = Traits(ports=(ISCSI_PORT,), completed=CompletedWrite.IN_PAGE_CACHE)
+
+    def publish_script(self, options: VolumeOptions) -> str:
+        """A fileio backstore on the node."""
+        control = f"fd_dev_name=$(readlink -f {zvol.DEVICE}),fd_dev_size={_BYTES},fd_buffered_io=1"
+        return _publish_script(kind="fileio", control=control)
+
+
+CHOICES: tuple[Choice[Transport], ...] = (
+    Choice(
+        name="iscsi",
+        value=Iscsi(),
+        words="iSCSI",
+        explained="LIO iblock on a zvol; the client's QEMU is the initiator",
+        joins=EVERY_SWEEP,
+        place=0,
+    ),
+    Choice(
+        name="iscsi_guest",
+        value=IscsiOfGuest(),
+        words="iSCSI (open-iscsi)",
+        explained="the same by the client's own kernel, open-iscsi",
+        joins=frozenset({Sweep.TRANSPORTS, Sweep.EVERY_TRANSPORT}),
+        place=10,
+    ),
+    Choice(
+        name="fileio",
+        value=Fileio(),
+        words="iSCSI (fileio, write-through)",
+        explained="LIO fileio on a file of a dataset, `write_back=false`",
+        joins=frozenset({Sweep.TRANSPORTS, Sweep.EVERY_TRANSPORT}),
+        place=20,
+    ),
+    # a flush becomes an fsync of the file
+    Choice(
+        name="fileio_wb",
+        value=Fileio(has_write_cache=True),
+        words="iSCSI (fileio, write-back)",
+        explained="the same with `write_back=true`",
+        joins=frozenset({Sweep.TRANSPORTS, Sweep.TRANSPORTS_BEHIND_ALWAYS, Sweep.EVERY_TRANSPORT}),
+        place=21,
+    ),
+    Choice(
+        name="fileio_wb_zvol",
+        value=FileioOnZvol(),
+        words="iSCSI (fileio, write-back, on a zvol)",
+        explained="LIO fileio on a zvol's node, `write_back=true`: the page cache stands before ZFS",
+        joins=frozenset({Sweep.TRANSPORTS, Sweep.TRANSPORTS_BEHIND_ALWAYS, Sweep.EVERY_TRANSPORT}),
+        place=22,
+    ),
 )

@@ -1,10 +1,10 @@
-"""The volume's `sync` property (zfsprops(7))."""
+"""When data are stable: the volume's `sync` property (zfsprops(7)), and the export of an NFS server."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 
-from torture.facts.axes.axis import Axis, choices_of
+from torture.facts.axes.axis import Axis, Chosen, choices_of
 from torture.facts.axes.sweeps import ADMINISTRATION_SWEEPS, EVERY_SWEEP, Sweep
 
 
@@ -35,4 +35,43 @@ AXIS = Axis(
     is_always_shown=True,
     varies_last=True,
     choices=choices_of({sync: (f"sync={sync}", "") for sync in Sync}, _JOINS),
+)
+
+
+# When an NFS server answers (exports(5)).
+#
+# With `async` Linux ignores commits: a write's answer claims the requested stability, and COMMIT
+# does nothing (Linux fs/nfsd/vfs.c, `nfsd_vfs_write`, `nfsd_commit`). ZFS's own `sync=always`
+# still holds.
+
+
+class NfsExport(StrEnum):
+    """The option of the export."""
+
+    SYNC = "export_sync"
+    ASYNC = "export_async"
+
+
+def _inapplicable(chosen: Chosen) -> str | None:
+    transport = chosen["transport"]
+    return None if transport.value.traits.is_nfs else f"is for NFS; {transport.name} has no export"
+
+
+_ANSWERS = {
+    NfsExport.SYNC: ("export sync", ""),
+    NfsExport.ASYNC: ("export async", "answers before anything is stable"),
+}
+_EXPORT_JOINS = {
+    NfsExport.SYNC: EVERY_SWEEP,
+    NfsExport.ASYNC: frozenset({Sweep.TRANSPORTS, Sweep.EVERY_TRANSPORT}),
+}
+
+NFS_EXPORT = Axis(
+    field="nfs_export",
+    noun="NFS export",
+    title="NFS export",
+    place=15,
+    default=NfsExport.SYNC.value,
+    inapplicable=_inapplicable,
+    choices=choices_of(_ANSWERS, _EXPORT_JOINS),
 )

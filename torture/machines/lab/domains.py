@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 
 from torture.choices.transports.protocol import DiskSource
 from torture.facts.evidence.ledger import PORT_NAME
-from torture.machines.host.accelerator import Accelerator
+from torture.machines.host.abilities import Accelerator
 
 _QEMU_NS = "http://libvirt.org/schemas/domain/qemu/1.0"
 ET.register_namespace("qemu", _QEMU_NS)

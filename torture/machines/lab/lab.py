@@ -10,10 +10,13 @@ from pathlib import Path
 
 from torture.errors import HarnessError
 from torture.facts.zfs.versions import DEFAULT, zfs_version
-from torture.machines.host import accelerator
-from torture.machines.host.accelerator import Accelerator
+from torture.machines.host.abilities import (
+    Accelerator,
+    NetworkKind,
+    choose_accelerator,
+    choose_network,
+)
 from torture.machines.host.native import preload_library
-from torture.machines.host.network_kind import NetworkKind, choose_network
 from torture.machines.host.sandbox import PRIVATE
 from torture.machines.images import IMAGES, GuestImage, find
 from torture.machines.lab.checkers import Checkers
@@ -28,9 +31,8 @@ from torture.machines.lab.network import (
     NAS_PREFIX_BITS,
     Network,
 )
-from torture.machines.lab.network.bridge import BridgeNetwork
+from torture.machines.lab.network.networks import BridgeNetwork, UserModeNetwork
 from torture.machines.lab.network.packets import PacketRecorder
-from torture.machines.lab.network.usermode import UserModeNetwork
 from torture.machines.lab.prepared_folders import PreparedFolders
 from torture.machines.lab.saved_states import WarmStates
 
@@ -86,7 +88,7 @@ class Lab:
         # found once, so that a recipe edited meanwhile does not disturb a run
         self.zfs = zfs_version(settings.zfs)
         self._images = {name: _image(name, zfs=settings.zfs) for name in IMAGES}
-        self._accelerator = accelerator.choose(settings.accelerator).accelerator
+        self._accelerator = choose_accelerator(settings.accelerator).accelerator
         self.network: Network = _network(settings.network or choose_network().kind)
         self.network.set_up()
         self._connection = connect(self._root)

@@ -18,7 +18,7 @@ only an import reads a log, and no figure is published for that.
 
 from __future__ import annotations
 
-from torture.facts.axes.slog_class import SlogClass
+from torture.facts.axes.pool_disks import SlogClass
 from torture.facts.recording.disks import Persistence, Profile
 
 _MB_PER_MIB = 1024 * 1024 / 1_000_000

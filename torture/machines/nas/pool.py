@@ -19,7 +19,7 @@ from torture.choices.matrix.axes import (
 )
 from torture.choices.matrix.cells import Cell
 from torture.choices.volumes import POOL, VolumeKind
-from torture.facts.axes.layout import Layout
+from torture.facts.axes.pool_disks import Layout
 from torture.facts.recording.disks import ShelfDisk
 from torture.machines.nas.devices import DATA_PROFILES, LOG_PROFILES
 from torture.shell import physical_sector_of, wait_for_path, write_cache_of

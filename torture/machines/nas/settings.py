@@ -14,8 +14,8 @@ from torture.choices.matrix.axes import (
 )
 from torture.choices.matrix.cells import Cell
 from torture.choices.volumes import POOL, VOLUME, VolumeOptions, zvol
-from torture.facts.axes.nfs_export import NfsExport
 from torture.facts.axes.setting import PARAMETERS
+from torture.facts.axes.sync import NfsExport
 
 _SEVERAL_QUEUES = "zvol_use_blk_mq"
 _PARAMETERS = "/sys/module/zfs/parameters"

@@ -24,14 +24,12 @@ from torture.oracles.audit.due.durable import durable_in
 from torture.oracles.audit.due.returns import Returned, returns_in
 from torture.oracles.audit.extents import Extents
 from torture.oracles.audit.invariants import Audit, Finding, Invariant
-from torture.oracles.audit.labels import Labels, is_partition_table, is_probe
+from torture.oracles.audit.labels import Labels, Trims, is_partition_table, is_probe
 from torture.oracles.audit.links import missing_links
-from torture.oracles.audit.logged import Logged
-from torture.oracles.audit.logged_contents import Contents
+from torture.oracles.audit.logged import Contents, Logged
 from torture.oracles.audit.operations import Acknowledged, Operations
 from torture.oracles.audit.phases import PhaseTracker
 from torture.oracles.audit.pointed import Pointed, disks_in, find_pointed, places_of
-from torture.oracles.audit.trims import Trims
 
 _LATELY_MS = 1_000
 """The audit counts operations acknowledged within this time before the cut."""

@@ -54,7 +54,7 @@ class Invariant(StrEnum):
     """If the ZIL holds a part of an acknowledged operation, it holds all of it, undamaged.
 
     An uberblock that was written after the operation began lifts this duty
-    (`torture.oracles.audit.logged_contents`).
+    (`torture.oracles.audit.logged.Contents`).
     """
     EXTENT_IS_KEPT = "extent-is-kept"
     """The next two transaction groups do not overwrite or trim a group's blocks.
@@ -63,7 +63,7 @@ class Invariant(StrEnum):
     """
     TRIMMED_IS_FREE = "trimmed-is-free"
     """Trims and zeroes spare labels, uberblocks, and ZIL blocks with uncommitted records
-    (`torture.oracles.audit.trims`).
+    (`torture.oracles.audit.labels.Trims`).
     """
     COMPLETED_IS_DURABLE = "completed-is-durable"
     """Completed requests of the client's disk are durable (`torture.oracles.audit.due.completions`)."""

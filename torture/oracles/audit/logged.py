@@ -1,19 +1,25 @@
-"""Finds the intent log's blocks that hold an operation's data.
-
-The load's blocks name their operation, and the intent log does not compress them. So the audit can
-check the very blocks that hold an acknowledged operation.
-"""
+"""The data of operations in the intent log: which blocks hold them, and whether they are whole."""
 
 from __future__ import annotations
 
+import struct
+import zlib
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
+from torture.facts.evidence.ledger import BLOCK_HEADER, BLOCK_MAGIC, BLOCK_SECTORS, SECTOR_BYTES
 from torture.facts.evidence.requests import load_sectors_in
 from torture.facts.recording.events import Event
+from torture.facts.recording.intent_log import LoggedData, logged_data_in
+from torture.oracles.audit.operations import Acknowledged, Sector
 from torture.oracles.audit.pointed import PointedData
 
-Sector = tuple[int, int]
+# Finds the intent log's blocks that hold an operation's data.
+#
+# The load's blocks name their operation, and the intent log does not compress them. So the audit
+# can check the very blocks that hold an acknowledged operation.
+
+_BlockSector = tuple[int, int]
 """A block of an operation, and a sector in it."""
 
 
@@ -21,11 +27,11 @@ Sector = tuple[int, int]
 class Logged:
     """Follows a recording. A sector that a log block's end cuts off is not found, and not judged."""
 
-    _blocks: dict[int, dict[Sector, set[int]]] = field(default_factory=dict)
+    _blocks: dict[int, dict[_BlockSector, set[int]]] = field(default_factory=dict)
     """By operation and sector, the submissions of the log blocks that hold it."""
     _versions: dict[tuple[object, int], set[int]] = field(default_factory=dict)
     """By version of pointed data, the submissions of the data and of the log blocks that point there."""
-    _pointed: dict[int, dict[Sector, set[tuple[object, int]]]] = field(default_factory=dict)
+    _pointed: dict[int, dict[_BlockSector, set[tuple[object, int]]]] = field(default_factory=dict)
     """By operation and sector, the versions that hold it."""
 
     def hear_zil(self, event: Event, payload: bytes) -> None:
@@ -68,3 +74,114 @@ class Logged:
             if all(left):
                 missing |= min(left, key=len)
         return tuple(sorted(missing))
+
+
+# Checks that the intent log holds all data of an acknowledged operation, undamaged.
+#
+# The load's sectors contain their operation, place and checksum. Log records hold them
+# unchanged. If the log has one sector of an operation, it has all, unless a group committed
+# some. In that case an uberblock was written after the operation began. This rests on
+# `zil_commit` (OpenZFS `module/zfs/zil.c`). Every write of the volume or file that no group has
+# synced is in a record.
+#
+# A record may end amid a sector, and the next block continues it (`zil_lwb_commit`). The audit
+# joins both parts. They may belong to two writes, since they are matched by their order only. So
+# a single bad sector is no finding; an operation without any sound copy of a sector is. The
+# audit judges nothing where the log may hold data that it cannot see:
+#
+# - blocks are split over disks;
+# - data lie elsewhere in the pool;
+# - parts do not meet;
+# - a client compresses or encrypts, so that no sector of the operation is visible.
+#
+# The audit checks a sector's place in the volume only on a bare device, where each file is one
+# region. A filesystem chooses the blocks of a file freely, and no request of the client shows
+# that choice.
+
+_HEADER = struct.Struct(BLOCK_HEADER)
+_CHECKSUM = struct.Struct("<I")
+
+_Place = tuple[tuple[int, ...], int]
+"""A volume, and one of its sectors."""
+
+
+@dataclass(kw_only=True)
+class Contents:
+    """Follows the blocks of the intent log."""
+
+    is_blind: bool = False
+    _seen: set[int] = field(default_factory=set)
+    """The operations that a sector in the log names."""
+    _begins: dict[int, dict[Sector, set[int]]] = field(default_factory=dict)
+    """By operation and sound sector, where its file would begin if the file were contiguous."""
+    _unobservable_at: int = -1
+    """The last event that may have made an operation durable outside the visible records."""
+    _parts: dict[_Place, dict[bool, bytes]] = field(default_factory=dict)
+    """Both parts of each sector that a record cuts; the key is whether the part is its end."""
+    _unmet_at: dict[_Place, int] = field(default_factory=dict)
+    """The event that wrote a part of a sector whose other part is missing."""
+
+    def hear_uberblock(self, event: Event) -> None:
+        """Note an uberblock: it may commit all earlier writes."""
+        self._unobservable_at = event.seq
+
+    def hear_zil(self, event: Event, payload: bytes) -> None:
+        """Note one or several blocks of the intent log."""
+        for piece in logged_data_in(payload):
+            first, last = _sectors_of(piece)
+            is_amid = piece.offset_bytes % SECTOR_BYTES and first == last
+            if not piece.data or (is_amid and _end(piece) % SECTOR_BYTES):
+                self._unobservable_at = event.seq
+            else:
+                self._hear_piece(event, piece)
+
+    def lacks_some_of(self, one: Acknowledged) -> bool:
+        """Whether the log holds only a part of an operation that it must hold entirely."""
+        unseen_at = max(self._unobservable_at, *self._unmet_at.values(), -1)
+        if self.is_blind or unseen_at > one.begun or one.number not in self._seen:
+            return False
+        begins = self._begins.get(one.number, {})
+        if any(sector not in begins for sector in one.sectors):
+            return True
+        places = [begins[sector] for sector in one.sectors] if one.is_on_device else []
+        return bool(places) and not set.intersection(*places)
+
+    def _hear_piece(self, event: Event, piece: LoggedData) -> None:
+        lead = -piece.offset_bytes % SECTOR_BYTES
+        tail = (len(piece.data) - lead) % SECTOR_BYTES
+        first, last = _sectors_of(piece)
+        if lead:
+            self._hear_part(event, (piece.volume, first), piece.data[:lead], is_end=True)
+        for at in range(lead, len(piece.data) - tail, SECTOR_BYTES):
+            self._hear_sector(piece.data[at : at + SECTOR_BYTES], piece.offset_bytes + at)
+        if tail:
+            self._hear_part(event, (piece.volume, last), piece.data[-tail:], is_end=False)
+
+    def _hear_part(self, event: Event, place: _Place, part: bytes, *, is_end: bool) -> None:
+        parts = self._parts.setdefault(place, {})
+        parts[is_end] = part
+        sector = parts.get(False, b"") + parts.get(True, b"")
+        if len(parts) == len((False, True)) and len(sector) == SECTOR_BYTES:
+            self._unmet_at.pop(place, None)
+            self._hear_sector(sector, place[1] * SECTOR_BYTES)
+        else:
+            self._unmet_at[place] = event.seq
+
+    def _hear_sector(self, data: bytes, offset_bytes: int) -> None:
+        if not data.startswith(BLOCK_MAGIC):
+            return
+        _magic, _trial, file, operation, block, sector = _HEADER.unpack_from(data)
+        self._seen.add(operation)
+        if zlib.crc32(data[: -_CHECKSUM.size]) == _CHECKSUM.unpack(data[-_CHECKSUM.size :])[0]:
+            begins_at = offset_bytes - (block * BLOCK_SECTORS + sector) * SECTOR_BYTES
+            known = self._begins.setdefault(operation, {})
+            known.setdefault((file, block, sector), set()).add(begins_at)
+
+
+def _end(piece: LoggedData) -> int:
+    return piece.offset_bytes + len(piece.data)
+
+
+def _sectors_of(piece: LoggedData) -> tuple[int, int]:
+    """The first and the last sector of a piece."""
+    return piece.offset_bytes // SECTOR_BYTES, (_end(piece) - 1) // SECTOR_BYTES

@@ -11,7 +11,7 @@ from torture.facts.evidence.folder import IMPORTS, IMPORTS_AGAIN, Evidence, Step
 from torture.oracles.verdict.fsck import lines_of
 from torture.oracles.verdict.judgement import PartFinding
 from torture.oracles.verdict.mount import read_nas_log
-from torture.oracles.verdict.pool_tools import PoolStatus, parse_status
+from torture.oracles.verdict.pool_tools.status import PoolStatus, parse_status
 from torture.oracles.verdict.pool_tools.zdb import parse_zdb
 from torture.oracles.verdict.pool_tools.zpool import (
     finds_no_pool,

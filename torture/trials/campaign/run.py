@@ -16,9 +16,8 @@ from typing import Any, Self
 
 from torture.errors import HarnessError
 from torture.files import point_link, try_lock
-from torture.machines.host.accelerator import choose
+from torture.machines.host.abilities import choose_accelerator, choose_network
 from torture.machines.host.commands import run_host
-from torture.machines.host.network_kind import choose_network
 from torture.machines.images import find
 from torture.machines.lab.domains import processor_in_words
 from torture.machines.lab.lab import LabSettings
@@ -117,7 +116,7 @@ class Run:
 
 def describe(lab: LabSettings) -> RunDocument:
     """The facts that decide a run's figures: host, accelerator, network, versions of everything."""
-    accelerator = choose(lab.accelerator)
+    accelerator = choose_accelerator(lab.accelerator)
     network = choose_network()
     images = {name: find(name, zfs=lab.zfs) for name in ("nas", "client")}
     return RunDocument(

@@ -1,12 +1,15 @@
-"""The trials of a run (pure)."""
+"""The trials of a run, and a fault in another cell than its own (pure)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from torture.choices.faults.protocol import Fault
 from torture.choices.matrix.axes import WORKLOAD
 from torture.choices.matrix.cells import Cell
+from torture.choices.matrix.choices import with_choices
+from torture.choices.matrix.same_fault import why_different_there
 from torture.choices.workloads import with_those_beside
 from torture.choices.workloads.protocol import Brought
 from torture.records.record.specs import TrialSpec, draw_seed
@@ -65,3 +68,18 @@ def draw_planted(
         for index in range(trials)
         for fault in faults
     )
+
+
+def moved(fault: Fault, choices: Mapping[str, str]) -> Fault:
+    """The fault in its cell with these choices, by axis; the fault's prediction holds there, too.
+
+    Raises `ValueError` with the reason that it cannot be planted there. Either the cell makes no
+    sense, or theory gives the cell a different guarantee, or the fault would be none.
+    """
+    here = Cell.parse(fault.cell)
+    [there] = with_choices([here], choices)
+    if why := why_different_there(
+        here, there, bound_to=fault.bound_to, amounts_to=fault.amounts_to
+    ):
+        raise ValueError(f"{fault.name} {why}")
+    return replace(fault, cell=there.name)

@@ -9,8 +9,7 @@ from torture.errors import DeadlineExceeded, HarnessError
 from torture.facts.evidence.folder import SPEC
 from torture.facts.evidence.strict_json import strict_json
 from torture.facts.zfs.versions import DEFAULT
-from torture.machines.host.accelerator import Accelerator
-from torture.machines.host.network_kind import NetworkKind
+from torture.machines.host.abilities import Accelerator, NetworkKind
 from torture.machines.host.scratch import Scratch
 from torture.machines.lab.lab import Boot, LabSettings
 from torture.machines.lab.saved_states import warm_directory

@@ -29,8 +29,7 @@ from torture.choices.matrix.axes import (
 from torture.choices.matrix.cells import Cell, cells_of
 from torture.facts.axes.axis import Axis
 from torture.facts.axes.fate import Fate
-from torture.facts.axes.layout import Layout
-from torture.facts.axes.slog_class import SlogClass
+from torture.facts.axes.pool_disks import Layout, SlogClass
 from torture.facts.axes.sweeps import Matrix
 from torture.facts.axes.sync import Sync
 

@@ -10,7 +10,7 @@ import pytest
 
 from torture.choices.transports.iscsi import Iscsi
 from torture.facts.evidence.ledger import PORT_NAME
-from torture.machines.host.accelerator import Accelerator
+from torture.machines.host.abilities import Accelerator
 from torture.machines.lab.domains import (
     Disk,
     MachineSpec,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from suites.selftest.unit.every_cell import any_cell
 from torture.choices.matrix.axes import SLOG, SLOG_CLASS, SYNC, TRANSPORT
 from torture.choices.matrix.cells import Cell
-from torture.facts.axes.slog_class import SlogClass
+from torture.facts.axes.pool_disks import SlogClass
 from torture.facts.recording.disks import Persistence, Profile, ShelfDisk
 from torture.machines.nas.devices import DATA_PROFILES, LOG_PROFILES
 from torture.machines.nas.pool import (

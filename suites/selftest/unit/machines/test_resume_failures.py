@@ -10,7 +10,7 @@ import libvirt
 import pytest
 
 from torture.errors import DeadlineExceeded, HarnessError
-from torture.machines.host.accelerator import Accelerator
+from torture.machines.host.abilities import Accelerator
 from torture.machines.lab import machine as machine_module
 from torture.machines.lab.domains import MachineSpec
 from torture.machines.lab.machine import Machine

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from suites.selftest.unit.good_evidence import tool
 from torture.facts.evidence.folder import Step, ToolOutput
-from torture.oracles.verdict.pool_tools import PoolStatus, parse_status
+from torture.oracles.verdict.pool_tools.status import PoolStatus, parse_status
 from torture.oracles.verdict.unreadable import UnreadableError
 
 HEALTHY = tool(Step.POOL_STATUS, "zpool/status-text-scrubbed")

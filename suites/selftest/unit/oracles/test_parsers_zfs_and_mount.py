@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from torture.facts.evidence.folder import ToolOutput
 from torture.oracles.verdict.fsck import Attempt
 from torture.oracles.verdict.mount import parse_mount, read_kernel_log
-from torture.oracles.verdict.pool_tools import PoolStatus, parse_status
+from torture.oracles.verdict.pool_tools.status import PoolStatus, parse_status
 from torture.oracles.verdict.pool_tools.zpool import parse_import
 from torture.oracles.verdict.unreadable import UnreadableError
 

@@ -20,7 +20,7 @@ from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.figures.sensitivity import MeasuredFault, Sensitivity, measured_sensitivity
 from torture.report.page.render import render_page
 from torture.report.reading.store import Store
-from torture.trials.plan.planting import moved
+from torture.trials.plan.draw import moved
 
 HEADING = "What these cuts would have detected"
 

@@ -14,7 +14,7 @@ from torture.choices.matrix.guarantees import guarantee_of
 from torture.choices.matrix.same_fault import why_different_there
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import Origin
-from torture.trials.plan.planting import moved
+from torture.trials.plan.draw import moved
 from torture.trials.trial.prepared import prepared_for
 
 ALL = (*FAULTS.values(), *DISTURBANCES.values())

@@ -10,8 +10,7 @@ import pytest
 
 import torture.trials.workers
 from torture.errors import HarnessError
-from torture.machines.host.accelerator import Accelerator
-from torture.machines.host.network_kind import NetworkKind
+from torture.machines.host.abilities import Accelerator, NetworkKind
 from torture.machines.lab.lab import Boot, LabSettings
 from torture.records.record.run_layout import RunLayout
 from torture.trials.trial.check import READ_DEADLINE_S, REPAIR_DEADLINE_S

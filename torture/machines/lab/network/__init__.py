@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from torture.machines.host.network_kind import NetworkKind
+from torture.machines.host.abilities import NetworkKind
 from torture.machines.lab.domains import TapInterface, UserModeInterface
 
 NAS_ADDRESS = "10.77.0.2"

@@ -1,4 +1,4 @@
-"""Which accelerator guests get, and why."""
+"""The accelerator and the network that this host and user can have, and why."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class AcceleratorChoice:
     reason: str
 
 
-def probe(
+def probe_accelerator(
     *, cpuinfo: Path = Path("/proc/cpuinfo"), kvm: Path = Path("/dev/kvm")
 ) -> AcceleratorChoice:
     """KVM where it really works, else TCG.
@@ -46,11 +46,37 @@ def probe(
     return AcceleratorChoice(accelerator=Accelerator.TCG, reason=lacks)
 
 
-def choose(forced: Accelerator | None) -> AcceleratorChoice:
+def choose_accelerator(forced: Accelerator | None) -> AcceleratorChoice:
     """The forced accelerator, or the probed one; raises `HarnessError` when KVM cannot be forced."""
-    probed = probe()
+    probed = probe_accelerator()
     if forced is None:
         return probed
     if forced is Accelerator.KVM and probed.accelerator is not Accelerator.KVM:
         raise HarnessError(f"--accel kvm cannot work: {probed.reason}", hint="leave --accel out")
     return AcceleratorChoice(accelerator=forced, reason="set by --accel")
+
+
+class NetworkKind(StrEnum):
+    """The ways in which the host reaches the NAS."""
+
+    BRIDGE = "bridge"
+    USER_MODE = "usermode"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NetworkChoice:
+    """The kind of network and the reason for it, in words."""
+
+    kind: NetworkKind
+    reason: str
+
+
+def choose_network(*, tun: Path = Path("/dev/net/tun")) -> NetworkChoice:
+    """A bridge where the user can make taps, else the user-mode stack."""
+    if not tun.exists():
+        lacks = f"{tun} is missing: sudo modprobe tun"
+    elif not os.access(tun, os.R_OK | os.W_OK):
+        lacks = f"{tun} is closed to this user: sudo chmod 666 {tun}"
+    else:
+        return NetworkChoice(kind=NetworkKind.BRIDGE, reason=f"{tun} opens")
+    return NetworkChoice(kind=NetworkKind.USER_MODE, reason=lacks)

@@ -1,20 +1,104 @@
-"""`zpool status -p` as text: the form of versions without `-j`.
-
-Source: OpenZFS 2.1 `cmd/zpool/zpool_main.c`, `status_callback`, `print_status_config`,
-`print_scan_scrub_resilver_status`. Each section begins with its word and a colon. Its further lines
-begin with a tab. Below `config:` a device is a line, indented below its group. Logs and special
-devices stand below their own word. The last line counts the errors: with it the text is whole.
-"""
+"""`zpool status`: JSON since OpenZFS 2.3, text before. Source: OpenZFS `cmd/zpool/zpool_main.c`."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from torture.facts.evidence.folder import ToolOutput
-from torture.oracles.verdict.fsck import unreadable
-from torture.oracles.verdict.pool_tools.status_json import HEALTHY, PoolStatus
+from torture.oracles.verdict.fsck import exit_code_of, unreadable
+
+HEALTHY = "ONLINE"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PoolStatus:
+    """The pool's state, errors in files or volumes, and errors that devices made.
+
+    `scrubbed`: the last scan was a scrub, and it came to its end.
+    """
+
+    state: str
+    data_errors: int
+    device_errors: int
+    unhealthy_devices: tuple[str, ...]
+    scrubbed: bool
+
+    @property
+    def summary(self) -> str:
+        """In a few words."""
+        parts = [self.state]
+        if self.data_errors:
+            parts.append(f"{self.data_errors} data errors")
+        if self.device_errors:
+            parts.append(f"{self.device_errors} device errors")
+        if self.unhealthy_devices:
+            parts.append("not online: " + ", ".join(self.unhealthy_devices))
+        return ", ".join(parts)
+
+
+def _read_json(output: ToolOutput) -> PoolStatus:
+    """The status of one pool; raises `UnreadableError` when the output does not show it."""
+    try:
+        (pool,) = json.loads(output.stdout)["pools"].values()
+        devices = tuple(_devices_in_json(pool))
+        return PoolStatus(
+            state=str(pool["state"]),
+            data_errors=max(_count(pool["error_count"]), _scan_errors(pool)),
+            device_errors=sum(_device_errors(device) for _, device in devices),
+            unhealthy_devices=tuple(
+                f"{name} {device['state']}"
+                for name, device in devices
+                if device["state"] != HEALTHY
+            ),
+            scrubbed=_is_scrubbed(pool.get("scan_stats", {})),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise unreadable(output, f"no status of one pool: {error!r}") from error
+
+
+def _devices_in_json(pool: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every device and group of the pool, by name; `logs` stand beside `vdevs`."""
+    waiting = [pool["vdevs"], pool.get("logs", {}), pool.get("special", {})]
+    while waiting:
+        for name, device in waiting.pop().items():
+            yield name, device
+            waiting.append(device.get("vdevs", {}))
+
+
+def _device_errors(device: dict[str, Any]) -> int:
+    if device.get("vdevs"):  # a group repeats the errors of its devices
+        return 0
+    kinds = ("read_errors", "write_errors", "checksum_errors")
+    return sum(_count(device[kind]) for kind in kinds if kind in device)
+
+
+def _is_scrubbed(scan: dict[str, Any]) -> bool:
+    return scan.get("function") == "SCRUB" and scan.get("state") == "FINISHED"
+
+
+def _scan_errors(pool: dict[str, Any]) -> int:
+    return _count(pool.get("scan_stats", {}).get("errors", "0"))
+
+
+def _count(value: str | int) -> int:
+    """A count as zpool prints it: whole below 1024, then `1.50K`, `2M`, ..."""
+    text = str(value)
+    scale: int = "KMGTPE".index(text[-1]) + 1 if text[-1:].isalpha() else 0
+    number = text[:-1] if text[-1:].isalpha() else text
+    return round(float(number) * float(1024**scale))
+
+
+# `zpool status -p` as text: the form of versions without `-j`.
+#
+# Source: OpenZFS 2.1 `cmd/zpool/zpool_main.c`, `status_callback`, `print_status_config`,
+# `print_scan_scrub_resilver_status`. Each section begins with its word and a colon. Its further
+# lines begin with a tab. Below `config:` a device is a line, indented below its group. Logs and
+# special devices stand below their own word. The last line counts the errors: with it the text
+# is whole.
 
 _SECTION = re.compile(r"^(?=.{6}:) *(pool|state|status|action|see|scan|config|errors):(?: (.*))?$")
 """The colons stand below each other."""
@@ -50,13 +134,13 @@ class _Device:
     """Whether it contains other devices; it repeats their errors."""
 
 
-def read_text(output: ToolOutput) -> PoolStatus:
+def _read_text(output: ToolOutput) -> PoolStatus:
     """The status of one pool; raises `UnreadableError` for a cut-off or unknown text."""
     sections = _sections(output)
     state = sections["state"][0]
     if state not in _POOL_STATES:
         raise unreadable(output, f"no state of a pool: {state!r}")
-    devices = _devices(output, sections["config"])
+    devices = _devices_in_text(output, sections["config"])
     if devices[0].name != sections["pool"][0]:
         raise unreadable(output, f"the devices belong to another pool, {devices[0].name!r}")
     scan, scan_errors = _scan(output, sections.get("scan", [_NEVER])[0])
@@ -93,7 +177,7 @@ def _sections(output: ToolOutput) -> dict[str, list[str]]:
     return sections
 
 
-def _devices(output: ToolOutput, config: Sequence[str]) -> tuple[_Device, ...]:
+def _devices_in_text(output: ToolOutput, config: Sequence[str]) -> tuple[_Device, ...]:
     title, *table = config
     if title or not table or not _TABLE.match(table[0]):
         raise unreadable(output, "no table of devices")
@@ -131,3 +215,14 @@ def _data_errors(output: ToolOutput, lines: Sequence[str]) -> int:
     if found is None or len(lines) > 1:
         raise unreadable(output, f"no count of errors: {lines[0]!r}")
     return int(found[1])
+
+
+def parse_status(output: ToolOutput) -> PoolStatus:
+    """The pool's status; raises `UnreadableError` when the output does not show it."""
+    if exit_code_of(output) != 0:
+        raise unreadable(output, "it failed")
+    if "-j" in output.argv:
+        return _read_json(output)
+    if "-p" in output.argv:
+        return _read_text(output)
+    raise unreadable(output, "only the output of -j or -p can be read")

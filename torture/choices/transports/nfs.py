@@ -1,0 +1,219 @@
+"""NFS: Linux's server on a dataset, with files or an image (exports(5), rpc.nfsd(8), rpc.mountd(8)).
+
+A saved NAS runs none of it and has not even loaded its module. A server's write verifier is
+drawn when the server is made, with a key drawn as the module is loaded (Linux
+fs/nfsd/nfssvc.c, `nfsd_reset_write_verifier_locked`). A NAS that came back with its former
+verifier would report to its clients that nothing was lost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from torture.choices.filesystems.protocol import MOUNT_POINT
+from torture.choices.transports._volumes import OfDataset, OfImage
+from torture.choices.transports.protocol import (
+    Attachment,
+    CompletedWrite,
+    DiskSource,
+    Traits,
+    Transport,
+)
+from torture.choices.volumes import VolumeKind, VolumeOptions, dataset
+from torture.choices.volumes.dataset import DIRECTORY
+from torture.facts.axes.axis import Choice
+from torture.facts.axes.fate import Fate
+from torture.facts.axes.sweeps import Sweep
+from torture.facts.axes.sync import Sync
+from torture.facts.wire.files_on_wire import FileProtocol, FileWire
+from torture.facts.wire.nfs3_calls import Nfs3OnWire
+from torture.facts.wire.nfs4_compounds import Nfs4OnWire
+from torture.oracles.verdict.guarantee import Guarantee
+
+_NFS_PORT, _MOUNTD_PORT, _RPCBIND_PORT = 2049, 20048, 111
+_GRACE_S = 10
+"""The shortest period that a server accepts. Its one client has no locks to reclaim."""
+
+
+def _traits(*, gives_files: bool) -> Traits:
+    """The traits of every transport over knfsd."""
+    return Traits(
+        ports=(_NFS_PORT, _MOUNTD_PORT, _RPCBIND_PORT),
+        volume=VolumeKind.DATASET,
+        completed=CompletedWrite.IN_CLIENT if gives_files else CompletedWrite.IN_ZFS,
+        gives_files=gives_files,
+        is_nfs=True,
+        names_are_stable=gives_files,
+        client_has_network=gives_files,
+        network_comes_last=not gives_files,
+    )
+
+
+class _Exported:
+    """The common part of all transports over knfsd."""
+
+    def publish_script(self, options: VolumeOptions) -> str:
+        """Shell: the export first, then the servers, then no grace period.
+
+        `mountpoint`: nothing is exported while the dataset is not mounted. `insecure`: QEMU need not be
+        root. `fsid=0`: file handles are the same before and after a cut, and mountd has nothing to look
+        up. NFSv4 then mounts it as `/`, since the root of the NAS, an overlay, cannot be exported.
+        """
+        sync = "async" if options.is_exported_async else "sync"
+        words = f"rw,{sync},no_subtree_check,no_root_squash,insecure,fsid=0,mountpoint"
+        return f"""set -eu
+modprobe nfsd
+mountpoint -q /proc/fs/nfsd || mount -t nfsd nfsd /proc/fs/nfsd
+mkdir -p /var/lib/nfs/v4recovery /run/sendsigs.omit.d
+exportfs -o {words} '*:{DIRECTORY}'
+rpcbind -w || rpcbind
+rpc.mountd --port {_MOUNTD_PORT}
+rpc.nfsd -G {_GRACE_S} -L {_GRACE_S} 8
+echo Y > /proc/fs/nfsd/v4_end_grace || true
+"""
+
+
+# Files over NFSv3 and NFSv4.2: knfsd on a dataset, mounted by the client itself (nfs(5)).
+#
+# `hard`: the client waits for its NAS for ever. It keeps its writes until a COMMIT, and repeats
+# them when the server's write verifier has changed (Linux fs/nfs/write.c,
+# `nfs_commit_release_pages`; RFC 1813, 3.3.21). A creation, rename or removal is stable before
+# its answer (fs/nfsd/vfs.c, `commit_metadata`).
+#
+# `wsize`: data that fit one WRITE are sent stable, without a COMMIT (`FLUSH_COND_STABLE`). With
+# the usual megabyte the verifier would never be used.
+
+_TRAITS = _traits(gives_files=True)
+_COMMON_OPTIONS = "hard,proto=tcp,timeo=50,retrans=2,wsize=8192"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NfsFiles(_Exported, OfDataset):
+    """One export, mounted where filesystems are; `options` are mount's, `path` the export there."""
+
+    options: str
+    wire: FileProtocol
+    path: str = dataset.DIRECTORY
+    traits: Traits = _TRAITS
+
+    def attachment(self, *, nas_host: str) -> Attachment:
+        """A mounted directory."""
+        mount = f"mount -t nfs -o {_COMMON_OPTIONS},{self.options}"
+        return Attachment(
+            attach_script=f"set -eu; modprobe nfs; {mount} {nas_host}:{self.path} {MOUNT_POINT}",
+            wire=FileWire(protocol=self.wire),
+        )
+
+
+# A hypervisor's NFS datastore: a raw image on a dataset, opened by the client's QEMU through
+# libnfs.
+#
+# QEMU's driver speaks NFSv3 and takes no port (its `block/nfs.c`). A flush is a COMMIT of the
+# file. The library ignores the write verifier, so a client that lives never repeats the writes
+# that a server forgot.
+
+
+class NfsImage(_Exported, OfImage):
+    """One image on one export."""
+
+    traits = _traits(gives_files=False)
+
+    def attachment(self, *, nas_host: str) -> Attachment:
+        """The image, as the client's second disk."""
+        source = DiskSource(
+            attributes={"protocol": "nfs", "name": dataset.IMAGE},
+            within={"host": {"name": nas_host}, "identity": {"user": "+0", "group": "+0"}},
+        )
+        return Attachment(source=source, device="/dev/vdb")
+
+
+class NfsImageStable(NfsImage):
+    """Every write is stable: how ESXi writes, and `sync` mounts do.
+
+    The client's disk reports a cache, and its flushes find it empty.
+    """
+
+    traits = replace(NfsImage.traits, completed=CompletedWrite.IN_LOG)
+
+    def attachment(self, *, nas_host: str) -> Attachment:
+        """The image, opened with O_SYNC."""
+        unstable = super().attachment(nas_host=nas_host)
+        return replace(unstable, preload="libnfs_stable")
+
+
+class NfsImageDsync(NfsImage):
+    """QEMU's `cache=directsync`, which looks like stable writes and is not.
+
+    QEMU turns a written-through write into an unstable one and a COMMIT (`block/io.c`,
+    `bdrv_driver_pwritev`). The client repeats a COMMIT in flight at the cut to a server that has
+    nothing left to commit. It succeeds: its write is gone, although the client received its
+    acknowledgement.
+    """
+
+    traits = replace(NfsImage.traits, completed=CompletedWrite.IN_LOG)
+
+    def attachment(self, *, nas_host: str) -> Attachment:
+        """The image, with a flush after each write."""
+        unstable = super().attachment(nas_host=nas_host)
+        return replace(unstable, is_written_through=True, has_write_cache=False)
+
+    def guarantee(self, *, sync: Sync, fate: Fate) -> Guarantee:
+        """Completed writes are in the log, until a client that lives sends a COMMIT to another server."""
+        if sync is Sync.STANDARD and fate is Fate.NAS_ONLY:
+            return Guarantee.LOSES
+        return super().guarantee(sync=sync, fate=fate)
+
+
+CHOICES: tuple[Choice[Transport], ...] = (
+    Choice(
+        name="nfs3",
+        value=NfsFiles(
+            options=f"vers=3,nolock,mountport={_MOUNTD_PORT}",
+            wire=Nfs3OnWire(_NFS_PORT),
+        ),
+        words="NFSv3",
+        explained="Linux's knfsd, files directly; mounted by the client itself",
+        joins=frozenset({Sweep.TRANSPORTS, Sweep.EVERY_TRANSPORT}),
+        place=50,
+    ),
+    # RFC 7862
+    Choice(
+        name="nfs4",
+        value=NfsFiles(options="vers=4.2", wire=Nfs4OnWire(_NFS_PORT), path="/"),
+        words="NFSv4.2",
+        explained="the same over v4.2",
+        joins=frozenset({Sweep.DATASTORES, Sweep.TRANSPORTS, Sweep.EVERY_TRANSPORT}),
+        place=51,
+    ),
+    Choice(
+        name="nfs_image",
+        value=NfsImage(),
+        words="NFS (image, libnfs)",
+        explained="Linux's knfsd, a raw image on a dataset; the client's QEMU opens it through libnfs",
+        joins=frozenset(
+            {
+                Sweep.DATASTORES,
+                Sweep.TRANSPORTS,
+                Sweep.TRANSPORTS_BEHIND_ALWAYS,
+                Sweep.EVERY_TRANSPORT,
+            }
+        ),
+        place=40,
+    ),
+    Choice(
+        name="nfs_image_stable",
+        value=NfsImageStable(),
+        words="NFS (image, stable writes)",
+        explained="the same, every write stable, as ESXi's are",
+        joins=frozenset({Sweep.TRANSPORTS, Sweep.EVERY_TRANSPORT}),
+        place=41,
+    ),
+    Choice(
+        name="nfs_image_dsync",
+        value=NfsImageDsync(),
+        words="NFS (image, QEMU writethrough)",
+        explained="the same with QEMU's `cache=directsync`",
+        joins=frozenset({Sweep.EVERY_TRANSPORT}),
+        place=42,
+    ),
+)
