@@ -9,7 +9,6 @@ Then run `tools/run suites/selftest` on every host that the README names. Standa
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from tempfile import TemporaryDirectory
 
 from torture.errors import HarnessError
 from torture.files import write_whole
+from torture.machines.host.commands import run_host
 from torture.setup.provision import CONSTRAINTS, make_environment, read_project
 
 OLDEST_PYTHON = (3, 11)
@@ -52,9 +52,7 @@ def main() -> int:
 def frozen(environment: Path) -> Sequence[str]:
     """Every package in an environment as `name==version`, but for pip itself."""
     freeze = [str(environment / "bin" / "pip"), "freeze", "--all", "--exclude", "pip"]
-    return subprocess.run(
-        freeze, capture_output=True, text=True, timeout=_FREEZE_DEADLINE_S, check=True
-    ).stdout.splitlines()
+    return run_host(*freeze, deadline_s=_FREEZE_DEADLINE_S).splitlines()
 
 
 def in_words(pins: Sequence[str]) -> str:

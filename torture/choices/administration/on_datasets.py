@@ -49,8 +49,6 @@ _CLONE = Administration(
 # zfs-destroy(8), zpool-features(7), async_destroy. Durable by return: `dsl_destroy_head` waits
 # for its group in `dsl_sync_task` (OpenZFS `module/zfs/dsl_destroy.c`). The freeing continues
 # after an import (`module/zfs/dsl_scan.c`, `dsl_process_async_destroys`).
-
-
 def read_destroyed(printed: Printed) -> Outcome:
     """Judge by the dataset, and by the bytes that the pool has still to free."""
     try:
@@ -158,8 +156,6 @@ _ROLLBACK = Administration(
 # zfsprops(7). Durable by return: `dsl_props_set` waits for its group in `dsl_sync_task` (OpenZFS
 # `module/zfs/dsl_prop.c`). From standard to always, so that the cell guarantees no less
 # afterwards.
-
-
 def read_sync(printed: Printed) -> Outcome:
     """Judge by the property."""
     sync = printed.properties().get(VOLUME, {}).get("sync")

@@ -23,14 +23,13 @@ from torture.facts.axes.pool_disks import Layout
 from torture.facts.axes.sweeps import Sweep
 from torture.oracles.verdict.unreadable import UnreadableError
 
+
 # `zpool attach` of a disk to a disk or a mirror, resilvered block by block or sequentially.
 #
 # zpool-attach(8). Durable by return: `spa_vdev_attach` ends in `spa_vdev_exit`, which waits
 # until the group with the new configuration is synced (OpenZFS `module/zfs/spa.c`,
 # `spa_vdev_config_exit`). That configuration records what the new disk lacks, and a resilver
 # continues after an import.
-
-
 def read_attached(printed: Printed) -> Outcome:
     """Judge by the mirror that must hold the new disk beside the old one."""
     for name, top in printed.tops().items():
@@ -185,8 +184,6 @@ _LOGS = (
 # zpool-remove(8). Durable by return: the start of the removal goes into the group that
 # `spa_vdev_exit` waits for (OpenZFS `module/zfs/vdev_removal.c`, `spa_vdev_remove_top`). The
 # copying continues after the return, and after an import.
-
-
 def read_removed(printed: Printed) -> Outcome:
     """Judge by the vdev, and by its removal in `zpool status`."""
     state = printed.state_of("removal_stats")

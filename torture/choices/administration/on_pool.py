@@ -85,7 +85,6 @@ _CHECKPOINTS = (
 #
 # zpool-import(8). Durable by return: `spa_ld_checkpoint_rewind` writes the checkpoint's
 # uberblock, as that of the next group, by `vdev_config_sync` (OpenZFS `module/zfs/spa.c`).
-
 REWOUND = "rewound"
 _DISK_MIB = 128
 _FILES = 50
@@ -143,8 +142,6 @@ _REWIND = Administration(
 # A pool remembers one scan. An import that finds a disk with missing writes starts a resilver in
 # place of a scrub (`spa_load_impl` in `module/zfs/spa.c`, `dsl_scan_restart_resilver`). From
 # then on `zpool status` does not report the scrub.
-
-
 def read_scrub(printed: Printed) -> Outcome:
     """Judge by the last scan in `zpool status`."""
     state = printed.state_of("scan_stats")

@@ -10,14 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from torture.choices import administration, filesystems, slogs, transports, workloads
-from torture.facts.axes import (
-    fate,
-    pool_disks,
-    root,
-    setting,
-    sync,
-    zfs_settings,
-)
+from torture.facts.axes import fate, pool_disks, root, setting, sync, zfs_settings
 from torture.facts.axes.axis import Axis, Choice
 
 TRANSPORT = transports.AXIS

@@ -79,8 +79,6 @@ class _Lun:
 #
 # LIO mirrors the zvol's own write cache, so the LUN is write-back
 # (drivers/target/target_core_iblock.c).
-
-
 class Iscsi(_Lun, OfZvol):
     """One write-back LUN, any initiator: LIO mirrors the zvol's cache."""
 

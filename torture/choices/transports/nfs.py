@@ -111,8 +111,6 @@ class NfsFiles(_Exported, OfDataset):
 # QEMU's driver speaks NFSv3 and takes no port (its `block/nfs.c`). A flush is a COMMIT of the
 # file. The library ignores the write verifier, so a client that lives never repeats the writes
 # that a server forgot.
-
-
 class NfsImage(_Exported, OfImage):
     """One image on one export."""
 

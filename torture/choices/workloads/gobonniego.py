@@ -14,13 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from torture.choices.workloads._beside import Beside, LoadBeside
-from torture.choices.workloads.protocol import (
-    Brought,
-    Command,
-    Place,
-    Surroundings,
-    Workload,
-)
+from torture.choices.workloads.protocol import Brought, Command, Place, Surroundings, Workload
 from torture.errors import HarnessError
 from torture.facts.axes.axis import Choice
 from torture.facts.evidence.completed import Completed

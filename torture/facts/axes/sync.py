@@ -43,8 +43,6 @@ AXIS = Axis(
 # With `async` Linux ignores commits: a write's answer claims the requested stability, and COMMIT
 # does nothing (Linux fs/nfsd/vfs.c, `nfsd_vfs_write`, `nfsd_commit`). ZFS's own `sync=always`
 # still holds.
-
-
 class NfsExport(StrEnum):
     """The option of the export."""
 

@@ -7,6 +7,8 @@ import subprocess
 
 from torture.errors import DeadlineExceeded, HarnessError
 
+_OUTPUT_MAX = 3000
+
 
 def run_host(*argv: str, deadline_s: float = 30, hint: str = "") -> str:
     """The output of a command of the host; raises `HarnessError` when it is missing or fails."""
@@ -21,6 +23,6 @@ def run_host(*argv: str, deadline_s: float = 30, hint: str = "") -> str:
             f"{' '.join(argv)} did not end within {deadline_s:g} s", hint=hint
         ) from error
     if completed.returncode != 0:
-        output = (completed.stderr or completed.stdout).strip()
+        output = (completed.stderr or completed.stdout).strip()[-_OUTPUT_MAX:]
         raise HarnessError(f"{' '.join(argv)} failed: {output}", hint=hint)
     return completed.stdout

@@ -8,15 +8,14 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import subprocess
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from torture.checkout import CHECKOUT
-from torture.errors import HarnessError
 from torture.files import locked, whole_file
 from torture.machines.host.cache_root import own_cache_root
+from torture.machines.host.commands import run_host
 
 SHELF_SOURCES = CHECKOUT / "torture" / "machines" / "shelf" / "native"
 SHELF_FLAGS = ("-O2",)
@@ -106,19 +105,7 @@ def _build(sources: Path, flags: tuple[str, ...], plugin: Path) -> None:
 
 
 def _compile(argv: list[str]) -> None:
-    try:
-        done = subprocess.run(
-            argv, capture_output=True, text=True, timeout=_COMPILE_DEADLINE_S, check=False
-        )
-    except FileNotFoundError as error:
-        raise HarnessError(f"there is no {argv[0]}", hint="tools/run --setup-only") from error
-    except subprocess.TimeoutExpired as error:
-        raise HarnessError(f"{argv[0]} did not end within {_COMPILE_DEADLINE_S} s") from error
-    if done.returncode != 0:
-        raise HarnessError(
-            f"{' '.join(argv)} returned {done.returncode}:\n{done.stderr[-3000:]}",
-            hint="tools/run --setup-only",
-        )
+    run_host(*argv, deadline_s=_COMPILE_DEADLINE_S, hint="tools/run --setup-only")
 
 
 def _remove_unused(kept: Path, kept_max: int) -> None:

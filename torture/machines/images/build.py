@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
 
@@ -100,9 +100,10 @@ def ensure_all(
             return [image for image in found if image]
     cache = Cache()
     cache.prepare()
-    bases = _ensure_bases(cache, recipes, progress, fresh=fresh, tree=tree)
+    builder = _Builder(cache=cache, progress=progress, fresh=fresh, tree=tree)
+    bases = builder.bases(recipes)
     for recipe in recipes:
-        _ensure_image(cache, recipe, bases, progress, fresh=fresh)
+        builder.image(recipe, bases)
     images = [find(name, zfs=zfs) for name in names]
     if not all(images):
         raise HarnessError(
@@ -111,97 +112,93 @@ def ensure_all(
     return [image for image in images if image]
 
 
-def _ensure_bases(
-    cache: Cache,
-    recipes: Sequence[Recipe],
-    progress: Callable[[str], None],
-    *,
-    fresh: bool,
-    tree: SourceTree | None,
-) -> dict[str, Path]:
-    """The base of each recipe, and of its kernel, by its slot."""
-    stop = Event()
-    wanted = {_slot(made): made for recipe in recipes for made in (recipe, recipe.kernel) if made}
-    with ThreadPoolExecutor(max_workers=len(wanted)) as workers:
-        jobs = {
-            slot: workers.submit(_ensure_base, cache, recipe, progress, stop, fresh, tree)
-            for slot, recipe in wanted.items()
-        }
-        try:
-            wait(jobs.values(), return_when=FIRST_EXCEPTION)
-            for job in jobs.values():
-                if job.done():
-                    job.result()
-        finally:
-            stop.set()
-    return {slot: job.result() for slot, job in jobs.items()}
-
-
 def _slot(recipe: Recipe) -> str:
     """The name of its base in the cache."""
     return f"{recipe.name}-{recipe.base_key}"
 
 
-def _ensure_base(
-    cache: Cache,
-    recipe: Recipe,
-    progress: Callable[[str], None],
-    stop: Event,
-    fresh: bool,
-    tree: SourceTree | None,
-) -> Path:
-    slot = _slot(recipe)
-    if not fresh and (place := cache.find("bases", slot)):
-        return place
-    with cache.locked(slot, deadline_s=BUILD_DEADLINE_S, progress=progress, stop=stop):
-        if not fresh and (place := cache.find("bases", slot)):
-            return place
-        cache.require_room()
-        start = time.monotonic()
-        with _full_disk_is_clear(cache), cache.workspace(slot) as (work, keep):
-            made = work / "made"
-            made.mkdir()
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Builder:
+    """The wishes of one call of `ensure_all`."""
+
+    cache: Cache
+    progress: Callable[[str], None]
+    fresh: bool
+    tree: SourceTree | None
+    stop: Event = field(default_factory=Event)
+    """Ends the building of all bases."""
+
+    def bases(self, recipes: Sequence[Recipe]) -> dict[str, Path]:
+        """The base of each recipe, and of its kernel, by its slot."""
+        wanted = {
+            _slot(made): made for recipe in recipes for made in (recipe, recipe.kernel) if made
+        }
+        with ThreadPoolExecutor(max_workers=len(wanted)) as workers:
+            jobs = {slot: workers.submit(self._base, recipe) for slot, recipe in wanted.items()}
+            try:
+                wait(jobs.values(), return_when=FIRST_EXCEPTION)
+                for job in jobs.values():
+                    if job.done():
+                        job.result()
+            finally:
+                self.stop.set()
+        return {slot: job.result() for slot, job in jobs.items()}
+
+    def _base(self, recipe: Recipe) -> Path:
+        def build(made: Path, keep: int) -> None:
+            self.cache.require_room()
             build_base(
                 recipe,
                 made,
-                log=cache.log(slot),
-                progress=progress,
-                stop=stop,
+                log=self.cache.log(_slot(recipe)),
+                progress=self.progress,
+                stop=self.stop,
                 keep=keep,
-                tree=tree,
+                tree=self.tree,
             )
-            cache.forget("bases", slot)
-            place = cache.publish(made, "bases", slot)
-        progress(f"{recipe.name}: base ready ({time.monotonic() - start:.0f} s)")
-        return place
 
+        slot = _slot(recipe)
+        return self._ensure("bases", slot, build, deadline_s=BUILD_DEADLINE_S, stop=self.stop)
 
-def _ensure_image(
-    cache: Cache,
-    recipe: Recipe,
-    bases: Mapping[str, Path],
-    progress: Callable[[str], None],
-    *,
-    fresh: bool,
-) -> None:
-    slot = f"{recipe.name}-{recipe.image_key}"
-    with cache.locked(slot, deadline_s=_ASSEMBLE_DEADLINE_S, progress=progress):
-        if not fresh and cache.find("images", slot):
-            return
-        start = time.monotonic()
-        assert recipe.kernel is not None, "an image has a kernel"
-        base, kernel = bases[_slot(recipe)], bases[_slot(recipe.kernel)]
-        with _full_disk_is_clear(cache), cache.workspace(slot) as (work, _):
-            made = work / "made"
-            made.mkdir()
-            release = assemble(
-                recipe, base=base / "base.tar", kernel=kernel / "base.tar", into=made
-            )
-            manifest = _manifest(base, kernel, release, built=recipe.kernel.source)
+    def image(self, recipe: Recipe, bases: Mapping[str, Path]) -> None:
+        """The quick layer of an image, on its bases."""
+        kernel = recipe.kernel
+        assert kernel is not None, "an image has a kernel"
+        of_base, of_kernel = bases[_slot(recipe)], bases[_slot(kernel)]
+
+        def build(made: Path, _keep: int) -> None:
+            archives = {"base": of_base / "base.tar", "kernel": of_kernel / "base.tar"}
+            release = assemble(recipe, **archives, into=made)
+            manifest = _manifest(of_base, of_kernel, release, built=kernel.source)
             (made / "manifest.json").write_text(json.dumps(manifest, indent=1, sort_keys=True))
-            cache.forget("images", slot)
-            cache.publish(made, "images", slot)
-        progress(f"{recipe.name}: image ready ({time.monotonic() - start:.1f} s)")
+
+        slot = f"{recipe.name}-{recipe.image_key}"
+        self._ensure("images", slot, build, deadline_s=_ASSEMBLE_DEADLINE_S)
+
+    def _ensure(
+        self,
+        kind: str,
+        slot: str,
+        build: Callable[[Path, int], None],
+        *,
+        deadline_s: float,
+        stop: Event | None = None,
+    ) -> Path:
+        """The finished folder of a slot. One process builds it while others wait."""
+        if not self.fresh and (place := self.cache.find(kind, slot)):
+            return place
+        with self.cache.locked(slot, deadline_s=deadline_s, progress=self.progress, stop=stop):
+            if not self.fresh and (place := self.cache.find(kind, slot)):
+                return place
+            start = time.monotonic()
+            with _full_disk_is_clear(self.cache), self.cache.workspace(slot) as (work, keep):
+                made = work / "made"
+                made.mkdir()
+                build(made, keep)
+                self.cache.forget(kind, slot)
+                place = self.cache.publish(made, kind, slot)
+            self.progress(f"{slot}: ready in {kind} ({time.monotonic() - start:.1f} s)")
+            return place
 
 
 def _manifest(base: Path, kernel: Path, release: str, *, built: str = "") -> dict[str, str]:

@@ -26,6 +26,7 @@ ROOM_BYTES = 4 * 1024**3
 unpacked side by side (the kernel's alone is 1.1 GiB), beside their archives."""
 
 _OWNER = "owner.lock"
+_WORK_DEADLINE_S = 60
 _UNUSED_DAYS_MAX = {"bases": 60, "images": 2}
 """Images cost seconds and change with every edit of a guest's file; bases cost minutes."""
 
@@ -63,7 +64,7 @@ class Cache:
                 f"cannot write the image cache {self.root}: {error}",
                 hint=f"set {CACHE_VARIABLE} to a folder you may write",
             ) from error
-        with self._locked("work"):
+        with locked(self._lock_of("work"), deadline_s=_WORK_DEADLINE_S):
             for left in (self.root / "work").iterdir():
                 if not is_locked(left / _OWNER):
                     _remove(left)
@@ -95,12 +96,16 @@ class Cache:
 
         Raises `DeadlineExceeded` when it does not come in time, `HarnessError` when `stop` is set.
         """
-        with self._locked(
-            slot,
-            deadline_s=deadline_s,
-            waiting=lambda: progress(f"{slot}: another process builds it, waiting for it"),
-            stop=stop or Event(),
-        ):
+
+        def look_up() -> None:
+            if stop and stop.is_set():
+                raise HarnessError("stopped waiting for a build", hint="tools/images build")
+            if not reported:
+                reported.append(slot)
+                progress(f"{slot}: another process builds it, waiting for it")
+
+        reported: list[str] = []
+        with locked(self._lock_of(slot), deadline_s=deadline_s, waiting=look_up):
             yield
 
     @contextmanager
@@ -109,7 +114,7 @@ class Cache:
 
         It is removed afterwards in every case; `publish` takes the result out of it before.
         """
-        with self._locked("work"):
+        with locked(self._lock_of("work"), deadline_s=_WORK_DEADLINE_S):
             work = Path(tempfile.mkdtemp(prefix=f"{slot}.", dir=self.root / "work"))
             owner = os.open(work / _OWNER, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
             try_lock(owner)  # it is new: no process holds its lock
@@ -138,25 +143,8 @@ class Cache:
         if place.exists():
             _remove(place)
 
-    @contextmanager
-    def _locked(
-        self,
-        name: str,
-        *,
-        deadline_s: float = 60,
-        waiting: Callable[[], None] = lambda: None,
-        stop: Event | None = None,
-    ) -> Iterator[None]:
-        def look_up() -> None:
-            if stop and stop.is_set():
-                raise HarnessError("stopped waiting for a build", hint="tools/images build")
-            if not reported:
-                reported.append(name)
-                waiting()
-
-        reported: list[str] = []
-        with locked(self.root / "locks" / f"{name}.lock", deadline_s=deadline_s, waiting=look_up):
-            yield
+    def _lock_of(self, name: str) -> Path:
+        return self.root / "locks" / f"{name}.lock"
 
 
 def _remove(folder: Path) -> None:

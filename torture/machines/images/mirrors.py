@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 from torture.errors import HarnessError
+from torture.machines.host.commands import run_host
 
 MIRROR_VARIABLE = "TORTURE_MIRROR"
 """Environment variable: the URI of a Debian archive, for hosts that are not Debian."""
@@ -100,12 +100,4 @@ def parse_transport_options(text: str) -> list[str]:
 
 
 def _output(command: tuple[str, ...]) -> str:
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=_DEADLINE_S, check=True
-        )
-    except (OSError, subprocess.SubprocessError) as error:
-        raise HarnessError(
-            f"cannot ask apt for its mirrors: {error}", hint="try `apt-get indextargets` by hand"
-        ) from error
-    return done.stdout
+    return run_host(*command, deadline_s=_DEADLINE_S, hint="try `apt-get indextargets` by hand")

@@ -102,8 +102,6 @@ class Labels:
 # becomes free once a group has committed its records, at the earliest: `zil_sync` frees it
 # (`module/zfs/zil.c`). This does not depend on any flush, so an uberblock counts as soon as it
 # is submitted. `torture.oracles.audit.extents` checks trims over data.
-
-
 @dataclass(kw_only=True)
 class Trims:
     """Follows a recording; `labels` has the places of a disk's labels."""

@@ -17,7 +17,6 @@ from torture.machines.lab.network import (
 )
 
 # A bridge and taps: the NAS has an address of its own, with all its ports, and so may clients.
-
 _BRIDGE = "br0"
 _NAS_TAP, _CLIENT_TAP, _CHECKER_TAP = "nas0", "client0", "checker0"
 _BRIDGE_HINT = "tools/doctor; or try --network usermode"

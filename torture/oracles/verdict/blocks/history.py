@@ -31,14 +31,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 
-from torture.facts.evidence.ledger import (
-    BLOCK_SECTORS,
-    Begin,
-    Done,
-    Failed,
-    Ledger,
-    OperationKind,
-)
+from torture.facts.evidence.ledger import BLOCK_SECTORS, Begin, Done, Failed, Ledger, OperationKind
 from torture.oracles.verdict.moments import Window, Windows, union
 from torture.oracles.verdict.unreadable import UnreadableError
 
