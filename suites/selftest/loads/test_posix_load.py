@@ -16,7 +16,7 @@ import pytest
 
 from suites.selftest.loads.load_host import Host
 from torture.choices.matrix.axes import TRANSPORT
-from torture.choices.workloads.posix import CHOICE
+from torture.choices.workloads import AXIS as WORKLOAD
 from torture.choices.workloads.protocol import Place
 from torture.facts.evidence.ledger import Begin, Failed, Ledger
 from torture.oracles.verdict.judgement import Findings
@@ -27,6 +27,7 @@ from vmimages.client.load import read, write
 from vmimages.client.load.applications import application_of
 
 ACKNOWLEDGEMENTS = 300
+POSIX = WORKLOAD.choice("posix").value
 
 
 def _copied(old: Path, new: Path) -> None:
@@ -38,7 +39,7 @@ class Written:
     """One finished load, and a copy of its trees from a moment when no writer was writing."""
 
     def __init__(self, base: Path) -> None:
-        self.job = CHOICE.value.job(seed=11, place=Place(directory=str(base)))
+        self.job = POSIX.job(seed=11, place=Place(directory=str(base)))
         self.directory, self.earlier = Path(self.job["directory"]), base / "earlier"
         application_of(self.job).prepare()
         self.supported = set(json.loads((self.directory / "supported.json").read_bytes()))
@@ -68,9 +69,9 @@ def test_the_load_gets_whether_names_are_stable() -> None:
     traits = {choice.name: choice.value.traits for choice in TRANSPORT.choices}
     assert {name for name, has in traits.items() if has.names_are_stable} == {"nfs3", "nfs4"}
     place = Place(directory="/mnt")
-    usual = CHOICE.value.job(seed=11, place=place)
+    usual = POSIX.job(seed=11, place=place)
     assert "names_are_stable" not in usual
-    stable = CHOICE.value.job(seed=11, place=replace(place, names_are_stable=True))
+    stable = POSIX.job(seed=11, place=replace(place, names_are_stable=True))
     assert stable == usual | {"names_are_stable": True}
     application: Any = application_of(stable)
     application._supported = frozenset()

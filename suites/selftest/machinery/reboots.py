@@ -13,8 +13,7 @@ from suites.selftest.machinery.nfs_client import Server, boot_time_s, root_of, w
 from torture.choices.matrix.axes import TRANSPORT
 from torture.choices.matrix.cells import Cell
 from torture.choices.transports import iscsi, nvme_tcp
-from torture.choices.volumes import zvol
-from torture.choices.volumes.dataset import DIRECTORY
+from torture.choices.volumes import DIRECTORY, zvol
 from torture.facts.evidence.folder import SPEC
 from torture.facts.recording.accounting import keep_all
 from torture.facts.recording.crash_state import write_crash_state

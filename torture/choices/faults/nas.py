@@ -1,8 +1,7 @@
 """A NAS that answers before its data are stable, or does not come back as it was."""
 
 from torture.choices.faults.protocol import Fault, Layer, Sight
-from torture.choices.volumes import SIZE_MIB
-from torture.choices.volumes.dataset import DIRECTORY, IMAGE
+from torture.choices.volumes import DIRECTORY, IMAGE, SIZE_MIB
 
 _OPTIONS = "rw,async,no_subtree_check,no_root_squash,insecure,fsid=0,mountpoint"
 _TARGET = "/sys/kernel/config/target"

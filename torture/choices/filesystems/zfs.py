@@ -65,7 +65,6 @@ zpool scrub -w "$2" && zpool clear "$2" && zpool scrub -w "$2" || code=1
 {_SAY}"""
 _FOUND_CODE = 3
 _REFUSED = ("cannot import '", "cannot scrub ", "cannot clear ", "cannot open '")
-_MEANINGS = (*REASONS_OF_POOLS, "pool I/O is currently suspended")
 
 
 def parse_zpool_check(output: ToolOutput) -> FsckResult:
@@ -77,7 +76,7 @@ def parse_zpool_check(output: ToolOutput) -> FsckResult:
     if code == 1:
         refusals = (first_whole_line(output.stderr, start) for start in _REFUSED)
         refusal = next((line for line in refusals if line is not None), "")
-        if not any(reason in refusal for reason in _MEANINGS):
+        if not any(reason in refusal for reason in REASONS_OF_POOLS):
             raise unreadable(output, "no known reason of the pool's")
         return FsckResult(clean=False, problems=(refusal,), gave_up=True)
     status = parse_status(replace(output, stderr="", exit_code=0))

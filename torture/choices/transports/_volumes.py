@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from torture.choices.transports.protocol import Transport
-from torture.choices.volumes import SIZE_MIB, VOLUME, VolumeOptions, zvol
-from torture.choices.volumes.dataset import DIRECTORY, IMAGE
+from torture.choices.volumes import DIRECTORY, IMAGE, SIZE_MIB, VOLUME, VolumeOptions, zvol
 from torture.shell import wait_for_path, write_cache_of
 
 _WAIT_FOR_MOUNT = (

@@ -16,7 +16,7 @@ from torture.choices.transports.protocol import (
     Traits,
     Transport,
 )
-from torture.choices.volumes import SIZE_MIB, VolumeKind, VolumeOptions, dataset, zvol
+from torture.choices.volumes import IMAGE, SIZE_MIB, VolumeKind, VolumeOptions, zvol
 from torture.facts.axes.axis import Choice
 from torture.facts.axes.sweeps import EVERY_SWEEP, Sweep
 from torture.facts.wire.disk_requests import DiskWire
@@ -174,7 +174,7 @@ class Fileio(_Lun, OfImage):
     def publish_script(self, options: VolumeOptions) -> str:
         """A fileio backstore."""
         buffered = ",fd_buffered_io=1" if self.has_write_cache else ""
-        control = f"fd_dev_name={dataset.IMAGE},fd_dev_size={_BYTES}{buffered}"
+        control = f"fd_dev_name={IMAGE},fd_dev_size={_BYTES}{buffered}"
         return _publish_script(kind="fileio", control=control)
 
     def attachment(self, *, nas_host: str) -> Attachment:

@@ -19,8 +19,7 @@ from torture.choices.transports.protocol import (
     Traits,
     Transport,
 )
-from torture.choices.volumes import VolumeKind, VolumeOptions, dataset
-from torture.choices.volumes.dataset import DIRECTORY
+from torture.choices.volumes import DIRECTORY, IMAGE, VolumeKind, VolumeOptions
 from torture.facts.axes.axis import Choice
 from torture.facts.axes.fate import Fate
 from torture.facts.axes.sweeps import Sweep
@@ -93,7 +92,7 @@ class NfsFiles(_Exported, OfDataset):
 
     options: str
     wire: FileProtocol
-    path: str = dataset.DIRECTORY
+    path: str = DIRECTORY
     traits: Traits = _TRAITS
 
     def attachment(self, *, nas_host: str) -> Attachment:
@@ -119,7 +118,7 @@ class NfsImage(_Exported, OfImage):
     def attachment(self, *, nas_host: str) -> Attachment:
         """The image, as the client's second disk."""
         source = DiskSource(
-            attributes={"protocol": "nfs", "name": dataset.IMAGE},
+            attributes={"protocol": "nfs", "name": IMAGE},
             within={"host": {"name": nas_host}, "identity": {"user": "+0", "group": "+0"}},
         )
         return Attachment(source=source, device="/dev/vdb")

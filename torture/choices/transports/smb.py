@@ -17,7 +17,7 @@ from __future__ import annotations
 from torture.choices.filesystems.protocol import MOUNT_POINT
 from torture.choices.transports._volumes import OfDataset
 from torture.choices.transports.protocol import Attachment, Traits, Transport
-from torture.choices.volumes import VolumeKind, VolumeOptions, dataset
+from torture.choices.volumes import DIRECTORY, VolumeKind, VolumeOptions
 from torture.facts.axes.axis import Choice
 from torture.facts.axes.sweeps import Sweep
 from torture.facts.wire.files_on_wire import FileWire
@@ -54,7 +54,7 @@ cat > /etc/ksmbd/ksmbd.conf << 'END'
     map to guest = bad user
     server min protocol = SMB3_11
 [{_SHARE}]
-    path = {dataset.DIRECTORY}
+    path = {DIRECTORY}
     read only = no
     guest ok = yes
     force user = root

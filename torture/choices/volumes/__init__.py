@@ -1,4 +1,4 @@
-"""The kinds of volume that a transport offers, one file each. Pure."""
+"""The kinds of volume that a transport offers. Pure."""
 
 from __future__ import annotations
 
@@ -12,6 +12,10 @@ POOL = "tank"
 """The name of the NAS's pool."""
 VOLUME = f"{POOL}/vm"
 """The zvol or filesystem of the pool in which the client's disk lies."""
+DIRECTORY = f"/{VOLUME}"
+"""The mount point of a filesystem of the pool in the NAS (zfs-mount(8))."""
+IMAGE = f"{DIRECTORY}/disk.raw"
+"""An image file in it."""
 SIZE_MIB = 512
 """The size of a client's disk."""
 

@@ -35,7 +35,7 @@ from torture.facts.evidence.cut_document import CutDocument
 from torture.facts.evidence.documents import Count, Document, Text, document_or_none, strictly
 from torture.facts.evidence.ledger import Ledger
 from torture.facts.evidence.manifest import ManifestFinding, check_manifest
-from torture.facts.evidence.strict_json import strict_json
+from torture.facts.evidence.strict_json import json_object, strict_json
 from torture.files import write_whole
 
 SPEC = "spec.json"
@@ -287,11 +287,7 @@ def _read_tools(path: Path) -> tuple[tuple[ToolOutput, ...], int]:
 
 
 def _read_object(path: Path) -> dict[str, Any]:
-    try:
-        parsed = strict_json(_read_bytes(path) or b"")
-    except ValueError:
-        return {}
-    return parsed if isinstance(parsed, dict) else {}
+    return json_object(_read_bytes(path) or b"") or {}
 
 
 def _read_bytes(path: Path) -> bytes | None:

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from torture.facts.evidence.strict_json import strict_json
+from torture.facts.evidence.documents import strictly
+from torture.facts.evidence.strict_json import json_object
 
 PORT_NAME = "torture.ledger"
 """Name of the virtio-serial port through which a client's acknowledgements leave it."""
@@ -190,7 +191,7 @@ def stamp(line: bytes, t_ms: float) -> bytes:
 
     A line that is no JSON object is kept as text under `garbled`: nothing is hidden.
     """
-    event = _as_object(line)
+    event = json_object(line)
     if event is None:
         event = {"event": "garbled", "garbled": line.decode(errors="backslashreplace")}
     return _dump(event | {"t_ms": round(t_ms, 3)})
@@ -214,7 +215,7 @@ def cut_after(data: bytes, *, lines: int, t_ms: float) -> bytes:
 
 def reply_to(line: bytes) -> bytes | None:
     """The host's answer once it has stored a line; None when the guest awaits no answer."""
-    event = _as_object(line)
+    event = json_object(line)
     if event is None or event.get("event") not in ("hello", "begin", "done"):
         return None
     return f"{event.get('seq', 0)}\n".encode()
@@ -233,7 +234,7 @@ def parse_line(line: bytes, number: int = 0) -> tuple[Event, ...]:
     """
     if not line.strip():
         return ()
-    raw = _as_object(line)
+    raw = json_object(line)
     if raw is None:
         raise ValueError("no JSON object")
     try:
@@ -259,47 +260,33 @@ def parse_ledger(data: bytes) -> Ledger:
     )
 
 
+_PLAIN: dict[str, type[Hello | Failed | End | Cut]] = {
+    "hello": Hello,
+    "failed": Failed,
+    "end": End,
+    "cut": Cut,
+}
+"""The events whose fields are those of their lines."""
+
+
 def _events(raw: dict[str, Any], number: int) -> Iterator[Event]:
-    t_ms = float(raw["t_ms"])
-    match raw["event"]:
-        case "hello":
-            device_bytes = raw.get("device_bytes")
-            yield Hello(
-                t_ms=t_ms,
-                trial=int(raw["trial"]),
-                mode=str(raw["mode"]),
-                writers=int(raw.get("writers", 0)),
-                device_bytes=None if device_bytes is None else int(device_bytes),
-            )
-        case "begin":
-            yield _begin(raw, t_ms)
-        case "done":
-            work_ms = raw.get("work_ms")
-            yield Done(
-                t_ms=t_ms,
-                seq=int(raw["seq"]),
-                work_ms=None if work_ms is None else float(work_ms),
-                sync_ms=tuple(float(ms) for ms in raw.get("sync_ms") or ()),
-                line=number,
-            )
-            if raw.get("next") is not None:
-                yield _begin(raw["next"], t_ms)
-        case "failed":
-            yield Failed(
-                t_ms=t_ms, seq=int(raw["seq"]), errno=int(raw["errno"]), call=str(raw["call"])
-            )
-        case "end":
-            yield End(t_ms=t_ms, stuck=tuple(int(writer) for writer in raw["stuck"]))
-        case "cut":
-            yield Cut(t_ms=t_ms)
-        case other:
-            raise ValueError(f"unknown event: {other!r}")
+    if (plain := _PLAIN.get(raw["event"])) is not None:
+        yield strictly(plain, raw)
+    elif raw["event"] == "begin":
+        yield _begin(raw, raw["t_ms"])
+    elif raw["event"] == "done":
+        sync_ms = raw.get("sync_ms") or ()
+        yield strictly(Done, raw | {"sync_ms": sync_ms, "line": number})
+        if raw.get("next") is not None:
+            yield _begin(raw["next"], raw["t_ms"])
+    else:
+        raise ValueError(f"unknown event: {raw['event']!r}")
 
 
 def _begin(raw: dict[str, Any], t_ms: float) -> Begin:
     first, count = raw.get("sectors") or (0, BLOCK_SECTORS)
     return Begin(
-        t_ms=t_ms,
+        t_ms=float(t_ms),
         seq=int(raw["seq"]),
         writer=int(raw["writer"]),
         kind=OperationKind(raw["op"]),
@@ -309,14 +296,6 @@ def _begin(raw: dict[str, Any], t_ms: float) -> Begin:
         sectors=range(int(first), int(first) + int(count)),
         what=dict(raw.get("what") or {}),
     )
-
-
-def _as_object(line: bytes) -> dict[str, Any] | None:
-    try:
-        parsed = strict_json(line)
-    except ValueError:
-        return None
-    return parsed if isinstance(parsed, dict) else None
 
 
 def _dump(event: dict[str, Any]) -> bytes:

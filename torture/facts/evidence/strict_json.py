@@ -33,6 +33,15 @@ def strict_json(raw: bytes) -> Any:
     return data
 
 
+def json_object(raw: bytes) -> dict[str, Any] | None:
+    """The object that a JSON text is; None for any other text."""
+    try:
+        data = strict_json(raw)
+    except ValueError:
+        return None
+    return data if isinstance(data, dict) else None
+
+
 def _decoded(raw: bytes) -> Any:
     """The data; msgspec takes half as long as Python's own reader, which has the last word."""
     if msgspec is not None:

@@ -56,8 +56,6 @@ class Recipe:
     """The path of the recipe itself."""
     extends: Recipe | None = None
     """The recipe that it extends by its own entries."""
-    is_on_demand: bool = False
-    """Whether it is built only on demand, not with all the others."""
     follows_zfs: bool = False
     """Whether each version of ZFS has its own variant, from that version's suite."""
     kernel: Recipe | None = None
@@ -144,7 +142,8 @@ def _is_on_demand(name: str) -> bool:
 
 def _read(name: str, path: Path, zfs: ZfsVersion) -> Recipe:
     content = _parse(path)
-    content.pop("zfs", None)  # `torture/facts/zfs/versions.py` reads it
+    for read_elsewhere in ("zfs", "on_demand"):  # `torture/facts/zfs/versions.py`, `_is_on_demand`
+        content.pop(read_elsewhere, None)
     extended = None
     if (like := content.pop("extends", None)) is not None:
         extended = _read(like, RECIPES / like / "recipe.toml", zfs)
@@ -172,7 +171,6 @@ def _read(name: str, path: Path, zfs: ZfsVersion) -> Recipe:
             udev_rules=tuple(content.pop("udev_rules", ())),
             initrd_modules=tuple(content.pop("initrd_modules", ())),
             extends=extended,
-            is_on_demand=content.pop("on_demand", False),
             follows_zfs=content.pop("follows_zfs", False),
         )
     except KeyError as error:

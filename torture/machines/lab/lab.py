@@ -164,26 +164,29 @@ class Lab:
             raise HarnessError("the user-mode network has no wire", hint="--network bridge")
         return PacketRecorder(card.tap, into=into)
 
-    @property
-    def _command_line(self) -> str:
-        """The boot words of every guest's kernel."""
-        if self._accelerator is Accelerator.TCG:
-            return f"{_COMMON_COMMAND_LINE} {_EMULATED_COMMAND_LINE}"
-        return _COMMON_COMMAND_LINE
-
     def _nas_spec(self, console_log: Path) -> MachineSpec:
-        image = self._images["nas"]
+        spec = self._spec("nas", self._images["nas"], console_log, memory_mib=768)
+        return replace(
+            spec,
+            command_line=f"{spec.command_line} torture.ip={NAS_ADDRESS}/{NAS_PREFIX_BITS}",
+            processors=_NAS_PROCESSORS[self._accelerator],
+            interface=self.network.nas_interface(),
+        )
+
+    def _spec(
+        self, name: str, image: GuestImage, console_log: Path, *, memory_mib: int
+    ) -> MachineSpec:
+        words = [_COMMON_COMMAND_LINE]
+        words += [_EMULATED_COMMAND_LINE] if self._accelerator is Accelerator.TCG else []
         return MachineSpec(
-            name="nas",
+            name=name,
             kernel=image.kernel,
             initrd=image.initrd,
             root_image=image.root,
-            command_line=f"{self._command_line} torture.ip={NAS_ADDRESS}/{NAS_PREFIX_BITS}",
-            memory_mib=768,
-            processors=_NAS_PROCESSORS[self._accelerator],
+            command_line=" ".join(words),
+            memory_mib=memory_mib,
             accelerator=self._accelerator,
             console_log=console_log,
-            interface=self.network.nas_interface(),
         )
 
     def client_spec(self, console_log: Path, ledger_socket: Path, preload: str = "") -> MachineSpec:
@@ -192,15 +195,8 @@ class Lab:
         `preload`: the source of the library that its QEMU loads first (`Attachment.preload`).
         """
         image = self._images[self._client_image]
-        return MachineSpec(
-            name=_CLIENT,
-            kernel=image.kernel,
-            initrd=image.initrd,
-            root_image=image.root,
-            command_line=self._command_line,
-            memory_mib=512,
-            accelerator=self._accelerator,
-            console_log=console_log,
+        return replace(
+            self._spec(_CLIENT, image, console_log, memory_mib=512),
             ledger_socket=ledger_socket,
             preload=preload_library(_NATIVE / f"{preload}.cpp") if preload else None,
         )

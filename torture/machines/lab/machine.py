@@ -7,8 +7,9 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -175,33 +176,21 @@ class Machine:
 
     def save(self, state: Path) -> None:
         """Stop the machine and keep its memory in `state`, for `resume`."""
-        import libvirt
-
-        try:
+        with _refusal_is(f"{self.name} could not be saved to {state}"):
             self._domain.save(str(state))
-        except libvirt.libvirtError as error:
-            raise HarnessError(f"{self.name} could not be saved to {state}: {error}") from error
         self._qemu_pid = None
 
     def attach(self, disk: Disk) -> None:
         """Hot-plug a disk; raises `DiskRefused` when QEMU cannot open it."""
-        import libvirt
-
-        try:
+        disk_refused = partial(DiskRefused, machine=self)
+        with _refusal_is(f"{self.name} refuses disk {disk.serial}", raises=disk_refused):
             self._domain.attachDeviceFlags(disk_xml(disk), 0)
-        except libvirt.libvirtError as error:
-            refusal = f"{self.name} refuses disk {disk.serial}: {error}"
-            raise DiskRefused(refusal, machine=self) from error
 
     def detach(self, disk: Disk) -> None:
         """Unplug a disk that the guest no longer uses; raises `HarnessError` when it stays."""
-        import libvirt
-
-        try:
+        with _refusal_is(f"{self.name} keeps disk {disk.serial}"):
             self._domain.detachDeviceFlags(disk_xml(disk), 0)
             left = disk_places(self._domain.XMLDesc(0))
-        except libvirt.libvirtError as error:
-            raise HarnessError(f"{self.name} keeps disk {disk.serial}: {error}") from error
         if disk.target in left:
             raise HarnessError(f"{self.name} does not release disk {disk.serial}")
 
@@ -216,10 +205,8 @@ class Machine:
             libvirt.VIR_DOMAIN_SNAPSHOT_CREATE_DISK_ONLY
             | libvirt.VIR_DOMAIN_SNAPSHOT_CREATE_NO_METADATA
         )
-        try:
+        with _refusal_is(f"{self.name} takes no overlay of {disk.serial}"):
             self._domain.snapshotCreateXML(overlay_xml(disk, into), flags)
-        except libvirt.libvirtError as error:
-            raise HarnessError(f"{self.name} takes no overlay of {disk.serial}: {error}") from error
 
     def move_console(self, console_log: Path) -> None:
         """Continue the console in another file; raises `HarnessError` when QEMU refuses it."""
@@ -239,14 +226,11 @@ class Machine:
 
     def _ask_qemu(self, command: str, *, for_people: bool = False) -> str:
         """QEMU's answer to a monitor command: of QMP, or of the human monitor with `for_people`."""
-        import libvirt
         import libvirt_qemu
 
         hmp = libvirt_qemu.VIR_DOMAIN_QEMU_MONITOR_COMMAND_HMP if for_people else 0
-        try:
+        with _refusal_is(f"the QEMU of {self.name} refuses {command}"):
             return str(libvirt_qemu.qemuMonitorCommand(self._domain, command, hmp))
-        except libvirt.libvirtError as error:
-            raise HarnessError(f"the QEMU of {self.name} refuses {command}: {error}") from error
 
     def pause_emulator(self, duration_ms: int) -> None:
         """Stop QEMU for a while; does nothing when it is gone."""
@@ -332,6 +316,19 @@ class Machine:
                 f"{completed.stdout[-2000:]}{completed.stderr[-2000:]}",
                 hint=f"read {self.spec.console_log}",
             )
+
+
+@contextlib.contextmanager
+def _refusal_is(
+    what: str, *, raises: Callable[[str], HarnessError] = HarnessError
+) -> Iterator[None]:
+    """Turn libvirt's refusal into an error of the harness, which begins with these words."""
+    import libvirt
+
+    try:
+        yield
+    except libvirt.libvirtError as error:
+        raise raises(f"{what}: {error}") from error
 
 
 def _is_gone(pid: int) -> bool:

@@ -11,10 +11,10 @@ from typing import Any
 import jsonschema
 import pytest
 
+from suites.selftest.recorded.json_schemas import DOCUMENTS, FOLDER, schemas
 from torture.checkout import CHECKOUT
 from torture.facts.evidence.documents import OTHERS, Document
 from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.json_schemas import DOCUMENTS, FOLDER, schemas
 from torture.records.record.run_document import read_run_document
 from torture.records.record.run_layout import TRIALS_FILE
 from torture.records.record.trials import TrialRecord
@@ -28,7 +28,7 @@ def validator(name: str) -> jsonschema.Draft202012Validator:
 
 
 def test_they_are_as_the_types_are() -> None:
-    """Else: python -m torture.records.record.json_schemas."""
+    """Else: python -m suites.selftest.recorded.json_schemas."""
     assert {path.name: path.read_text() for path in FOLDER.iterdir()} == schemas()
 
 

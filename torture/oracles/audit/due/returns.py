@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
-from torture.facts.evidence.strict_json import number_of, strict_json, whole_of
+from torture.facts.evidence.strict_json import json_object, number_of, whole_of
 from torture.facts.recording.events import Kind, Recording
 
 _NS_PER_MS = 1_000_000
@@ -52,7 +52,7 @@ def returns_in(recording: Recording, *, cut: int) -> dict[int, Returned]:
     for event in recording.events[: cut + 1]:
         if event.kind is not Kind.MARK:
             continue
-        line = _line_in(recording.payload(event))
+        line = json_object(recording.payload(event)) or {}
         seq, guest_ms = whole_of(line, "seq"), number_of(line, "guest_ms")
         if guest_ms is None:
             continue
@@ -102,11 +102,3 @@ def _in_log_time(readings: list[_Reading], *, at_ns: int, guest_ns: float) -> Re
     if least_ns is None or least_ns > most_ns:
         return None
     return Returned(earliest_ns=int(guest_ns + least_ns), latest_ns=int(guest_ns + most_ns) + 1)
-
-
-def _line_in(payload: bytes) -> dict[str, Any]:
-    try:
-        line = strict_json(payload)
-    except ValueError:
-        return {}
-    return line if isinstance(line, dict) else {}

@@ -1,6 +1,6 @@
 """JSON Schemas of a run's documents, written from the types.
 
-    python -m torture.records.record.json_schemas
+    python -m suites.selftest.recorded.json_schemas
 
 writes `results/schema` anew. Readers accept older schemas, too.
 """

@@ -1,4 +1,9 @@
-"""The table of the axes in docs/axes.md, from their declarations."""
+"""The table of the axes in docs/axes.md, from their declarations.
+
+    python -m suites.selftest.recorded.axes_table
+
+prints it; a test compares the page with it.
+"""
 
 from __future__ import annotations
 
@@ -31,3 +36,7 @@ def _in_words(axis: Axis[Any], choice: Choice[Any]) -> str:
     name = f"*`{choice.name}`*" if choice.name == axis.default else f"`{choice.name}`"
     is_explained = choice.explained and len(axis.choices) <= _EXPLAINED_MAX
     return f"{name} ({choice.explained})" if is_explained else name
+
+
+if __name__ == "__main__":
+    print(axes_table())
