@@ -64,7 +64,6 @@ def locked(
     *,
     deadline_s: float,
     waiting: Callable[[], None] = lambda: None,
-    hint: str = "",
 ) -> Iterator[None]:
     """Hold the lock of a file, made if absent; `waiting` is called while another holder has it.
 
@@ -83,7 +82,7 @@ def locked(
             attempt,
             what=f"lock on {path}",
             deadline_s=deadline_s,
-            hint=hint or f"see who holds it: fuser -v {path}",
+            hint=f"see who holds it: fuser -v {path}",
         )
         yield
 

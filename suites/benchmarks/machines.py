@@ -8,9 +8,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from torture.choices.transports.protocol import DiskSource
 from torture.errors import HarnessError
 from torture.facts.recording.disks import ShelfDisk
-from torture.machines.lab.domains import Disk, file_source
+from torture.machines.lab.domains import Disk
 from torture.machines.lab.lab import Lab
 from torture.machines.lab.machine import Machine
 from torture.machines.nas.pool import wait_for_disks_script
@@ -37,16 +38,17 @@ def synchronous_writes(lab: Lab, scratch: Path) -> dict[str, Any]:
     is in `scratch`: the recording and the raw file share a filesystem.
     """
     scratch.mkdir(parents=True)
-    image = scratch / "raw.img"
+    image = scratch / "raw.img"  # on a filesystem that supports O_DIRECT
     with image.open("wb") as file:
         file.truncate(_RAW.size_mib << 20)
     shelf = Shelf(directory=scratch / "recordings", socket=lab.sockets / "shelf.sock")
     with ExitStack() as stack:
         stack.callback(shelf.stop)
         shelf.start((_SHELF,))
+        raw = DiskSource(kind="file", attributes={"file": str(image)})
         disks = (
             Disk(target=_TARGETS["shelf"], serial=_SHELF.serial, source=shelf.source(_SHELF)),
-            Disk(target=_TARGETS["raw"], serial=_RAW.serial, source=file_source(image)),
+            Disk(target=_TARGETS["raw"], serial=_RAW.serial, source=raw),
         )
         nas = lab.start_nas(console_log=scratch / "console.log", disks=disks)
         stack.callback(nas.kill)

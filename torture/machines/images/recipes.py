@@ -78,7 +78,7 @@ class Recipe:
         parts += [stage.read_bytes() for stage in self.stages]
         if self.patch is not None:
             parts.append(self.patch.read_bytes())
-        return _digest(parts)
+        return digest_of(parts)[:_KEY_CHARS]
 
     @property
     def image_key(self) -> str:
@@ -96,7 +96,7 @@ class Recipe:
                 executable = path.stat().st_mode & 0o100
                 parts.append(f"{path.relative_to(tree)} {executable}".encode())
                 parts.append(path.read_bytes())
-        return _digest(parts)
+        return digest_of(parts)[:_KEY_CHARS]
 
 
 def read_kernel_recipe(zfs: ZfsVersion) -> Recipe:
@@ -212,9 +212,10 @@ def tree_files(tree: Path) -> list[Path]:
     ]
 
 
-def _digest(parts: Iterable[bytes]) -> str:
+def digest_of(parts: Iterable[bytes]) -> str:
+    """SHA-256 of these parts, so that none can lend bytes to the next one."""
     digest = hashlib.sha256()
     for part in parts:
         digest.update(len(part).to_bytes(8, "big"))
         digest.update(part)
-    return digest.hexdigest()[:_KEY_CHARS]
+    return digest.hexdigest()

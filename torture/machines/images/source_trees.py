@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import tarfile
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from torture.facts.zfs.versions import (
     zfs_version,
 )
 from torture.machines.host.commands import run_host
+from torture.machines.images.recipes import digest_of
 
 _META = "META"
 _PACKAGING = Path("contrib/debian/rules.in")
@@ -99,15 +99,14 @@ def _no_tree(root: Path, why: str) -> HarnessError:
 
 def _digest(root: Path) -> str:
     """SHA-256 of names, kinds and contents: the same for the same files, wherever they lie."""
-    digest = hashlib.sha256()
     try:
-        for name in _files(root):
-            for part in (name.encode(errors="surrogateescape"), *_content(root / name)):
-                digest.update(len(part).to_bytes(8, "big"))
-                digest.update(part)
+        return digest_of(
+            part
+            for name in _files(root)
+            for part in (name.encode(errors="surrogateescape"), *_content(root / name))
+        )
     except OSError as error:
         raise _no_tree(root, f"it cannot be read: {error}") from error
-    return digest.hexdigest()
 
 
 def _content(path: Path) -> Iterator[bytes]:

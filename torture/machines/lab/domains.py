@@ -32,11 +32,6 @@ def nbd_source(socket: Path, *, export: str) -> DiskSource:
     )
 
 
-def file_source(path: Path) -> DiskSource:
-    """A raw file of the host; its filesystem must support O_DIRECT."""
-    return DiskSource(kind="file", attributes={"file": str(path)})
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Disk:
     """A writable disk of a guest: its place (`vdb`), its serial, and the source of its bytes."""

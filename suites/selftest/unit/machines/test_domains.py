@@ -9,6 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from torture.choices.transports.iscsi import Iscsi
+from torture.choices.transports.protocol import DiskSource
 from torture.facts.evidence.ledger import PORT_NAME
 from torture.machines.host.abilities import Accelerator
 from torture.machines.lab.domains import (
@@ -18,7 +19,6 @@ from torture.machines.lab.domains import (
     UserModeInterface,
     disk_xml,
     domain_xml,
-    file_source,
     nbd_source,
     processor_in_words,
     with_console,
@@ -29,7 +29,8 @@ NBD = Disk(target="vdb", serial="tank0", source=nbd_source(Path("/s/shelf.sock")
 LUN = Iscsi().attachment(nas_host="10.77.0.2").source
 assert LUN is not None
 ISCSI = Disk(target="vdc", serial="vm", source=LUN)
-RAW = Disk(target="vdd", serial="raw0", source=file_source(Path("/s/raw.img")))
+RAW_SOURCE = DiskSource(kind="file", attributes={"file": "/s/raw.img"})
+RAW = Disk(target="vdd", serial="raw0", source=RAW_SOURCE)
 SPEC = MachineSpec(
     name="nas",
     kernel=Path("/i/vmlinuz"),
