@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from struct import Struct, error
 
 from torture.facts.evidence.requests import FileKind
@@ -80,33 +79,6 @@ FRAMING = Framing(
 )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RpcCall:
-    """A call: its number, its procedure, and its arguments."""
-
-    xid: int
-    program: int
-    version: int
-    procedure: int
-    arguments: Xdr
-
-
-def call_in(record: Pdu) -> RpcCall | None:
-    """The call in a record; None without one."""
-    reader = Xdr(record.head[_MARK_BYTES:])
-    try:
-        xid, kind = reader.words(2)
-        if kind != _CALL:
-            return None
-        _rpc_version, program, version, procedure = reader.words(4)
-        for _credential_and_verifier in range(2):
-            reader.word()
-            reader.opaque()
-    except ShortError:
-        return None
-    return RpcCall(xid=xid, program=program, version=version, procedure=procedure, arguments=reader)
-
-
 class NfsServer:
     """The connections of one server of NFS; each version reads its own calls and replies."""
 
@@ -125,14 +97,19 @@ class NfsServer:
         raise NotImplementedError
 
     def calls(self, to_nas: Pdu) -> Iterable[tuple[int, FileCall | None]]:
-        """The call in a record."""
-        call = call_in(to_nas)
-        if call is None or (call.program, call.version) != (_NFS_PROGRAM, self.version):
+        """The call in a record, behind its credential and verifier; nothing for other records."""
+        reader = Xdr(to_nas.head[_MARK_BYTES:])
+        try:
+            xid, kind, _rpc_version, *server, procedure = reader.words(6)
+            if kind != _CALL or server != [_NFS_PROGRAM, self.version]:
+                return
+            _credential, _verifier = [(reader.word(), reader.opaque()) for _ in range(2)]
+        except ShortError:
             return
         try:
-            yield call.xid, self.read_call(call.procedure, call.arguments)
+            yield xid, self.read_call(procedure, reader)
         except ShortError:
-            yield call.xid, None
+            yield xid, None
 
     def answers(self, from_nas: Pdu) -> Iterable[tuple[int, bytes]]:
         """The reply in a record, as its call's number and its results; nothing for a refused call."""

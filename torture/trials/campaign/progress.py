@@ -6,15 +6,13 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol
 
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
 from torture.oracles.verdict.verdicts import Verdict
-from torture.records.record.trials import TrialRecord
-from torture.trials.campaign.campaign import WorkerState
+from torture.trials.campaign.campaign import Campaign
 
 _PLAIN_LINE_EVERY_S = 15.0
 _STYLES = {
@@ -28,30 +26,10 @@ _STYLES = {
 _STYLE_INCONCLUSIVE = "magenta"
 
 
-class Watched(Protocol):
-    """The part of a campaign that the line reads."""
-
-    @property
-    def records(self) -> tuple[TrialRecord, ...]:
-        """The records of the trials that have ended."""
-
-    @property
-    def earlier(self) -> tuple[TrialRecord, ...]:
-        """Of these, the records of the run before it was interrupted."""
-
-    @property
-    def total(self) -> int:
-        """Trials in all."""
-
-    @property
-    def states(self) -> dict[int, WorkerState]:
-        """The present work of each worker."""
-
-
 class Progress:
     """Shows a campaign during a wait for it; without a terminal, prints plain lines now and then."""
 
-    def __init__(self, campaign: Watched, console: Console) -> None:
+    def __init__(self, campaign: Campaign, console: Console) -> None:
         self._campaign = campaign
         self._console = console
         # a dumb terminal cannot erase a line

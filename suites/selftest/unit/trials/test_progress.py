@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import dataclass, field
+from typing import cast
 
 import pytest
 from rich.console import Console
@@ -14,7 +15,7 @@ from torture.choices.matrix.guarantees import guarantee_of
 from torture.facts.axes.sweeps import Matrix
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.trials import TrialRecord
-from torture.trials.campaign.campaign import WorkerState
+from torture.trials.campaign.campaign import Campaign, WorkerState
 from torture.trials.campaign.progress import Progress
 
 _CELL = cells_of(Matrix.QUICK)[0]
@@ -44,7 +45,7 @@ def _record(number: int, verdict: Verdict) -> TrialRecord:
 def _progress(outcome: Outcome, *, terminal: bool = False) -> tuple[Progress, io.StringIO]:
     file = io.StringIO()
     console = Console(file=file, force_terminal=terminal, width=120)
-    return Progress(outcome, console), file
+    return Progress(cast(Campaign, outcome), console), file
 
 
 def test_the_line_shows_done_and_left_verdicts_rate_and_each_workers_stage() -> None:
