@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torture.choices.administration._datasets import BALLAST, OTHER, ballast_script, list_command
+from torture.choices.administration._shared import BALLAST, OTHER, ballast_script, list_command
 from torture.choices.administration.protocol import (
     SOON,
     Administration,

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from torture.choices.administration._copying import COPIED, UNLABELLED, has_resilvered
-from torture.choices.administration._datasets import ballast_script
+from torture.choices.administration._shared import (
+    COPIED,
+    UNLABELLED,
+    ballast_script,
+    has_resilvered,
+)
 from torture.choices.administration.protocol import (
     BY_ID,
     SOON,

@@ -47,7 +47,7 @@ class Fault:
     name: str
     layer: Layer
     words: str
-    cell: str
+    cell: str = "iscsi-always-noslog-ext4-bothdie"
     """The cell in which it is planted: one that is sound without the fault."""
     seen_by: Sight | None
     """Predicted. None for a disturbance, which looks bad and in which no check may see anything."""

@@ -26,7 +26,6 @@ FAULTS = (
         name="byte-changed",
         layer=Layer.DATA,
         words="one byte of a recovered file is changed",
-        cell="iscsi-always-noslog-ext4-bothdie",
         seen_by=Sight.DATA,
         cuts=1,
         before_read_back=(

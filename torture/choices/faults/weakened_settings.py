@@ -61,7 +61,6 @@ FAULTS = (
         name="zil-nocacheflush",
         layer=Layer.ZFS,
         words="zil_nocacheflush=1",
-        cell="iscsi-always-noslog-ext4-bothdie",
         seen_by=Sight.AUDIT,
         cuts=1,
         amounts_to={"zil_nocacheflush": "zilnocacheflush"},

@@ -89,14 +89,10 @@ class GobonniegoLoad(LoadBeside):
         self.begin()
 
     def _is_evidence(self, done: Completed) -> bool:
-        return _is_mismatch(done.exit_code, done.stderr)
-
-
-def _is_mismatch(exit_code: int | None, stderr: str) -> bool:
-    try:
-        return parse_end(exit_code, stderr).ending is Ending.MISMATCHED
-    except UnreadableError:
-        return False
+        try:
+            return parse_end(done.exit_code, done.stderr).ending is Ending.MISMATCHED
+        except UnreadableError:
+            return False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,14 +1,37 @@
-"""Whether ZFS has copied everything to a new disk, and which of its writes the audit then skips.
-
-The first is read from `zpool status -j`.
-"""
+"""The common parts of operations: datasets, ballast, and the writes to a disk that joins or leaves."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from torture.choices.volumes import POOL
 from torture.oracles.audit.invariants import Invariant
 from torture.oracles.verdict.unreadable import UnreadableError
+
+OTHER = f"{POOL}/other"
+"""A dataset beside the client's volume, which is unaffected by it."""
+
+
+def list_command(*properties: str) -> tuple[str, ...]:
+    """`zfs list -j` of everything in the pool, with these properties (zfs-list(8); since 2.3)."""
+    columns = ",".join(("name", *properties))
+    return ("zfs", "list", "-j", "-p", "-r", "-t", "all", "-o", columns, POOL)
+
+
+BALLAST = f"{POOL}/ballast"
+
+
+def ballast_script(*, mib: int, options: str = "") -> str:
+    """Shell: fill a filesystem of the pool, made with these options, and sync it.
+
+    No two blocks are alike, yet their recording stays small.
+    """
+    make = f"zfs create {options} {BALLAST}" if options else f"zfs create {BALLAST}"
+    return (
+        f"set -eu; {make}; "
+        f"seq 1000000 9999999 | head -c {mib}M > /{BALLAST}/ballast; zpool sync {POOL}"
+    )
+
 
 COPIED = frozenset(
     {
