@@ -79,6 +79,8 @@ def name_of_source(version: str, digest: str) -> str:
 def zfs_version(name: str) -> ZfsVersion:
     """The version of this name; raises `HarnessError` for a missing or garbled recipe."""
     built = _OF_SOURCE.fullmatch(name)
+    number = tuple(map(int, built[1].split("."))) if built else ()
+    lacked = {tunable for tunable, since in _TUNABLES_SINCE.items() if number < since}
     sound, plus, bug = name.partition("+")
     planted = PLANTED / f"{bug}.patch" if plus else None
     if "/" in name or (planted is not None and not planted.is_file()):
@@ -95,8 +97,8 @@ def zfs_version(name: str) -> ZfsVersion:
             backports=tuple(content.get("backports", ())),
             nas_packages=tuple(facts.get("nas_packages", ("zfsutils-linux",))),
             is_built=built is not None,
-            lacks=frozenset(facts.get("lacks", ())) if not built else _lacking(_numbers(built[1])),
-            has_json_status=_numbers(built[1]) >= _JSON_STATUS_SINCE
+            lacks=frozenset(lacked if built else facts.get("lacks", ())),
+            has_json_status=number >= _JSON_STATUS_SINCE
             if built
             else bool(facts["has_json_status"]),
             planted=planted,
@@ -105,11 +107,3 @@ def zfs_version(name: str) -> ZfsVersion:
         raise HarnessError(f"no recipe for ZFS {name}", hint=choices_in_words()) from None
     except (tomllib.TOMLDecodeError, KeyError, TypeError) as error:
         raise HarnessError(f"{recipe}: {error!r}", hint="mend the recipe") from error
-
-
-def _lacking(version: tuple[int, ...]) -> frozenset[str]:
-    return frozenset(axis for axis, since in _TUNABLES_SINCE.items() if version < since)
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in version.split("."))

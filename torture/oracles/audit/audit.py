@@ -18,14 +18,13 @@ from torture.facts.recording.intent_log import root_in
 from torture.facts.recording.roles import TXG_ROLES, Role
 from torture.oracles.audit.commits import Commits, Groups
 from torture.oracles.audit.coverage import Coverage
-from torture.oracles.audit.disk_writes import DiskWrite, disk_writes_in
+from torture.oracles.audit.disk_writes import DiskWrite, disk_writes_in, missing_links
 from torture.oracles.audit.due.completions import Completions, overdue_in
 from torture.oracles.audit.due.durable import durable_in
 from torture.oracles.audit.due.returns import Returned, returns_in
 from torture.oracles.audit.extents import Extents
 from torture.oracles.audit.invariants import Audit, Finding, Invariant
 from torture.oracles.audit.labels import Labels, Trims, is_partition_table, is_probe
-from torture.oracles.audit.links import missing_links
 from torture.oracles.audit.logged import Contents, Logged
 from torture.oracles.audit.operations import Acknowledged, Operations
 from torture.oracles.audit.phases import PhaseTracker

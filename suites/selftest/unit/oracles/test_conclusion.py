@@ -8,8 +8,7 @@ import pytest
 
 from torture.facts.evidence.completed import Completed
 from torture.facts.evidence.ledger import Begin, Done, Failed, Ledger, OperationKind
-from torture.oracles.verdict.conclusion import conclude, with_words
-from torture.oracles.verdict.judgement import Findings, together
+from torture.oracles.verdict.judgement import Findings, conclude, together, with_words
 from torture.oracles.verdict.verdicts import Verdict
 
 BEGUN = Begin(

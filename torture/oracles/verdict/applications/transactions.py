@@ -29,8 +29,7 @@ from typing import Any
 
 from torture.facts.evidence.documents import strictly
 from torture.facts.evidence.ledger import Begin, Done, Ledger, OperationKind
-from torture.oracles.verdict.conclusion import conclude, with_words
-from torture.oracles.verdict.judgement import Findings
+from torture.oracles.verdict.judgement import Findings, conclude, with_words
 from torture.oracles.verdict.moments import Window, union
 from torture.oracles.verdict.observations import Observations, Rule
 from torture.oracles.verdict.unreadable import UnreadableError, read_whole

@@ -31,8 +31,7 @@ from torture.oracles.verdict.blocks.history import (
     build_history,
 )
 from torture.oracles.verdict.blocks.readback import SECTORS, FileSeen, Readback
-from torture.oracles.verdict.conclusion import conclude
-from torture.oracles.verdict.judgement import Findings
+from torture.oracles.verdict.judgement import Findings, conclude
 from torture.oracles.verdict.moments import Window, union
 from torture.oracles.verdict.observations import Observations, Rule
 from torture.oracles.verdict.unreadable import UnreadableError

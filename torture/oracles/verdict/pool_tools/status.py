@@ -45,16 +45,17 @@ def _read_json(output: ToolOutput) -> PoolStatus:
     try:
         (pool,) = json.loads(output.stdout)["pools"].values()
         devices = tuple(_devices_in_json(pool))
+        scan = pool.get("scan_stats", {})
         return PoolStatus(
             state=str(pool["state"]),
-            data_errors=max(_count(pool["error_count"]), _scan_errors(pool)),
+            data_errors=max(_count(pool["error_count"]), _count(scan.get("errors", "0"))),
             device_errors=sum(_device_errors(device) for _, device in devices),
             unhealthy_devices=tuple(
                 f"{name} {device['state']}"
                 for name, device in devices
                 if device["state"] != HEALTHY
             ),
-            scrubbed=_is_scrubbed(pool.get("scan_stats", {})),
+            scrubbed=(scan.get("function"), scan.get("state")) == ("SCRUB", "FINISHED"),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise unreadable(output, f"no status of one pool: {error!r}") from error
@@ -74,14 +75,6 @@ def _device_errors(device: dict[str, Any]) -> int:
         return 0
     kinds = ("read_errors", "write_errors", "checksum_errors")
     return sum(_count(device[kind]) for kind in kinds if kind in device)
-
-
-def _is_scrubbed(scan: dict[str, Any]) -> bool:
-    return scan.get("function") == "SCRUB" and scan.get("state") == "FINISHED"
-
-
-def _scan_errors(pool: dict[str, Any]) -> int:
-    return _count(pool.get("scan_stats", {}).get("errors", "0"))
 
 
 def _count(value: str | int) -> int:

@@ -67,15 +67,12 @@ class FoundTrees:
 
 def parse_trees(text: str) -> FoundTrees:
     """A read-back; raises `UnreadableError` for a cut-off or garbled one."""
-    return read_whole(text, _trees)
 
+    def read(raw: dict[str, Any]) -> FoundTrees:
+        trees = tuple(map(_entry, raw["trees"]))
+        return FoundTrees(trial=int(raw["trial"]), mode=str(raw["mode"]), trees=trees)
 
-def _trees(raw: dict[str, Any]) -> FoundTrees:
-    return FoundTrees(
-        trial=int(raw["trial"]),
-        mode=str(raw["mode"]),
-        trees=tuple(_entry(tree) for tree in raw["trees"]),
-    )
+    return read_whole(text, read)
 
 
 def _entry(raw: dict[str, Any]) -> FoundEntry:
