@@ -93,8 +93,8 @@ def accelerator(
 ) -> Finding:
     """The accelerator of the guests. Plain emulation is slower, and tests the same."""
     choice = probe_accelerator(cpuinfo=cpuinfo, kvm=kvm)
-    found = ok if choice.accelerator is Accelerator.KVM else note
-    return found(name, f"{choice.accelerator}: {choice.reason}")
+    found = ok if choice.kind is Accelerator.KVM else note
+    return found(name, f"{choice.kind}: {choice.reason}")
 
 
 def libvirt(

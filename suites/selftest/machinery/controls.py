@@ -93,7 +93,7 @@ class Controls:
         campaign = Campaign(
             run=run,
             schedule=FixedSchedule(specs),
-            site=LocalSite(WorkerOrders(scratch=scratch, run=run.layout, lab=lab)),
+            site=LocalSite(WorkerOrders(scratch=scratch, run=run, lab=lab)),
             jobs=jobs,
             keep=EvidencePolicy.ALL,
         )

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from torture.errors import HarnessError
 
@@ -17,17 +18,27 @@ class Accelerator(StrEnum):
     TCG = "tcg"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class AcceleratorChoice:
-    """The accelerator and the reason for it, in words."""
+class NetworkKind(StrEnum):
+    """The ways in which the host reaches the NAS."""
 
-    accelerator: Accelerator
+    BRIDGE = "bridge"
+    USER_MODE = "usermode"
+
+
+_Kind = TypeVar("_Kind", bound=StrEnum)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ability(Generic[_Kind]):
+    """The kind that this host can have, and the reason for it, in words."""
+
+    kind: _Kind
     reason: str
 
 
 def probe_accelerator(
     *, cpuinfo: Path = Path("/proc/cpuinfo"), kvm: Path = Path("/dev/kvm")
-) -> AcceleratorChoice:
+) -> Ability[Accelerator]:
     """KVM where it really works, else TCG.
 
     `/dev/kvm` may exist and open on a processor without virtualisation. Guests then crawl or stop
@@ -42,41 +53,26 @@ def probe_accelerator(
         lacks = f"{kvm} is closed to this user: sudo usermod -aG kvm $USER, then log in again"
     else:
         works = f"the processor virtualises and {kvm} opens"
-        return AcceleratorChoice(accelerator=Accelerator.KVM, reason=works)
-    return AcceleratorChoice(accelerator=Accelerator.TCG, reason=lacks)
+        return Ability(kind=Accelerator.KVM, reason=works)
+    return Ability(kind=Accelerator.TCG, reason=lacks)
 
 
-def choose_accelerator(forced: Accelerator | None) -> AcceleratorChoice:
+def choose_accelerator(forced: Accelerator | None) -> Ability[Accelerator]:
     """The forced accelerator, or the probed one; raises `HarnessError` when KVM cannot be forced."""
     probed = probe_accelerator()
     if forced is None:
         return probed
-    if forced is Accelerator.KVM and probed.accelerator is not Accelerator.KVM:
+    if forced is Accelerator.KVM and probed.kind is not Accelerator.KVM:
         raise HarnessError(f"--accel kvm cannot work: {probed.reason}", hint="leave --accel out")
-    return AcceleratorChoice(accelerator=forced, reason="set by --accel")
+    return Ability(kind=forced, reason="set by --accel")
 
 
-class NetworkKind(StrEnum):
-    """The ways in which the host reaches the NAS."""
-
-    BRIDGE = "bridge"
-    USER_MODE = "usermode"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class NetworkChoice:
-    """The kind of network and the reason for it, in words."""
-
-    kind: NetworkKind
-    reason: str
-
-
-def choose_network(*, tun: Path = Path("/dev/net/tun")) -> NetworkChoice:
+def choose_network(*, tun: Path = Path("/dev/net/tun")) -> Ability[NetworkKind]:
     """A bridge where the user can make taps, else the user-mode stack."""
     if not tun.exists():
         lacks = f"{tun} is missing: sudo modprobe tun"
     elif not os.access(tun, os.R_OK | os.W_OK):
         lacks = f"{tun} is closed to this user: sudo chmod 666 {tun}"
     else:
-        return NetworkChoice(kind=NetworkKind.BRIDGE, reason=f"{tun} opens")
-    return NetworkChoice(kind=NetworkKind.USER_MODE, reason=lacks)
+        return Ability(kind=NetworkKind.BRIDGE, reason=f"{tun} opens")
+    return Ability(kind=NetworkKind.USER_MODE, reason=lacks)

@@ -19,7 +19,6 @@ from torture.machines.host.abilities import (
 from torture.machines.host.native import preload_library
 from torture.machines.host.sandbox import PRIVATE
 from torture.machines.images import IMAGES, GuestImage, find
-from torture.machines.lab.checkers import Checkers
 from torture.machines.lab.domains import Disk, MachineSpec, TapInterface
 from torture.machines.lab.hypervisor import connect, embedded_root
 from torture.machines.lab.machine import Machine
@@ -36,9 +35,11 @@ from torture.machines.lab.network.packets import PacketRecorder
 from torture.machines.lab.prepared_folders import PreparedFolders
 from torture.machines.lab.saved_states import WarmStates
 
-_CLEAR_DEADLINE_S = 20
 _BOOT_DEADLINE_S = 240
 _RESUME_DEADLINE_S = 60
+_CHECKER_TRIALS_MAX = 20
+"""After this number a new checking client comes, so that nothing adds up in its kernel."""
+_CLEAR_DEADLINE_S = 20
 _COMMON_COMMAND_LINE = "console=ttyS0 panic=-1 quiet no_timer_check"
 """On a busy host an emulated timer may tick too late for the kernel, which then refuses to boot."""
 _EMULATED_COMMAND_LINE = "norandmaps init_on_alloc=0"
@@ -88,8 +89,9 @@ class Lab:
         # found once, so that a recipe edited meanwhile does not disturb a run
         self.zfs = zfs_version(settings.zfs)
         self._images = {name: _image(name, zfs=settings.zfs) for name in IMAGES}
-        self._accelerator = choose_accelerator(settings.accelerator).accelerator
-        self.network: Network = _network(settings.network or choose_network().kind)
+        self._accelerator = choose_accelerator(settings.accelerator).kind
+        kind = settings.network or choose_network().kind
+        self.network: Network = BridgeNetwork() if kind is NetworkKind.BRIDGE else UserModeNetwork()
         self.network.set_up()
         self._connection = connect(self._root)
         self._warm = WarmStates(
@@ -254,10 +256,6 @@ class Lab:
             raise
 
 
-def _network(kind: NetworkKind) -> Network:
-    return BridgeNetwork() if kind is NetworkKind.BRIDGE else UserModeNetwork()
-
-
 def _image(name: str, *, zfs: str) -> GuestImage:
     image = find(name, zfs=zfs)
     if image is None:
@@ -266,3 +264,50 @@ def _image(name: str, *, zfs: str) -> GuestImage:
             hint=f"tools/images build {name} --zfs {zfs}",
         )
     return image
+
+
+class Checkers:
+    """The client that checks the crash states: one machine serves many trials while it stays healthy.
+
+    Under emulation a resumed machine translates all its code anew. Its first mount, read and check
+    run at a third of the speed of the second ones. So a client whose disk was sound is kept for the
+    next trial. It caches nothing of the earlier disk: that disk was unplugged, and the kernel's
+    cached blocks went with it. `start` brings up a new one, with its console in that file.
+    """
+
+    def __init__(self, *, start: Callable[[Path], Machine]) -> None:
+        self._start = start
+        self._kept: Machine | None = None
+        self._trials = 0
+
+    def take(self, *, console_log: Path) -> Machine:
+        """Give a client without a disk to the caller: the kept one if it still answers, or a new one."""
+        machine, self._kept = self._kept, None
+        if machine is not None and self._is_reusable(machine, console_log):
+            return machine
+        self._trials = 0
+        return self._start(console_log)
+
+    def keep(self, machine: Machine) -> None:
+        """Take back a client whose disks are unplugged and whose trial had no unusual event."""
+        self._trials += 1
+        if self._trials >= _CHECKER_TRIALS_MAX:
+            machine.kill()
+        else:
+            self._kept = machine
+
+    def end(self) -> None:
+        """End the kept client."""
+        if self._kept is not None:
+            self._kept.kill()
+            self._kept = None
+
+    def _is_reusable(self, machine: Machine, console_log: Path) -> bool:
+        """Whether the kept client answers and its logs can be cleared; otherwise it is ended."""
+        try:
+            machine.move_console(console_log)
+            machine.must("dmesg", "--clear", deadline_s=_CLEAR_DEADLINE_S)
+        except HarnessError:
+            machine.kill()
+            return False
+        return True

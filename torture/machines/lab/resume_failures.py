@@ -70,10 +70,9 @@ def fault_of_state(error: HarnessError) -> StateFault:
 
     An error other than a refused start comes from a resumed guest: it is silent, or it died.
     """
-    return _fault_by(error.refusal) if isinstance(error, StartRefused) else StateFault.POSSIBLE
-
-
-def _fault_by(refusal: str) -> StateFault:
+    if not isinstance(error, StartRefused):
+        return StateFault.POSSIBLE
+    refusal = error.refusal
     if _OUT_OF_MEMORY.search(refusal):
         return StateFault.NONE
     if _DAMAGED_OR_FOREIGN.search(refusal):

@@ -69,7 +69,7 @@ class Campaign:
         self._changed = threading.Condition()
         self.earlier = tuple(earlier)
         self._records = [*earlier]
-        self._tries = DeadTries(run.layout, zfs=run.zfs)
+        self._tries = DeadTries(run, zfs=run.zfs)
         self._controllers: list[WorkerController] = []
         self._threads: list[threading.Thread] = []
         self._states: dict[int, WorkerState] = {}
@@ -235,7 +235,7 @@ class Campaign:
         """Make a worker run a trial; None: its worker died, and it gets another try."""
         with self._changed:
             self._states[number] = WorkerState(trial=spec.trial, stage="")
-        if self.run.layout.evidence_of(spec.trial).exists():
+        if self.run.evidence_of(spec.trial).exists():
             interrupted = HarnessError("the run ended before the trial")
             if (record := self._tries.record_after(spec, interrupted)) is not None:
                 return record
@@ -249,7 +249,7 @@ class Campaign:
         """Write the record, then inform the schedule; an end while the run stops is no result."""
         if self._is_stopping:
             return
-        record = record.with_relative_paths(self.run.layout)
+        record = record.with_relative_paths(self.run)
         with self._changed:
             append_record(self.run.trials_file, record)
             self._drop_evidence(record)

@@ -35,10 +35,8 @@ FREE_BYTES_MIN = 512 * 1024**2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Run:
+class Run(RunLayout):
     """One run's folder."""
-
-    folder: Path
 
     @property
     def scratch_name(self) -> str:
@@ -46,25 +44,10 @@ class Run:
         return self.folder.name[-10:]
 
     @property
-    def layout(self) -> RunLayout:
-        """The places in the folder."""
-        return RunLayout(folder=self.folder)
-
-    @property
     def zfs(self) -> str:
         """The version of ZFS that its NAS runs; empty where nothing states it."""
         document = read_run_document(self.folder)
         return "" if document is None else document.zfs
-
-    @property
-    def trials_file(self) -> Path:
-        """One record a line."""
-        return self.layout.trials_file
-
-    @property
-    def evidence(self) -> Path:
-        """One folder a trial."""
-        return self.layout.evidence
 
     @contextmanager
     def owned(self) -> Iterator[None]:
@@ -72,7 +55,7 @@ class Run:
 
         Raises `HarnessError` where one does already.
         """
-        with self.layout.run_file.open() as file:
+        with self.run_file.open() as file:
             if not try_lock(file):
                 raise HarnessError(f"{self.folder} is running already", hint="wait for its end")
             yield
@@ -104,14 +87,15 @@ class Run:
                     f"{FREE_BYTES_MIN // 1024**2} MiB",
                     hint="free some space, or set --results",
                 )
-            RunLayout(folder=folder).evidence.mkdir(mode=0o700, parents=True)
+            run = cls(folder=folder)
+            run.evidence.mkdir(mode=0o700, parents=True)
             folder.chmod(0o700)
             document.write(folder)
             if moves_latest:
                 point_link(results / LATEST, name)
         except OSError as error:
             raise HarnessError(f"no run in {results}: {error}", hint="set --results") from error
-        return cls(folder=folder)
+        return run
 
 
 def describe(lab: LabSettings) -> RunDocument:
@@ -128,8 +112,8 @@ def describe(lab: LabSettings) -> RunDocument:
             memory_mib=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 1024**2,
             user="root" if os.geteuid() == 0 else "unprivileged",
         ),
-        accelerator=Chosen(kind=accelerator.accelerator, reason=accelerator.reason),
-        processor=processor_in_words(accelerator.accelerator),
+        accelerator=Chosen(kind=accelerator.kind, reason=accelerator.reason),
+        processor=processor_in_words(accelerator.kind),
         network=Chosen(
             kind=lab.network or network.kind,
             reason="set by --network" if lab.network else network.reason,

@@ -51,7 +51,7 @@ def replay(
     options = {"replay_of": spec.repeats}
     run = Run.begin(results=results, seed=spec.seed, lab=lab, options=options, moves_latest=False)
     with scratch.directory(run.scratch_name) as directory:
-        orders = WorkerOrders(scratch=directory, run=run.layout, lab=lab)
+        orders = WorkerOrders(scratch=directory, run=run, lab=lab)
         campaign = Campaign(
             run=run,
             schedule=ReplaySchedule(spec),

@@ -9,9 +9,9 @@ from typing import cast
 import pytest
 
 from torture.errors import HarnessError
-from torture.machines.lab import checkers
-from torture.machines.lab.checkers import Checkers
+from torture.machines.lab import lab
 from torture.machines.lab.domains import disk_places
+from torture.machines.lab.lab import Checkers
 from torture.machines.lab.machine import Machine
 
 FIRST, SECOND = Path("first.log"), Path("second.log")
@@ -88,7 +88,7 @@ def test_one_that_does_not_answer_any_more_is_ended_and_replaced() -> None:
 
 
 def test_none_is_kept_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkers, "_TRIALS_MAX", 3)
+    monkeypatch.setattr(lab, "_CHECKER_TRIALS_MAX", 3)
     started = Started()
     kept = Checkers(start=started.start)
     for _ in range(7):

@@ -164,7 +164,7 @@ def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
 
 
 def test_other_images_are_another_run(interrupted: Run, tmp_path: Path) -> None:
-    document = json.loads(interrupted.layout.run_file.read_text())
+    document = json.loads(interrupted.run_file.read_text())
     document["images"]["nas"] = {"key": "of-another-kernel", "packages": {}}
     (tmp_path / "run.json").write_text(json.dumps(document))
     [difference] = wanted().differences(tmp_path)
