@@ -107,7 +107,8 @@ def _refused_at_first(evidence: Evidence, step: Step) -> Iterator[str]:
 def _judge_status(evidence: Evidence, imported: _Import) -> PartFinding:
     needed, reasons = imported.needed, imported.reasons
     status = parse_status(_status_after_scrub(evidence))
-    erred = _erred(status) and not _is_only_short_of(status, _disks_gone(evidence))
+    has_faults = bool(status.data_errors or status.device_errors or status.unhealthy_devices)
+    erred = has_faults and not _is_only_short_of(status, _disks_gone(evidence))
     if not status.scrubbed:
         raise UnreadableError(
             f"{Step.POOL_STATUS}: the pool was not scrubbed to its end: no scrub has finished"
@@ -191,7 +192,3 @@ def _is_only_short_of(status: PoolStatus, gone: int) -> bool:
     missing = sum(states.pop(state, 0) for state in _MISSING)
     states.pop("DEGRADED", None)
     return not status.device_errors and not states and missing <= gone
-
-
-def _erred(status: PoolStatus) -> bool:
-    return bool(status.data_errors or status.device_errors or status.unhealthy_devices)

@@ -109,6 +109,7 @@ def draw_plan(spec: TrialSpec) -> TrialPlan:
         has_intent_log=spec.cell[SYNC] is not Sync.DISABLED,
         draw=spec.draw,
     )
+    outlives = random.Random(f"client outlives/{spec.seed}")
     if fault is not None and fault.aim:
         cut = aimed_at(cut, Aim(fault.aim), seed=spec.seed)
     return TrialPlan(
@@ -121,12 +122,9 @@ def draw_plan(spec: TrialSpec) -> TrialPlan:
             else None
         ),
         client_outlives_ms=(
-            _draw_client_outlives_ms(spec.seed) if spec.cell[FATE] is Fate.CLIENT_LATER else None
+            round(outlives.uniform(*_CLIENT_OUTLIVES_MS), 3)
+            if spec.cell[FATE] is Fate.CLIENT_LATER
+            else None
         ),
         administration=draw_administration_cut(spec.cell[ADMINISTRATION], seed=spec.seed),
     )
-
-
-def _draw_client_outlives_ms(seed: int) -> float:
-    generator = random.Random(f"client outlives/{seed}")
-    return round(generator.uniform(*_CLIENT_OUTLIVES_MS), 3)
