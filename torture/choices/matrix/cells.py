@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import lru_cache
 from itertools import product
 from typing import Any, NoReturn, Self, TypeVar
 
@@ -145,22 +146,39 @@ class Cell:
         return cls.of(**chosen)
 
 
+def has_todays_axes(name: str, axes: Mapping[str, str]) -> bool:
+    """Whether `with_axes_since` would leave both as they are."""
+    has_all = not axes or (DISK_SECTOR.field in axes and OLD_FIELDS.isdisjoint(axes))
+    return has_all and not _has_old_choice(name)
+
+
+@lru_cache(maxsize=10_000)
+def _has_old_choice(name: str) -> bool:
+    return not OLD_CHOICES.keys().isdisjoint(name.split("-"))
+
+
 def with_axes_since(name: str, axes: Mapping[str, str]) -> tuple[str, dict[str, str]]:
     """The present name and choices of a cell of an older version.
 
     The sectors of its disks were no axis then, and some settings of ZFS were axes. A cell that this
     version does not know keeps its name.
     """
-    with suppress(ValueError):
-        if not OLD_CHOICES.keys().isdisjoint(name.split("-")):
-            name = Cell.parse(name).name
     now = _with_settings(axes)
     field = DISK_SECTOR.field
     if not now or field in now:
-        return name, now
+        return _name_since(name), now
+    return _name_since(name, has_sectors=False), {**now, field: SECTOR_BEFORE}
+
+
+@lru_cache(maxsize=10_000)
+def _name_since(name: str, *, has_sectors: bool = True) -> str:
     with suppress(ValueError):
-        name = Cell.parse(name).but(disk_sector=SECTOR_BEFORE).name
-    return name, {**now, field: SECTOR_BEFORE}
+        if _has_old_choice(name):
+            name = Cell.parse(name).name
+    with suppress(ValueError):
+        if not has_sectors:
+            name = Cell.parse(name).but(disk_sector=SECTOR_BEFORE).name
+    return name
 
 
 def _with_settings(axes: Mapping[str, str]) -> dict[str, str]:

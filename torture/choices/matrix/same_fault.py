@@ -18,7 +18,8 @@ def why_different_there(
 
     `bound_to` and `amounts_to` are as in `torture.choices.faults.protocol.Fault`.
     """
-    anew = {axis for axis, name in there.axes.items() if name != here.axes[axis]}
+    own = here.axes
+    anew = {axis for axis, name in there.axes.items() if name != own[axis]}
     if bound := sorted(anew.intersection(bound_to)):
         return f"works only with the {' and '.join(bound)} of {here.name}"
     theory, promised = guarantee_of(here), guarantee_of(there)

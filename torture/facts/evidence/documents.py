@@ -60,7 +60,7 @@ MeasuredFigure = Annotated[Measure | None, limits(extra={"refused": "is no time"
 OTHERS = "others"
 """The field for the fields of another version of the suite."""
 _UNWRITTEN = "unwritten"
-_NOTHING: tuple[Any, ...] = (None, "", (), {}, [])
+NOTHING: tuple[Any, ...] = (None, "", (), {}, [])
 
 
 def unwritten(default: Any) -> Any:
@@ -92,19 +92,19 @@ class Document:
     @classmethod
     def names(cls) -> tuple[str, ...]:
         """The names of the fields that are written and read."""
-        return tuple(own.name for own in _fields_of(cls))
+        return tuple(own.name for own in fields_of(cls))
 
     @classmethod
     def documents_within(cls) -> Iterator[type[Document]]:
         """The documents in its fields, alone or in objects."""
-        for own in _fields_of(cls):
-            inner = own.inner or _document_in(_values_in(own.type))
+        for own in fields_of(cls):
+            inner = own.inner or document_in(values_in(own.type))
             if inner is not None:
                 yield inner
 
     def as_json(self) -> dict[str, Any]:
         """The document as plain data; `from_json` takes it back. Empty fields are left out."""
-        plain: dict[str, Any] = _plain(self)
+        plain: dict[str, Any] = plain_of(self)
         return plain
 
     @classmethod
@@ -113,22 +113,22 @@ class Document:
         return read_document(cls, data).document
 
 
-_Own = TypeVar("_Own", bound=Document)
+Own = TypeVar("Own", bound=Document)
 _Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Read(Generic[_Own]):
+class Read(Generic[Own]):
     """A document, and its faulty fields by their paths in it."""
 
-    document: _Own
+    document: Own
     left_out: tuple[str, ...] = ()
     """Fields of another type."""
     missing: tuple[str, ...] = ()
     """Figures that count as 0."""
 
 
-def read_document(cls: type[_Own], data: Any) -> Read[_Own]:
+def read_document(cls: type[Own], data: Any) -> Read[Own]:
     """The document in plain data of JSON. Raises `RefusedError` where there is none."""
     if not isinstance(data, Mapping):
         raise RefusedError("it is not a JSON object")
@@ -150,7 +150,7 @@ def strictly(cls: type[_Value], data: Any) -> _Value:
     return msgspec.convert(data, cls, str_keys=True)
 
 
-def document_or_none(cls: type[_Own], data: Any) -> _Own | None:
+def document_or_none(cls: type[Own], data: Any) -> Own | None:
     """The document; None where there is none."""
     try:
         return cls.from_json(data)
@@ -196,7 +196,7 @@ _SHAPES: dict[Any, _Shape] = {}
 
 def _shape_of(cls: Any) -> _Shape:
     if cls not in _SHAPES:
-        known = _fields_of(cls)
+        known = fields_of(cls)
         names = {own.name for own in known}
         _SHAPES[cls] = _Shape(
             written=frozenset(names - {OTHERS}),
@@ -212,7 +212,8 @@ def _shape_of(cls: Any) -> _Shape:
     return _SHAPES[cls]
 
 
-def _fields_of(cls: Any) -> tuple[_Field, ...]:
+def fields_of(cls: Any) -> tuple[_Field, ...]:
+    """The fields of a document's type that are written and read."""
     if cls not in _KNOWN:
         _KNOWN[cls] = tuple(_looked_at(cls))
     return _KNOWN[cls]
@@ -232,21 +233,21 @@ def _looked_at(cls: Any) -> Iterator[_Field]:
             type=hints[own.name],
             default=default,
             default_is=type(default) if isinstance(default, Document) else None,
-            inner=_document_in(hints[own.name]),
+            inner=document_in(hints[own.name]),
             extra=extra,
         )
 
 
-def _document_in(hint: Any) -> type[Document] | None:
+def document_in(hint: Any) -> type[Document] | None:
     """The type of the document in a field of this type; None where it is another thing, or several."""
     if isinstance(hint, type) and not get_args(hint):
         return hint if issubclass(hint, Document) else None
     if get_origin(hint) in (Annotated, Union, types.UnionType):
-        return next(filter(None, map(_document_in, get_args(hint))), None)
+        return next(filter(None, map(document_in, get_args(hint))), None)
     return None
 
 
-def _values_in(hint: Any) -> Any:
+def values_in(hint: Any) -> Any:
     """The type of the values of an object; None for others."""
     return get_args(hint)[1] if get_origin(hint) is dict else None
 
@@ -278,10 +279,10 @@ class _Newest:
         return data
 
 
-def _believed(cls: type[_Own], data: Mapping[str, Any], left_out: list[str], path: str) -> _Own:
+def _believed(cls: type[Own], data: Mapping[str, Any], left_out: list[str], path: str) -> Own:
     """The fields of the right type."""
     values: dict[str, Any] = {}
-    for own in _fields_of(cls):
+    for own in fields_of(cls):
         if own.name not in data:
             if own.default is MISSING:
                 raise _LackingError(f"it has no {own.name}")
@@ -311,13 +312,12 @@ def _kept(own: _Field, value: Any, left_out: list[str], path: str) -> Iterator[A
         return
     if value is not None:
         left_out.append(path)
-    of = _values_in(own.type)
-    if of is not None and isinstance(value, Mapping):
+    if (of := values_in(own.type)) is not None and isinstance(value, Mapping):
         yield dict(_kept_of(of, value))
 
 
 def _kept_of(of: Any, value: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    inner = _document_in(of)
+    inner = document_in(of)
     for key, one in value.items():
         try:
             yield key, _converted(one, of)
@@ -333,17 +333,18 @@ def _converted(value: Any, hint: Any, extra: Mapping[str, Any] | None = None) ->
     return converted
 
 
-def _plain(value: Any) -> Any:
+def plain_of(value: Any) -> Any:
+    """The value as plain data of JSON, without the empty fields of documents."""
     if is_dataclass(value) and not isinstance(value, type):
-        known = ((own, getattr(value, own.name)) for own in _fields_of(type(value)))
+        known = ((own, getattr(value, own.name)) for own in fields_of(type(value)))
         plain = {
-            own.name: _plain(said)
+            own.name: plain_of(said)
             for own, said in known
-            if not (said == own.default and _plain(said) in _NOTHING)
+            if not (said == own.default and plain_of(said) in NOTHING)
         }
         return plain | plain.pop(OTHERS, {})
     if isinstance(value, dict):
-        return {key: _plain(one) for key, one in value.items()}
+        return {key: plain_of(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [plain_of(one) for one in value]
     return msgspec.to_builtins(value)

@@ -25,12 +25,18 @@ def strict_json(raw: bytes) -> Any:
     Raises `ValueError` that names the broken rule.
     """
     data = _decoded(raw)
-    if len(raw) - len(raw.translate(None, b"{[")) > _NESTING_MAX and _nesting(data) > _NESTING_MAX:
+    if is_plain(raw):
+        return data
+    if _nesting(data) > _NESTING_MAX:
         raise ValueError("it is nested too deeply")
+    return _without_surrogates(data)
+
+
+def is_plain(raw: bytes) -> bool:
+    """Whether a JSON text is surely not too deep, and surely has text that can be written."""
     # half a surrogate pair is valid JSON, but no file can hold such text
-    if b"\\ud" in raw or b"\\uD" in raw:
-        data = _without_surrogates(data)
-    return data
+    has_half = b"\\u" in raw and (b"\\ud" in raw or b"\\uD" in raw)
+    return not has_half and len(raw) - len(raw.translate(None, b"{[")) <= _NESTING_MAX
 
 
 def json_object(raw: bytes) -> dict[str, Any] | None:

@@ -11,16 +11,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from torture.facts.evidence.documents import NAME_CHARACTERS_MAX, RefusedError, read_document
-from torture.facts.evidence.strict_json import strict_json
+from torture.facts.evidence.documents import (
+    NAME_CHARACTERS_MAX,
+    RefusedError,
+    read_document,
+)
+from torture.facts.evidence.exact_documents import exactly
+from torture.facts.evidence.strict_json import is_plain, strict_json
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.older_schemas import upgraded
-from torture.records.record.trials import SCHEMA, SCHEMAS_READ, TrialRecord
+from torture.records.record.trials import SCHEMA, SCHEMAS_READ, TrialRecord, is_newest
 
 LINE_BYTES_MAX = 16 * 1024**2
 """A longer line is skipped: it is no record, and memory is bounded by this."""
+_BUFFER_BYTES = 1024**2
 _TRIAL = re.compile(r"\.(\d{1,18})-([0-9a-f]{16})")
 """The end of a trial's name: its index and its seed."""
 
@@ -41,8 +47,7 @@ class Odd(StrEnum):
     FIELD = "a field of the wrong type"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """The place of a line in its file."""
 
     number: int
@@ -69,7 +74,7 @@ class Reading:
 
 def lines_of(file: Path) -> Iterator[Line]:
     """Every line that is not blank. Raises `OSError`."""
-    with file.open("rb") as stream:
+    with file.open("rb", buffering=_BUFFER_BYTES) as stream:
         number = position = 0
         while raw := stream.readline(LINE_BYTES_MAX):
             number += 1
@@ -87,6 +92,8 @@ def lines_of(file: Path) -> Iterator[Line]:
 
 def read_line(raw: bytes) -> Reading:
     """The record of a line; raises `UnreadableLineError`."""
+    if (own := exactly(TrialRecord, raw) if is_plain(raw) else None) and is_newest(own):
+        return Reading(record=own, index=index_in(own.trial))
     odd: list[tuple[Odd, str]] = []
     try:
         data = _decoded(raw)

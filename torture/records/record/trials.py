@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Annotated, Any, NamedTuple, Self
 
+from torture.choices.matrix.cells import has_todays_axes
 from torture.facts.evidence.cut_document import CutDocument
 from torture.facts.evidence.documents import COUNT_MAX, Count, Document, Measure, Name, Seed, limits
 from torture.facts.evidence.folder import AdministrationDocument
@@ -224,6 +225,11 @@ class TrialRecord(Document):
         if self.origin is Origin.LIVE:
             return Identity(self.trial, self.origin, "", self.zfs)
         return Identity(self.trial, self.origin, self.origin_run or run, self.zfs)
+
+
+def is_newest(record: TrialRecord) -> bool:
+    """Whether `TrialRecord.newest` would leave the record as it is."""
+    return record.schema == SCHEMA and has_todays_axes(record.cell, record.axes)
 
 
 def needing_attention(records: Sequence[TrialRecord]) -> list[TrialRecord]:

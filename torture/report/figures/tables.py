@@ -64,7 +64,8 @@ def queries(store: Store) -> dict[str, str]:
     rows = [_cell_row(figures) for figures in cell_figures(store.tallies())]
     columns = ", ".join(f'"{name}" {kind}' for name, kind in CELL_COLUMNS.items())
     store.sql.execute(f"CREATE OR REPLACE TEMP TABLE cell_figures ({columns})")
-    fill(store.sql, "cell_figures", CELL_COLUMNS, rows)
+    if rows:
+        fill(store.sql, "cell_figures", CELL_COLUMNS, zip(*rows, strict=True))
     trials = ", ".join(f'"{name}"' for name in TRIAL_COLUMNS)
     return {
         TRIALS: f"SELECT {trials}, {EXPORT_SCHEMA} AS export_schema FROM trials "

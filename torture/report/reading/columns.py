@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, get_type_hints
+from operator import attrgetter
+from typing import Any, NamedTuple, get_type_hints
 
 from torture.choices.matrix.axes import AXES
 from torture.facts.evidence.documents import Document
 from torture.oracles.verdict.judgement import COUNTS
-from torture.records.record.lines import Line, Reading
+from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.lines import Line
 from torture.records.record.trials import Absence, Speed, TrialRecord
 from torture.report.reading.runs import RunInfo
 from torture.report.reading.tally import WORTH, TrialKind
@@ -28,60 +30,48 @@ _BEFORE_AXES = "zfs"
 """The exports have the choices on the axes behind this column."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """A record that was read, with the facts for its row of the table."""
 
     run: RunInfo
     line: Line
-    reading: Reading
+    record: TrialRecord
+    trial_index: int | None
     guarantee: str
     """Today's of its cell, where that is known."""
     kind: TrialKind
 
-    @property
-    def record(self) -> TrialRecord:
-        """The record itself."""
-        return self.reading.record
+
+_Of = str | Callable[[Row], Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`kind`: duckdb's type."""
+    """`kind`: duckdb's type; `of`: the path of the value in a row, or its function."""
 
     kind: str
-    of: Callable[[Row], Any]
+    of: _Of
     is_exported: bool = True
 
 
-def _text(of: Callable[[Row], Any]) -> Column:
-    return Column("VARCHAR", of)
+_text = partial(Column, "VARCHAR")
+_count = partial(Column, "BIGINT")
+_flag = partial(Column, "BOOLEAN")
+_number = partial(Column, "DOUBLE")
+_hidden = partial(Column, is_exported=False)
+_FINDINGS = "record.judgement.findings."
+_BADNESS = {
+    verdict: -1 if verdict is Verdict.INCONCLUSIVE else verdict.badness for verdict in Verdict
+}
 
 
-def _count(of: Callable[[Row], Any]) -> Column:
-    return Column("BIGINT", of)
+def _run_of_origin(row: Row) -> str:
+    return row.record.identity(run=row.run.name).run
 
 
-def _flag(of: Callable[[Row], Any]) -> Column:
-    return Column("BOOLEAN", of)
-
-
-def _number(of: Callable[[Row], Any]) -> Column:
-    return Column("DOUBLE", of)
-
-
-def _hidden(kind: str, of: Callable[[Row], Any]) -> Column:
-    return Column(kind, of, is_exported=False)
-
-
-def _count_found(name: str) -> Column:
-    return _count(lambda row: getattr(row.record.judgement.findings, name))
-
-
-def _worth(name: str) -> Column:
-    return _number(
-        lambda row: getattr(row.record.speed, name, getattr(row.record.absence, name, None))
-    )
+def _figures_of(row: Row) -> str:
+    figures = row.record.judgement.findings.figures
+    return json.dumps(figures) if figures else "{}"
 
 
 def _before_cut(row: Row) -> int:
@@ -92,88 +82,104 @@ def _before_cut(row: Row) -> int:
 
 def _plain_fields() -> Iterator[tuple[str, Column]]:
     """A column for each number, truth and text of the record, of its speed and of its absence."""
-    parts: tuple[tuple[type[Document], Callable[[TrialRecord], Document]], ...] = (
-        (TrialRecord, lambda record: record),
-        (Speed, lambda record: record.speed),
-        (Absence, lambda record: record.absence),
+    parts: tuple[tuple[type[Document], str], ...] = (
+        (TrialRecord, "record"),
+        (Speed, "record.speed"),
+        (Absence, "record.absence"),
     )
-    for document, part in parts:
+    for document, path in parts:
         types = get_type_hints(document)
         for name in document.names():
             if types[name] in _KINDS:
-                yield name, Column(_KINDS[types[name]], partial(_value, part, name))
-
-
-def _value(part: Callable[[TrialRecord], Document], name: str, row: Row) -> Any:
-    return getattr(part(row.record), name)
+                yield name, Column(_KINDS[types[name]], f"{path}.{name}")
 
 
 _NAMED = {
-    "line_begin": _hidden("BIGINT", lambda row: row.line.position),
+    "line_begin": _hidden("BIGINT", "line.position"),
     "line_bytes": _hidden("BIGINT", lambda row: len(row.line.raw)),
-    "trial": _text(lambda row: row.record.trial),
-    "origin": _text(lambda row: row.record.origin.value),
-    "repeats": _text(lambda row: row.record.repeats),
+    "trial": _text("record.trial"),
+    "origin": _text("record.origin"),
+    "repeats": _text("record.repeats"),
     # of a replay or rerun, also where the file leaves it to the run
-    "origin_run": _text(lambda row: row.record.identity(run=row.run.name).run),
-    "cell": _text(lambda row: row.record.cell),
-    "index": _count(lambda row: row.reading.index),
-    "seed": Column("UBIGINT", lambda row: row.record.seed),
+    "origin_run": _text(_run_of_origin),
+    "cell": _text("record.cell"),
+    "index": _count("trial_index"),
+    "seed": Column("UBIGINT", "record.seed"),
     # of the NAS; empty where neither the record nor its run says
     "zfs": _text(lambda row: row.record.zfs or row.run.document.zfs),
-    "guarantee": _text(lambda row: row.guarantee),
-    "broke_guarantee": _flag(lambda row: row.kind.broke_guarantee),
-    "verdict": _text(lambda row: row.record.verdict.value),
+    "guarantee": _text("guarantee"),
+    "broke_guarantee": _flag("kind.broke_guarantee"),
+    "verdict": _text("kind.verdict"),
     # -1 for inconclusive
-    "badness": _hidden(
-        "INTEGER", lambda row: row.record.verdict.badness if row.record.is_conclusive else -1
-    ),
-    "is_loss": _hidden("BOOLEAN", lambda row: row.kind.is_loss),
-    "is_empty": _hidden("BOOLEAN", lambda row: row.kind.is_empty),
-    "pool_verdict": _text(lambda row: row.record.judgement.pool or ""),
-    "filesystem_verdict": _text(lambda row: row.record.judgement.filesystem or ""),
-    "data_verdict": _text(lambda row: row.record.judgement.data or ""),
-    "acknowledged": _count(lambda row: row.record.acknowledged),
+    "badness": _hidden("INTEGER", lambda row: _BADNESS[row.kind.verdict]),
+    "is_loss": _hidden("BOOLEAN", "kind.is_loss"),
+    "is_empty": _hidden("BOOLEAN", "kind.is_empty"),
+    "pool_verdict": _text("record.judgement.pool"),
+    "filesystem_verdict": _text("record.judgement.filesystem"),
+    "data_verdict": _text(f"{_FINDINGS}verdict"),
+    "acknowledged": _count(f"{_FINDINGS}acknowledged"),
     "acknowledged_before_cut": _count(_before_cut),
-    "lost": _count(lambda row: row.record.lost),
+    "lost": _count(f"{_FINDINGS}lost"),
     "rollback_ms": _number(
-        lambda row: row.record.rollback_ms if row.record.is_conclusive else None
+        lambda row: row.record.rollback_ms if _BADNESS[row.kind.verdict] >= 0 else None
     ),
     **{
-        _RENAMED.get(name, name): _count_found(name)
+        _RENAMED.get(name, name): _count(_FINDINGS + name)
         for name in COUNTS
         if name not in ("acknowledged", "lost")
     },
-    "cut_ms": _number(lambda row: row.record.cut.t_ms),
-    "cut_aim": _text(lambda row: row.record.cut.aim),
-    "is_confirmation": _flag(lambda row: row.kind.is_confirmation),
-    "cut_phase": _text(lambda row: row.record.cut.phase),
+    "cut_ms": _number("record.cut.t_ms"),
+    "cut_aim": _text("record.cut.aim"),
+    "is_confirmation": _flag("kind.is_confirmation"),
+    "cut_phase": _text("record.cut.phase"),
     # of the disks that may lose something
-    "cut_policies": _text(lambda row: row.record.cut.policies),
-    "audited": _count(lambda row: row.record.cut.audited.acknowledgements),
-    "audited_completions": _count(lambda row: row.record.cut.audited.completions),
-    "audited_txgs": _count(lambda row: row.record.cut.audited.txgs),
-    "audit_broken": _count(lambda row: row.record.cut.audited.broken),
-    **{name: _worth(name) for name in WORTH},
-    "acknowledged_in_outage": _count(lambda row: row.record.absence.acknowledged_in_outage),
+    "cut_policies": _text("record.cut.policies"),
+    "audited": _count("record.cut.audited.acknowledgements"),
+    "audited_completions": _count("record.cut.audited.completions"),
+    "audited_txgs": _count("record.cut.audited.txgs"),
+    "audit_broken": _count("record.cut.audited.broken"),
+    **{
+        name: _number(f"record.{'speed' if name in Speed.names() else 'absence'}.{name}")
+        for name in WORTH
+    },
+    "acknowledged_in_outage": _count("record.absence.acknowledged_in_outage"),
     "load_ms": _count(lambda row: row.record.timings.get("load")),
     "trial_ms": _count(lambda row: min(sum(row.record.timings.values()), 2**62)),
     # whether the pool was administered at the cut
     "is_administered": _hidden("BOOLEAN", lambda row: row.record.administration is not None),
     # what loads measured, as JSON
-    "figures": _hidden("VARCHAR", lambda row: json.dumps(row.record.judgement.findings.figures)),
-    "fsck": _text(lambda row: row.record.judgement.fsck),
-    "pool": _text(lambda row: row.record.judgement.pool_summary),
+    "figures": _hidden("VARCHAR", _figures_of),
+    "fsck": _text("record.judgement.fsck"),
+    "pool": _text("record.judgement.pool_summary"),
     "reasons": _text(lambda row: "\n".join(row.record.reasons)),
-    "error": _text(lambda row: row.record.error or ""),
-    "machinery_failed": _flag(lambda row: row.record.machinery_failed),
-    "has_manifest": _flag(lambda row: row.record.has_manifest),
-    "schema": _count(lambda row: row.record.schema),
+    "error": _text("record.error"),
+    "machinery_failed": _flag("record.machinery_failed"),
+    "has_manifest": _flag("record.has_manifest"),
+    "schema": _count("record.schema"),
 }
 """The columns with a place of their own, or a value that is not simply a field's. Each count of
 `torture.oracles.verdict.judgement` is one."""
 COLUMNS = _NAMED | {name: column for name, column in _plain_fields() if name not in _NAMED}
 """Every column by name; plain fields of the record that are named nowhere come last."""
+
+
+def values_of(rows: Sequence[Row]) -> Iterator[list[Any]]:
+    """The values of each column in these rows."""
+    parts: dict[str, list[Any]] = {"": list(rows)}
+    for column in COLUMNS.values():
+        if isinstance(column.of, str):
+            of, _, name = column.of.rpartition(".")
+            yield list(map(attrgetter(name), _part(parts, of)))
+        else:
+            yield list(map(column.of, rows))
+
+
+def _part(parts: dict[str, list[Any]], path: str) -> list[Any]:
+    """A part of each row, looked up once for all its columns."""
+    if path not in parts:
+        of, _, name = path.rpartition(".")
+        parts[path] = list(map(attrgetter(name), _part(parts, of)))
+    return parts[path]
 
 
 def _exported() -> tuple[str, ...]:

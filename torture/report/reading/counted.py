@@ -93,7 +93,7 @@ def drop_duplicates(sql: duckdb.DuckDBPyConnection) -> Dropped:
                 other_verdict += record.is_conclusive and record.verdict != counts.verdict
     if dropped:
         sql.execute("CREATE TEMP TABLE dropped (place BIGINT)")
-        fill(sql, "dropped", {"place": "BIGINT"}, [(place,) for place in dropped])
+        fill(sql, "dropped", {"place": "BIGINT"}, [dropped])
         sql.execute("DELETE FROM records WHERE place IN (SELECT place FROM dropped)")
         sql.execute("DROP TABLE dropped")
     return Dropped(

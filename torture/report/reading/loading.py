@@ -6,8 +6,10 @@ lines that it skips. It drops a line with a field of the wrong type, or silently
 
 from __future__ import annotations
 
+import gc
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -22,13 +24,15 @@ from torture.errors import HarnessError
 from torture.oracles.verdict.guarantee import Guarantee
 from torture.records.record.lines import UnreadableLineError, lines_of, read_line
 from torture.records.record.trials import Origin, TrialRecord
-from torture.report.reading.columns import COLUMNS, Row
+from torture.report.reading.columns import COLUMNS, Row, values_of
 from torture.report.reading.remarks import Remark, Remarks
 from torture.report.reading.runs import RunInfo
 from torture.report.reading.tally import guarantee_in, kind_of
 
 _BATCH = 5000
-"""How many records are loaded at once."""
+"""How many rows are put into the table at once."""
+_AT_ONCE = 200
+"""How many records are held at once."""
 
 _TABLE = {
     "place": "BIGINT",  # in all that was read, from the earliest record on
@@ -39,8 +43,8 @@ _NUMPY = {
     "BIGINT": "int64", "INTEGER": "int32", "UBIGINT": "uint64", "DOUBLE": "float64",
     "BOOLEAN": "bool", "VARCHAR": "object",
 }  # fmt: skip
-_NONE_IS: dict[str, float] = {"DOUBLE": float("nan"), "BIGINT": -1}
-"""Stands for NULL in arrays of numbers; such columns have no negative values."""
+_NONE_IS: dict[str, float | str] = {"DOUBLE": float("nan"), "BIGINT": -1, "VARCHAR": ""}
+"""Stands for None in arrays. The numbers are then NULL; such columns have no negative values."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,35 +87,68 @@ def load_runs(
         if not run.layout.trials_file.is_file():
             continue
         rows = _rows(run, cells, remarks)
-        while batch := list(islice(rows, _BATCH)):
-            numbered = [(place + number, source, *row) for number, row in enumerate(batch)]
-            fill(sql, "records", _TABLE, numbered)
-            place += len(batch)
+        with _without_collections():
+            while batch := _columns_of(islice(rows, _BATCH)):
+                count = len(batch[0])
+                own = (range(place, place + count), [source] * count)
+                fill(sql, "records", _TABLE, (*own, *batch))
+                place += count
     fill(
         sql,
         "cells",
         dict.fromkeys(["cell", "axes", *AXES], "VARCHAR"),
-        [
-            (name, json.dumps(info.axes), *(info.axes.get(axis, "") for axis in AXES))
-            for name, info in cells.items()
-        ],
+        (
+            list(cells),
+            [json.dumps(info.axes) for info in cells.values()],
+            *([info.axes.get(axis, "") for info in cells.values()] for axis in AXES),
+        ),
     )
     return cells
+
+
+@contextmanager
+def _without_collections() -> Iterator[None]:
+    """Records have no cycles, and a search for such takes a fifth of the time of loading them."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _columns_of(rows: Iterator[Row]) -> list[list[Any]]:
+    """The values of each column in these rows; no column without a row. Few records are held at once."""
+    columns: list[list[Any]] = []
+    while few := list(islice(rows, _AT_ONCE)):
+        columns = columns or [[] for _ in COLUMNS]
+        for column, values in zip(columns, values_of(few), strict=True):
+            column += values
+    return columns
 
 
 def fill(
     sql: duckdb.DuckDBPyConnection,
     table: str,
     columns: Mapping[str, str],
-    rows: Sequence[tuple[Any, ...]],
+    values: Iterable[Sequence[Any]],
 ) -> None:
-    """Add rows to a table with these columns (name to type); None is NULL, but not in `BOOLEAN`."""
-    if not rows:
-        return
-    arrays, taken = {}, []
-    for (name, kind), values in zip(columns.items(), zip(*rows, strict=True), strict=True):
+    """Add rows to a table: the values of each of these columns (name to type).
+
+    None is NULL, but no text in `VARCHAR`, and not for `BOOLEAN`.
+    """
+    arrays: dict[str, Any] = {}
+    taken: list[str] = []
+    constants: list[Any] = []
+    for (name, kind), own in zip(columns.items(), values, strict=True):
+        # most columns have one value in most batches: an array of it would take far longer
+        if arrays and own and own.count(own[0]) == len(own):
+            taken.append(f"?::{kind}")
+            constants.append("" if own[0] is None and kind == "VARCHAR" else own[0])
+            continue
         none_is = _NONE_IS.get(kind)
-        filled = [none_is if value is None else value for value in values]
+        filled = [none_is if value is None else value for value in own] if None in own else own
         arrays[name] = numpy.array(filled, dtype=_NUMPY[kind])
         match kind:
             case "DOUBLE":
@@ -121,7 +158,7 @@ def fill(
             case _:
                 taken.append(f'"{name}"')
     sql.register("batch", arrays)
-    sql.execute(f"INSERT INTO {table} SELECT {', '.join(taken)} FROM batch")
+    sql.execute(f"INSERT INTO {table} SELECT {', '.join(taken)} FROM batch", constants)
     sql.unregister("batch")
 
 
@@ -141,7 +178,7 @@ def _info(record: TrialRecord) -> CellInfo:
     return CellInfo(axes=known.axes, guarantee=guarantee_of(known), is_known=True)
 
 
-def _rows(run: RunInfo, cells: dict[str, CellInfo], remarks: Remarks) -> Iterator[tuple[Any, ...]]:
+def _rows(run: RunInfo, cells: dict[str, CellInfo], remarks: Remarks) -> Iterator[Row]:
     """The rows of a run's file; adds remarks about its other lines."""
     try:
         for line in lines_of(run.layout.trials_file):
@@ -157,14 +194,8 @@ def _rows(run: RunInfo, cells: dict[str, CellInfo], remarks: Remarks) -> Iterato
             info, guarantee = normalised(record, cells)
             for own in _remarks_on(info, guarantee, record):
                 remarks.add(run.name, own, line=line.number, example=record.cell)
-            row = Row(
-                run=run,
-                line=line,
-                reading=reading,
-                guarantee=guarantee,
-                kind=kind_of(record, guarantee),
-            )
-            yield tuple(column.of(row) for column in COLUMNS.values())
+            kind = kind_of(record, guarantee)
+            yield Row(run, line, record, reading.index, guarantee, kind)
     except OSError as error:
         raise HarnessError(
             f"{run.layout.trials_file} cannot be read: {error}", hint=f"ls -l {run.folder}"

@@ -92,12 +92,13 @@ class CellTally:
 def kind_of(record: TrialRecord, guarantee: str) -> TrialKind:
     """The kind of a record if its cell has this guarantee, given by its text."""
     known = guarantee_in(guarantee)
+    is_conclusive = record.is_conclusive
     return TrialKind(
         verdict=record.verdict,
         is_loss=record.is_loss,
         broke_guarantee=known is not None and record.breaks(known),
-        is_empty=not record.is_conclusive and record.cut.is_empty,
-        is_confirmation=record.is_conclusive and record.cut.confirmed.is_made,
+        is_empty=not is_conclusive and record.cut.is_empty,
+        is_confirmation=is_conclusive and record.cut.confirmed.is_made,
     )
 
 

@@ -1,0 +1,103 @@
+"""Lines as this version writes them are read in one pass, with the outcome of the patient reader."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from suites.selftest.unit.report_records import make_records
+from torture.choices.matrix.cells import cells_of
+from torture.facts.axes.sweeps import Matrix
+from torture.facts.evidence.audit_document import AuditDocument
+from torture.facts.evidence.cut_document import CutDocument
+from torture.facts.evidence.exact_documents import exactly
+from torture.facts.evidence.folder import AdministrationDocument
+from torture.records.record.lines import Reading, UnreadableLineError, read_line
+from torture.records.record.trials import TrialRecord, is_newest
+
+MADE = list(make_records(40, cells=cells_of(Matrix.QUICK), seed=4))
+FULL = replace(
+    MADE[0],
+    administration=AdministrationDocument(name="snapshot"),
+    cut=replace(
+        MADE[0].cut,
+        audit=AuditDocument(acknowledgements=3, broken=1, findings=("a",)),
+        second=CutDocument(t_ms=1.0, disks=MADE[0].cut.disks, others={"new": 1}),
+    ),
+)
+SECOND = replace(FULL.cut, second=replace(CutDocument(t_ms=1.0), disks=FULL.cut.disks))
+PLAIN = json.loads(json.dumps(replace(FULL, cut=SECOND).as_json()))
+ODD_VALUES: tuple[Any, ...] = (
+    None, True, -1, 0, 2**63, 2**64, 1.5, 1e300, "", "x", "\ud800", [], ["x"], {}, {"x": 1},
+)  # fmt: skip
+
+
+def line_of(data: dict[str, Any]) -> bytes:
+    return json.dumps(data).encode()
+
+
+def patiently(raw: bytes) -> Reading | str:
+    with patch("torture.records.record.lines.exactly", return_value=None):
+        return read(raw)
+
+
+def read(raw: bytes) -> Reading | str:
+    try:
+        return read_line(raw)
+    except UnreadableLineError as error:
+        return str(error)
+
+
+def objects_in(data: Any) -> Iterator[dict[str, Any]]:
+    """Every object within the data, from the outermost on."""
+    if isinstance(data, dict):
+        yield data
+        for value in data.values():
+            yield from objects_in(value)
+
+
+@pytest.mark.parametrize("record", [*MADE, replace(FULL, cut=MADE[0].cut)])
+def test_a_line_of_this_version_needs_one_pass(record: TrialRecord) -> None:
+    raw = line_of(record.as_json())
+    assert exactly(TrialRecord, raw) == record
+    assert is_newest(record)
+    assert read(raw) == patiently(raw)
+
+
+def test_a_second_cut_is_read_with_the_fields_of_another_version() -> None:
+    raw = line_of(FULL.as_json())
+    assert exactly(TrialRecord, raw) is None
+    assert read_line(raw).record == FULL
+
+
+@pytest.mark.parametrize("value", ODD_VALUES)
+def test_a_line_with_an_odd_value_is_read_as_by_the_patient_reader(value: Any) -> None:
+    for place, keys in enumerate(map(list, objects_in(PLAIN))):
+        for key in [*keys, "of another version"]:
+            data = json.loads(json.dumps(PLAIN))
+            list(objects_in(data))[place][key] = value
+            raw = line_of(data)
+            assert read(raw) == patiently(raw), key
+
+
+def test_a_line_without_a_field_is_read_as_by_the_patient_reader() -> None:
+    for place, keys in enumerate(map(list, objects_in(PLAIN))):
+        for key in keys:
+            data = json.loads(json.dumps(PLAIN))
+            del list(objects_in(data))[place][key]
+            raw = line_of(data)
+            assert read(raw) == patiently(raw), key
+
+
+def test_a_cell_from_before_an_axis_is_brought_up_to_date() -> None:
+    data = MADE[0].as_json()
+    data["axes"] = {axis: choice for axis, choice in data["axes"].items() if axis != "disk_sector"}
+    raw = line_of(data)
+    assert exactly(TrialRecord, raw) is not None
+    assert read(raw) == patiently(raw)
+    assert read_line(raw).record.cell != MADE[0].cell
