@@ -18,6 +18,7 @@ from torture.report.exports.protocol import ExportFormat
 from torture.report.figures.answer import theory_of
 from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.figures.tables import CELL_RATES, EXPORT_SCHEMA
+from torture.report.figures.wording import duration_in_words
 from torture.report.reading.runs import RunInfo, folder_in_words
 from torture.report.reading.store import Store
 from torture.report.reading.text import printable, shortened
@@ -154,7 +155,7 @@ def _failure(test: ElementTree.Element, figures: CellFigures, store: Store) -> N
 
 
 def _broken_in_words(trial: str, verdict: str, rollback_ms: float | None, reasons: str) -> str:
-    back = "" if rollback_ms is None else f", {rollback_ms:.0f} ms back"
+    back = "" if rollback_ms is None else f", {duration_in_words(rollback_ms)} back"
     why = shortened(printable(reasons), _REASONS_CHARACTERS_MAX)
     return f"{printable(trial)}: {verdict}{back}" + (f": {why}" if why else "")
 

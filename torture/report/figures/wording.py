@@ -14,6 +14,9 @@ from torture.report.reading.tally import Audited
 AXIS_TITLES = {field: axis.title for field, axis in AXES.items()}
 """The title of each axis, in the axes' order; unknown axes follow, by their own name."""
 
+_LONGEST_S, _FASTEST_PER_S = 999_999, 999_999_999_999
+"""No trial lasts longer, and no load is faster: records of nonsense fill no page with digits."""
+
 _ALWAYS_SHOWN = tuple(field for field, axis in AXES.items() if axis.is_always_shown)
 """A page states these axes even if all cells have the same choice."""
 
@@ -78,10 +81,12 @@ def defaults_in_words(varying: Sequence[str]) -> str:
 
 
 def duration_in_words(milliseconds: float) -> str:
-    """E.g. `85 ms`, `0.7 s`, `5.1 s`, `12 s`: two digits; seconds from 100 ms on."""
+    """E.g. `85 ms`, `0.7 s`, `5.1 s`, `12 s`: two digits; seconds from 100 ms on. It has a bound."""
     if milliseconds < 99.5:
         return f"{milliseconds:.0f} ms"
     seconds = milliseconds / 1000
+    if seconds > _LONGEST_S:
+        return f"over {_LONGEST_S:,} s"
     return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
 
 
@@ -96,9 +101,11 @@ def latency_in_words(milliseconds: float | None) -> str:
 
 
 def speed_in_words(per_s: float | None) -> str:
-    """E.g. `8.4`, `120`; empty if unknown."""
+    """E.g. `8.4`, `120`; empty if unknown. It has a bound."""
     if per_s is None:
         return ""
+    if abs(per_s) > _FASTEST_PER_S:
+        return f"beyond {math.copysign(_FASTEST_PER_S, per_s):,.0f}"
     return f"{per_s:.1f}" if per_s < 9.95 else f"{per_s:,.0f}"
 
 

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from suites.selftest.unit.report_records import make_records, write_run
 from torture.choices.matrix.cells import Cell
 from torture.errors import HarnessError
 from torture.records.record.run_layout import RUN_FILE, TRIALS_FILE
+from torture.records.record.trials import TrialRecord
 from torture.report.exports import EXPORTS
 from torture.report.reading.store import Store
 from torture.report.terminal.comparing import print_cell_comparison, print_run_comparison
+from torture.report.terminal.outcome_table import outcome_table
+from torture.report.terminal.worth_table import worth_table
 from torture.report.write import build_report
 
 NAMES = ("iscsi-always-noslog-btrfs-bothdie", "iscsi-standard-noslog-btrfs-bothdie")
@@ -93,11 +99,25 @@ def test_a_missing_count_of_losses_is_noted(tmp_path: Path) -> None:
     assert any("missing and counts as 0" in note and "lost" in note for note in notes)
 
 
-@pytest.mark.parametrize("rollback_ms", [1e300, 1.7e308])
-def test_a_rollback_of_any_length_is_shown(rollback_ms: float, tmp_path: Path) -> None:
-    lines = [put(line, (*FOUND, "rollback_ms"), rollback_ms) for line in RECORDS]
+@pytest.mark.parametrize("huge", [1e300, 1.7e308])
+def test_a_time_or_speed_of_any_size_is_shown_in_few_digits(
+    huge: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = RECORDS
+    speeds = [("speed", name) for name in ("durable_per_s", "sync_p50_ms", "sync_p99_ms")]
+    for path in ((*FOUND, "rollback_ms"), *speeds, ("absence", "outage_ms"), ("cut", "t_ms")):
+        lines = [put(line, path, huge) for line in lines]
     _, _, exported = report([run_of(tmp_path / "run", lines)], tmp_path / "out")
-    assert {cell["rollback_ms"]["most"] for cell in exported["cells"]} == {rollback_ms}
+    assert {cell["rollback_ms"]["most"] for cell in exported["cells"]} == {huge}
+    records = [TrialRecord.from_json(line) for line in lines]
+    Console(width=300).print(outcome_table(records, width=300), worth_table(records))
+    texts = [capsys.readouterr().out]
+    for file in (tmp_path / "out").rglob("*"):
+        with suppress(UnicodeDecodeError):
+            texts.append(file.read_text("utf-8"))
+    assert len(texts) > len(EXPORTS) // 2
+    for text in texts:
+        assert re.search(r"\d{25}", text) is None
 
 
 PATHS = (
