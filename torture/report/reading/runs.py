@@ -68,8 +68,8 @@ def find_runs(path: Path) -> tuple[RunInfo, ...]:
         if real.is_file():
             return (_run_of_file(path, real),)
         if (real / TRIALS_FILE).is_file():
-            return (_read_run(real),)
-        found = tuple(_read_run(folder) for folder in _run_folders(real))
+            return (read_run(real),)
+        found = tuple(read_run(folder) for folder in _run_folders(real))
     except (OSError, RuntimeError) as error:
         raise HarnessError(f"no run at {path}: {error}", hint="ls results/") from error
     if not any(run.layout.trials_file.is_file() for run in found):
@@ -111,7 +111,7 @@ def _run_of_file(named: Path, real: Path) -> RunInfo:
         raise HarnessError(
             f"{named} is no {TRIALS_FILE}", hint="name a run's folder, e.g. results/latest"
         )
-    return _read_run(real.parent)
+    return read_run(real.parent)
 
 
 def _run_folders(folder: Path) -> Iterator[Path]:
@@ -135,7 +135,8 @@ def _run_folders(folder: Path) -> Iterator[Path]:
             waiting += [(entry, depth + 1) for entry in below]
 
 
-def _read_run(folder: Path) -> RunInfo:
+def read_run(folder: Path) -> RunInfo:
+    """The run in a folder, with or without trials."""
     document = read_run_document(folder)
     if document is None:
         return RunInfo(name=folder.name, folder=folder)
