@@ -22,7 +22,7 @@ class CellComparison:
 
 
 def compare_cells(runs: Sequence[Path], first: str, second: str) -> CellComparison:
-    """Compare both rates of two cells; raises `HarnessError` for an unknown cell or run."""
+    """Compare the rates of two cells; raises `HarnessError` for an unknown cell or run."""
     with Store.open(runs) as store:
         cells = {figures.cell: figures for figures in cell_figures(store.tallies())}
         notes = store.notes
@@ -41,8 +41,8 @@ def compare_cells(runs: Sequence[Path], first: str, second: str) -> CellComparis
 
 
 def pair_in_words(pair: Pair) -> str:
-    """The comparison of one rate of two cells, as a sentence."""
+    """The comparison of two cells, as a sentence."""
     if pair.is_worse or pair.is_better:
         change = "higher" if pair.is_worse else "lower"
-        return f"{pair.what}: {pair.second.cell} is significantly {change} than {pair.first.cell}"
-    return f"{pair.what}: no significant difference"
+        return f"harm: {pair.second.cell} is significantly {change} than {pair.first.cell}"
+    return "harm: no significant difference"

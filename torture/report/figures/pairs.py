@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from torture.choices.matrix.axes import DEFAULTS
-from torture.facts.stats.comparison import (
-    SIGNIFICANT,
-    Comparison,
-    compare,
-    corrected,
-    holm,
-    one_sided,
-)
-from torture.facts.stats.rates import Rate
+from torture.facts.stats.comparison import SIGNIFICANT, Comparison, compare
+from torture.facts.stats.families import corrected, one_sided
 from torture.report.figures.cell_figures import CellFigures
 from torture.report.figures.wording import choice_rank
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pair:
-    """Two rates of the same kind, of `first` and of `second`; `corrected_p` is that of its family."""
+    """The rates of harm of `first` and of `second`: trials that lost or damaged data, or both.
 
-    what: str
-    """`acknowledged loss`, `corruption`, or `harm` for either of both."""
+    `corrected_p` is that of its family, one-sided, of the direction in which the two differ.
+    """
+
     axis: str
     """The axis on which the two differ; empty where the same cell is compared between runs."""
     first: CellFigures
@@ -35,84 +29,43 @@ class Pair:
     @property
     def is_worse(self) -> bool:
         """Whether the second rate is significantly higher."""
-        return self.comparison.is_worse(self.corrected_p)
+        return self.corrected_p < SIGNIFICANT and (self.comparison.difference or 0) > 0
 
     @property
     def is_better(self) -> bool:
         """Whether the second rate is significantly lower."""
-        difference = self.comparison.difference
-        return self.corrected_p < SIGNIFICANT and difference is not None and difference < 0
+        return self.corrected_p < SIGNIFICANT and (self.comparison.difference or 0) < 0
 
-    @property
-    def first_rate(self) -> Rate:
-        """The first one's rate of `what`."""
-        return _EVERY_RATE[self.what](self.first)
-
-    @property
-    def second_rate(self) -> Rate:
-        """The second one's rate of `what`."""
-        return _EVERY_RATE[self.what](self.second)
-
-
-RATES: dict[str, Callable[[CellFigures], Rate]] = {
-    "acknowledged loss": lambda figures: figures.loss,
-    "corruption": lambda figures: figures.corruption,
-}
-"""The compared rates of a cell.
-
-Corruption has its own rate: if old but consistent data becomes corrupt, the rate of losses stays the
-same.
-"""
-
-HARM = "harm"
-"""A trial that lost acknowledged data, or damaged data, or both: the one rate of a cell between runs."""
-_EVERY_RATE: dict[str, Callable[[CellFigures], Rate]] = RATES | {HARM: lambda figures: figures.harm}
 
 Couple = tuple[str, CellFigures, CellFigures]
 
 
-def compared(couples: Iterable[Couple]) -> tuple[Pair, ...]:
-    """Both rates of each couple (axis, first, second), as one family; only rates that have trials."""
-    asked = [
-        (what, couple)
-        for couple in couples
-        for what, rate in RATES.items()
-        if rate(couple[1]).trials and rate(couple[2]).trials
-    ]
-    comparisons = [
-        compare(RATES[what](first), RATES[what](second)) for what, (_, first, second) in asked
-    ]
-    of_holm = holm([comparison.p for comparison in comparisons])
-    return tuple(
-        Pair(what=what, axis=axis, first=first, second=second, comparison=comparison, corrected_p=p)
-        for (what, (axis, first, second)), comparison, p in zip(
-            asked, comparisons, of_holm, strict=True
-        )
-    )
+def compared(couples: Iterable[Couple], *, is_between_runs: bool = False) -> tuple[Pair, ...]:
+    """The pair of each couple (axis, first, second) that has trials, the most significant first.
 
-
-def compared_runs(couples: Iterable[Couple]) -> tuple[Pair, ...]:
-    """The rate of harm of each couple (axis, old, new) that has trials, as one family.
-
-    `corrected_p` is one-sided, of the direction in which the pair differs. Each direction is a family
-    (`torture.facts.stats.comparison`).
+    All are one family, with both directions (`torture.facts.stats.families`). Between runs, one question
+    is whether cells got worse, and each direction is a family.
     """
     asked = [couple for couple in couples if couple[1].harm.trials and couple[2].harm.trials]
-    worse = corrected([one_sided(old.harm, new.harm) for _, old, new in asked])
-    better = corrected([one_sided(new.harm, old.harm) for _, old, new in asked])
-    comparisons = [compare(old.harm, new.harm) for _, old, new in asked]
-    return tuple(
+    worse = [one_sided(first.harm, second.harm) for _, first, second in asked]
+    better = [one_sided(second.harm, first.harm) for _, first, second in asked]
+    families = [worse, better] if is_between_runs else [worse + better]
+    ps = [p for family in families for p in corrected(family)]
+    comparisons = [compare(first.harm, second.harm) for _, first, second in asked]
+    pairs = [
         Pair(
-            what=HARM,
             axis=axis,
-            first=old,
-            second=new,
+            first=first,
+            second=second,
             comparison=comparison,
             corrected_p=up if (comparison.difference or 0) > 0 else down,
         )
-        for (axis, old, new), comparison, up, down in zip(
-            asked, comparisons, worse, better, strict=True
+        for (axis, first, second), comparison, up, down in zip(
+            asked, comparisons, ps[: len(asked)], ps[len(asked) :], strict=True
         )
+    ]
+    return tuple(
+        sorted(pairs, key=lambda pair: (pair.corrected_p, -abs(pair.comparison.difference or 0)))
     )
 
 

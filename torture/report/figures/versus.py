@@ -10,7 +10,7 @@ from torture.errors import HarnessError
 from torture.facts.stats.comparison import corrected, one_sided
 from torture.facts.stats.rates import Rate, in_words, rate_of
 from torture.report.figures.cell_figures import CellFigures, cell_figures
-from torture.report.figures.pairs import Pair, compared_runs, same_cells
+from torture.report.figures.pairs import Pair, compared, same_cells
 from torture.report.figures.wording import difference_in_words
 from torture.report.reading.store import Store
 from torture.report.reading.text import escaped, printable
@@ -140,12 +140,12 @@ class Versus:
         lines = [f"**{escaped(self.sentence)}**", ""]
         if differing := [pair for pair in self.pairs if pair.comparison.difference]:
             lines += [
-                "| configuration | rate of | old | new | difference [95 %] | p (family) |",
-                "| --- | --- | --- | --- | --- | --- |",
+                "| configuration | old | new | difference [95 %] | p (family) |",
+                "| --- | --- | --- | --- | --- |",
             ]
             lines += [
-                f"| {escaped(pair.first.cell)} | {pair.what} | {in_words(pair.first_rate)} "
-                f"| {in_words(pair.second_rate)} | {difference_in_words(pair.comparison)} "
+                f"| {escaped(pair.first.cell)} | {in_words(pair.first.harm)} "
+                f"| {in_words(pair.second.harm)} | {difference_in_words(pair.comparison)} "
                 f"| {pair.corrected_p:.2g} |"
                 for pair in differing
             ]
@@ -173,7 +173,7 @@ def compare_runs(old: Sequence[Path], new: Sequence[Path], *, is_subset: bool = 
             *(f"old: {note}" for note in before.notes),
             *(f"new: {note}" for note in after.notes),
         )
-    pairs = compared_runs(same_cells(old_cells, new_cells))
+    pairs = compared(same_cells(old_cells, new_cells), is_between_runs=True)
     compared_cells = {pair.first.cell for pair in pairs}
     both = sorted(old_cells.keys() & new_cells.keys())
     # cells that stopped at an answer have other shares of all trials in each run
@@ -194,7 +194,7 @@ def compare_runs(old: Sequence[Path], new: Sequence[Path], *, is_subset: bool = 
             )
             for meaning, count in _POOLED.items()
         ),
-        pairs=tuple(sorted(pairs, key=lambda pair: (pair.corrected_p, pair.comparison.p))),
+        pairs=pairs,
         breaches=breaches,
         is_subset=is_subset,
         only_old=tuple(sorted(old_cells.keys() - new_cells.keys())),

@@ -208,8 +208,7 @@ def _pictures(
 
 def _clearest(pairs: Sequence[Pair]) -> list[Pair]:
     """The pairs that differ, the most significant first."""
-    differing = [pair for pair in pairs if pair.comparison.difference]
-    return sorted(differing, key=lambda pair: (pair.corrected_p, pair.comparison.p))[:_PAIRS_MAX]
+    return [pair for pair in pairs if pair.comparison.difference][:_PAIRS_MAX]
 
 
 def _shown(case: Case) -> ShownCase:

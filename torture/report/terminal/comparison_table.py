@@ -30,14 +30,14 @@ def comparison_table(pairs: Sequence[Pair], *, has_same: bool = False) -> Table:
         caption=_caption(same=same, left_out=left_out),
         caption_justify="left",
     )
-    table.add_column("rate", overflow="fold")
+    table.add_column("lost or damaged", overflow="fold")
     for title in ("from\nto [95 %]", "difference\n[95 %]", "p\n(family)"):
         table.add_column(title, justify="right", no_wrap=True)
     for pair in shown:
         style = "bold red" if pair.is_worse else "green" if pair.is_better else None
         table.add_row(
             escape(_named(pair)),
-            escape(f"{in_words(pair.first_rate)}\n{in_words(pair.second_rate)}"),
+            escape(f"{in_words(pair.first.harm)}\n{in_words(pair.second.harm)}"),
             escape(difference_in_words(pair.comparison).replace(" [", "\n[")),
             f"{pair.corrected_p:.2g}",
             style=style,
@@ -54,5 +54,4 @@ def _caption(*, same: int, left_out: int) -> str | None:
 
 def _named(pair: Pair) -> str:
     first, second = pair.first.cell, pair.second.cell
-    where = first if first == second else f"{first}\n{second}"
-    return f"{pair.what} of\n{where}"
+    return first if first == second else f"{first}\n{second}"

@@ -10,8 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import scipy
 
-from torture.facts.stats.comparison import SIGNIFICANT, compare, corrected, holm, one_sided
+from torture.facts.stats.comparison import SIGNIFICANT
+from torture.facts.stats.families import corrected, one_sided
 from torture.facts.stats.rates import Rate, rate_of
 from torture.facts.stats.sequential import Until, sequential_rate_of
 
@@ -69,8 +71,21 @@ def simulate(
 def _ps(counts: npt.NDArray[np.int64], cuts: int, *, is_holm: bool) -> tuple[float, ...]:
     pairs = [(_rate(before, cuts), _rate(after, cuts)) for before, after in counts.T]
     if is_holm:
-        return holm([compare(before, after).p for before, after in pairs])
+        return _holm([_fishers_p(before, after) for before, after in pairs])
     return corrected([one_sided(before, after) for before, after in pairs])
+
+
+def _fishers_p(old: Rate, new: Rate) -> float:
+    table = [[rate.events, rate.trials - rate.events] for rate in (old, new)]
+    return float(scipy.stats.fisher_exact(np.array(table)).pvalue)
+
+
+def _holm(ps: Sequence[float]) -> tuple[float, ...]:
+    order = np.argsort(ps, kind="stable")
+    result = np.empty(len(ps))
+    steps = np.array(ps)[order] * np.arange(len(ps), 0, -1)
+    result[order] = np.minimum(1.0, np.maximum.accumulate(steps))
+    return tuple(result.tolist())
 
 
 def _rate(events: int, trials: int) -> Rate:
@@ -88,7 +103,7 @@ def simulate_stopped(old: float, new: float, *, seeds: int = SEEDS) -> tuple[flo
         before, after = _stopped(draw, old), _stopped(draw, new)
         now += min(one_sided(before, after).p, one_sided(after, before).p) < SIGNIFICANT
         fixed = [rate_of(rate.events, rate.trials) for rate in (before, after)]
-        fishers += compare(*fixed).p < SIGNIFICANT
+        fishers += _fishers_p(*fixed) < SIGNIFICANT
     return now / seeds, fishers / seeds
 
 
