@@ -51,7 +51,8 @@ class _Cut:
     risks: tuple[bool, ...] | None
     """Whether it found each of `_RISKS`; None where the record does not say it."""
     is_conclusive: bool
-    is_loss: bool
+    is_harm: bool
+    """Whether it lost or damaged data."""
     lost_pool: bool
     audits: tuple[int | None, ...]
     """Acknowledgements, completions, transaction groups, and what was uncovered of them."""
@@ -68,7 +69,7 @@ class _Cut:
             policies=sys.intern(record.cut.policies),
             risks=_risks_of(record.cut),
             is_conclusive=record.is_conclusive,
-            is_loss=record.is_loss,
+            is_harm=record.is_loss or (record.is_conclusive and record.verdict.is_corruption),
             lost_pool=record.verdict is Verdict.POOL_LOST,
             audits=(audited.acknowledgements, audited.completions, audited.txgs, audited.broken),
             took_ms=record.cut.audit.took_ms,
@@ -144,7 +145,7 @@ def _risks(cuts: Sequence[_Cut]) -> list[str]:
 
 def _kept(cuts: Sequence[_Cut]) -> list[str]:
     """A row per guarantee and policy: a rate over all would depend on the draw as much as on the NAS."""
-    columns = ("theory", "what the disks kept", "cuts", "lost acknowledged data", "lost the pool")
+    columns = ("theory", "what the disks kept", "cuts", "lost or damaged", "lost the pool")
     alike: dict[tuple[str, str], list[_Cut]] = {}
     for cut in cuts:
         if cut.is_conclusive and cut.policies:
@@ -153,7 +154,7 @@ def _kept(cuts: Sequence[_Cut]) -> list[str]:
         (
             *map(escaped, named),
             str(len(own)),
-            in_words(rate_of(sum(cut.is_loss for cut in own), len(own))),
+            in_words(rate_of(sum(cut.is_harm for cut in own), len(own))),
             in_words(rate_of(sum(cut.lost_pool for cut in own), len(own))),
         )
         for named, own in sorted(alike.items())
@@ -163,20 +164,20 @@ def _kept(cuts: Sequence[_Cut]) -> list[str]:
 
 def _audits(cuts: Sequence[_Cut], cells: Sequence[CellFigures]) -> list[str]:
     """A row per guarantee of today's code: the audits of its cells' cuts, and these cuts' losses."""
-    columns = ("theory", "cuts", "lost acknowledged data", "acknowledgements audited", "writes",
+    columns = ("theory", "cuts", "lost or damaged", "acknowledgements audited", "writes",
                "transaction groups", "uncovered", "audit took, half of them, longest")  # fmt: skip
     rows = []
     for guarantee in sorted({figures.guarantee for figures in cells}):
         alike = [figures for figures in cells if figures.guarantee == guarantee]
         names = {figures.cell for figures in alike}
         own = [cut for cut in cuts if cut.cell in names]
-        loss = _together([figures.loss for figures in alike])
+        harm = _together([figures.harm for figures in alike])
         took_ms = [cut.took_ms for cut in own if cut.took_ms is not None]
         rows.append(
             (
                 escaped(guarantee),
-                str(loss.trials),
-                rate_in_words(loss, sum(figures.unresolved for figures in alike)),
+                str(harm.trials),
+                rate_in_words(harm, sum(figures.unresolved for figures in alike)),
                 *(_sum(cut.audits[place] for cut in own) for place in range(4)),
                 f"{median(took_ms):.0f} ms, {max(took_ms)} ms" if took_ms else "-",
             )

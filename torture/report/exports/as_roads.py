@@ -10,7 +10,8 @@ from torture.choices.matrix.axes import CHOICES, TRANSPORT
 from torture.facts.stats.rates import bound_in_words, in_words
 from torture.files import write_whole
 from torture.report.exports.protocol import ExportFormat
-from torture.report.figures.cell_figures import CellFigures
+from torture.report.figures.answer import answer
+from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.figures.sensitivity import measured_sensitivity
 from torture.report.figures.tables import EXPORT_SCHEMA
 from torture.report.figures.transports import TransportRow, transport_rows
@@ -30,7 +31,8 @@ from torture.report.reading.store import Store
 from torture.report.reading.text import escaped, markdown_table
 
 _COLUMNS = (
-    "road", "on", "theory", "cuts", "lost acknowledged data", "rolled back", "damaged", "seen from",
+    "road", "on", "theory", "cuts", "lost or damaged", "lost acknowledged data", "rolled back", "damaged",
+    "seen from",
     "durable/s", "sync p50, p99", "outage", "reconnect", "against theory",
 )  # fmt: skip
 _Key = TypeVar("_Key")
@@ -43,8 +45,8 @@ A row is a set-up with its load (column **road**). Theory does not distinguish t
 **Cuts** are conclusive ones. Rates are of these, with exact 95 % intervals. Where inconclusive cuts
 may have lost something, two more rates follow: all of them counted as safe, and all as lost. An
 empty cut, which could have taken nothing, is in none of these numbers. **Damaged** is worse than
-consistent but old. **Seen from**: the cuts would have shown a loss of this frequency with 95 %
-probability. Rarer losses are possible.
+consistent but old. **Lost or damaged** is either, as on the page. **Seen from**: the cuts would have
+shown a loss of this frequency with 95 % probability. Rarer losses are possible.
 
 **Durable/s**: operations acknowledged before the cut, per second of the writers' own work.
 **Sync**: the writers' waits in fsync, fdatasync and writes through O_DSYNC, as the client timed
@@ -70,6 +72,7 @@ def export_roads(store: Store, folder: Path) -> tuple[Path, ...]:
         ["# Rates of each transport"],
         [_LEGEND],
         [_SEQUENTIAL] if any(row.figures.loss.is_sequential for row in every) else [],
+        [f"- **{group.sentence}**" for group in answer(cell_figures(store.tallies()))],
         [_in_common(axes, varying)],
         *(part for name, rows in sections for part in _section(name, rows, varying)),
         [] if sections else ["There are no trials."],
@@ -125,6 +128,7 @@ def _values(row: TransportRow, varying: Sequence[str]) -> list[str]:
         ),
         escaped(figures.guarantee) or "-",
         _cuts_in_words(figures),
+        rate_in_words(figures.harm, figures.unresolved),
         rate_in_words(figures.loss, figures.unresolved),
         rate_in_words(row.rolled_back, figures.unresolved)
         + (f", up to {duration_in_words(back.most)}" if back is not None else ""),

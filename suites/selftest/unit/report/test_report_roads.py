@@ -190,11 +190,12 @@ def test_the_table_says_all_of_a_row(tmp_path: Path) -> None:
     none = "0/20 0 % [0-17 %]; 1 inconclusive: as safe 0/21 0 % [0-17 %], as lost 1/21 4.8 % [0.12-24 %]"
     assert safe == (
         "| sync=always, no SLOG, the VM lives on | btrfs, ext4 | safe | 20 (and 1 inconclusive) "
-        f"| {none} | {none} | {none} | 14 % | 123 | 0.50 ms, 88 ms "
+        f"| {none} | {none} | {none} | {none} | 14 % | 123 | 0.50 ms, 88 ms "
         "| 7.2 s | 310 ms | too few cuts to say |"
     )
     assert back == (
         "| sync=disabled, no SLOG, the VM dies too | btrfs | rolls back | 4 | 4/4 100 % [39-100 %] "
+        "| 4/4 100 % [39-100 %] "
         "| 4/4 100 % [39-100 %], up to 0.8 s | 0/4 0 % [0-61 %] | 53 % | - | - | - | - | as predicted |"
     )
     assert "only ratios mean" in text

@@ -113,7 +113,7 @@ def test_the_bound_on_each_cell_counts_its_own_unresolved_trials(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("place", "rates"), [("page", 4), ("markdown", 4), ("roads", 3), ("phases", 1)]
+    ("place", "rates"), [("page", 4), ("markdown", 4), ("roads", 5), ("phases", 1)]
 )
 def test_every_rate_for_people_has_both(run: Path, tmp_path: Path, place: str, rates: int) -> None:
     with Store.open([run]) as store:
