@@ -36,6 +36,15 @@ def test_the_tool_tells_every_number_with_its_time(tmp_path: Path) -> None:
     assert "100 cuts an hour, as the last 5 trials here" in done.stdout
 
 
+def test_a_disaster_among_cells_that_lose_has_a_number_of_cuts(tmp_path: Path) -> None:
+    done = plan(
+        *("--rate", "0", "--versus", "0.6", "--cells", "40", "--lossy", "4"), results=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    assert "but 4 cells of all rates" in " ".join(done.stdout.split())
+    assert "at most 0 %" not in done.stdout
+
+
 def test_where_nothing_was_measured_the_tool_says_how(tmp_path: Path) -> None:
     done = plan("--rate", "0.01", results=tmp_path)
     assert done.returncode == 0
@@ -50,6 +59,8 @@ def test_where_nothing_was_measured_the_tool_says_how(tmp_path: Path) -> None:
         (("--rate", "1.5"), "1.5 is not between 0 and 1"),
         (("--until", "upper>0.01"), "ask 'upper<'"),
         ((), "give a rate"),
+        (("--rate", "0"), "a rate of 0 needs --versus"),
+        (("--rate", "0", "--versus", "0.6", "--cells", "4", "--lossy", "4"), "at most 3 others"),
         (("--rate", "0.01", "--versus", "0.01"), "equal"),
     ],
 )

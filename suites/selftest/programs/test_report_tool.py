@@ -231,8 +231,9 @@ def test_two_equal_cells_are_shown_without_a_significant_difference(tmp_path: Pa
     run = write_run(tmp_path / "run", [*sound[:-1], unresolved])
     done = report(run, "--cells", SAFE.name, other.name)
     assert done.returncode == 0, done.stderr
-    assert "0/1 0 % [0-98 %]" in done.stdout
-    assert "0/39 0 % [0-9.03 %]" in done.stdout
+    assert "0/1 0 %" in done.stdout
+    assert "0/39 0 %" in done.stdout
+    assert "[-99 to +11]" in done.stdout
     assert f"note: 1 trials of {other.name} are inconclusive" in done.stdout
     nothing = write_run(tmp_path / "nothing", [sound[0], replace(unresolved, cell=other.name)])
     assert report(nothing, "--cells", SAFE.name, other.name).returncode == 3

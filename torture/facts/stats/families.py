@@ -55,12 +55,12 @@ class OneSided:
 
 
 def one_sided(old: Rate, new: Rate) -> OneSided:
-    """Test whether the new rate is higher; both must have trials."""
+    """Test whether the new rate is higher, by first tries; both must have trials."""
     if old.is_sequential or new.is_sequential:
         return OneSided(p=p_of_disjoint(old, new), attainable=None)
-    tails = _cached_tails(old.trials, new.trials, old.events + new.events)
-    fewest = max(0, old.events + new.events - old.trials)
-    p = float(tails[new.events - fewest])
+    events = old.drawn + new.drawn
+    tails = _cached_tails(old.trials, new.trials, events)
+    p = float(tails[new.drawn - max(0, events - old.trials)])
     return OneSided(p=p, attainable=tails[::-1])
 
 

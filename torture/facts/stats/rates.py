@@ -5,10 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from functools import lru_cache
 
 from scipy.special import betaincinv
 
 CONFIDENCE = 0.95
+
+INTERVALS_KEPT = 2**16
+"""So many intervals are computed once: most cells of a run have one number of cuts and few losses."""
 
 _DIGITS = 3
 """Significant digits of a printed bound below 10 %; higher bounds are whole numbers."""
@@ -34,6 +38,13 @@ class Rate:
     """Whether the interval holds however often one looked before stopping; otherwise the number of trials
     was fixed before.
     """
+    later: int = 0
+    """The events that only a later try of their trials had: the lower bound is without them."""
+
+    @property
+    def drawn(self) -> int:
+        """The events of first tries, which no rerun can change."""
+        return self.events - self.later
 
     @property
     def share(self) -> float:
@@ -41,16 +52,23 @@ class Rate:
         return self.events / self.trials
 
 
-def rate_of(events: int, trials: int, *, confidence: float = CONFIDENCE) -> Rate:
+def rate_of(events: int, trials: int, *, confidence: float = CONFIDENCE, later: int = 0) -> Rate:
     """The rate with its exact two-sided interval; without trials that is 0 to 1.
 
     Clopper and Pearson, Biometrika 26 (1934). It covers the true rate at least as often as stated, at
-    every rate and number of trials. That number must not depend on the outcomes.
+    every rate and number of trials. That number must not depend on the outcomes. Of the events, `later`
+    are those of later tries alone.
     """
     tail = (1 - confidence) / 2
+    low, high = _exact(events - later, trials, tail)[0], _exact(events, trials, tail)[1]
+    return Rate(events=events, trials=trials, low=low, high=high, later=later)
+
+
+@lru_cache(maxsize=INTERVALS_KEPT)
+def _exact(events: int, trials: int, tail: float) -> tuple[float, float]:
     low = 0.0 if events == 0 else float(betaincinv(events, trials - events + 1, tail))
     high = 1.0 if events == trials else float(betaincinv(events + 1, trials - events, 1 - tail))
-    return Rate(events=events, trials=trials, low=low, high=high)
+    return low, high
 
 
 def in_words(rate: Rate) -> str:
@@ -59,6 +77,14 @@ def in_words(rate: Rate) -> str:
         return "-"
     share = f"{rate.events}/{rate.trials} {share_in_words(rate.share)}"
     return f"{share} [{interval_in_words(rate)}]"
+
+
+def counts_in_words(rate: Rate) -> str:
+    """E.g. `3/20 15 %`, for tables with the greatest difference first.
+
+    There the interval of a first rate alone would cover it too seldom.
+    """
+    return in_words(rate).partition(" [")[0]
 
 
 def interval_in_words(rate: Rate) -> str:

@@ -30,14 +30,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import Self
 
 from scipy.special import betainc, betaln
 
-from torture.facts.stats.rates import CONFIDENCE, Rate
+from torture.facts.stats.rates import CONFIDENCE, INTERVALS_KEPT, Rate, rate_of
 
 LIMIT_MIN = 0.0001
 """The smallest limit of a question (and 1 less this the largest): it takes at least 54,000 trials."""
@@ -47,14 +48,39 @@ _QUESTION = re.compile(r"(?:(loss|corruption)\s+)?(upper|lower)\s*([<>])\s*(\S+)
 _EXAMPLES = "say e.g. 'upper<0.01' or 'corruption lower>0.5'"
 
 
-def sequential_rate_of(events: int, trials: int, *, confidence: float = CONFIDENCE) -> Rate:
-    """The rate with an interval that holds whenever one stops; without trials that is 0 to 1."""
+def sequential_rate_of(
+    events: int, trials: int, *, confidence: float = CONFIDENCE, later: int = 0
+) -> Rate:
+    """The rate with an interval that holds whenever one stops; without trials that is 0 to 1.
+
+    `later` as in `torture.facts.stats.rates.rate_of`.
+    """
     return Rate(
         events=events,
         trials=trials,
-        low=1 - _upper(trials - events, trials, confidence),
+        low=1 - _upper(trials - events + later, trials, confidence),
         high=_upper(events, trials, confidence),
         is_sequential=True,
+        later=later,
+    )
+
+
+def with_confidence(rate: Rate, confidence: float) -> Rate:
+    """The same counts with the interval of another confidence."""
+    of = sequential_rate_of if rate.is_sequential else rate_of
+    return of(rate.events, rate.trials, confidence=confidence, later=rate.later)
+
+
+def together(rates: Sequence[Rate]) -> Rate:
+    """The rate of several cells together: that of the mean over them, weighted by their trials.
+
+    Its interval holds whenever one stops if that of one of them does.
+    """
+    of = sequential_rate_of if any(rate.is_sequential for rate in rates) else rate_of
+    return of(
+        sum(rate.events for rate in rates),
+        sum(rate.trials for rate in rates),
+        later=sum(rate.later for rate in rates),
     )
 
 
@@ -77,13 +103,13 @@ def p_of_disjoint(old: Rate, new: Rate) -> float:
     It is the least error at which the two intervals of `sequential_rate_of` are disjoint, the new one
     above. Both then exclude a common rate, each with half of the error.
     """
-    if old.events * new.trials >= new.events * old.trials:
+    if old.drawn * new.trials >= new.drawn * old.trials:
         return 1.0
-    low, high = old.share, new.share
+    low, high = old.drawn / old.trials, new.drawn / new.trials
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        below = _log_evidence(old.events, old.trials, middle)
-        above = _log_evidence(new.trials - new.events, new.trials, 1 - middle)
+        below = _log_evidence(old.drawn, old.trials, middle)
+        above = _log_evidence(new.trials - new.drawn, new.trials, 1 - middle)
         low, high = (middle, high) if below < above else (low, middle)
     return min(1.0, 2 * math.exp(-min(below, above)))
 
@@ -97,6 +123,7 @@ def _log_evidence(events: int, trials: int, rate: float) -> float:
     return float(area - (events + 1) * math.log(rate) - others * math.log1p(-rate))
 
 
+@lru_cache(maxsize=INTERVALS_KEPT)
 def _upper(events: int, trials: int, confidence: float) -> float:
     """The least excluded rate, approached from above; 1 when none is excluded."""
     if events == trials:

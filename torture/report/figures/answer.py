@@ -11,16 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from torture.facts.stats.rates import (
-    CONFIDENCE,
-    Rate,
-    bound_in_words,
-    interval_in_words,
-    rate_of,
-)
-from torture.facts.stats.sequential import sequential_rate_of
+from torture.facts.stats.rates import CONFIDENCE, Rate, bound_in_words, interval_in_words
+from torture.facts.stats.sequential import together, with_confidence
 from torture.oracles.verdict.guarantee import Guarantee
 from torture.report.figures.cell_figures import CellFigures, rates_either_way
+from torture.report.figures.grid import axes_rank
 from torture.report.figures.wording import duration_in_words, either_way_in_words
 from torture.report.reading.tally import guarantee_in
 
@@ -61,7 +56,7 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Group:
-    """The cells with the same prediction, worst first, and their conclusive trials together."""
+    """The cells with the same prediction, in the axes' order, and their conclusive trials together."""
 
     theory: Theory
     cells: tuple[CellFigures, ...]
@@ -105,7 +100,15 @@ class Group:
 
     def _worst_of(self, rates: Sequence[Rate]) -> float:
         confidence = 1 - (1 - CONFIDENCE) / max(1, len(rates))
-        return max((_again(rate, confidence).high for rate in rates), default=1.0)
+        return max((with_confidence(rate, confidence).high for rate in rates), default=1.0)
+
+    @property
+    def _worst_in_words(self) -> str:
+        """The bound without which a mean over unlike cells would hide the worst of them."""
+        bound = bound_in_words(self.worst_bound)
+        if self.unresolved:
+            bound += f", {bound_in_words(self.worst_bound_if_lost)} with inconclusive as lost"
+        return f"each of {configurations(len(self.cells))} at most {bound}"
 
     @property
     def sentence(self) -> str:
@@ -117,17 +120,12 @@ class Group:
             parts = [f"{self.theory}: no trial of {of_all} was conclusive"]
         elif rate.events == 0:
             parts[0] += f" lost or damaged data, at most {bound_in_words(rate.high)} at 95 %"
-            if len(self.cells) > 1:
-                bound = bound_in_words(self.worst_bound)
-                if self.unresolved:
-                    bound += (
-                        f", {bound_in_words(self.worst_bound_if_lost)} with inconclusive as lost"
-                    )
-                parts.append(f"each of {configurations(len(self.cells))} at most {bound}")
         else:
             parts[0] += f" [{interval_in_words(rate)}] lost or damaged data"
             if self.longest_rollback_ms is not None:
                 parts[0] += f", up to {duration_in_words(self.longest_rollback_ms)} back"
+        if rate.trials and len(self.cells) > 1:
+            parts.append(self._worst_in_words)
         if rate.trials and (either_way := either_way_in_words(rate, self.unresolved)):
             parts.append(either_way)
         for standing in (Standing.WORSE, Standing.NOT_SEEN, Standing.TOO_FEW, Standing.OPEN):
@@ -185,46 +183,52 @@ def tone_of(figures: CellFigures) -> str:
     return "safe" if standing_of(figures) is Standing.SAFE else "unknown"
 
 
-def fastest_safe(cells: Sequence[CellFigures]) -> list[CellFigures]:
-    """The cells of a known speed that theory calls safe and that lost nothing: the fastest first.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SafeChoice:
+    """A cell of the list of what to choose."""
 
-    The order depends on no loss, so each interval still covers its rate.
+    figures: CellFigures
+    lost_at_most: float
+    """The upper bound of its rate of losses, which allows for the choice of the list.
+
+    The cells of the list were chosen since they lost nothing. An interval of 95 % for each would cover
+    too few of them. Where `R` of `m` cells are chosen, each has an error of `R/m` of 5 %. The expected
+    share of wrong bounds in the list then is at most 5 %. Y. Benjamini, D. Yekutieli, "False discovery
+    rate-adjusted multiple confidence intervals", J. Amer. Statist. Assoc. 100 (2005).
     """
-    safe = [
+
+
+def fastest_safe(cells: Sequence[CellFigures]) -> list[SafeChoice]:
+    """The cells of a known speed that theory calls safe and that lost nothing: the fastest first."""
+    known = [
         figures
         for figures in cells
         if theory_of(figures) is Theory.SAFE
         and figures.conclusive
         and figures.worth.durable_per_s is not None
-        and not figures.harm.events
-        and not figures.broken
     ]
-    return sorted(safe, key=lambda figures: (-(figures.worth.durable_per_s or 0), figures.cell))
+    safe = [figures for figures in known if not figures.harm.events and not figures.broken]
+    safe.sort(key=lambda figures: (-(figures.worth.durable_per_s or 0), figures.cell))
+    confidence = 1 - (1 - CONFIDENCE) * len(safe) / max(1, len(known))
+    return [
+        SafeChoice(figures=figures, lost_at_most=with_confidence(figures.harm, confidence).high)
+        for figures in safe
+    ]
 
 
 def answer(cells: Sequence[CellFigures]) -> tuple[Group, ...]:
-    """The groups with cells, from safe to lossy; the highest rate comes first in each."""
+    """The groups with cells, from safe to lossy; each in the axes' order."""
     groups = []
     for theory in Theory:
         own = [figures for figures in cells if theory_of(figures) is theory]
         if not own:
             continue
-        own.sort(key=lambda figures: (-_share(figures.harm), -figures.conclusive, figures.cell))
-        groups.append(Group(theory=theory, cells=tuple(own), together=_together(own)))
+        own.sort(key=lambda figures: (axes_rank(figures.axes), figures.cell))
+        groups.append(
+            Group(
+                theory=theory,
+                cells=tuple(own),
+                together=together([figures.harm for figures in own]),
+            )
+        )
     return tuple(groups)
-
-
-def _share(rate: Rate) -> float:
-    return rate.share if rate.trials else 0.0
-
-
-def _again(rate: Rate, confidence: float) -> Rate:
-    """The same counts with the interval of another confidence."""
-    count = sequential_rate_of if rate.is_sequential else rate_of
-    return count(rate.events, rate.trials, confidence=confidence)
-
-
-def _together(cells: Sequence[CellFigures]) -> Rate:
-    rates = [figures.harm for figures in cells]
-    count = sequential_rate_of if any(rate.is_sequential for rate in rates) else rate_of
-    return count(sum(rate.events for rate in rates), sum(rate.trials for rate in rates))

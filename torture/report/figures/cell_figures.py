@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 
 from torture.facts.stats.rates import Rate, rate_of
 from torture.facts.stats.sequential import sequential_rate_of
 from torture.oracles.verdict.verdicts import Verdict
-from torture.report.reading.tally import CellTally, Spread, TrialKind, Worth
+from torture.report.reading.tally import CellTally, FirstTry, Spread, TrialKind, Worth
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,7 +63,10 @@ def rates_either_way(rate: Rate, unresolved: int) -> tuple[Rate, Rate]:
     """The rate with so many more trials: without an event, and each with an event."""
     of = sequential_rate_of if rate.is_sequential else rate_of
     trials = rate.trials + unresolved
-    return of(rate.events, trials), of(rate.events + unresolved, trials)
+    return (
+        of(rate.events, trials, later=rate.later),
+        of(rate.events + unresolved, trials, later=rate.later),
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -89,18 +92,28 @@ def cell_rates(
         for kind, count in counts.items()
         if kind.verdict is not Verdict.INCONCLUSIVE and not kind.is_confirmation
     }
-    rate = sequential_rate_of if is_sequential else rate_of
-    of = sum(conclusive.values())
-    corrupt = {kind: count for kind, count in conclusive.items() if kind.verdict.is_corruption}
-    lossy = {kind: count for kind, count in conclusive.items() if kind.is_loss}
+    rate_with = sequential_rate_of if is_sequential else rate_of
+
+    def rate(is_event: Callable[[FirstTry], bool]) -> Rate:
+        events = [
+            (count, kind.first is not None and not is_event(kind.first))
+            for kind, count in conclusive.items()
+            if is_event(FirstTry(kind.is_loss, kind.verdict.is_corruption))
+        ]
+        return rate_with(
+            sum(count for count, _ in events),
+            sum(conclusive.values()),
+            later=sum(count for count, is_later in events if is_later),
+        )
+
     return CellRates(
         cell=cell,
         guarantee=guarantee,
         trials=verdicts.total(),
         verdicts={verdict: verdicts[verdict] for verdict in Verdict if verdicts[verdict]},
-        loss=rate(sum(lossy.values()), of),
-        corruption=rate(sum(corrupt.values()), of),
-        harm=rate(sum((lossy | corrupt).values()), of),
+        loss=rate(lambda end: end.is_loss),
+        corruption=rate(lambda end: end.is_corruption),
+        harm=rate(lambda end: end.is_loss or end.is_corruption),
         broken=sum(count for kind, count in counts.items() if kind.broke_guarantee),
         empty=sum(count for kind, count in counts.items() if kind.is_empty),
         confirmations=sum(count for kind, count in counts.items() if kind.is_confirmation),

@@ -44,14 +44,20 @@ def compared(couples: Iterable[Couple], *, is_between_runs: bool = False) -> tup
     """The pair of each couple (axis, first, second) that has trials, the most significant first.
 
     All are one family, with both directions (`torture.facts.stats.families`). Between runs, one question
-    is whether cells got worse, and each direction is a family.
+    is whether cells got worse, and each direction is a family. The intervals of all differences hold at
+    once.
     """
     asked = [couple for couple in couples if couple[1].harm.trials and couple[2].harm.trials]
     worse = [one_sided(first.harm, second.harm) for _, first, second in asked]
     better = [one_sided(second.harm, first.harm) for _, first, second in asked]
     families = [worse, better] if is_between_runs else [worse + better]
     ps = [p for family in families for p in corrected(family)]
-    comparisons = [compare(first.harm, second.harm) for _, first, second in asked]
+    rates = {
+        (side if is_between_runs else 0, figures.cell)
+        for couple in asked
+        for side, figures in enumerate(couple[1:])
+    }
+    comparisons = [compare(first.harm, second.harm, of=len(rates)) for _, first, second in asked]
     pairs = [
         Pair(
             axis=axis,

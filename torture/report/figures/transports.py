@@ -115,5 +115,15 @@ def _row(store: Store, tallies: Sequence[CellTally]) -> TransportRow:
         ),
         cells=names,
         figures=figures,
-        rolled_back=rate(figures.verdicts.get(Verdict.ROLLED_BACK, 0), figures.conclusive),
+        rolled_back=rate(
+            figures.verdicts.get(Verdict.ROLLED_BACK, 0),
+            figures.conclusive,
+            later=sum(
+                count
+                for kind, count in counts.items()
+                if kind.verdict is Verdict.ROLLED_BACK
+                and kind.first is not None
+                and (kind.first.is_corruption or not kind.first.is_loss)
+            ),
+        ),
     )

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torture.errors import HarnessError
-from torture.facts.stats.comparison import corrected, one_sided
-from torture.facts.stats.rates import Rate, in_words, rate_of
+from torture.facts.stats.families import corrected, one_sided
+from torture.facts.stats.rates import Rate, counts_in_words, in_words, rate_of
 from torture.report.figures.cell_figures import CellFigures, cell_figures
 from torture.report.figures.pairs import Pair, compared, same_cells
 from torture.report.figures.wording import difference_in_words
@@ -144,8 +144,8 @@ class Versus:
                 "| --- | --- | --- | --- | --- |",
             ]
             lines += [
-                f"| {escaped(pair.first.cell)} | {in_words(pair.first.harm)} "
-                f"| {in_words(pair.second.harm)} | {difference_in_words(pair.comparison)} "
+                f"| {escaped(pair.first.cell)} | {counts_in_words(pair.first.harm)} "
+                f"| {counts_in_words(pair.second.harm)} | {difference_in_words(pair.comparison)} "
                 f"| {pair.corrected_p:.2g} |"
                 for pair in differing
             ]

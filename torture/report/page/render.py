@@ -20,7 +20,7 @@ from jinja2.runtime import Context
 from markupsafe import Markup
 
 from torture.facts.evidence.folder import RECORDINGS
-from torture.facts.stats.rates import bound_in_words, in_words, interval_in_words
+from torture.facts.stats.rates import bound_in_words, counts_in_words, in_words, interval_in_words
 from torture.records.record.run_document import RunDocument
 from torture.report.figures.answer import (
     CUTS_TO_DETECT,
@@ -153,6 +153,7 @@ def _environment() -> Environment:
         "difference": difference_in_words,
         "percent": bound_in_words,
         "rate": in_words,
+        "counts": counts_in_words,
         "either_way": either_way_in_words,
         "interval": interval_in_words,
         "tone": tone_of,

@@ -71,7 +71,10 @@ class _Duplicate(NamedTuple):
 
 
 def drop_duplicates(sql: duckdb.DuckDBPyConnection) -> Dropped:
-    """Keep one record per trial, by the rule of `torture.records.record.counting`."""
+    """Keep one record per trial, by the rule of `torture.records.record.counting`.
+
+    Where a later try counts, for its breach, the first conclusive one goes to the table `first_tries`.
+    """
     identity = "trial, origin, origin_run, zfs"
     sql.execute(
         f"SELECT {identity}, place, verdict, badness >= 0, broke_guarantee, cut_ms, trial_ms "
@@ -79,10 +82,14 @@ def drop_duplicates(sql: duckdb.DuckDBPyConnection) -> Dropped:
         f"USING ({identity}) ORDER BY {identity}, place"
     )
     dropped: list[int] = []
+    first_tries: list[tuple[int, int]] = []
     other_verdict = inconclusive = repeated = tries = 0
     for _, rows in groupby(_fetched(sql), key=lambda row: row[:4]):
         records = [_Duplicate(*row[4:]) for row in rows]
         counts = the_one_that_counts(records)
+        first = next((record for record in records if record.is_conclusive), counts)
+        if counts.is_conclusive and first.of_try != counts.of_try:
+            first_tries.append((first.place, counts.place))
         own_tries = len({record.of_try for record in records})
         repeated += own_tries > 1
         tries += own_tries if own_tries > 1 else 0
@@ -94,6 +101,15 @@ def drop_duplicates(sql: duckdb.DuckDBPyConnection) -> Dropped:
     if dropped:
         sql.execute("CREATE TEMP TABLE dropped (place BIGINT)")
         fill(sql, "dropped", {"place": "BIGINT"}, [dropped])
+        if first_tries:
+            columns = {"place": "BIGINT", "counts": "BIGINT"}
+            sql.execute("CREATE TEMP TABLE dropped_first (place BIGINT, counts BIGINT)")
+            fill(sql, "dropped_first", columns, zip(*first_tries, strict=True))
+            sql.execute(
+                "INSERT INTO first_tries SELECT records.*, first.counts FROM records "
+                "JOIN dropped_first AS first ON first.place = records.place"
+            )
+            sql.execute("DROP TABLE dropped_first")
         sql.execute("DELETE FROM records WHERE place IN (SELECT place FROM dropped)")
         sql.execute("DROP TABLE dropped")
     return Dropped(

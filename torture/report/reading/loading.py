@@ -57,11 +57,15 @@ class CellInfo:
 
 
 def make_tables(sql: duckdb.DuckDBPyConnection) -> None:
-    """Create empty tables; the view `trials` joins them, `live` has the records that figures count."""
+    """Create empty tables; the view `trials` joins them, `live` has the records that figures count.
+
+    `first_tries` has a trial's first conclusive record where a later one counts, and the latter's place.
+    """
     columns = ", ".join(f'"{name}" {kind}' for name, kind in _TABLE.items())
     axes = ", ".join(f'"{axis}" VARCHAR' for axis in AXES)
     sql.execute(f"CREATE TEMP TABLE records ({columns})")
     sql.execute(f"CREATE TEMP TABLE cells (cell VARCHAR, axes VARCHAR, {axes})")
+    sql.execute(f"CREATE TEMP TABLE first_tries ({columns}, counts BIGINT)")
     sql.execute("CREATE TEMP TABLE runs (source INTEGER, run VARCHAR, is_sequential BOOLEAN)")
     sql.execute(f"CREATE TEMP VIEW live AS SELECT * FROM records WHERE origin = '{Origin.LIVE}'")
     sql.execute(

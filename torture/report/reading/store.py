@@ -30,7 +30,15 @@ from torture.report.reading.query_rows import Case, LoadFigure, Loss, RollbackBi
 from torture.report.reading.remarks import Remark, Remarks, notes_on_runs
 from torture.report.reading.repeats import notes_on_repeats
 from torture.report.reading.runs import RunInfo, find_runs
-from torture.report.reading.tally import WORTH, Audited, CellTally, Spread, TrialKind, Worth
+from torture.report.reading.tally import (
+    WORTH,
+    Audited,
+    CellTally,
+    FirstTry,
+    Spread,
+    TrialKind,
+    Worth,
+)
 from torture.report.reading.zfs_versions import notes_on_versions, zfs_versions
 
 _DECADES_MAX = math.floor(math.log10(FLOAT_MAX))
@@ -122,11 +130,18 @@ class Store:
     def tallies(self) -> tuple[CellTally, ...]:
         """The outcomes of the live trials of every cell, sorted by name."""
         counts: dict[str, dict[TrialKind, int]] = {}
-        for cell, verdict, *truths, count in self._rows(
-            "SELECT cell, verdict, is_loss, broke_guarantee, is_empty, is_confirmation, count(*) "
-            "FROM live GROUP BY ALL"
+        of_kind = ", ".join(
+            f"live.{name}"
+            for name in ("verdict", "is_loss", "broke_guarantee", "is_empty", "is_confirmation")
+        )
+        for cell, verdict, *truths, first_verdict, is_first_loss, count in self._rows(
+            f"SELECT live.cell, {of_kind}, first.verdict, first.is_loss, count(*) FROM live "
+            "LEFT JOIN first_tries AS first ON first.counts = live.place GROUP BY ALL"
         ):
             kind = TrialKind(Verdict(verdict), *truths)
+            if first_verdict is not None:
+                first = FirstTry(is_first_loss, Verdict(first_verdict).is_corruption)
+                kind = kind._replace(first=first)
             counts.setdefault(cell, {})[kind] = count
         worth = ", ".join(f"median({name}) FILTER (badness >= 0)" for name in WORTH)
         rows = self._rows(
@@ -268,15 +283,21 @@ class Store:
             for source, *values in rows
         )
 
-    def lines(self, *, only: str = "true") -> Iterator[tuple[bytes, TrialRecord]]:
+    def lines(
+        self, *, only: str = "true", has_first_tries: bool = False
+    ) -> Iterator[tuple[bytes, TrialRecord]]:
         """The line of each record that counts, byte for byte, by cell and index, and the record.
 
-        `only` is a condition of SQL. The record of a replay or rerun names its run, even if its line does
-        not. Raises `HarnessError` when a file has changed meanwhile.
+        `only` is a condition of SQL. With `has_first_tries` the first conclusive record of a trial comes
+        before a later one that counts. The record of a replay or rerun names its run, even if its line
+        does not. Raises `HarnessError` when a file has changed meanwhile.
         """
+        records = "records"
+        if has_first_tries:
+            records = "(SELECT * FROM records UNION ALL SELECT * EXCLUDE (counts) FROM first_tries)"
         rows = self._rows(
-            f"SELECT source, line_begin, line_bytes, trial FROM records WHERE {only} "
-            'ORDER BY cell, "index" NULLS LAST, trial, origin, origin_run'
+            f"SELECT source, line_begin, line_bytes, trial FROM {records} WHERE {only} "
+            'ORDER BY cell, "index" NULLS LAST, trial, origin, origin_run, place'
         )
         return self._lines(rows)
 

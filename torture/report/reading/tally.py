@@ -13,6 +13,13 @@ from torture.records.record.trials import TrialRecord
 _GUARANTEES = {str(guarantee): guarantee for guarantee in Guarantee}
 
 
+class FirstTry(NamedTuple):
+    """The first conclusive try of a trial of which a later try counts, for its breach."""
+
+    is_loss: bool
+    is_corruption: bool
+
+
 class TrialKind(NamedTuple):
     """The kind under which a trial is counted."""
 
@@ -24,6 +31,8 @@ class TrialKind(NamedTuple):
     """Whether it is inconclusive since its cut had nothing to lose."""
     is_confirmation: bool = False
     """Whether it was cut at the worst finding's moment: not drawn, so not counted in rates."""
+    first: FirstTry | None = None
+    """Its first conclusive try, if a later one counts."""
 
 
 class Audited(NamedTuple):

@@ -8,7 +8,7 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from torture.facts.stats.rates import in_words
+from torture.facts.stats.rates import counts_in_words
 from torture.report.figures.pairs import Pair
 from torture.report.figures.wording import difference_in_words
 
@@ -17,6 +17,8 @@ _ROWS_MAX = 60
 
 def comparison_table(pairs: Sequence[Pair], *, has_same: bool = False) -> Table:
     """Every rate that differs, the most significant first; the caption counts the rest.
+
+    The intervals of the differences hold at once, so also that of the first row.
 
     `has_same`: also the rates that are equal, of which a comparison of two cells has few.
     """
@@ -31,13 +33,13 @@ def comparison_table(pairs: Sequence[Pair], *, has_same: bool = False) -> Table:
         caption_justify="left",
     )
     table.add_column("lost or damaged", overflow="fold")
-    for title in ("from\nto [95 %]", "difference\n[95 %]", "p\n(family)"):
+    for title in ("from\nto", "difference\n[95 %]", "p\n(family)"):
         table.add_column(title, justify="right", no_wrap=True)
     for pair in shown:
         style = "bold red" if pair.is_worse else "green" if pair.is_better else None
         table.add_row(
             escape(_named(pair)),
-            escape(f"{in_words(pair.first.harm)}\n{in_words(pair.second.harm)}"),
+            escape(f"{counts_in_words(pair.first.harm)}\n{counts_in_words(pair.second.harm)}"),
             escape(difference_in_words(pair.comparison).replace(" [", "\n[")),
             f"{pair.corrected_p:.2g}",
             style=style,

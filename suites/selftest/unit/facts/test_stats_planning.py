@@ -9,16 +9,15 @@ import pytest
 import scipy
 
 from suites.selftest.unit.facts.measured_runs import make_run
-from suites.selftest.unit.facts.versus_power import Family, simulate
+from suites.selftest.unit.facts.versus_power import FAMILIES, Family, predicted, simulate
 from torture.facts.stats.planning import (
     cuts_below,
     cuts_of_fixed_size,
     cuts_to_detect,
-    cuts_to_distinguish,
     plan_until,
     plan_versus,
-    power,
 )
+from torture.facts.stats.power import cuts_to_distinguish, power
 from torture.facts.stats.rates import printed_bounds, rate_of
 from torture.facts.stats.sequential import Until
 from torture.trials.campaign.speed import Speed, measured_speed
@@ -83,6 +82,24 @@ def test_the_power_in_a_family_is_that_of_simulated_comparisons(
     family = Family(words="", others=[rate] * (cells - 1))
     found = simulate(family, old=rate, new=other, cuts=cuts, seeds=400).power
     assert power(cuts, rate, other, cells=cells) == pytest.approx(found, abs=0.07)
+
+
+@pytest.mark.parametrize(("family", "seeds"), [(FAMILIES[1], 400), (FAMILIES[2], 400)])
+def test_the_power_among_cells_that_lose_is_that_of_simulated_comparisons(
+    family: Family, seeds: int
+) -> None:
+    for cuts, new in ((10, 0.6), (24, 0.2)):
+        found = simulate(family, old=0.0, new=new, cuts=cuts, seeds=seeds).power
+        assert predicted(family, old=0.0, new=new, cuts=cuts) == pytest.approx(found, abs=0.09)
+
+
+def test_the_family_of_a_plan_has_cells_that_lose() -> None:
+    alone, lossy = plan_versus(0.0, 0.6, cells=40), plan_versus(0.0, 0.6, cells=40, lossy=10)
+    assert alone.cuts == plan_versus(0.0, 0.6).cuts, "cells that lose nothing cost nothing"
+    assert alone.cuts < lossy.cuts
+    assert "but 10 cells of all rates" in lossy.question
+    with pytest.raises(ValueError, match="at most 3 others"):
+        plan_versus(0.1, 0.6, cells=4, lossy=4)
 
 
 def test_a_question_beyond_any_run_is_refused() -> None:

@@ -15,12 +15,14 @@ from hypothesis import strategies as st
 from suites.selftest.unit.examples import examples
 from torture.facts.stats.rates import (
     Rate,
+    counts_in_words,
     in_words,
     interval_in_words,
     printed_bounds,
     rate_of,
     share_in_words,
 )
+from torture.facts.stats.sequential import sequential_rate_of
 
 CAMPAIGNS = 10_000
 SIZES = (1, 2, 3, 5, 12, 20, 50, 100, 300, 1000)
@@ -143,6 +145,23 @@ def test_a_printed_share_is_near_and_between(counts: tuple[int, int]) -> None:
     shown = float(share_in_words(share).removesuffix(" %"))
     assert 0 < shown < 100
     assert math.isclose(shown, share * 100, rel_tol=0.051)
+
+
+@settings(deadline=None)
+@given(COUNTS.flatmap(lambda counts: st.tuples(st.just(counts), st.integers(0, counts[0]))))
+def test_events_of_later_tries_alone_move_no_lower_bound(
+    drawn: tuple[tuple[int, int], int],
+) -> None:
+    (events, of), later = drawn
+    for kind in (rate_of, sequential_rate_of):
+        rate = kind(events, of, later=later)
+        assert (rate.low, rate.high) == (kind(events - later, of).low, kind(events, of).high)
+        assert (rate.events, rate.drawn) == (events, events - later)
+
+
+def test_counts_without_an_interval() -> None:
+    assert counts_in_words(rate_of(299, 300)) == "299/300 99.7 %"
+    assert counts_in_words(rate_of(0, 0)) == "-"
 
 
 def test_in_words_says_counts_share_and_interval() -> None:

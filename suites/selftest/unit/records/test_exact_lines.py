@@ -13,8 +13,7 @@ import pytest
 from suites.selftest.unit.report_records import make_records
 from torture.choices.matrix.cells import cells_of
 from torture.facts.axes.sweeps import Matrix
-from torture.facts.evidence.audit_document import AuditDocument
-from torture.facts.evidence.cut_document import CutDocument
+from torture.facts.evidence.cut_document import AuditDocument, CutDocument
 from torture.facts.evidence.exact_documents import exactly
 from torture.facts.evidence.folder import AdministrationDocument
 from torture.records.record.lines import Reading, UnreadableLineError, read_line

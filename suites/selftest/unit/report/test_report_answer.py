@@ -16,7 +16,7 @@ from torture.choices.matrix.cells import Cell, cells_of
 from torture.choices.matrix.guarantees import guarantee_of
 from torture.facts.axes.sweeps import Matrix
 from torture.facts.stats.planning import cuts_to_detect
-from torture.facts.stats.rates import printed_bounds, rate_of
+from torture.facts.stats.rates import bound_in_words, interval_in_words, printed_bounds, rate_of
 from torture.oracles.verdict.guarantee import Guarantee
 from torture.oracles.verdict.verdicts import Verdict
 from torture.report.figures.answer import (
@@ -150,6 +150,15 @@ def test_outcomes_never_move_a_cell_to_another_group() -> None:
     assert "1 configuration not seen yet" in groups[1].sentence
 
 
+def test_the_mean_of_several_cells_never_stands_without_the_bound_on_the_worst() -> None:
+    """Also where one of them lost something; the cells are in the axes' order."""
+    [group] = answer([figures(ALWAYS_PLP, intact=39, corrupted=1), figures(ALWAYS, intact=40)])
+    worst = bound_in_words(rate_of(1, 40, confidence=0.975).high)
+    assert f"1 of 80 cuts [{interval_in_words(rate_of(1, 80))}] lost" in group.sentence
+    assert f"; each of 2 configurations at most {worst};" in group.sentence
+    assert [cell.cell for cell in group.cells] == [ALWAYS, ALWAYS_PLP]
+
+
 def test_nothing_conclusive_is_no_safety() -> None:
     [group] = answer([figures(ALWAYS, inconclusive=4)])
     assert group.sentence == "theory says safe: no trial of 1 configuration was conclusive"
@@ -258,3 +267,20 @@ def test_a_family_is_corrected_as_one() -> None:
     assert alone.is_worse
     assert many[0].corrected_p > alone.corrected_p
     assert not compared([("sync", safe, figures(DISABLED, inconclusive=3))])
+
+
+def test_the_intervals_of_all_differences_hold_at_once() -> None:
+    """So they are wider where more rates are compared; the same cell in another pair adds none."""
+    lossy, safe = figures(DISABLED, rolled_back=6, intact=4), figures(ALWAYS, intact=10)
+    other = figures(ALWAYS_PLP, intact=10)
+    [alone, *_], [same, *_], [many, *_] = (
+        compared(couples)
+        for couples in (
+            [("sync", safe, lossy)],
+            [("sync", safe, lossy)] * 5,
+            [("sync", safe, lossy), ("sync", other, lossy)],
+        )
+    )
+    assert alone.comparison == same.comparison
+    assert many.comparison.low < alone.comparison.low < alone.comparison.high
+    assert alone.comparison.high < many.comparison.high

@@ -135,4 +135,17 @@ def test_the_recommended_choices_lost_nothing_are_safe_in_theory_and_stand_by_sp
     )
     lossy = replace(slow, harm=rate_of(1, 3))
     unsafe = replace(figures(DISABLED, intact=3), worth=Worth(durable_per_s=500.0))
-    assert fastest_safe([figures(NFS3, intact=3), slow, lossy, unsafe, fast]) == [fast, slow]
+    chosen = fastest_safe([figures(NFS3, intact=3), slow, lossy, unsafe, fast])
+    assert [choice.figures for choice in chosen] == [fast, slow]
+
+
+def test_the_bounds_of_choices_allow_for_the_choosing() -> None:
+    """Two of three safe cells are chosen since they lost nothing, so each may err in 2/3 of 5 %."""
+    safe = [
+        replace(figures(name, intact=9), worth=Worth(durable_per_s=10.0))
+        for name in (ALWAYS, ALWAYS.replace("noslog", "plp"))
+    ]
+    lossy = replace(safe[0], harm=rate_of(1, 9))
+    bounds = {choice.lost_at_most for choice in fastest_safe([*safe, lossy])}
+    assert bounds == {rate_of(0, 9, confidence=1 - 0.05 * 2 / 3).high}
+    assert {choice.lost_at_most for choice in fastest_safe(safe)} == {rate_of(0, 9).high}

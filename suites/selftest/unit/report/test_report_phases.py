@@ -86,11 +86,11 @@ def test_a_phase_of_the_log_is_counted_among_the_cells_that_write_one(tmp_path: 
         ],
         tmp_path,
     )
-    assert "| zil-written | 2 | 1/2 50 % [" in table
-    assert "| metadata-written | 4 | 1/4 25 % [" in table
-    assert "| a write that no flush covered | 2/4 50 % [" in table
-    assert "| a write in flight | 1/4 25 % [" in table
-    assert "| nothing that could have been lost (empty) | 2/4 50 % [" in table
+    assert "| zil-written | 2 | 1/2 50 % |" in table
+    assert "| metadata-written | 4 | 1/4 25 % |" in table
+    assert "| a write that no flush covered | 2/4 50 % |" in table
+    assert "| a write in flight | 1/4 25 % |" in table
+    assert "| nothing that could have been lost (empty) | 2/4 50 % |" in table
     assert "| safe | 2 | 0/2 0 % [0-85 %] | 14 | 22 | 4 | 0 | 40 ms, 40 ms |" in table
     assert "| rolls back | 2 | 1/2 50 % [" in table
 
@@ -110,7 +110,7 @@ def test_losses_count_all_trials_with_or_without_a_phase(tmp_path: Path) -> None
     table = table_of([sound, other, failed], tmp_path)
     assert "| safe | 2 | 0/2 0 % [0-85 %]; 1 inconclusive: as safe 0/3" in table
     assert "| 1,007 |" in table, "its audit counts, too"
-    assert "| idle | 1 | 1/1 100 % [" in table
+    assert "| idle | 1 | 1/1 100 % |" in table
 
 
 def test_theory_is_todays(tmp_path: Path) -> None:
@@ -128,4 +128,6 @@ def test_a_run_that_stopped_by_itself_has_intervals_of_its_kind(tmp_path: Path) 
     run = write_run(tmp_path / "run", [sound], options={"until": "upper<0.01"})
     with Store.open([run]) as store:
         (made,) = export_phases(store, tmp_path)
-    assert f"| safe | 1 | {in_words(sequential_rate_of(0, 1))} |" in made.read_text()
+    text = made.read_text()
+    assert f"| safe | 1 | {in_words(sequential_rate_of(0, 1))} |" in text
+    assert f"| {Phase.IDLE} | 1 | 1/1 100 % |" in text, "a share of phases has no interval"
