@@ -86,7 +86,8 @@ def gitlab_jobs(pipeline: Any) -> dict[str, Any]:
 def gitlab_commands(pipeline: Any) -> Iterator[Command]:
     variables = GITLAB_SETS | frozenset(pipeline["variables"])
     for job in gitlab_jobs(pipeline).values():
-        for line in [*job.get("before_script", ()), *job["script"]]:
+        lines = (*job.get("before_script", ()), *job["script"], *job.get("after_script", ()))
+        for line in lines:
             yield Command(line=line, variables=variables)
 
 
@@ -115,6 +116,8 @@ def refusal_of(program: str, arguments: tuple[str, ...]) -> str:
     """The tool's objections to its arguments; nothing is run but its own reading of them."""
     match program, arguments:
         case ("tools/run", ("--setup-only",)) | (".ci/run", ()) | (".ci/site", (_, _)):
+            return ""
+        case "tools/report", (_, "--export", "junit"):
             return ""
         case "tools/run", ("suites/powercut", *_):
             done = LAUNCHER.run("-m", "pytest", "--collect-only", "-q", *arguments)
@@ -264,6 +267,45 @@ def test_the_nightly_hands_pages_one_site() -> None:
     assert [step["with"]["path"] for step in handed] == ["site"]
     [built] = [step["run"] for step in steps if ".ci/site" in step.get("run", "")]
     assert built == ".ci/site site page"
+
+
+def test_no_artifact_of_github_stands_in_the_way_of_another_try() -> None:
+    """Also not where the last job alone is run again: it names the artifact of the job before it."""
+    used = [step for path in GITHUB for step, _ in github_steps(load(path)) if "uses" in step]
+    names = [step["with"]["name"] for step in used if "/upload-" in step["uses"]]
+    assert len(names) >= 5
+    assert [name for name in names if not name.endswith("-${{ github.run_attempt }}")] == []
+    [deployed] = [step["with"] for step in used if "deploy-pages@" in step["uses"]]
+    assert deployed == {"artifact_name": "${{ needs.merge.outputs.pages }}"}
+    merge = load(CHECKOUT / ".github/workflows/nightly.yml")["jobs"]["merge"]
+    assert "format('github-pages-{0}', github.run_attempt)" in merge["outputs"]["pages"]
+
+
+def test_evidence_is_kept_apart_from_records_and_has_a_limit() -> None:
+    """A CI refuses too large an artifact as a whole."""
+    nightly = load(CHECKOUT / ".github/workflows/nightly.yml")
+    steps = nightly["jobs"]["cut"]["steps"]
+    trim, records, evidence = steps[-3:]
+    assert {step["if"] for step in steps[-3:]} == {"always()"}
+    assert "tools/night trim night --mib " in trim["run"]
+    assert "!night/*/trials" in records["with"]["path"].split()
+    assert evidence["with"]["path"].split()[0] == "night/*/trials"
+    assert evidence["with"]["retention-days"] < records["with"]["retention-days"]
+    download = {"pattern": "{night,evidence}-*", "path": "artifacts", "merge-multiple": True}
+    assert download in [step.get("with") for step in nightly["jobs"]["merge"]["steps"]]
+    cut = gitlab_jobs(load(GITLAB))["cut"]
+    assert any("tools/night trim " in line for line in cut["after_script"])
+    assert "expire_in" in cut["artifacts"]
+
+
+def test_a_schedule_that_stopped_is_noticed() -> None:
+    pull_request = load(CHECKOUT / ".github/workflows/pull-request.yml")
+    steps = pull_request["jobs"]["smoke"]["steps"]
+    [restored] = [step["with"] for step in steps if step.get("name") == "Last night"]
+    nightly = (CHECKOUT / ".github/workflows/nightly.yml").read_text()
+    assert "key: last-night-${{ env.MATRIX }}-" in nightly
+    assert (restored["path"], restored["restore-keys"]) == ("last-night", "last-night-default-")
+    assert any(step.get("run", "").startswith("tools/night age last-night") for step in steps)
 
 
 def test_a_wrong_key_does_not_fit_the_schema(tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ OUTPUT_VARIABLE = "GITHUB_OUTPUT"
 """Names the file to which a step of GitHub Actions appends its outputs, one `NAME=VALUE` per line."""
 SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
 """Names the file to which it appends Markdown for the run's page."""
+_WARNING = "::warning title=nightly::"
+"""With this before it, GitHub shows a printed line on the run's page."""
 
 _TRIALS = 12
 
@@ -77,7 +79,17 @@ def night_parser(description: str) -> argparse.ArgumentParser:
         help="then compare the next night with this one, if it is whole and not worse",
     )
     add("--accept", action="store_true", help="with --remember, also if it is worse")
+    _add_upkeep(commands)
     return parser
+
+
+def _add_upkeep(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    trim = commands.add_parser("trim", help="keep the worst trials' evidence, up to a size")
+    trim.add_argument("results", type=Path, metavar="RESULTS", help="the folder of a shard's runs")
+    trim.add_argument("--mib", type=_positive, required=True, metavar="N", help="of all evidence")
+    age = commands.add_parser("age", help="warn if the newest remembered night is old")
+    age.add_argument("last", type=Path, metavar="LAST", help="as in merge --last")
+    age.add_argument("--days", type=_positive, default=2, metavar="N")
 
 
 def plan_of(arguments: argparse.Namespace) -> Plan | None:
@@ -99,6 +111,11 @@ def write_summary(markdown: str) -> None:
     """Append to the CI's summary of the job, if there is one, and print the text."""
     print(markdown)
     _append(os.environ.get(SUMMARY_VARIABLE), markdown + "\n")
+
+
+def write_warning(text: str) -> None:
+    """Print it, as GitHub wants it."""
+    print(f"{_WARNING}{text}")
 
 
 def _append(place: Path | str | None, text: str) -> bool:
