@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -77,6 +77,10 @@ class Control:
     def halt_with_freeze(self, pids: Sequence[int]) -> None:
         """Make the shelf stop these processes as it freezes; raises `HarnessError` when one is gone."""
         self._command({"halt": list(pids)})
+
+    def turn(self, sources: Mapping[str, Mapping[str, str]]) -> None:
+        """Give disks another content; raises `HarnessError` when the shelf refuses it."""
+        self._command({"turn": sources})
 
     def status(self) -> ShelfStatus:
         """Its present status; raises `HarnessError` when the shelf does not report it."""

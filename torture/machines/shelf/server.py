@@ -41,7 +41,7 @@ class Shelf:
     def __init__(self, *, directory: Path, socket: Path, logs: Path | None = None) -> None:
         self.directory = directory
         self._logs = directory if logs is None else logs
-        self._socket = socket
+        self.socket = socket
         self._server: NbdkitProcess | None = None
         self._control: Control | None = None
         self._life = 0
@@ -65,15 +65,23 @@ class Shelf:
 
     def source(self, disk: ShelfDisk) -> DiskSource:
         """The address of a disk for QEMU."""
-        return nbd_source(self._socket, export=disk.serial)
+        return nbd_source(self.socket, export=disk.serial)
 
     def marks(self) -> MarkWriter:
         """A writer of marks into the recording of the present server."""
-        return MarkWriter(self._socket)
+        return MarkWriter(self.socket)
 
-    def start(self, disks: Sequence[ShelfDisk], *, view: Path | None = None) -> None:
+    def start(
+        self,
+        disks: Sequence[ShelfDisk],
+        *,
+        view: Path | None = None,
+        beside: Sequence[ShelfDisk] = (),
+        keeps_recording: bool = True,
+    ) -> None:
         """Serve disks, all zeroes or with a view's content, and record their requests.
 
+        Disks `beside` them are zeroes in any case. A shelf without a kept recording can `turn`.
         Raises `HarnessError` when nbdkit is missing, the view cannot be opened, or there is no
         room.
         """
@@ -83,14 +91,16 @@ class Shelf:
         configuration = self.directory / f"life-{self._life}.json"
         try:
             write_configuration(
-                configuration, _configured(disks, view), recording=self.recording.name
+                configuration,
+                [*_configured(disks, view), *_configured(beside, None)],
+                recording=self.recording.name if keeps_recording else None,
             )
         except OSError as error:
             raise HarnessError(
                 f"no shelf in {self.directory}: {error}", hint="free some space, or set --scratch"
             ) from error
         self._server = NbdkitProcess(
-            launch, f"config={configuration}", socket=self._socket, errors=self.errors
+            launch, f"config={configuration}", socket=self.socket, errors=self.errors
         )
         self._control = self._when_up(self._server)
 
@@ -101,7 +111,7 @@ class Shelf:
                     f"the shelf ended at once: {server.output()}", hint=f"read {self.errors}"
                 )
             try:
-                return Control(self._socket) if self._socket.exists() else None
+                return Control(self.socket) if self.socket.exists() else None
             except ShelfGoneError:
                 return None  # nbdkit binds its socket before it listens
 
@@ -109,9 +119,13 @@ class Shelf:
 
     def overwrite(self, disk: ShelfDisk, patch: Patch) -> None:
         """Write to a disk as a NAS would; raises `HarnessError` when the shelf refuses it."""
-        connection = Connection(socket=self._socket, export=disk.serial)
+        connection = Connection(socket=self.socket, export=disk.serial)
         connection.write(patch.content, patch.offset, deadline_s=_OVERWRITE_DEADLINE_S)
         connection.close()
+
+    def turn(self, disks: Sequence[str], view: Path) -> None:
+        """Give these disks the content of a view while they stay attached, and forget all writes."""
+        self.control.turn({name: {"view": str(view), "disk": name} for name in disks})
 
     def freeze(self) -> int:
         """Freeze all disks: they accept and acknowledge nothing afterwards. Returns the cut's number."""

@@ -173,6 +173,15 @@ Trigger trigger_of(const json &content, const ShelfConfig &config) {
   return trigger;
 }
 
+Turn turn_of(const json &content, const ShelfConfig &config) {
+  Turn turn;
+  for (const auto &[name, source] : content.items()) {
+    if (!config.find(name)) throw Error(EINVAL, "there is no disk '" + name + "'");
+    turn[name] = source_of(source, config.folder);
+  }
+  return turn;
+}
+
 Halt halt_of(const json &content) {
   if (!content.is_array()) throw Error(EINVAL, "halt is no list");
   std::vector<pid_t> pids;
@@ -239,9 +248,14 @@ void write_shelf(const ShelfConfig &config) {
   if (!stream.flush()) throw Error(EIO, "cannot write " + (config.recording / "shelf.json").string());
 }
 
-void obey(const std::string &command, const ShelfConfig &config, Recorder &recorder) {
+void obey(const std::string &command, const ShelfConfig &config, Recorder &recorder,
+          const std::function<void(const Turn &)> &turn) {
   try {
     const json content = json::parse(command);
+    if (content.contains("turn")) {
+      turn(turn_of(content.at("turn"), config));
+      return;
+    }
     if (content.contains("halt")) {
       recorder.halt_with_freeze(halt_of(content.at("halt")));
       return;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -82,8 +83,12 @@ ViewConfig read_view(const std::filesystem::path &file);
 /// Keep a shelf's configuration in its recording, with paths as seen from there.
 void write_shelf(const ShelfConfig &config);
 
+// The new content of some disks, by their names.
+using Turn = std::map<std::string, SourceConfig>;
+
 /// A command for `control`; raises `Error` (EINVAL) when it makes no sense.
-void obey(const std::string &command, const ShelfConfig &config, Recorder &recorder);
+void obey(const std::string &command, const ShelfConfig &config, Recorder &recorder,
+          const std::function<void(const Turn &)> &turn);
 
 // The answer to a read of `control`.
 std::string status_text(const Recorder::Status &status,

@@ -37,7 +37,7 @@ void Disk::read(char *out, uint64_t offset, uint64_t length) {
   thread_local std::vector<Place> places;
   map_.look_up(offset, length, places);
   try {
-    gather(out, offset, places, recorder_.data(), *source_);
+    gather(out, offset, places, recorder_.data(), *std::atomic_load(&source_));
   } catch (const Error &error) {
     recorder_.fail(number_, error);  // otherwise the guest would take the host's failure for its disk's
     throw;
@@ -95,6 +95,11 @@ void Disk::flush() {
     return;
   }
   do_flush(arrival);
+}
+
+void Disk::turn(std::shared_ptr<const Source> source) {
+  std::atomic_store(&source_, std::move(source));
+  map_.clear();
 }
 
 void Disk::do_flush(Clock::time_point arrival) {

@@ -26,6 +26,9 @@ class Disk {
   void clear(Kind submission, uint64_t offset, uint64_t length, bool fua);
   void flush();
 
+  /// Become another disk of the same size: this content, and no writes on it.
+  void turn(std::shared_ptr<const Source> source);
+
   std::atomic<uint64_t> connections{0};
 
  private:
@@ -43,7 +46,8 @@ class Disk {
   const DiskConfig config_;
   const uint16_t number_;
   Recorder &recorder_;
-  const std::shared_ptr<const Source> source_;
+  // Only `std::atomic_load` and `std::atomic_store` touch it: reads go on during a turn.
+  std::shared_ptr<const Source> source_;
   SectorMap map_;
   Pace pace_;
   std::atomic<uint64_t> flushes_{0};

@@ -1,6 +1,8 @@
 // The functions that nbdkit calls (nbdkit-plugin(3)): exports, and errors turned into errno.
 #include <algorithm>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -24,6 +26,9 @@ constexpr std::chrono::milliseconds kApart{5};
 std::filesystem::path config_file;
 ShelfConfig config;
 std::unique_ptr<Recorder> recorder;
+// Keeps recordings open from one turn to the next.
+Opener opener;
+std::mutex turning;
 std::vector<std::unique_ptr<Disk>> disks;
 
 // The purpose of a connection.
@@ -72,6 +77,7 @@ int answered(Action action) {
 void unload() {
   disks.clear();
   recorder.reset();
+  opener = Opener();
 }
 
 int configure(const char *key, const char *value) {
@@ -94,7 +100,6 @@ int configured() {
 
 void start() {
   config = read_shelf(config_file);
-  Opener opener;
   std::vector<std::shared_ptr<const Source>> sources;
   for (const DiskConfig &disk : config.disks) sources.push_back(opener.open(disk.source));
   if (config.recording.empty()) {
@@ -196,6 +201,16 @@ void mark(const void *payload, uint32_t count) {
   recorder->submit(record);
 }
 
+// All contents are opened before the first disk turns: a refused turn changes nothing.
+void turn_disks(const Turn &turn) {
+  if (!config.recording.empty()) throw Error(EINVAL, "a shelf that keeps its recording cannot turn");
+  const std::lock_guard lock(turning);
+  std::map<uint16_t, std::shared_ptr<const Source>> sources;
+  for (const auto &[name, source] : turn) sources[*config.find(name)] = opener.open(source);
+  recorder->forget();
+  for (auto &[number, source] : sources) disks[number]->turn(std::move(source));
+}
+
 int pwrite(void *handle, const void *buffer, uint32_t count, uint64_t offset, uint32_t flags) {
   return answered([&] {
     const char *const data = static_cast<const char *>(buffer);
@@ -204,7 +219,7 @@ int pwrite(void *handle, const void *buffer, uint32_t count, uint64_t offset, ui
         mark(buffer, count);
         return;
       case Export::Is::control:
-        obey(std::string(data, count), config, *recorder);
+        obey(std::string(data, count), config, *recorder, turn_disks);
         return;
       case Export::Is::disk:
         export_of(handle).disk->write(data, offset, count, (flags & NBDKIT_FLAG_FUA) != 0);

@@ -179,6 +179,21 @@ void Recorder::fail(uint16_t disk, const Error &error) {
   fail_locked(disk, error);
 }
 
+void Recorder::forget() {
+  const Lock lock = running();
+  if (in_flight_ > 0) throw Error(EBUSY, "writes are in flight");
+  for (const int fd : {log_.fd(), data_.fd()}) {
+    if (::ftruncate(fd, 0) < 0) throw system_error("ftruncate");
+  }
+  data_end_ = 0;
+  next_seq_ = page_index_ = 0;
+  last_roles_.clear();
+  log_blocks_ = LogBlocks();
+  Record begin;
+  begin.reference = kFormatVersion;
+  append(begin);
+}
+
 void Recorder::freeze() {
   const Lock lock(mutex_);
   freeze_locked();

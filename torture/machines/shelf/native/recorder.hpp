@@ -53,6 +53,9 @@ class Recorder {
   // Return at once, or never once frozen.
   void wait_if_frozen();
 
+  // Begin again, as if nothing had been recorded; raises `Error` with writes in flight.
+  void forget();
+
   // Count a request that the host failed; parks when the shelf is frozen.
   void fail(uint16_t disk, const Error &error);
   void freeze();

@@ -25,6 +25,12 @@ class SectorMap {
     }
   }
 
+  /// Forget every write.
+  void clear() {
+    const std::unique_lock lock(mutex_);
+    for (auto &chunk : chunks_) chunk.reset();
+  }
+
   void look_up(uint64_t offset, uint64_t length, std::vector<Place> &places) const {
     const std::shared_lock lock(mutex_);
     places.resize(length / kSector);
