@@ -26,6 +26,7 @@ _POLL_S = 0.1
 _FULL_DISK = ("No space left on device", "enough free space")
 _SOURCE = "source.tar"
 _DKMS = "/etc/dkms"
+_PROGRAMS = "/programs"
 _PREFERENCES = "/etc/apt/preferences.d/backports"
 _SUBUID = Path("/etc/subuid")
 
@@ -140,6 +141,10 @@ def _command(recipe: Recipe, work: Path) -> list[str]:
             f'--setup-hook=mkdir -p "$1{_DKMS}" && touch "$1{_DKMS}/no-autoinstall"',
             f"--customize-hook=upload {recipe.patch} /planted.patch",
         ]
+    if recipe.programs:
+        command += [f'--customize-hook=mkdir "$1{_PROGRAMS}"']
+    for program in recipe.programs:
+        command += [f"--customize-hook=upload {program} {_PROGRAMS}/{program.name}"]
     for stage in recipe.stages:
         command += [
             f"--customize-hook=upload {stage} /stage.sh",

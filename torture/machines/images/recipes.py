@@ -41,6 +41,8 @@ class Recipe:
     suite's own."""
     stages: tuple[Path, ...] = ()
     """Scripts run in the root of the packages; the last leaves `/stage.tar`, which becomes the base."""
+    programs: tuple[Path, ...] = ()
+    """Sources in C that the last stage compiles for the NAS."""
     source: str = ""
     """The version of the source tree that its stages build; empty where they need none."""
     patch: Path | None = None
@@ -75,7 +77,7 @@ class Recipe:
         if self.source:
             content["source"] = self.source
         parts = [json.dumps(content, sort_keys=True).encode()]
-        parts += [stage.read_bytes() for stage in self.stages]
+        parts += [script.read_bytes() for script in (*self.stages, *self.programs)]
         if self.patch is not None:
             parts.append(self.patch.read_bytes())
         return digest_of(parts)[:_KEY_CHARS]
@@ -164,6 +166,7 @@ def _read(name: str, path: Path, zfs: ZfsVersion) -> Recipe:
             packages=tuple(content.pop("packages")),
             backports=tuple(content.pop("backports", ())),
             stages=_stages(path.parent, content.pop("stages", (_STAGE,))),
+            programs=tuple(path.parent / name for name in content.pop("programs", ())),
             files=tuple(RECIPES / tree for tree in content.pop("files", ())),
             python=tuple(
                 (RECIPES / package["from"], package["to"]) for package in content.pop("python", ())
