@@ -21,7 +21,7 @@ from torture.records.record.trials import TrialRecord
 from torture.records.schedules.fixed import FixedSchedule
 from torture.trials.campaign.campaign import Campaign, EvidencePolicy
 from torture.trials.campaign.run import Run
-from torture.trials.plan.draw import draw_trials
+from torture.trials.plan.draw import draw_trials, draw_walked
 from torture.trials.workers.local import LocalSite
 from torture.trials.workers.protocol import WorkerOrders
 
@@ -31,6 +31,9 @@ PLAIN = Cell.parse("iscsi-always-noslog-btrfs-bothdie")
 LYING = Cell.parse("iscsi-always-lying-btrfs-bothdie")
 LOST = Cell.parse("iscsi-always-lost-btrfs-bothdie")
 LEG_LOST = Cell.parse("iscsi-always-mirror-raidz1-btrfs-bothdie")
+WALKED_SAFE = Cell.parse("iscsi-always-noslog-raw-bothdie")
+WALKED_UNSAFE = Cell.parse("iscsi-disabled-noslog-raw-bothdie")
+WALKED_STATES = 4
 NO_FLUSH_TRIALS = 3
 """Of `PLAIN`, whose NAS sends no flushes."""
 LYING_TRIALS = 2
@@ -55,7 +58,14 @@ def _warm_specs() -> list[TrialSpec]:
     plain = draw(PLAIN, NO_FLUSH_TRIALS, run_seed=_COMING)
     faulty = [replace(spec, fault="zfs-nocacheflush") for spec in plain]
     disks = [*faulty, *draw(LYING, LYING_TRIALS), *draw(LOST), *draw(LEG_LOST)]
-    return [*draw(SAFE), *draw(UNSAFE), *disks]
+    walked = draw_walked(
+        [WALKED_SAFE, WALKED_UNSAFE],
+        recordings=1,
+        states=WALKED_STATES,
+        run_seed=1,
+        load_ms=_LOAD_MS,
+    )
+    return [*draw(SAFE), *draw(UNSAFE), *disks, *walked]
 
 
 class Controls:

@@ -13,6 +13,8 @@
 - `readback-after-repair.json`: the same, after fsck's repair; absent if there was none
 - `administration.json`: the command on the pool at the cut, and whether it had returned
 - `outage.json`: the thing that did not come back after the cut, if there is one
+- `walk.json`: the crash states of its recording that were recovered, see
+  `torture.facts.evidence.walk_document`
 - `manifest.json`: the list of these files when the trial ended, see
   `torture.facts.evidence.manifest`
 - `shelf-N.err`: the output of the server of the NAS's disks, for each of its lives
@@ -36,6 +38,7 @@ from torture.facts.evidence.documents import Count, Document, Text, document_or_
 from torture.facts.evidence.ledger import Ledger
 from torture.facts.evidence.manifest import ManifestFinding, check_manifest
 from torture.facts.evidence.strict_json import json_object, strict_json
+from torture.facts.evidence.walk_document import WALK, WalkDocument
 from torture.files import write_whole
 
 SPEC = "spec.json"
@@ -205,6 +208,8 @@ class Evidence:
     """The thing that did not come back, if there is one."""
     administration: AdministrationDocument | None = None
     """The command on the pool at the cut, if there was one."""
+    walk: WalkDocument | None = None
+    """The crash states of its recording that were recovered, if any were."""
     ignores_read_errors: bool = False
     """Whether a read error proves nothing about the data: the disk failed, not the storage."""
     documents: frozenset[str] = frozenset()
@@ -248,6 +253,7 @@ def load_evidence(folder: Path) -> Evidence:
         administration=document_or_none(
             AdministrationDocument, _read_object(folder / ADMINISTRATION)
         ),
+        walk=document_or_none(WalkDocument, _read_object(folder / WALK)),
         is_cut_read=bool(cut_object),
         documents=frozenset(path.name for path in folder.glob("*.json*")),
         manifest=check_manifest(folder, spec),

@@ -46,11 +46,13 @@ class TrialSpec:
     """The evidence folder of that trial. `Origin.REPLAY` opens the recording that is in it."""
     draw: int = DRAW
     """The version of the seed's draws: specs without one are of the first."""
+    walk_states: int = 0
+    """The number of crash states of its recording to recover, where it is walked."""
     flush_is_doubted: bool = False
     """Whether ZFS itself may lose a client's flush: the proof asks only that it reaches the volume."""
 
     def __post_init__(self) -> None:
-        if (self.origin in (Origin.LIVE, Origin.PLANTED)) != (self.repeats == ""):
+        if (self.origin in (Origin.LIVE, Origin.PLANTED, Origin.WALKED)) != (self.repeats == ""):
             raise ValueError(f"a {self.origin} trial cannot repeat {self.repeats!r}")
         if self.origin is Origin.PLANTED and not self.fault:
             raise ValueError("a planted trial has a fault")
@@ -67,8 +69,8 @@ class TrialSpec:
         cell = self.cell
         if self.draw < _DRAW_WITH_DISK_SECTORS:
             cell = cell.but(disk_sector=DISK_SECTOR.default or "")
-        planted = f"{self.fault}." if self.origin is Origin.PLANTED else ""
-        return f"{planted}{cell.frozen_name}.{self.index:04d}-{self.seed:016x}"
+        kind = {Origin.PLANTED: f"{self.fault}.", Origin.WALKED: "walked."}.get(self.origin, "")
+        return f"{kind}{cell.frozen_name}.{self.index:04d}-{self.seed:016x}"
 
     def as_json(self) -> dict[str, Any]:
         """The spec as plain data; `from_json` takes it back."""
@@ -96,6 +98,7 @@ class TrialSpec:
             repeats=data.get("repeats", ""),
             replay_of=data.get("replay_of", ""),
             draw=draw,
+            walk_states=data.get("walk_states", 0),
             flush_is_doubted=data.get("flush_is_doubted", False) is True,
         )
 

@@ -77,7 +77,10 @@ def _conclude(evidence: Evidence, found: Earlier) -> Judgement:
         every[Layer.POOL] = replace(every[Layer.POOL], verdict=every[Layer.OUTAGE].verdict)
     pool, filesystem, data = every[Layer.POOL], every[Layer.FILESYSTEM], every[Layer.DATA]
     administration = every[Layer.ADMINISTRATION]
-    unknown = tuple(why for finding in every.values() for why in finding.unknown)
+    unknown = (
+        *(why for finding in every.values() for why in finding.unknown),
+        *_not_shown_again(evidence, shown=worst([Verdict.INTACT, *_verdicts_of(*every.values())])),
+    )
     shown = worst([Verdict.INTACT, *_verdicts_of(*every.values())])
     if shown is Verdict.INTACT and not unknown and evidence.cut.is_empty:
         stalled = ": the load had stalled" if evidence.cut.is_stalled else ""
@@ -102,6 +105,12 @@ def _conclude(evidence: Evidence, found: Earlier) -> Judgement:
             *(why for layer in Layer if layer not in _CAUSES for why in every[layer].reasons),
         ),
     )
+
+
+def _not_shown_again(evidence: Evidence, *, shown: Verdict) -> Iterator[str]:
+    """The loss of a walked state that the fresh NAS, which recovered it again, does not show."""
+    if evidence.walk is not None and evidence.walk.losses and shown is Verdict.INTACT:
+        yield "a walked state lost something, and a fresh NAS does not show it"
 
 
 def _verdicts_of(*findings: LayerFinding) -> list[Verdict]:

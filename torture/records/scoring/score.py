@@ -41,6 +41,7 @@ def score(folder: Path, *, timings: dict[str, int]) -> TrialRecord:
         speed=speed_of(evidence),
         absence=absence,
         zfs=str(evidence.spec.get("zfs", "")),
+        walk=evidence.walk,
         administration=_administered(spec, evidence),
         timings=timings,
         has_manifest=evidence.spec.get(MANIFEST_DUE) is True,

@@ -15,6 +15,8 @@ from torture.choices.workloads.protocol import Brought
 from torture.records.record.specs import TrialSpec, draw_seed
 from torture.records.record.trials import Origin
 
+_WALKED = "walked"
+
 
 def draw_trials(
     cells: Sequence[Cell],
@@ -83,3 +85,21 @@ def moved(fault: Fault, choices: Mapping[str, str]) -> Fault:
     ):
         raise ValueError(f"{fault.name} {why}")
     return replace(fault, cell=there.name)
+
+
+def draw_walked(
+    cells: Sequence[Cell], *, recordings: int, states: int, run_seed: int, load_ms: int
+) -> tuple[TrialSpec, ...]:
+    """`recordings` of each cell, each to be walked over so many of its crash states."""
+    return tuple(
+        TrialSpec(
+            cell=cell,
+            index=index,
+            seed=draw_seed(run_seed=run_seed, cell=cell, index=index, fault=_WALKED),
+            load_ms=load_ms,
+            origin=Origin.WALKED,
+            walk_states=states,
+        )
+        for index in range(recordings)
+        for cell in cells
+    )

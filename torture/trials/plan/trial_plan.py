@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -112,6 +112,8 @@ def draw_plan(spec: TrialSpec) -> TrialPlan:
     outlives = random.Random(f"client outlives/{spec.seed}")
     if fault is not None and fault.aim:
         cut = aimed_at(cut, Aim(fault.aim), seed=spec.seed)
+    if spec.walk_states:  # its states are those of all cuts by then
+        cut = replace(aimed_at(cut, Aim.ANYWHERE, seed=spec.seed), after_ms=float(spec.load_ms))
     return TrialPlan(
         cut=cut,
         survivors=draw_disk_states(disks, seed=spec.seed, draw=spec.draw) | planted,

@@ -44,13 +44,21 @@ def confirm(
     state = CrashState(
         recording=drawn.recording, cut=chosen.event, seed=drawn.seed, disks=dict(chosen.disks)
     )
-    events, marks = recording.events, marks_until(recording, cut=chosen.event)
-    earlier_ms = (events[drawn.cut].time_ns - events[chosen.event].time_ns) / 1e6
-    return state, Confirmation(
-        finding=chosen.finding.in_words(),
-        event=chosen.event,
+    finding = chosen.finding.in_words()
+    return state, earlier_cut(recording, state, last=drawn.cut, t_ms=t_ms, finding=finding)
+
+
+def earlier_cut(
+    recording: Recording, state: CrashState, *, last: int, t_ms: float, finding: str
+) -> Confirmation:
+    """The record of a cut before that at event `last` and `t_ms`: the state recovered in its place."""
+    events, marks = recording.events, marks_until(recording, cut=state.cut)
+    earlier_ms = (events[last].time_ns - events[state.cut].time_ns) / 1e6
+    return Confirmation(
+        finding=finding,
+        event=state.cut,
         t_ms=round(t_ms - earlier_ms, 3),
         marks=len(marks),
         acknowledged=parse_ledger(b"".join(marks)).acknowledged,
-        view=state.as_json() | {"recording": drawn.recording.name},
+        view=state.as_json() | {"recording": state.recording.name},
     )

@@ -93,6 +93,15 @@ def keep_cut(
     return state_file, confirmed
 
 
+def keep_earlier_cut(
+    evidence: EvidenceWriter, earlier: Confirmation, state: CrashState, file: Path
+) -> None:
+    """Recover this state instead: an earlier cut of the same disks."""
+    write_crash_state(file, state)
+    document = replace(load_evidence(evidence.folder).cut, confirmed=earlier)
+    evidence.write(CUT, document.as_json())
+
+
 def note_return(evidence: EvidenceWriter, back: NasBack) -> None:
     """Add to `cut.json` the times at which the returned NAS published its volume again."""
     document = replace(

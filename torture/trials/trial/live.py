@@ -24,7 +24,7 @@ from torture.trials.trial.administer import administer
 from torture.trials.trial.archive import archive_recordings
 from torture.trials.trial.check import inspect
 from torture.trials.trial.client_load.loads import Loads
-from torture.trials.trial.cut import keep_cut, keep_second_cut, note_return
+from torture.trials.trial.cut import keep_cut, keep_earlier_cut, keep_second_cut, note_return
 from torture.trials.trial.moment import wait_for_moment
 from torture.trials.trial.outage import BrokenOff, after_the_cut
 from torture.trials.trial.own_root.boots import keep_loss_of_root
@@ -41,8 +41,9 @@ from torture.trials.trial.recovery import (
 )
 from torture.trials.trial.setup import plant, settle, start_loads
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
-from torture.trials.trial.shared.machines import Machines
+from torture.trials.trial.shared.machines import Machines, PowerCut
 from torture.trials.trial.shared.trial import Trial
+from torture.trials.trial.walk.walk import walk
 
 
 def run_trial(
@@ -131,6 +132,8 @@ def _stages(trial: Trial, machines: Machines, evidence: EvidenceWriter) -> None:
             if not confirmed.is_made:  # else the client counts as dead (`confirm`)
                 _outlive(trial, evidence, client)
             client.kill()
+            if trial.spec.origin is Origin.WALKED:
+                _walk(trial, machines, evidence, cut, view)
             machines.begin_checker()
         with evidence.stage("bring NAS back"):
             back = bring_nas_back(trial, machines, evidence, view)
@@ -144,6 +147,16 @@ def _stages(trial: Trial, machines: Machines, evidence: EvidenceWriter) -> None:
         )
         if left is not None:
             inspect(trial, machines, evidence, left)
+
+
+def _walk(
+    trial: Trial, machines: Machines, evidence: EvidenceWriter, cut: PowerCut, view: Path
+) -> None:
+    """Walk the recording's states; the first one with a loss is recovered instead of the drawn one."""
+    with evidence.stage("walk"):
+        lost = walk(trial, machines.lab, evidence, cut)
+    if lost is not None:
+        keep_earlier_cut(evidence, lost.cut, lost.state, view)
 
 
 def _outlive(trial: Trial, evidence: EvidenceWriter, client: Machine) -> None:

@@ -1,0 +1,93 @@
+"""The campaign of walked recordings, and its table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from rich import box
+from rich.table import Table
+
+from fixtures.campaigns import Running, begun_campaign, print_table, selected
+from fixtures.options import Options, refuse_options
+from fixtures.states import chosen_states
+from torture.choices.matrix.cells import Cell
+from torture.facts.evidence.walk_document import WalkDocument
+from torture.records.record.trials import TrialRecord
+from torture.records.schedules.fixed import FixedSchedule
+from torture.trials.campaign.campaign import Campaign
+from torture.trials.plan.draw import draw_walked
+from torture.trials.trial.walk.walk import why_not_walked
+
+_TABLE_FILE = "replay.json"
+_HOUR_MS = 3_600_000
+
+_campaign_key = pytest.StashKey[Campaign]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """A walk ends with its states."""
+    refuse_options(config, "--until", "--schedule")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip the cells whose states cannot be walked."""
+    for item in items:
+        cell = item.callspec.params.get("cell") if isinstance(item, pytest.Function) else None
+        if isinstance(cell, Cell) and (why := why_not_walked(cell)):
+            item.add_marker(pytest.mark.skip(reason=why))
+
+
+@pytest.fixture(scope="session")
+def walked(request: pytest.FixtureRequest, options: Options) -> Iterator[Running]:
+    """The recordings of all selected cells, made and walked from its first use on."""
+    specs = draw_walked(
+        selected(request.session, Cell, "cell", needing="walked"),
+        recordings=options.trials,
+        states=chosen_states(request.config),
+        run_seed=options.seed,
+        load_ms=options.load_ms,
+    )
+    schedule = FixedSchedule(specs)
+    with begun_campaign(request.config, options, schedule, specs=specs) as running:
+        request.config.stash[_campaign_key] = running.campaign
+        yield running
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """The table of walks, and where it is kept."""
+    campaign = terminalreporter.config.stash.get(_campaign_key, None)
+    if campaign is None:
+        return
+    walks = [(record, record.walk) for record in campaign.records if record.walk is not None]
+    kept = {"walks": [{"trial": record.trial} | walk.as_json() for record, walk in walks]}
+    file = campaign.run.folder / _TABLE_FILE
+    print_table(terminalreporter, "replay", _table(walks), kept=kept, file=file)
+
+
+def _table(walks: list[tuple[TrialRecord, WalkDocument]]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    for column in (
+        "recording of",
+        "distinct states",
+        "recovered",
+        "contents",
+        "outcomes",
+        "twice, differing",
+        "states/h",
+        "fresh NAS",
+    ):
+        table.add_column(column, no_wrap=True)
+    for record, walk in walks:
+        per_hour = walk.recovered / walk.walked_ms * _HOUR_MS if walk.walked_ms else 0
+        table.add_row(
+            record.cell,
+            str(walk.distinct),
+            str(walk.recovered),
+            str(walk.contents),
+            ", ".join(f"{verdict} {count}" for verdict, count in walk.outcomes.items()),
+            f"{walk.repeated}, {walk.differing}",
+            f"{per_hour:.0f}",
+            record.verdict,
+        )
+    return table

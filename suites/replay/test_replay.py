@@ -1,0 +1,25 @@
+"""The crash states of a recording: each that is recovered must keep its cell's guarantee.
+
+`--trials` sets the recordings of each cell, `--states` the states of each recording. The states are
+recovered by the kernel's ZFS in one NAS that stays up. A state that lost something is recovered
+once more by a fresh NAS, over the cell's own transport, and the trial has that verdict.
+"""
+
+from __future__ import annotations
+
+from fixtures.campaigns import Running
+from torture.choices.matrix.cells import Cell
+from torture.choices.matrix.guarantees import guarantee_of
+from torture.records.record.trials import needing_attention
+
+
+def test_every_recovered_state_keeps_the_guarantee(cell: Cell, walked: Running) -> None:
+    walked.wait_for(cell)
+    records = walked.campaign.records_of(cell)
+    assert not needing_attention(records), [record.error for record in records]
+    broken = [record for record in records if record.breaks(guarantee_of(cell))]
+    assert not broken, [(record.trial, record.reasons) for record in broken]
+    walks = [record.walk for record in records if record.walk is not None]
+    assert walks, "no recording was walked"
+    assert all(walk.recovered for walk in walks), "no state was recovered"
+    assert not any(walk.differing for walk in walks), "a second recovery gave another content"

@@ -1,0 +1,140 @@
+"""The parts of a walk without machines: the smallest loss, the ranges, the engine's report."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from suites.selftest.unit.examples import examples
+from torture.choices.matrix.cells import Cell
+from torture.errors import HarnessError
+from torture.records.record.specs import TrialSpec
+from torture.records.record.trials import Origin
+from torture.trials.plan.cut_plan import Aim
+from torture.trials.plan.draw import draw_walked
+from torture.trials.plan.trial_plan import draw_plan
+from torture.trials.trial.walk.kernel_engine import recovered_of
+from torture.trials.trial.walk.ranges import Ranges, grains_of, grains_with_data
+from torture.trials.trial.walk.shrink import Dropped, fewest
+from torture.trials.trial.walk.walk import why_not_walked
+
+_GRAIN = 64 * 1024
+_SAID = {
+    "import": 0, "volume": 0, "export": 0, "content": "0" * 32, "bytes": 5,
+    "import_us": 1, "volume_us": 2, "read_us": 3, "export_us": 4,
+}  # fmt: skip
+
+
+@given(
+    dropped=st.sets(st.integers(0, 60), min_size=1, max_size=24),
+    causes=st.lists(st.sets(st.integers(0, 60), max_size=4), min_size=1, max_size=4),
+)
+@settings(max_examples=examples(200), deadline=None)
+def test_no_write_can_be_spared(dropped: set[int], causes: list[set[int]]) -> None:
+    """A part loses something if it has all writes of one cause; the answer is such a cause."""
+
+    def loses(part: Dropped) -> bool:
+        return any(cause <= set(part) for cause in causes)
+
+    if not loses(tuple(dropped)):
+        dropped |= causes[0]
+    found = fewest(sorted(dropped), loses, asks_max=10_000)
+    assert loses(found)
+    assert set(found) <= dropped
+    assert not any(loses(tuple(x for x in found if x != write)) for write in found)
+
+
+def test_the_questions_are_bounded_and_never_repeated() -> None:
+    asked: list[Dropped] = []
+
+    def loses(part: Dropped) -> bool:
+        asked.append(part)
+        return {3, 40} <= set(part)
+
+    found = fewest(range(64), loses, asks_max=12)
+    assert len(asked) == len(set(asked)) == 12
+    assert {3, 40} <= set(found)
+    assert len(found) < 64
+
+
+def test_ranges_are_joined_and_read_in_pieces() -> None:
+    ranges = Ranges.of_grains({0, 1, 5})
+    assert ranges.spans == ((0, 2 * _GRAIN), (5 * _GRAIN, _GRAIN))
+    assert ranges.bytes == 3 * _GRAIN
+    assert list(ranges.chunks(_GRAIN + 1)) == [
+        (0, _GRAIN + 1),
+        (_GRAIN + 1, _GRAIN - 1),
+        (5 * _GRAIN, _GRAIN),
+    ]
+    assert len(ranges.packed) == 16 * len(ranges.spans)
+
+
+@given(offset=st.integers(0, 10 * _GRAIN), length=st.integers(1, 3 * _GRAIN))
+def test_a_write_touches_its_grains(offset: int, length: int) -> None:
+    touched = {
+        byte // _GRAIN for byte in (*range(offset, offset + length, 512), offset + length - 1)
+    }
+    assert set(grains_of(offset, length)) == touched
+
+
+def test_grains_of_zeroes_hold_no_data(tmp_path: Path) -> None:
+    image = tmp_path / "image"
+    image.write_bytes(bytes(_GRAIN) + bytes(_GRAIN - 1) + b"x" + bytes(_GRAIN // 2) + b"y")
+    assert grains_with_data(image) == {1, 2}
+
+
+def test_the_engines_report() -> None:
+    recovered = recovered_of(json.dumps(_SAID))
+    assert (recovered.is_imported, recovered.content, recovered.took_us) == (True, "0" * 32, 10)
+    refused = recovered_of('{"import": 2052, "reason": "cannot import"}')
+    assert (refused.is_imported, refused.reason) == (False, "cannot import")
+    assert recovered_of(json.dumps(_SAID | {"volume": 5})).volume_errno == 5
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "{", "[]", "null", '{"failed": "config", "errno": 2}', json.dumps(_SAID)[:-30],
+        json.dumps(_SAID | {"export": 16}), json.dumps(_SAID | {"import_us": None}),
+    ],
+)  # fmt: skip
+def test_another_report_is_the_machinerys_failure(text: str) -> None:
+    """Never a state that looks recovered, or lost."""
+    with pytest.raises(HarnessError):
+        recovered_of(text)
+
+
+def _walked(load_ms: int = 5000) -> TrialSpec:
+    cell = Cell.parse("iscsi-always-noslog-ext4-bothdie")
+    (spec,) = draw_walked([cell], recordings=1, states=7, run_seed=1, load_ms=load_ms)
+    return spec
+
+
+def test_a_walked_trial_is_cut_at_the_end_of_its_load() -> None:
+    spec = _walked()
+    plan = draw_plan(spec)
+    assert (plan.cut.after_ms, plan.cut.aim) == (5000, Aim.ANYWHERE)
+    assert (spec.origin, spec.walk_states) == (Origin.WALKED, 7)
+    assert TrialSpec.from_json(spec.as_json()) == spec
+
+
+@pytest.mark.parametrize(
+    ("name", "word"),
+    [
+        ("nfs4-standard-noslog-files-bothdie", "zvol"),
+        ("fileio-always-noslog-ext4-bothdie", "zvol"),
+        ("iscsi-always-noslog-ext4-nasonly", "lives on"),
+        ("iscsi-always-lying-ext4-bothdie", "lies"),
+        ("iscsi-always-lost-ext4-bothdie", "gone"),
+        ("iscsi-always-noslog-ext4-bothdie", ""),
+        ("nvme_tcp-standard-plp-btrfs-bothdie", ""),
+    ],
+)
+def test_cells_that_are_not_walked_say_why(name: str, word: str) -> None:
+    why = why_not_walked(Cell.parse(name))
+    assert word in why
+    assert bool(why) == bool(word)

@@ -1,0 +1,72 @@
+"""`walk.json`: the crash states of one recording that were recovered, and their outcomes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from torture.facts.evidence.documents import Count, Document
+
+WALK = "walk.json"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DroppedWrite(Document):
+    """A write that a state lacks, although it was submitted before the cut."""
+
+    disk: str = ""
+    role: str = ""
+    """The purpose of the write (`torture.facts.recording.roles`)."""
+    offset_bytes: Count = 0
+    length_bytes: Count = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WalkedLoss(Document):
+    """A state that lost something, for a repetition."""
+
+    verdict: str = ""
+    acknowledged: Count = 0
+    lost: Count = 0
+    reasons: tuple[str, ...] = ()
+    view: dict[str, Any] = field(default_factory=dict)
+    """The crash state, as `torture.facts.recording.crash_state` writes it."""
+    unflushed: Count = 0
+    """The writes before its cut that no flush covers."""
+    dropped: tuple[DroppedWrite, ...] | None = None
+    """The fewest of them whose absence still loses something; None where this was not sought.
+
+    Without any, the lost data were only in the memory of the NAS.
+    """
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WalkDocument(Document):
+    """The walk of one recording. States of one recording are no independent trials."""
+
+    engine: str = ""
+    distinct: Count = 0
+    """The distinct states that cuts after the first acknowledgement could leave, by the plans."""
+    recovered: Count = 0
+    """Of these, the states that were recovered."""
+    contents: Count = 0
+    """The different contents of the volume that a client has mounted, read and checked."""
+    repeated: Count = 0
+    """States recovered a second time."""
+    differing: Count = 0
+    """Of these, those whose second recovery gave another content."""
+    outcomes: dict[str, Count] = field(default_factory=dict)
+    """Verdict to the number of recovered states."""
+    unknown: dict[str, Count] = field(default_factory=dict)
+    """The reasons of inconclusive states, with the number of states."""
+    losses: tuple[WalkedLoss, ...] = ()
+    """The first states that lost something."""
+    walked_ms: Count = 0
+    """The time of all recoveries and checks, without the recording."""
+
+    @property
+    def states_lost(self) -> int:
+        """The recovered states that lost something acknowledged or are damaged."""
+        return (
+            self.recovered - self.outcomes.get("intact", 0) - self.outcomes.get("inconclusive", 0)
+        )

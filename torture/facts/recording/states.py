@@ -1,0 +1,244 @@
+"""The distinct crash states of a recording: each content that its disks can have after a cut (pure).
+
+A state is known by the owner of each sector: the last write that survives there. Two states with
+equal owners have equal disks. Each state is given with the last cut that can leave it. Most operations
+were acknowledged by then, so a state that keeps its promises there kept them at every earlier cut.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from torture.facts.recording.crash_state import CrashState, DiskState, Policy, Survivor
+from torture.facts.recording.disks import Persistence
+from torture.facts.recording.events import WRITE_COMPLETES, WRITE_SUBMITS, Event, Kind, Recording
+
+_SECTOR = 512
+_ALL_SUBSETS_MAX = 4
+"""With so many undecided writes all subsets are states to recover; with more, some of them."""
+_LAST = 1 << 62
+"""Writes in flight apply after all completed ones."""
+_DRAWN = 2
+"""Further subsets of more writes, drawn by the seed."""
+
+_Words = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DistinctState:
+    """A state: the last cut that can leave it, and the surviving writes that no flush covers."""
+
+    key: int
+    """64 bits by the owners of all sectors; that of the state as it was found."""
+    cut: int
+    survivors: tuple[int, ...]
+    """Submissions, of all disks."""
+    dropped: tuple[int, ...]
+    """The other writes that no flush covers."""
+
+    def dropping_only(self, part: Collection[int]) -> Self:
+        """The state in which of the dropped writes only this part is dropped."""
+        spared = [write for write in self.dropped if write not in part]
+        return replace(self, survivors=(*self.survivors, *spared), dropped=tuple(part))
+
+    def crash_state(self, recording: Recording, disks: Sequence[str]) -> CrashState:
+        """The same as the shelf's view of these disks."""
+        of_disk: dict[str, list[Survivor]] = {name: [] for name in disks}
+        for submission in self.survivors:
+            place = recording.events[submission].disk
+            assert place is not None
+            of_disk[recording.disks[place].name].append(Survivor(submission=submission))
+        return CrashState(
+            recording=recording.folder,
+            cut=self.cut,
+            seed=0,
+            disks={
+                name: DiskState(policy=Policy.EXPLICIT, survivors=tuple(survivors))
+                for name, survivors in of_disk.items()
+            },
+        )
+
+
+def distinct_states(
+    recording: Recording,
+    disks: Mapping[str, Persistence],
+    *,
+    first: int,
+    last: int,
+    seed: int,
+) -> tuple[DistinctState, ...]:
+    """The states that cuts from event `first` to `last` can leave, in the order of their cuts.
+
+    After every event, each subset of the undecided writes survives if they are few. Of more writes
+    these subsets are taken: none, all, each alone, all but each, and some that the seed draws. A
+    disk that lies about flushes is none of `disks`. Raises `ValueError` for one.
+    """
+    if lying := [name for name, kind in disks.items() if kind is Persistence.LYING]:
+        raise ValueError(f"the states of a disk that lies are not walked: {', '.join(lying)}")
+    generator = random.Random(f"states/{seed}")
+    found: dict[int, DistinctState] = {}
+    walk = _Walk(recording, disks)
+    for event in recording.events[: last + 1]:
+        walk.step(event)
+        if event.seq < first:
+            continue
+        undecided = walk.undecided
+        for survivors in _subsets(undecided, generator):
+            key = walk.key(survivors)
+            chosen = {write.seq for write in survivors}
+            found[key] = DistinctState(
+                key=key,
+                cut=event.seq,
+                survivors=(*(write.seq for write in survivors), *walk.kept),
+                dropped=tuple(write.seq for write in undecided if write.seq not in chosen),
+            )
+    return tuple(sorted(found.values(), key=lambda state: state.cut))
+
+
+def _subsets(writes: list[Event], generator: random.Random) -> Iterator[list[Event]]:
+    count = len(writes)
+    if count <= _ALL_SUBSETS_MAX:
+        for chosen in range(1 << count):
+            yield [write for place, write in enumerate(writes) if chosen >> place & 1]
+        return
+    yield []
+    yield writes
+    for place in range(count):
+        yield [writes[place]]
+        yield writes[:place] + writes[place + 1 :]
+    for _ in range(_DRAWN):
+        chosen = generator.getrandbits(count)
+        yield [write for place, write in enumerate(writes) if chosen >> place & 1]
+
+
+@dataclass
+class _Disk:
+    """One disk during the walk."""
+
+    owners: npt.NDArray[np.int64]
+    """By sector, the last write that is there for certain; 0: the first content."""
+    completed_at: npt.NDArray[np.int64]
+    """By sector, the completion of that write: an earlier undecided one lies below it."""
+    keeps_completed: bool
+    in_flight: dict[int, Event] = field(default_factory=dict)
+    completed: list[tuple[int, Event]] = field(default_factory=list)
+    """Completed and not covered: the completion's number, and the write."""
+
+
+class _Walk:
+    """The disks from event to event."""
+
+    def __init__(self, recording: Recording, disks: Mapping[str, Persistence]) -> None:
+        self._disks = {
+            place: _Disk(
+                owners=np.zeros(recording.disks[place].size // _SECTOR, np.int64),
+                completed_at=np.zeros(recording.disks[place].size // _SECTOR, np.int64),
+                keeps_completed=kind is Persistence.PLP,
+            )
+            for place, kind in ((recording.place_of(name), kind) for name, kind in disks.items())
+        }
+        self._certain = 0
+        """The key of what is there for certain."""
+
+    def step(self, event: Event) -> None:
+        """Go over one event."""
+        disk = None if event.disk is None else self._disks.get(event.disk)
+        if disk is None or event.disk is None:
+            return
+        if event.kind in WRITE_SUBMITS:
+            disk.in_flight[event.seq] = event
+        elif event.kind in WRITE_COMPLETES:
+            write = disk.in_flight.pop(event.reference)
+            if not event.error:
+                disk.completed.append((event.seq, write))
+                if write.fua:
+                    self._settle(disk, event.disk, before=event.seq + 1, only=write)
+        elif event.kind is Kind.FLUSH_COMPLETE and not event.error:
+            self._settle(disk, event.disk, before=event.reference)
+
+    @property
+    def undecided(self) -> list[Event]:
+        """The writes that may survive or not, in the order in which they apply on each disk."""
+        return [
+            write
+            for disk in self._disks.values()
+            for write in (
+                *(() if disk.keeps_completed else (write for _, write in disk.completed)),
+                *disk.in_flight.values(),
+            )
+        ]
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """The completed writes of protected disks, which survive without a flush."""
+        return tuple(
+            write.seq
+            for disk in self._disks.values()
+            if disk.keeps_completed
+            for _, write in disk.completed
+        )
+
+    def key(self, survivors: Sequence[Event]) -> int:
+        """The key of the state in which these survive, too."""
+        key = self._certain
+        chosen = {write.seq for write in survivors}
+        for place, disk in self._disks.items():
+            own = [
+                (completion, write)
+                for completion, write in disk.completed
+                if disk.keeps_completed or write.seq in chosen
+            ]
+            own += [(_LAST, write) for write in disk.in_flight.values() if write.seq in chosen]
+            if own:
+                key ^= _changed(place, disk, own)
+        return key
+
+    def _settle(self, disk: _Disk, place: int, *, before: int, only: Event | None = None) -> None:
+        """Make completed writes certain."""
+        left = []
+        for completion, write in disk.completed:
+            if completion >= before or (only is not None and write is not only):
+                left.append((completion, write))
+                continue
+            self._certain ^= _changed(place, disk, [(completion, write)])
+            span = slice(*_sectors(write))
+            is_later = disk.completed_at[span] < completion
+            disk.owners[span][is_later] = write.seq
+            disk.completed_at[span][is_later] = completion
+        disk.completed = left
+
+
+def _sectors(write: Event) -> tuple[int, int]:
+    return write.offset // _SECTOR, (write.offset + write.length) // _SECTOR
+
+
+def _changed(place: int, disk: _Disk, writes: Sequence[tuple[int, Event]]) -> int:
+    """The change of the key by these writes and their completions, in the order in which they apply."""
+    spans = [(*_sectors(write), completion, write.seq) for completion, write in writes]
+    sectors = np.concatenate([np.arange(first, end) for first, end, _, _ in spans])
+    completions = np.concatenate([np.full(end - first, at) for first, end, at, _ in spans])
+    own = np.concatenate([np.full(end - first, seq) for first, end, _, seq in spans])
+    is_later = disk.completed_at[sectors] < completions
+    sectors, own = sectors[is_later][::-1], own[is_later][::-1]
+    sectors, last = np.unique(sectors, return_index=True)
+    own = own[last]
+    changed = _mixed(place, sectors, disk.owners[sectors]) ^ _mixed(place, sectors, own)
+    return int(np.bitwise_xor.reduce(changed)) if len(changed) else 0
+
+
+def _mixed(place: int, sectors: npt.NDArray[np.int64], owners: npt.NDArray[np.int64]) -> _Words:
+    """64 bits for each sector of a disk and its owner (splitmix64); 0 for the first content."""
+    with np.errstate(over="ignore"):
+        word = sectors.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        word ^= owners.astype(np.uint64) << np.uint64(24)
+        word ^= np.uint64(place) << np.uint64(56)
+        word = (word ^ word >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+        word = (word ^ word >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+        word ^= word >> np.uint64(31)
+    return np.where(owners == 0, np.uint64(0), word)

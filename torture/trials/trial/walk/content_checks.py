@@ -1,0 +1,76 @@
+"""A client's look at the contents of a volume: each content is mounted, read and checked once."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import replace
+from pathlib import Path
+
+from torture.choices.transports.protocol import Attachment
+from torture.choices.volumes import SIZE_MIB
+from torture.facts.evidence.folder import SPEC, Evidence, load_evidence
+from torture.facts.recording.disks import ShelfDisk
+from torture.machines.lab.lab import Lab
+from torture.machines.shelf.server import Shelf
+from torture.trials.trial.check import check
+from torture.trials.trial.shared.evidence_writer import EvidenceWriter
+from torture.trials.trial.shared.machines import Machines
+from torture.trials.trial.shared.trial import Trial
+
+_DISK = "vm"
+_DEVICE = "/dev/vdb"
+
+
+class ContentChecks:
+    """A client whose disk gets one content after the other, without a NAS behind it."""
+
+    def __init__(self, lab: Lab, trial: Trial, folder: Path) -> None:
+        self._lab = lab
+        self._folder = folder
+        self._shelf = Shelf(directory=folder, socket=lab.sockets / f"c{secrets.token_hex(2)}")
+        sector_bytes = trial.volume_options.sector_bytes
+        self._disk = ShelfDisk(
+            serial=_DISK,
+            size_mib=SIZE_MIB,
+            sector_bytes=sector_bytes,
+            physical_sector_bytes=sector_bytes,
+        )
+        self._shelf.start((self._disk,), keeps_recording=False)
+        attachment = Attachment(source=self._shelf.source(self._disk), device=_DEVICE)
+        self._trial = replace(trial, attachment=attachment, fault=None)
+        self._known: dict[str, Evidence] = {}
+
+    @property
+    def known(self) -> int:
+        """The number of contents that were looked at."""
+        return len(self._known)
+
+    def seen(self, content: str) -> Evidence | None:
+        """The client's look at this content, if there was one."""
+        return self._known.get(content)
+
+    def inspect(self, content: str, image: Path) -> Evidence:
+        """Check an image as a client would after a cut, and remember its content.
+
+        Raises `StorageFailed` where a tool hangs, `HarnessError` when the machinery fails.
+        """
+        folder = self._folder / content
+        folder.mkdir()
+        trial = replace(self._trial, folder=folder, scratch=folder)
+        evidence = EvidenceWriter(folder=folder)
+        evidence.write(SPEC, trial.spec.as_json())
+        self._shelf.control.turn({_DISK: {"image": str(image)}})
+        machines = Machines(trial=trial, lab=self._lab)
+        try:
+            machines.begin_checker()
+            client = machines.checker()
+            if check(trial, evidence, client):
+                machines.give_checker_back(client)
+        finally:
+            machines.close()
+        self._known[content] = load_evidence(folder)
+        return self._known[content]
+
+    def close(self) -> None:
+        """End the client's disk."""
+        self._shelf.stop()

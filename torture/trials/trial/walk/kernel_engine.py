@@ -1,0 +1,132 @@
+"""The kernel's own ZFS, in one NAS that stays up while its disks change their content."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+
+from torture.choices.volumes import SIZE_MIB
+from torture.errors import HarnessError
+from torture.facts.recording.crash_state import CrashState, write_crash_state
+from torture.facts.recording.disks import ShelfDisk
+from torture.machines.lab.domains import Disk
+from torture.machines.lab.lab import Lab
+from torture.machines.lab.machine import Machine
+from torture.machines.shelf.connection import Connection
+from torture.machines.shelf.server import Shelf
+from torture.trials.trial.shared.storage import StorageFailed
+from torture.trials.trial.walk.engine import Recovered
+from torture.trials.trial.walk.ranges import Ranges
+
+_PROGRAM = "/usr/lib/torture/recover"
+_CONFIG, _RANGES = "/run/recover.config", "/run/recover.ranges"
+_BY_SERIAL = "/dev/disk/by-id/virtio-"
+_COPY = "copy"
+_VOLUME_BYTES = SIZE_MIB * 1024 * 1024
+_CHUNK_BYTES = 1 << 20
+_STATE_FILE = "turn.view.json"
+_START_DEADLINE_S = 60
+_STATE_DEADLINE_S = 120
+_READ_DEADLINE_S = 60
+_STILL = "udevadm control --exit; zpool list >/dev/null 2>&1; echo 3 > /proc/sys/vm/drop_caches"
+"""Shell: without udevd no program reads the disks between two states."""
+
+
+class KernelEngine:
+    """One NAS with the disks of a recording, and a disk to copy the volume to.
+
+    All its states have one pool GUID, so it holds one at a time. Recovered disks are thrown away.
+    """
+
+    def __init__(
+        self, lab: Lab, *, disks: Sequence[ShelfDisk], first: CrashState, folder: Path
+    ) -> None:
+        """Start the NAS on a state. Raises `HarnessError` when it does not come up."""
+        self._folder = folder
+        self._names = [disk.serial for disk in disks]
+        self._shelf = Shelf(directory=folder, socket=lab.sockets / f"w{secrets.token_hex(2)}")
+        self.ranges = Ranges.whole(_VOLUME_BYTES)
+        copy = ShelfDisk(serial=_COPY, size_mib=SIZE_MIB)
+        folder.mkdir(parents=True, exist_ok=True)
+        write_crash_state(folder / _STATE_FILE, first)
+        self._shelf.start(disks, view=folder / _STATE_FILE, beside=(copy,), keeps_recording=False)
+        self.nas: Machine = lab.start_nas(
+            console_log=folder / "nas.console.log",
+            disks=tuple(self._disk(number, disk) for number, disk in enumerate((*disks, copy))),
+        )
+        paths = " ".join(f"{_BY_SERIAL}{name}-part1" for name in self._names)
+        waits = " && ".join(
+            f"for i in $(seq 400); do test -e {path} && break; sleep 0.05; done; test -e {path}"
+            for path in (*paths.split(), f"{_BY_SERIAL}{_COPY}")
+        )
+        self._must(f"{waits} && {_PROGRAM} config {_CONFIG} /dev/disk/by-id")
+        self._copy_device = self._must(f"readlink -f {_BY_SERIAL}{_COPY}").strip()
+        self._must(_STILL)
+        self.take_ranges(self.ranges)
+
+    def take_ranges(self, ranges: Ranges) -> None:
+        """Read only these parts of the volume from now on."""
+        self.ranges = ranges
+        self.nas.agent.put_program(_RANGES, ranges.packed)
+
+    def recover(self, state: CrashState) -> Recovered:
+        """See `Engine`."""
+        write_crash_state(self._folder / _STATE_FILE, state)
+        self._shelf.turn(self._names, self._folder / _STATE_FILE)
+        argv = (_PROGRAM, "state", _CONFIG, _RANGES, self._copy_device)
+        completed = self.nas.run(*argv, deadline_s=_STATE_DEADLINE_S)
+        if completed.exit_code is None:
+            raise StorageFailed(f"a recovery hung for {_STATE_DEADLINE_S} s", machine=self.nas)
+        self.nas.require_success(completed, deadline_s=_STATE_DEADLINE_S)
+        return recovered_of(completed.stdout)
+
+    def copy_volume(self, into: Path) -> None:
+        """See `Engine`."""
+        connection = Connection(socket=self._shelf.socket, export=_COPY)
+        with into.open("wb") as image:
+            image.truncate(_VOLUME_BYTES)
+            for offset, length in self.ranges.chunks(_CHUNK_BYTES):
+                content = connection.read(length, offset, deadline_s=_READ_DEADLINE_S)
+                if content.count(0) != length:
+                    image.seek(offset)
+                    image.write(content)
+        connection.close()
+
+    def close(self) -> None:
+        """See `Engine`."""
+        self.nas.kill()
+        self._shelf.stop()
+
+    def _disk(self, number: int, disk: ShelfDisk) -> Disk:
+        return Disk(
+            target=f"vd{'bcdefghijklmnopqrstuvwxyz'[number]}",
+            serial=disk.serial,
+            source=self._shelf.source(disk),
+            sector_bytes=disk.sector_bytes,
+            physical_sector_bytes=disk.physical_sector_bytes,
+        )
+
+    def _must(self, script: str) -> str:
+        return self.nas.must("sh", "-c", script, deadline_s=_START_DEADLINE_S).stdout
+
+
+def recovered_of(output: str) -> Recovered:
+    """The recovery that the guest's program reports; raises `HarnessError` for another text."""
+    try:
+        said = json.loads(output)
+        if said["import"] != 0:
+            return Recovered(is_imported=False, reason=said["reason"])
+        if said["export"] != 0:
+            raise ValueError(f"the export failed: {said['export']}")
+        return Recovered(
+            is_imported=True,
+            volume_errno=said["volume"],
+            content=said["content"],
+            took_us=sum(said[f"{part}_us"] for part in ("import", "volume", "read", "export")),
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise HarnessError(
+            f"the recovery's report is unreadable: {output[:300]!r} ({error})"
+        ) from error

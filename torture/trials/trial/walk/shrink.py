@@ -1,0 +1,45 @@
+"""The fewest dropped writes that still lose something (pure; Zeller's ddmin, TSE 28(2), 2002)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+Dropped = tuple[int, ...]
+"""Submissions of the writes that do not survive, ascending."""
+
+
+def fewest(dropped: Sequence[int], loses: Callable[[Dropped], bool], *, asks_max: int) -> Dropped:
+    """A part of `dropped` that loses something, while it loses nothing without any one of its writes.
+
+    `loses` is asked once about a part, and at most `asks_max` times; the best part by then is
+    returned. All of `dropped` must lose something.
+    """
+    known: dict[Dropped, bool] = {}
+
+    def lost(part: Dropped) -> bool:
+        if part not in known and len(known) < asks_max:
+            known[part] = loses(part)
+        return known.get(part, False)
+
+    best, pieces = tuple(sorted(dropped)), 2
+    if lost(()):
+        return ()
+    while len(best) > 1:
+        parts = _split(best, pieces)
+        rests = [tuple(write for write in best if write not in part) for part in parts]
+        smaller = next((part for part in (*parts, *rests) if lost(part)), None)
+        if smaller is not None:
+            pieces = 2 if smaller in parts else max(pieces - 1, 2)
+            best = smaller
+        elif pieces < len(best):
+            pieces = min(2 * pieces, len(best))
+        else:
+            break
+    return best
+
+
+def _split(writes: Dropped, pieces: int) -> list[Dropped]:
+    pieces = min(pieces, len(writes))
+    ends = [len(writes) * place // pieces for place in range(pieces + 1)]
+    return [writes[begin:end] for begin, end in pairwise(ends)]
