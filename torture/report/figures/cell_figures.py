@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from torture.facts.stats.rates import Rate, rate_of
 from torture.facts.stats.sequential import sequential_rate_of
 from torture.oracles.verdict.verdicts import Verdict
-from torture.report.reading.tally import CellTally, FirstTry, Spread, TrialKind, Worth
+from torture.report.reading.tally import CellTally, FirstTry, Spread, TrialKind, Walked, Worth
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,6 +78,7 @@ class CellFigures(CellRates):
     rollback_ms: Spread | None
     worth: Worth = field(default_factory=Worth)
     acknowledged_in_outage: int = 0
+    walked: Walked | None = None
 
 
 def cell_rates(
@@ -139,4 +140,5 @@ def _figures(tally: CellTally) -> CellFigures:
         rollback_ms=tally.rollback_ms,
         worth=tally.worth,
         acknowledged_in_outage=tally.acknowledged_in_outage,
+        walked=tally.walked,
     )

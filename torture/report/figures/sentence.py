@@ -8,6 +8,7 @@ from torture.report.figures.cell_figures import CellFigures
 from torture.report.figures.grid import unusual_choices
 from torture.report.figures.sensitivity import Sensitivity
 from torture.report.figures.wording import choice_in_words, duration_in_words, either_way_in_words
+from torture.report.reading.tally import Walked
 
 _WOULD_BE_SEEN = "flush-dropped"
 """The planted fault of the sentence: a disk whose cache lies now and then is what people fear."""
@@ -48,7 +49,17 @@ def answer_in_words(figures: CellFigures, sensitivity: Sensitivity) -> str:
         parts.append(unresolved)
     if not harm.events and (seen := _would_be_seen(figures, sensitivity)):
         parts.append(seen)
+    if figures.walked is not None:
+        parts.append(_walked_in_words(figures.walked))
     return "; ".join(parts) + "."
+
+
+def _walked_in_words(walked: Walked) -> str:
+    """Without an interval: the states of one recording are no independent trials."""
+    of = f"{walked.recordings} recording" + ("" if walked.recordings == 1 else "s")
+    if not walked.lost:
+        return f"none of {walked.recovered:,} recovered crash states of {of} lost anything"
+    return f"{walked.lost:,} of {walked.recovered:,} recovered crash states of {of} lost something"
 
 
 def _would_be_seen(figures: CellFigures, sensitivity: Sensitivity) -> str:

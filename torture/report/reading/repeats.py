@@ -16,12 +16,11 @@ def notes_on_repeats(sql: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
     """A sentence, if a trial was repeated: how many repeats ended like the original, if that is here."""
     rows = sql.execute(
         "SELECT again.trial, again.origin, again.verdict, first.verdict FROM records AS again "
-        "LEFT JOIN live AS first ON first.trial = again.repeats WHERE again.origin <> ? "
-        "AND again.origin <> ? "
+        "LEFT JOIN live AS first ON first.trial = again.repeats WHERE NOT list_contains(?, again.origin) "
         # a trial may be live on several versions of ZFS: prefer the version of the repeat
         "QUALIFY row_number() OVER (PARTITION BY again.place ORDER BY first.zfs = again.zfs DESC) = 1 "
         "ORDER BY again.trial, again.origin_run",
-        [Origin.LIVE.value, Origin.PLANTED.value],
+        [[Origin.LIVE.value, Origin.PLANTED.value, Origin.WALKED.value]],
     ).fetchall()
     if not rows:
         return ()

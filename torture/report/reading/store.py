@@ -16,7 +16,7 @@ from torture.errors import HarnessError
 from torture.facts.evidence.documents import FLOAT_MAX
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.lines import UnreadableLineError, read_line
-from torture.records.record.trials import TrialRecord
+from torture.records.record.trials import Origin, TrialRecord
 from torture.report.reading.chosen import notes_on_confirmations, notes_on_manifests
 from torture.report.reading.counted import drop_duplicates, drop_voided
 from torture.report.reading.database import connect
@@ -37,6 +37,7 @@ from torture.report.reading.tally import (
     FirstTry,
     Spread,
     TrialKind,
+    Walked,
     Worth,
 )
 from torture.report.reading.zfs_versions import notes_on_versions, zfs_versions
@@ -153,6 +154,7 @@ class Store:
             f"coalesce(sum(acknowledged_in_outage), 0), {worth} "
             "FROM live JOIN runs USING (source) GROUP BY cell ORDER BY cell"
         )
+        walked = self._walked()
         return tuple(
             CellTally(
                 cell=cell,
@@ -166,9 +168,20 @@ class Store:
                 else Spread(least=least, median=median, most=most),
                 acknowledged_in_outage=in_outage,
                 worth=Worth(**dict(zip(WORTH, medians, strict=True))),
+                walked=walked.get(cell),
             )
             for cell, guarantee, is_sequential, per_s, least, median, most, in_outage, *medians in rows
         )
+
+    def _walked(self) -> dict[str, Walked]:
+        rows = self._rows(
+            "SELECT cell, count(*), sum(walked_states), sum(walked_states_lost) FROM records "
+            f"WHERE origin = '{Origin.WALKED}' AND walked_states > 0 GROUP BY cell"
+        )
+        return {
+            cell: Walked(recordings=recordings, recovered=recovered, lost=lost)
+            for cell, recordings, recovered, lost in rows
+        }
 
     def breaches(self) -> dict[str, tuple[str, ...]]:
         """The live trials that broke their guarantee, by cell."""

@@ -78,6 +78,16 @@ WORTH = tuple(Worth.__dataclass_fields__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Walked:
+    """The crash states of a cell's walked recordings: no cuts, and in no rate."""
+
+    recordings: int
+    recovered: int
+    lost: int
+    """The states that lost something acknowledged, or are damaged."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class CellTally:
     """The counts and medians of a cell's live trials."""
 
@@ -96,6 +106,7 @@ class CellTally:
     worth: Worth = field(default_factory=Worth)
     acknowledged_in_outage: int = 0
     """Operations acknowledged while there was no NAS, in all its trials."""
+    walked: Walked | None = None
 
 
 def kind_of(record: TrialRecord, guarantee: str) -> TrialKind:

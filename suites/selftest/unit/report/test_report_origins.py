@@ -19,6 +19,7 @@ from suites.selftest.unit.made_records import changed
 from suites.selftest.unit.report_records import make_records, write_run
 from torture.choices.matrix.cells import cells_of
 from torture.facts.axes.sweeps import Matrix
+from torture.facts.evidence.walk_document import WalkDocument
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.lines import UnreadableLineError, read_line
 from torture.records.record.run_layout import TRIALS_FILE
@@ -26,10 +27,13 @@ from torture.records.record.trials import Origin, TrialRecord
 from torture.records.record.trials_file import read_records
 from torture.report.exports import EXPORTS
 from torture.report.figures.cell_figures import cell_figures
+from torture.report.figures.sensitivity import Sensitivity
+from torture.report.figures.sentence import answer_in_words
 from torture.report.figures.summary import summarise
 from torture.report.night.plan import Plan
 from torture.report.reading.merged import write_merged
 from torture.report.reading.store import Store
+from torture.report.reading.tally import Walked
 
 CELLS = cells_of(Matrix.QUICK)
 RECORDS = tuple(make_records(120, cells=CELLS, seed=5))
@@ -248,3 +252,47 @@ def test_one_rule_says_which_record_counts_in_a_file_and_in_a_report(
         (record.trial, record.origin, record.verdict, record.zfs) for record in read.records
     ]
     assert sorted(rows) == sorted(expected)
+
+
+def walked(number: int, *, recovered: int, lost: int) -> TrialRecord:
+    outcomes = {"intact": recovered - lost, "corrupted": lost}
+    return changed(
+        LOST,
+        origin=Origin.WALKED,
+        trial=f"walked.{number}.{LOST.trial}",
+        walk=WalkDocument(recovered=recovered, outcomes=outcomes),
+    )
+
+
+def test_walked_states_join_the_sentence_and_change_no_rate(original: Path, tmp_path: Path) -> None:
+    with Store.open([original]) as store:
+        figures = {one.cell: one for one in cell_figures(store.tallies())}
+    walks = [walked(1, recovered=300, lost=2), walked(2, recovered=100, lost=0)]
+    newer = replay_run(tmp_path, "walks", *walks)
+    with Store.open([original, newer]) as store:
+        now = {one.cell: one for one in cell_figures(store.tallies())}
+        assert not any("left out of all rates" in note for note in store.notes)
+    expected = Walked(recordings=2, recovered=400, lost=2)
+    assert now.pop(LOST.cell) == replace(figures.pop(LOST.cell), walked=expected)
+    assert {cell: one.harm.trials for cell, one in now.items()} == {
+        cell: one.harm.trials for cell, one in figures.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("walks", "words"),
+    [
+        ([(300, 0)], "none of 300 recovered crash states of 1 recording lost anything"),
+        (
+            [(1000, 2), (500, 0)],
+            "2 of 1,500 recovered crash states of 2 recordings lost something",
+        ),
+    ],
+)
+def test_walked_states_in_words(
+    walks: list[tuple[int, int]], words: str, original: Path, tmp_path: Path
+) -> None:
+    made = [walked(place, recovered=one, lost=lost) for place, (one, lost) in enumerate(walks)]
+    with Store.open([original, replay_run(tmp_path, "walks", *made)]) as store:
+        figures = {one.cell: one for one in cell_figures(store.tallies())}[LOST.cell]
+    assert words in answer_in_words(figures, Sensitivity(versions={}, faults=()))
