@@ -130,6 +130,8 @@ def test_a_walked_trial_is_cut_at_the_end_of_its_load() -> None:
         ("iscsi-always-noslog-ext4-nasonly", "lives on"),
         ("iscsi-always-lying-ext4-bothdie", "lies"),
         ("iscsi-always-lost-ext4-bothdie", "gone"),
+        ("iscsi-always-noslog-ext4-boot-bothdie", "more than an import"),
+        ("iscsi-always-noslog-btrfs-gobonniego-bothdie", "outside the ledger"),
         ("iscsi-always-noslog-ext4-bothdie", ""),
         ("nvme_tcp-standard-plp-btrfs-bothdie", ""),
     ],

@@ -11,10 +11,12 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from torture.choices.matrix.axes import FATE, TRANSPORT
+from torture.choices.matrix.axes import ADMINISTRATION, FATE, ROOT, TRANSPORT, WORKLOAD
 from torture.choices.matrix.cells import Cell
 from torture.choices.volumes import VolumeKind
+from torture.choices.workloads import with_those_beside
 from torture.facts.axes.fate import Fate
+from torture.facts.axes.root import Root
 from torture.facts.evidence.cut_document import Confirmation
 from torture.facts.evidence.folder import LEDGER, Evidence, load_evidence
 from torture.facts.evidence.ledger import parse_ledger
@@ -26,12 +28,14 @@ from torture.facts.recording.events import Kind, Recording
 from torture.facts.recording.roles import role_of
 from torture.facts.recording.states import DistinctState, distinct_states
 from torture.machines.lab.lab import Lab
+from torture.machines.lab.machine import GuestDied
 from torture.machines.nas.pool import gone_at_cut, pool_disks
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.scoring.walked import StateVerdict, judge_state
 from torture.trials.trial.confirm import earlier_cut
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import PowerCut
+from torture.trials.trial.shared.storage import StorageFailed
 from torture.trials.trial.shared.trial import Trial
 from torture.trials.trial.walk.content_checks import ContentChecks
 from torture.trials.trial.walk.engine import Recovered
@@ -55,7 +59,13 @@ def why_not_walked(cell: Cell) -> str:
         return "its client lives on, and would have to be walked, too"
     if any(disk.persistence is Persistence.LYING for disk in pool_disks(cell)):
         return "a disk lies about its flushes"
-    return "a disk is gone after the cut" if gone_at_cut(cell, 0) else ""
+    if gone_at_cut(cell, 0):
+        return "a disk is gone after the cut"
+    if cell[ADMINISTRATION] is not None or cell[ROOT] is not Root.IMAGE:
+        return "a state needs more than an import and a read-back"
+    if not all(load.keeps_ledger for load in with_those_beside(cell[WORKLOAD])):
+        return "a load keeps its acknowledgements outside the ledger"
+    return ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,9 +90,9 @@ def walk(trial: Trial, lab: Lab, evidence: EvidenceWriter, cut: PowerCut) -> Los
     chosen = chosen[: trial.spec.walk_states]
     folder = trial.scratch / "walk"
     with closing(ContentChecks(lab, trial, folder / "contents")) as contents:
-        walked = _Walk(trial, lab, cut, contents, folder=folder)
+        walked = _Walk(trial, lab, cut, chosen, contents, folder=folder)
         with closing(walked):
-            walked.over(chosen)
+            walked.recover_all()
     evidence.write(WALK, replace(walked.document, distinct=len(states)).as_json())
     return walked.first_loss
 
@@ -102,7 +112,14 @@ class _Walk:
     """The engine, the states so far, and their outcomes."""
 
     def __init__(
-        self, trial: Trial, lab: Lab, cut: PowerCut, contents: ContentChecks, *, folder: Path
+        self,
+        trial: Trial,
+        lab: Lab,
+        cut: PowerCut,
+        states: Sequence[DistinctState],
+        contents: ContentChecks,
+        *,
+        folder: Path,
     ) -> None:
         self._trial = trial
         self._lab = lab
@@ -110,28 +127,26 @@ class _Walk:
         self._recording = recording = cut.recording
         self._live = load_evidence(trial.folder)
         self._ledger = (trial.folder / LEDGER).read_bytes()
+        self._states = states
         self._contents = contents
         self._folder = folder
         self._names = [disk.serial for disk in trial.disks_left]
         self._engine: KernelEngine | None = None
+        self._ranges: Ranges | None = None
         self._judged: dict[tuple[str, int], StateVerdict] = {}
         self._marks = [event.seq for event in recording.events if event.kind is Kind.MARK]
         self.document = WalkDocument(engine="kernel")
         self.first_loss: LostState | None = None
 
-    def over(self, states: Sequence[DistinctState]) -> None:
-        """Recover and judge these states, until the time is up."""
+    def recover_all(self) -> None:
+        """Recover and judge the states, until the time is up."""
         begun_s = time.monotonic()
         outcomes: Counter[str] = Counter()
         unknown: Counter[str] = Counter()
-        if states:
-            self._begin(states)
-        for number, state in enumerate(states):
+        for number, state in enumerate(self._states):
             if time.monotonic() - begun_s > _BUDGET_S:
                 break
-            crash_state = state.crash_state(self._recording, self._names)
-            recovered = self._recover(crash_state, again=number % _REPEATED_EVERY == 0)
-            judged = self._judge(state, crash_state, recovered)
+            judged = self._judge_state(state, again=number % _REPEATED_EVERY == 0)
             outcomes[judged.verdict] += 1
             if judged.verdict is Verdict.INCONCLUSIVE:
                 unknown.update(judged.reasons[:1])
@@ -151,29 +166,42 @@ class _Walk:
         if self._engine is not None:
             self._engine.close()
 
-    def _begin(self, states: Sequence[DistinctState]) -> None:
-        """Start the engine, and find the parts of the volume that hold data in any state."""
-        first = min(states, key=lambda state: state.cut)
-        state = first.crash_state(self._recording, self._names)
-        self._engine = KernelEngine(
-            self._lab, disks=self._trial.disks_left, first=state, folder=self._folder / "engine"
-        )
-        image = self._folder / "whole.raw"
-        self._engine.recover(state)
-        self._engine.copy_volume(image)
-        grains = grains_with_data(image)
-        image.unlink()
+    @property
+    def _first_state(self) -> CrashState:
+        first = min(self._states, key=lambda state: state.cut)
+        return first.crash_state(self._recording, self._names)
+
+    @property
+    def _running(self) -> KernelEngine:
+        """The engine, started on its first use, and again after a state that ended its NAS."""
+        if self._engine is None:
+            self._engine = KernelEngine(
+                self._lab,
+                disks=self._trial.disks_left,
+                first=self._first_state,
+                folder=self._folder / "engine",
+            )
+            self._engine.take_ranges(self._ranges or self._with_data(self._engine))
+        return self._engine
+
+    def _with_data(self, engine: KernelEngine) -> Ranges:
+        """The parts of the volume that hold data in any state."""
+        self._ranges = engine.ranges
         requests = self._trial.folder / BLOCK_REQUESTS
         if requests.exists():
-            grains.update(_written_grains(requests))
-            self._engine.take_ranges(Ranges.of_grains(grains))
+            image = self._folder / "whole.raw"
+            engine.recover(self._first_state)
+            engine.copy_volume(image)
+            grains = grains_with_data(image) | set(_written_grains(requests))
+            image.unlink()
+            self._ranges = Ranges.of_grains(grains)
+        return self._ranges
 
     def _recover(self, state: CrashState, *, again: bool) -> Recovered:
-        assert self._engine is not None
-        recovered = self._engine.recover(state)
+        recovered = self._running.recover(state)
         if not again:
             return recovered
-        second = self._engine.recover(state)
+        second = self._running.recover(state)
         self.document = replace(
             self.document,
             repeated=self.document.repeated + 1,
@@ -217,9 +245,8 @@ class _Walk:
 
     def _inspect(self, content: str) -> Evidence:
         """A client's look at the state that was just recovered."""
-        assert self._engine is not None
         image = self._folder / f"{content}.raw"
-        self._engine.copy_volume(image)
+        self._running.copy_volume(image)
         try:
             return self._contents.inspect(content, image)
         finally:
@@ -256,9 +283,22 @@ class _Walk:
 
         return state.dropping_only(fewest(state.dropped, loses, asks_max=_SHRINKING_STATES_MAX))
 
-    def _judge_state(self, state: DistinctState) -> StateVerdict:
+    def _judge_state(self, state: DistinctState, *, again: bool = False) -> StateVerdict:
+        """The verdict; a state that hangs a machine, or crashes its kernel, is unavailable."""
         crash_state = state.crash_state(self._recording, self._names)
-        return self._judge(state, crash_state, self._recover(crash_state, again=False))
+        try:
+            return self._judge(state, crash_state, self._recover(crash_state, again=again))
+        except (StorageFailed, GuestDied) as failure:
+            if isinstance(failure, GuestDied) and not failure.kernel_crashed:
+                raise
+            self.close()
+            self._engine = None
+            return StateVerdict(
+                verdict=Verdict.UNAVAILABLE,
+                acknowledged=self._earlier(crash_state).acknowledged or 0,
+                lost=0,
+                reasons=(str(failure).splitlines()[0],),
+            )
 
     def _described(self, submission: int) -> DroppedWrite:
         event = self._recording.events[submission]
