@@ -38,7 +38,7 @@ from torture.records.scoring.required import missing_evidence
 _CAUSES = (Layer.ADMINISTRATION, Layer.OUTAGE)
 """Their reasons come before everything unknown, which they may explain."""
 _AT_LEAST = "at least that: the evidence is incomplete"
-_CONFIRMED = "cut at event {0.event}, before the drawn cut, for the audit: {0.finding}"
+_CONFIRMED = "cut at event {0.event}, before the drawn cut: {0.finding}"
 
 
 def judge(evidence: Evidence) -> Judgement:
