@@ -20,12 +20,7 @@ from torture.records.record.trials import Origin, TrialRecord
 from torture.report.reading.chosen import notes_on_confirmations, notes_on_manifests
 from torture.report.reading.counted import drop_duplicates, drop_voided
 from torture.report.reading.database import connect
-from torture.report.reading.loading import (
-    CellInfo,
-    load_runs,
-    make_tables,
-    normalised,
-)
+from torture.report.reading.loading import CellInfo, load_runs, make_tables, normalised
 from torture.report.reading.query_rows import Case, LoadFigure, Loss, RollbackBin
 from torture.report.reading.remarks import Remark, Remarks, notes_on_runs
 from torture.report.reading.repeats import notes_on_repeats
@@ -178,10 +173,8 @@ class Store:
             "SELECT cell, count(*), sum(walked_states), sum(walked_states_lost) FROM records "
             f"WHERE origin = '{Origin.WALKED}' AND walked_states > 0 GROUP BY cell"
         )
-        return {
-            cell: Walked(recordings=recordings, recovered=recovered, lost=lost)
-            for cell, recordings, recovered, lost in rows
-        }
+        names = ("recordings", "recovered", "lost")
+        return {cell: Walked(**dict(zip(names, of, strict=True))) for cell, *of in rows}
 
     def breaches(self) -> dict[str, tuple[str, ...]]:
         """The live trials that broke their guarantee, by cell."""
