@@ -77,7 +77,7 @@ def distinct_states(
 
     After every event, each subset of the undecided writes survives if they are few. Of more writes
     these subsets are taken: none, all, each alone, all but each, and some that the seed draws. A
-    disk that lies about flushes is none of `disks`. Raises `ValueError` for one.
+    disk that lies about flushes is refused with `ValueError`.
     """
     if lying := [name for name, kind in disks.items() if kind is Persistence.LYING]:
         raise ValueError(f"the states of a disk that lies are not walked: {', '.join(lying)}")
@@ -144,7 +144,7 @@ class _Walk:
             for place, kind in ((recording.place_of(name), kind) for name, kind in disks.items())
         }
         self._certain = 0
-        """The key of what is there for certain."""
+        """The key of the owners that are certain."""
 
     def step(self, event: Event) -> None:
         """Go over one event."""

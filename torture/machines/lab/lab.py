@@ -204,19 +204,9 @@ class Lab:
         )
 
     def _start_checker(self, console_log: Path) -> Machine:
-        """A client of another name: a client that survived the cut may still run beside it.
-
-        Its kernel log is empty. Words of its boot ("failed") would look like trouble of the check,
-        and no later trial would get this client.
-        """
+        """A client of another name: a client that survived the cut may still run beside it."""
         spec = self.client_spec(console_log, self.sockets / "checker.sock")
-        machine = self.start(replace(spec, name=_CHECKER), ())
-        try:
-            machine.must("dmesg", "--clear", deadline_s=_CLEAR_DEADLINE_S)
-        except HarnessError:
-            machine.kill()
-            raise
-        return machine
+        return self.start(replace(spec, name=_CHECKER), ())
 
     def start(self, spec: MachineSpec, disks: tuple[Disk, ...]) -> Machine:
         """A freshly started machine, with these disks."""
@@ -281,12 +271,20 @@ class Checkers:
         self._trials = 0
 
     def take(self, *, console_log: Path) -> Machine:
-        """Give a client without a disk to the caller: the kept one if it still answers, or a new one."""
+        """Give a client without a disk to the caller: the kept one if it still answers, or a new one.
+
+        Its kernel log is empty. Words of its boot ("failed") would look like trouble of the check, and
+        no client would be kept. Raises `HarnessError` when a new one does not answer.
+        """
         machine, self._kept = self._kept, None
-        if machine is not None and self._is_reusable(machine, console_log):
-            return machine
+        if machine is not None:
+            try:
+                machine.move_console(console_log)
+                return _with_empty_log(machine)
+            except HarnessError:
+                machine.kill()
         self._trials = 0
-        return self._start(console_log)
+        return _with_empty_log(self._start(console_log))
 
     def keep(self, machine: Machine) -> None:
         """Take back a client whose disks are unplugged and whose trial had no unusual event."""
@@ -302,12 +300,12 @@ class Checkers:
             self._kept.kill()
             self._kept = None
 
-    def _is_reusable(self, machine: Machine, console_log: Path) -> bool:
-        """Whether the kept client answers and its logs can be cleared; otherwise it is ended."""
-        try:
-            machine.move_console(console_log)
-            machine.must("dmesg", "--clear", deadline_s=_CLEAR_DEADLINE_S)
-        except HarnessError:
-            machine.kill()
-            return False
-        return True
+
+def _with_empty_log(machine: Machine) -> Machine:
+    """The machine, which ends if it does not answer: it has no other owner yet."""
+    try:
+        machine.must("dmesg", "--clear", deadline_s=_CLEAR_DEADLINE_S)
+    except HarnessError:
+        machine.kill()
+        raise
+    return machine

@@ -55,7 +55,23 @@ def test_a_client_that_is_kept_is_the_next_trials_with_a_new_console_and_an_empt
     kept.keep(kept.take(console_log=FIRST))
     kept.take(console_log=SECOND)
     assert [client.console for client in started.clients] == [SECOND]
+    assert started.clients[0].commands == [("dmesg", "--clear")] * 2
+
+
+def test_a_new_client_has_an_empty_log_or_ends() -> None:
+    """The words of its boot would look like trouble of the check: it would never be kept."""
+    started = Started()
+    Checkers(start=started.start).take(console_log=FIRST)
     assert started.clients[0].commands == [("dmesg", "--clear")]
+
+    def start_stuck(console_log: Path) -> Machine:
+        started.start(console_log)
+        started.clients[-1].answers = False
+        return cast(Machine, started.clients[-1])
+
+    with pytest.raises(HarnessError, match="stuck"):
+        Checkers(start=start_stuck).take(console_log=SECOND)
+    assert started.clients[1].killed
 
 
 def test_a_kept_checker_is_killed_at_the_end() -> None:
