@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,8 @@ def restarts_of_a_slow_libvirt(lab: Lab, scratch: Path) -> dict[str, Any]:
     """The answer to a start that only looks for the domain, and the results of a few restarts."""
     scratch.mkdir(parents=True)
     hasty = _hasty_start(lab, scratch / "hasty.log")
-    return {"hasty": hasty} | kill_and_resume(lab, scratch / "rounds", rounds=_ROUNDS)
+    rounds = kill_and_resume(lab, scratch / "rounds", rounds=_ROUNDS)
+    return {"hasty": hasty, "second_checker": _start_second_checker(lab, scratch)} | rounds
 
 
 def kill_and_resume(lab: Lab, scratch: Path, *, rounds: int) -> dict[str, Any]:
@@ -39,6 +41,18 @@ def kill_and_resume(lab: Lab, scratch: Path, *, rounds: int) -> dict[str, Any]:
         started_s.append(time.monotonic() - begun)
         nas.kill()
     return {"started_s": started_s, "refusals": refusals}
+
+
+def _start_second_checker(lab: Lab, scratch: Path) -> dict[str, bool]:
+    """Start a client that checks beside a kept one, as a trial does whose client has a network."""
+    kept = lab.checkers.take(console_log=scratch / "kept.log")
+    lab.checkers.keep(kept)
+    spec = lab.client_spec(scratch / "second.log", lab.sockets / "second.sock")
+    second = lab.start(replace(spec, name=kept.name), ())
+    try:
+        return {"kept": kept.is_alive(), "second": second.is_alive()}
+    finally:
+        second.kill()
 
 
 def _hasty_start(lab: Lab, console_log: Path) -> str:

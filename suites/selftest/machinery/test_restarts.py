@@ -36,3 +36,7 @@ def test_a_domain_out_of_sight_may_still_hold_its_name(restarts: Any) -> None:
 def test_a_killed_machine_is_resumed_at_once_all_the_same(restarts: Any) -> None:
     assert restarts["refusals"] == []
     assert len(restarts["started_s"]) > 1
+
+
+def test_a_kept_client_gives_up_its_name(restarts: Any) -> None:
+    assert restarts["second_checker"] == {"kept": False, "second": True}

@@ -98,7 +98,9 @@ def test_writes_are_forgotten(turning: tuple[Shelf, list[Path]]) -> None:
         beside.pwrite(b"y" * _BLOCK, 0)
         assert (_held(handle)[1], _held(beside)) == ("x", "y-")
         _turn(shelf, states[1])
-        assert _held(handle) == "a-"
+        beside.pwrite(b"z" * _BLOCK, 0)  # where the log had the first write
+        assert (_held(handle), _held(beside)) == ("a-", "z-")
+        _turn(shelf, states[1])
     assert shelf.control.status().seq == 0
 
 
@@ -122,9 +124,13 @@ def test_a_recording_that_is_kept_is_never_forgotten(folder: Path) -> None:
     shelf = Shelf(directory=folder / "recorded", socket=folder / "r")
     shelf.start(_DISKS)
     try:
-        _connected(shelf, _DISKS[0]).pwrite(b"a" * _BLOCK, 0)
+        handle = _connected(shelf, _DISKS[0])
+        handle.pwrite(b"a" * _BLOCK, 0)
+        image = folder / "image"
+        image.write_bytes(bytes(1 << 20))
         with pytest.raises(HarnessError):
-            shelf.control.turn({"d0": {"image": str(folder / "image")}})
+            shelf.control.turn({"d0": {"image": str(image)}})
+        assert _held(handle) == "a-"
     finally:
         shelf.stop()
     assert (shelf.recording / LOG).stat().st_size > 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from torture.choices.volumes import SIZE_MIB
@@ -50,16 +51,25 @@ class KernelEngine:
         self.ranges = Ranges.whole(_VOLUME_BYTES)
         copy = ShelfDisk(serial=_COPY, size_mib=SIZE_MIB)
         folder.mkdir(parents=True, exist_ok=True)
-        write_crash_state(folder / _STATE_FILE, first)
-        self._shelf.start(disks, view=folder / _STATE_FILE, beside=(copy,), keeps_recording=False)
-        self.nas: Machine = lab.start_nas(
-            console_log=folder / "nas.console.log",
-            disks=tuple(self._disk(number, disk) for number, disk in enumerate((*disks, copy))),
-        )
-        paths = " ".join(f"{_BY_SERIAL}{name}-part1" for name in self._names)
+        view = folder / _STATE_FILE
+        write_crash_state(view, first)
+        with ExitStack() as started:
+            self._shelf.start(disks, view=view, beside=(copy,), keeps_recording=False)
+            started.callback(self._shelf.stop)
+            self.nas: Machine = lab.start_nas(
+                console_log=folder / "nas.console.log",
+                disks=tuple(self._disk(number, disk) for number, disk in enumerate((*disks, copy))),
+            )
+            started.callback(self.nas.kill)
+            self._prepare()
+            self._started = started.pop_all()
+
+    def _prepare(self) -> None:
+        """Note the pool's configuration, and let no other program touch the disks from now on."""
+        devices = [*(f"{_BY_SERIAL}{name}-part1" for name in self._names), f"{_BY_SERIAL}{_COPY}"]
         waits = " && ".join(
             f"for i in $(seq 400); do test -e {path} && break; sleep 0.05; done; test -e {path}"
-            for path in (*paths.split(), f"{_BY_SERIAL}{_COPY}")
+            for path in devices
         )
         self._must(f"{waits} && {_PROGRAM} config {_CONFIG} /dev/disk/by-id")
         self._copy_device = self._must(f"readlink -f {_BY_SERIAL}{_COPY}").strip()
@@ -96,8 +106,7 @@ class KernelEngine:
 
     def close(self) -> None:
         """See `Engine`."""
-        self.nas.kill()
-        self._shelf.stop()
+        self._started.close()
 
     def _disk(self, number: int, disk: ShelfDisk) -> Disk:
         return Disk(

@@ -171,8 +171,7 @@ class _Walk:
         first = min(self._states, key=lambda state: state.cut)
         return first.crash_state(self._recording, self._names)
 
-    @property
-    def _running(self) -> KernelEngine:
+    def _started_engine(self) -> KernelEngine:
         """The engine, started on its first use, and again after a state that ended its NAS."""
         if self._engine is None:
             self._engine = KernelEngine(
@@ -198,10 +197,10 @@ class _Walk:
         return self._ranges
 
     def _recover(self, state: CrashState, *, again: bool) -> Recovered:
-        recovered = self._running.recover(state)
+        recovered = self._started_engine().recover(state)
         if not again:
             return recovered
-        second = self._running.recover(state)
+        second = self._started_engine().recover(state)
         self.document = replace(
             self.document,
             repeated=self.document.repeated + 1,
@@ -246,7 +245,7 @@ class _Walk:
     def _inspect(self, content: str) -> Evidence:
         """A client's look at the state that was just recovered."""
         image = self._folder / f"{content}.raw"
-        self._running.copy_volume(image)
+        self._started_engine().copy_volume(image)
         try:
             return self._contents.inspect(content, image)
         finally:
