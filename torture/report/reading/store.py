@@ -16,7 +16,7 @@ from torture.errors import HarnessError
 from torture.facts.evidence.documents import FLOAT_MAX
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.lines import UnreadableLineError, read_line
-from torture.records.record.trials import Origin, TrialRecord
+from torture.records.record.trials import TrialRecord
 from torture.report.reading.chosen import notes_on_confirmations, notes_on_manifests
 from torture.report.reading.counted import drop_duplicates, drop_voided
 from torture.report.reading.database import connect
@@ -171,7 +171,7 @@ class Store:
     def _walked(self) -> dict[str, Walked]:
         rows = self._rows(
             "SELECT cell, count(*), sum(walked_states), sum(walked_states_lost) FROM records "
-            f"WHERE origin = '{Origin.WALKED}' AND walked_states > 0 GROUP BY cell"
+            "WHERE walked_states > 0 GROUP BY cell"
         )
         names = ("recordings", "recovered", "lost")
         return {cell: Walked(**dict(zip(names, of, strict=True))) for cell, *of in rows}
