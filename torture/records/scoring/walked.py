@@ -29,6 +29,11 @@ class StateVerdict:
     lost: int
     reasons: tuple[str, ...]
 
+    @property
+    def loses(self) -> bool:
+        """Whether the state lost something, is damaged, or did not come back."""
+        return self.verdict not in (Verdict.INTACT, Verdict.INCONCLUSIVE)
+
 
 def judge_state(cell: Cell, evidence: Evidence, *, is_imported: bool) -> StateVerdict:
     """The verdict; `evidence` has the client's look and the ledger up to the state's cut."""

@@ -23,6 +23,7 @@ def test_a_state_with_everything_is_intact() -> None:
     judged = _judged(evidence())
     assert (judged.verdict, judged.acknowledged, judged.lost) == (Verdict.INTACT, 6, 0)
     assert judged.reasons == ()
+    assert not judged.loses
 
 
 def test_a_state_needs_no_scrub() -> None:
@@ -38,6 +39,7 @@ def test_each_loss_is_seen() -> None:
     assert _judged(evidence(*WONT_MOUNT, found=None)).verdict is Verdict.UNREPAIRABLE
     lost = _judged(evidence(), is_imported=False)
     assert (lost.verdict, lost.lost) == (Verdict.POOL_LOST, 6)
+    assert lost.loses
 
 
 def test_less_evidence_is_inconclusive_and_says_why() -> None:
@@ -50,6 +52,7 @@ def test_less_evidence_is_inconclusive_and_says_why() -> None:
         judged = _judged(seen)
         assert judged.verdict is Verdict.INCONCLUSIVE
         assert judged.reasons
+        assert not judged.loses
 
 
 def test_a_loss_outranks_missing_evidence() -> None:

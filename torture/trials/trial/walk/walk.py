@@ -150,7 +150,7 @@ class _Walk:
             outcomes[judged.verdict] += 1
             if judged.verdict is Verdict.INCONCLUSIVE:
                 unknown.update(judged.reasons[:1])
-            elif judged.verdict is not Verdict.INTACT:
+            elif judged.loses:
                 self._keep_loss(state, judged)
             self.document = replace(
                 self.document,
@@ -256,9 +256,11 @@ class _Walk:
             return
         dropped = None
         if self.first_loss is None:
-            state = self._shrunk(state)
-            judged = self._judge_state(state)
-            dropped = tuple(map(self._described, state.dropped))
+            shrunk = self._shrunk(state)
+            shown = self._judge_state(shrunk)
+            if shown.loses:  # else the loss came by chance: the state is kept as it was found
+                state, judged = shrunk, shown
+                dropped = tuple(map(self._described, shrunk.dropped))
         crash_state = state.crash_state(self._recording, self._names)
         if self.first_loss is None:
             self.first_loss = LostState(state=crash_state, cut=self._earlier(crash_state))
@@ -277,8 +279,7 @@ class _Walk:
         """The state with the fewest dropped writes that still loses something."""
 
         def loses(part: Dropped) -> bool:
-            verdict = self._judge_state(state.dropping_only(part)).verdict
-            return verdict not in (Verdict.INTACT, Verdict.INCONCLUSIVE)
+            return self._judge_state(state.dropping_only(part)).loses
 
         return state.dropping_only(fewest(state.dropped, loses, asks_max=_SHRINKING_STATES_MAX))
 
