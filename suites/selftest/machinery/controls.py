@@ -34,6 +34,8 @@ LEG_LOST = Cell.parse("iscsi-always-mirror-raidz1-btrfs-bothdie")
 WALKED_SAFE = Cell.parse("iscsi-always-noslog-raw-bothdie")
 WALKED_UNSAFE = Cell.parse("iscsi-disabled-noslog-raw-bothdie")
 WALKED_STATES = 4
+_WALKED_LOAD_MS = 9000
+"""Longer than ZFS waits for a transaction group (5 s): with sync=disabled nothing is written before."""
 NO_FLUSH_TRIALS = 3
 """Of `PLAIN`, whose NAS sends no flushes."""
 LYING_TRIALS = 2
@@ -63,7 +65,7 @@ def _warm_specs() -> list[TrialSpec]:
         recordings=1,
         states=WALKED_STATES,
         run_seed=1,
-        load_ms=_LOAD_MS,
+        load_ms=_WALKED_LOAD_MS,
     )
     return [*draw(SAFE), *draw(UNSAFE), *disks, *walked]
 
