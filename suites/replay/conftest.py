@@ -71,11 +71,14 @@ def _table(walks: list[tuple[TrialRecord, WalkDocument]]) -> Table:
         "recording of",
         "distinct states",
         "recovered",
+        "amid a recovery",
         "contents",
+        "seen once",
         "outcomes",
         "twice, differing",
+        "fresh, differing",
         "states/h",
-        "fresh NAS",
+        "trial",
     ):
         table.add_column(column, no_wrap=True)
     for record, walk in walks:
@@ -84,9 +87,12 @@ def _table(walks: list[tuple[TrialRecord, WalkDocument]]) -> Table:
             record.cell,
             str(walk.distinct),
             str(walk.recovered),
+            f"{walk.amid_recovery}, depth {walk.depth}",
             str(walk.contents),
+            str(walk.seen_once),
             ", ".join(f"{verdict} {count}" for verdict, count in walk.outcomes.items()),
             f"{walk.repeated}, {walk.differing}",
+            f"{walk.fresh}, {walk.fresh_differing}",
             f"{per_hour:.0f}",
             record.verdict,
         )

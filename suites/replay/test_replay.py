@@ -23,3 +23,4 @@ def test_every_recovered_state_keeps_the_guarantee(cell: Cell, walked: Running) 
     assert walks, "no recording was walked"
     assert all(walk.recovered for walk in walks), "no state was recovered"
     assert not any(walk.differing for walk in walks), "a second recovery gave another content"
+    assert not any(walk.fresh_differing for walk in walks), "a fresh NAS gave another verdict"

@@ -1,12 +1,17 @@
 /*
- * Recovers one crash state after another in a NAS that stays up: imports the pool, reads the volume, exports.
+ * Recovers one crash state after another in a NAS that stays up, at the word of a virtio-serial port.
  *
- *   recover config FILE FOLDER   write the pool's configuration, by the disks in that folder
- *   recover state FILE RANGES [COPY]   import by that configuration; read the ranges of the volume; export
+ *   recover PORT FOLDER RANGES COPY   the pool's disks lie in FOLDER
  *
- * RANGES holds pairs of 64-bit numbers, offset and length in bytes. With COPY, a device, the ranges are written
- * there, too. Each command prints one JSON object. The export is a hard one: it writes nothing (libzfs.h,
- * zpool_export_force), so the disks stay as the recovery left them.
+ * RANGES holds pairs of 64-bit numbers, offset and length in bytes; each state reads it anew. The host sends
+ * a line for each step, and gets one JSON object for each:
+ *
+ *   state    import the pool, by the configuration of the program's start, and read the ranges of the volume
+ *   copy     write the ranges of the volume to the device COPY
+ *   export   export the pool
+ *
+ * The export is a hard one: it writes nothing (libzfs.h, zpool_export_force), so the disks stay as the
+ * recovery left them.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -25,6 +30,8 @@
 enum { CONFIG_MAX = 1 << 20, CHUNK = 1 << 20, OPEN_TRIES = 20000, EXPORT_TRIES = 500 };
 static const char POOL[] = "tank";
 static const char VOLUME[] = "/dev/zd0";
+static libzfs_handle_t *zfs;
+static FILE *host;
 
 static uint64_t now_us(void) {
   struct timespec time;
@@ -32,36 +39,18 @@ static uint64_t now_us(void) {
   return (uint64_t)time.tv_sec * 1000000 + time.tv_nsec / 1000;
 }
 
-static int fail(const char *what, int code) {
-  printf("{\"failed\": \"%s\", \"errno\": %d}\n", what, code);
-  return 1;
+static void fail(const char *step, int code) {
+  fprintf(host, "{\"failed\": \"%s\", \"errno\": %d}\n", step, code);
 }
 
-/* The configuration with which `zpool import` would import the pool. */
-static int write_config(const char *file, char *folder) {
-  libzfs_handle_t *zfs = libzfs_init();
-  if (zfs == NULL) return fail("start", errno);
+/* The configuration with which `zpool import` would import the pool; NULL after a failure. */
+static nvlist_t *find_config(char *folder) {
   libpc_handle_t handle = {.lpc_ops = &libzfs_config_ops, .lpc_lib_handle = zfs};
   importargs_t wanted = {.path = &folder, .paths = 1, .poolname = POOL};
   nvlist_t *config = NULL;
   const int error = zpool_find_config(&handle, POOL, &config, &wanted);
-  if (error != 0) return fail("config", error);
-  size_t size;
-  char *packed = fnvlist_pack(config, &size);
-  FILE *out = fopen(file, "w");
-  if (out == NULL || fwrite(packed, 1, size, out) != size || fclose(out) != 0) return fail("write", errno);
-  printf("{\"bytes\": %zu}\n", size);
-  return 0;
-}
-
-static nvlist_t *read_config(const char *file) {
-  static char packed[CONFIG_MAX];
-  FILE *in = fopen(file, "r");
-  if (in == NULL) return NULL;
-  const size_t size = fread(packed, 1, sizeof packed, in);
-  fclose(in);
-  nvlist_t *config = NULL;
-  return nvlist_unpack(packed, size, &config, 0) == 0 ? config : NULL;
+  if (error != 0) fail("config", error);
+  return config;
 }
 
 /* A 128-bit mark of the content: two lanes of multiply and fold, which depend on the order. */
@@ -80,64 +69,94 @@ static void mark(mark_t *mark, const void *data, size_t bytes) {
   }
 }
 
-/* Read the ranges; returns 0, or the errno of the first failed read or copy. */
-static int read_ranges(int volume, int copy, FILE *ranges, mark_t *content, uint64_t *bytes) {
+/* Read the ranges, and copy or mark them; returns 0, or the errno of the first failure. */
+static int read_ranges(const char *ranges_file, int volume, int copy, mark_t *content) {
   static char buffer[CHUNK] __attribute__((aligned(4096)));
   uint64_t range[2];
-  while (fread(range, sizeof range[0], 2, ranges) == 2) {
-    for (uint64_t at = range[0], end = range[0] + range[1]; at < end;) {
+  int error = 0;
+  FILE *ranges = fopen(ranges_file, "r");
+  if (ranges == NULL) return errno;
+  while (error == 0 && fread(range, sizeof range[0], 2, ranges) == 2) {
+    for (uint64_t at = range[0], end = range[0] + range[1]; error == 0 && at < end;) {
       const size_t length = end - at < CHUNK ? end - at : CHUNK;
-      if (pread(volume, buffer, length, at) != (ssize_t)length) return errno ? errno : EIO;
-      if (copy >= 0 && pwrite(copy, buffer, length, at) != (ssize_t)length) return errno ? errno : EIO;
-      mark(content, buffer, length);
+      errno = 0;
+      if (pread(volume, buffer, length, at) != (ssize_t)length) error = errno ? errno : EIO;
+      else if (copy >= 0 && pwrite(copy, buffer, length, at) != (ssize_t)length) error = errno ? errno : EIO;
+      if (copy < 0) mark(content, buffer, length);
       at += length;
-      *bytes += length;
     }
   }
-  return 0;
+  fclose(ranges);
+  return error;
 }
 
-static int recover(const char *config_file, const char *ranges_file, const char *copy_file) {
-  libzfs_handle_t *zfs = libzfs_init();
-  nvlist_t *config = read_config(config_file), *properties = fnvlist_alloc();
-  FILE *ranges = fopen(ranges_file, "r");
-  const int copy = copy_file == NULL ? -1 : open(copy_file, O_RDWR | O_DIRECT);
-  if (zfs == NULL || config == NULL || ranges == NULL) return fail("start", errno);
-  if (copy_file != NULL && copy < 0) return fail("copy", errno);
+/* The volume, to read; it appears once its log was replayed (module/os/linux/zfs/zvol_os.c, zvol_os_create_minor). */
+static int open_volume(void) {
+  int volume = -1;
+  for (int tries = 0; tries < OPEN_TRIES && (volume = open(VOLUME, O_RDONLY | O_DIRECT)) < 0; tries++) usleep(500);
+  return volume;
+}
+
+static void recover(nvlist_t *config, const char *ranges_file) {
+  nvlist_t *properties = fnvlist_alloc();
   fnvlist_add_string(properties, "cachefile", "none");
-  libzfs_print_on_error(zfs, B_FALSE);
   const uint64_t begun = now_us();
-  if (zpool_import_props(zfs, config, NULL, properties, 0) != 0) {
-    printf("{\"import\": %d, \"reason\": \"%s\"}\n", libzfs_errno(zfs), libzfs_error_action(zfs));
-    return 0;
+  const int refused = zpool_import_props(zfs, config, NULL, properties, 0);
+  fnvlist_free(properties);
+  if (refused) {
+    fprintf(host, "{\"import\": %d, \"reason\": \"%s\"}\n", libzfs_errno(zfs), libzfs_error_action(zfs));
+    return;
   }
   const uint64_t imported = now_us();
-  /* the device appears once its log was replayed (module/os/linux/zfs/zvol_os.c, zvol_os_create_minor) */
-  int volume = -1, error = 0;
-  for (int tries = 0; tries < OPEN_TRIES && (volume = open(VOLUME, O_RDONLY | O_DIRECT)) < 0; tries++) usleep(500);
-  if (volume < 0) error = errno;
+  const int volume = open_volume();
+  int error = volume < 0 ? errno : 0;
   const uint64_t opened = now_us();
   mark_t content = {1, 2};
-  uint64_t bytes = 0;
   if (volume >= 0) {
-    error = read_ranges(volume, copy, ranges, &content, &bytes);
+    error = read_ranges(ranges_file, volume, -1, &content);
     close(volume);
   }
-  const uint64_t read_out = now_us();
-  zpool_handle_t *pool = zpool_open_canfail(zfs, POOL);
+  fprintf(host, "{\"import\": 0, \"volume\": %d, \"content\": \"%016" PRIx64 "%016" PRIx64 "\", \"import_us\": %" PRIu64
+      ", \"volume_us\": %" PRIu64 ", \"read_us\": %" PRIu64 "}\n",
+      error, content.a, content.b, imported - begun, opened - imported, now_us() - opened);
+}
+
+static void copy_volume(const char *ranges_file, const char *copy_file) {
+  const int volume = open_volume(), copy = open(copy_file, O_WRONLY | O_DIRECT);
+  const int error = volume < 0 || copy < 0 ? errno : read_ranges(ranges_file, volume, copy, NULL);
+  if (volume >= 0) close(volume);
+  if (copy >= 0) close(copy);
+  fprintf(host, "{\"copy\": %d}\n", error);
+}
+
+static void export_pool(void) {
+  const uint64_t begun = now_us();
   int exported = -1;
-  for (int tries = 0; pool != NULL && tries < EXPORT_TRIES; tries++) {
-    if ((exported = zpool_export_force(pool, "replay")) == 0) break;
-    usleep(2000);
+  for (int tries = 0; exported != 0 && tries < EXPORT_TRIES; tries++) {
+    zpool_handle_t *pool = zpool_open_canfail(zfs, POOL);
+    if (pool == NULL) break;
+    exported = zpool_export_force(pool, "replay");
+    zpool_close(pool);
+    if (exported != 0) usleep(2000);
   }
-  printf("{\"import\": 0, \"volume\": %d, \"export\": %d, \"content\": \"%016" PRIx64 "%016" PRIx64 "\", \"bytes\": %" PRIu64
-      ", \"import_us\": %" PRIu64 ", \"volume_us\": %" PRIu64 ", \"read_us\": %" PRIu64 ", \"export_us\": %" PRIu64 "}\n",
-      error, exported, content.a, content.b, bytes, imported - begun, opened - imported, read_out - opened, now_us() - read_out);
-  return 0;
+  fprintf(host, "{\"export\": %d, \"export_us\": %" PRIu64 "}\n", exported, now_us() - begun);
 }
 
 int main(int count, char **words) {
-  if (count == 4 && strcmp(words[1], "config") == 0) return write_config(words[2], words[3]);
-  if (count > 3 && strcmp(words[1], "state") == 0) return recover(words[2], words[3], count > 4 ? words[4] : NULL);
-  return fail("usage", EINVAL);
+  char line[32];
+  const int port = count == 5 ? open(words[1], O_RDWR) : -1;
+  FILE *in = fdopen(port, "r");
+  if (in == NULL || (host = fdopen(dup(port), "w")) == NULL || (zfs = libzfs_init()) == NULL) return 1;
+  setlinebuf(host);
+  libzfs_print_on_error(zfs, B_FALSE);
+  nvlist_t *config = find_config(words[2]);
+  if (config == NULL) return 1;
+  fprintf(host, "{\"ready\": true}\n");
+  while (fgets(line, sizeof line, in) != NULL) {
+    if (strcmp(line, "state\n") == 0) recover(config, words[3]);
+    else if (strcmp(line, "copy\n") == 0) copy_volume(words[3], words[4]);
+    else if (strcmp(line, "export\n") == 0) export_pool();
+    else fail("line", EINVAL);
+  }
+  return 0;
 }

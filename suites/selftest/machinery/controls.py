@@ -33,7 +33,8 @@ LOST = Cell.parse("iscsi-always-lost-btrfs-bothdie")
 LEG_LOST = Cell.parse("iscsi-always-mirror-raidz1-btrfs-bothdie")
 WALKED_SAFE = Cell.parse("iscsi-always-noslog-raw-bothdie")
 WALKED_UNSAFE = Cell.parse("iscsi-disabled-noslog-raw-bothdie")
-WALKED_STATES = 4
+WALKED_STATES = {WALKED_SAFE: 10, WALKED_UNSAFE: 4}
+"""Of ten states three are of cuts amid the recovery."""
 _WALKED_LOAD_MS = 9000
 """Longer than ZFS waits for a transaction group (5 s): with sync=disabled nothing is written before."""
 NO_FLUSH_TRIALS = 3
@@ -60,13 +61,13 @@ def _warm_specs() -> list[TrialSpec]:
     plain = draw(PLAIN, NO_FLUSH_TRIALS, run_seed=_COMING)
     faulty = [replace(spec, fault="zfs-nocacheflush") for spec in plain]
     disks = [*faulty, *draw(LYING, LYING_TRIALS), *draw(LOST), *draw(LEG_LOST)]
-    walked = draw_walked(
-        [WALKED_SAFE, WALKED_UNSAFE],
-        recordings=1,
-        states=WALKED_STATES,
-        run_seed=1,
-        load_ms=_WALKED_LOAD_MS,
-    )
+    walked = [
+        spec
+        for cell, states in WALKED_STATES.items()
+        for spec in draw_walked(
+            [cell], recordings=1, states=states, run_seed=1, load_ms=_WALKED_LOAD_MS
+        )
+    ]
     return [*draw(SAFE), *draw(UNSAFE), *disks, *walked]
 
 

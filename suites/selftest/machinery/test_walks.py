@@ -20,16 +20,23 @@ def _walked(controls: Controls, cell: Cell) -> tuple[TrialRecord, WalkDocument]:
     (record,) = records_of(controls.campaign(Boot.WARM), cell)
     assert record.origin is Origin.WALKED
     assert record.walk is not None, record.error
-    assert record.walk.recovered == WALKED_STATES < record.walk.distinct
-    assert (record.walk.repeated, record.walk.differing) == (1, 0)
-    assert 0 < record.walk.contents <= WALKED_STATES
+    assert record.walk.recovered == WALKED_STATES[cell] < record.walk.distinct
+    assert record.walk.repeated >= 1
+    assert (record.walk.differing, record.walk.fresh_differing) == (0, 0)
+    assert 0 < record.walk.contents <= WALKED_STATES[cell]
+    assert record.walk.seen_once <= record.walk.contents
     return record, record.walk
 
 
 def test_each_state_of_a_safe_recording_is_intact(controls: Controls) -> None:
     record, walk = _walked(controls, WALKED_SAFE)
-    assert walk.outcomes == {Verdict.INTACT: WALKED_STATES}, walk.unknown
+    assert walk.outcomes == {Verdict.INTACT: walk.recovered}, walk.unknown
     assert (record.verdict, walk.losses) == (Verdict.INTACT, ())
+
+
+def test_power_goes_again_three_times_amid_the_recovery(controls: Controls) -> None:
+    _, walk = _walked(controls, WALKED_SAFE)
+    assert (walk.depth, walk.amid_recovery, walk.fresh) == (4, 3, 3)
 
 
 def test_a_fresh_nas_shows_the_loss_of_an_unsafe_one(controls: Controls) -> None:

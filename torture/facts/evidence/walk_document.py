@@ -19,6 +19,8 @@ class DroppedWrite(Document):
     """The purpose of the write (`torture.facts.recording.roles`)."""
     offset_bytes: Count = 0
     length_bytes: Count = 0
+    sectors_kept: Count = 0
+    """Of a torn write, the first physical sectors, which survive."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,6 +53,20 @@ class WalkDocument(Document):
     """Of these, the states that were recovered."""
     contents: Count = 0
     """The different contents of the volume that a client has mounted, read and checked."""
+    seen_once: Count = 0
+    """Of these, the contents of one recovered state alone.
+
+    Their share of the recovered states estimates the share of all distinct states that have another
+    content than these (I. J. Good, The population frequencies of species, Biometrika 40, 1953).
+    """
+    amid_recovery: Count = 0
+    """Of the recovered states, those of a cut during the recovery from an earlier cut."""
+    depth: Count = 0
+    """The most cuts in a row, each amid the recovery from the one before; 1 without such a state."""
+    fresh: Count = 0
+    """States that a fresh NAS recovered, too, over the transport, with a client and its checks."""
+    fresh_differing: Count = 0
+    """Of these, those of another verdict."""
     repeated: Count = 0
     """States recovered a second time."""
     differing: Count = 0

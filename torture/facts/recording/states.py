@@ -40,20 +40,24 @@ class DistinctState:
     survivors: tuple[int, ...]
     """Submissions, of all disks."""
     dropped: tuple[int, ...]
-    """The other writes that no flush covers."""
+    """The other writes that no flush covers, with the torn one."""
+    torn: Survivor | None = None
+    """A write of which only the first sectors survive."""
 
     def dropping_only(self, part: Collection[int]) -> Self:
         """The state in which of the dropped writes only this part is dropped."""
         spared = [write for write in self.dropped if write not in part]
-        return replace(self, survivors=(*self.survivors, *spared), dropped=tuple(part))
+        torn = self.torn if self.torn is not None and self.torn.submission in part else None
+        return replace(self, survivors=(*self.survivors, *spared), dropped=tuple(part), torn=torn)
 
     def crash_state(self, recording: Recording, disks: Sequence[str]) -> CrashState:
         """The same as the shelf's view of these disks."""
         of_disk: dict[str, list[Survivor]] = {name: [] for name in disks}
-        for submission in self.survivors:
-            place = recording.events[submission].disk
+        whole = (Survivor(submission=submission) for submission in self.survivors)
+        for survivor in (*whole, *(() if self.torn is None else (self.torn,))):
+            place = recording.events[survivor.submission].disk
             assert place is not None
-            of_disk[recording.disks[place].name].append(Survivor(submission=submission))
+            of_disk[recording.disks[place].name].append(survivor)
         return CrashState(
             recording=recording.folder,
             cut=self.cut,
@@ -76,8 +80,9 @@ def distinct_states(
     """The states that cuts from event `first` to `last` can leave, in the order of their cuts.
 
     After every event, each subset of the undecided writes survives if they are few. Of more writes
-    these subsets are taken: none, all, each alone, all but each, and some that the seed draws. A
-    disk that lies about flushes is refused with `ValueError`.
+    these subsets are taken: none, all, each alone, all but each, and some that the seed draws. With
+    each event the seed also tears one write: only its first physical sectors survive, and all other
+    writes. A disk that lies about flushes is refused with `ValueError`.
     """
     if lying := [name for name, kind in disks.items() if kind is Persistence.LYING]:
         raise ValueError(f"the states of a disk that lies are not walked: {', '.join(lying)}")
@@ -89,14 +94,16 @@ def distinct_states(
         if event.seq < first:
             continue
         undecided = walk.undecided
-        for survivors in _subsets(undecided, generator):
-            key = walk.key(survivors)
+        whole = ((survivors, None) for survivors in _subsets(undecided, generator))
+        for survivors, torn in (*whole, *_torn(undecided, recording, generator)):
+            key = walk.key(survivors, torn)
             chosen = {write.seq for write in survivors}
             found[key] = DistinctState(
                 key=key,
                 cut=event.seq,
                 survivors=(*(write.seq for write in survivors), *walk.kept),
                 dropped=tuple(write.seq for write in undecided if write.seq not in chosen),
+                torn=None if torn is None else _first_sectors(torn, recording),
             )
     return tuple(sorted(found.values(), key=lambda state: state.cut))
 
@@ -115,6 +122,39 @@ def _subsets(writes: list[Event], generator: random.Random) -> Iterator[list[Eve
     for _ in range(_DRAWN):
         chosen = generator.getrandbits(count)
         yield [write for place, write in enumerate(writes) if chosen >> place & 1]
+
+
+def _torn(
+    writes: list[Event], recording: Recording, generator: random.Random
+) -> Iterator[tuple[list[Event], Event]]:
+    """All writes but one, and the first physical sectors of that one as a write; none if it has one."""
+    tearable = [
+        (place, sectors)
+        for place, write in enumerate(writes)
+        if write.kind is Kind.WRITE_SUBMIT and (sectors := _physical_sectors(write, recording)) > 1
+    ]
+    if tearable:
+        place, sectors = generator.choice(tearable)
+        size = _physical_sector(writes[place], recording)
+        end = (writes[place].offset // size + generator.randrange(1, sectors)) * size
+        short = replace(writes[place], length=end - writes[place].offset)
+        yield [*writes[:place], *writes[place + 1 :]], short
+
+
+def _first_sectors(short: Event, recording: Recording) -> Survivor:
+    count = _physical_sectors(short, recording)
+    return Survivor(submission=short.seq, sectors=tuple(range(count)))
+
+
+def _physical_sectors(write: Event, recording: Recording) -> int:
+    """The number of physical sectors that a write touches; the shelf counts them so, too."""
+    size = _physical_sector(write, recording)
+    return (write.offset + write.length - 1) // size - write.offset // size + 1
+
+
+def _physical_sector(write: Event, recording: Recording) -> int:
+    assert write.disk is not None
+    return recording.disks[write.disk].physical_sector
 
 
 @dataclass
@@ -184,17 +224,17 @@ class _Walk:
             for _, write in disk.completed
         )
 
-    def key(self, survivors: Sequence[Event]) -> int:
-        """The key of the state in which these survive, too."""
+    def key(self, survivors: Sequence[Event], torn: Event | None = None) -> int:
+        """The key of the state in which these survive, too, and the shortened one."""
         key = self._certain
-        chosen = {write.seq for write in survivors}
+        chosen = {write.seq: write for write in (*survivors, *(() if torn is None else (torn,)))}
         for place, disk in self._disks.items():
             own = [
-                (completion, write)
+                (completion, chosen.get(write.seq, write))
                 for completion, write in disk.completed
                 if disk.keeps_completed or write.seq in chosen
             ]
-            own += [(_LAST, write) for write in disk.in_flight.values() if write.seq in chosen]
+            own += [(_LAST, chosen[seq]) for seq in disk.in_flight if seq in chosen]
             if own:
                 key ^= _changed(place, disk, own)
         return key

@@ -76,7 +76,8 @@ class MachineSpec:
     accelerator: Accelerator
     console_log: Path
     processors: int = 1
-    ledger_socket: Path | None = None
+    port_socket: Path | None = None
+    """The host's end of its port for lines: a client's ledger, or the dialogue of a walk's NAS."""
     interface: TapInterface | UserModeInterface | None = None
     preload: Path | None = None
     """A library that its QEMU loads before all others."""
@@ -138,10 +139,10 @@ def _add_channels(devices: ET.Element, spec: MachineSpec) -> None:
     _add(devices, "controller", type="virtio-serial", index="0", ports=str(_SERIAL_PORTS))
     agent = _add(devices, "channel", type="unix")
     _add(agent, "target", type="virtio", name="org.qemu.guest_agent.0")
-    if spec.ledger_socket is not None:
-        ledger = _add(devices, "channel", type="unix")
-        _add(ledger, "source", mode="bind", path=str(spec.ledger_socket))
-        _add(ledger, "target", type="virtio", name=PORT_NAME)
+    if spec.port_socket is not None:
+        port = _add(devices, "channel", type="unix")
+        _add(port, "source", mode="bind", path=str(spec.port_socket))
+        _add(port, "target", type="virtio", name=PORT_NAME)
 
 
 def _command_line_of(domain: ET.Element) -> ET.Element:

@@ -140,9 +140,12 @@ class Lab:
             HOST_MAC,
         )
 
-    def start_nas(self, *, console_log: Path, disks: tuple[Disk, ...]) -> Machine:
-        """A freshly started NAS, with these disks and no pool."""
-        return self.start(self._nas_spec(console_log), disks)
+    def start_nas(
+        self, *, console_log: Path, disks: tuple[Disk, ...], port_socket: Path | None = None
+    ) -> Machine:
+        """A freshly started NAS, with these disks and no pool; a walk's NAS has a port, too."""
+        spec = replace(self._nas_spec(console_log), port_socket=port_socket)
+        return self.start(spec, disks)
 
     def resume_nas(self, state: Path, *, console_log: Path) -> Machine:
         """A NAS that continues from its saved state, with the disks of that time."""
@@ -199,7 +202,7 @@ class Lab:
         image = self._images[self._client_image]
         return replace(
             self._spec(_CLIENT, image, console_log, memory_mib=512),
-            ledger_socket=ledger_socket,
+            port_socket=ledger_socket,
             preload=preload_library(_NATIVE / f"{preload}.cpp") if preload else None,
         )
 

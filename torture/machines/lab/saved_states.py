@@ -45,7 +45,7 @@ class WarmStates:
         placeless = replace(
             spec,
             console_log=Path("console.log"),
-            ledger_socket=None if spec.ledger_socket is None else Path("ledger.sock"),
+            port_socket=None if spec.port_socket is None else Path("port.sock"),
         )
         parts = [
             domain_xml(placeless),

@@ -5,6 +5,8 @@ The NAS recovers from this cut instead of the drawn one.
 
 from __future__ import annotations
 
+import os
+
 from torture.facts.evidence.cut_document import Confirmation
 from torture.facts.evidence.ledger import parse_ledger
 from torture.facts.recording.crash_state import CrashState
@@ -49,16 +51,27 @@ def confirm(
 
 
 def earlier_cut(
-    recording: Recording, state: CrashState, *, last: int, t_ms: float, finding: str
+    recording: Recording,
+    state: CrashState,
+    *,
+    last: int,
+    t_ms: float,
+    finding: str,
+    at: int | None = None,
 ) -> Confirmation:
-    """The record of a cut before that at event `last` and `t_ms`: the state recovered in its place."""
-    events, marks = recording.events, marks_until(recording, cut=state.cut)
-    earlier_ms = (events[last].time_ns - events[state.cut].time_ns) / 1e6
+    """The record of a cut before that at event `last` and `t_ms`: the state recovered in its place.
+
+    `at`: the event of that cut, where the state is that of a further cut amid the recovery.
+    """
+    cut = state.cut if at is None else at
+    events, marks = recording.events, marks_until(recording, cut=cut)
+    earlier_ms = (events[last].time_ns - events[cut].time_ns) / 1e6
     return Confirmation(
         finding=finding,
-        event=state.cut,
+        event=cut,
         t_ms=round(t_ms - earlier_ms, 3),
         marks=len(marks),
         acknowledged=parse_ledger(b"".join(marks)).acknowledged,
-        view=state.as_json() | {"recording": state.recording.name},
+        view=state.as_json()
+        | {"recording": os.path.relpath(state.recording, recording.folder.parent)},
     )

@@ -154,7 +154,7 @@ def _walk(
 ) -> None:
     """Walk the recording's states; the first one with a loss is recovered instead of the drawn one."""
     with evidence.stage("walk"):
-        lost = walk(trial, machines.lab, evidence, cut)
+        lost = walk(trial, machines, evidence, cut)
     if lost is not None:
         keep_earlier_cut(evidence, lost.cut, lost.state, view)
 

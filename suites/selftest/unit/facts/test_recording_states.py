@@ -111,6 +111,22 @@ def test_many_writes_are_left_one_by_one() -> None:
     assert all(tuple(x for x in writes if x != write) in left for write in writes)
 
 
+def test_a_torn_write_keeps_its_first_physical_sectors() -> None:
+    """It counts as dropped, for all of it may be what a loss needs; spared, it is whole."""
+    log = Log()
+    log.write(at=0)
+    torn = log.write(at=1, sectors=3)
+    recording = recording_of(log)
+    states = distinct_states(recording, VOLATILE, first=log.last, last=log.last, seed=1)
+    (state,) = [state for state in states if state.torn is not None]
+    assert state.torn is not None
+    assert (state.torn.submission, state.dropped) == (torn, (torn,))
+    assert state.torn.sectors in ((0,), (0, 1))
+    assert state.torn in state.crash_state(recording, NAMES).disks["data0"].survivors
+    assert state.dropping_only(()).torn is None
+    assert state.dropping_only((torn,)) == state
+
+
 def test_a_lying_disk_is_refused() -> None:
     with pytest.raises(ValueError, match="data0"):
         distinct_states(recording_of(Log()), {"data0": Persistence.LYING}, first=0, last=0, seed=1)

@@ -178,7 +178,7 @@ def test_a_client_has_a_ledger_and_a_nas_has_none() -> None:
             for channel in parsed(spec).findall("devices/channel")
         ]
 
-    with_ledger = replace(SPEC, ledger_socket=Path("/t/ledger.sock"))
+    with_ledger = replace(SPEC, port_socket=Path("/t/ledger.sock"))
     assert channels(SPEC) == ["org.qemu.guest_agent.0"]
     assert channels(with_ledger) == ["org.qemu.guest_agent.0", PORT_NAME]
     ledger = parsed(with_ledger).findall("devices/channel")[1]
@@ -186,7 +186,7 @@ def test_a_client_has_a_ledger_and_a_nas_has_none() -> None:
 
 
 def test_each_channel_has_a_port_and_no_more_are_waited_for() -> None:
-    domain = parsed(replace(SPEC, ledger_socket=Path("/t/ledger.sock")))
+    domain = parsed(replace(SPEC, port_socket=Path("/t/ledger.sock")))
     (controller,) = (c for c in domain.findall("devices/controller") if c.get("index") == "0")
     kept_for_a_console = 1
     ports = kept_for_a_console + len(domain.findall("devices/channel"))

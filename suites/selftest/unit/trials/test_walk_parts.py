@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -24,8 +23,7 @@ from torture.trials.trial.walk.walk import why_not_walked
 
 _GRAIN = 64 * 1024
 _SAID = {
-    "import": 0, "volume": 0, "export": 0, "content": "0" * 32, "bytes": 5,
-    "import_us": 1, "volume_us": 2, "read_us": 3, "export_us": 4,
+    "import": 0, "volume": 0, "content": "0" * 32, "import_us": 1, "volume_us": 2, "read_us": 3,
 }  # fmt: skip
 
 
@@ -88,24 +86,21 @@ def test_grains_of_zeroes_hold_no_data(tmp_path: Path) -> None:
 
 
 def test_the_engines_report() -> None:
-    recovered = recovered_of(json.dumps(_SAID))
-    assert (recovered.is_imported, recovered.content, recovered.took_us) == (True, "0" * 32, 10)
-    refused = recovered_of('{"import": 2052, "reason": "cannot import"}')
+    recovered = recovered_of(_SAID)
+    assert (recovered.is_imported, recovered.content, recovered.took_us) == (True, "0" * 32, 6)
+    refused = recovered_of({"import": 2052, "reason": "cannot import"})
     assert (refused.is_imported, refused.reason) == (False, "cannot import")
-    assert recovered_of(json.dumps(_SAID | {"volume": 5})).volume_errno == 5
+    assert recovered_of(_SAID | {"volume": 5}).volume_errno == 5
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "", "{", "[]", "null", '{"failed": "config", "errno": 2}', json.dumps(_SAID)[:-30],
-        json.dumps(_SAID | {"export": 16}), json.dumps(_SAID | {"import_us": None}),
-    ],
-)  # fmt: skip
-def test_another_report_is_the_machinerys_failure(text: str) -> None:
+    "answer",
+    [{}, {"import": 2052}, {"import": 0}, _SAID | {"import_us": None}, {"export": 0}],
+)
+def test_another_report_is_the_machinerys_failure(answer: dict[str, object]) -> None:
     """Never a state that looks recovered, or lost."""
     with pytest.raises(HarnessError):
-        recovered_of(text)
+        recovered_of(answer)
 
 
 def _walked(load_ms: int = 5000) -> TrialSpec:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import Any
 
 from torture.choices.volumes import SIZE_MIB
 from torture.errors import HarnessError
@@ -17,12 +17,12 @@ from torture.machines.lab.lab import Lab
 from torture.machines.lab.machine import Machine
 from torture.machines.shelf.connection import Connection
 from torture.machines.shelf.server import Shelf
-from torture.trials.trial.shared.storage import StorageFailed
 from torture.trials.trial.walk.engine import Recovered
 from torture.trials.trial.walk.ranges import Ranges
+from torture.trials.trial.walk.resident import PORT, ResidentProgram
 
 _PROGRAM = "/usr/lib/torture/recover"
-_CONFIG, _RANGES = "/run/recover.config", "/run/recover.ranges"
+_RANGES = "/run/recover.ranges"
 _BY_SERIAL = "/dev/disk/by-id/virtio-"
 _COPY = "copy"
 _VOLUME_BYTES = SIZE_MIB * 1024 * 1024
@@ -31,7 +31,8 @@ _STATE_FILE = "turn.view.json"
 _START_DEADLINE_S = 60
 _STATE_DEADLINE_S = 120
 _READ_DEADLINE_S = 60
-_STILL = "udevadm control --exit; zpool list >/dev/null 2>&1; echo 3 > /proc/sys/vm/drop_caches"
+_COPY_DEADLINE_S = 60
+_STILL = "udevadm control --exit; modprobe zfs; echo 3 > /proc/sys/vm/drop_caches"
 """Shell: without udevd no program reads the disks between two states."""
 
 
@@ -47,6 +48,8 @@ class KernelEngine:
         """Start the NAS on a state. Raises `HarnessError` when it does not come up."""
         self._folder = folder
         self._names = [disk.serial for disk in disks]
+        self._console = folder / "nas.console.log"
+        self._is_imported = False
         self._shelf = Shelf(directory=folder, socket=lab.sockets / f"w{secrets.token_hex(2)}")
         self.ranges = Ranges.whole(_VOLUME_BYTES)
         copy = ShelfDisk(serial=_COPY, size_mib=SIZE_MIB)
@@ -57,24 +60,27 @@ class KernelEngine:
             self._shelf.start(disks, view=view, beside=(copy,), keeps_recording=False)
             started.callback(self._shelf.stop)
             self.nas: Machine = lab.start_nas(
-                console_log=folder / "nas.console.log",
+                console_log=self._console,
                 disks=tuple(self._disk(number, disk) for number, disk in enumerate((*disks, copy))),
+                port_socket=lab.sockets / f"p{secrets.token_hex(2)}",
             )
             started.callback(self.nas.kill)
-            self._prepare()
+            self._program = started.enter_context(closing(self._started_program()))
             self._started = started.pop_all()
 
-    def _prepare(self) -> None:
-        """Note the pool's configuration, and let no other program touch the disks from now on."""
+    def _started_program(self) -> ResidentProgram:
+        """The program that recovers; no other program touches the disks from now on."""
         devices = [*(f"{_BY_SERIAL}{name}-part1" for name in self._names), f"{_BY_SERIAL}{_COPY}"]
         waits = " && ".join(
             f"for i in $(seq 400); do test -e {path} && break; sleep 0.05; done; test -e {path}"
             for path in devices
         )
-        self._must(f"{waits} && {_PROGRAM} config {_CONFIG} /dev/disk/by-id")
-        self._copy_device = self._must(f"readlink -f {_BY_SERIAL}{_COPY}").strip()
-        self._must(_STILL)
+        self._must(f"{waits} && {_STILL}")
         self.take_ranges(self.ranges)
+        argv = (_PROGRAM, PORT, "/dev/disk/by-id", _RANGES, f"{_BY_SERIAL}{_COPY}")
+        program = ResidentProgram(self.nas, argv)
+        program.answer("start", deadline_s=_START_DEADLINE_S)
+        return program
 
     def take_ranges(self, ranges: Ranges) -> None:
         """Read only these parts of the volume from now on."""
@@ -83,17 +89,26 @@ class KernelEngine:
 
     def recover(self, state: CrashState) -> Recovered:
         """See `Engine`."""
+        self._export()
         write_crash_state(self._folder / _STATE_FILE, state)
         self._shelf.turn(self._names, self._folder / _STATE_FILE)
-        argv = (_PROGRAM, "state", _CONFIG, _RANGES, self._copy_device)
-        completed = self.nas.run(*argv, deadline_s=_STATE_DEADLINE_S)
-        if completed.exit_code is None:
-            raise StorageFailed(f"a recovery hung for {_STATE_DEADLINE_S} s", machine=self.nas)
-        self.nas.require_success(completed, deadline_s=_STATE_DEADLINE_S)
-        return recovered_of(completed.stdout)
+        recovered = recovered_of(self._program.ask("state", deadline_s=_STATE_DEADLINE_S))
+        self._is_imported = recovered.is_imported
+        return recovered
+
+    def _export(self) -> None:
+        """Let go of the last state's pool: all states have one pool GUID."""
+        if self._is_imported:
+            code = self._program.ask("export", deadline_s=_STATE_DEADLINE_S).get("export")
+            if code != 0:
+                raise HarnessError(f"the export failed: {code}", hint=f"read {self._console}")
+            self._is_imported = False
 
     def copy_volume(self, into: Path) -> None:
         """See `Engine`."""
+        code = self._program.ask("copy", deadline_s=_COPY_DEADLINE_S).get("copy")
+        if code != 0:
+            raise HarnessError(f"the volume's copy failed: {code}", hint=f"read {self._console}")
         connection = Connection(socket=self._shelf.socket, export=_COPY)
         with into.open("wb") as image:
             image.truncate(_VOLUME_BYTES)
@@ -121,21 +136,16 @@ class KernelEngine:
         return self.nas.must("sh", "-c", script, deadline_s=_START_DEADLINE_S).stdout
 
 
-def recovered_of(output: str) -> Recovered:
-    """The recovery that the guest's program reports; raises `HarnessError` for another text."""
+def recovered_of(answer: dict[str, Any]) -> Recovered:
+    """The recovery that the guest's program reports; raises `HarnessError` for another object."""
     try:
-        said = json.loads(output)
-        if said["import"] != 0:
-            return Recovered(is_imported=False, reason=said["reason"])
-        if said["export"] != 0:
-            raise ValueError(f"the export failed: {said['export']}")
+        if answer["import"] != 0:
+            return Recovered(is_imported=False, reason=answer["reason"])
         return Recovered(
             is_imported=True,
-            volume_errno=said["volume"],
-            content=said["content"],
-            took_us=sum(said[f"{part}_us"] for part in ("import", "volume", "read", "export")),
+            volume_errno=answer["volume"],
+            content=answer["content"],
+            took_us=sum(answer[f"{part}_us"] for part in ("import", "volume", "read")),
         )
-    except (ValueError, KeyError, TypeError) as error:
-        raise HarnessError(
-            f"the recovery's report is unreadable: {output[:300]!r} ({error})"
-        ) from error
+    except (KeyError, TypeError) as error:
+        raise HarnessError(f"the recovery's report is unreadable: {answer} ({error!r})") from error

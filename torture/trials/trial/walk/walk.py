@@ -1,15 +1,10 @@
-"""A walk over the crash states of a recording: recover, look, judge, count."""
+"""A walk over the crash states of a recording, and over those of recoveries that are cut, too."""
 
 from __future__ import annotations
 
-import json
-import random
 import time
-from collections import Counter
-from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 
 from torture.choices.matrix.axes import ADMINISTRATION, FATE, ROOT, TRANSPORT, WORKLOAD
 from torture.choices.matrix.cells import Cell
@@ -17,38 +12,28 @@ from torture.choices.volumes import VolumeKind
 from torture.choices.workloads import with_those_beside
 from torture.facts.axes.fate import Fate
 from torture.facts.axes.root import Root
-from torture.facts.evidence.cut_document import Confirmation
-from torture.facts.evidence.folder import LEDGER, Evidence, load_evidence
 from torture.facts.evidence.ledger import parse_ledger
-from torture.facts.evidence.requests import BLOCK_REQUESTS
-from torture.facts.evidence.walk_document import WALK, DroppedWrite, WalkDocument, WalkedLoss
+from torture.facts.evidence.walk_document import WALK
 from torture.facts.recording.crash_state import CrashState
 from torture.facts.recording.disks import Persistence
 from torture.facts.recording.events import Kind, Recording
-from torture.facts.recording.roles import role_of
 from torture.facts.recording.states import DistinctState, distinct_states
-from torture.machines.lab.lab import Lab
 from torture.machines.lab.machine import GuestDied
 from torture.machines.nas.pool import gone_at_cut, pool_disks
-from torture.oracles.verdict.verdicts import Verdict
-from torture.records.scoring.walked import StateVerdict, judge_state
-from torture.trials.trial.confirm import earlier_cut
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
-from torture.trials.trial.shared.machines import PowerCut
+from torture.trials.trial.shared.machines import Machines, PowerCut
 from torture.trials.trial.shared.storage import StorageFailed
 from torture.trials.trial.shared.trial import Trial
 from torture.trials.trial.walk.content_checks import ContentChecks
-from torture.trials.trial.walk.engine import Recovered
-from torture.trials.trial.walk.kernel_engine import KernelEngine
-from torture.trials.trial.walk.ranges import Ranges, grains_of, grains_with_data
-from torture.trials.trial.walk.shrink import Dropped, fewest
+from torture.trials.trial.walk.fresh import recover_afresh
+from torture.trials.trial.walk.walker import Ground, LostState, Walker, drawn
 
-_LOSSES_KEPT = 20
-_SHRINKING_STATES_MAX = 100
-_REPEATED_EVERY = 50
-"""One state in so many is recovered twice."""
 _BUDGET_S = 1200
 """The rest of a trial, and its deadline, must have room beside it."""
+_DEEPEST = 4
+"""The most cuts in a row: one of the load, and three amid recoveries."""
+_NESTED_SHARE = 0.1
+"""Of all states, those of each cut amid a recovery."""
 
 
 def why_not_walked(cell: Cell) -> str:
@@ -68,252 +53,92 @@ def why_not_walked(cell: Cell) -> str:
     return ""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LostState:
-    """A state that lost something, and its cut."""
-
-    state: CrashState
-    cut: Confirmation
-
-
-def walk(trial: Trial, lab: Lab, evidence: EvidenceWriter, cut: PowerCut) -> LostState | None:
+def walk(
+    trial: Trial, machines: Machines, evidence: EvidenceWriter, cut: PowerCut
+) -> LostState | None:
     """Recover states that cuts from the first acknowledgement on can leave; keep `walk.json`.
 
     Returns the first state that lost something, for a fresh NAS to recover; None without one.
     """
-    recording = cut.recording
-    disks = {disk.serial: disk.persistence for disk in trial.disks_left}
-    first = _first_acknowledgement(recording, cut=cut.seq)
-    states = distinct_states(recording, disks, first=first, last=cut.seq, seed=trial.spec.seed)
-    chosen = list(states)
-    random.Random(f"walk/{trial.spec.seed}").shuffle(chosen)
-    chosen = chosen[: trial.spec.walk_states]
     folder = trial.scratch / "walk"
-    with closing(ContentChecks(lab, trial, folder / "contents")) as contents:
-        walked = _Walk(trial, lab, cut, chosen, contents, folder=folder)
-        with closing(walked):
-            walked.recover_all()
-    evidence.write(WALK, replace(walked.document, distinct=len(states)).as_json())
-    return walked.first_loss
+    states = _states(trial, cut.recording, first=_first_acknowledgement(cut), last=cut.seq)
+    wanted, until_s = trial.spec.walk_states, time.monotonic() + _BUDGET_S
+    nested = int(wanted * _NESTED_SHARE)
+    chosen = drawn(states, wanted - nested * (_DEEPEST - 1), seed=f"walk/{trial.spec.seed}")
+    with closing(ContentChecks(machines.lab, trial, folder / "contents")) as contents:
+        walker = Walker(
+            trial, machines.lab, cut, contents, folder=folder, show=evidence.enter_stage
+        )
+        with closing(walker):
+            nested_s = _BUDGET_S * _NESTED_SHARE * (_DEEPEST - 1)
+            walker.recover_all(Ground(recording=cut.recording), chosen, until_s=until_s - nested_s)
+            if nested and chosen:
+                _walk_recoveries(trial, machines, walker, chosen[0], each=nested, until_s=until_s)
+    evidence.write(WALK, replace(walker.document, distinct=len(states)).as_json())
+    return walker.first_loss
 
 
-def _first_acknowledgement(recording: Recording, *, cut: int) -> int:
-    """The event by which the first operation was acknowledged; `cut` where none was."""
+def _walk_recoveries(
+    trial: Trial,
+    machines: Machines,
+    walker: Walker,
+    root: DistinctState,
+    *,
+    each: int,
+    until_s: float,
+) -> None:
+    """Cut the recovery from this state, then the recovery from a state of that cut, and so on.
+
+    It ends early after a loss: the state with the loss is recovered again instead.
+    """
+    names = [disk.serial for disk in trial.disks_left]
+    ground, state = walker.ground, root
+    for depth in range(2, _DEEPEST + 1):
+        if walker.first_loss is not None or time.monotonic() > until_s:
+            return
+        crash_state = state.crash_state(ground.recording, names)
+        walker.close()  # libvirt has one NAS of a name
+        recording = _recovery_of(trial, machines, walker, crash_state, depth=depth)
+        if recording is None:
+            return
+        ground = Ground(recording=recording, promised=root.cut)
+        states = _states(trial, recording, first=0, last=len(recording.events) - 1)
+        chosen = drawn(states, each, seed=f"walk/{trial.spec.seed}/{depth}")
+        walker.recover_all(ground, chosen, until_s=until_s)
+        walker.document = replace(walker.document, depth=depth)
+        state = chosen[0]
+
+
+def _recovery_of(
+    trial: Trial, machines: Machines, walker: Walker, state: CrashState, *, depth: int
+) -> Recording | None:
+    """The recording of a whole recovery from a state; None where that recovery lost something."""
+    folder = machines.shelf.directory / f"recovery-{depth}"
+    try:
+        fresh = recover_afresh(trial, machines.lab, state, folder)
+    except (StorageFailed, GuestDied) as failure:
+        if isinstance(failure, GuestDied) and not failure.kernel_crashed:
+            raise
+        loses = True
+    else:
+        loses = walker.verdict_of(fresh.evidence, state, is_imported=fresh.is_imported).loses
+    walker.count_fresh(state, loses=loses)
+    return None if loses else fresh.recording
+
+
+def _states(
+    trial: Trial, recording: Recording, *, first: int, last: int
+) -> tuple[DistinctState, ...]:
+    disks = {disk.serial: disk.persistence for disk in trial.disks_left}
+    return distinct_states(recording, disks, first=first, last=last, seed=trial.spec.seed)
+
+
+def _first_acknowledgement(cut: PowerCut) -> int:
+    """The event by which the first operation was acknowledged; the cut where none was."""
     lines: list[bytes] = []
-    for event in recording.events[:cut]:
+    for event in cut.recording.events[: cut.seq]:
         if event.kind is Kind.MARK:
-            lines.append(recording.payload(event))
+            lines.append(cut.recording.payload(event))
             if parse_ledger(b"".join(lines)).acknowledged:
                 return event.seq
-    return cut
-
-
-class _Walk:
-    """The engine, the states so far, and their outcomes."""
-
-    def __init__(
-        self,
-        trial: Trial,
-        lab: Lab,
-        cut: PowerCut,
-        states: Sequence[DistinctState],
-        contents: ContentChecks,
-        *,
-        folder: Path,
-    ) -> None:
-        self._trial = trial
-        self._lab = lab
-        self._cut = cut
-        self._recording = recording = cut.recording
-        self._live = load_evidence(trial.folder)
-        self._ledger = (trial.folder / LEDGER).read_bytes()
-        self._states = states
-        self._contents = contents
-        self._folder = folder
-        self._names = [disk.serial for disk in trial.disks_left]
-        self._engine: KernelEngine | None = None
-        self._ranges: Ranges | None = None
-        self._judged: dict[tuple[str, int], StateVerdict] = {}
-        self._marks = [event.seq for event in recording.events if event.kind is Kind.MARK]
-        self.document = WalkDocument(engine="kernel")
-        self.first_loss: LostState | None = None
-
-    def recover_all(self) -> None:
-        """Recover and judge the states, until the time is up."""
-        begun_s = time.monotonic()
-        outcomes: Counter[str] = Counter()
-        unknown: Counter[str] = Counter()
-        for number, state in enumerate(self._states):
-            if time.monotonic() - begun_s > _BUDGET_S:
-                break
-            judged = self._judge_state(state, again=number % _REPEATED_EVERY == 0)
-            outcomes[judged.verdict] += 1
-            if judged.verdict is Verdict.INCONCLUSIVE:
-                unknown.update(judged.reasons[:1])
-            elif judged.loses:
-                self._keep_loss(state, judged)
-            self.document = replace(
-                self.document,
-                recovered=number + 1,
-                contents=self._contents.known,
-                outcomes=dict(outcomes),
-                unknown=dict(unknown),
-                walked_ms=round((time.monotonic() - begun_s) * 1000),
-            )
-
-    def close(self) -> None:
-        """End the engine."""
-        if self._engine is not None:
-            self._engine.close()
-
-    @property
-    def _first_state(self) -> CrashState:
-        first = min(self._states, key=lambda state: state.cut)
-        return first.crash_state(self._recording, self._names)
-
-    def _started_engine(self) -> KernelEngine:
-        """The engine, started on its first use, and again after a state that ended its NAS."""
-        if self._engine is None:
-            self._engine = KernelEngine(
-                self._lab,
-                disks=self._trial.disks_left,
-                first=self._first_state,
-                folder=self._folder / "engine",
-            )
-            self._engine.take_ranges(self._ranges or self._with_data(self._engine))
-        return self._engine
-
-    def _with_data(self, engine: KernelEngine) -> Ranges:
-        """The parts of the volume that hold data in any state."""
-        self._ranges = engine.ranges
-        requests = self._trial.folder / BLOCK_REQUESTS
-        if requests.exists():
-            image = self._folder / "whole.raw"
-            engine.recover(self._first_state)
-            engine.copy_volume(image)
-            grains = grains_with_data(image) | set(_written_grains(requests))
-            image.unlink()
-            self._ranges = Ranges.of_grains(grains)
-        return self._ranges
-
-    def _recover(self, state: CrashState, *, again: bool) -> Recovered:
-        recovered = self._started_engine().recover(state)
-        if not again:
-            return recovered
-        second = self._started_engine().recover(state)
-        self.document = replace(
-            self.document,
-            repeated=self.document.repeated + 1,
-            differing=self.document.differing + (second.content != recovered.content),
-        )
-        return second
-
-    def _judge(
-        self, state: DistinctState, crash_state: CrashState, recovered: Recovered
-    ) -> StateVerdict:
-        """The verdict by the content and the acknowledgements before the cut."""
-        marks = sum(1 for seq in self._marks if seq <= state.cut)
-        known = self._judged.get((recovered.content, marks))
-        if known is None:
-            known = self._judged[recovered.content, marks] = self._judged_anew(
-                crash_state, recovered
-            )
-        return known
-
-    def _judged_anew(self, state: CrashState, recovered: Recovered) -> StateVerdict:
-        earlier = self._earlier(state)
-        lived = replace(
-            self._live,
-            cut=replace(self._live.cut, confirmed=earlier),
-            ledger=earlier.ledger_of(self._ledger),
-        )
-        if not recovered.is_imported or recovered.volume_errno:
-            return judge_state(self._trial.cell, lived, is_imported=False)
-        look = self._contents.seen(recovered.content) or self._inspect(recovered.content)
-        seen = replace(lived, tools=look.tools, readbacks=look.readbacks)
-        return judge_state(self._trial.cell, seen, is_imported=True)
-
-    def _earlier(self, state: CrashState) -> Confirmation:
-        return earlier_cut(
-            self._recording,
-            state,
-            last=self._cut.seq,
-            t_ms=self._cut.t_ms,
-            finding="a walked state lost something",
-        )
-
-    def _inspect(self, content: str) -> Evidence:
-        """A client's look at the state that was just recovered."""
-        image = self._folder / f"{content}.raw"
-        self._started_engine().copy_volume(image)
-        try:
-            return self._contents.inspect(content, image)
-        finally:
-            image.unlink(missing_ok=True)
-
-    def _keep_loss(self, state: DistinctState, judged: StateVerdict) -> None:
-        if len(self.document.losses) >= _LOSSES_KEPT:
-            return
-        dropped = None
-        if self.first_loss is None:
-            shrunk = self._shrunk(state)
-            shown = self._judge_state(shrunk)
-            if shown.loses:  # else the loss came by chance: the state is kept as it was found
-                state, judged = shrunk, shown
-                dropped = tuple(map(self._described, shrunk.dropped))
-        crash_state = state.crash_state(self._recording, self._names)
-        if self.first_loss is None:
-            self.first_loss = LostState(state=crash_state, cut=self._earlier(crash_state))
-        loss = WalkedLoss(
-            verdict=judged.verdict,
-            acknowledged=judged.acknowledged,
-            lost=judged.lost,
-            reasons=judged.reasons,
-            view=crash_state.as_json() | {"recording": self._recording.folder.name},
-            unflushed=len(state.survivors) + len(state.dropped),
-            dropped=dropped,
-        )
-        self.document = replace(self.document, losses=(*self.document.losses, loss))
-
-    def _shrunk(self, state: DistinctState) -> DistinctState:
-        """The state with the fewest dropped writes that still loses something."""
-
-        def loses(part: Dropped) -> bool:
-            return self._judge_state(state.dropping_only(part)).loses
-
-        return state.dropping_only(fewest(state.dropped, loses, asks_max=_SHRINKING_STATES_MAX))
-
-    def _judge_state(self, state: DistinctState, *, again: bool = False) -> StateVerdict:
-        """The verdict; a state that hangs a machine, or crashes its kernel, is unavailable."""
-        crash_state = state.crash_state(self._recording, self._names)
-        try:
-            return self._judge(state, crash_state, self._recover(crash_state, again=again))
-        except (StorageFailed, GuestDied) as failure:
-            if isinstance(failure, GuestDied) and not failure.kernel_crashed:
-                raise
-            self.close()
-            self._engine = None
-            return StateVerdict(
-                verdict=Verdict.UNAVAILABLE,
-                acknowledged=self._earlier(crash_state).acknowledged or 0,
-                lost=0,
-                reasons=(str(failure).splitlines()[0],),
-            )
-
-    def _described(self, submission: int) -> DroppedWrite:
-        event = self._recording.events[submission]
-        assert event.disk is not None
-        is_write = event.kind is Kind.WRITE_SUBMIT
-        return DroppedWrite(
-            disk=self._recording.disks[event.disk].name,
-            role=role_of(self._recording.payload(event)) if is_write else event.kind,
-            offset_bytes=event.offset,
-            length_bytes=event.length,
-        )
-
-
-def _written_grains(requests: Path) -> Iterator[int]:
-    """The grains that the client's disk was asked to write."""
-    for line in requests.read_bytes().splitlines():
-        request = json.loads(line)
-        yield from grains_of(request["offset_bytes"], request["length_bytes"])
+    return cut.seq

@@ -1,0 +1,56 @@
+"""A whole recovery of a crash state, recorded: its own cuts leave further crash states."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from torture.facts.evidence.folder import CUT_STATE, SPEC, Evidence, load_evidence
+from torture.facts.recording.crash_state import CrashState, write_crash_state
+from torture.facts.recording.events import Recording, load_recording
+from torture.machines.lab.lab import Lab
+from torture.trials.trial.check import check
+from torture.trials.trial.recovery import bring_nas_back
+from torture.trials.trial.shared.evidence_writer import EvidenceWriter
+from torture.trials.trial.shared.machines import Machines
+from torture.trials.trial.shared.trial import Trial
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FreshRecovery:
+    """The evidence of a fresh NAS and a client, and the recording of the NAS's disks."""
+
+    evidence: Evidence
+    recording: Recording
+    is_imported: bool
+
+
+def recover_afresh(trial: Trial, lab: Lab, state: CrashState, folder: Path) -> FreshRecovery:
+    """Recover a state as a trial does: a fresh NAS imports and publishes, a client mounts and checks.
+
+    The disks are recorded in `folder`, from the import to the end of the client's checks. Raises
+    `StorageFailed` when a step hangs or the volume does not come back, `GuestDied` when a kernel
+    crashes.
+    """
+    folder.mkdir(parents=True)
+    own = replace(trial, folder=folder, scratch=folder)
+    evidence = EvidenceWriter(folder=folder)
+    evidence.write(SPEC, own.spec.as_json())
+    machines = Machines(trial=own, lab=lab)
+    machines.shelf.directory.mkdir()
+    view = machines.shelf.directory / CUT_STATE
+    write_crash_state(view, state)
+    with closing(machines):
+        machines.begin_checker()
+        back = bring_nas_back(own, machines, evidence, view)
+        if back is not None:
+            client = machines.checker()
+            if check(own, evidence, client):
+                machines.give_checker_back(client)
+        machines.shelf.require_healthy()
+    return FreshRecovery(
+        evidence=load_evidence(folder),
+        recording=load_recording(machines.shelf.recording),
+        is_imported=back is not None,
+    )

@@ -1,0 +1,103 @@
+"""A program that stays up in a guest: it gets lines over the guest's port, and answers each."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from pathlib import Path
+from typing import Any
+
+from torture.deadlines import wait_for
+from torture.errors import HarnessError
+from torture.facts.evidence.ledger import PORT_NAME
+from torture.machines.lab.machine import Machine
+from torture.trials.trial.shared.storage import StorageFailed
+
+PORT = f"/dev/virtio-ports/{PORT_NAME}"
+_CONNECT_DEADLINE_S = 10
+_LOOK_S = 1.0
+"""How often a wait checks whether the guest and its program are there."""
+_RECEIVE_BYTES = 65536
+
+
+class ResidentProgram:
+    """A started program and its dialogue: a line of text to the guest, a JSON object back."""
+
+    def __init__(self, machine: Machine, argv: tuple[str, ...]) -> None:
+        """Start it; raises `HarnessError` when the guest's QEMU does not open its port."""
+        self._machine = machine
+        self._argv = argv
+        self._socket = wait_for(
+            lambda: _connection(machine.spec.port_socket),
+            what=f"port of {machine.name}",
+            deadline_s=_CONNECT_DEADLINE_S,
+        )
+        self._socket.settimeout(_LOOK_S)
+        self._rest = b""
+        self._pid = machine.agent.start(argv)
+
+    def ask(self, line: str, *, deadline_s: float) -> dict[str, Any]:
+        """Send a line and return the answer.
+
+        Raises `StorageFailed` when none comes in time, `GuestDied` when the guest ended, and
+        `HarnessError` when the program did, or when its answer is unreadable.
+        """
+        try:
+            self._socket.sendall(f"{line}\n".encode())
+        except OSError:
+            self._machine.raise_if_dead()
+            raise
+        return self.answer(line, deadline_s=deadline_s)
+
+    def answer(self, step: str, *, deadline_s: float) -> dict[str, Any]:
+        """The next answer; raises as `ask` does."""
+        end = time.monotonic() + deadline_s
+        while b"\n" not in self._rest:
+            self._rest += self._received()
+            if time.monotonic() > end:
+                hung = f"the NAS's recovery program hung for {deadline_s:g} s at {step!r}"
+                raise StorageFailed(hung, machine=self._machine)
+        text, _, self._rest = self._rest.partition(b"\n")
+        try:
+            answer = json.loads(text)
+            if not isinstance(answer, dict) or "failed" in answer:
+                raise ValueError("it failed")
+        except ValueError as error:
+            raise self._failure(f"answered {text[:300]!r} to {step!r}: {error}") from error
+        return answer
+
+    def close(self) -> None:
+        """End the dialogue; the program ends with its guest."""
+        self._socket.close()
+
+    def _received(self) -> bytes:
+        """Bytes of the guest, at least one; none while it is silent."""
+        try:
+            received = self._socket.recv(_RECEIVE_BYTES)
+        except TimeoutError:
+            received = b""
+        except ConnectionError:
+            self._machine.raise_if_dead()
+            raise
+        if not received:
+            self._machine.raise_if_dead()
+            if (ended := self._machine.agent.poll(self._pid, self._argv)) is not None:
+                raise self._failure(f"ended with {ended.exit_code}: {ended.stderr[-300:]}")
+        return received
+
+    def _failure(self, failure: str) -> HarnessError:
+        return HarnessError(
+            f"in {self._machine.name}, {self._argv[0]} {failure}",
+            hint=f"read {self._machine.spec.console_log}",
+        )
+
+
+def _connection(path: Path | None) -> socket.socket | None:
+    candidate = socket.socket(socket.AF_UNIX)
+    try:
+        candidate.connect(str(path))
+    except OSError:
+        candidate.close()
+        return None
+    return candidate

@@ -1,0 +1,317 @@
+"""Recovers states one after the other, judges and counts them, and keeps the losses."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from torture.facts.evidence.cut_document import Confirmation
+from torture.facts.evidence.folder import LEDGER, Evidence, load_evidence
+from torture.facts.evidence.requests import BLOCK_REQUESTS
+from torture.facts.evidence.walk_document import DroppedWrite, WalkDocument, WalkedLoss
+from torture.facts.recording.crash_state import CrashState, Survivor
+from torture.facts.recording.events import Kind, Recording
+from torture.facts.recording.roles import role_of
+from torture.facts.recording.states import DistinctState
+from torture.machines.lab.lab import Lab
+from torture.machines.lab.machine import GuestDied
+from torture.oracles.verdict.verdicts import Verdict
+from torture.records.scoring.walked import StateVerdict, judge_state
+from torture.trials.trial.confirm import earlier_cut
+from torture.trials.trial.shared.machines import PowerCut
+from torture.trials.trial.shared.storage import StorageFailed
+from torture.trials.trial.shared.trial import Trial
+from torture.trials.trial.walk.content_checks import ContentChecks
+from torture.trials.trial.walk.engine import Recovered
+from torture.trials.trial.walk.kernel_engine import KernelEngine
+from torture.trials.trial.walk.ranges import Ranges, grains_of, grains_with_data
+from torture.trials.trial.walk.shrink import Dropped, fewest
+
+_LOSSES_KEPT = 20
+_SHRINKING_STATES_MAX = 100
+_REPEATED_EVERY = 50
+"""One state in so many is recovered twice."""
+_SHOWN_EVERY = 10
+"""The live line shows one state in so many."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ground:
+    """A recording whose states are walked.
+
+    `promised`: the event of the load's recording up to which acknowledgements count. None: up to
+    each state's own cut, for this is the load's recording.
+    """
+
+    recording: Recording
+    promised: int | None = None
+
+    def promised_by(self, state: CrashState) -> int:
+        """The event up to which acknowledgements count in this state."""
+        return state.cut if self.promised is None else self.promised
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LostState:
+    """A state that lost something, and its cut."""
+
+    state: CrashState
+    cut: Confirmation
+
+
+class Walker:
+    """The engine, the states so far, and their outcomes.
+
+    `show` gets the progress in words.
+    """
+
+    def __init__(
+        self,
+        trial: Trial,
+        lab: Lab,
+        cut: PowerCut,
+        contents: ContentChecks,
+        *,
+        folder: Path,
+        show: Callable[[str], None],
+    ) -> None:
+        self._trial = trial
+        self._lab = lab
+        self._cut = cut
+        self._live = load_evidence(trial.folder)
+        self._ledger = (trial.folder / LEDGER).read_bytes()
+        self._contents = contents
+        self._folder = folder
+        self._show = show
+        self._names = [disk.serial for disk in trial.disks_left]
+        self.ground = Ground(recording=cut.recording)
+        """The recording whose states are walked now."""
+        self._engine: KernelEngine | None = None
+        self._ranges: Ranges | None = None
+        self._judged: dict[tuple[str, int], StateVerdict] = {}
+        self._seen: Counter[str] = Counter()
+        self._outcomes: Counter[str] = Counter()
+        self._unknown: Counter[str] = Counter()
+        self._marks = [event.seq for event in cut.recording.events if event.kind is Kind.MARK]
+        self.document = WalkDocument(engine="kernel", depth=1)
+        self.first_loss: LostState | None = None
+
+    def recover_all(
+        self, ground: Ground, states: Sequence[DistinctState], *, until_s: float
+    ) -> None:
+        """Recover and judge the states, until the time is up."""
+        self.ground = ground
+        begun_s, earlier = time.monotonic(), self.document
+        for number, state in enumerate(states):
+            if time.monotonic() > until_s:
+                break
+            if number % _SHOWN_EVERY == 0:
+                self._show(f"walk {earlier.recovered + number}")
+            judged = self._judge_state(state, again=number % _REPEATED_EVERY == 0, counts=True)
+            self._outcomes[judged.verdict] += 1
+            if judged.verdict is Verdict.INCONCLUSIVE:
+                self._unknown.update(judged.reasons[:1])
+            elif judged.loses:
+                self._keep_loss(state, judged)
+            walked_ms = round((time.monotonic() - begun_s) * 1000)
+            self._count(earlier, recovered=number + 1, walked_ms=walked_ms)
+
+    def _count(self, earlier: WalkDocument, *, recovered: int, walked_ms: int) -> None:
+        is_nested = self.ground.promised is not None
+        self.document = replace(
+            self.document,
+            recovered=earlier.recovered + recovered,
+            amid_recovery=earlier.amid_recovery + recovered * is_nested,
+            contents=self._contents.known,
+            seen_once=sum(1 for count in self._seen.values() if count == 1),
+            outcomes=dict(self._outcomes),
+            unknown=dict(self._unknown),
+            walked_ms=earlier.walked_ms + walked_ms,
+        )
+
+    def count_fresh(self, state: CrashState, *, loses: bool) -> None:
+        """Count a recovery by a fresh NAS of a state in which the engine found no loss."""
+        self.document = replace(
+            self.document,
+            fresh=self.document.fresh + 1,
+            fresh_differing=self.document.fresh_differing + loses,
+        )
+        if loses:
+            self.first_loss = LostState(state=state, cut=self.cut_of(state))
+
+    def close(self) -> None:
+        """End the engine, and let go of the client; the next recovery starts others."""
+        self._contents.give_client_back()
+        if self._engine is not None:
+            self._engine.close()
+            self._engine = None
+
+    def verdict_of(self, look: Evidence, state: CrashState, *, is_imported: bool) -> StateVerdict:
+        """The verdict by a client's look, and by the acknowledgements before the state's cut."""
+        earlier = self.cut_of(state)
+        lived = replace(
+            self._live,
+            cut=replace(self._live.cut, confirmed=earlier),
+            ledger=earlier.ledger_of(self._ledger),
+        )
+        seen = replace(lived, tools=look.tools, readbacks=look.readbacks)
+        return judge_state(self._trial.cell, seen, is_imported=is_imported)
+
+    def cut_of(self, state: CrashState) -> Confirmation:
+        """The cut of the load that led to this state."""
+        return earlier_cut(
+            self._cut.recording,
+            state,
+            at=self.ground.promised_by(state),
+            last=self._cut.seq,
+            t_ms=self._cut.t_ms,
+            finding="a walked state lost something",
+        )
+
+    def _started_engine(self, state: CrashState) -> KernelEngine:
+        """The engine, started on its first use, and again after a state that ended its NAS."""
+        if self._engine is None:
+            self._engine = KernelEngine(
+                self._lab,
+                disks=self._trial.disks_left,
+                first=state,
+                folder=self._folder / "engine",
+            )
+            if self._ranges is None:
+                self._ranges = self._with_data(self._engine, state)
+            self._engine.take_ranges(self._ranges)
+        return self._engine
+
+    def _with_data(self, engine: KernelEngine, state: CrashState) -> Ranges:
+        """The parts of the volume that hold data in this state, or that the client wrote."""
+        requests = self._trial.folder / BLOCK_REQUESTS
+        if not requests.exists() or not engine.recover(state).is_imported:
+            return engine.ranges
+        image = self._folder / "whole.raw"
+        engine.copy_volume(image)
+        grains = grains_with_data(image) | set(_written_grains(requests))
+        image.unlink()
+        return Ranges.of_grains(grains)
+
+    def _judge_state(
+        self, state: DistinctState, *, again: bool = False, counts: bool = False
+    ) -> StateVerdict:
+        """The verdict; a state that hangs a machine, or crashes its kernel, is unavailable."""
+        crash_state = state.crash_state(self.ground.recording, self._names)
+        try:
+            recovered = self._recover(crash_state, again=again)
+            if counts and recovered.content:
+                self._seen[recovered.content] += 1
+            return self._judge(crash_state, recovered)
+        except (StorageFailed, GuestDied) as failure:
+            if isinstance(failure, GuestDied) and not failure.kernel_crashed:
+                raise
+            self.close()
+            return StateVerdict(
+                verdict=Verdict.UNAVAILABLE,
+                acknowledged=self.cut_of(crash_state).acknowledged or 0,
+                lost=0,
+                reasons=(str(failure).splitlines()[0],),
+            )
+
+    def _recover(self, state: CrashState, *, again: bool) -> Recovered:
+        recovered = self._started_engine(state).recover(state)
+        if not again:
+            return recovered
+        second = self._started_engine(state).recover(state)
+        self.document = replace(
+            self.document,
+            repeated=self.document.repeated + 1,
+            differing=self.document.differing + (second.content != recovered.content),
+        )
+        return second
+
+    def _judge(self, state: CrashState, recovered: Recovered) -> StateVerdict:
+        """The verdict by the content and the acknowledgements before the cut."""
+        marks = sum(1 for seq in self._marks if seq <= self.ground.promised_by(state))
+        known = self._judged.get((recovered.content, marks))
+        if known is None:
+            is_read = recovered.is_imported and not recovered.volume_errno
+            look = self._look(recovered.content) if is_read else self._live
+            known = self.verdict_of(look, state, is_imported=is_read)
+            self._judged[recovered.content, marks] = known
+        return known
+
+    def _look(self, content: str) -> Evidence:
+        """A client's look at the state that was just recovered, or at an equal one before."""
+        if (seen := self._contents.seen(content)) is not None:
+            return seen
+        assert self._engine is not None
+        image = self._folder / f"{content}.raw"
+        self._engine.copy_volume(image)
+        try:
+            return self._contents.inspect(content, image)
+        finally:
+            image.unlink(missing_ok=True)
+
+    def _keep_loss(self, state: DistinctState, judged: StateVerdict) -> None:
+        if len(self.document.losses) >= _LOSSES_KEPT:
+            return
+        dropped = None
+        if self.first_loss is None:
+            shrunk = self._shrunk(state)
+            shown = self._judge_state(shrunk)
+            if shown.loses:  # else the loss came by chance: the state is kept as it was found
+                state, judged = shrunk, shown
+                dropped = tuple(self._described(write, shrunk.torn) for write in shrunk.dropped)
+        crash_state = state.crash_state(self.ground.recording, self._names)
+        cut = self.cut_of(crash_state)
+        if self.first_loss is None:
+            self.first_loss = LostState(state=crash_state, cut=cut)
+        loss = WalkedLoss(
+            verdict=judged.verdict,
+            acknowledged=judged.acknowledged,
+            lost=judged.lost,
+            reasons=judged.reasons,
+            view=cut.view,
+            unflushed=len(state.survivors) + len(state.dropped),
+            dropped=dropped,
+        )
+        self.document = replace(self.document, losses=(*self.document.losses, loss))
+
+    def _shrunk(self, state: DistinctState) -> DistinctState:
+        """The state with the fewest dropped writes that still loses something."""
+
+        def loses(part: Dropped) -> bool:
+            return self._judge_state(state.dropping_only(part)).loses
+
+        return state.dropping_only(fewest(state.dropped, loses, asks_max=_SHRINKING_STATES_MAX))
+
+    def _described(self, submission: int, torn: Survivor | None) -> DroppedWrite:
+        recording = self.ground.recording
+        event = recording.events[submission]
+        assert event.disk is not None
+        is_write = event.kind is Kind.WRITE_SUBMIT
+        return DroppedWrite(
+            disk=recording.disks[event.disk].name,
+            role=role_of(recording.payload(event)) if is_write else event.kind,
+            offset_bytes=event.offset,
+            length_bytes=event.length,
+            sectors_kept=(
+                len(torn.sectors or ()) if torn is not None and torn.submission == submission else 0
+            ),
+        )
+
+
+def drawn(states: Sequence[DistinctState], number: int, *, seed: str) -> list[DistinctState]:
+    """So many of the states, in the order that the seed draws."""
+    chosen = list(states)
+    random.Random(seed).shuffle(chosen)
+    return chosen[:number]
+
+
+def _written_grains(requests: Path) -> Iterator[int]:
+    """The grains that the client's disk was asked to write."""
+    for line in requests.read_bytes().splitlines():
+        request = json.loads(line)
+        yield from grains_of(request["offset_bytes"], request["length_bytes"])
