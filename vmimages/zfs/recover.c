@@ -1,9 +1,9 @@
 /*
  * Recovers one crash state after another in a NAS that stays up, at the word of a virtio-serial port.
  *
- *   recover PORT FOLDER RANGES COPY   the pool's disks lie in FOLDER
+ *   recover PORT FOLDER VOLUME RANGES COPY   the pool's disks lie in FOLDER
  *
- * RANGES holds pairs of 64-bit numbers, offset and length in bytes; each state reads it anew. The host sends
+ * VOLUME is the zvol's device, or an image in the mounted dataset. RANGES holds pairs of 64-bit numbers, offset and length in bytes; each state reads it anew. The host sends
  * a line for each step, and gets one JSON object for each:
  *
  *   state    import the pool, by the configuration of the program's start, and read the ranges of the volume
@@ -20,16 +20,19 @@
 #include <libnvpair.h>
 #include <libzfs.h>
 #include <libzutil.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 enum { CONFIG_MAX = 1 << 20, CHUNK = 1 << 20, OPEN_TRIES = 20000, EXPORT_TRIES = 500 };
-static const char POOL[] = "tank";
-static const char VOLUME[] = "/dev/zd0";
+static const char POOL[] = "tank", DATASET[] = "tank/vm", MOUNT_POINT[] = "/tank/vm";
+static const char *volume_file;
+static bool is_image;
 static libzfs_handle_t *zfs;
 static FILE *host;
 
@@ -90,10 +93,12 @@ static int read_ranges(const char *ranges_file, int volume, int copy, mark_t *co
   return error;
 }
 
-/* The volume, to read; it appears once its log was replayed (module/os/linux/zfs/zvol_os.c, zvol_os_create_minor). */
+/* The volume, to read. A zvol appears once its log was replayed (module/os/linux/zfs/zvol_os.c,
+ * zvol_os_create_minor); a dataset replays its log when it is mounted (zfs_vfsops.c, zfsvfs_setup). */
 static int open_volume(void) {
+  if (is_image) return open(volume_file, O_RDONLY);
   int volume = -1;
-  for (int tries = 0; tries < OPEN_TRIES && (volume = open(VOLUME, O_RDONLY | O_DIRECT)) < 0; tries++) usleep(500);
+  for (int tries = 0; tries < OPEN_TRIES && (volume = open(volume_file, O_RDONLY | O_DIRECT)) < 0; tries++) usleep(500);
   return volume;
 }
 
@@ -108,7 +113,8 @@ static void recover(nvlist_t *config, const char *ranges_file) {
     return;
   }
   const uint64_t imported = now_us();
-  const int volume = open_volume();
+  const bool is_mounted = !is_image || mount(DATASET, MOUNT_POINT, "zfs", 0, "") == 0;
+  const int volume = is_mounted ? open_volume() : -1;
   int error = volume < 0 ? errno : 0;
   const uint64_t opened = now_us();
   mark_t content = {1, 2};
@@ -131,6 +137,7 @@ static void copy_volume(const char *ranges_file, const char *copy_file) {
 
 static void export_pool(void) {
   const uint64_t begun = now_us();
+  if (is_image) umount2(MOUNT_POINT, 0);
   int exported = -1;
   for (int tries = 0; exported != 0 && tries < EXPORT_TRIES; tries++) {
     zpool_handle_t *pool = zpool_open_canfail(zfs, POOL);
@@ -144,17 +151,20 @@ static void export_pool(void) {
 
 int main(int count, char **words) {
   char line[32];
-  const int port = count == 5 ? open(words[1], O_RDWR) : -1;
+  const int port = count == 6 ? open(words[1], O_RDWR) : -1;
   FILE *in = fdopen(port, "r");
   if (in == NULL || (host = fdopen(dup(port), "w")) == NULL || (zfs = libzfs_init()) == NULL) return 1;
   setlinebuf(host);
   libzfs_print_on_error(zfs, B_FALSE);
   nvlist_t *config = find_config(words[2]);
   if (config == NULL) return 1;
+  volume_file = words[3];
+  is_image = strncmp(volume_file, "/dev/", 5) != 0;
+  if (is_image && mkdir("/tank", 0755) == 0) mkdir(MOUNT_POINT, 0755);
   fprintf(host, "{\"ready\": true}\n");
   while (fgets(line, sizeof line, in) != NULL) {
-    if (strcmp(line, "state\n") == 0) recover(config, words[3]);
-    else if (strcmp(line, "copy\n") == 0) copy_volume(words[3], words[4]);
+    if (strcmp(line, "state\n") == 0) recover(config, words[4]);
+    else if (strcmp(line, "copy\n") == 0) copy_volume(words[4], words[5]);
     else if (strcmp(line, "export\n") == 0) export_pool();
     else fail("line", EINVAL);
   }

@@ -48,6 +48,7 @@ ELSEWHERE = {
     "logs/": "in the images' cache",
     "trials/": "in a run",
     "workers/": "in a run",
+    "repro/": "in a run",
     "report.md": "what an export writes",
     "roads.md": "what an export writes",
     "administration.md": "what an export writes",

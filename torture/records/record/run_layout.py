@@ -3,6 +3,7 @@
     results/latest -> RUN
     results/RUN/run.json, trials.jsonl, report.html
     results/RUN/trials/TRIAL/...
+    results/RUN/repro/TRIAL/...
     results/RUN/workers/wN.log
 
 `torture.facts.evidence.folder` has the names of the files in a trial's folder. results/README.md
@@ -27,6 +28,8 @@ TRIALS_FILE_BEFORE = "trials.jsonl.before"
 PAGE_FILE = "report.html"
 EVIDENCE_FOLDER = "trials"
 """One folder a trial."""
+REPRODUCERS_FOLDER = "repro"
+"""One folder for each of the first losses that break a guarantee."""
 WORKERS_FOLDER = "workers"
 """One log a worker."""
 
@@ -63,6 +66,11 @@ class RunLayout:
     def evidence(self) -> Path:
         """One folder a trial."""
         return self.folder / EVIDENCE_FOLDER
+
+    @property
+    def reproducers(self) -> Path:
+        """One run of a single trial for each loss that breaks a guarantee, to hand over."""
+        return self.folder / REPRODUCERS_FOLDER
 
     def worker_log(self, number: int) -> Path:
         """A worker's output, over all of its trials."""

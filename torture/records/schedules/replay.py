@@ -25,9 +25,18 @@ class ReplaySchedule(FixedSchedule):
         return f"{self._spec.origin} of {self._spec.repeats}"
 
 
-def repeat(spec: TrialSpec, *, evidence: Path, origin: Origin) -> TrialSpec:
-    """The same trial again: from its recording in that folder, or (`Origin.RERUN`) from its seed."""
-    return replace(spec, origin=origin, repeats=spec.trial, replay_of=str(evidence))
+def repeat(spec: TrialSpec, *, evidence: Path, origin: Origin, walk_states: int = 0) -> TrialSpec:
+    """The same trial again: from its recording in that folder, or (`Origin.RERUN`) from its seed.
+
+    From a recording, so many crash states around its cut are recovered, too.
+    """
+    return replace(
+        spec,
+        origin=origin,
+        repeats=spec.trial,
+        replay_of=str(evidence),
+        walk_states=walk_states if origin is Origin.REPLAY else spec.walk_states,
+    )
 
 
 def _order(_asked: str) -> ScheduleOrder:

@@ -18,6 +18,7 @@ from torture.records.record.trials import TrialRecord
 from torture.records.record.trials_file import append_record
 from torture.records.schedules.protocol import Schedule
 from torture.trials.campaign.dead_tries import DeadTries
+from torture.trials.campaign.reproducer import keep_reproducer
 from torture.trials.campaign.run import Run
 from torture.trials.workers.protocol import WorkerController, WorkerSite
 
@@ -250,6 +251,8 @@ class Campaign:
         if self._is_stopping:
             return
         record = record.with_relative_paths(self.run)
+        if record.breaks(Guarantee(record.guarantee)):
+            self._reproduce(number, record)
         with self._changed:
             append_record(self.run.trials_file, record)
             self._drop_evidence(record)
@@ -258,6 +261,13 @@ class Campaign:
             self._schedule.record_ended(spec, record)
             self._at_work.discard(number)
             self._changed.notify_all()
+
+    def _reproduce(self, number: int, record: TrialRecord) -> None:
+        """Keep a folder to hand over; without room for it the trial's own evidence has to do."""
+        try:
+            keep_reproducer(self.run, record)
+        except (OSError, HarnessError) as error:
+            self._hear(number, f"no reproducer: {error}")
 
     def _drop_evidence(self, record: TrialRecord) -> None:
         is_bad = record.verdict is Verdict.INCONCLUSIVE or record.verdict.is_loss

@@ -21,6 +21,15 @@ from torture.records.scoring.score import score
 from torture.trials.plan.trial_plan import draw_plan
 
 
+def evidence_in(folder: Path) -> Path:
+    """The evidence that a user means: the folder itself, or the only trial of a run."""
+    trials = RunLayout(folder=folder).evidence
+    if (folder / SPEC).exists() or not trials.is_dir():
+        return folder
+    only, *others = sorted(trials.iterdir()) or [folder]
+    return folder if others else only
+
+
 def first_record(evidence: Path) -> TrialRecord:
     """The record of a trial: of its evidence, or of its run where the evidence is gone.
 

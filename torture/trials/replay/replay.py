@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from torture.errors import DeadlineExceeded, HarnessError
@@ -23,6 +24,7 @@ from torture.trials.campaign.run import Run
 from torture.trials.plan.trial_plan import plan_of
 from torture.trials.replay.from_record import spec_of_record
 from torture.trials.trial.client_load.brought import content_of
+from torture.trials.trial.walk.walk import why_not_walked
 from torture.trials.workers.local import LocalSite
 from torture.trials.workers.protocol import WorkerOrders, WorkerSite
 
@@ -31,21 +33,25 @@ def replay(
     evidence: Path,
     *,
     results: Path,
-    live: bool,
+    live: bool = False,
+    zfs: str = "",
+    around: int = 0,
     site_of: Callable[[WorkerOrders], WorkerSite] = LocalSite,
 ) -> tuple[TrialRecord, Path]:
     """Recover and check the disks of an evidence folder again, in a run of its own.
 
     The disks are those after the recorded cut, byte for byte. With `live` the trial runs again from
     its seed instead: with the same load and plan, but with times of its own. Its record suffices
-    for that.
+    for that. `zfs`: another version for the NAS. `around`: so many crash states of the cuts nearest
+    to the recorded one are recovered, too.
 
     Returns the record and the new evidence folder. Both have the name of the first trial, with
     their origin behind it. `results/latest` stays where it is. Raises `HarnessError` when the
     folder holds no trial, or when the new trial does not end.
     """
-    spec = _repeated(evidence, Origin.RERUN if live else Origin.REPLAY)
+    spec = _repeated(evidence, Origin.RERUN if live else Origin.REPLAY, around=around)
     lab = _settings_of(RunLayout.of_evidence(evidence).folder)
+    lab = replace(lab, zfs=zfs or lab.zfs)
     scratch = Scratch()
     scratch.remove_abandoned()
     options = {"replay_of": spec.repeats}
@@ -68,7 +74,7 @@ def replay(
     return campaign.records[0], run.evidence / spec.trial
 
 
-def _repeated(evidence: Path, origin: Origin) -> TrialSpec:
+def _repeated(evidence: Path, origin: Origin, *, around: int) -> TrialSpec:
     if origin is Origin.RERUN and not (evidence / SPEC).exists():
         return repeat(spec_of_record(evidence), evidence=evidence.absolute(), origin=origin)
     try:
@@ -82,7 +88,9 @@ def _repeated(evidence: Path, origin: Origin) -> TrialSpec:
             f"{evidence} is a replay itself: the recording is with the trial that it replayed",
             hint=f"tools/replay {spec.replay_of}",
         )
-    repeated = repeat(spec, evidence=evidence.absolute(), origin=origin)
+    if around and (why_not := why_not_walked(spec.cell)):
+        raise HarnessError(f"{spec.cell.name} is not walked: {why_not}")
+    repeated = repeat(spec, evidence=evidence.absolute(), origin=origin, walk_states=around)
     if origin is Origin.RERUN:
         for brought in spec.brought:
             content_of(brought)

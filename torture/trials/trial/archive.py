@@ -5,6 +5,7 @@ from __future__ import annotations
 import lzma
 import zipfile
 import zlib
+from collections.abc import Iterable
 from pathlib import Path
 
 from torture.errors import HarnessError
@@ -34,13 +35,18 @@ def archive_recordings(record: TrialRecord, *, of: Path, into: Path) -> TrialRec
     file = into / RECORDINGS
     try:
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-            for path in sorted(of.rglob("*")):
-                if path.is_file() and path.name != _INDEX:
-                    archive.write(path, path.relative_to(of))
+            pack(archive, of.rglob("*"), below=of)
     except OSError as error:
         file.unlink(missing_ok=True)
         return record.with_reason(f"no {RECORDINGS} was kept: {error}")
     return record
+
+
+def pack(archive: zipfile.ZipFile, paths: Iterable[Path], *, below: Path) -> None:
+    """Add files by their paths below a folder."""
+    for path in sorted(paths):
+        if path.is_file() and path.name != _INDEX:
+            archive.write(path, path.relative_to(below))
 
 
 def unpack_recordings(evidence: Path, into: Path) -> None:

@@ -15,14 +15,17 @@ from torture.facts.evidence.folder import (
     SECOND_CUT_STATE,
     load_evidence,
 )
+from torture.facts.evidence.requests import BLOCK_REQUESTS
+from torture.facts.recording.crash_state import read_crash_state
 from torture.facts.recording.events import LOG, load_recording, verify_payloads
 from torture.trials.trial.archive import unpack_recordings
 from torture.trials.trial.check import inspect
 from torture.trials.trial.outage import after_the_cut
 from torture.trials.trial.recovery import bring_nas_back
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
-from torture.trials.trial.shared.machines import Machines
+from torture.trials.trial.shared.machines import Machines, PowerCut
 from torture.trials.trial.shared.trial import Trial
+from torture.trials.trial.walk.walk import walk
 
 
 def recorded_stages(trial: Trial, machines: Machines, evidence: EvidenceWriter) -> None:
@@ -38,10 +41,12 @@ def recorded_stages(trial: Trial, machines: Machines, evidence: EvidenceWriter) 
     unpack_recordings(first, recordings)
     for folder in sorted(path.parent for path in recordings.rglob(LOG)):
         verify_payloads(load_recording(folder))
-    for name in (LEDGER, CUT, PROOF, ADMINISTRATION):
+    for name in (LEDGER, CUT, PROOF, ADMINISTRATION, BLOCK_REQUESTS):
         if (first / name).exists():  # a load may keep no ledger, a pool may have no administration
             shutil.copy(first / name, trial.folder / name)
     with after_the_cut(machines, evidence):
+        if trial.spec.walk_states:
+            _walk_around(trial, machines, evidence, recordings)
         machines.begin_checker()
         confirmed = load_evidence(trial.folder).cut.confirmed
         lived = trial.client_lives_on and not confirmed.is_made
@@ -50,6 +55,22 @@ def recorded_stages(trial: Trial, machines: Machines, evidence: EvidenceWriter) 
             back = bring_nas_back(trial, machines, evidence, view)
         if back is not None:
             inspect(trial, machines, evidence, back.nas)
+
+
+def _walk_around(
+    trial: Trial, machines: Machines, evidence: EvidenceWriter, recordings: Path
+) -> None:
+    """Walk the states of cuts around the recorded one."""
+    cut = load_evidence(trial.folder).cut
+    state = read_crash_state(recordings / CUT_STATE)
+    power_cut = PowerCut(
+        recording=load_recording(state.recording),
+        seq=state.cut if cut.log_seq is None else cut.log_seq,
+        t_ms=cut.t_ms or 0.0,
+        took_ms=cut.took_ms or 0.0,
+    )
+    with evidence.stage("walk"):
+        walk(trial, machines, evidence, power_cut, around=state.cut)
 
 
 def recovered_state(recordings: Path, *, lived: bool) -> Path:

@@ -8,7 +8,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
-from torture.choices.volumes import SIZE_MIB
+from torture.choices.volumes import IMAGE, SIZE_MIB, VolumeKind
 from torture.errors import HarnessError
 from torture.facts.recording.crash_state import CrashState, write_crash_state
 from torture.facts.recording.disks import ShelfDisk
@@ -25,6 +25,8 @@ _PROGRAM = "/usr/lib/torture/recover"
 _RANGES = "/run/recover.ranges"
 _BY_SERIAL = "/dev/disk/by-id/virtio-"
 _COPY = "copy"
+_VOLUMES = {VolumeKind.ZVOL: "/dev/zd0", VolumeKind.DATASET: IMAGE}
+"""Without udevd a zvol has no other name than the kernel's."""
 _VOLUME_BYTES = SIZE_MIB * 1024 * 1024
 _CHUNK_BYTES = 1 << 20
 _STATE_FILE = "turn.view.json"
@@ -43,9 +45,16 @@ class KernelEngine:
     """
 
     def __init__(
-        self, lab: Lab, *, disks: Sequence[ShelfDisk], first: CrashState, folder: Path
+        self,
+        lab: Lab,
+        *,
+        disks: Sequence[ShelfDisk],
+        kind: VolumeKind,
+        first: CrashState,
+        folder: Path,
     ) -> None:
         """Start the NAS on a state. Raises `HarnessError` when it does not come up."""
+        self._volume = _VOLUMES[kind]
         self._folder = folder
         self._names = [disk.serial for disk in disks]
         self._console = folder / "nas.console.log"
@@ -77,7 +86,8 @@ class KernelEngine:
         )
         self._must(f"{waits} && {_STILL}")
         self.take_ranges(self.ranges)
-        argv = (_PROGRAM, PORT, "/dev/disk/by-id", _RANGES, f"{_BY_SERIAL}{_COPY}")
+        copy = f"{_BY_SERIAL}{_COPY}"
+        argv = (_PROGRAM, PORT, "/dev/disk/by-id", self._volume, _RANGES, copy)
         program = ResidentProgram(self.nas, argv)
         program.answer("start", deadline_s=_START_DEADLINE_S)
         return program

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from torture.choices.matrix.axes import ADMINISTRATION, FATE, ROOT, TRANSPORT, WORKLOAD
 from torture.choices.matrix.cells import Cell
-from torture.choices.volumes import VolumeKind
 from torture.choices.workloads import with_those_beside
 from torture.facts.axes.fate import Fate
 from torture.facts.axes.root import Root
@@ -38,8 +37,8 @@ _NESTED_SHARE = 0.1
 
 def why_not_walked(cell: Cell) -> str:
     """Why the states of this cell are not walked; empty where they are."""
-    if cell[TRANSPORT].traits.volume is not VolumeKind.ZVOL:
-        return "the volume is no zvol"
+    if cell[TRANSPORT].traits.gives_files:
+        return "the client's files would have to be read over the network"
     if cell[FATE] is not Fate.BOTH_DIE:
         return "its client lives on, and would have to be walked, too"
     if any(disk.persistence is Persistence.LYING for disk in pool_disks(cell)):
@@ -54,17 +53,26 @@ def why_not_walked(cell: Cell) -> str:
 
 
 def walk(
-    trial: Trial, machines: Machines, evidence: EvidenceWriter, cut: PowerCut
+    trial: Trial,
+    machines: Machines,
+    evidence: EvidenceWriter,
+    cut: PowerCut,
+    *,
+    around: int | None = None,
 ) -> LostState | None:
     """Recover states that cuts from the first acknowledgement on can leave; keep `walk.json`.
 
-    Returns the first state that lost something, for a fresh NAS to recover; None without one.
+    The seed draws them, or they are those of the cuts nearest to the event `around`. Returns the
+    first state that lost something, for a fresh NAS to recover; None without one.
     """
     folder = trial.scratch / "walk"
     states = _states(trial, cut.recording, first=_first_acknowledgement(cut), last=cut.seq)
     wanted, until_s = trial.spec.walk_states, time.monotonic() + _BUDGET_S
-    nested = int(wanted * _NESTED_SHARE)
-    chosen = drawn(states, wanted - nested * (_DEEPEST - 1), seed=f"walk/{trial.spec.seed}")
+    nested = 0 if around is not None else int(wanted * _NESTED_SHARE)
+    chosen = drawn(states, len(states), seed=f"walk/{trial.spec.seed}")
+    if around is not None:
+        chosen.sort(key=lambda state: abs(state.cut - around))
+    chosen = chosen[: wanted - nested * (_DEEPEST - 1)]
     with closing(ContentChecks(machines.lab, trial, folder / "contents")) as contents:
         walker = Walker(
             trial, machines.lab, cut, contents, folder=folder, show=evidence.enter_stage

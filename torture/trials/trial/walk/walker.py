@@ -179,6 +179,7 @@ class Walker:
             self._engine = KernelEngine(
                 self._lab,
                 disks=self._trial.disks_left,
+                kind=self._trial.transport.traits.volume,
                 first=state,
                 folder=self._folder / "engine",
             )

@@ -1,0 +1,128 @@
+"""The folder that shows a loss again: what it holds, and that a replay takes it from elsewhere."""
+
+from __future__ import annotations
+
+import shutil
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from suites.selftest.unit.fake_workers import FakeSite, record_of
+from torture.checkout import CHECKOUT
+from torture.choices.matrix.cells import Cell
+from torture.facts.evidence.folder import (
+    CHECK_STATE,
+    CUT_STATE,
+    RECORDINGS,
+    SPEC,
+    write_document,
+)
+from torture.facts.recording.crash_state import read_crash_state
+from torture.facts.recording.events import load_recording, verify_payloads
+from torture.machines.lab.lab import LabSettings
+from torture.records.record.run_layout import RunLayout
+from torture.records.record.specs import TrialSpec
+from torture.records.record.trials_file import append_record, read_records
+from torture.trials.campaign import reproducer
+from torture.trials.campaign.reproducer import keep_reproducer
+from torture.trials.campaign.run import Run
+from torture.trials.plan.draw import draw_trials
+from torture.trials.replay.from_record import evidence_in
+from torture.trials.replay.replay import replay
+from torture.trials.trial.archive import pack, unpack_recordings
+
+_GOLDEN = CHECKOUT / "suites" / "selftest" / "recorded" / "shelf"
+"""Its second recording is over a crash state of its first."""
+
+
+def _spec(fate: str) -> TrialSpec:
+    cell = Cell.parse(f"iscsi-always-volatile-btrfs-{fate}")
+    (spec,) = draw_trials([cell], trials=1, run_seed=1, load_ms=500)
+    return spec
+
+
+def _lost(tmp_path: Path, spec: TrialSpec) -> Run:
+    """A run with one loss and its archive: two lives, the state after the cut, that at the check."""
+    lab = LabSettings(warm_states=tmp_path)
+    run = Run.begin(results=tmp_path / "results", seed=1, lab=lab, options={})
+    append_record(run.trials_file, record_of(spec, "L"))
+    evidence = run.evidence_of(spec.trial)
+    evidence.mkdir()
+    write_document(evidence, SPEC, spec.as_json())
+    recordings = tmp_path / "recordings"
+    shutil.copytree(_GOLDEN, recordings)
+    (recordings / "flushed.view.json").rename(recordings / CUT_STATE)
+    (recordings / "again-all.view.json").rename(recordings / CHECK_STATE)
+    with zipfile.ZipFile(evidence / RECORDINGS, "w") as archive:
+        pack(archive, recordings.rglob("*"), below=recordings)
+    return run
+
+
+@pytest.mark.parametrize(
+    ("fate", "lives"), [("bothdie", {"life-1"}), ("nasonly", {"life-1", "life-2"})]
+)
+def test_it_holds_the_recordings_that_the_recovered_state_needs(
+    tmp_path: Path, fate: str, lives: set[str]
+) -> None:
+    spec = _spec(fate)
+    run = _lost(tmp_path, spec)
+    made = keep_reproducer(run, record_of(spec, "L"))
+    assert made is not None
+    unpack_recordings(evidence_in(made), tmp_path / "again")
+    assert {path.name for path in (tmp_path / "again").glob("life-*")} == lives
+    state = read_crash_state(tmp_path / "again" / CUT_STATE)
+    verify_payloads(load_recording(state.recording))
+    assert (tmp_path / "again" / CHECK_STATE).exists() == (fate == "nasonly")
+
+
+def test_a_replay_takes_it_from_another_place(tmp_path: Path) -> None:
+    spec = _spec("bothdie")
+    run = _lost(tmp_path, spec)
+    made = keep_reproducer(run, record_of(spec, "L"))
+    assert made is not None
+    moved = tmp_path / "elsewhere"
+    made.rename(moved)
+    shutil.rmtree(run.folder)
+    site = FakeSite(outcome=lambda _spec: "C")
+    replay(
+        evidence_in(moved),
+        results=tmp_path / "new",
+        zfs="2.4.4",
+        around=7,
+        site_of=lambda _orders: site,
+    )
+    (begun,) = site.begun
+    assert (begun.repeats, begun.walk_states) == (spec.trial, 7)
+    text = (moved / reproducer.README).read_text()
+    assert f"seed is {spec.seed}" in text
+    assert "tools/replay DIR" in text
+
+
+def test_a_run_keeps_no_more_than_its_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reproducer, "KEPT_MAX", 0)
+    spec = _spec("bothdie")
+    run = _lost(tmp_path, spec)
+    assert keep_reproducer(run, record_of(spec, "L")) is not None  # the first makes the folder
+    other = replace(record_of(spec, "L"), trial="another")
+    shutil.copytree(run.evidence_of(spec.trial), run.evidence_of("another"))
+    assert keep_reproducer(run, other) is None
+
+
+def test_a_loss_without_a_recording_has_none(tmp_path: Path) -> None:
+    spec = _spec("bothdie")
+    run = _lost(tmp_path, spec)
+    (run.evidence_of(spec.trial) / RECORDINGS).unlink()
+    assert keep_reproducer(run, record_of(spec, "L")) is None
+    assert not run.reproducers.exists()
+
+
+def test_it_is_a_run_of_one_trial(tmp_path: Path) -> None:
+    spec = _spec("bothdie")
+    made = keep_reproducer(_lost(tmp_path, spec), record_of(spec, "L"))
+    assert made is not None
+    (record,) = read_records(RunLayout(folder=made).trials_file).records
+    assert (record.trial, record.verdict) == (spec.trial, record_of(spec, "L").verdict)

@@ -1,0 +1,91 @@
+"""A folder that shows one loss again on any machine: a run of a single trial, and how to use it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import zipfile
+from pathlib import Path
+
+from torture.facts.axes.fate import Fate
+from torture.facts.evidence.folder import CHECK_STATE, CUT_STATE, RECORDINGS, SECOND_CUT_STATE
+from torture.facts.recording.crash_state import read_crash_state
+from torture.facts.recording.events import ViewSource, load_recording
+from torture.records.record.run_layout import RunLayout
+from torture.records.record.trials import TrialRecord, outcome_in_full
+from torture.records.record.trials_file import append_record
+from torture.trials.trial.archive import pack, unpack_recordings
+
+KEPT_MAX = 20
+"""The reproducers of one run: further losses are in its records."""
+README = "README.md"
+_STATES = (CUT_STATE, SECOND_CUT_STATE, CHECK_STATE)
+
+
+def keep_reproducer(run: RunLayout, record: TrialRecord) -> Path | None:
+    """Make the reproducer of a trial in the run's folder; None without a recording, or with enough.
+
+    Its evidence is linked, and its recordings are those that the recovered state needs.
+    """
+    evidence = run.evidence_of(record.trial)
+    made = run.reproducers / record.trial
+    if not (evidence / RECORDINGS).exists() or made.exists():
+        return None
+    if run.reproducers.exists() and len(list(run.reproducers.iterdir())) >= KEPT_MAX:
+        return None
+    layout = RunLayout(folder=made)
+    own = layout.evidence_of(record.trial)
+    own.mkdir(parents=True)
+    for file in evidence.iterdir():
+        if file.is_file() and file.name != RECORDINGS:
+            os.link(file, own / file.name)
+    lives_on = record.axes.get("fate") == Fate.NAS_ONLY
+    _trim(evidence, own, states=_STATES if lives_on else (CUT_STATE,))
+    if run.run_file.exists():
+        shutil.copy(run.run_file, layout.run_file)
+    append_record(layout.trials_file, record)
+    (made / README).write_text(_readme(record, own.relative_to(made)))
+    return made
+
+
+def _trim(evidence: Path, into: Path, *, states: tuple[str, ...]) -> None:
+    """Keep these crash states, the recordings below them, and nothing else of the archive."""
+    unpacked = into / "unpacked"
+    unpack_recordings(evidence, unpacked)
+    needed: set[Path] = set()
+    views = [unpacked / name for name in states if (unpacked / name).exists()]
+    while views:
+        view = views.pop()
+        recording = load_recording(read_crash_state(view).recording)
+        needed |= {view, *recording.folder.iterdir()}
+        sources = [disk.source for disk in recording.disks]
+        views += [
+            source.view
+            for source in sources
+            if isinstance(source, ViewSource) and source.view not in needed
+        ]
+    with zipfile.ZipFile(into / RECORDINGS, "w", zipfile.ZIP_DEFLATED) as archive:
+        pack(archive, needed, below=unpacked)
+    shutil.rmtree(unpacked)
+
+
+def _readme(record: TrialRecord, evidence: Path) -> str:
+    lines = "\n".join(f"- {line}" for line in outcome_in_full(record))
+    return f"""# {record.cell}: {record.verdict}
+
+OpenZFS {record.zfs} lost something that was acknowledged, or broke a promise of its disks.
+The trial's seed is {record.seed}.
+`{evidence}/{RECORDINGS}` holds every byte that the NAS's disks had after the cut.
+
+{lines}
+
+In a checkout of the suite, with this folder as DIR:
+
+```
+tools/replay DIR                 # a NAS recovers these disks again, a client checks them
+tools/replay DIR --zfs VERSION   # another version of OpenZFS recovers them
+tools/replay DIR --around 500    # and the crash states of the cuts nearest to this one
+tools/explain DIR/{evidence}
+tools/view DIR/{evidence}        # the disks themselves, over NBD
+```
+"""
