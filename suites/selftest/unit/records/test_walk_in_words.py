@@ -1,0 +1,58 @@
+"""A walk's first loss in words: the fewest dropped writes, and the layer they belong to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from torture.facts.evidence.walk_document import DroppedWrite, WalkDocument, WalkedLoss
+from torture.facts.recording.roles import Role
+from torture.records.scoring.walk_in_words import layer_of, walk_in_words
+
+_WRITE = DroppedWrite(disk="data0", role=Role.ZIL, offset_bytes=8192, length_bytes=4096)
+_LOSS = WalkedLoss(verdict="corrupted", acknowledged=57, lost=3, unflushed=41, dropped=(_WRITE,))
+_WALK = WalkDocument(
+    distinct=900, recovered=200, outcomes={"intact": 199, "corrupted": 1}, losses=(_LOSS,)
+)
+
+
+def _words(walk: WalkDocument) -> str:
+    return "\n".join(walk_in_words(walk))
+
+
+def test_the_counts_and_the_first_loss() -> None:
+    assert _words(_WALK).splitlines() == [
+        "the walk: 200 of 900 distinct crash states were recovered, 1 lost something",
+        "  the first is corrupted, 3 of 57 acknowledged operations lost by dropping 1 of 41 "
+        "unflushed writes (the intent log on the pool's disks)",
+        "    data0: 4096 bytes at 8192, the intent log on the pool's disks",
+    ]
+
+
+def test_a_walk_without_loss_is_one_line() -> None:
+    assert len(_words(replace(_WALK, losses=())).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("loss", "words"),
+    [
+        (replace(_LOSS, dropped=()), "they were only in the memory of the NAS"),
+        (replace(_LOSS, dropped=None), "were not sought"),
+        (replace(_LOSS, dropped=(replace(_WRITE, sectors_kept=2),)), "but for its first 2 sectors"),
+    ],
+)
+def test_the_cause_of_another_loss(loss: WalkedLoss, words: str) -> None:
+    assert words in _words(replace(_WALK, losses=(loss,)))
+
+
+@pytest.mark.parametrize(
+    ("write", "layer"),
+    [
+        (replace(_WRITE, disk="slog0"), "the intent log on the SLOG"),
+        (replace(_WRITE, disk="slog0", role=Role.LABEL), "a label of the pool"),
+        (replace(_WRITE, role="trim-submit"), "trim-submit"),
+    ],
+)
+def test_the_layer_of_a_write(write: DroppedWrite, layer: str) -> None:
+    assert layer_of(write) == layer

@@ -1,0 +1,52 @@
+"""A walk in words: its first loss, the fewest dropped writes that cause it, the layer they belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torture.facts.evidence.walk_document import DroppedWrite, WalkDocument, WalkedLoss
+from torture.facts.recording.roles import Role
+
+_WRITES_MAX = 8
+_SLOG = "slog"
+"""The serials of log devices begin so (`torture.machines.nas.pool`)."""
+_LAYERS = {
+    Role.ZIL: "the intent log on the pool's disks",
+    Role.UBERBLOCK: "the uberblock that ends a transaction group",
+    Role.LABEL: "a label of the pool",
+    Role.METADATA: "the metadata of a transaction group",
+    Role.DATA: "the data of a transaction group",
+}
+
+
+def walk_in_words(walk: WalkDocument) -> Iterator[str]:
+    """The counts, and the first loss."""
+    yield (
+        f"the walk: {walk.recovered} of {walk.distinct} distinct crash states were recovered, "
+        f"{walk.states_lost} lost something"
+    )
+    for loss in walk.losses[:1]:
+        yield f"  the first is {loss.verdict}, {_cause(loss)}"
+        for write in (loss.dropped or ())[:_WRITES_MAX]:
+            kept = f", but for its first {write.sectors_kept} sectors" if write.sectors_kept else ""
+            yield (
+                f"    {write.disk}: {write.length_bytes} bytes at {write.offset_bytes}, "
+                f"{layer_of(write)}{kept}"
+            )
+
+
+def _cause(loss: WalkedLoss) -> str:
+    lost = f"{loss.lost} of {loss.acknowledged} acknowledged operations"
+    if loss.dropped is None:
+        return f"{lost} lost; the fewest dropped writes were not sought"
+    if not loss.dropped:
+        return f"{lost} lost without any dropped write: they were only in the memory of the NAS"
+    layers = ", ".join(sorted({layer_of(write) for write in loss.dropped}))
+    return f"{lost} lost by dropping {len(loss.dropped)} of {loss.unflushed} unflushed writes ({layers})"
+
+
+def layer_of(write: DroppedWrite) -> str:
+    """The part of the pool that a write belongs to."""
+    if write.role == Role.ZIL and write.disk.startswith(_SLOG):
+        return "the intent log on the SLOG"
+    return next((words for role, words in _LAYERS.items() if role == write.role), write.role)
