@@ -21,6 +21,8 @@ from torture.trials.trial.walk.walk import why_not_walked
 
 _TABLE_FILE = "replay.json"
 _HOUR_MS = 3_600_000
+_STATES = 300
+"""Of each recording, where `--states` does not say another number."""
 
 _campaign_key = pytest.StashKey[Campaign]()
 
@@ -44,7 +46,7 @@ def walked(request: pytest.FixtureRequest, options: Options) -> Iterator[Running
     specs = draw_walked(
         selected(request.session, Cell, "cell", needing="walked"),
         recordings=options.trials,
-        states=chosen_states(request.config),
+        states=chosen_states(request.config, default=_STATES),
         run_seed=options.seed,
         load_ms=options.load_ms,
     )

@@ -13,6 +13,7 @@ from fixtures.asked import asked_choices
 from fixtures.campaigns import Running, begun_campaign, print_table, run_alone, selected
 from fixtures.cells import why_out_of_reach
 from fixtures.options import Options, refuse_options
+from fixtures.states import chosen_states
 from torture.choices.faults import DISTURBANCES, FAULTS, ZFS_BUGS
 from torture.choices.faults.protocol import Fault, Sight
 from torture.choices.matrix.cells import Cell
@@ -23,6 +24,7 @@ from torture.records.schedules.fixed import FixedSchedule
 from torture.records.scoring.detection import Detection, cuts_in_words
 from torture.trials.campaign.run import Run
 from torture.trials.plan.draw import draw_planted, moved
+from torture.trials.trial.walk.walk import why_not_walked
 
 _TABLE_FILE = "sensitivity.json"
 _IN_ONE_RUN = {"fault": FAULTS, "disturbance": DISTURBANCES}
@@ -47,6 +49,7 @@ def planted(request: pytest.FixtureRequest, options: Options) -> Iterator[Runnin
         trials=options.trials,
         run_seed=options.seed,
         load_ms=options.load_ms,
+        states=lambda cell: 0 if why_not_walked(cell) else chosen_states(request.config),
     )
     schedule = FixedSchedule(specs)
     with begun_campaign(
@@ -62,7 +65,11 @@ def planted_alone(request: pytest.FixtureRequest, options: Options) -> RunAlone:
 
     def run(bug: Fault) -> tuple[TrialRecord, ...]:
         specs = draw_planted(
-            [bug], trials=options.trials, run_seed=options.seed, load_ms=options.load_ms
+            [bug],
+            trials=options.trials,
+            run_seed=options.seed,
+            load_ms=options.load_ms,
+            states=lambda cell: 0 if why_not_walked(cell) else chosen_states(request.config),
         )
         its_own, records = run_alone(request.config, options, specs, choose_zfs(bug.zfs))
         request.config.stash[_run_key] = its_own

@@ -36,6 +36,8 @@ class Sight(StrEnum):
     POOL = "pool"
     FILESYSTEM = "filesystem"
     DATA = "data"
+    REPLAY = "replay"
+    """The walk over the recording's crash states, where there is one."""
     EMPTY = "empty"
     """The report says that the cut could have lost nothing."""
 

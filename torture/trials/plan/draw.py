@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from torture.choices.faults.protocol import Fault
@@ -52,9 +52,14 @@ def brought_for(cell: Cell, brought: Sequence[Brought]) -> tuple[Brought, ...]:
 
 
 def draw_planted(
-    faults: Sequence[Fault], *, trials: int, run_seed: int, load_ms: int
+    faults: Sequence[Fault],
+    *,
+    trials: int,
+    run_seed: int,
+    load_ms: int,
+    states: Callable[[Cell], int] = lambda _cell: 0,
 ) -> tuple[TrialSpec, ...]:
-    """`trials` of each fault, which is planted in its cell."""
+    """`trials` of each fault, which is planted in its cell; `states`: the states to walk over there."""
     cells = {fault.name: Cell.parse(fault.cell) for fault in faults}
     return tuple(
         TrialSpec(
@@ -66,6 +71,7 @@ def draw_planted(
             load_ms=fault.load_ms or load_ms,
             fault=fault.name,
             origin=Origin.PLANTED,
+            walk_states=states(cells[fault.name]),
         )
         for index in range(trials)
         for fault in faults

@@ -63,6 +63,9 @@ def earlier_cut(
 
     `at`: the event of that cut, where the state is that of a further cut amid the recovery.
     """
+    place = state.recording.name
+    if at is not None:
+        place = os.path.relpath(state.recording, recording.folder.parent)
     cut = state.cut if at is None else at
     events, marks = recording.events, marks_until(recording, cut=cut)
     earlier_ms = (events[last].time_ns - events[cut].time_ns) / 1e6
@@ -72,6 +75,5 @@ def earlier_cut(
         t_ms=round(t_ms - earlier_ms, 3),
         marks=len(marks),
         acknowledged=parse_ledger(b"".join(marks)).acknowledged,
-        view=state.as_json()
-        | {"recording": os.path.relpath(state.recording, recording.folder.parent)},
+        view=state.as_json() | {"recording": place},
     )

@@ -132,7 +132,7 @@ def _stages(trial: Trial, machines: Machines, evidence: EvidenceWriter) -> None:
             if not confirmed.is_made:  # else the client counts as dead (`confirm`)
                 _outlive(trial, evidence, client)
             client.kill()
-            if trial.spec.origin is Origin.WALKED:
+            if trial.spec.walk_states:
                 _walk(trial, machines, evidence, cut, view)
             machines.begin_checker()
         with evidence.stage("bring NAS back"):

@@ -120,8 +120,9 @@ def test_a_walked_trial_is_cut_at_the_end_of_its_load() -> None:
 @pytest.mark.parametrize(
     ("name", "word"),
     [
-        ("nfs4-standard-noslog-files-bothdie", "zvol"),
-        ("fileio-always-noslog-ext4-bothdie", "zvol"),
+        ("nfs4-standard-noslog-files-bothdie", "files"),
+        ("fileio-always-noslog-ext4-bothdie", ""),
+        ("nfs_image-standard-noslog-btrfs-bothdie", ""),
         ("iscsi-always-noslog-ext4-nasonly", "lives on"),
         ("iscsi-always-lying-ext4-bothdie", "lies"),
         ("iscsi-always-lost-ext4-bothdie", "gone"),

@@ -34,7 +34,7 @@ def recover_afresh(trial: Trial, lab: Lab, state: CrashState, folder: Path) -> F
     crashes.
     """
     folder.mkdir(parents=True)
-    own = replace(trial, folder=folder, scratch=folder)
+    own = replace(trial, fault=None, folder=folder, scratch=folder)
     evidence = EvidenceWriter(folder=folder)
     evidence.write(SPEC, own.spec.as_json())
     machines = Machines(trial=own, lab=lab)

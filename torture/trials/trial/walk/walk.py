@@ -109,7 +109,7 @@ def _walk_recoveries(
         recording = _recovery_of(trial, machines, walker, crash_state, depth=depth)
         if recording is None:
             return
-        ground = Ground(recording=recording, promised=root.cut)
+        ground = Ground(recording=recording, acknowledged=root.cut)
         states = _states(trial, recording, first=0, last=len(recording.events) - 1)
         chosen = drawn(states, each, seed=f"walk/{trial.spec.seed}/{depth}")
         walker.recover_all(ground, chosen, until_s=until_s)

@@ -44,16 +44,16 @@ _SHOWN_EVERY = 10
 class Ground:
     """A recording whose states are walked.
 
-    `promised`: the event of the load's recording up to which acknowledgements count. None: up to
+    `acknowledged`: the event of the load's recording up to which acknowledgements count. None: up to
     each state's own cut, for this is the load's recording.
     """
 
     recording: Recording
-    promised: int | None = None
+    acknowledged: int | None = None
 
-    def promised_by(self, state: CrashState) -> int:
+    def acknowledged_by(self, state: CrashState) -> int:
         """The event up to which acknowledgements count in this state."""
-        return state.cut if self.promised is None else self.promised
+        return state.cut if self.acknowledged is None else self.acknowledged
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -122,7 +122,7 @@ class Walker:
             self._count(earlier, recovered=number + 1, walked_ms=walked_ms)
 
     def _count(self, earlier: WalkDocument, *, recovered: int, walked_ms: int) -> None:
-        is_nested = self.ground.promised is not None
+        is_nested = self.ground.acknowledged is not None
         self.document = replace(
             self.document,
             recovered=earlier.recovered + recovered,
@@ -167,7 +167,7 @@ class Walker:
         return earlier_cut(
             self._cut.recording,
             state,
-            at=self.ground.promised_by(state),
+            at=self.ground.acknowledged_by(state),
             last=self._cut.seq,
             t_ms=self._cut.t_ms,
             finding="a walked state lost something",
@@ -234,7 +234,7 @@ class Walker:
 
     def _judge(self, state: CrashState, recovered: Recovered) -> StateVerdict:
         """The verdict by the content and the acknowledgements before the cut."""
-        marks = sum(1 for seq in self._marks if seq <= self.ground.promised_by(state))
+        marks = sum(1 for seq in self._marks if seq <= self.ground.acknowledged_by(state))
         known = self._judged.get((recovered.content, marks))
         if known is None:
             is_read = recovered.is_imported and not recovered.volume_errno
