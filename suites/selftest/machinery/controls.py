@@ -14,7 +14,10 @@ from types import TracebackType
 from typing import Self
 
 from torture.choices.matrix.cells import Cell
+from torture.facts.evidence.walk_document import WalkEngine
+from torture.facts.zfs.versions import DEFAULT, zfs_version
 from torture.machines.lab.lab import Boot, LabSettings
+from torture.machines.lab.recovery_program import ensure_recovery_program
 from torture.machines.lab.saved_states import warm_directory
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import TrialRecord
@@ -33,7 +36,10 @@ LOST = Cell.parse("iscsi-always-lost-btrfs-bothdie")
 LEG_LOST = Cell.parse("iscsi-always-mirror-raidz1-btrfs-bothdie")
 WALKED_SAFE = Cell.parse("iscsi-always-noslog-raw-bothdie")
 WALKED_UNSAFE = Cell.parse("iscsi-disabled-noslog-raw-bothdie")
+WALKED_BOTH = Cell.parse("iscsi-always-volatile-raw-bothdie")
+"""Walked by both engines, which have a log device to claim from."""
 WALKED_STATES = 4
+WALKED_BOTH_STATES = 60
 _WALKED_LOAD_MS = 9000
 """Longer than ZFS waits for a transaction group (5 s): with sync=disabled nothing is written before."""
 NO_FLUSH_TRIALS = 3
@@ -67,7 +73,15 @@ def _warm_specs() -> list[TrialSpec]:
         run_seed=1,
         load_ms=_WALKED_LOAD_MS,
     )
-    return [*draw(SAFE), *draw(UNSAFE), *disks, *walked]
+    by_both = draw_walked(
+        [WALKED_BOTH],
+        recordings=1,
+        states=WALKED_BOTH_STATES,
+        run_seed=1,
+        load_ms=_LOAD_MS,
+        engine=WalkEngine.BOTH,
+    )
+    return [*draw(SAFE), *draw(UNSAFE), *disks, *walked, *by_both]
 
 
 class Controls:
@@ -81,6 +95,7 @@ class Controls:
         self._campaigns: dict[Boot, Campaign] = {}
 
     def __enter__(self) -> Self:
+        ensure_recovery_program(zfs_version(DEFAULT), progress=print)
         cold = [*draw(SAFE, run_seed=_CUT_ONCE), *draw(UNSAFE)]
         self._campaigns[Boot.WARM] = self.begin(_warm_specs(), boot=Boot.WARM, jobs=2)
         self._campaigns[Boot.COLD] = self.begin(cold, boot=Boot.COLD)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from suites.selftest.machinery.controls import (
+    WALKED_BOTH,
+    WALKED_BOTH_STATES,
     WALKED_SAFE,
     WALKED_STATES,
     WALKED_UNSAFE,
@@ -10,19 +12,21 @@ from suites.selftest.machinery.controls import (
     records_of,
 )
 from torture.choices.matrix.cells import Cell
-from torture.facts.evidence.walk_document import WalkDocument
+from torture.facts.evidence.walk_document import WalkDocument, WalkEngine
 from torture.machines.lab.lab import Boot
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.trials import Origin, TrialRecord
 
 
-def _walked(controls: Controls, cell: Cell) -> tuple[TrialRecord, WalkDocument]:
+def _walked(
+    controls: Controls, cell: Cell, *, states: int = WALKED_STATES
+) -> tuple[TrialRecord, WalkDocument]:
     (record,) = records_of(controls.campaign(Boot.WARM), cell)
     assert record.origin is Origin.WALKED
     assert record.walk is not None, record.error
-    assert record.walk.recovered == WALKED_STATES < record.walk.distinct
-    assert (record.walk.repeated, record.walk.differing) == (1, 0)
-    assert 0 < record.walk.contents <= WALKED_STATES
+    assert record.walk.recovered == min(states, record.walk.distinct)
+    assert (record.walk.repeated, record.walk.differing) == (-(-states // 50), 0)
+    assert 0 < record.walk.contents <= states
     return record, record.walk
 
 
@@ -40,3 +44,14 @@ def test_a_fresh_nas_shows_the_loss_of_an_unsafe_one(controls: Controls) -> None
     assert first.dropped == ()
     assert record.verdict == first.verdict
     assert (record.acknowledged, record.lost) == (first.acknowledged, first.lost)
+
+
+def test_both_engines_recover_the_same_contents(controls: Controls) -> None:
+    """The library on the host, and the kernel's ZFS in its NAS."""
+    record, walk = _walked(controls, WALKED_BOTH, states=WALKED_BOTH_STATES)
+    assert walk.outcomes == {Verdict.INTACT: WALKED_BOTH_STATES}, walk.unknown
+    assert (walk.engine, walk.given_up) == (WalkEngine.BOTH, 0)
+    assert walk.compared >= 5
+    assert walk.disagreeing == 0
+    assert walk.contents > 1, "equal contents show nothing"
+    assert record.verdict is Verdict.INTACT

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 from torture.choices.volumes import SIZE_MIB
-from torture.errors import HarnessError
 from torture.facts.recording.crash_state import CrashState, write_crash_state
 from torture.facts.recording.disks import ShelfDisk
 from torture.machines.lab.domains import Disk
@@ -18,7 +16,7 @@ from torture.machines.lab.machine import Machine
 from torture.machines.shelf.connection import Connection
 from torture.machines.shelf.server import Shelf
 from torture.trials.trial.shared.storage import StorageFailed
-from torture.trials.trial.walk.engine import Recovered
+from torture.trials.trial.walk.engine import Recovered, recovered_of
 from torture.trials.trial.walk.ranges import Ranges
 
 _PROGRAM = "/usr/lib/torture/recover"
@@ -119,23 +117,3 @@ class KernelEngine:
 
     def _must(self, script: str) -> str:
         return self.nas.must("sh", "-c", script, deadline_s=_START_DEADLINE_S).stdout
-
-
-def recovered_of(output: str) -> Recovered:
-    """The recovery that the guest's program reports; raises `HarnessError` for another text."""
-    try:
-        said = json.loads(output)
-        if said["import"] != 0:
-            return Recovered(is_imported=False, reason=said["reason"])
-        if said["export"] != 0:
-            raise ValueError(f"the export failed: {said['export']}")
-        return Recovered(
-            is_imported=True,
-            volume_errno=said["volume"],
-            content=said["content"],
-            took_us=sum(said[f"{part}_us"] for part in ("import", "volume", "read", "export")),
-        )
-    except (ValueError, KeyError, TypeError) as error:
-        raise HarnessError(
-            f"the recovery's report is unreadable: {output[:300]!r} ({error})"
-        ) from error

@@ -21,7 +21,13 @@ from torture.facts.evidence.cut_document import Confirmation
 from torture.facts.evidence.folder import LEDGER, Evidence, load_evidence
 from torture.facts.evidence.ledger import parse_ledger
 from torture.facts.evidence.requests import BLOCK_REQUESTS
-from torture.facts.evidence.walk_document import WALK, DroppedWrite, WalkDocument, WalkedLoss
+from torture.facts.evidence.walk_document import (
+    WALK,
+    DroppedWrite,
+    WalkDocument,
+    WalkedLoss,
+    WalkEngine,
+)
 from torture.facts.recording.crash_state import CrashState
 from torture.facts.recording.disks import Persistence
 from torture.facts.recording.events import Kind, Recording
@@ -29,6 +35,7 @@ from torture.facts.recording.roles import role_of
 from torture.facts.recording.states import DistinctState, distinct_states
 from torture.machines.lab.lab import Lab
 from torture.machines.lab.machine import GuestDied
+from torture.machines.lab.recovery_program import unpack_recovery_program
 from torture.machines.nas.pool import gone_at_cut, pool_disks
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.scoring.walked import StateVerdict, judge_state
@@ -38,15 +45,19 @@ from torture.trials.trial.shared.machines import PowerCut
 from torture.trials.trial.shared.storage import StorageFailed
 from torture.trials.trial.shared.trial import Trial
 from torture.trials.trial.walk.content_checks import ContentChecks
-from torture.trials.trial.walk.engine import Recovered
+from torture.trials.trial.walk.engine import GaveUp, Recovered
+from torture.trials.trial.walk.engines import Engines
 from torture.trials.trial.walk.kernel_engine import KernelEngine
-from torture.trials.trial.walk.ranges import Ranges, grains_of, grains_with_data
+from torture.trials.trial.walk.native_engine import NativeEngine
+from torture.trials.trial.walk.ranges import grains_of
 from torture.trials.trial.walk.shrink import Dropped, fewest
 
 _LOSSES_KEPT = 20
 _SHRINKING_STATES_MAX = 100
 _REPEATED_EVERY = 50
-"""One state in so many is recovered twice."""
+"""One state in so many is recovered twice, and by both engines where that is asked for."""
+_COMPARED_FIRST = 4
+"""So many first states are recovered by both engines: a mistake of all states shows at once."""
 _BUDGET_S = 1200
 """The rest of a trial, and its deadline, must have room beside it."""
 
@@ -131,11 +142,10 @@ class _Walk:
         self._contents = contents
         self._folder = folder
         self._names = [disk.serial for disk in trial.disks_left]
-        self._engine: KernelEngine | None = None
-        self._ranges: Ranges | None = None
+        self._engines = self._chosen_engines(lab)
         self._judged: dict[tuple[str, int], StateVerdict] = {}
         self._marks = [event.seq for event in recording.events if event.kind is Kind.MARK]
-        self.document = WalkDocument(engine="kernel")
+        self.document = WalkDocument(engine=trial.spec.walk_engine)
         self.first_loss: LostState | None = None
 
     def recover_all(self) -> None:
@@ -146,15 +156,21 @@ class _Walk:
         for number, state in enumerate(self._states):
             if time.monotonic() - begun_s > _BUDGET_S:
                 break
-            judged = self._judge_state(state, again=number % _REPEATED_EVERY == 0)
+            judged = self._judge_state(state, number=number)
             outcomes[judged.verdict] += 1
             if judged.verdict is Verdict.INCONCLUSIVE:
                 unknown.update(judged.reasons[:1])
             elif judged.loses:
                 self._keep_loss(state, judged)
+            counted = self._engines.document
             self.document = replace(
                 self.document,
                 recovered=number + 1,
+                repeated=counted.repeated,
+                differing=counted.differing,
+                compared=counted.compared,
+                disagreeing=counted.disagreeing,
+                given_up=counted.given_up,
                 contents=self._contents.known,
                 outcomes=dict(outcomes),
                 unknown=dict(unknown),
@@ -162,51 +178,31 @@ class _Walk:
             )
 
     def close(self) -> None:
-        """End the engine."""
-        if self._engine is not None:
-            self._engine.close()
+        """End the engines."""
+        self._engines.close()
 
-    @property
-    def _first_state(self) -> CrashState:
+    def _chosen_engines(self, lab: Lab) -> Engines:
+        disks, folder = self._trial.disks_left, self._folder
         first = min(self._states, key=lambda state: state.cut)
-        return first.crash_state(self._recording, self._names)
+        first_state = first.crash_state(self._recording, self._names)
 
-    def _started_engine(self) -> KernelEngine:
-        """The engine, started on its first use, and again after a state that ended its NAS."""
-        if self._engine is None:
-            self._engine = KernelEngine(
-                self._lab,
-                disks=self._trial.disks_left,
-                first=self._first_state,
-                folder=self._folder / "engine",
+        def kernel() -> KernelEngine:
+            return KernelEngine(lab, disks=disks, first=first_state, folder=folder / "engine")
+
+        def native() -> NativeEngine:
+            program = unpack_recovery_program(lab.zfs, folder)
+            return NativeEngine(
+                program, self._recording, disks=disks, first=first_state, folder=folder / "native"
             )
-            self._engine.take_ranges(self._ranges or self._with_data(self._engine))
-        return self._engine
 
-    def _with_data(self, engine: KernelEngine) -> Ranges:
-        """The parts of the volume that hold data in any state."""
-        self._ranges = engine.ranges
         requests = self._trial.folder / BLOCK_REQUESTS
-        if requests.exists():
-            image = self._folder / "whole.raw"
-            engine.recover(self._first_state)
-            engine.copy_volume(image)
-            grains = grains_with_data(image) | set(_written_grains(requests))
-            image.unlink()
-            self._ranges = Ranges.of_grains(grains)
-        return self._ranges
-
-    def _recover(self, state: CrashState, *, again: bool) -> Recovered:
-        recovered = self._started_engine().recover(state)
-        if not again:
-            return recovered
-        second = self._started_engine().recover(state)
-        self.document = replace(
-            self.document,
-            repeated=self.document.repeated + 1,
-            differing=self.document.differing + (second.content != recovered.content),
+        return Engines(
+            start_kernel=kernel,
+            start_scout=None if self._trial.spec.walk_engine is WalkEngine.KERNEL else native,
+            first=first_state,
+            written=set(_written_grains(requests)) if requests.exists() else None,
+            scratch=folder,
         )
-        return second
 
     def _judge(
         self, state: DistinctState, crash_state: CrashState, recovered: Recovered
@@ -245,7 +241,7 @@ class _Walk:
     def _inspect(self, content: str) -> Evidence:
         """A client's look at the state that was just recovered."""
         image = self._folder / f"{content}.raw"
-        self._started_engine().copy_volume(image)
+        self._engines.copy_volume(image)
         try:
             return self._contents.inspect(content, image)
         finally:
@@ -283,22 +279,47 @@ class _Walk:
 
         return state.dropping_only(fewest(state.dropped, loses, asks_max=_SHRINKING_STATES_MAX))
 
-    def _judge_state(self, state: DistinctState, *, again: bool = False) -> StateVerdict:
-        """The verdict; a state that hangs a machine, or crashes its kernel, is unavailable."""
+    def _judge_state(self, state: DistinctState, *, number: int | None = None) -> StateVerdict:
+        """The verdict; a state that hangs a machine, or crashes its kernel, is unavailable.
+
+        `number`: its place among the states, where it is none of those for a smaller loss.
+        """
         crash_state = state.crash_state(self._recording, self._names)
+        again = number is not None and number % _REPEATED_EVERY == 0
+        if self._engines.has_scout:
+            compared = self._trial.spec.walk_engine is WalkEngine.BOTH and (
+                again or (number is not None and number < _COMPARED_FIRST)
+            )
+            scouted = self._scouted(state, crash_state, again=again, compared=compared)
+            if scouted is not None and not scouted.loses:
+                return scouted
         try:
-            return self._judge(state, crash_state, self._recover(crash_state, again=again))
+            recovered = self._engines.recover(crash_state, again=again)
+            return self._judge(state, crash_state, recovered)
         except (StorageFailed, GuestDied) as failure:
             if isinstance(failure, GuestDied) and not failure.kernel_crashed:
                 raise
-            self.close()
-            self._engine = None
+            self._engines.end_kernel()
             return StateVerdict(
                 verdict=Verdict.UNAVAILABLE,
                 acknowledged=self._earlier(crash_state).acknowledged or 0,
                 lost=0,
                 reasons=(str(failure).splitlines()[0],),
             )
+
+    def _scouted(
+        self, state: DistinctState, crash_state: CrashState, *, again: bool, compared: bool
+    ) -> StateVerdict | None:
+        """The verdict by the scout's recovery; None where the kernel's ZFS has to recover the state."""
+        try:
+            recovered = self._engines.scout(crash_state, again=again, compared=compared)
+            return self._judge(state, crash_state, recovered)
+        except (GaveUp, StorageFailed):
+            return None
+        except GuestDied as failure:
+            if not failure.kernel_crashed:
+                raise
+            return None
 
     def _described(self, submission: int) -> DroppedWrite:
         event = self._recording.events[submission]
