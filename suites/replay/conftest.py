@@ -10,7 +10,7 @@ from rich.table import Table
 
 from fixtures.campaigns import Running, begun_campaign, print_table, selected
 from fixtures.options import Options, refuse_options
-from fixtures.states import chosen_states
+from fixtures.states import chosen_engine, chosen_states
 from torture.choices.matrix.cells import Cell
 from torture.facts.evidence.walk_document import WalkDocument
 from torture.records.record.trials import TrialRecord
@@ -49,6 +49,7 @@ def walked(request: pytest.FixtureRequest, options: Options) -> Iterator[Running
         states=chosen_states(request.config, default=_STATES),
         run_seed=options.seed,
         load_ms=options.load_ms,
+        engine=chosen_engine(request.config),
     )
     schedule = FixedSchedule(specs)
     with begun_campaign(request.config, options, schedule, specs=specs) as running:
@@ -79,6 +80,7 @@ def _table(walks: list[tuple[TrialRecord, WalkDocument]]) -> Table:
         "outcomes",
         "twice, differing",
         "fresh, differing",
+        "by both, differing",
         "states/h",
         "trial",
     ):
@@ -95,6 +97,7 @@ def _table(walks: list[tuple[TrialRecord, WalkDocument]]) -> Table:
             ", ".join(f"{verdict} {count}" for verdict, count in walk.outcomes.items()),
             f"{walk.repeated}, {walk.differing}",
             f"{walk.fresh}, {walk.fresh_differing}",
+            f"{walk.compared}, {walk.disagreeing}",
             f"{per_hour:.0f}",
             record.verdict,
         )

@@ -1,8 +1,9 @@
 """The crash states of a recording: each that is recovered must keep its cell's guarantee.
 
 `--trials` sets the recordings of each cell, `--states` the states of each recording. The states are
-recovered by the kernel's ZFS in one NAS that stays up. A state that lost something is recovered
-once more by a fresh NAS, over the cell's own transport, and the trial has that verdict.
+recovered by the kernel's ZFS in one NAS that stays up. With `--engine native` OpenZFS's library on
+the host recovers them, and the kernel's ZFS each state that lost something there. Such a state is
+recovered once more by a fresh NAS, over the cell's own transport, and the trial has that verdict.
 """
 
 from __future__ import annotations
@@ -24,3 +25,4 @@ def test_every_recovered_state_keeps_the_guarantee(cell: Cell, walked: Running) 
     assert all(walk.recovered for walk in walks), "no state was recovered"
     assert not any(walk.differing for walk in walks), "a second recovery gave another content"
     assert not any(walk.fresh_differing for walk in walks), "a fresh NAS gave another verdict"
+    assert not any(walk.disagreeing for walk in walks), "the engines gave different contents"

@@ -14,7 +14,10 @@ from types import TracebackType
 from typing import Self
 
 from torture.choices.matrix.cells import Cell
+from torture.facts.evidence.walk_document import WalkEngine
+from torture.facts.zfs.versions import DEFAULT, zfs_version
 from torture.machines.lab.lab import Boot, LabSettings
+from torture.machines.lab.recovery_program import ensure_recovery_program
 from torture.machines.lab.saved_states import warm_directory
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import TrialRecord
@@ -31,9 +34,10 @@ PLAIN = Cell.parse("iscsi-always-noslog-btrfs-bothdie")
 LYING = Cell.parse("iscsi-always-lying-btrfs-bothdie")
 LOST = Cell.parse("iscsi-always-lost-btrfs-bothdie")
 LEG_LOST = Cell.parse("iscsi-always-mirror-raidz1-btrfs-bothdie")
-WALKED_SAFE = Cell.parse("iscsi-always-noslog-raw-bothdie")
+WALKED_SAFE = Cell.parse("iscsi-always-volatile-raw-bothdie")
+"""Walked by both engines, which have a log device to claim from."""
 WALKED_UNSAFE = Cell.parse("iscsi-disabled-noslog-raw-bothdie")
-WALKED_STATES = {WALKED_SAFE: 10, WALKED_UNSAFE: 4}
+WALKED_STATES = {WALKED_SAFE: 40, WALKED_UNSAFE: 4}
 """Of ten states three are of cuts amid the recovery."""
 _WALKED_LOAD_MS = 9000
 """Longer than ZFS waits for a transaction group (5 s): with sync=disabled nothing is written before."""
@@ -65,7 +69,12 @@ def _warm_specs() -> list[TrialSpec]:
         spec
         for cell, states in WALKED_STATES.items()
         for spec in draw_walked(
-            [cell], recordings=1, states=states, run_seed=1, load_ms=_WALKED_LOAD_MS
+            [cell],
+            recordings=1,
+            states=states,
+            run_seed=1,
+            load_ms=_WALKED_LOAD_MS,
+            engine=WalkEngine.BOTH if cell is WALKED_SAFE else WalkEngine.KERNEL,
         )
     ]
     return [*draw(SAFE), *draw(UNSAFE), *disks, *walked]
@@ -82,6 +91,7 @@ class Controls:
         self._campaigns: dict[Boot, Campaign] = {}
 
     def __enter__(self) -> Self:
+        ensure_recovery_program(zfs_version(DEFAULT), progress=print)
         cold = [*draw(SAFE, run_seed=_CUT_ONCE), *draw(UNSAFE)]
         self._campaigns[Boot.WARM] = self.begin(_warm_specs(), boot=Boot.WARM, jobs=2)
         self._campaigns[Boot.COLD] = self.begin(cold, boot=Boot.COLD)

@@ -10,7 +10,7 @@ from suites.selftest.machinery.controls import (
     records_of,
 )
 from torture.choices.matrix.cells import Cell
-from torture.facts.evidence.walk_document import WalkDocument
+from torture.facts.evidence.walk_document import WalkDocument, WalkEngine
 from torture.machines.lab.lab import Boot
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.trials import Origin, TrialRecord
@@ -36,7 +36,7 @@ def test_each_state_of_a_safe_recording_is_intact(controls: Controls) -> None:
 
 def test_power_goes_again_three_times_amid_the_recovery(controls: Controls) -> None:
     _, walk = _walked(controls, WALKED_SAFE)
-    assert (walk.depth, walk.amid_recovery, walk.fresh) == (4, 3, 3)
+    assert (walk.depth, walk.amid_recovery, walk.fresh) == (4, 12, 3)
 
 
 def test_a_fresh_nas_shows_the_loss_of_an_unsafe_one(controls: Controls) -> None:
@@ -47,3 +47,12 @@ def test_a_fresh_nas_shows_the_loss_of_an_unsafe_one(controls: Controls) -> None
     assert first.dropped == ()
     assert record.verdict == first.verdict
     assert (record.acknowledged, record.lost) == (first.acknowledged, first.lost)
+
+
+def test_both_engines_recover_the_same_contents(controls: Controls) -> None:
+    """The library on the host, and the kernel's ZFS in its NAS."""
+    _, walk = _walked(controls, WALKED_SAFE)
+    assert (walk.engine, walk.given_up) == (WalkEngine.BOTH, 0)
+    assert walk.compared >= 5
+    assert walk.disagreeing == 0
+    assert walk.contents > 1, "equal contents show nothing"

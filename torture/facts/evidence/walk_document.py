@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from torture.facts.evidence.documents import Count, Document
 
 WALK = "walk.json"
+
+
+class WalkEngine(StrEnum):
+    """The code that recovers the states of a walk."""
+
+    KERNEL = "kernel"
+    """The kernel's ZFS, in a NAS that stays up."""
+    NATIVE = "native"
+    """OpenZFS's library on the host; each loss is recovered again by the kernel's ZFS."""
+    BOTH = "both"
+    """As `native`, and some states are recovered by the kernel's ZFS as well, and compared."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,6 +59,7 @@ class WalkDocument(Document):
     """The walk of one recording. States of one recording are no independent trials."""
 
     engine: str = ""
+    """A `WalkEngine`."""
     distinct: Count = 0
     """The distinct states that cuts after the first acknowledgement could leave, by the plans."""
     recovered: Count = 0
@@ -71,6 +84,12 @@ class WalkDocument(Document):
     """States recovered a second time."""
     differing: Count = 0
     """Of these, those whose second recovery gave another content."""
+    compared: Count = 0
+    """States recovered by the native engine and by the kernel's ZFS."""
+    disagreeing: Count = 0
+    """Of these, those with different contents: the kernel's one counts."""
+    given_up: Count = 0
+    """States that the native engine could not recover, and left to the kernel's ZFS."""
     outcomes: dict[str, Count] = field(default_factory=dict)
     """Verdict to the number of recovered states."""
     unknown: dict[str, Count] = field(default_factory=dict)

@@ -10,6 +10,7 @@ from torture.choices.matrix.axes import DISK_SECTOR
 from torture.choices.matrix.cells import Cell
 from torture.choices.workloads.protocol import Brought
 from torture.facts.axes.setting import SECTOR_BEFORE
+from torture.facts.evidence.walk_document import WalkEngine
 from torture.records.record.trials import Origin
 
 DRAW = 3
@@ -48,6 +49,8 @@ class TrialSpec:
     """The version of the seed's draws: specs without one are of the first."""
     walk_states: int = 0
     """The number of crash states of its recording to recover, where it is walked."""
+    walk_engine: WalkEngine = WalkEngine.KERNEL
+    """The code that recovers them."""
     flush_is_doubted: bool = False
     """Whether ZFS itself may lose a client's flush: the proof asks only that it reaches the volume."""
 
@@ -99,6 +102,7 @@ class TrialSpec:
             replay_of=data.get("replay_of", ""),
             draw=draw,
             walk_states=data.get("walk_states", 0),
+            walk_engine=WalkEngine(data.get("walk_engine", WalkEngine.KERNEL)),
             flush_is_doubted=data.get("flush_is_doubted", False) is True,
         )
 

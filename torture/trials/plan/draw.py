@@ -12,6 +12,7 @@ from torture.choices.matrix.choices import with_choices
 from torture.choices.matrix.same_fault import why_different_there
 from torture.choices.workloads import with_those_beside
 from torture.choices.workloads.protocol import Brought
+from torture.facts.evidence.walk_document import WalkEngine
 from torture.records.record.specs import TrialSpec, draw_seed
 from torture.records.record.trials import Origin
 
@@ -94,9 +95,18 @@ def moved(fault: Fault, choices: Mapping[str, str]) -> Fault:
 
 
 def draw_walked(
-    cells: Sequence[Cell], *, recordings: int, states: int, run_seed: int, load_ms: int
+    cells: Sequence[Cell],
+    *,
+    recordings: int,
+    states: int,
+    run_seed: int,
+    load_ms: int,
+    engine: WalkEngine = WalkEngine.KERNEL,
 ) -> tuple[TrialSpec, ...]:
-    """`recordings` of each cell, each to be walked over so many of its crash states."""
+    """`recordings` of each cell, each to be walked over so many of its crash states.
+
+    The same seed draws the same recordings for each engine.
+    """
     return tuple(
         TrialSpec(
             cell=cell,
@@ -105,6 +115,7 @@ def draw_walked(
             load_ms=load_ms,
             origin=Origin.WALKED,
             walk_states=states,
+            walk_engine=engine,
         )
         for index in range(recordings)
         for cell in cells

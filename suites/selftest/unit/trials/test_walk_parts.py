@@ -16,7 +16,7 @@ from torture.records.record.trials import Origin
 from torture.trials.plan.cut_plan import Aim
 from torture.trials.plan.draw import draw_walked
 from torture.trials.plan.trial_plan import draw_plan
-from torture.trials.trial.walk.kernel_engine import recovered_of
+from torture.trials.trial.walk.engine import recovered_of
 from torture.trials.trial.walk.ranges import Ranges, grains_of, grains_with_data
 from torture.trials.trial.walk.shrink import Dropped, fewest
 from torture.trials.trial.walk.walk import why_not_walked

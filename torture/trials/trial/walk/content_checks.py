@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -65,6 +66,7 @@ class ContentChecks:
         Raises `StorageFailed` where a tool hangs, `HarnessError` when the machinery fails.
         """
         folder = self._folder / content
+        shutil.rmtree(folder, ignore_errors=True)  # of a look that a tool hung
         folder.mkdir()
         trial = replace(self._trial, folder=folder, scratch=folder)
         evidence = EvidenceWriter(folder=folder)

@@ -5,11 +5,14 @@ To add one, write a file beside this one with a class that has `Engine`'s method
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
+from torture.errors import HarnessError
 from torture.facts.recording.crash_state import CrashState
+from torture.trials.trial.walk.ranges import Ranges
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,14 +28,34 @@ class Recovered:
     """ZFS's own words for a refused import."""
     took_us: int = 0
 
+    def is_like(self, other: Recovered) -> bool:
+        """Whether both recoveries ended alike; engines differ in their words and errors."""
+        if not self.is_imported or not other.is_imported:
+            return self.is_imported == other.is_imported
+        if self.volume_errno or other.volume_errno:
+            return bool(self.volume_errno) == bool(other.volume_errno)
+        return self.content == other.content
+
+
+class GaveUp(HarnessError):
+    """The engine could not recover a state. That says nothing of the state: another engine decides."""
+
 
 class Engine(Protocol):
     """Recovers one state at a time."""
 
+    @property
+    def ranges(self) -> Ranges:
+        """The parts of the volume that it reads."""
+
+    def take_ranges(self, ranges: Ranges) -> None:
+        """Read only these parts of the volume from now on."""
+
     def recover(self, state: CrashState) -> Recovered:
         """Import, claim, replay the intent log, and read the volume.
 
-        Raises `StorageFailed` when the recovery hangs, `HarnessError` when the machinery fails.
+        Raises `StorageFailed` when the recovery hangs, `GaveUp` when only this engine cannot recover
+        the state, and another `HarnessError` when the machinery fails.
         """
 
     def copy_volume(self, into: Path) -> None:
@@ -40,3 +63,20 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """End everything that the engine started."""
+
+
+def recovered_of(answer: Mapping[str, Any]) -> Recovered:
+    """The recovery that a program reports; raises `HarnessError` for another object."""
+    try:
+        if answer["import"] != 0:
+            return Recovered(is_imported=False, reason=answer["reason"])
+        if answer.get("export", 0) != 0:
+            raise ValueError(f"the export failed: {answer['export']}")
+        return Recovered(
+            is_imported=True,
+            volume_errno=answer["volume"],
+            content=answer["content"],
+            took_us=sum(answer[f"{part}_us"] for part in ("import", "volume", "read")),
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise HarnessError(f"the recovery's report is unreadable: {answer} ({error!r})") from error

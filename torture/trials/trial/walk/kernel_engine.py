@@ -6,7 +6,6 @@ import secrets
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any
 
 from torture.choices.volumes import IMAGE, SIZE_MIB, VolumeKind
 from torture.errors import HarnessError
@@ -17,7 +16,7 @@ from torture.machines.lab.lab import Lab
 from torture.machines.lab.machine import Machine
 from torture.machines.shelf.connection import Connection
 from torture.machines.shelf.server import Shelf
-from torture.trials.trial.walk.engine import Recovered
+from torture.trials.trial.walk.engine import Recovered, recovered_of
 from torture.trials.trial.walk.ranges import Ranges
 from torture.trials.trial.walk.resident import PORT, ResidentProgram
 
@@ -144,18 +143,3 @@ class KernelEngine:
 
     def _must(self, script: str) -> str:
         return self.nas.must("sh", "-c", script, deadline_s=_START_DEADLINE_S).stdout
-
-
-def recovered_of(answer: dict[str, Any]) -> Recovered:
-    """The recovery that the guest's program reports; raises `HarnessError` for another object."""
-    try:
-        if answer["import"] != 0:
-            return Recovered(is_imported=False, reason=answer["reason"])
-        return Recovered(
-            is_imported=True,
-            volume_errno=answer["volume"],
-            content=answer["content"],
-            took_us=sum(answer[f"{part}_us"] for part in ("import", "volume", "read")),
-        )
-    except (KeyError, TypeError) as error:
-        raise HarnessError(f"the recovery's report is unreadable: {answer} ({error!r})") from error

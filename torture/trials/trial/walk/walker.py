@@ -10,16 +10,23 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from torture.choices.volumes import VolumeKind
 from torture.facts.evidence.cut_document import Confirmation
 from torture.facts.evidence.folder import LEDGER, Evidence, load_evidence
 from torture.facts.evidence.requests import BLOCK_REQUESTS
-from torture.facts.evidence.walk_document import DroppedWrite, WalkDocument, WalkedLoss
+from torture.facts.evidence.walk_document import (
+    DroppedWrite,
+    WalkDocument,
+    WalkedLoss,
+    WalkEngine,
+)
 from torture.facts.recording.crash_state import CrashState, Survivor
 from torture.facts.recording.events import Kind, Recording
 from torture.facts.recording.roles import role_of
 from torture.facts.recording.states import DistinctState
 from torture.machines.lab.lab import Lab
 from torture.machines.lab.machine import GuestDied
+from torture.machines.lab.recovery_program import unpack_recovery_program
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.scoring.walked import StateVerdict, judge_state
 from torture.trials.trial.confirm import earlier_cut
@@ -27,15 +34,19 @@ from torture.trials.trial.shared.machines import PowerCut
 from torture.trials.trial.shared.storage import StorageFailed
 from torture.trials.trial.shared.trial import Trial
 from torture.trials.trial.walk.content_checks import ContentChecks
-from torture.trials.trial.walk.engine import Recovered
+from torture.trials.trial.walk.engine import GaveUp, Recovered
+from torture.trials.trial.walk.engines import Engines
 from torture.trials.trial.walk.kernel_engine import KernelEngine
-from torture.trials.trial.walk.ranges import Ranges, grains_of, grains_with_data
+from torture.trials.trial.walk.native_engine import NativeEngine
+from torture.trials.trial.walk.ranges import grains_of
 from torture.trials.trial.walk.shrink import Dropped, fewest
 
 _LOSSES_KEPT = 20
 _SHRINKING_STATES_MAX = 100
 _REPEATED_EVERY = 50
-"""One state in so many is recovered twice."""
+"""One state in so many is recovered twice, and by both engines where that is asked for."""
+_COMPARED_FIRST = 4
+"""So many first states are recovered by both engines: a mistake of all states shows at once."""
 _SHOWN_EVERY = 10
 """The live line shows one state in so many."""
 
@@ -91,14 +102,15 @@ class Walker:
         self._names = [disk.serial for disk in trial.disks_left]
         self.ground = Ground(recording=cut.recording)
         """The recording whose states are walked now."""
-        self._engine: KernelEngine | None = None
-        self._ranges: Ranges | None = None
+        self._engines = self._chosen_engines()
         self._judged: dict[tuple[str, int], StateVerdict] = {}
         self._seen: Counter[str] = Counter()
+        self._content = ""
+        """That of the state judged last; empty where it has none."""
         self._outcomes: Counter[str] = Counter()
         self._unknown: Counter[str] = Counter()
         self._marks = [event.seq for event in cut.recording.events if event.kind is Kind.MARK]
-        self.document = WalkDocument(engine="kernel", depth=1)
+        self.document = WalkDocument(engine=trial.spec.walk_engine, depth=1)
         self.first_loss: LostState | None = None
 
     def recover_all(
@@ -112,7 +124,8 @@ class Walker:
                 break
             if number % _SHOWN_EVERY == 0:
                 self._show(f"walk {earlier.recovered + number}")
-            judged = self._judge_state(state, again=number % _REPEATED_EVERY == 0, counts=True)
+            judged = self._judge_state(state, number=number)
+            self._seen.update(filter(None, [self._content]))
             self._outcomes[judged.verdict] += 1
             if judged.verdict is Verdict.INCONCLUSIVE:
                 self._unknown.update(judged.reasons[:1])
@@ -122,11 +135,16 @@ class Walker:
             self._count(earlier, recovered=number + 1, walked_ms=walked_ms)
 
     def _count(self, earlier: WalkDocument, *, recovered: int, walked_ms: int) -> None:
-        is_nested = self.ground.acknowledged is not None
+        is_nested, counted = self.ground.acknowledged is not None, self._engines.document
         self.document = replace(
             self.document,
             recovered=earlier.recovered + recovered,
             amid_recovery=earlier.amid_recovery + recovered * is_nested,
+            repeated=counted.repeated,
+            differing=counted.differing,
+            compared=counted.compared,
+            disagreeing=counted.disagreeing,
+            given_up=counted.given_up,
             contents=self._contents.known,
             seen_once=sum(1 for count in self._seen.values() if count == 1),
             outcomes=dict(self._outcomes),
@@ -145,11 +163,9 @@ class Walker:
             self.first_loss = LostState(state=state, cut=self.cut_of(state))
 
     def close(self) -> None:
-        """End the engine, and let go of the client; the next recovery starts others."""
+        """End the engines, and let go of the client; the next recovery starts others."""
         self._contents.give_client_back()
-        if self._engine is not None:
-            self._engine.close()
-            self._engine = None
+        self._engines.close()
 
     def verdict_of(self, look: Evidence, state: CrashState, *, is_imported: bool) -> StateVerdict:
         """The verdict by a client's look, and by the acknowledgements before the state's cut."""
@@ -173,46 +189,56 @@ class Walker:
             finding="a walked state lost something",
         )
 
-    def _started_engine(self, state: CrashState) -> KernelEngine:
-        """The engine, started on its first use, and again after a state that ended its NAS."""
-        if self._engine is None:
-            self._engine = KernelEngine(
-                self._lab,
-                disks=self._trial.disks_left,
-                kind=self._trial.transport.traits.volume,
-                first=state,
-                folder=self._folder / "engine",
+    def _chosen_engines(self) -> Engines:
+        disks, folder = self._trial.disks_left, self._folder
+        kind, engine = self._trial.transport.traits.volume, self._trial.spec.walk_engine
+
+        def kernel(first: CrashState) -> KernelEngine:
+            return KernelEngine(
+                self._lab, disks=disks, kind=kind, first=first, folder=folder / "engine"
             )
-            if self._ranges is None:
-                self._ranges = self._with_data(self._engine, state)
-            self._engine.take_ranges(self._ranges)
-        return self._engine
 
-    def _with_data(self, engine: KernelEngine, state: CrashState) -> Ranges:
-        """The parts of the volume that hold data in this state, or that the client wrote."""
+        def native(first: CrashState) -> NativeEngine:
+            return NativeEngine(
+                unpack_recovery_program(self._lab.zfs, folder),
+                self.ground.recording,
+                disks=disks,
+                first=first,
+                folder=folder / "native",
+            )
+
+        # the library has no files, and so no image in a dataset
+        has_scout = engine is not WalkEngine.KERNEL and kind is VolumeKind.ZVOL
         requests = self._trial.folder / BLOCK_REQUESTS
-        if not requests.exists() or not engine.recover(state).is_imported:
-            return engine.ranges
-        image = self._folder / "whole.raw"
-        engine.copy_volume(image)
-        grains = grains_with_data(image) | set(_written_grains(requests))
-        image.unlink()
-        return Ranges.of_grains(grains)
+        return Engines(
+            start_kernel=kernel,
+            start_scout=native if has_scout else None,
+            written=set(_written_grains(requests)) if requests.exists() else None,
+            scratch=folder,
+        )
 
-    def _judge_state(
-        self, state: DistinctState, *, again: bool = False, counts: bool = False
-    ) -> StateVerdict:
-        """The verdict; a state that hangs a machine, or crashes its kernel, is unavailable."""
+    def _judge_state(self, state: DistinctState, *, number: int | None = None) -> StateVerdict:
+        """The verdict; a state that hangs a machine, or crashes its kernel, is unavailable.
+
+        `number`: its place among the states, where it is none of those for a smaller loss.
+        """
         crash_state = state.crash_state(self.ground.recording, self._names)
+        again = number is not None and number % _REPEATED_EVERY == 0
+        self._content = ""
+        if self._engines.has_scout:
+            compared = self._trial.spec.walk_engine is WalkEngine.BOTH and (
+                again or (number is not None and number < _COMPARED_FIRST)
+            )
+            scouted = self._scouted(crash_state, again=again, compared=compared)
+            if scouted is not None and not scouted.loses:
+                return scouted
         try:
-            recovered = self._recover(crash_state, again=again)
-            if counts and recovered.content:
-                self._seen[recovered.content] += 1
+            recovered = self._engines.recover(crash_state, again=again)
             return self._judge(crash_state, recovered)
         except (StorageFailed, GuestDied) as failure:
             if isinstance(failure, GuestDied) and not failure.kernel_crashed:
                 raise
-            self.close()
+            self._engines.end_kernel()
             return StateVerdict(
                 verdict=Verdict.UNAVAILABLE,
                 acknowledged=self.cut_of(crash_state).acknowledged or 0,
@@ -220,20 +246,21 @@ class Walker:
                 reasons=(str(failure).splitlines()[0],),
             )
 
-    def _recover(self, state: CrashState, *, again: bool) -> Recovered:
-        recovered = self._started_engine(state).recover(state)
-        if not again:
-            return recovered
-        second = self._started_engine(state).recover(state)
-        self.document = replace(
-            self.document,
-            repeated=self.document.repeated + 1,
-            differing=self.document.differing + (second.content != recovered.content),
-        )
-        return second
+    def _scouted(self, state: CrashState, *, again: bool, compared: bool) -> StateVerdict | None:
+        """The verdict by the scout's recovery; None where the kernel's ZFS has to recover the state."""
+        try:
+            recovered = self._engines.scout(state, again=again, compared=compared)
+            return self._judge(state, recovered)
+        except (GaveUp, StorageFailed):
+            return None
+        except GuestDied as failure:
+            if not failure.kernel_crashed:
+                raise
+            return None
 
     def _judge(self, state: CrashState, recovered: Recovered) -> StateVerdict:
         """The verdict by the content and the acknowledgements before the cut."""
+        self._content = recovered.content
         marks = sum(1 for seq in self._marks if seq <= self.ground.acknowledged_by(state))
         known = self._judged.get((recovered.content, marks))
         if known is None:
@@ -247,9 +274,8 @@ class Walker:
         """A client's look at the state that was just recovered, or at an equal one before."""
         if (seen := self._contents.seen(content)) is not None:
             return seen
-        assert self._engine is not None
         image = self._folder / f"{content}.raw"
-        self._engine.copy_volume(image)
+        self._engines.copy_volume(image)
         try:
             return self._contents.inspect(content, image)
         finally:

@@ -1,0 +1,264 @@
+"""The engines of a walk: the scout's process, and the kernel's ZFS that decides after it."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from suites.selftest.unit.conftest import fake_tool
+from suites.selftest.unit.facts.shelf_logs import SECTOR, explicit
+from torture.checkout import CHECKOUT
+from torture.errors import HarnessError
+from torture.facts.recording.crash_state import CrashState
+from torture.facts.recording.disks import ShelfDisk
+from torture.facts.recording.events import Event, Kind, RecordedDisk, Recording
+from torture.facts.zfs.versions import DEFAULT, zfs_version
+from torture.machines.images.recipes import read_kernel_recipe
+from torture.machines.lab import recovery_program
+from torture.machines.lab.recovery_program import recovery_recipe
+from torture.trials.trial.walk import native_engine
+from torture.trials.trial.walk.engine import Engine, GaveUp, Recovered
+from torture.trials.trial.walk.engines import Engines
+from torture.trials.trial.walk.native_engine import NativeEngine
+from torture.trials.trial.walk.ranges import Ranges
+
+_MIB = 1024 * 1024
+_STATE = CrashState(recording=Path("life-1"), cut=0, seed=0, disks={"data0": explicit()})
+_LOSSY = CrashState(recording=Path("life-1"), cut=1, seed=0, disks={"data0": explicit()})
+_GOOD = Recovered(is_imported=True, content="a" * 32)
+_BAD = Recovered(is_imported=True, content="b" * 32)
+_ANSWER = (
+    '{"import": 0, "volume": 0, "export": 0, "content": "%s", "bytes": 1, "import_us": 1, '
+    '"volume_us": 1, "read_us": 1, "export_us": 1}'
+)
+
+
+class Played:
+    """An engine with given ends of its recoveries."""
+
+    def __init__(self, *ends: Recovered | GaveUp) -> None:
+        self.ends = list(ends)
+        self.ranges = Ranges.whole(_MIB)
+        self.copied = 0
+        self.is_closed = False
+
+    def take_ranges(self, ranges: Ranges) -> None:
+        self.ranges = ranges
+
+    def recover(self, state: CrashState) -> Recovered:
+        del state
+        end = self.ends.pop(0)
+        if isinstance(end, GaveUp):
+            raise end
+        return end
+
+    def copy_volume(self, into: Path) -> None:
+        self.copied += 1
+        into.write_bytes(bytes(_MIB))
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+def engines_of(
+    kernel: Engine, scout: Engine | None, scratch: Path, *, written: set[int] | None = None
+) -> Engines:
+    return Engines(
+        start_kernel=lambda _first: kernel,
+        start_scout=None if scout is None else lambda _first: scout,
+        written=written,
+        scratch=scratch,
+    )
+
+
+def test_a_scouted_state_needs_no_kernel(tmp_path: Path) -> None:
+    kernel, scout = Played(), Played(_GOOD)
+    engines = engines_of(kernel, scout, tmp_path)
+    assert engines.scout(_STATE) == _GOOD
+    engines.copy_volume(tmp_path / "image")
+    assert (scout.copied, kernel.copied) == (1, 0)
+    assert engines.document.compared == 0
+
+
+@pytest.mark.parametrize(
+    ("by_kernel", "disagreeing"), [(_BAD, 0), (_GOOD, 1), (Recovered(is_imported=False), 1)]
+)
+def test_a_state_repeated_by_the_kernel_is_compared(
+    by_kernel: Recovered, disagreeing: int, tmp_path: Path
+) -> None:
+    kernel, scout = Played(by_kernel), Played(_BAD)
+    engines = engines_of(kernel, scout, tmp_path)
+    engines.scout(_STATE)
+    assert engines.recover(_STATE) == by_kernel
+    engines.copy_volume(tmp_path / "image")
+    assert kernel.copied == 1
+    assert (engines.document.compared, engines.document.disagreeing) == (1, disagreeing)
+
+
+def test_another_state_is_not_compared_with_the_scouted_one(tmp_path: Path) -> None:
+    engines = engines_of(Played(_GOOD), Played(_BAD), tmp_path)
+    engines.scout(_STATE)
+    engines.recover(_LOSSY)
+    assert engines.document.compared == 0
+
+
+def test_with_both_the_scouts_volume_is_looked_at(tmp_path: Path) -> None:
+    kernel, scout = Played(_GOOD), Played(_GOOD, _BAD)
+    engines = engines_of(kernel, scout, tmp_path)
+    assert engines.scout(_STATE, again=True, compared=True) == _BAD
+    engines.copy_volume(tmp_path / "image")
+    document = engines.document
+    assert (scout.copied, kernel.copied) == (1, 0)
+    assert (document.repeated, document.differing) == (1, 1)
+    assert (document.compared, document.disagreeing) == (1, 1)
+
+
+def test_a_state_that_the_scout_gives_up_is_counted(tmp_path: Path) -> None:
+    engines = engines_of(Played(_GOOD), Played(GaveUp("ended")), tmp_path)
+    with pytest.raises(GaveUp):
+        engines.scout(_STATE)
+    assert engines.recover(_STATE) == _GOOD
+    assert (engines.document.given_up, engines.document.compared) == (1, 0)
+
+
+def test_both_engines_read_the_same_parts(tmp_path: Path) -> None:
+    """Also where the scout cannot recover the first state: else all contents would differ."""
+    for first_of_scout in (_GOOD, GaveUp("ended")):
+        kernel, scout = Played(_GOOD, _GOOD), Played(first_of_scout, _GOOD)
+        engines = engines_of(kernel, scout, tmp_path, written={3})
+        engines.scout(_STATE)
+        engines.recover(_LOSSY)
+        assert kernel.ranges == scout.ranges == Ranges.of_grains({3})
+
+
+def test_refused_and_unreadable_volumes_are_alike() -> None:
+    unreadable = Recovered(is_imported=True, volume_errno=5, content="c")
+    assert unreadable.is_like(Recovered(is_imported=True, volume_errno=52, content="d"))
+    assert not unreadable.is_like(Recovered(is_imported=True, content="c"))
+    refused = Recovered(is_imported=False, reason="one or more devices is unavailable")
+    assert refused.is_like(Recovered(is_imported=False, reason="I/O error"))
+    assert not refused.is_like(_GOOD)
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Recording:
+    folder = tmp_path / "life-1"
+    folder.mkdir()
+    (folder / "data").write_bytes(b"x" * SECTOR)
+    events = (
+        Event(seq=0, time_ns=0, kind=Kind.BEGIN, reference=1),
+        Event(seq=1, time_ns=0, kind=Kind.WRITE_SUBMIT, disk=0, length=SECTOR),
+    )
+    disk = RecordedDisk(name="data0", size=_MIB, sector=SECTOR, physical_sector=SECTOR)
+    return Recording(folder=folder, disks=(disk,), events=events)
+
+
+def begun(recording: Recording, script: str) -> NativeEngine:
+    """The engine over a program in shell, which reads the commands."""
+    folder = recording.folder.parent
+    fake_tool(
+        folder / "bin", "program", f"while read -r verb rest; do case $verb in {script} esac; done"
+    )
+    return NativeEngine(
+        folder / "bin" / "program",
+        recording,
+        disks=[ShelfDisk(serial="data0", size_mib=1)],
+        first=_STATE,
+        folder=folder / "engine",
+    )
+
+
+_CONFIG = "config) echo '{}';;"
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native_engine, "_STATE_DEADLINE_S", 1)
+
+
+def test_the_programs_answer_is_the_recovery(recording: Recording) -> None:
+    log = recording.folder.parent / "commands"
+    script = f"{_CONFIG} recover) echo '{_ANSWER % ('a' * 32)}';; patch) echo $rest >> {log};;"
+    surviving = CrashState(recording=recording.folder, cut=1, seed=0, disks={"data0": explicit(1)})
+    with closing(begun(recording, script)) as engine:
+        assert engine.recover(surviving).content == "a" * 32
+    assert log.read_text() == f"0 0 0 {SECTOR} 0\n"
+
+
+@pytest.mark.parametrize(
+    ("end", "words"),
+    [
+        ("echo 'VERIFY failed' >&2; exit 1", "VERIFY failed"),
+        ("sleep 9", "hung"),
+        ("exit 0", "ended"),
+    ],
+)
+def test_the_next_state_has_another_process(recording: Recording, end: str, words: str) -> None:
+    """An assertion of the library ends its process. A deadline ends one that hangs."""
+    once = recording.folder.parent / "once"
+    script = (
+        f"{_CONFIG} recover) if [ -e {once} ]; then echo '{_ANSWER % ('a' * 32)}'; "
+        f"else : > {once}; {end}; fi;;"
+    )
+    with closing(begun(recording, script)) as engine:
+        with pytest.raises(GaveUp, match=words) as failure:
+            engine.recover(_STATE)
+        assert str(engine.log) in failure.value.hint
+        with pytest.raises(GaveUp):
+            engine.copy_volume(recording.folder / "image")
+        assert engine.recover(_STATE).is_imported
+
+
+def test_an_engine_that_cannot_begin_is_the_machinerys_failure(recording: Recording) -> None:
+    with pytest.raises(HarnessError, match="no label") as failure:
+        begun(recording, "config) echo 'data0 has no label of tank' >&2; exit 2;;")
+    assert not isinstance(failure.value, GaveUp)
+
+
+def test_another_answer_is_the_machinerys_failure(recording: Recording) -> None:
+    with (
+        closing(begun(recording, f"{_CONFIG} recover) echo Killed;;")) as engine,
+        pytest.raises(HarnessError, match="unreadable"),
+    ):
+        engine.recover(_STATE)
+
+
+def test_a_closed_engine_leaves_no_process(recording: Recording) -> None:
+    pid = recording.folder.parent / "pid"
+    engine = begun(recording, f"config) echo $$ > {pid}; echo '{{}}';;")
+    engine.close()
+    engine.close()
+    assert not Path(f"/proc/{pid.read_text().strip()}").exists()
+
+
+def test_an_edit_of_the_program_builds_no_kernel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    zfs = zfs_version(DEFAULT)
+    key, kernel_key = recovery_recipe(zfs).base_key, read_kernel_recipe(zfs).base_key
+    for path in recovery_program._SOURCES.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    monkeypatch.setattr(recovery_program, "_SOURCES", tmp_path)
+    assert recovery_recipe(zfs).base_key == key
+    (tmp_path / "pool.c").write_text("")
+    assert recovery_recipe(zfs).base_key != key
+    assert read_kernel_recipe(zfs).base_key == kernel_key
+
+
+@pytest.mark.parametrize("name", ["2.4.4", f"{DEFAULT}+log_not_claimed"])
+def test_another_zfs_has_no_native_engine(name: str) -> None:
+    """A planted bug is in the kernel's modules alone: the library would not have it."""
+    with pytest.raises(HarnessError, match="not written for"):
+        recovery_recipe(zfs_version(name))
+
+
+def test_both_programs_mark_a_content_alike() -> None:
+    """By the same text: a mark that differed would make all contents differ."""
+    folder = CHECKOUT / "vmimages" / "zfs"
+    texts = [(folder / name).read_text() for name in ("recover.c", "native/pool.c")]
+    for function in ("folded(uint64_t x, uint64_t y) {", "static void mark(mark_t *mark"):
+        bodies = [text[text.index(function) :].split("\n}\n")[0] for text in texts]
+        assert bodies[0] == bodies[1]
+    assert all("{1, 2}" in text for text in texts)

@@ -1,0 +1,177 @@
+"""OpenZFS's code as a library, in a process of the host: quick, but no kernel.
+
+It is the scout of a walk. An assertion of the library ends its process, and the next state has a new
+one. The kernel's ZFS decides about each state that is lost here, or not recovered at all.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from torture.choices.volumes import SIZE_MIB
+from torture.errors import HarnessError
+from torture.facts.evidence.strict_json import json_object
+from torture.facts.recording.crash_state import CrashState
+from torture.facts.recording.disks import ShelfDisk
+from torture.facts.recording.events import Recording
+from torture.facts.recording.layers import Layers
+from torture.trials.trial.walk.engine import GaveUp, Recovered, recovered_of
+from torture.trials.trial.walk.ranges import Ranges
+
+_VOLUME_BYTES = SIZE_MIB * 1024 * 1024
+_MIB = 1024 * 1024
+_LOG = "native.log"
+_WRITES, _RANGES = "writes", "ranges"
+_START_DEADLINE_S = 60
+_STATE_DEADLINE_S = 30
+"""A state takes a tenth of a second; a busy host may need some seconds."""
+_SAY_DEADLINE_S = 30
+_END_DEADLINE_S = 30
+_ANSWER_MAX = 65536
+_TAIL_BYTES = 400
+
+
+class NativeEngine:
+    """A process with the disks of a recording in its memory, and the pool that it imports from them.
+
+    `program` is the program of `vmimages/zfs/native`. Recovered disks are thrown away.
+    """
+
+    def __init__(
+        self,
+        program: Path,
+        recording: Recording,
+        *,
+        disks: Sequence[ShelfDisk],
+        first: CrashState,
+        folder: Path,
+    ) -> None:
+        """Start it; it finds the pool on the state `first`. Raises `HarnessError` when that fails."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self._program = program
+        self._disks = tuple(disks)
+        self._names = [disk.serial for disk in disks]
+        self._first = first
+        self._folder = folder.absolute()
+        self._layers = Layers(recording, self._names)
+        with (folder / _WRITES).open("wb") as file:
+            file.writelines(self._layers.packed(self._names))
+        self.ranges = Ranges.whole(_VOLUME_BYTES)
+        self._process: subprocess.Popen[bytes] | None = None
+        try:
+            self._started()
+        except GaveUp as failure:
+            raise HarnessError(failure.message, hint=failure.hint) from failure
+
+    @property
+    def log(self) -> Path:
+        """The words of the library, of all its processes."""
+        return self._folder / _LOG
+
+    def take_ranges(self, ranges: Ranges) -> None:
+        """See `Engine`."""
+        self.ranges = ranges
+        if self._process is not None:
+            self._say([self._ranges_command()])
+
+    def recover(self, state: CrashState) -> Recovered:
+        """See `Engine`; raises `GaveUp` when the process ends, or hangs."""
+        self._started()
+        answer = self._ask([*self._turned(state), "recover"], deadline_s=_STATE_DEADLINE_S)
+        return recovered_of(json_object(answer.encode()) or {"answer": answer[:_TAIL_BYTES]})
+
+    def copy_volume(self, into: Path) -> None:
+        """See `Engine`; raises `GaveUp` when the process has ended."""
+        self._ask([f"copy {into.absolute()}"], deadline_s=_STATE_DEADLINE_S)
+
+    def close(self) -> None:
+        """See `Engine`."""
+        if self._process is None:
+            return
+        self._process.kill()
+        self._process.wait(_END_DEADLINE_S)
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                with suppress(OSError):
+                    pipe.close()
+        self._process = None
+
+    def _started(self) -> None:
+        """Start the process, unless it runs."""
+        if self._process is not None:
+            return
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [self._program, str(os.getpid())],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                bufsize=0,
+            )
+        setting_up = [f"map {file.absolute()}" for file in self._layers.files]
+        setting_up += [
+            f"disk {disk.serial} {disk.size_mib * _MIB} {disk.sector_bytes}" for disk in self._disks
+        ]
+        setting_up += [f"load {self._folder / _WRITES}", *self._turned(self._first), "config"]
+        self._ask(setting_up, deadline_s=_START_DEADLINE_S)
+        self._say([self._ranges_command()])
+
+    def _turned(self, state: CrashState) -> list[str]:
+        """The commands that give all disks the content of a state."""
+        commands = []
+        for number, name in enumerate(self._names):
+            layers = self._layers.of(state, name)
+            commands.append(f"turn {number} {layers.settled}")
+            commands += [
+                f"patch {number} {piece.file} {piece.offset} {piece.length} {piece.place}"
+                for piece in layers.patches
+            ]
+        return commands
+
+    def _ranges_command(self) -> str:
+        file = self._folder / _RANGES
+        file.write_bytes(self.ranges.packed)
+        return f"ranges {_VOLUME_BYTES} {file}"
+
+    def _ask(self, commands: Sequence[str], *, deadline_s: float) -> str:
+        """The answer to the last of these commands; the process ends with a failure."""
+        self._say(commands)
+        assert self._process is not None
+        assert self._process.stdout is not None
+        pipe = self._process.stdout.fileno()
+        answer, end_s = b"", time.monotonic() + deadline_s
+        while not answer.endswith(b"\n"):
+            left_s = max(end_s - time.monotonic(), 0)
+            if not select.select([pipe], [], [], left_s)[0]:
+                raise self._given_up(f"hung for {deadline_s:g} s")
+            piece = os.read(pipe, _ANSWER_MAX)
+            if not piece:
+                raise self._given_up("ended")
+            answer += piece
+        return answer.decode(errors="replace")
+
+    def _say(self, commands: Sequence[str]) -> None:
+        if self._process is None or self._process.stdin is None:
+            raise GaveUp("the native engine has no process", hint=f"read {self.log}")
+        pipe = self._process.stdin.fileno()
+        left = "".join(f"{command}\n" for command in commands).encode()
+        while left:
+            if not select.select([], [pipe], [], _SAY_DEADLINE_S)[1]:
+                raise self._given_up(f"took no command for {_SAY_DEADLINE_S} s")
+            try:
+                left = left[os.write(pipe, left[: select.PIPE_BUF]) :]
+            except BrokenPipeError:
+                raise self._given_up("ended") from None
+
+    def _given_up(self, fate: str) -> GaveUp:
+        """End the process; the next state starts another one."""
+        self.close()
+        words = self.log.read_bytes()[-_TAIL_BYTES:].decode(errors="replace").strip()
+        last = words.splitlines()[-1] if words else "it said nothing"
+        return GaveUp(f"the native engine {fate}: {last}", hint=f"read {self.log}")
