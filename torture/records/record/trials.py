@@ -205,7 +205,9 @@ class TrialRecord(Document):
         earlier cut would have lost it, and a cut meets one moment of thousands. Where a loss is
         allowed, so is a worthless acknowledgement.
         """
-        uncommitted_ms = self.cut.audit.uncommitted_ms
+        # the audit is of the drawn cut, and an earlier one may have been recovered in its place
+        is_drawn = not self.cut.confirmed.is_made
+        uncommitted_ms = self.cut.audit.uncommitted_ms if is_drawn else None
         is_unfounded = guarantee is Guarantee.SAFE and self.absence.unfounded > 0
         return (
             self.cut.audited.is_broken

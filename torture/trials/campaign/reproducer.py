@@ -83,9 +83,9 @@ In a checkout of the suite, with this folder as DIR:
 
 ```
 tools/replay DIR                 # a NAS recovers these disks again, a client checks them
-tools/replay DIR --zfs VERSION   # another version of OpenZFS recovers them
-tools/replay DIR --around 500    # and the crash states of the cuts nearest to this one
-tools/explain DIR/{evidence}
-tools/view DIR/{evidence}        # the disks themselves, over NBD
+tools/replay --zfs VERSION DIR   # another version of OpenZFS recovers them
+tools/replay --around 500 DIR    # and the crash states of the cuts nearest to this one
+tools/explain DIR/trials/*       # why it has its verdict
+tools/view DIR/trials/*          # the disks themselves, over NBD
 ```
 """

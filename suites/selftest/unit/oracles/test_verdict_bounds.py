@@ -19,7 +19,7 @@ from suites.selftest.unit.good_evidence import (
     without,
 )
 from suites.selftest.unit.made_records import changed, trial_record
-from torture.facts.evidence.cut_document import AuditDocument, CutDocument, DiskAtCut
+from torture.facts.evidence.cut_document import AuditDocument, Confirmation, CutDocument, DiskAtCut
 from torture.facts.evidence.documents import document_or_none
 from torture.facts.evidence.folder import Evidence, Outage, Step, ToolOutput
 from torture.facts.evidence.ledger import Begin, Done, Failed, Ledger, OperationKind
@@ -257,6 +257,9 @@ def test_a_rollback_goes_back_as_far_as_was_not_committed_and_no_farther() -> No
     for rollback_ms, breaks in ((3_000.0, False), (3_000.1 + COMMIT_SLACK_MS, True)):
         record = _record(Verdict.ROLLED_BACK, cut=cut, rollback_ms=rollback_ms)
         assert record.breaks(Guarantee.ROLLS_BACK) is breaks
+    earlier = replace(cut, confirmed=Confirmation(marks=3))
+    of_earlier = _record(Verdict.ROLLED_BACK, cut=earlier, rollback_ms=14_000.0)
+    assert not of_earlier.breaks(Guarantee.ROLLS_BACK), "the audit was of the drawn cut"
     old = _record(Verdict.ROLLED_BACK, rollback_ms=14_000.0)
     assert not old.breaks(Guarantee.ROLLS_BACK), "a record that does not say what was committed"
 
