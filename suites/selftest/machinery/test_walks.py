@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
 from suites.selftest.machinery.controls import (
     WALKED_SAFE,
     WALKED_STATES,
@@ -10,10 +17,15 @@ from suites.selftest.machinery.controls import (
     records_of,
 )
 from torture.choices.matrix.cells import Cell
+from torture.deadlines import wait_until_true
 from torture.facts.evidence.walk_document import WalkDocument, WalkEngine
+from torture.facts.zfs.versions import DEFAULT, zfs_version
 from torture.machines.lab.lab import Boot
+from torture.machines.lab.recovery_program import unpack_recovery_program
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.trials import Origin, TrialRecord
+
+_END_DEADLINE_S = 10
 
 
 def _walked(controls: Controls, cell: Cell) -> tuple[TrialRecord, WalkDocument]:
@@ -56,3 +68,28 @@ def test_both_engines_recover_the_same_contents(controls: Controls) -> None:
     assert walk.compared >= 5
     assert walk.disagreeing == 0
     assert walk.contents > 1, "equal contents show nothing"
+
+
+_OWNER = """
+import os, subprocess, sys, time
+process = subprocess.Popen([sys.argv[1], str(os.getpid())], stdin=0)
+print(process.pid, flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.usefixtures("controls")
+def test_the_native_program_does_not_outlive_its_owner(tmp_path: Path) -> None:
+    """Even while its standard input stays open."""
+    program = unpack_recovery_program(zfs_version(DEFAULT), tmp_path)
+    reads, writes = os.pipe()
+    argv = [sys.executable, "-c", _OWNER, str(program)]
+    with subprocess.Popen(argv, stdin=reads, stdout=subprocess.PIPE, text=True) as owner:
+        assert owner.stdout is not None
+        place = Path("/proc") / owner.stdout.readline().strip() / "exe"
+        os.write(writes, b"disk data0 1048576 512\n")
+        assert place.exists()
+        owner.kill()
+    assert wait_until_true(lambda: not place.exists(), deadline_s=_END_DEADLINE_S, poll_s=0.05)
+    os.close(reads)
+    os.close(writes)

@@ -9,11 +9,11 @@
 #include <sys/zil.h>
 #include <sys/stat.h>
 
-enum { CHUNK = 1 << 20, ARC_BYTES = 256 << 20 };
+enum { CHUNK = 1 << 20, ARC_MIN_BYTES = 64 << 20, ARC_MAX_BYTES = 256 << 20 };
 /* The object of a volume's data (include/sys/zvol_impl.h), which no header of the library has. */
 static const uint64_t VOLUME_DATA = 1;
-/* The most memory of the library's cache (module/zfs/arc.c); its header needs others that are not packaged. */
-extern uint64_t zfs_arc_max;
+/* The memory of the library's cache (module/zfs/arc.c); the header of these needs others that are not packaged. */
+extern uint64_t zfs_arc_min, zfs_arc_max;
 static char POOL[] = "tank";
 static const char VOLUME[] = "tank/vm";
 
@@ -53,7 +53,9 @@ static void mark(mark_t *mark, const void *data, size_t bytes) {
 }
 
 void pool_begin(void) {
-  zfs_arc_max = ARC_BYTES;
+  zfs_arc_min = ARC_MIN_BYTES;
+  zfs_arc_max = ARC_MAX_BYTES;
+  zfs_flags = 0;  /* as in the NAS: the library's own default checks each block once more */
   kernel_init(SPA_MODE_READ | SPA_MODE_WRITE);
 }
 
@@ -96,6 +98,7 @@ static int replay_write(void *arg, void *record, boolean_t byteswap) {
     }
   }
   dmu_tx_t *tx = dmu_tx_create(volume->objects);
+  dmu_tx_hold_write(tx, VOLUME_DATA, offset, (int)length);
   const int error = dmu_tx_assign(tx, DMU_TX_WAIT);
   if (error != 0) {
     dmu_tx_abort(tx);

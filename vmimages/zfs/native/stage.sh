@@ -3,9 +3,9 @@
 # host runs. It has all its libraries in it, since the host's may be older.
 set -eu
 mkdir /stage
-# Our vdevs stand in for the library's, which open files. The headers are for the library as Debian builds it:
-# without its debugging, which would change the layout of its structures.
-gcc -std=gnu17 -O2 -Wall -Wextra -Werror -D_GNU_SOURCE -D_LARGEFILE64_SOURCE \
+# Our vdevs stand in for the library's, which open files. The library is always built with its debugging
+# (lib/libzpool/Makefile.am), which changes the layout of its structures.
+gcc -std=gnu17 -O2 -Wall -Wextra -Werror -D_GNU_SOURCE -D_LARGEFILE64_SOURCE -UNDEBUG -DDEBUG -DZFS_DEBUG \
     -isystem /usr/include/libspl -isystem /usr/include/libzfs \
     -static -Wl,--build-id=none -Wl,--wrap=vdev_disk_ops -s -o /stage/native-recover /programs/*.c \
     -lzpool -lnvpair -ltirpc -lz -lm -lpthread

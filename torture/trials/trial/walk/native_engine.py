@@ -34,7 +34,9 @@ _STATE_DEADLINE_S = 30
 _SAY_DEADLINE_S = 30
 _END_DEADLINE_S = 30
 _ANSWER_MAX = 65536
-_TAIL_BYTES = 400
+_TAIL_BYTES = 2000
+_TRACE = (" ", "[", "/", "Call trace")
+"""The beginnings of lines that follow a failed assertion (lib/libspl/assert.c)."""
 
 
 class NativeEngine:
@@ -172,6 +174,7 @@ class NativeEngine:
     def _given_up(self, fate: str) -> GaveUp:
         """End the process; the next state starts another one."""
         self.close()
-        words = self.log.read_bytes()[-_TAIL_BYTES:].decode(errors="replace").strip()
-        last = words.splitlines()[-1] if words else "it said nothing"
+        tail = self.log.read_bytes()[-_TAIL_BYTES:].decode(errors="replace")
+        said = [line for line in tail.splitlines() if line and not line.startswith(_TRACE)]
+        last = "; ".join(said[-2:]) or "it said nothing"
         return GaveUp(f"the native engine {fate}: {last}", hint=f"read {self.log}")
