@@ -13,7 +13,7 @@ from fixtures.asked import asked_choices
 from fixtures.campaigns import Running, begun_campaign, print_table, run_alone, selected
 from fixtures.cells import why_out_of_reach
 from fixtures.options import Options, refuse_options
-from fixtures.states import chosen_states
+from fixtures.states import chosen_engine, chosen_states
 from torture.choices.faults import DISTURBANCES, FAULTS, ZFS_BUGS
 from torture.choices.faults.protocol import Fault, Sight
 from torture.choices.matrix.cells import Cell
@@ -50,6 +50,7 @@ def planted(request: pytest.FixtureRequest, options: Options) -> Iterator[Runnin
         run_seed=options.seed,
         load_ms=options.load_ms,
         states=lambda cell: 0 if why_not_walked(cell) else chosen_states(request.config),
+        engine=chosen_engine(request.config),
     )
     schedule = FixedSchedule(specs)
     with begun_campaign(
@@ -70,6 +71,7 @@ def planted_alone(request: pytest.FixtureRequest, options: Options) -> RunAlone:
             run_seed=options.seed,
             load_ms=options.load_ms,
             states=lambda cell: 0 if why_not_walked(cell) else chosen_states(request.config),
+            engine=chosen_engine(request.config),
         )
         its_own, records = run_alone(request.config, options, specs, choose_zfs(bug.zfs))
         request.config.stash[_run_key] = its_own

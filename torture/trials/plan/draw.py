@@ -59,8 +59,12 @@ def draw_planted(
     run_seed: int,
     load_ms: int,
     states: Callable[[Cell], int] = lambda _cell: 0,
+    engine: WalkEngine = WalkEngine.KERNEL,
 ) -> tuple[TrialSpec, ...]:
-    """`trials` of each fault, which is planted in its cell; `states`: the states to walk over there."""
+    """`trials` of each fault, which is planted in its cell.
+
+    `states`: the states to walk over there, with this engine.
+    """
     cells = {fault.name: Cell.parse(fault.cell) for fault in faults}
     return tuple(
         TrialSpec(
@@ -73,6 +77,7 @@ def draw_planted(
             fault=fault.name,
             origin=Origin.PLANTED,
             walk_states=states(cells[fault.name]),
+            walk_engine=engine,
         )
         for index in range(trials)
         for fault in faults
