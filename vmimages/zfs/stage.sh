@@ -26,13 +26,6 @@ mkdir -p /stage/nas/usr/lib/torture
 echo 'void kernel_fini(void) {}' |
     gcc -x c -shared -nostdlib -fPIC -Wl,--build-id=none -s -o /stage/nas/usr/lib/torture/endless.so -
 
-# The recipe's programs for the NAS. They use libzfs, so each version of ZFS has its own.
-for program in /programs/*.c; do
-    [ -e "$program" ] || continue
-    gcc -std=c17 -O2 -Wall -Werror -Wl,--build-id=none -s -I/usr/include/libzfs -I/usr/include/libspl \
-        -o "/stage/nas/usr/lib/torture/$(basename "$program" .c)" "$program" -lzfs -lnvpair
-done
-
 cp "/boot/vmlinuz-$release" /stage/vmlinuz
 cp /usr/bin/busybox /stage/busybox
 echo "$release" > /stage/release

@@ -17,7 +17,7 @@ from torture.choices.matrix.cells import Cell
 from torture.facts.evidence.walk_document import WalkEngine
 from torture.facts.zfs.versions import DEFAULT, zfs_version
 from torture.machines.lab.lab import Boot, LabSettings
-from torture.machines.lab.recovery_program import ensure_recovery_program
+from torture.machines.lab.recovery_programs import ensure_recovery_programs
 from torture.machines.lab.saved_states import warm_directory
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import TrialRecord
@@ -91,7 +91,7 @@ class Controls:
         self._campaigns: dict[Boot, Campaign] = {}
 
     def __enter__(self) -> Self:
-        ensure_recovery_program(zfs_version(DEFAULT), progress=print)
+        ensure_recovery_programs(zfs_version(DEFAULT), progress=print)
         cold = [*draw(SAFE, run_seed=_CUT_ONCE), *draw(UNSAFE)]
         self._campaigns[Boot.WARM] = self.begin(_warm_specs(), boot=Boot.WARM, jobs=2)
         self._campaigns[Boot.COLD] = self.begin(cold, boot=Boot.COLD)

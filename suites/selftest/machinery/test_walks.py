@@ -21,7 +21,7 @@ from torture.deadlines import wait_until_true
 from torture.facts.evidence.walk_document import WalkDocument, WalkEngine
 from torture.facts.zfs.versions import DEFAULT, zfs_version
 from torture.machines.lab.lab import Boot
-from torture.machines.lab.recovery_program import unpack_recovery_program
+from torture.machines.lab.recovery_programs import unpack_host_program
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.trials import Origin, TrialRecord
 
@@ -81,7 +81,7 @@ time.sleep(60)
 @pytest.mark.usefixtures("controls")
 def test_the_native_program_does_not_outlive_its_owner(tmp_path: Path) -> None:
     """Even while its standard input stays open."""
-    program = unpack_recovery_program(zfs_version(DEFAULT), tmp_path)
+    program = unpack_host_program(zfs_version(DEFAULT), tmp_path)
     reads, writes = os.pipe()
     argv = [sys.executable, "-c", _OWNER, str(program)]
     with subprocess.Popen(argv, stdin=reads, stdout=subprocess.PIPE, text=True) as owner:

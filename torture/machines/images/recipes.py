@@ -166,7 +166,6 @@ def _read(name: str, path: Path, zfs: ZfsVersion) -> Recipe:
             packages=tuple(content.pop("packages")),
             backports=tuple(content.pop("backports", ())),
             stages=_stages(path.parent, content.pop("stages", (_STAGE,))),
-            programs=tuple(path.parent / name for name in content.pop("programs", ())),
             files=tuple(RECIPES / tree for tree in content.pop("files", ())),
             python=tuple(
                 (RECIPES / package["from"], package["to"]) for package in content.pop("python", ())

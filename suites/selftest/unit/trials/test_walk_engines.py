@@ -16,8 +16,8 @@ from torture.facts.recording.disks import ShelfDisk
 from torture.facts.recording.events import Event, Kind, RecordedDisk, Recording
 from torture.facts.zfs.versions import DEFAULT, zfs_version
 from torture.machines.images.recipes import read_kernel_recipe
-from torture.machines.lab import recovery_program
-from torture.machines.lab.recovery_program import recovery_recipe
+from torture.machines.lab import recovery_programs
+from torture.machines.lab.recovery_programs import recovery_recipe, unpack_host_program
 from torture.trials.trial.walk import native_engine
 from torture.trials.trial.walk.engine import Engine, GaveUp, Recovered
 from torture.trials.trial.walk.engines import Engines
@@ -238,26 +238,32 @@ def test_an_edit_of_the_program_builds_no_kernel(
 ) -> None:
     zfs = zfs_version(DEFAULT)
     key, kernel_key = recovery_recipe(zfs).base_key, read_kernel_recipe(zfs).base_key
-    for path in recovery_program._SOURCES.iterdir():
+    for path in recovery_programs._SOURCES.iterdir():
         (tmp_path / path.name).write_bytes(path.read_bytes())
-    monkeypatch.setattr(recovery_program, "_SOURCES", tmp_path)
+    monkeypatch.setattr(recovery_programs, "_SOURCES", tmp_path)
     assert recovery_recipe(zfs).base_key == key
     (tmp_path / "pool.c").write_text("")
     assert recovery_recipe(zfs).base_key != key
     assert read_kernel_recipe(zfs).base_key == kernel_key
 
 
-@pytest.mark.parametrize("name", ["2.4.4", f"{DEFAULT}+log_not_claimed"])
-def test_another_zfs_has_no_native_engine(name: str) -> None:
-    """A planted bug is in the kernel's modules alone: the library would not have it."""
+def test_another_zfs_is_not_walked() -> None:
     with pytest.raises(HarnessError, match="not written for"):
-        recovery_recipe(zfs_version(name))
+        recovery_recipe(zfs_version("2.4.4"))
+
+
+def test_a_planted_bug_is_walked_by_the_kernel_alone(tmp_path: Path) -> None:
+    """It is in the kernel's modules: the library does not have it, and the NAS's program needs none."""
+    planted = zfs_version(f"{DEFAULT}+log_not_claimed")
+    assert recovery_recipe(planted).base_key == recovery_recipe(zfs_version(DEFAULT)).base_key
+    with pytest.raises(HarnessError, match="has not the bug"):
+        unpack_host_program(planted, tmp_path)
 
 
 def test_both_programs_mark_a_content_alike() -> None:
     """By the same text: a mark that differed would make all contents differ."""
-    folder = CHECKOUT / "vmimages" / "zfs"
-    texts = [(folder / name).read_text() for name in ("recover.c", "native/pool.c")]
+    folder = CHECKOUT / "vmimages" / "zfs" / "recovery"
+    texts = [(folder / name).read_text() for name in ("recover.c", "pool.c")]
     for function in ("folded(uint64_t x, uint64_t y) {", "static void mark(mark_t *mark"):
         bodies = [text[text.index(function) :].split("\n}\n")[0] for text in texts]
         assert bodies[0] == bodies[1]

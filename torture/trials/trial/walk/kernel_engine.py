@@ -14,13 +14,14 @@ from torture.facts.recording.disks import ShelfDisk
 from torture.machines.lab.domains import Disk
 from torture.machines.lab.lab import Lab
 from torture.machines.lab.machine import Machine
+from torture.machines.lab.recovery_programs import guest_program
 from torture.machines.shelf.connection import Connection
 from torture.machines.shelf.server import Shelf
 from torture.trials.trial.walk.engine import Recovered, recovered_of
 from torture.trials.trial.walk.ranges import Ranges
 from torture.trials.trial.walk.resident import PORT, ResidentProgram
 
-_PROGRAM = "/usr/lib/torture/recover"
+_PROGRAM = "/run/recover"
 _RANGES = "/run/recover.ranges"
 _BY_SERIAL = "/dev/disk/by-id/virtio-"
 _COPY = "copy"
@@ -54,6 +55,7 @@ class KernelEngine:
     ) -> None:
         """Start the NAS on a state. Raises `HarnessError` when it does not come up."""
         self._volume = _VOLUMES[kind]
+        self._guest_program = guest_program(lab.zfs)
         self._folder = folder
         self._names = [disk.serial for disk in disks]
         self._console = folder / "nas.console.log"
@@ -84,6 +86,7 @@ class KernelEngine:
             for path in devices
         )
         self._must(f"{waits} && {_STILL}")
+        self.nas.agent.put_program(_PROGRAM, self._guest_program)
         self.take_ranges(self.ranges)
         copy = f"{_BY_SERIAL}{_COPY}"
         argv = (_PROGRAM, PORT, "/dev/disk/by-id", self._volume, _RANGES, copy)

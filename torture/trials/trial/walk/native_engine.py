@@ -42,7 +42,7 @@ _TRACE = (" ", "[", "/", "Call trace")
 class NativeEngine:
     """A process with the disks of a recording in its memory, and the pool that it imports from them.
 
-    `program` is the program of `vmimages/zfs/native`. Recovered disks are thrown away.
+    `program` is the program of `vmimages/zfs/recovery`. Recovered disks are thrown away.
     """
 
     def __init__(

@@ -18,7 +18,7 @@ from torture.facts.recording.disks import Persistence
 from torture.facts.recording.events import Kind, Recording
 from torture.facts.recording.states import DistinctState, distinct_states
 from torture.machines.lab.machine import GuestDied
-from torture.machines.nas.pool import gone_at_cut, pool_disks
+from torture.machines.nas.pool import pool_disks
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Machines, PowerCut
 from torture.trials.trial.shared.storage import StorageFailed
@@ -43,8 +43,6 @@ def why_not_walked(cell: Cell) -> str:
         return "its client lives on, and would have to be walked, too"
     if any(disk.persistence is Persistence.LYING for disk in pool_disks(cell)):
         return "a disk lies about its flushes"
-    if gone_at_cut(cell, 0):
-        return "a disk is gone after the cut"
     if cell[ADMINISTRATION] is not None or cell[ROOT] is not Root.IMAGE:
         return "a state needs more than an import and a read-back"
     if not all(load.keeps_ledger for load in with_those_beside(cell[WORKLOAD])):

@@ -38,7 +38,7 @@ static uint64_t now_us(void) {
   return (uint64_t)time.tv_sec * 1000000 + time.tv_nsec / 1000;
 }
 
-/* The same as in ../recover.c: equal contents have equal marks in both engines. */
+/* The same as in recover.c: equal contents have equal marks in both engines. */
 static uint64_t folded(uint64_t x, uint64_t y) {
   const __uint128_t product = (__uint128_t)x * y;
   return (uint64_t)product ^ (uint64_t)(product >> 64);
@@ -179,15 +179,22 @@ static int read_ranges(objset_t *objects, recovery_t *recovery) {
   return 0;
 }
 
+static int import(nvlist_t *config, uint64_t flags) {
+  nvlist_t *own_config = fnvlist_dup(config), *properties = fnvlist_alloc();
+  fnvlist_add_string(properties, "cachefile", "none");
+  const int error = spa_import(POOL, own_config, properties, flags);
+  fnvlist_free(own_config);
+  fnvlist_free(properties);
+  return error;
+}
+
 recovery_t pool_recover(nvlist_t *config) {
   recovery_t recovery = {.content = {1, 2}};
   volume_t volume = {0};
-  nvlist_t *own_config = fnvlist_dup(config), *properties = fnvlist_alloc();
-  fnvlist_add_string(properties, "cachefile", "none");
   const uint64_t begun = now_us();
-  recovery.import_errno = spa_import(POOL, own_config, properties, ZFS_IMPORT_NORMAL);
-  fnvlist_free(own_config);
-  fnvlist_free(properties);
+  recovery.import_errno = import(config, ZFS_IMPORT_NORMAL);
+  /* as `zpool import -m`, an operator's next try: without its log device a pool comes back only so */
+  if (recovery.import_errno != 0) recovery.import_errno = import(config, ZFS_IMPORT_MISSING_LOG);
   const uint64_t imported = now_us();
   recovery.import_us = imported - begun;
   if (recovery.import_errno != 0) return recovery;

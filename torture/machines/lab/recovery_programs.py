@@ -1,7 +1,7 @@
-"""The program that recovers pools on the host with OpenZFS's library: built once, then unpacked.
+"""The programs that recover pools in a walk, in the NAS and on the host: built once, then unpacked.
 
-It is a base of its own in the cache (`bases/native-KEY`): an edit of its sources builds it again, in a
-minute, and no image. `vmimages/zfs/native` has the sources and the recipe.
+They are a base of their own in the cache (`bases/recovery-KEY`): an edit of their sources builds them
+again, in a minute, and no image. `vmimages/zfs/recovery` has the sources and the recipe.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from torture.machines.images.bases import BUILD_DEADLINE_S, build_base
 from torture.machines.images.cache import Cache
 from torture.machines.images.recipes import Recipe
 
-_NAME = "native"
-_SOURCES = FOLDER / "native"
+_NAME = "recovery"
+_SOURCES = FOLDER / "recovery"
 _RECIPE = _SOURCES / "recipe.toml"
-_PROGRAM = "native-recover"
+_IN_NAS, _ON_HOST = "recover", "native-recover"
 _LIBRARY = "libzpool6linux"
 
 
 def recovery_recipe(zfs: ZfsVersion) -> Recipe:
-    """The recipe of the program with this version's library.
+    """The recipe of the programs with this version's libraries.
 
-    Raises `HarnessError` for a version that it is not written for. A planted bug is in the kernel's
-    modules only, and a source tree has its library elsewhere.
+    A planted bug is in the kernel's modules only: the libraries are those of the version without it.
+    Raises `HarnessError` for a version that the programs are not written for.
     """
     try:
         content = tomllib.loads(_RECIPE.read_text())
@@ -40,11 +40,8 @@ def recovery_recipe(zfs: ZfsVersion) -> Recipe:
         versions = content["versions"]
     except (OSError, tomllib.TOMLDecodeError, KeyError) as error:
         raise HarnessError(f"{_RECIPE}: {error!r}", hint="correct the recipe") from error
-    if zfs.name not in versions:
-        raise HarnessError(
-            f"the native engine is not written for ZFS {zfs.name}",
-            hint=f"--engine kernel, or --zfs {versions[0]}",
-        )
+    if zfs.name not in versions and (zfs.planted is None or zfs.name.split("+")[0] not in versions):
+        raise HarnessError(f"walks are not written for ZFS {zfs.name}", hint=f"--zfs {versions[0]}")
     return Recipe(
         name=_NAME,
         path=_RECIPE,
@@ -57,8 +54,8 @@ def recovery_recipe(zfs: ZfsVersion) -> Recipe:
     )
 
 
-def ensure_recovery_program(zfs: ZfsVersion, *, progress: Callable[[str], None]) -> None:
-    """Build the program if it is missing: a minute. Raises `HarnessError` when that fails."""
+def ensure_recovery_programs(zfs: ZfsVersion, *, progress: Callable[[str], None]) -> None:
+    """Build the programs if they are missing: a minute. Raises `HarnessError` when that fails."""
     recipe = recovery_recipe(zfs)
     cache, slot = Cache(), _slot(recipe)
     if cache.find("bases", slot):
@@ -76,32 +73,45 @@ def ensure_recovery_program(zfs: ZfsVersion, *, progress: Callable[[str], None])
             cache.publish(made, "bases", slot)
 
 
-def unpack_recovery_program(zfs: ZfsVersion, into: Path) -> Path:
-    """The program, as a file in this folder.
+def guest_program(zfs: ZfsVersion) -> bytes:
+    """The program that a NAS with this ZFS runs, as a file's content; raises `HarnessError`."""
+    return _content(_IN_NAS, zfs)
 
-    Raises `HarnessError` when it was not built, or with another version of ZFS than the NAS has.
+
+def unpack_host_program(zfs: ZfsVersion, into: Path) -> Path:
+    """The program with OpenZFS as a library, as a file in this folder.
+
+    Raises `HarnessError` for a planted bug, too, which the library does not have.
     """
+    if zfs.planted is not None:
+        raise HarnessError(
+            f"the native engine has not the bug of {zfs.name}", hint="--engine kernel"
+        )
+    program = into / _ON_HOST
+    into.mkdir(parents=True, exist_ok=True)
+    program.write_bytes(_content(_ON_HOST, zfs))
+    program.chmod(0o755)
+    return program.absolute()
+
+
+def _content(program: str, zfs: ZfsVersion) -> bytes:
+    """Raises `HarnessError` when it was not built, or with another version of ZFS than the NAS has."""
     recipe = recovery_recipe(zfs)
     place = Cache().find("bases", _slot(recipe))
     nas = find("nas", zfs=zfs.name)
     if place is None or nas is None:
         raise HarnessError(
-            f"the native engine is not built for ZFS {zfs.name}",
-            hint="tools/run suites/replay --engine native builds it",
+            f"the programs of a walk are not built for ZFS {zfs.name}",
+            hint="tools/run suites/replay builds them",
         )
     library = json.loads((place / "packages.json").read_text()).get(_LIBRARY)
     if library != nas.manifest["zfs"]:
         raise HarnessError(
-            f"the native engine has ZFS {library}, the NAS {nas.manifest['zfs']}",
+            f"the programs of a walk have ZFS {library}, the NAS {nas.manifest['zfs']}",
             hint=f"rm -r {place}, tools/images build --fresh, and start again",
         )
     with tarfile.open(place / "base.tar") as base:
-        content = read_member(base, f"./{_PROGRAM}")
-    program = into / _PROGRAM
-    into.mkdir(parents=True, exist_ok=True)
-    program.write_bytes(content)
-    program.chmod(0o755)
-    return program.absolute()
+        return read_member(base, f"./{program}")
 
 
 def _slot(recipe: Recipe) -> str:

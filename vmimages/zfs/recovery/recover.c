@@ -106,7 +106,9 @@ static void recover(nvlist_t *config, const char *ranges_file) {
   nvlist_t *properties = fnvlist_alloc();
   fnvlist_add_string(properties, "cachefile", "none");
   const uint64_t begun = now_us();
-  const int refused = zpool_import_props(zfs, config, NULL, properties, 0);
+  int refused = zpool_import_props(zfs, config, NULL, properties, 0);
+  /* as `zpool import -m`, an operator's next try: without its log device a pool comes back only so */
+  if (refused) refused = zpool_import_props(zfs, config, NULL, properties, ZFS_IMPORT_MISSING_LOG);
   fnvlist_free(properties);
   if (refused) {
     fprintf(host, "{\"import\": %d, \"reason\": \"%s\"}\n", libzfs_errno(zfs), libzfs_error_action(zfs));
