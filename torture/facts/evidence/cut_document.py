@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from dataclasses import dataclass, field
+from typing import Any
 
 from torture.facts.evidence.documents import Count, Document, Finite
 from torture.facts.evidence.ledger import Ledger, cut_after, parse_ledger
@@ -43,7 +43,7 @@ class AuditDocument(Document):
         """Whether an invariant did not hold."""
         return bool(self.broken)
 
-    def and_then(self, later: Self) -> Self:
+    def and_then(self, later: AuditDocument) -> AuditDocument:
         """The sum of both audits; facts about the cut are those of this one."""
 
         def added(name: str) -> int | None:
@@ -51,11 +51,10 @@ class AuditDocument(Document):
             known = [count for count in counts if count is not None]
             return sum(known) if known else None
 
-        return replace(
-            self,
-            findings=(*self.findings, *later.findings),
-            **{name: added(name) for name in _ADDED},
-        )
+        # a twin (`torture.facts.evidence.exact_documents`) cannot be replaced
+        own = {name: getattr(self, name) for name in AuditDocument.names()}
+        sums = {name: added(name) for name in _ADDED}
+        return AuditDocument(**own | sums | {"findings": (*self.findings, *later.findings)})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

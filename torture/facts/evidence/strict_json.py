@@ -34,9 +34,12 @@ def strict_json(raw: bytes) -> Any:
 
 def is_plain(raw: bytes) -> bool:
     """Whether a JSON text is surely not too deep, and surely has text that can be written."""
-    # half a surrogate pair is valid JSON, but no file can hold such text
-    has_half = b"\\u" in raw and (b"\\ud" in raw or b"\\uD" in raw)
-    return not has_half and len(raw) - len(raw.translate(None, b"{[")) <= _NESTING_MAX
+    return not has_surrogate(raw) and len(raw) - len(raw.translate(None, b"{[")) <= _NESTING_MAX
+
+
+def has_surrogate(raw: bytes) -> bool:
+    """Whether a JSON text may have half a surrogate pair: valid JSON, but no file can hold such text."""
+    return b"\\" in raw and (b"\\ud" in raw or b"\\uD" in raw)
 
 
 def json_object(raw: bytes) -> dict[str, Any] | None:

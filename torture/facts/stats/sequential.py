@@ -97,6 +97,7 @@ def is_above(events: int, trials: int, limit: float, *, confidence: float = CONF
     return is_below(trials - events, trials, 1 - limit, confidence=confidence)
 
 
+@lru_cache(maxsize=INTERVALS_KEPT)
 def p_of_disjoint(old: Rate, new: Rate) -> float:
     """The one-sided p of "the new rate is higher", valid whenever either of the two stops.
 

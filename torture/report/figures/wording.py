@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 
 from torture.choices.matrix.axes import AXES, CHOICES, DEFAULTS
 from torture.facts.stats.comparison import Comparison
@@ -29,6 +30,7 @@ def choice_in_words(choice: str) -> str:
     return CHOICES[choice].words if choice in CHOICES else choice
 
 
+@lru_cache(maxsize=10_000)
 def choice_rank(axis: str, choice: str) -> tuple[int, str]:
     """The place of a choice on its axis; unknown choices come last, by name."""
     known = AXES[axis].names if axis in AXES else ()

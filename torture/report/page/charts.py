@@ -1,15 +1,13 @@
-"""The page's pictures: altair draws them as SVG in the page's own colours, light or dark."""
+"""The page's pictures: Vega-Lite draws them as SVG in the page's own colours, light or dark."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import altair
 import vl_convert
-from altair.utils.schemapi import debug_mode
 
 from torture.oracles.verdict.verdicts import Verdict
 from torture.report.figures.answer import tone_of
@@ -59,6 +57,10 @@ _CONFIG: dict[str, Any] = {
     },
 }
 
+_TEXT = {"type": "text", "fontSize": 11}
+_TONES = {"safe": "intact", "unknown": "inconclusive", "back": "rolled-back", "loses": "corrupted"}
+"""Tones, and the page's variables with their colours."""
+
 Named = Callable[[CellFigures], str]
 
 
@@ -67,6 +69,7 @@ def verdict_shares(cells: Sequence[CellFigures], named: Named, frame: Frame) -> 
     seen = [
         verdict for verdict in Verdict if any(figures.verdicts.get(verdict) for figures in cells)
     ]
+    names = {figures.cell: named(figures) for figures in cells}
     rows = []
     for figures in cells:
         begun = 0
@@ -75,7 +78,7 @@ def verdict_shares(cells: Sequence[CellFigures], named: Named, frame: Frame) -> 
             if count:
                 rows.append(
                     {
-                        "name": named(figures),
+                        "name": names[figures.cell],
                         "verdict": str(verdict),
                         "order": order,
                         "count": count,
@@ -84,27 +87,18 @@ def verdict_shares(cells: Sequence[CellFigures], named: Named, frame: Frame) -> 
                     }
                 )
             begun += count
-    base = _chart(rows).encode(
-        y=altair.Y("name:N", sort=[named(figures) for figures in cells], title=None)
+    colours = _colours({str(verdict): str(verdict) for verdict in seen})
+    bars = _layer(
+        {"type": "bar"},
+        x=_number("share", title="share of trials", axis=_percent_axis(frame)),
+        color=_name("verdict", scale=colours, legend={"columns": 4 if frame is WIDE else 3}),
+        order=_number("order"),
     )
-    bars = base.mark_bar().encode(
-        x=altair.X("share:Q", title="share of trials", axis=_percent_axis(frame)),
-        color=altair.Color(
-            "verdict:N",
-            scale=altair.Scale(
-                domain=[str(verdict) for verdict in seen],
-                range=[f"var(--{verdict})" for verdict in seen],
-            ),
-            legend=altair.Legend(columns=4 if frame is WIDE else 3),
-        ),
-        order=altair.Order("order:Q"),
+    counts = _layer(
+        _TEXT, x=_number("middle"), text=_number("count"), color={"value": "var(--on-colour)"}
     )
-    counts = base.mark_text(fontSize=11).encode(
-        x=altair.X("middle:Q"), text="count:Q", color=altair.value("var(--on-colour)")
-    )
-    return _svg(
-        _sized(bars + counts, frame, rows=len(cells)), frame, "verdicts of each configuration"
-    )
+    chart = _chart(rows, [bars, counts], y=_rows_of(names.values())) | _size(frame, rows=len(cells))
+    return _svg(chart, frame, "verdicts of each configuration")
 
 
 def phases_of_cuts(phases: Sequence[tuple[str, int]], frame: Frame) -> str:
@@ -112,13 +106,12 @@ def phases_of_cuts(phases: Sequence[tuple[str, int]], frame: Frame) -> str:
     total = sum(count for _, count in phases)
     named = [(phase.replace("-", " "), count) for phase, count in phases]
     rows = [{"name": name, "count": count, "share": count / total} for name, count in named]
-    base = _chart(rows).encode(
-        x=altair.X("share:Q", title="share of cuts", axis=_percent_axis(frame)),
-        y=altair.Y("name:N", sort=[name for name, _ in named], title=None),
-    )
-    bars = base.mark_bar(color="var(--link)")
-    counts = base.mark_text(fontSize=11, align="left", dx=3).encode(text="count:Q")
-    return _svg(_sized(bars + counts, frame, rows=len(rows)), frame, "where the cuts fell")
+    shares = _number("share", title="share of cuts", axis=_percent_axis(frame))
+    bars = _layer({"type": "bar", "color": "var(--link)"})
+    counts = _layer(_TEXT | {"align": "left", "dx": 3}, text=_number("count"))
+    names = _rows_of(name for name, _ in named)
+    chart = _chart(rows, [bars, counts], x=shares, y=names) | _size(frame, rows=len(rows))
+    return _svg(chart, frame, "where the cuts fell")
 
 
 def speed_against_loss(cells: Sequence[CellFigures], numbers: dict[str, int], frame: Frame) -> str:
@@ -144,39 +137,27 @@ def speed_against_loss(cells: Sequence[CellFigures], numbers: dict[str, int], fr
                     "number": numbers[figures.cell],
                 }
             )
-    base = _chart(rows).encode(
-        x=altair.X(
-            "speed:Q",
-            title="operations acknowledged as durable, per second of "
-            + ("the writers' work" if is_of_work else "load")
-            if frame is WIDE
-            else "acknowledged operations per second",
-            scale=altair.Scale(zero=False, nice=True, padding=16),
-            axis=altair.Axis(tickCount=6),
-        ),
-        color=altair.Color(
-            "tone:N",
-            scale=altair.Scale(
-                domain=["safe", "unknown", "back", "loses"],
-                range=[
-                    "var(--intact)",
-                    "var(--inconclusive)",
-                    "var(--rolled-back)",
-                    "var(--corrupted)",
-                ],
-            ),
-            legend=None,
-        ),
+    seconds = "the writers' work" if is_of_work else "load"
+    speed = _number(
+        "speed",
+        title=f"operations acknowledged as durable, per second of {seconds}"
+        if frame is WIDE
+        else "acknowledged operations per second",
+        scale={"zero": False, "nice": True, "padding": 16},
+        axis={"tickCount": 6},
     )
-    spans = base.mark_rule(strokeWidth=2, opacity=0.45).encode(
-        y=altair.Y("low:Q", title="cuts that lost something", axis=_percent_axis(frame)),
-        y2="high:Q",
+    spans = _layer(
+        {"type": "rule", "strokeWidth": 2, "opacity": 0.45},
+        y=_number("low", title="cuts that lost something", axis=_percent_axis(frame)),
+        y2={"field": "high"},
     )
-    points = base.mark_circle(size=330, opacity=1).encode(y="loss:Q")
-    labels = base.mark_text(fontSize=11).encode(
-        y="loss:Q", text="number:Q", color=altair.value("var(--on-colour)")
+    points = _layer({"type": "circle", "size": 330, "opacity": 1}, y=_number("loss"))
+    labels = _layer(
+        _TEXT, y=_number("loss"), text=_number("number"), color={"value": "var(--on-colour)"}
     )
-    chart = (spans + points + labels).properties(width=frame.width_px - 80, height=320)
+    tones = _name("tone", scale=_colours(_TONES), legend=None)
+    chart = _chart(rows, [spans, points, labels], x=speed, color=tones)
+    chart |= {"width": frame.width_px - 80, "height": 320}
     return _svg(chart, replace(frame, spare_px=4), "speed against loss")
 
 
@@ -201,52 +182,69 @@ def rollback_times(bins: Sequence[RollbackBin], named: dict[str, str], frame: Fr
     ]  # fmt: skip
     names = {tick: duration_in_words(tick) for tick in ticks}
     worded = "".join(f"datum.value == {tick} ? '{name}' : " for tick, name in names.items()) + "''"
-    base = _chart(rows).encode(
-        y=altair.Y("name:N", title=None, sort=list(dict.fromkeys(named.values())))
-    )
-    boxes = base.mark_rect(cornerRadius=2).encode(
-        x=altair.X(
-            "low:Q",
-            scale=altair.Scale(type="log", domain=[least_ms, most_ms], nice=False),
+    boxes = _layer(
+        {"type": "rect", "cornerRadius": 2},
+        x=_number(
+            "low",
+            scale={"type": "log", "domain": [least_ms, most_ms], "nice": False},
             title="acknowledged time that is gone",
-            axis=altair.Axis(values=ticks, labelExpr=worded, grid=True),
+            axis={"values": ticks, "labelExpr": worded, "grid": True},
         ),
-        x2="high:Q",
-        color=altair.value("var(--rolled-back)"),
-        opacity=altair.Opacity("weight:Q", scale=None),
+        x2={"field": "high"},
+        color={"value": "var(--rolled-back)"},
+        opacity=_number("weight", scale=None),
     )
-    counts = base.mark_text(fontSize=11).encode(
-        x="middle:Q", text="trials:Q", color=altair.value("currentColor")
+    counts = _layer(
+        _TEXT, x=_number("middle"), text=_number("trials"), color={"value": "currentColor"}
     )
-    return _svg(
-        _sized(boxes + counts, frame, rows=len({rollback.cell for rollback in bins})),
-        frame,
-        "how far each configuration went back",
-    )
+    height = _size(frame, rows=len({rollback.cell for rollback in bins}))
+    chart = _chart(rows, [boxes, counts], y=_rows_of(dict.fromkeys(named.values()))) | height
+    return _svg(chart, frame, "how far each configuration went back")
 
 
-def _chart(rows: list[dict[str, Any]]) -> altair.Chart:
-    # a schema's check of every row takes longer than the picture
-    with debug_mode(False):
-        return altair.Chart(altair.InlineData(values=rows))
+def _chart(
+    rows: list[dict[str, Any]], layers: list[dict[str, Any]], **encoding: Any
+) -> dict[str, Any]:
+    """A chart in the words of Vega-Lite; all layers share these channels."""
+    return {"data": {"values": rows}, "encoding": encoding, "layer": layers}
 
 
-def _percent_axis(frame: Frame) -> altair.Axis:
-    return altair.Axis(format=".0%", tickCount=5 if frame is WIDE else 3)
+def _layer(mark: dict[str, Any], **encoding: Any) -> dict[str, Any]:
+    return {"mark": mark, "encoding": encoding}
 
 
-def _sized(chart: Any, frame: Frame, *, rows: int) -> Any:
-    return chart.properties(width=frame.width_px - frame.names_px, height=max(rows, 1) * _ROW_PX)
+def _number(field: str, **said: Any) -> dict[str, Any]:
+    return {"field": field, "type": "quantitative"} | said
+
+
+def _name(field: str, **said: Any) -> dict[str, Any]:
+    return {"field": field, "type": "nominal"} | said
+
+
+def _rows_of(names: Iterable[str]) -> dict[str, Any]:
+    return _name("name", sort=list(names), title=None)
+
+
+def _colours(named: Mapping[str, str]) -> dict[str, Any]:
+    """A scale from words to the page's variables."""
+    return {"domain": list(named), "range": [f"var(--{name})" for name in named.values()]}
+
+
+def _percent_axis(frame: Frame) -> dict[str, Any]:
+    return {"format": ".0%", "tickCount": 5 if frame is WIDE else 3}
+
+
+def _size(frame: Frame, *, rows: int) -> dict[str, int]:
+    return {"width": frame.width_px - frame.names_px, "height": max(rows, 1) * _ROW_PX}
 
 
 _NAMELESS = re.compile(r' role="graphics-symbol" aria-roledescription="\w+ mark container"(?=>)')
 
 
-def _svg(chart: Any, frame: Frame, title: str) -> str:
+def _svg(chart: dict[str, Any], frame: Frame, title: str) -> str:
     """The chart as an inline SVG that scales with the page; `title` is for screen readers."""
     padding = {"left": frame.spare_px, "right": 12, "top": 4, "bottom": 4}
-    spec = chart.configure(**_CONFIG, padding=padding).to_dict(validate=False)
-    svg: str = vl_convert.vegalite_to_svg(spec)
+    svg: str = vl_convert.vegalite_to_svg(chart | {"config": _CONFIG | {"padding": padding}})
     # a container without a name is read out as a picture without one; its marks have theirs
     svg = _NAMELESS.sub("", svg)
     return svg.replace("<svg ", f'<svg role="img" aria-label="{title}" ', 1)

@@ -165,15 +165,22 @@ COLUMNS = _NAMED | {name: column for name, column in _plain_fields() if name not
 """Every column by name; plain fields of the record that are named nowhere come last."""
 
 
+def _taken(of: _Of) -> tuple[str, Callable[[Any], Any]]:
+    """The part of a row that has a column's value, and the function that takes it from there."""
+    if not isinstance(of, str):
+        return "", of
+    part, _, name = of.rpartition(".")
+    return part, attrgetter(name)
+
+
+_TAKEN = [_taken(column.of) for column in COLUMNS.values()]
+
+
 def values_of(rows: Sequence[Row]) -> Iterator[list[Any]]:
     """The values of each column in these rows."""
     parts: dict[str, list[Any]] = {"": list(rows)}
-    for column in COLUMNS.values():
-        if isinstance(column.of, str):
-            of, _, name = column.of.rpartition(".")
-            yield list(map(attrgetter(name), _part(parts, of)))
-        else:
-            yield list(map(column.of, rows))
+    for part, take in _TAKEN:
+        yield list(map(take, _part(parts, part)))
 
 
 def _part(parts: dict[str, list[Any]], path: str) -> list[Any]:

@@ -14,7 +14,7 @@ from suites.selftest.unit.report_records import make_records
 from torture.choices.matrix.cells import cells_of
 from torture.facts.axes.sweeps import Matrix
 from torture.facts.evidence.cut_document import AuditDocument, CutDocument
-from torture.facts.evidence.exact_documents import exactly
+from torture.facts.evidence.exact_documents import document_of, exactly
 from torture.facts.evidence.folder import AdministrationDocument
 from torture.records.record.lines import Reading, UnreadableLineError, read_line
 from torture.records.record.trials import TrialRecord, is_newest
@@ -33,6 +33,7 @@ SECOND = replace(FULL.cut, second=replace(CutDocument(t_ms=1.0), disks=FULL.cut.
 PLAIN = json.loads(json.dumps(replace(FULL, cut=SECOND).as_json()))
 ODD_VALUES: tuple[Any, ...] = (
     None, True, -1, 0, 2**63, 2**64, 1.5, 1e300, "", "x", "\ud800", [], ["x"], {}, {"x": 1},
+    {"x": [{"x": [{"x": [2**64]}]}]}, {"x": json.loads("[" * 200 + "]" * 200)},
 )  # fmt: skip
 
 
@@ -63,7 +64,9 @@ def objects_in(data: Any) -> Iterator[dict[str, Any]]:
 @pytest.mark.parametrize("record", [*MADE, replace(FULL, cut=MADE[0].cut)])
 def test_a_line_of_this_version_needs_one_pass(record: TrialRecord) -> None:
     raw = line_of(record.as_json())
-    assert exactly(TrialRecord, raw) == record
+    twin = exactly(TrialRecord, raw)
+    assert twin is not None
+    assert document_of(TrialRecord, twin) == record
     assert is_newest(record)
     assert read(raw) == patiently(raw)
 

@@ -19,10 +19,10 @@ from suites.selftest.unit.report.natures import (
     Ending,
     Kind,
     Nature,
+    axes_in,
     endings_of,
     guarantee_in,
 )
-from torture.choices.matrix.cells import Cell
 from torture.facts.stats.rates import rate_of
 from torture.facts.stats.sequential import Until, sequential_rate_of
 from torture.oracles.verdict.guarantee import Guarantee
@@ -97,7 +97,7 @@ def tally_of(
     has_rolled_back = any(kind.verdict is Verdict.ROLLED_BACK for kind in kinds)
     return CellTally(
         cell=cell,
-        axes=Cell.parse(cell).axes,
+        axes=axes_in(cell),
         guarantee=guarantee_in(cell),
         counts=kinds,
         is_sequential=is_sequential,

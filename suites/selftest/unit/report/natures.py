@@ -144,6 +144,12 @@ def guarantee_in(cell: str) -> Guarantee:
 
 
 @lru_cache
+def axes_in(cell: str) -> dict[str, str]:
+    """A cell's choices, computed once."""
+    return Cell.parse(cell).axes
+
+
+@lru_cache
 def endings_of(guarantee: Guarantee) -> tuple[Ending, ...]:
     """Every end of a cut of cells with this guarantee."""
 

@@ -23,7 +23,7 @@ from suites.selftest.unit.report.page_numbers import Held, Number, observed, of_
 from torture.facts.stats.planning import in_percent
 from torture.facts.stats.rates import Rate, printed_bounds, rate_of
 
-CAMPAIGNS = 5000
+CAMPAIGNS = 10_000
 _CHANGED = 0.4
 """The rate to which the first cell changes in every second comparison."""
 _FIRST_CUTS, _ALL_CUTS = 4, 10

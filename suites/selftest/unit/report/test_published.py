@@ -10,13 +10,16 @@ import pytest
 
 from torture.checkout import CHECKOUT
 from torture.choices.matrix.cells import Cell
+from torture.records.record.lines import glance, lines_of, read_line
 from torture.records.record.run_layout import RUN_FILE, TRIALS_FILE
 from torture.records.record.trials import Origin
 from torture.records.record.trials_file import read_records
 from torture.report.exports.as_phases import export_phases
 from torture.report.exports.as_roads import export_roads
-from torture.report.reading.runs import find_runs
+from torture.report.reading.columns import Row, values_of
+from torture.report.reading.runs import find_run, find_runs
 from torture.report.reading.store import Store
+from torture.report.reading.tally import kind_of
 
 PUBLISHED = CHECKOUT / "results" / "published"
 RUNS = sorted(path for path in PUBLISHED.iterdir() if path.is_dir())
@@ -41,6 +44,17 @@ def test_a_published_run_is_a_description_and_records(run: Path) -> None:
 def test_a_published_run_holds_no_paths_of_its_host(run: Path) -> None:
     for file in (RUN_FILE, TRIALS_FILE):
         assert not OF_A_MACHINE.search((run / file).read_text())
+
+
+@pytest.mark.parametrize("run", RUNS, ids=lambda run: run.name)
+def test_a_published_record_and_its_twin_fill_the_same_row(run: Path) -> None:
+    info = find_run(run)
+    for line in lines_of(run / TRIALS_FILE):
+        rows = [
+            Row(info, line, own, 0, own.guarantee, kind_of(own, own.guarantee))
+            for own in (glance(line.raw).record, read_line(line.raw).record)
+        ]
+        assert [*values_of(rows[:1])] == [*values_of(rows[1:])]
 
 
 @pytest.mark.parametrize("export", [export_roads, export_phases])
