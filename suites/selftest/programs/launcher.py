@@ -1,6 +1,6 @@
 """Our programs as they are typed, each in a process of its own, without a second of imports for each.
 
-An interpreter that loads pytest, SciPy, DuckDB and Altair takes that long; a fork of one that has
+An interpreter that loads pytest, SciPy and DuckDB takes that long; a fork of one that has
 them starts at once. Arguments, environment, standard output and exit code are those of a program
 that was started: `test_launcher.py` starts each for real and compares.
 """

@@ -76,7 +76,7 @@ def test_the_oldest_python_of_the_project_draws_them() -> None:
 
 
 def test_a_place_is_never_written_down() -> None:
-    assert "altair==6.3.0\n" in constraints.in_words(["numpy==2.4.6", "altair==6.3.0"])
+    assert "duckdb==2.0.0\n" in constraints.in_words(["numpy==2.4.6", "duckdb==2.0.0"])
     for place in ("numpy @ https://packages.example/numpy.whl", "-e git+https://example/x"):
         with pytest.raises(HarnessError, match="not a version"):
             constraints.in_words([place])
