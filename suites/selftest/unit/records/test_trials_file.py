@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from suites.selftest.unit.examples import examples
 from suites.selftest.unit.made_records import changed, trial_record
+from torture.facts.axes.zfs_settings import OLD_FIELDS
 from torture.facts.evidence.cut_document import CutDocument, DiskAtCut
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.run_layout import RunLayout
@@ -37,7 +38,9 @@ records = st.builds(
     trial_record,
     trial=names,
     cell=names,
-    axes=st.dictionaries(text, text, max_size=3).map(lambda axes: axes | {"disk_sector": "x"}),
+    axes=st.dictionaries(text.filter(lambda field: field not in OLD_FIELDS), text, max_size=3).map(
+        lambda axes: axes | {"disk_sector": "x"}
+    ),
     seed=st.integers(0, 2**64 - 1),
     verdict=st.sampled_from(Verdict),
     guarantee=text,
