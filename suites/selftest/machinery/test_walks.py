@@ -23,7 +23,7 @@ from torture.deadlines import wait_until_true
 from torture.facts.evidence.walk_document import WalkDocument, WalkEngine
 from torture.facts.zfs.versions import DEFAULT, zfs_version
 from torture.machines.lab.lab import Boot
-from torture.machines.lab.recovery_program import unpack_recovery_program
+from torture.machines.lab.recovery_program import recovery_program
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.trials import Origin, TrialRecord
 
@@ -59,14 +59,17 @@ def test_a_fresh_nas_shows_the_loss_of_an_unsafe_one(controls: Controls) -> None
 
 
 def test_both_engines_recover_the_same_contents(controls: Controls) -> None:
-    """The library on the host, and the kernel's ZFS in its NAS."""
-    record, walk = _walked(controls, WALKED_BOTH, states=WALKED_BOTH_STATES)
-    assert walk.outcomes == {Verdict.INTACT: WALKED_BOTH_STATES}, walk.unknown
+    """The library on the host, and the kernel's ZFS in its NAS.
+
+    A state may well hold a torn sector (docs/findings.md): the engines then agree about it, too.
+    """
+    _, walk = _walked(controls, WALKED_BOTH, states=WALKED_BOTH_STATES)
+    assert sum(walk.outcomes.values()) == WALKED_BOTH_STATES, walk.unknown
+    assert {Verdict.POOL_LOST, Verdict.UNAVAILABLE}.isdisjoint(walk.outcomes)
     assert (walk.engine, walk.given_up) == (WalkEngine.BOTH, 0)
     assert walk.compared >= 5
     assert walk.disagreeing == 0
     assert walk.contents > 1, "equal contents show nothing"
-    assert record.verdict is Verdict.INTACT
 
 
 _OWNER = """
@@ -78,9 +81,9 @@ time.sleep(60)
 
 
 @pytest.mark.usefixtures("controls")
-def test_the_native_program_does_not_outlive_its_owner(tmp_path: Path) -> None:
+def test_the_native_program_does_not_outlive_its_owner() -> None:
     """Even while its standard input stays open."""
-    program = unpack_recovery_program(zfs_version(DEFAULT), tmp_path)
+    program = recovery_program(zfs_version(DEFAULT))
     reads, writes = os.pipe()
     argv = [sys.executable, "-c", _OWNER, str(program)]
     with subprocess.Popen(argv, stdin=reads, stdout=subprocess.PIPE, text=True) as owner:

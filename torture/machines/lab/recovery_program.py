@@ -1,4 +1,4 @@
-"""The program that recovers pools on the host with OpenZFS's library: built once, then unpacked.
+"""The program that recovers pools on the host with OpenZFS's library: built once, in the cache.
 
 It is a base of its own in the cache (`bases/native-KEY`): an edit of its sources builds it again, in a
 minute, and no image. `vmimages/zfs/native` has the sources and the recipe.
@@ -73,11 +73,21 @@ def ensure_recovery_program(zfs: ZfsVersion, *, progress: Callable[[str], None])
             made.mkdir()
             log = cache.log(slot)
             build_base(recipe, made, log=log, progress=progress, stop=Event(), keep=keep)
+            _unpack(made)
             cache.publish(made, "bases", slot)
 
 
-def unpack_recovery_program(zfs: ZfsVersion, into: Path) -> Path:
-    """The program, as a file in this folder.
+def _unpack(made: Path) -> None:
+    """The program as a file: where trials have their scratch, files may not be executable."""
+    archive, program = made / "base.tar", made / _PROGRAM
+    with tarfile.open(archive) as base:
+        program.write_bytes(read_member(base, f"./{_PROGRAM}"))
+    program.chmod(0o755)
+    archive.unlink()
+
+
+def recovery_program(zfs: ZfsVersion) -> Path:
+    """The path of the built program; builds nothing.
 
     Raises `HarnessError` when it was not built, or with another version of ZFS than the NAS has.
     """
@@ -95,13 +105,7 @@ def unpack_recovery_program(zfs: ZfsVersion, into: Path) -> Path:
             f"the native engine has ZFS {library}, the NAS {nas.manifest['zfs']}",
             hint=f"rm -r {place}, tools/images build --fresh, and start again",
         )
-    with tarfile.open(place / "base.tar") as base:
-        content = read_member(base, f"./{_PROGRAM}")
-    program = into / _PROGRAM
-    into.mkdir(parents=True, exist_ok=True)
-    program.write_bytes(content)
-    program.chmod(0o755)
-    return program.absolute()
+    return place / _PROGRAM
 
 
 def _slot(recipe: Recipe) -> str:

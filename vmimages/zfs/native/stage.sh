@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs in the root the packages were put in; leaves /stage.tar: the program of the walk's native engine, which the
-# host runs. It has all its libraries in it, since the host's may be older.
+# Runs in the root the packages were put in; leaves /stage.tar with the program of the walk's native engine. The host
+# runs it, whose libraries may be older: so it has its own in it.
 set -eu
 mkdir /stage
 # Our vdevs stand in for the library's, which open files. The library is always built with its debugging

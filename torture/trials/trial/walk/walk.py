@@ -35,7 +35,7 @@ from torture.facts.recording.roles import role_of
 from torture.facts.recording.states import DistinctState, distinct_states
 from torture.machines.lab.lab import Lab
 from torture.machines.lab.machine import GuestDied
-from torture.machines.lab.recovery_program import unpack_recovery_program
+from torture.machines.lab.recovery_program import recovery_program
 from torture.machines.nas.pool import gone_at_cut, pool_disks
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.scoring.walked import StateVerdict, judge_state
@@ -190,9 +190,12 @@ class _Walk:
             return KernelEngine(lab, disks=disks, first=first_state, folder=folder / "engine")
 
         def native() -> NativeEngine:
-            program = unpack_recovery_program(lab.zfs, folder)
             return NativeEngine(
-                program, self._recording, disks=disks, first=first_state, folder=folder / "native"
+                recovery_program(lab.zfs),
+                self._recording,
+                disks=disks,
+                first=first_state,
+                folder=folder / "native",
             )
 
         requests = self._trial.folder / BLOCK_REQUESTS
