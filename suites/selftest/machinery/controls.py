@@ -34,10 +34,12 @@ PLAIN = Cell.parse("iscsi-always-noslog-btrfs-bothdie")
 LYING = Cell.parse("iscsi-always-lying-btrfs-bothdie")
 LOST = Cell.parse("iscsi-always-lost-btrfs-bothdie")
 LEG_LOST = Cell.parse("iscsi-always-mirror-raidz1-btrfs-bothdie")
-WALKED_SAFE = Cell.parse("iscsi-always-volatile-raw-bothdie")
+WALKED_SAFE = Cell.parse("iscsi-always-noslog-throughput-raw-bothdie")
+"""Its log has the addresses of blocks, and no data, so that no state has a torn sector."""
+WALKED_BOTH = Cell.parse("iscsi-always-volatile-raw-bothdie")
 """Walked by both engines, which have a log device to claim from."""
 WALKED_UNSAFE = Cell.parse("iscsi-disabled-noslog-raw-bothdie")
-WALKED_STATES = {WALKED_SAFE: 40, WALKED_UNSAFE: 4}
+WALKED_STATES = {WALKED_SAFE: 10, WALKED_UNSAFE: 4, WALKED_BOTH: 9}
 """Of ten states three are of cuts amid the recovery."""
 _WALKED_LOAD_MS = 9000
 """Longer than ZFS waits for a transaction group (5 s): with sync=disabled nothing is written before."""
@@ -74,7 +76,7 @@ def _warm_specs() -> list[TrialSpec]:
             states=states,
             run_seed=1,
             load_ms=_WALKED_LOAD_MS,
-            engine=WalkEngine.BOTH if cell is WALKED_SAFE else WalkEngine.KERNEL,
+            engine=WalkEngine.BOTH if cell is WALKED_BOTH else WalkEngine.KERNEL,
         )
     ]
     return [*draw(SAFE), *draw(UNSAFE), *disks, *walked]

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from suites.selftest.machinery.controls import (
+    WALKED_BOTH,
     WALKED_SAFE,
     WALKED_STATES,
     WALKED_UNSAFE,
@@ -21,7 +22,7 @@ from torture.deadlines import wait_until_true
 from torture.facts.evidence.walk_document import WalkDocument, WalkEngine
 from torture.facts.zfs.versions import DEFAULT, zfs_version
 from torture.machines.lab.lab import Boot
-from torture.machines.lab.recovery_programs import unpack_host_program
+from torture.machines.lab.recovery_programs import host_program
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.trials import Origin, TrialRecord
 
@@ -32,7 +33,8 @@ def _walked(controls: Controls, cell: Cell) -> tuple[TrialRecord, WalkDocument]:
     (record,) = records_of(controls.campaign(Boot.WARM), cell)
     assert record.origin is Origin.WALKED
     assert record.walk is not None, record.error
-    assert record.walk.recovered == WALKED_STATES[cell] < record.walk.distinct
+    assert sum(record.walk.outcomes.values()) == record.walk.recovered
+    assert record.walk.recovered <= WALKED_STATES[cell] < record.walk.distinct
     assert record.walk.repeated >= 1
     assert (record.walk.differing, record.walk.fresh_differing) == (0, 0)
     assert 0 < record.walk.contents <= WALKED_STATES[cell]
@@ -42,13 +44,13 @@ def _walked(controls: Controls, cell: Cell) -> tuple[TrialRecord, WalkDocument]:
 
 def test_each_state_of_a_safe_recording_is_intact(controls: Controls) -> None:
     record, walk = _walked(controls, WALKED_SAFE)
-    assert walk.outcomes == {Verdict.INTACT: walk.recovered}, walk.unknown
+    assert walk.outcomes == {Verdict.INTACT: WALKED_STATES[WALKED_SAFE]}, walk.unknown
     assert (record.verdict, walk.losses) == (Verdict.INTACT, ())
 
 
 def test_power_goes_again_three_times_amid_the_recovery(controls: Controls) -> None:
     _, walk = _walked(controls, WALKED_SAFE)
-    assert (walk.depth, walk.amid_recovery, walk.fresh) == (4, 12, 3)
+    assert (walk.depth, walk.amid_recovery, walk.fresh) == (4, 3, 3)
 
 
 def test_a_fresh_nas_shows_the_loss_of_an_unsafe_one(controls: Controls) -> None:
@@ -62,10 +64,14 @@ def test_a_fresh_nas_shows_the_loss_of_an_unsafe_one(controls: Controls) -> None
 
 
 def test_both_engines_recover_the_same_contents(controls: Controls) -> None:
-    """The library on the host, and the kernel's ZFS in its NAS."""
-    _, walk = _walked(controls, WALKED_SAFE)
+    """The library on the host, and the kernel's ZFS in its NAS.
+
+    A state may well hold a torn sector (docs/findings.md): the engines then agree about it, too.
+    """
+    _, walk = _walked(controls, WALKED_BOTH)
+    assert {Verdict.POOL_LOST, Verdict.UNAVAILABLE}.isdisjoint(walk.outcomes)
     assert (walk.engine, walk.given_up) == (WalkEngine.BOTH, 0)
-    assert walk.compared >= 5
+    assert walk.compared >= 4
     assert walk.disagreeing == 0
     assert walk.contents > 1, "equal contents show nothing"
 
@@ -79,9 +85,9 @@ time.sleep(60)
 
 
 @pytest.mark.usefixtures("controls")
-def test_the_native_program_does_not_outlive_its_owner(tmp_path: Path) -> None:
+def test_the_native_program_does_not_outlive_its_owner() -> None:
     """Even while its standard input stays open."""
-    program = unpack_host_program(zfs_version(DEFAULT), tmp_path)
+    program = host_program(zfs_version(DEFAULT))
     reads, writes = os.pipe()
     argv = [sys.executable, "-c", _OWNER, str(program)]
     with subprocess.Popen(argv, stdin=reads, stdout=subprocess.PIPE, text=True) as owner:

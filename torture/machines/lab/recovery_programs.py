@@ -1,4 +1,4 @@
-"""The programs that recover pools in a walk, in the NAS and on the host: built once, then unpacked.
+"""The programs that recover pools in a walk, in the NAS and on the host: built once, in the cache.
 
 They are a base of their own in the cache (`bases/recovery-KEY`): an edit of their sources builds them
 again, in a minute, and no image. `vmimages/zfs/recovery` has the sources and the recipe.
@@ -70,16 +70,27 @@ def ensure_recovery_programs(zfs: ZfsVersion, *, progress: Callable[[str], None]
             made.mkdir()
             log = cache.log(slot)
             build_base(recipe, made, log=log, progress=progress, stop=Event(), keep=keep)
+            _unpack(made)
             cache.publish(made, "bases", slot)
+
+
+def _unpack(made: Path) -> None:
+    """The programs as files: where trials have their scratch, files may not be executable."""
+    archive = made / "base.tar"
+    with tarfile.open(archive) as base:
+        for name in (_IN_NAS, _ON_HOST):
+            (made / name).write_bytes(read_member(base, f"./{name}"))
+            (made / name).chmod(0o755)
+    archive.unlink()
 
 
 def guest_program(zfs: ZfsVersion) -> bytes:
     """The program that a NAS with this ZFS runs, as a file's content; raises `HarnessError`."""
-    return _content(_IN_NAS, zfs)
+    return (_built(zfs) / _IN_NAS).read_bytes()
 
 
-def unpack_host_program(zfs: ZfsVersion, into: Path) -> Path:
-    """The program with OpenZFS as a library, as a file in this folder.
+def host_program(zfs: ZfsVersion) -> Path:
+    """The program with OpenZFS as a library.
 
     Raises `HarnessError` for a planted bug, too, which the library does not have.
     """
@@ -87,15 +98,14 @@ def unpack_host_program(zfs: ZfsVersion, into: Path) -> Path:
         raise HarnessError(
             f"the native engine has not the bug of {zfs.name}", hint="--engine kernel"
         )
-    program = into / _ON_HOST
-    into.mkdir(parents=True, exist_ok=True)
-    program.write_bytes(_content(_ON_HOST, zfs))
-    program.chmod(0o755)
-    return program.absolute()
+    return _built(zfs) / _ON_HOST
 
 
-def _content(program: str, zfs: ZfsVersion) -> bytes:
-    """Raises `HarnessError` when it was not built, or with another version of ZFS than the NAS has."""
+def _built(zfs: ZfsVersion) -> Path:
+    """The folder of the programs; builds nothing.
+
+    Raises `HarnessError` when they were not built, or with another version of ZFS than the NAS has.
+    """
     recipe = recovery_recipe(zfs)
     place = Cache().find("bases", _slot(recipe))
     nas = find("nas", zfs=zfs.name)
@@ -110,8 +120,7 @@ def _content(program: str, zfs: ZfsVersion) -> bytes:
             f"the programs of a walk have ZFS {library}, the NAS {nas.manifest['zfs']}",
             hint=f"rm -r {place}, tools/images build --fresh, and start again",
         )
-    with tarfile.open(place / "base.tar") as base:
-        return read_member(base, f"./{program}")
+    return place
 
 
 def _slot(recipe: Recipe) -> str:

@@ -17,7 +17,7 @@ from torture.facts.recording.events import Event, Kind, RecordedDisk, Recording
 from torture.facts.zfs.versions import DEFAULT, zfs_version
 from torture.machines.images.recipes import read_kernel_recipe
 from torture.machines.lab import recovery_programs
-from torture.machines.lab.recovery_programs import recovery_recipe, unpack_host_program
+from torture.machines.lab.recovery_programs import host_program, recovery_recipe
 from torture.trials.trial.walk import native_engine
 from torture.trials.trial.walk.engine import Engine, GaveUp, Recovered
 from torture.trials.trial.walk.engines import Engines
@@ -252,12 +252,12 @@ def test_another_zfs_is_not_walked() -> None:
         recovery_recipe(zfs_version("2.4.4"))
 
 
-def test_a_planted_bug_is_walked_by_the_kernel_alone(tmp_path: Path) -> None:
+def test_a_planted_bug_is_walked_by_the_kernel_alone() -> None:
     """It is in the kernel's modules: the library does not have it, and the NAS's program needs none."""
     planted = zfs_version(f"{DEFAULT}+log_not_claimed")
     assert recovery_recipe(planted).base_key == recovery_recipe(zfs_version(DEFAULT)).base_key
     with pytest.raises(HarnessError, match="has not the bug"):
-        unpack_host_program(planted, tmp_path)
+        host_program(planted)
 
 
 def test_both_programs_mark_a_content_alike() -> None:

@@ -108,14 +108,17 @@ class NativeEngine:
         """Start the process, unless it runs."""
         if self._process is not None:
             return
-        with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                [self._program, str(os.getpid())],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                bufsize=0,
-            )
+        try:
+            with self.log.open("ab") as log:
+                self._process = subprocess.Popen(
+                    [self._program, str(os.getpid())],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                    bufsize=0,
+                )
+        except OSError as error:
+            raise HarnessError(f"{self._program} does not start: {error}") from error
         setting_up = [f"map {file.absolute()}" for file in self._layers.files]
         setting_up += [
             f"disk {disk.serial} {disk.size_mib * _MIB} {disk.sector_bytes}" for disk in self._disks

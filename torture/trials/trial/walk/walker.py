@@ -26,7 +26,7 @@ from torture.facts.recording.roles import role_of
 from torture.facts.recording.states import DistinctState
 from torture.machines.lab.lab import Lab
 from torture.machines.lab.machine import GuestDied
-from torture.machines.lab.recovery_programs import unpack_host_program
+from torture.machines.lab.recovery_programs import host_program
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.scoring.walked import StateVerdict, judge_state
 from torture.trials.trial.confirm import earlier_cut
@@ -200,7 +200,7 @@ class Walker:
 
         def native(first: CrashState) -> NativeEngine:
             return NativeEngine(
-                unpack_host_program(self._lab.zfs, folder),
+                host_program(self._lab.zfs),
                 self.ground.recording,
                 disks=disks,
                 first=first,
