@@ -3,7 +3,6 @@
 #include "disks.h"
 
 #include <sys/zfs_context.h>
-#include <sys/abd.h>
 #include <sys/fs/zfs.h>
 #include <sys/spa.h>
 #include <sys/vdev_impl.h>
