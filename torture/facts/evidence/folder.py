@@ -253,7 +253,7 @@ def load_evidence(folder: Path) -> Evidence:
         administration=document_or_none(
             AdministrationDocument, _read_object(folder / ADMINISTRATION)
         ),
-        walk=document_or_none(WalkDocument, _read_object(folder / WALK)),
+        walk=document_or_none(WalkDocument, _read_object(folder / WALK) or None),
         is_cut_read=bool(cut_object),
         documents=frozenset(path.name for path in folder.glob("*.json*")),
         manifest=check_manifest(folder, spec),

@@ -9,11 +9,10 @@ from pathlib import Path
 from torture.errors import DeadlineExceeded, HarnessError
 from torture.facts.evidence.folder import SPEC
 from torture.facts.evidence.strict_json import strict_json
-from torture.facts.zfs.versions import DEFAULT, zfs_version
+from torture.facts.zfs.versions import DEFAULT
 from torture.machines.host.abilities import Accelerator, NetworkKind
 from torture.machines.host.scratch import Scratch
 from torture.machines.lab.lab import Boot, LabSettings
-from torture.machines.lab.recovery_programs import ensure_recovery_programs
 from torture.machines.lab.saved_states import warm_directory
 from torture.records.record.run_document import RunDocument, read_run_document
 from torture.records.record.run_layout import RunLayout
@@ -53,8 +52,6 @@ def replay(
     spec = _repeated(evidence, Origin.RERUN if live else Origin.REPLAY, around=around)
     lab = _settings_of(RunLayout.of_evidence(evidence).folder)
     lab = replace(lab, zfs=zfs or lab.zfs)
-    if around:
-        ensure_recovery_programs(zfs_version(lab.zfs), progress=lambda _step: None)
     scratch = Scratch()
     scratch.remove_abandoned()
     options = {"replay_of": spec.repeats}
