@@ -118,7 +118,7 @@ def _values(row: TransportRow, varying: Sequence[str]) -> list[str]:
     said = {axis: choice for axis, choice in row.axes.items() if axis != TRANSPORT.field}
     back = figures.rollback_ms
     syncs = [latency_in_words(ms) for ms in (worth.sync_p50_ms, worth.sync_p99_ms)]
-    against = f"**{row.comparison}**" if figures.broken else row.comparison
+    against = f"**{row.comparison}**" if figures.is_worse else row.comparison
     if figures.acknowledged_in_outage:
         against += f"; {figures.acknowledged_in_outage} acknowledged without a NAS"
     return [

@@ -153,12 +153,12 @@ def theory_of(figures: CellFigures) -> Theory:
 
 
 def standing_of(figures: CellFigures) -> Standing:
-    """The standing of a cell by its cuts.
+    """The standing of a cell by its cuts, and by its crash states.
 
     `SAFE` requires that theory predicts no loss, that there are enough cuts, and that no inconclusive
     trial may have lost data.
     """
-    if figures.broken:
+    if figures.is_worse:
         return Standing.WORSE
     if figures.conclusive == 0:
         return Standing.UNKNOWN
@@ -207,7 +207,7 @@ def fastest_safe(cells: Sequence[CellFigures]) -> list[SafeChoice]:
         and figures.conclusive
         and figures.worth.durable_per_s is not None
     ]
-    safe = [figures for figures in known if not figures.harm.events and not figures.broken]
+    safe = [figures for figures in known if not figures.harm.events and not figures.is_worse]
     safe.sort(key=lambda figures: (-(figures.worth.durable_per_s or 0), figures.cell))
     confidence = 1 - (1 - CONFIDENCE) * len(safe) / max(1, len(known))
     return [

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 
 from torture.facts.stats.rates import Rate, rate_of
 from torture.facts.stats.sequential import sequential_rate_of
+from torture.oracles.verdict.guarantee import Guarantee
 from torture.oracles.verdict.verdicts import Verdict
 from torture.report.reading.tally import CellTally, FirstTry, Spread, TrialKind, Walked, Worth
 
@@ -79,6 +80,12 @@ class CellFigures(CellRates):
     worth: Worth = field(default_factory=Worth)
     acknowledged_in_outage: int = 0
     walked: Walked | None = None
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether a cut was worse than guaranteed, or a crash state of a safe cell lost something."""
+        has_lost_state = self.walked is not None and self.walked.lost > 0
+        return self.broken > 0 or (has_lost_state and self.guarantee == Guarantee.SAFE)
 
 
 def cell_rates(

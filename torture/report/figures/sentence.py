@@ -51,6 +51,8 @@ def answer_in_words(figures: CellFigures, sensitivity: Sensitivity) -> str:
         parts.append(seen)
     if figures.walked is not None:
         parts.append(_walked_in_words(figures.walked))
+        if figures.is_worse and not figures.broken:
+            parts.append(f"that is worse than theory guarantees ({figures.guarantee})")
     return "; ".join(parts) + "."
 
 

@@ -20,12 +20,14 @@ from suites.selftest.unit.report_records import make_records, write_run
 from torture.choices.matrix.cells import cells_of
 from torture.facts.axes.sweeps import Matrix
 from torture.facts.evidence.walk_document import WalkDocument
+from torture.oracles.verdict.guarantee import Guarantee
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.lines import UnreadableLineError, read_line
 from torture.records.record.run_layout import TRIALS_FILE
 from torture.records.record.trials import Origin, TrialRecord
 from torture.records.record.trials_file import read_records
 from torture.report.exports import EXPORTS
+from torture.report.figures.answer import Standing, fastest_safe, standing_of, tone_of
 from torture.report.figures.cell_figures import cell_figures
 from torture.report.figures.sensitivity import Sensitivity
 from torture.report.figures.sentence import answer_in_words
@@ -277,6 +279,25 @@ def test_walked_states_join_the_sentence_and_change_no_rate(original: Path, tmp_
     assert {cell: one.harm.trials for cell, one in now.items()} == {
         cell: one.harm.trials for cell, one in figures.items()
     }
+
+
+def test_a_lost_state_of_a_safe_cell_is_worse_than_theory(original: Path, tmp_path: Path) -> None:
+    """Where no cut lost anything, too: it is no recommendation, and not green."""
+    with Store.open([original]) as store:
+        cells = cell_figures(store.tallies())
+    for figures in cells:
+        is_safe = figures.guarantee == Guarantee.SAFE
+        for lost in (0, 1):
+            walked_too = replace(figures, walked=Walked(recordings=1, recovered=9, lost=lost))
+            is_worse = figures.broken > 0 or (is_safe and lost > 0)
+            assert walked_too.is_worse == is_worse
+            assert (standing_of(walked_too) is Standing.WORSE) == is_worse
+            assert not is_worse or tone_of(walked_too) != "safe"
+            assert not is_worse or walked_too not in [
+                one.figures for one in fastest_safe([walked_too])
+            ]
+            words = answer_in_words(walked_too, Sensitivity(versions={}, faults=()))
+            assert ("worse than theory guarantees" in words) == is_worse
 
 
 @pytest.mark.parametrize(
