@@ -24,6 +24,9 @@ _ALL_SUBSETS_MAX = 4
 """With so many undecided writes all subsets are states to recover; with more, some of them."""
 _LAST = 1 << 62
 """Writes in flight apply after all completed ones."""
+_ONE_BY_ONE_MAX = 64
+"""Of more undecided writes the seed draws so many to survive, or to be dropped, alone: a disk without
+flushes has hundreds, after each event."""
 _DRAWN = 2
 """Further subsets of more writes, drawn by the seed."""
 
@@ -116,7 +119,7 @@ def _subsets(writes: list[Event], generator: random.Random) -> Iterator[list[Eve
         return
     yield []
     yield writes
-    for place in range(count):
+    for place in sorted(generator.sample(range(count), min(count, _ONE_BY_ONE_MAX))):
         yield [writes[place]]
         yield writes[:place] + writes[place + 1 :]
     for _ in range(_DRAWN):

@@ -111,6 +111,16 @@ def test_many_writes_are_left_one_by_one() -> None:
     assert all(tuple(x for x in writes if x != write) in left for write in writes)
 
 
+def test_of_hundreds_of_writes_some_are_alone() -> None:
+    """A disk without flushes would have a state for each of them, after each event."""
+    log = Log()
+    writes = [log.write(at=place % SECTORS) for place in range(100)]
+    states = distinct_states(recording_of(log), VOLATILE, first=log.last, last=log.last, seed=1)
+    alone = {state.survivors for state in states if len(state.survivors) == 1}
+    assert 0 < len(alone) <= 64
+    assert alone < {(write,) for write in writes}
+
+
 def test_a_torn_write_keeps_its_first_physical_sectors() -> None:
     """It counts as dropped, for all of it may be what a loss needs; spared, it is whole."""
     log = Log()
