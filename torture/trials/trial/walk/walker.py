@@ -207,8 +207,9 @@ class Walker:
                 folder=folder / "native",
             )
 
-        # the library has no files, and so no image in a dataset
-        has_scout = engine is not WalkEngine.KERNEL and kind is VolumeKind.ZVOL
+        # the library has no files, and so no image in a dataset; it finds a pool by all of its disks
+        has_scout = kind is VolumeKind.ZVOL and disks == self._trial.disks
+        has_scout = has_scout and engine is not WalkEngine.KERNEL
         requests = self._trial.folder / BLOCK_REQUESTS
         return Engines(
             start_kernel=kernel,
