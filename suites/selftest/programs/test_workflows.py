@@ -43,7 +43,6 @@ PLAIN = frozenset({"apt-get", "mkdir"})
 
 SAMPLES = {
     "matrix": "quick", "shard": "1/2", "shards": "2", "count": "2", "trials": "1", "seed": "7",
-    "suite": "suites/replay",
     "ci_node_index": "1", "ci_node_total": "2",
 }  # fmt: skip
 """Values for the variables of the commands, to try these with."""
