@@ -38,20 +38,6 @@ static uint64_t now_us(void) {
   return (uint64_t)time.tv_sec * 1000000 + time.tv_nsec / 1000;
 }
 
-/* The same as in recover.c: equal contents have equal marks in both engines. */
-static uint64_t folded(uint64_t x, uint64_t y) {
-  const __uint128_t product = (__uint128_t)x * y;
-  return (uint64_t)product ^ (uint64_t)(product >> 64);
-}
-
-static void mark(mark_t *mark, const void *data, size_t bytes) {
-  const uint64_t *word = data;
-  for (size_t i = 0; i < bytes / 8; i += 2) {
-    mark->a = folded(mark->a ^ word[i] ^ 0xa0761d6478bd642f, word[i + 1] ^ 0xe7037ed1a0b428db);
-    mark->b = folded(mark->b ^ word[i + 1] ^ 0x8ebc6af09c88c6e3, word[i] ^ 0x589965cc75374cc3);
-  }
-}
-
 void pool_begin(void) {
   zfs_arc_min = ARC_MIN_BYTES;
   zfs_arc_max = ARC_MAX_BYTES;
@@ -189,7 +175,7 @@ static int import(nvlist_t *config, uint64_t flags) {
 }
 
 recovery_t pool_recover(nvlist_t *config) {
-  recovery_t recovery = {.content = {1, 2}};
+  recovery_t recovery = {.content = MARK_OF_NOTHING};
   volume_t volume = {0};
   const uint64_t begun = now_us();
   recovery.import_errno = import(config, ZFS_IMPORT_NORMAL);

@@ -2,11 +2,10 @@
 #ifndef TORTURE_POOL_H
 #define TORTURE_POOL_H
 
+#include "mark.h"
+
 #include <libnvpair.h>
 #include <stdint.h>
-
-/* A 128-bit mark of the content: two lanes of multiply and fold, which depend on the order. */
-typedef struct { uint64_t a, b; } mark_t;
 
 typedef struct {
   int import_errno, volume_errno;

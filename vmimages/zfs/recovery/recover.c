@@ -14,6 +14,8 @@
  * recovery left them.
  */
 #define _GNU_SOURCE
+#include "mark.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -54,22 +56,6 @@ static nvlist_t *find_config(char *folder) {
   const int error = zpool_find_config(&handle, POOL, &config, &wanted);
   if (error != 0) fail("config", error);
   return config;
-}
-
-/* A 128-bit mark of the content: two lanes of multiply and fold, which depend on the order. */
-typedef struct { uint64_t a, b; } mark_t;
-
-static uint64_t folded(uint64_t x, uint64_t y) {
-  const __uint128_t product = (__uint128_t)x * y;
-  return (uint64_t)product ^ (uint64_t)(product >> 64);
-}
-
-static void mark(mark_t *mark, const void *data, size_t bytes) {
-  const uint64_t *word = data;
-  for (size_t i = 0; i < bytes / 8; i += 2) {
-    mark->a = folded(mark->a ^ word[i] ^ 0xa0761d6478bd642f, word[i + 1] ^ 0xe7037ed1a0b428db);
-    mark->b = folded(mark->b ^ word[i + 1] ^ 0x8ebc6af09c88c6e3, word[i] ^ 0x589965cc75374cc3);
-  }
 }
 
 /* Read the ranges, and copy or mark them; returns 0, or the errno of the first failure. */
@@ -119,7 +105,7 @@ static void recover(nvlist_t *config, const char *ranges_file) {
   const int volume = is_mounted ? open_volume() : -1;
   int error = volume < 0 ? errno : 0;
   const uint64_t opened = now_us();
-  mark_t content = {1, 2};
+  mark_t content = MARK_OF_NOTHING;
   if (volume >= 0) {
     error = read_ranges(ranges_file, volume, -1, &content);
     close(volume);

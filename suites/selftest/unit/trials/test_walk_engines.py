@@ -9,7 +9,6 @@ import pytest
 
 from suites.selftest.unit.conftest import fake_tool
 from suites.selftest.unit.facts.shelf_logs import SECTOR, explicit
-from torture.checkout import CHECKOUT
 from torture.errors import HarnessError
 from torture.facts.recording.crash_state import CrashState
 from torture.facts.recording.disks import ShelfDisk
@@ -258,13 +257,3 @@ def test_a_planted_bug_is_walked_by_the_kernel_alone() -> None:
     assert recovery_recipe(planted).base_key == recovery_recipe(zfs_version(DEFAULT)).base_key
     with pytest.raises(HarnessError, match="has not the bug"):
         host_program(planted)
-
-
-def test_both_programs_mark_a_content_alike() -> None:
-    """By the same text: a mark that differed would make all contents differ."""
-    folder = CHECKOUT / "vmimages" / "zfs" / "recovery"
-    texts = [(folder / name).read_text() for name in ("recover.c", "pool.c")]
-    for function in ("folded(uint64_t x, uint64_t y) {", "static void mark(mark_t *mark"):
-        bodies = [text[text.index(function) :].split("\n}\n")[0] for text in texts]
-        assert bodies[0] == bodies[1]
-    assert all("{1, 2}" in text for text in texts)
