@@ -108,9 +108,10 @@ def _conclude(evidence: Evidence, found: Earlier) -> Judgement:
 
 
 def _not_shown_again(evidence: Evidence, *, shown: Verdict) -> Iterator[str]:
-    """The loss of a walked state that the fresh NAS, which recovered it again, does not show."""
-    if evidence.walk is not None and evidence.walk.losses and shown is Verdict.INTACT:
-        yield "a walked state lost something, and a fresh NAS does not show it"
+    """The loss of a walked state where the state that a fresh NAS recovered in the end lost nothing."""
+    walk = evidence.walk
+    if walk is not None and (walk.losses or walk.fresh_differing) and shown is Verdict.INTACT:
+        yield "a walked state lost something, and the last recovery of a fresh NAS did not"
 
 
 def _verdicts_of(*findings: LayerFinding) -> list[Verdict]:

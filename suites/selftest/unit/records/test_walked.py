@@ -66,6 +66,8 @@ def test_a_loss_that_no_fresh_nas_shows_is_inconclusive() -> None:
     lossy = replace(walk, losses=(WalkedLoss(verdict="corrupted"),))
     assert judge(evidence(walk=walk)).verdict is Verdict.INTACT
     assert judge(evidence(walk=lossy)).verdict is Verdict.INCONCLUSIVE
+    by_fresh_nas = WalkDocument(recovered=5, outcomes={"intact": 5}, fresh=1, fresh_differing=1)
+    assert judge(evidence(walk=by_fresh_nas)).verdict is Verdict.INCONCLUSIVE
     assert judge(evidence(walk=lossy, found=MIXED)).verdict is Verdict.CORRUPTED
 
 
