@@ -18,6 +18,7 @@ from torture.facts.evidence.strict_json import strict_json
 from torture.facts.recording.crash_state import DiskState
 from torture.machines.nas.pool import gone_at_cut, pool_disks
 from torture.records.record.specs import TrialSpec
+from torture.records.record.trials import Origin
 from torture.trials.plan.administration_cut import AdministrationCut, draw_administration_cut
 from torture.trials.plan.cut_plan import Aim, CutPlan, aimed_at, draw_cut
 from torture.trials.plan.second_cut import SecondCut, draw_second_cut
@@ -112,7 +113,7 @@ def draw_plan(spec: TrialSpec) -> TrialPlan:
     outlives = random.Random(f"client outlives/{spec.seed}")
     if fault is not None and fault.aim:
         cut = aimed_at(cut, Aim(fault.aim), seed=spec.seed)
-    if spec.walk_states:  # its states are those of all cuts by then
+    if spec.origin is Origin.WALKED:  # its states are those of all cuts by then
         cut = replace(aimed_at(cut, Aim.ANYWHERE, seed=spec.seed), after_ms=float(spec.load_ms))
     return TrialPlan(
         cut=cut,
