@@ -251,7 +251,7 @@ class Campaign:
         if self._is_stopping:
             return
         record = record.with_relative_paths(self.run)
-        if record.breaks(Guarantee(record.guarantee)):
+        if record.breaks(Guarantee(record.guarantee)) and not record.fault:
             self._reproduce(number, record)
         with self._changed:
             append_record(self.run.trials_file, record)

@@ -33,7 +33,18 @@ def keep_reproducer(run: RunLayout, record: TrialRecord) -> Path | None:
         return None
     if run.reproducers.exists() and len(list(run.reproducers.iterdir())) >= KEPT_MAX:
         return None
-    layout = RunLayout(folder=made)
+    partial = made.with_name(f".{record.trial}")
+    shutil.rmtree(partial, ignore_errors=True)
+    try:
+        _make(partial, run, record)
+        partial.rename(made)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return made
+
+
+def _make(folder: Path, run: RunLayout, record: TrialRecord) -> None:
+    layout, evidence = RunLayout(folder=folder), run.evidence_of(record.trial)
     own = layout.evidence_of(record.trial)
     own.mkdir(parents=True)
     for file in evidence.iterdir():
@@ -44,8 +55,7 @@ def keep_reproducer(run: RunLayout, record: TrialRecord) -> Path | None:
     if run.run_file.exists():
         shutil.copy(run.run_file, layout.run_file)
     append_record(layout.trials_file, record)
-    (made / README).write_text(_readme(record, own.relative_to(made)))
-    return made
+    (folder / README).write_text(_readme(record, own.relative_to(folder)))
 
 
 def _trim(evidence: Path, into: Path, *, states: tuple[str, ...]) -> None:

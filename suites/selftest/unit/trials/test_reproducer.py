@@ -12,6 +12,7 @@ import pytest
 from suites.selftest.unit.fake_workers import FakeSite, record_of
 from torture.checkout import CHECKOUT
 from torture.choices.matrix.cells import Cell
+from torture.errors import HarnessError
 from torture.facts.evidence.folder import (
     CHECK_STATE,
     CUT_STATE,
@@ -124,5 +125,15 @@ def test_it_is_a_run_of_one_trial(tmp_path: Path) -> None:
     spec = _spec("bothdie")
     made = keep_reproducer(_lost(tmp_path, spec), record_of(spec, "L"))
     assert made is not None
+    assert list(made.parent.iterdir()) == [made], "nothing half made is left"
     (record,) = read_records(RunLayout(folder=made).trials_file).records
     assert (record.trial, record.verdict) == (spec.trial, record_of(spec, "L").verdict)
+
+
+def test_one_that_cannot_be_made_leaves_nothing(tmp_path: Path) -> None:
+    spec = _spec("bothdie")
+    run = _lost(tmp_path, spec)
+    (run.evidence_of(spec.trial) / RECORDINGS).write_bytes(b"no archive")
+    with pytest.raises(HarnessError):
+        keep_reproducer(run, record_of(spec, "L"))
+    assert not list(run.reproducers.iterdir())
