@@ -60,17 +60,17 @@ def recorded_stages(trial: Trial, machines: Machines, evidence: EvidenceWriter) 
 def _walk_around(
     trial: Trial, machines: Machines, evidence: EvidenceWriter, recordings: Path
 ) -> None:
-    """Walk the states of cuts around the recorded one."""
+    """Walk the states of cuts around the recorded one, which may be one amid a recovery."""
     cut = load_evidence(trial.folder).cut
     state = read_crash_state(recordings / CUT_STATE)
     power_cut = PowerCut(
-        recording=load_recording(state.recording),
+        recording=load_recording(recordings / cut.view["recording"]),
         seq=state.cut if cut.log_seq is None else cut.log_seq,
         t_ms=cut.t_ms or 0.0,
         took_ms=cut.took_ms or 0.0,
     )
     with evidence.stage("walk"):
-        walk(trial, machines, evidence, power_cut, around=state.cut)
+        walk(trial, machines, evidence, power_cut, around=state)
 
 
 def recovered_state(recordings: Path, *, lived: bool) -> Path:

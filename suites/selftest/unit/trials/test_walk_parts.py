@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from suites.selftest.unit.examples import examples
+from torture.checkout import CHECKOUT
+from torture.choices.faults import FAULTS
 from torture.choices.matrix.cells import Cell
 from torture.errors import HarnessError
+from torture.facts.evidence.cut_document import Confirmation, CutDocument
+from torture.facts.evidence.folder import CUT, SPEC, write_document
+from torture.facts.recording.crash_state import CrashState
+from torture.facts.recording.disks import Persistence
+from torture.facts.recording.events import load_recording
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import Origin
 from torture.trials.plan.cut_plan import Aim
-from torture.trials.plan.draw import draw_walked
+from torture.trials.plan.draw import draw_planted, draw_walked
 from torture.trials.plan.trial_plan import draw_plan
+from torture.trials.trial.shared.machines import PowerCut
 from torture.trials.trial.walk.engine import recovered_of
 from torture.trials.trial.walk.ranges import Ranges, grains_of, grains_with_data
 from torture.trials.trial.walk.shrink import Dropped, fewest
-from torture.trials.trial.walk.walk import why_not_walked
+from torture.trials.trial.walk.walk import ground_and_states, why_not_walked
 
 _GRAIN = 64 * 1024
 _SAID = {
@@ -136,3 +147,32 @@ def test_cells_that_are_not_walked_say_why(name: str, word: str) -> None:
     why = why_not_walked(Cell.parse(name))
     assert word in why
     assert bool(why) == bool(word)
+
+
+def test_a_walk_around_a_cut_amid_a_recovery_is_over_its_recording(tmp_path: Path) -> None:
+    """Only acknowledgements before the cut of the load count there."""
+    recordings = CHECKOUT / "suites" / "selftest" / "recorded" / "shelf"
+    load, recovery = (load_recording(recordings / name) for name in ("life-1", "life-2"))
+    confirmed = Confirmation(event=7, marks=0)
+    write_document(tmp_path, SPEC, _walked().as_json())
+    write_document(tmp_path, CUT, CutDocument(confirmed=confirmed).as_json())
+    disks = [SimpleNamespace(serial="data0", persistence=Persistence.VOLATILE)]
+    trial: Any = SimpleNamespace(spec=SimpleNamespace(seed=1), disks_left=disks, folder=tmp_path)
+    cut = PowerCut(recording=load, seq=len(load.events) - 1, t_ms=0, took_ms=0)
+    around = CrashState(recording=recovery.folder, cut=3, seed=0, disks={})
+    ground, states = ground_and_states(trial, cut, around)
+    assert (ground.recording.folder, ground.acknowledged) == (recovery.folder, 7)
+    assert states
+    of_load = replace(around, recording=load.folder.resolve())
+    ground, _ = ground_and_states(trial, cut, of_load)
+    assert (ground.recording, ground.acknowledged) == (load, None)
+
+
+def test_a_planted_fault_keeps_its_aim_where_its_recording_is_walked() -> None:
+    """Else a walk would change what the other checks see of it."""
+    fault = FAULTS["lies-for-50-ms"]
+    (walked,) = draw_planted([fault], trials=1, run_seed=1, load_ms=4000, states=lambda _cell: 9)
+    (plain,) = draw_planted([fault], trials=1, run_seed=1, load_ms=4000)
+    assert walked.walk_states == 9
+    assert draw_plan(walked) == draw_plan(plain)
+    assert draw_plan(plain).cut.aim == fault.aim

@@ -11,11 +11,12 @@ from torture.choices.matrix.cells import Cell
 from torture.choices.workloads import with_those_beside
 from torture.facts.axes.fate import Fate
 from torture.facts.axes.root import Root
+from torture.facts.evidence.folder import load_evidence
 from torture.facts.evidence.ledger import parse_ledger
 from torture.facts.evidence.walk_document import WALK
 from torture.facts.recording.crash_state import CrashState
 from torture.facts.recording.disks import Persistence
-from torture.facts.recording.events import Kind, Recording
+from torture.facts.recording.events import Kind, Recording, load_recording
 from torture.facts.recording.states import DistinctState, distinct_states
 from torture.machines.lab.machine import GuestDied
 from torture.machines.nas.pool import pool_disks
@@ -56,20 +57,20 @@ def walk(
     evidence: EvidenceWriter,
     cut: PowerCut,
     *,
-    around: int | None = None,
+    around: CrashState | None = None,
 ) -> LostState | None:
     """Recover states that cuts from the first acknowledgement on can leave; keep `walk.json`.
 
-    The seed draws them, or they are those of the cuts nearest to the event `around`. Returns the
-    first state that lost something, for a fresh NAS to recover; None without one.
+    The seed draws them, or they are those of the cuts nearest to that of `around`. Returns the first
+    state that lost something, for a fresh NAS to recover; None without one.
     """
     folder = trial.scratch / "walk"
-    states = _states(trial, cut.recording, first=_first_acknowledgement(cut), last=cut.seq)
+    ground, states = ground_and_states(trial, cut, around)
     wanted, until_s = trial.spec.walk_states, time.monotonic() + _BUDGET_S
     nested = 0 if around is not None else int(wanted * _NESTED_SHARE)
     chosen = drawn(states, len(states), seed=f"walk/{trial.spec.seed}")
     if around is not None:
-        chosen.sort(key=lambda state: abs(state.cut - around))
+        chosen.sort(key=lambda state: abs(state.cut - around.cut))
     chosen = chosen[: wanted - nested * (_DEEPEST - 1)]
     with closing(ContentChecks(machines.lab, trial, folder / "contents")) as contents:
         walker = Walker(
@@ -77,11 +78,24 @@ def walk(
         )
         with closing(walker):
             nested_s = _BUDGET_S * _NESTED_SHARE * (_DEEPEST - 1)
-            walker.recover_all(Ground(recording=cut.recording), chosen, until_s=until_s - nested_s)
+            walker.recover_all(ground, chosen, until_s=until_s - nested_s)
             if nested and chosen:
                 _walk_recoveries(trial, machines, walker, chosen[0], each=nested, until_s=until_s)
     evidence.write(WALK, replace(walker.document, distinct=len(states)).as_json())
     return walker.first_loss
+
+
+def ground_and_states(
+    trial: Trial, cut: PowerCut, around: CrashState | None
+) -> tuple[Ground, tuple[DistinctState, ...]]:
+    """The load's recording from the first acknowledgement on, or that of a recovery that was cut."""
+    if around is not None and around.recording != cut.recording.folder.resolve():
+        recording = load_recording(around.recording)
+        acknowledged = load_evidence(trial.folder).cut.confirmed.event or cut.seq
+        states = _states(trial, recording, first=0, last=len(recording.events) - 1)
+        return Ground(recording=recording, acknowledged=acknowledged), states
+    states = _states(trial, cut.recording, first=_first_acknowledgement(cut), last=cut.seq)
+    return Ground(recording=cut.recording), states
 
 
 def _walk_recoveries(
