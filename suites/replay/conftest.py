@@ -74,11 +74,13 @@ def _table(walks: list[tuple[TrialRecord, WalkDocument]]) -> Table:
         "recording of",
         "distinct states",
         "recovered",
+        "proven",
         "amid a recovery",
         "contents",
         "seen once",
         "outcomes",
         "twice, differing",
+        "proofs repeated, differing",
         "fresh, differing",
         "by both, differing",
         "states/h",
@@ -86,16 +88,18 @@ def _table(walks: list[tuple[TrialRecord, WalkDocument]]) -> Table:
     ):
         table.add_column(column, no_wrap=True)
     for record, walk in walks:
-        per_hour = walk.recovered / walk.walked_ms * _HOUR_MS if walk.walked_ms else 0
+        per_hour = walk.counted / walk.walked_ms * _HOUR_MS if walk.walked_ms else 0
         table.add_row(
             record.cell,
             str(walk.distinct),
             str(walk.recovered),
+            str(walk.proven),
             f"{walk.amid_recovery}, depth {walk.depth}",
             str(walk.contents),
             str(walk.seen_once),
             ", ".join(f"{verdict} {count}" for verdict, count in walk.outcomes.items()),
             f"{walk.repeated}, {walk.differing}",
+            f"{walk.proofs_repeated}, {walk.proofs_differing}",
             f"{walk.fresh}, {walk.fresh_differing}",
             f"{walk.compared}, {walk.disagreeing}",
             f"{per_hour:.0f}",

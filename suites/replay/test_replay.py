@@ -2,7 +2,8 @@
 
 `--trials` sets the recordings of each cell, `--states` the states of each recording. The states are
 recovered by the kernel's ZFS in one NAS that stays up. With `--engine native` OpenZFS's library on
-the host recovers them, and the kernel's ZFS each state that lost something there. Such a state is
+the host recovers them, or proves them equal to a recovered one. The kernel's ZFS recovers each state
+that lost something there. Such a state is
 recovered once more by a fresh NAS, over the cell's own transport, and the trial has that verdict.
 """
 
@@ -24,5 +25,6 @@ def test_every_recovered_state_keeps_the_guarantee(cell: Cell, walked: Running) 
     assert walks, "no recording was walked"
     assert all(walk.recovered for walk in walks), "no state was recovered"
     assert not any(walk.differing for walk in walks), "a second recovery gave another content"
+    assert not any(walk.proofs_differing for walk in walks), "a proven state gave another content"
     assert not any(walk.fresh_differing for walk in walks), "a fresh NAS gave another verdict"
     assert not any(walk.disagreeing for walk in walks), "the engines gave different contents"

@@ -33,10 +33,11 @@ def _walked(controls: Controls, cell: Cell) -> tuple[TrialRecord, WalkDocument]:
     (record,) = records_of(controls.campaign(Boot.WARM), cell)
     assert record.origin is Origin.WALKED
     assert record.walk is not None, record.error
-    assert sum(record.walk.outcomes.values()) == record.walk.recovered
-    assert record.walk.recovered <= WALKED_STATES[cell] < record.walk.distinct
+    assert sum(record.walk.outcomes.values()) == record.walk.counted
+    assert record.walk.counted <= WALKED_STATES[cell] < record.walk.distinct
     assert record.walk.repeated >= 1
     assert (record.walk.differing, record.walk.fresh_differing) == (0, 0)
+    assert record.walk.proofs_differing == 0
     assert 0 < record.walk.contents <= WALKED_STATES[cell]
     assert record.walk.seen_once <= record.walk.contents
     return record, record.walk

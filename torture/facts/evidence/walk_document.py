@@ -64,16 +64,22 @@ class WalkDocument(Document):
     """The distinct states that cuts after the first acknowledgement could leave, by the plans."""
     recovered: Count = 0
     """Of these, the states that were recovered."""
+    proven: Count = 0
+    """The states without a recovery: an earlier one has read nothing else than these states have."""
+    proofs_repeated: Count = 0
+    """Further proven states, which were recovered all the same."""
+    proofs_differing: Count = 0
+    """Of these, those whose recovery ended with another content."""
     contents: Count = 0
     """The different contents of the volume that a client has mounted, read and checked."""
     seen_once: Count = 0
-    """Of these, the contents of one recovered state alone.
+    """Of these, the contents of one state alone, recovered or proven.
 
-    Their share of the recovered states estimates the share of all distinct states that have another
+    Their share of these states estimates the share of all distinct states that have another
     content than these (I. J. Good, The population frequencies of species, Biometrika 40, 1953).
     """
     amid_recovery: Count = 0
-    """Of the recovered states, those of a cut during the recovery from an earlier cut."""
+    """Of the recovered and proven states, those of a cut during the recovery from an earlier cut."""
     depth: Count = 0
     """The most cuts in a row, each amid the recovery from the one before; 1 without such a state."""
     fresh: Count = 0
@@ -91,7 +97,7 @@ class WalkDocument(Document):
     given_up: Count = 0
     """States that the native engine could not recover, and left to the kernel's ZFS."""
     outcomes: dict[str, Count] = field(default_factory=dict)
-    """Verdict to the number of recovered states."""
+    """Verdict to the number of recovered and proven states."""
     unknown: dict[str, Count] = field(default_factory=dict)
     """The reasons of inconclusive states, with the number of states."""
     losses: tuple[WalkedLoss, ...] = ()
@@ -101,7 +107,11 @@ class WalkDocument(Document):
 
     @property
     def states_lost(self) -> int:
-        """The recovered states that lost something acknowledged or are damaged."""
-        return (
-            self.recovered - self.outcomes.get("intact", 0) - self.outcomes.get("inconclusive", 0)
-        )
+        """The states that lost something acknowledged or are damaged."""
+        intact, unknown = self.outcomes.get("intact", 0), self.outcomes.get("inconclusive", 0)
+        return self.counted - intact - unknown
+
+    @property
+    def counted(self) -> int:
+        """The states with an outcome."""
+        return self.recovered + self.proven

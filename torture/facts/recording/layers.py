@@ -111,6 +111,13 @@ class Layers:
         """The disk's pieces, in the order in which they apply."""
         return tuple(self._disks[disk].pieces)
 
+    def spans(self, disk: str) -> Iterator[tuple[int, int]]:
+        """Offset and length of each recorded write of a disk: all places that differ among states."""
+        place = self._recording.place_of(disk)
+        for event in self._recording.events:
+            if event.disk == place and event.kind in WRITE_SUBMITS:
+                yield event.offset, event.length
+
     def packed(self, disks: Sequence[str]) -> Iterator[bytes]:
         """All pieces of these disks, which are numbered in this order."""
         for number, name in enumerate(disks):

@@ -21,9 +21,10 @@ _LAYERS = {
 
 def walk_in_words(walk: WalkDocument) -> Iterator[str]:
     """The counts, and the first loss."""
+    proven = f"{walk.proven} more were proven equal to one of them, " if walk.proven else ""
     yield (
         f"the walk: {walk.recovered} of {walk.distinct} distinct crash states were recovered, "
-        f"{walk.states_lost} lost something"
+        f"{proven}{walk.states_lost} lost something"
     )
     for loss in walk.losses[:1]:
         yield f"  the first is {loss.verdict}, {_cause(loss)}"

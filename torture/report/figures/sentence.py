@@ -59,9 +59,10 @@ def answer_in_words(figures: CellFigures, sensitivity: Sensitivity) -> str:
 def _walked_in_words(walked: Walked) -> str:
     """Without an interval: the states of one recording are no independent trials."""
     of = f"{walked.recordings} recording" + ("" if walked.recordings == 1 else "s")
+    how = "recovered" if not walked.proven else "recovered or proven"
     if not walked.lost:
-        return f"none of {walked.recovered:,} recovered crash states of {of} lost anything"
-    return f"{walked.lost:,} of {walked.recovered:,} recovered crash states of {of} lost something"
+        return f"none of {walked.states:,} {how} crash states of {of} lost anything"
+    return f"{walked.lost:,} of {walked.states:,} {how} crash states of {of} lost something"
 
 
 def _would_be_seen(figures: CellFigures, sensitivity: Sensitivity) -> str:

@@ -145,7 +145,8 @@ _NAMED = {
     "acknowledged_in_outage": _count("record.absence.acknowledged_in_outage"),
     "load_ms": _count(lambda row: row.record.timings.get("load")),
     "trial_ms": _count(lambda row: min(sum(row.record.timings.values()), 2**62)),
-    "walked_states": _count(lambda row: row.record.walk and row.record.walk.recovered),
+    "walked_states": _count(lambda row: row.record.walk and row.record.walk.counted),
+    "walked_states_proven": _count(lambda row: row.record.walk and row.record.walk.proven),
     "walked_states_lost": _count(lambda row: row.record.walk and row.record.walk.states_lost),
     # whether the pool was administered at the cut
     "is_administered": _hidden("BOOLEAN", lambda row: row.record.administration is not None),

@@ -170,10 +170,10 @@ class Store:
 
     def _walked(self) -> dict[str, Walked]:
         rows = self._rows(
-            "SELECT cell, count(*), sum(walked_states), sum(walked_states_lost) FROM records "
-            "WHERE walked_states > 0 GROUP BY cell"
+            "SELECT cell, count(*), sum(walked_states), sum(walked_states_proven), "
+            "sum(walked_states_lost) FROM records WHERE walked_states > 0 GROUP BY cell"
         )
-        names = ("recordings", "recovered", "lost")
+        names = ("recordings", "states", "proven", "lost")
         return {cell: Walked(**dict(zip(names, of, strict=True))) for cell, *of in rows}
 
     def breaches(self) -> dict[str, tuple[str, ...]]:

@@ -82,7 +82,9 @@ class Walked:
     """The crash states of a cell's walked recordings: no cuts, and in no rate."""
 
     recordings: int
-    recovered: int
+    states: int
+    proven: int
+    """The states without a recovery: an earlier one has read nothing else than these states have."""
     lost: int
     """The states that lost something acknowledged, or are damaged."""
 

@@ -24,8 +24,8 @@ typedef struct {
   uint64_t length;
 } file_t;
 
-/* Whether a page is in memory, and whether its bytes are those of this state. */
-enum { ABSENT, STALE, VALID };
+/* Whether a page is in memory, and whether its bytes are those of this state: unread, read, or replaced as a whole. */
+enum { ABSENT, STALE, UNREAD, READ, REPLACED };
 
 struct disk {
   char name[NAME_MAX_BYTES];
@@ -165,9 +165,9 @@ void disk_turn(disk_t *disk, uint32_t settled) {
   disk->residents = 0;
 }
 
-static void mark_valid(disk_t *disk, uint64_t page) {
+static void mark(disk_t *disk, uint64_t page, uint8_t as) {
   if (disk->page_is[page] == ABSENT) disk->resident[disk->residents++] = (uint32_t)page;
-  disk->page_is[page] = VALID;
+  disk->page_is[page] = as;
 }
 
 /* Copy the sectors of a page that a write has, and that no later write has. Returns those still without content. */
@@ -185,7 +185,7 @@ static unsigned copy_sectors(const write_t *write, uint64_t page_begin, char *in
 
 /* Bring a page to this state, with the disk's lock held. */
 static void bring(disk_t *disk, uint64_t page) {
-  if (disk->page_is[page] == VALID) return;
+  if (disk->page_is[page] >= UNREAD) return;
   char *const into = disk->content + page * PAGE;
   const uint32_t *const begin = disk->touching + disk->first[page];
   unsigned left = ALL_SECTORS;
@@ -196,39 +196,60 @@ static void bring(disk_t *disk, uint64_t page) {
   }
   for (unsigned sector = 0; sector < SECTORS; sector++)
     if (left >> sector & 1) memset(into + sector * SECTOR, 0, SECTOR);
-  mark_valid(disk, page);
+  mark(disk, page, UNREAD);
+}
+
+/* Bring a page whose bytes the recovery depends on. */
+static void use(disk_t *disk, uint64_t page) {
+  bring(disk, page);
+  if (disk->page_is[page] == UNREAD) mark(disk, page, READ);
 }
 
 bool disk_read(disk_t *disk, void *into, uint64_t offset, uint64_t length) {
   if (!has(disk, offset, length)) return false;
   pthread_mutex_lock(&disk->lock);
-  for (uint64_t page = offset / PAGE; page * PAGE < offset + length; page++) bring(disk, page);
+  for (uint64_t page = offset / PAGE; page * PAGE < offset + length; page++) use(disk, page);
   memcpy(into, disk->content + offset, length);
   pthread_mutex_unlock(&disk->lock);
   return true;
 }
 
-/* Write `from`, or zeroes where it is NULL. */
-static void put(disk_t *disk, const void *from, uint64_t offset, uint64_t length) {
-  pthread_mutex_lock(&disk->lock);
-  for (uint64_t page = offset / PAGE; page * PAGE < offset + length; page++) {
-    const bool is_whole = offset <= page * PAGE && (page + 1) * PAGE <= offset + length;
-    if (is_whole) mark_valid(disk, page);
-    else bring(disk, page);
-  }
-  if (from == NULL) memset(disk->content + offset, 0, length);
-  else memcpy(disk->content + offset, from, length);
-  pthread_mutex_unlock(&disk->lock);
+static bool is_whole(uint64_t page, uint64_t offset, uint64_t length) {
+  return offset <= page * PAGE && (page + 1) * PAGE <= offset + length;
 }
 
 bool disk_write(disk_t *disk, const void *from, uint64_t offset, uint64_t length) {
   if (!has(disk, offset, length)) return false;
-  put(disk, from, offset, length);
+  pthread_mutex_lock(&disk->lock);
+  for (uint64_t page = offset / PAGE; page * PAGE < offset + length; page++) {
+    if (!is_whole(page, offset, length)) use(disk, page);
+    else if (disk->page_is[page] != READ) mark(disk, page, REPLACED);
+  }
+  memcpy(disk->content + offset, from, length);
+  pthread_mutex_unlock(&disk->lock);
   return true;
 }
 
 void disk_patch(disk_t *disk, uint32_t file, uint64_t offset, uint64_t length, uint64_t place) {
   const write_t write = {.file = file, .offset = offset, .length = length, .place = place};
   check(disk, &write);
-  put(disk, file == NO_FILE ? NULL : files[file].bytes + place, offset, length);
+  for (uint64_t page = offset / PAGE; page * PAGE < offset + length; page++) {
+    if (is_whole(page, offset, length)) mark(disk, page, UNREAD);
+    else bring(disk, page);
+  }
+  if (file == NO_FILE) memset(disk->content + offset, 0, length);
+  else memcpy(disk->content + offset, files[file].bytes + place, length);
+}
+
+void disks_copy_reads(const char *path) {
+  FILE *file = fopen(path, "we");
+  if (file == NULL) fail("%s: %m", path);
+  for (uint32_t place = 0; place < count_of_disks; place++) {
+    const disk_t *disk = &disks[place];
+    for (uint32_t i = 0; i < disk->residents; i++) {
+      const uint32_t read[] = {place, disk->resident[i]};
+      if (disk->page_is[read[1]] == READ) fwrite(read, sizeof read, 1, file);
+    }
+  }
+  if (ferror(file) || fclose(file) != 0) fail("%s: %m", path);
 }

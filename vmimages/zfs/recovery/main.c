@@ -13,6 +13,7 @@
  *   patch DISK FILE OFFSET LENGTH PLACE   and one more surviving write; FILE 4294967295 has zeroes
  *   config                                find the pool on the disks as they are; answers
  *   recover                               import, read, export; answers
+ *   reads FILE                            write the pages that the disks were read at since they turned; answers
  *   copy FILE                             write the volume that was read last; answers
  *
  * An answer is a line with a JSON object, as recover.c prints it. If the process ends without an answer, standard
@@ -78,6 +79,9 @@ static bool set_up(const char *line) {
     disks_load(path);
   } else if (sscanf(line, "ranges %" SCNu64 " %8000[^\n]", &bytes, path) == 2) {
     pool_take_ranges(path, bytes);
+  } else if (sscanf(line, "reads %8000[^\n]", path) == 1) {
+    disks_copy_reads(path);
+    fprintf(answers, "{}\n");
   } else if (sscanf(line, "copy %8000[^\n]", path) == 1) {
     pool_copy(path);
     fprintf(answers, "{}\n");

@@ -256,25 +256,25 @@ def test_one_rule_says_which_record_counts_in_a_file_and_in_a_report(
     assert sorted(rows) == sorted(expected)
 
 
-def walked(number: int, *, recovered: int, lost: int) -> TrialRecord:
-    outcomes = {"intact": recovered - lost, "corrupted": lost}
+def walked(number: int, *, recovered: int, lost: int, proven: int = 0) -> TrialRecord:
+    outcomes = {"intact": recovered + proven - lost, "corrupted": lost}
     return changed(
         LOST,
         origin=Origin.WALKED,
         trial=f"walked.{number}.{LOST.trial}",
-        walk=WalkDocument(recovered=recovered, outcomes=outcomes),
+        walk=WalkDocument(recovered=recovered, proven=proven, outcomes=outcomes),
     )
 
 
 def test_walked_states_join_the_sentence_and_change_no_rate(original: Path, tmp_path: Path) -> None:
     with Store.open([original]) as store:
         figures = {one.cell: one for one in cell_figures(store.tallies())}
-    walks = [walked(1, recovered=300, lost=2), walked(2, recovered=100, lost=0)]
+    walks = [walked(1, recovered=150, proven=150, lost=2), walked(2, recovered=100, lost=0)]
     newer = replay_run(tmp_path, "walks", *walks)
     with Store.open([original, newer]) as store:
         now = {one.cell: one for one in cell_figures(store.tallies())}
         assert not any("left out of all rates" in note for note in store.notes)
-    expected = Walked(recordings=2, recovered=400, lost=2)
+    expected = Walked(recordings=2, states=400, proven=150, lost=2)
     assert now.pop(LOST.cell) == replace(figures.pop(LOST.cell), walked=expected)
     assert {cell: one.harm.trials for cell, one in now.items()} == {
         cell: one.harm.trials for cell, one in figures.items()
@@ -288,7 +288,9 @@ def test_a_lost_state_of_a_safe_cell_is_worse_than_theory(original: Path, tmp_pa
     for figures in cells:
         is_safe = figures.guarantee == Guarantee.SAFE
         for lost in (0, 1):
-            walked_too = replace(figures, walked=Walked(recordings=1, recovered=9, lost=lost))
+            walked_too = replace(
+                figures, walked=Walked(recordings=1, states=9, proven=0, lost=lost)
+            )
             is_worse = figures.broken > 0 or (is_safe and lost > 0)
             assert walked_too.is_worse == is_worse
             assert (standing_of(walked_too) is Standing.WORSE) == is_worse
@@ -303,17 +305,20 @@ def test_a_lost_state_of_a_safe_cell_is_worse_than_theory(original: Path, tmp_pa
 @pytest.mark.parametrize(
     ("walks", "words"),
     [
-        ([(300, 0)], "none of 300 recovered crash states of 1 recording lost anything"),
+        ([(300, 0, 0)], "none of 300 recovered crash states of 1 recording lost anything"),
         (
-            [(1000, 2), (500, 0)],
-            "2 of 1,500 recovered crash states of 2 recordings lost something",
+            [(1000, 0, 2), (100, 400, 0)],
+            "2 of 1,500 recovered or proven crash states of 2 recordings lost something",
         ),
     ],
 )
 def test_walked_states_in_words(
-    walks: list[tuple[int, int]], words: str, original: Path, tmp_path: Path
+    walks: list[tuple[int, int, int]], words: str, original: Path, tmp_path: Path
 ) -> None:
-    made = [walked(place, recovered=one, lost=lost) for place, (one, lost) in enumerate(walks)]
+    made = [
+        walked(place, recovered=recovered, proven=proven, lost=lost)
+        for place, (recovered, proven, lost) in enumerate(walks)
+    ]
     with Store.open([original, replay_run(tmp_path, "walks", *made)]) as store:
         figures = {one.cell: one for one in cell_figures(store.tallies())}[LOST.cell]
     assert words in answer_in_words(figures, Sensitivity(versions={}, faults=()))

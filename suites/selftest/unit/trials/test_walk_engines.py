@@ -18,7 +18,7 @@ from torture.machines.images.recipes import read_kernel_recipe
 from torture.machines.lab import recovery_programs
 from torture.machines.lab.recovery_programs import host_program, recovery_recipe
 from torture.trials.trial.walk import native_engine
-from torture.trials.trial.walk.engine import Engine, GaveUp, Recovered
+from torture.trials.trial.walk.engine import Engine, GaveUp, Recovered, Scout
 from torture.trials.trial.walk.engines import Engines
 from torture.trials.trial.walk.native_engine import NativeEngine
 from torture.trials.trial.walk.ranges import Ranges
@@ -53,6 +53,10 @@ class Played:
             raise end
         return end
 
+    def proven(self, state: CrashState) -> Recovered | None:
+        del state
+        return None
+
     def copy_volume(self, into: Path) -> None:
         self.copied += 1
         into.write_bytes(bytes(_MIB))
@@ -62,7 +66,7 @@ class Played:
 
 
 def engines_of(
-    kernel: Engine, scout: Engine | None, scratch: Path, *, written: set[int] | None = None
+    kernel: Engine, scout: Scout | None, scratch: Path, *, written: set[int] | None = None
 ) -> Engines:
     return Engines(
         start_kernel=lambda _first: kernel,
@@ -112,6 +116,17 @@ def test_with_both_the_scouts_volume_is_looked_at(tmp_path: Path) -> None:
     assert (scout.copied, kernel.copied) == (1, 0)
     assert (document.repeated, document.differing) == (1, 1)
     assert (document.compared, document.disagreeing) == (1, 1)
+
+
+@pytest.mark.parametrize(("proven", "differing"), [(_GOOD, 0), (_BAD, 1)])
+def test_a_proof_is_compared_with_a_recovery(
+    proven: Recovered, differing: int, tmp_path: Path
+) -> None:
+    engines = engines_of(Played(), Played(_GOOD), tmp_path)
+    assert engines.scout(_STATE, again=True, proven=proven) == _GOOD
+    document = engines.document
+    assert (document.proofs_repeated, document.proofs_differing) == (1, differing)
+    assert document.repeated == 0
 
 
 def test_a_state_that_the_scout_gives_up_is_counted(tmp_path: Path) -> None:
@@ -169,7 +184,9 @@ def begun(recording: Recording, script: str) -> NativeEngine:
     )
 
 
-_CONFIG = "config) echo '{}';;"
+_READS = "reads) printf '\\0%.0s' 1 2 3 4 5 6 7 8 > $rest; echo '{}';;"
+"""Of each recovery: page 0 of disk 0."""
+_CONFIG = f"config) echo '{{}}';; {_READS}"
 
 
 @pytest.fixture(autouse=True)
@@ -183,7 +200,11 @@ def test_the_programs_answer_is_the_recovery(recording: Recording) -> None:
     surviving = CrashState(recording=recording.folder, cut=1, seed=0, disks={"data0": explicit(1)})
     with closing(begun(recording, script)) as engine:
         assert engine.recover(surviving).content == "a" * 32
-    assert log.read_text() == f"0 0 0 {SECTOR} 0\n"
+        assert engine.proven(surviving) == engine.recover(surviving)
+        assert engine.proven(_STATE) is None
+        engine.take_ranges(Ranges.whole(SECTOR))
+        assert engine.proven(surviving) is None, "its mark was made by other parts"
+    assert log.read_text() == f"0 0 0 {SECTOR} 0\n" * 2
 
 
 @pytest.mark.parametrize(

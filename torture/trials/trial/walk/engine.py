@@ -65,6 +65,13 @@ class Engine(Protocol):
         """End everything that the engine started."""
 
 
+class Scout(Engine, Protocol):
+    """A quick engine that knows which bytes its recoveries read."""
+
+    def proven(self, state: CrashState) -> Recovered | None:
+        """The end of its recovery, known by an earlier one that read the same bytes; None: unknown."""
+
+
 def recovered_of(answer: Mapping[str, Any]) -> Recovered:
     """The recovery that a program reports; raises `HarnessError` for another object."""
     try:

@@ -6,16 +6,25 @@ again by the kernel's ZFS.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
+import json
+from collections.abc import Callable, Iterator, Set
 from dataclasses import replace
 from pathlib import Path
 
-from torture.facts.evidence.walk_document import WalkDocument
+from torture.choices.volumes import VolumeKind
+from torture.facts.evidence.requests import BLOCK_REQUESTS
+from torture.facts.evidence.walk_document import WalkDocument, WalkEngine
 from torture.facts.recording.crash_state import CrashState
+from torture.facts.recording.events import Recording
+from torture.machines.lab.lab import Lab
 from torture.machines.lab.machine import GuestDied
+from torture.machines.lab.recovery_programs import host_program
 from torture.trials.trial.shared.storage import StorageFailed
-from torture.trials.trial.walk.engine import Engine, GaveUp, Recovered
-from torture.trials.trial.walk.ranges import Ranges, grains_with_data
+from torture.trials.trial.shared.trial import Trial
+from torture.trials.trial.walk.engine import Engine, GaveUp, Recovered, Scout
+from torture.trials.trial.walk.kernel_engine import KernelEngine
+from torture.trials.trial.walk.native_engine import NativeEngine
+from torture.trials.trial.walk.ranges import Ranges, grains_of, grains_with_data
 
 
 class Engines:
@@ -29,7 +38,7 @@ class Engines:
         self,
         *,
         start_kernel: Callable[[CrashState], Engine],
-        start_scout: Callable[[CrashState], Engine] | None,
+        start_scout: Callable[[CrashState], Scout] | None,
         written: Set[int] | None,
         scratch: Path,
     ) -> None:
@@ -38,7 +47,7 @@ class Engines:
         self._written = written
         self._scratch = scratch
         self._kernel: Engine | None = None
-        self._scout: Engine | None = None
+        self._scout: Scout | None = None
         self._last: Engine | None = None
         self._scouted: tuple[CrashState, Recovered] | None = None
         self._ranges: Ranges | None = None
@@ -48,6 +57,10 @@ class Engines:
     def has_scout(self) -> bool:
         """Whether states are recovered by the scout first."""
         return self._start_scout is not None
+
+    def proven(self, state: CrashState) -> Recovered | None:
+        """See `Scout`."""
+        return None if self._scout is None else self._scout.proven(state)
 
     def recover(self, state: CrashState, *, again: bool = False) -> Recovered:
         """Recover a state with the kernel's ZFS, `again`: twice.
@@ -61,16 +74,26 @@ class Engines:
             self._scouted = None
         return self._repeated(self._started_kernel(state), state, recovered) if again else recovered
 
-    def scout(self, state: CrashState, *, again: bool = False, compared: bool = False) -> Recovered:
+    def scout(
+        self,
+        state: CrashState,
+        *,
+        again: bool = False,
+        compared: bool = False,
+        proven: Recovered | None = None,
+    ) -> Recovered:
         """Recover a state with the scout, `again`: twice, `compared`: with the kernel's ZFS, too.
 
-        Raises `GaveUp` for a state that only the kernel's ZFS can recover.
+        `proven`: the proven end of the recovery, to be compared. Raises `GaveUp` for a state that only
+        the kernel's ZFS can recover.
         """
         self._scouted = None
         try:
             scout = self._started_scout(state)
             recovered = scout.recover(state)
-            if again:
+            if proven is not None:
+                self._count(proofs_repeated=1, proofs_differing=int(not proven.is_like(recovered)))
+            elif again:
                 recovered = self._repeated(scout, state, recovered)
         except GaveUp:
             self._count(given_up=1)
@@ -115,7 +138,7 @@ class Engines:
             self._limit(self._kernel, first)
         return self._kernel
 
-    def _started_scout(self, first: CrashState) -> Engine:
+    def _started_scout(self, first: CrashState) -> Scout:
         if self._scout is None:
             assert self._start_scout is not None, "no scout was asked for"
             self._scout = self._start_scout(first)
@@ -146,21 +169,42 @@ class Engines:
     def _compare(self, scouted: Recovered, recovered: Recovered) -> None:
         self._count(compared=1, disagreeing=int(not scouted.is_like(recovered)))
 
-    def _count(
-        self,
-        *,
-        repeated: int = 0,
-        differing: int = 0,
-        compared: int = 0,
-        disagreeing: int = 0,
-        given_up: int = 0,
-    ) -> None:
-        so_far = self.document
-        self.document = replace(
-            so_far,
-            repeated=so_far.repeated + repeated,
-            differing=so_far.differing + differing,
-            compared=so_far.compared + compared,
-            disagreeing=so_far.disagreeing + disagreeing,
-            given_up=so_far.given_up + given_up,
-        )
+    def _count(self, **more: int) -> None:
+        """Add to these counts of the document."""
+        counts = {name: getattr(self.document, name) + number for name, number in more.items()}
+        self.document = replace(self.document, **counts)
+
+
+def engines_of(
+    trial: Trial, lab: Lab, *, folder: Path, recording: Callable[[], Recording]
+) -> Engines:
+    """The engines that the trial asks for, of those that its cell allows.
+
+    `recording`: the one whose states are recovered when an engine starts.
+    """
+    disks, kind = trial.disks_left, trial.transport.traits.volume
+
+    def kernel(first: CrashState) -> KernelEngine:
+        return KernelEngine(lab, disks=disks, kind=kind, first=first, folder=folder / "engine")
+
+    def native(first: CrashState) -> NativeEngine:
+        program, place = host_program(lab.zfs), folder / "native"
+        return NativeEngine(program, recording(), disks=disks, first=first, folder=place)
+
+    # the library has no files, and so no image in a dataset; it finds a pool by all of its disks
+    has_scout = kind is VolumeKind.ZVOL and disks == trial.disks
+    has_scout = has_scout and trial.spec.walk_engine is not WalkEngine.KERNEL
+    requests = trial.folder / BLOCK_REQUESTS
+    return Engines(
+        start_kernel=kernel,
+        start_scout=native if has_scout else None,
+        written=set(_written_grains(requests)) if requests.exists() else None,
+        scratch=folder,
+    )
+
+
+def _written_grains(requests: Path) -> Iterator[int]:
+    """The grains that the client's disk was asked to write."""
+    for line in requests.read_bytes().splitlines():
+        request = json.loads(line)
+        yield from grains_of(request["offset_bytes"], request["length_bytes"])

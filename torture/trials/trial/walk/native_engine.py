@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
+
 from torture.choices.volumes import SIZE_MIB
 from torture.errors import HarnessError
 from torture.facts.evidence.strict_json import json_object
@@ -22,12 +24,14 @@ from torture.facts.recording.disks import ShelfDisk
 from torture.facts.recording.events import Recording
 from torture.facts.recording.layers import Layers
 from torture.trials.trial.walk.engine import GaveUp, Recovered, recovered_of
+from torture.trials.trial.walk.origins import Origins, Pages
+from torture.trials.trial.walk.proofs import Proofs
 from torture.trials.trial.walk.ranges import Ranges
 
 _VOLUME_BYTES = SIZE_MIB * 1024 * 1024
 _MIB = 1024 * 1024
 _LOG = "native.log"
-_WRITES, _RANGES = "writes", "ranges"
+_WRITES, _RANGES, _READS = "writes", "ranges", "reads"
 _START_DEADLINE_S = 60
 _STATE_DEADLINE_S = 30
 """A state takes a tenth of a second; a busy host may need some seconds."""
@@ -65,6 +69,7 @@ class NativeEngine:
         with (folder / _WRITES).open("wb") as file:
             file.writelines(self._layers.packed(self._names))
         self.ranges = Ranges.whole(_VOLUME_BYTES)
+        self._proofs = self._no_proofs()
         self._process: subprocess.Popen[bytes] | None = None
         try:
             self._started()
@@ -79,6 +84,7 @@ class NativeEngine:
     def take_ranges(self, ranges: Ranges) -> None:
         """See `Engine`."""
         self.ranges = ranges
+        self._proofs = self._no_proofs()  # equal contents have equal marks by the same parts only
         if self._process is not None:
             self._say([self._ranges_command()])
 
@@ -86,7 +92,13 @@ class NativeEngine:
         """See `Engine`; raises `GaveUp` when the process ends, or hangs."""
         self._started()
         answer = self._ask([*self._turned(state), "recover"], deadline_s=_STATE_DEADLINE_S)
-        return recovered_of(json_object(answer.encode()) or {"answer": answer[:_TAIL_BYTES]})
+        recovered = recovered_of(json_object(answer.encode()) or {"answer": answer[:_TAIL_BYTES]})
+        self._proofs.add(state, recovered, self._reads())
+        return recovered
+
+    def proven(self, state: CrashState) -> Recovered | None:
+        """See `Scout`."""
+        return self._proofs.find(state)
 
     def copy_volume(self, into: Path) -> None:
         """See `Engine`; raises `GaveUp` when the process has ended."""
@@ -126,6 +138,17 @@ class NativeEngine:
         setting_up += [f"load {self._folder / _WRITES}", *self._turned(self._first), "config"]
         self._ask(setting_up, deadline_s=_START_DEADLINE_S)
         self._say([self._ranges_command()])
+
+    def _no_proofs(self) -> Proofs:
+        sizes = {disk.serial: disk.size_mib * _MIB for disk in self._disks}
+        return Proofs(Origins(self._layers, sizes))
+
+    def _reads(self) -> dict[str, Pages]:
+        """The pages of each disk that the last recovery has read."""
+        file = self._folder / _READS
+        self._ask([f"reads {file}"], deadline_s=_STATE_DEADLINE_S)
+        places, pages = np.fromfile(file, np.uint32).reshape(-1, 2).astype(np.int64).T
+        return {name: np.sort(pages[places == at]) for at, name in enumerate(self._names)}
 
     def _turned(self, state: CrashState) -> list[str]:
         """The commands that give all disks the content of a state."""

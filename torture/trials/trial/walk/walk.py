@@ -26,7 +26,7 @@ from torture.trials.trial.shared.storage import StorageFailed
 from torture.trials.trial.shared.trial import Trial
 from torture.trials.trial.walk.content_checks import ContentChecks
 from torture.trials.trial.walk.fresh import recover_afresh
-from torture.trials.trial.walk.walker import Ground, LostState, Walker, drawn
+from torture.trials.trial.walk.walker import Ground, LostState, Walker, drawn, in_batches
 
 _BUDGET_S = 1200
 """The rest of a trial, and its deadline, must have room beside it."""
@@ -72,15 +72,16 @@ def walk(
     if around is not None:
         chosen.sort(key=lambda state: abs(state.cut - around.cut))
     chosen = chosen[: wanted - nested * (_DEEPEST - 1)]
+    root = next(iter(chosen), None)
     with closing(ContentChecks(machines.lab, trial, folder / "contents")) as contents:
         walker = Walker(
             trial, machines.lab, cut, contents, folder=folder, show=evidence.enter_stage
         )
         with closing(walker):
             nested_s = _BUDGET_S * _NESTED_SHARE * (_DEEPEST - 1)
-            walker.recover_all(ground, chosen, until_s=until_s - nested_s)
-            if nested and chosen:
-                _walk_recoveries(trial, machines, walker, chosen[0], each=nested, until_s=until_s)
+            walker.recover_all(ground, in_batches(chosen), until_s=until_s - nested_s)
+            if nested and root is not None:
+                _walk_recoveries(trial, machines, walker, root, each=nested, until_s=until_s)
     evidence.write(WALK, replace(walker.document, distinct=len(states)).as_json())
     return walker.first_loss
 
@@ -124,7 +125,7 @@ def _walk_recoveries(
         ground = Ground(recording=recording, acknowledged=root.cut)
         states = _states(trial, recording, first=0, last=len(recording.events) - 1)
         chosen = drawn(states, each, seed=f"walk/{trial.spec.seed}/{depth}")
-        walker.recover_all(ground, chosen, until_s=until_s)
+        walker.recover_all(ground, in_batches(chosen), until_s=until_s)
         walker.document = replace(walker.document, depth=depth)
         state = chosen[0]
 

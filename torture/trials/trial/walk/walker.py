@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from torture.choices.volumes import VolumeKind
 from torture.facts.evidence.cut_document import Confirmation
 from torture.facts.evidence.folder import LEDGER, Evidence, load_evidence
-from torture.facts.evidence.requests import BLOCK_REQUESTS
 from torture.facts.evidence.walk_document import (
     DroppedWrite,
     WalkDocument,
@@ -26,7 +23,6 @@ from torture.facts.recording.roles import role_of
 from torture.facts.recording.states import DistinctState
 from torture.machines.lab.lab import Lab
 from torture.machines.lab.machine import GuestDied
-from torture.machines.lab.recovery_programs import host_program
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.scoring.walked import StateVerdict, judge_state
 from torture.trials.trial.confirm import earlier_cut
@@ -35,18 +31,17 @@ from torture.trials.trial.shared.storage import StorageFailed
 from torture.trials.trial.shared.trial import Trial
 from torture.trials.trial.walk.content_checks import ContentChecks
 from torture.trials.trial.walk.engine import GaveUp, Recovered
-from torture.trials.trial.walk.engines import Engines
-from torture.trials.trial.walk.kernel_engine import KernelEngine
-from torture.trials.trial.walk.native_engine import NativeEngine
-from torture.trials.trial.walk.ranges import grains_of
+from torture.trials.trial.walk.engines import engines_of
 from torture.trials.trial.walk.shrink import Dropped, fewest
 
 _LOSSES_KEPT = 20
 _SHRINKING_STATES_MAX = 100
 _REPEATED_EVERY = 50
-"""One state in so many is recovered twice, and by both engines where that is asked for."""
+"""One state in so many is recovered twice, and by both engines where that is asked for. One that is
+proven equal to an earlier one is recovered all the same."""
 _COMPARED_FIRST = 4
 """So many first states are recovered by both engines: a mistake of all states shows at once."""
+_BATCH = 500
 _SHOWN_EVERY = 10
 """The live line shows one state in so many."""
 
@@ -102,11 +97,16 @@ class Walker:
         self._names = [disk.serial for disk in trial.disks_left]
         self.ground = Ground(recording=cut.recording)
         """The recording whose states are walked now."""
-        self._engines = self._chosen_engines()
+        self._engines = engines_of(
+            trial, lab, folder=folder, recording=lambda: self.ground.recording
+        )
         self._judged: dict[tuple[str, int], StateVerdict] = {}
         self._seen: Counter[str] = Counter()
         self._content = ""
         """That of the state judged last; empty where it has none."""
+        self._is_proven = False
+        """Whether that state has its content by a proof, without a recovery."""
+        self._states: Counter[str] = Counter()
         self._outcomes: Counter[str] = Counter()
         self._unknown: Counter[str] = Counter()
         self._marks = [event.seq for event in cut.recording.events if event.kind is Kind.MARK]
@@ -118,13 +118,14 @@ class Walker:
     ) -> None:
         """Recover and judge the states, until the time is up."""
         self.ground = ground
-        begun_s, earlier = time.monotonic(), self.document
+        begun_s, earlier_ms = time.monotonic(), self.document.walked_ms
         for number, state in enumerate(states):
             if time.monotonic() > until_s:
                 break
             if number % _SHOWN_EVERY == 0:
-                self._show(f"walk {earlier.recovered + number}")
+                self._show(f"walk {self._states.total()}")
             judged = self._judge_state(state, number=number)
+            self._states["proven" if self._is_proven else "recovered"] += 1
             self._seen.update(filter(None, [self._content]))
             self._outcomes[judged.verdict] += 1
             if judged.verdict is Verdict.INCONCLUSIVE:
@@ -132,16 +133,19 @@ class Walker:
             elif judged.loses:
                 self._keep_loss(state, judged)
             walked_ms = round((time.monotonic() - begun_s) * 1000)
-            self._count(earlier, recovered=number + 1, walked_ms=walked_ms)
+            self._count(walked_ms=earlier_ms + walked_ms)
 
-    def _count(self, earlier: WalkDocument, *, recovered: int, walked_ms: int) -> None:
+    def _count(self, *, walked_ms: int) -> None:
         is_nested, counted = self.ground.acknowledged is not None, self._engines.document
         self.document = replace(
             self.document,
-            recovered=earlier.recovered + recovered,
-            amid_recovery=earlier.amid_recovery + recovered * is_nested,
+            recovered=self._states["recovered"],
+            proven=self._states["proven"],
+            amid_recovery=self.document.amid_recovery + is_nested,
             repeated=counted.repeated,
             differing=counted.differing,
+            proofs_repeated=counted.proofs_repeated,
+            proofs_differing=counted.proofs_differing,
             compared=counted.compared,
             disagreeing=counted.disagreeing,
             given_up=counted.given_up,
@@ -149,7 +153,7 @@ class Walker:
             seen_once=sum(1 for count in self._seen.values() if count == 1),
             outcomes=dict(self._outcomes),
             unknown=dict(self._unknown),
-            walked_ms=earlier.walked_ms + walked_ms,
+            walked_ms=walked_ms,
         )
 
     def count_fresh(self, state: CrashState, *, loses: bool) -> None:
@@ -189,35 +193,6 @@ class Walker:
             finding="a walked state lost something",
         )
 
-    def _chosen_engines(self) -> Engines:
-        disks, folder = self._trial.disks_left, self._folder
-        kind, engine = self._trial.transport.traits.volume, self._trial.spec.walk_engine
-
-        def kernel(first: CrashState) -> KernelEngine:
-            return KernelEngine(
-                self._lab, disks=disks, kind=kind, first=first, folder=folder / "engine"
-            )
-
-        def native(first: CrashState) -> NativeEngine:
-            return NativeEngine(
-                host_program(self._lab.zfs),
-                self.ground.recording,
-                disks=disks,
-                first=first,
-                folder=folder / "native",
-            )
-
-        # the library has no files, and so no image in a dataset; it finds a pool by all of its disks
-        has_scout = kind is VolumeKind.ZVOL and disks == self._trial.disks
-        has_scout = has_scout and engine is not WalkEngine.KERNEL
-        requests = self._trial.folder / BLOCK_REQUESTS
-        return Engines(
-            start_kernel=kernel,
-            start_scout=native if has_scout else None,
-            written=set(_written_grains(requests)) if requests.exists() else None,
-            scratch=folder,
-        )
-
     def _judge_state(self, state: DistinctState, *, number: int | None = None) -> StateVerdict:
         """The verdict; a state that hangs a machine, or crashes its kernel, is unavailable.
 
@@ -225,14 +200,12 @@ class Walker:
         """
         crash_state = state.crash_state(self.ground.recording, self._names)
         again = number is not None and number % _REPEATED_EVERY == 0
-        self._content = ""
+        self._content, self._is_proven = "", False
         if self._engines.has_scout:
-            compared = self._trial.spec.walk_engine is WalkEngine.BOTH and (
-                again or (number is not None and number < _COMPARED_FIRST)
-            )
-            scouted = self._scouted(crash_state, again=again, compared=compared)
+            scouted = self._scouted(crash_state, number=number, again=again)
             if scouted is not None and not scouted.loses:
                 return scouted
+        self._is_proven = False
         try:
             recovered = self._engines.recover(crash_state, again=again)
             return self._judge(crash_state, recovered)
@@ -247,10 +220,18 @@ class Walker:
                 reasons=(str(failure).splitlines()[0],),
             )
 
-    def _scouted(self, state: CrashState, *, again: bool, compared: bool) -> StateVerdict | None:
+    def _scouted(
+        self, state: CrashState, *, number: int | None, again: bool
+    ) -> StateVerdict | None:
         """The verdict by the scout's recovery; None where the kernel's ZFS has to recover the state."""
+        proven = self._engines.proven(state)
+        if proven is not None and not again and self._is_seen(proven):
+            self._is_proven = True
+            return self._judge(state, proven)
+        is_both = self._trial.spec.walk_engine is WalkEngine.BOTH
+        compared = is_both and (again or (number is not None and number < _COMPARED_FIRST))
         try:
-            recovered = self._engines.scout(state, again=again, compared=compared)
+            recovered = self._engines.scout(state, again=again, compared=compared, proven=proven)
             return self._judge(state, recovered)
         except (GaveUp, StorageFailed):
             return None
@@ -258,6 +239,11 @@ class Walker:
             if not failure.kernel_crashed:
                 raise
             return None
+
+    def _is_seen(self, recovered: Recovered) -> bool:
+        """Whether a client need not look at the content."""
+        is_read = recovered.is_imported and not recovered.volume_errno
+        return not is_read or self._contents.seen(recovered.content) is not None
 
     def _judge(self, state: CrashState, recovered: Recovered) -> StateVerdict:
         """The verdict by the content and the acknowledgements before the cut."""
@@ -338,8 +324,10 @@ def drawn(states: Sequence[DistinctState], number: int, *, seed: str) -> list[Di
     return chosen[:number]
 
 
-def _written_grains(requests: Path) -> Iterator[int]:
-    """The grains that the client's disk was asked to write."""
-    for line in requests.read_bytes().splitlines():
-        request = json.loads(line)
-        yield from grains_of(request["offset_bytes"], request["length_bytes"])
+def in_batches(states: Sequence[DistinctState]) -> list[DistinctState]:
+    """The same states, each batch in the order of the cuts: to go on to the next state is quick then.
+
+    Several batches, so that a walk without time left has states of all cuts.
+    """
+    batches = (states[at : at + _BATCH] for at in range(0, len(states), _BATCH))
+    return [state for batch in batches for state in sorted(batch, key=lambda state: state.cut)]
