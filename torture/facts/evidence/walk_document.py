@@ -78,6 +78,10 @@ class WalkDocument(Document):
     Their share of these states estimates the share of all distinct states that have another
     content than these (I. J. Good, The population frequencies of species, Biometrika 40, 1953).
     """
+    ends: Count = 0
+    """The different ends: verdict, lost operations, reasons."""
+    ends_seen_once: Count = 0
+    """Of these, the ends of one state alone; the share estimates the states with another end."""
     amid_recovery: Count = 0
     """Of the recovered and proven states, those of a cut during the recovery from an earlier cut."""
     depth: Count = 0

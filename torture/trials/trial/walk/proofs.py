@@ -17,6 +17,9 @@ from torture.facts.recording.crash_state import CrashState
 from torture.trials.trial.walk.engine import Recovered
 from torture.trials.trial.walk.origins import Origins, Pages, Sectors
 
+_KNOWN_MAX = 2000
+"""The memory of a walk is bounded: a recovery keeps some 200 KB. The first to go proved nothing lately."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Known:
@@ -41,6 +44,7 @@ class Proofs:
             differing = self._origins.differing(disk, pages)
             read.append((disk, differing, self._origins.of(disk, differing)))
         self._known.append(_Known(recovered=recovered, read=tuple(read)))
+        del self._known[:-_KNOWN_MAX]
 
     def find(self, state: CrashState) -> Recovered | None:
         """The end of a recovery that read nothing else than this state has; None without one."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from torture.facts.evidence.cut_document import Confirmation
 from torture.facts.evidence.folder import LEDGER, Evidence, load_evidence
@@ -108,6 +109,7 @@ class Walker:
         """Whether that state has its content by a proof, without a recovery."""
         self._states: Counter[str] = Counter()
         self._outcomes: Counter[str] = Counter()
+        self._ends: Counter[tuple[str, int, tuple[str, ...]]] = Counter()
         self._unknown: Counter[str] = Counter()
         self._marks = [event.seq for event in cut.recording.events if event.kind is Kind.MARK]
         self.document = WalkDocument(engine=trial.spec.walk_engine, depth=1)
@@ -128,6 +130,7 @@ class Walker:
             self._states["proven" if self._is_proven else "recovered"] += 1
             self._seen.update(filter(None, [self._content]))
             self._outcomes[judged.verdict] += 1
+            self._ends[judged.verdict, judged.lost, judged.reasons] += 1
             if judged.verdict is Verdict.INCONCLUSIVE:
                 self._unknown.update(judged.reasons[:1])
             elif judged.loses:
@@ -150,7 +153,9 @@ class Walker:
             disagreeing=counted.disagreeing,
             given_up=counted.given_up,
             contents=self._contents.known,
-            seen_once=sum(1 for count in self._seen.values() if count == 1),
+            seen_once=_number_of_ones(self._seen),
+            ends=len(self._ends),
+            ends_seen_once=_number_of_ones(self._ends),
             outcomes=dict(self._outcomes),
             unknown=dict(self._unknown),
             walked_ms=walked_ms,
@@ -315,6 +320,10 @@ class Walker:
                 len(torn.sectors or ()) if torn is not None and torn.submission == submission else 0
             ),
         )
+
+
+def _number_of_ones(counts: Mapping[Any, int]) -> int:
+    return sum(1 for count in counts.values() if count == 1)
 
 
 def drawn(states: Sequence[DistinctState], number: int, *, seed: str) -> list[DistinctState]:
