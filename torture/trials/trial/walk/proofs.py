@@ -18,7 +18,7 @@ from torture.trials.trial.walk.engine import Recovered
 from torture.trials.trial.walk.origins import Origins, Pages, Sectors
 
 _KNOWN_MAX = 2000
-"""The memory of a walk is bounded: a recovery keeps some 200 KB. The first to go proved nothing lately."""
+"""A recovery keeps some 200 KB. Of more recoveries, the one that proved nothing for longest goes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
