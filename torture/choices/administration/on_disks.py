@@ -60,6 +60,7 @@ _ATTACH = Administration(
     waived=COPIED,
     start=(uberblocks(most=12), SOON),
     amid=(blocks(disk=SPARE, least=20, most=150),),
+    is_walked=True,
 )
 
 # `zpool attach -s`: the new disk is filled from beginning to end. This copying knows no blocks (OpenZFS
@@ -71,6 +72,7 @@ _ATTACH_SEQUENTIAL = replace(
     explained="`zpool attach -s`",
     script=f"zpool attach -s {POOL} {BY_ID}data0 {BY_ID}{SPARE}",
     activity="resilver,scrub",
+    is_walked=True,
 )
 
 
@@ -124,6 +126,7 @@ _EXPAND = Administration(
     moves_blocks=True,
     start=(uberblocks(most=64),),
     amid=(blocks(disk=SPARE, least=16, most=110),),
+    is_walked=True,
 )
 
 
@@ -214,6 +217,7 @@ _REMOVE = Administration(
     waived=UNLABELLED,
     start=(uberblocks(most=12), SOON),
     amid=(blocks(disk="data0", least=40, most=400),),
+    is_walked=True,
 )
 
 
@@ -254,6 +258,7 @@ _REPLACE = Administration(
     moves_blocks=True,
     start=_ATTACH.start,
     amid=_ATTACH.amid,
+    is_walked=True,
 )
 
 
@@ -297,6 +302,7 @@ _RESILVER = Administration(
     moves_blocks=True,
     start=(uberblocks(most=12), SOON),
     amid=(blocks(disk=_LEG, least=20, most=150),),
+    is_walked=True,
 )
 
 ADMINISTRATIONS = (_ATTACH, _ATTACH_SEQUENTIAL, _EXPAND, *_LOGS, _REMOVE, _REPLACE, _RESILVER)

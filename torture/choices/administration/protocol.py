@@ -28,8 +28,10 @@ from torture.facts.recording.roles import Role
 from torture.oracles.audit.invariants import Invariant
 from torture.oracles.verdict.unreadable import UnreadableError
 
-SPARE = "spare0"
-"""The serial of the first disk that the NAS has beside those of the pool."""
+SPARES = "spare"
+"""The serials of the disks that the NAS has beside those of the pool begin so."""
+SPARE = f"{SPARES}0"
+"""The first of these disks."""
 BY_ID = "/dev/disk/by-id/virtio-"
 STATUS = ("zpool", "status", "-j", POOL)
 """zpool-status(8); since OpenZFS 2.3."""
@@ -262,6 +264,9 @@ class Administration:
     moves_blocks: bool = False
     """Whether a block of data may be missing from some data disk, or at different places on the
     disks."""
+
+    is_walked: bool = False
+    """Whether each crash state of it needs a plain import and no more (`suites/replay`)."""
 
     @property
     def cut_points(self) -> Mapping[Moment, Sequence[CutPoint]]:

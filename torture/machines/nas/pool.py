@@ -6,6 +6,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 
+from torture.choices.administration.protocol import SPARES
 from torture.choices.matrix.axes import (
     ADMINISTRATION,
     DISK_SECTOR,
@@ -86,7 +87,7 @@ def _spare_disks(cell: Cell) -> tuple[ShelfDisk, ...]:
     administration = cell[ADMINISTRATION]
     first = _data_disks(cell)[0]
     count = 0 if administration is None else administration.spares
-    return tuple(replace(first, serial=f"spare{number}") for number in range(count))
+    return tuple(replace(first, serial=f"{SPARES}{number}") for number in range(count))
 
 
 def _special_disks(cell: Cell) -> tuple[ShelfDisk, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from torture.choices.administration.protocol import Administration, Moment
@@ -29,13 +30,13 @@ class AdministrationCut(Document):
 
 
 def draw_administration_cut(
-    administration: Administration | None, *, seed: int
+    administration: Administration | None, *, seed: int, moments: Sequence[Moment] = tuple(Moment)
 ) -> AdministrationCut | None:
     """The cut of this seed: each moment as often as the others; None without an administration."""
     if administration is None:
         return None
     generator = random.Random(f"administration/{seed}")
-    moment = generator.choice(tuple(Moment))
+    moment = generator.choice(moments)
     point = generator.choice(tuple(administration.cut_points[moment]))
     return AdministrationCut(
         moment=moment,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
+from torture.choices.administration.protocol import Moment
 from torture.choices.faults import find
 from torture.choices.matrix.axes import ADMINISTRATION, FATE, SYNC
 from torture.errors import HarnessError
@@ -113,8 +114,10 @@ def draw_plan(spec: TrialSpec) -> TrialPlan:
     outlives = random.Random(f"client outlives/{spec.seed}")
     if fault is not None and fault.aim:
         cut = aimed_at(cut, Aim(fault.aim), seed=spec.seed)
+    moments = tuple(Moment)
     if spec.origin is Origin.WALKED:  # its states are those of all cuts by then
         cut = replace(aimed_at(cut, Aim.ANYWHERE, seed=spec.seed), after_ms=float(spec.load_ms))
+        moments = (Moment.END,)
     return TrialPlan(
         cut=cut,
         survivors=draw_disk_states(disks, seed=spec.seed, draw=spec.draw) | planted,
@@ -129,5 +132,7 @@ def draw_plan(spec: TrialSpec) -> TrialPlan:
             if spec.cell[FATE] is Fate.CLIENT_LATER
             else None
         ),
-        administration=draw_administration_cut(spec.cell[ADMINISTRATION], seed=spec.seed),
+        administration=draw_administration_cut(
+            spec.cell[ADMINISTRATION], seed=spec.seed, moments=moments
+        ),
     )

@@ -7,12 +7,11 @@
  *
  *   map FILE                              a file with payloads, numbered from 0
  *   disk NAME BYTES SECTOR                a disk, numbered from 0
- *   load FILE                             the lists of writes of all disks
+ *   load FILE                             the lists of writes of all disks; answers
  *   ranges BYTES FILE                     read these parts of a volume of so many bytes
  *   turn DISK SETTLED                     give a disk its content of the next state
  *   patch DISK FILE OFFSET LENGTH PLACE   and one more surviving write; FILE 4294967295 has zeroes
- *   config                                find the pool on the disks as they are; answers
- *   recover                               import, read, export; answers
+ *   recover                               find the pool on the disks, import, read, export; answers
  *   reads FILE                            write the pages that the disks were read at since they turned; answers
  *   copy FILE                             write the volume that was read last; answers
  *
@@ -23,6 +22,7 @@
 #include "pool.h"
 #include "vdevs.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -33,7 +33,6 @@
 
 enum { LINE_MAX_BYTES = 8192 };
 static const char POOL[] = "tank";
-static nvlist_t *config;
 static FILE *answers;
 
 static void end_with(const char *owner) {
@@ -77,6 +76,7 @@ static bool set_up(const char *line) {
     disks_add(path, bytes, sector_bytes);
   } else if (sscanf(line, "load %8000[^\n]", path) == 1) {
     disks_load(path);
+    fprintf(answers, "{}\n");
   } else if (sscanf(line, "ranges %" SCNu64 " %8000[^\n]", &bytes, path) == 2) {
     pool_take_ranges(path, bytes);
   } else if (sscanf(line, "reads %8000[^\n]", path) == 1) {
@@ -99,12 +99,11 @@ static void obey(const char *line) {
   } else if (sscanf(line, "patch %" SCNu64 " %" SCNu32 " %" SCNu64 " %" SCNu64 " %" SCNu64, &disk, &number, &offset,
                  &length, &place) == 5) {
     disk_patch(named(disk), number, offset, length, place);
-  } else if (strcmp(line, "config\n") == 0) {
-    config = vdevs_find(POOL);
-    fprintf(answers, "{}\n");
-  } else if (strcmp(line, "recover\n") == 0 && config != NULL) {
-    const recovery_t recovery = pool_recover(config);
+  } else if (strcmp(line, "recover\n") == 0) {
+    nvlist_t *config = vdevs_find(POOL);
+    const recovery_t recovery = config == NULL ? (recovery_t){.import_errno = ENOENT} : pool_recover(config);
     answer_recovery(&recovery);
+    nvlist_free(config);
   } else if (!set_up(line)) {
     fail("no command is %s", line);
   }

@@ -6,7 +6,7 @@
  * VOLUME is the zvol's device, or an image in the mounted dataset. RANGES holds pairs of 64-bit numbers, offset and length in bytes; each state reads it anew. The host sends
  * a line for each step, and gets one JSON object for each:
  *
- *   state    import the pool, by the configuration of the program's start, and read the ranges of the volume
+ *   state    find the pool, import it, and read the ranges of the volume
  *   copy     write the ranges of the volume to the device COPY
  *   export   export the pool
  *
@@ -48,14 +48,11 @@ static void fail(const char *step, int code) {
   fprintf(host, "{\"failed\": \"%s\", \"errno\": %d}\n", step, code);
 }
 
-/* The configuration with which `zpool import` would import the pool; NULL after a failure. */
-static nvlist_t *find_config(char *folder) {
+/* Find the pool as `zpool import` does; 0 or an errno. */
+static int find_config(char *folder, nvlist_t **config) {
   libpc_handle_t handle = {.lpc_ops = &libzfs_config_ops, .lpc_lib_handle = zfs};
   importargs_t wanted = {.path = &folder, .paths = 1, .poolname = POOL};
-  nvlist_t *config = NULL;
-  const int error = zpool_find_config(&handle, POOL, &config, &wanted);
-  if (error != 0) fail("config", error);
-  return config;
+  return zpool_find_config(&handle, POOL, config, &wanted);
 }
 
 /* Read the ranges, and copy or mark them; returns 0, or the errno of the first failure. */
@@ -88,7 +85,13 @@ static int open_volume(void) {
   return volume;
 }
 
-static void recover(nvlist_t *config, const char *ranges_file) {
+static void recover(char *folder, const char *ranges_file) {
+  nvlist_t *config = NULL;
+  const int missing = find_config(folder, &config);
+  if (missing != 0) {
+    fprintf(host, "{\"import\": %d, \"reason\": \"no such pool available\"}\n", missing);
+    return;
+  }
   nvlist_t *properties = fnvlist_alloc();
   fnvlist_add_string(properties, "cachefile", "none");
   const uint64_t begun = now_us();
@@ -96,6 +99,7 @@ static void recover(nvlist_t *config, const char *ranges_file) {
   /* as `zpool import -m`, an operator's next try: without its log device a pool comes back only so */
   if (refused) refused = zpool_import_props(zfs, config, NULL, properties, ZFS_IMPORT_MISSING_LOG);
   fnvlist_free(properties);
+  nvlist_free(config);
   if (refused) {
     fprintf(host, "{\"import\": %d, \"reason\": \"%s\"}\n", libzfs_errno(zfs), libzfs_error_action(zfs));
     return;
@@ -144,14 +148,12 @@ int main(int count, char **words) {
   if (in == NULL || (host = fdopen(dup(port), "w")) == NULL || (zfs = libzfs_init()) == NULL) return 1;
   setlinebuf(host);
   libzfs_print_on_error(zfs, B_FALSE);
-  nvlist_t *config = find_config(words[2]);
-  if (config == NULL) return 1;
   volume_file = words[3];
   is_image = strncmp(volume_file, "/dev/", 5) != 0;
   if (is_image && mkdir("/tank", 0755) == 0) mkdir(MOUNT_POINT, 0755);
   fprintf(host, "{\"ready\": true}\n");
   while (fgets(line, sizeof line, in) != NULL) {
-    if (strcmp(line, "state\n") == 0) recover(config, words[4]);
+    if (strcmp(line, "state\n") == 0) recover(words[2], words[4]);
     else if (strcmp(line, "copy\n") == 0) copy_volume(words[4], words[5]);
     else if (strcmp(line, "export\n") == 0) export_pool();
     else fail("line", EINVAL);

@@ -37,7 +37,8 @@ static part_t part_of(disk_t *disk) {
   return part;
 }
 
-/* The first of the four labels that can be read; NULL where there is none. */
+/* The first label that unpacks, as `zpool import` takes it (lib/libzutil/zutil_import.c); NULL where there is none. A
+ * disk has none with the group 0 before it joins the pool. */
 static nvlist_t *label_of(const part_t *part, const char *pool) {
   static char packed[VDEV_PHYS_SIZE];
   /* a vdev has a multiple of the label's size (vdev_open, P2ALIGN) */
@@ -46,9 +47,11 @@ static nvlist_t *label_of(const part_t *part, const char *pool) {
   for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
     nvlist_t *label = NULL;
     const char *name;
+    uint64_t txg;
     if (!disk_read(part->disk, packed, part->start + places[i] + NVLIST_AT, sizeof packed)) continue;
     if (nvlist_unpack(packed, NVLIST_BYTES, &label, 0) != 0) continue;
-    if (nvlist_lookup_string(label, ZPOOL_CONFIG_POOL_NAME, &name) == 0 && strcmp(name, pool) == 0) return label;
+    const bool is_ours = nvlist_lookup_string(label, ZPOOL_CONFIG_POOL_NAME, &name) == 0 && strcmp(name, pool) == 0;
+    if (is_ours && nvlist_lookup_uint64(label, ZPOOL_CONFIG_POOL_TXG, &txg) == 0 && txg != 0) return label;
     nvlist_free(label);
   }
   return NULL;
@@ -70,26 +73,35 @@ static nvlist_t *config_of(const char *pool, nvlist_t *label, nvlist_t *const *c
   return config;
 }
 
-nvlist_t *vdevs_find(const char *pool) {
+/* The configuration by these labels, one for each disk; NULL where they do not name a whole pool. */
+static nvlist_t *config_by(const char *pool, nvlist_t *const *labels) {
   nvlist_t *children[DISKS_MAX] = {NULL}, *newest = NULL;
   uint64_t newest_txg = 0, txgs[DISKS_MAX] = {0};
   for (size_t i = 0; i < disks_count(); i++) {
-    parts[i] = part_of(disk_at(i));
-    nvlist_t *label = label_of(&parts[i], pool), *tree;
-    if (label == NULL) fail("%s has no label of %s", disk_name(parts[i].disk), pool);
-    parts[i].guid = fnvlist_lookup_uint64(label, ZPOOL_CONFIG_GUID);
-    const uint64_t txg = fnvlist_lookup_uint64(label, ZPOOL_CONFIG_POOL_TXG);
-    if (newest == NULL || txg > newest_txg) newest = label, newest_txg = txg;
-    tree = fnvlist_lookup_nvlist(label, ZPOOL_CONFIG_VDEV_TREE);
+    if (labels[i] == NULL) continue;
+    const uint64_t txg = fnvlist_lookup_uint64(labels[i], ZPOOL_CONFIG_POOL_TXG);
+    if (newest == NULL || txg > newest_txg) newest = labels[i], newest_txg = txg;
+    nvlist_t *tree = fnvlist_lookup_nvlist(labels[i], ZPOOL_CONFIG_VDEV_TREE);
     const uint64_t id = fnvlist_lookup_uint64(tree, ZPOOL_CONFIG_ID);
-    if (id >= DISKS_MAX) fail("%s is vdev %llu", disk_name(parts[i].disk), (u_longlong_t)id);
-    if (children[id] == NULL || txg > txgs[id]) children[id] = tree, txgs[id] = txg;
+    if (id < DISKS_MAX && (children[id] == NULL || txg > txgs[id])) children[id] = tree, txgs[id] = txg;
   }
-  if (newest == NULL) fail("there are no disks");
+  if (newest == NULL) return NULL;
   const uint64_t count = fnvlist_lookup_uint64(newest, ZPOOL_CONFIG_VDEV_CHILDREN);
   for (uint64_t id = 0; id < count; id++)
-    if (id >= DISKS_MAX || children[id] == NULL) fail("no disk has vdev %llu of %s", (u_longlong_t)id, pool);
+    if (id >= DISKS_MAX || children[id] == NULL) return NULL;
   return config_of(pool, newest, children, (uint_t)count);
+}
+
+nvlist_t *vdevs_find(const char *pool) {
+  nvlist_t *labels[DISKS_MAX] = {NULL};
+  for (size_t i = 0; i < disks_count(); i++) {
+    parts[i] = part_of(disk_at(i));
+    labels[i] = label_of(&parts[i], pool);
+    if (labels[i] != NULL) parts[i].guid = fnvlist_lookup_uint64(labels[i], ZPOOL_CONFIG_GUID);
+  }
+  nvlist_t *config = config_by(pool, labels);
+  for (size_t i = 0; i < disks_count(); i++) nvlist_free(labels[i]);
+  return config;
 }
 
 /* As for the NAS's kernel (module/os/linux/zfs/vdev_disk.c, vdev_disk_open), but a vdev is known by its GUID. */

@@ -6,7 +6,7 @@
 
 /*
  * Find the pool's partition and label on each disk, as the disks are now. Returns the configuration with which
- * `zpool import` would import the pool. Ends the process where the labels do not name a whole pool.
+ * `zpool import` would import the pool. Returns NULL where the labels do not name a whole pool.
  */
 nvlist_t *vdevs_find(const char *pool);
 

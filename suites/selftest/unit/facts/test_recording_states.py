@@ -15,7 +15,7 @@ from torture.facts.recording.crash_state import DiskState, Policy
 from torture.facts.recording.disks import Persistence
 from torture.facts.recording.events import RecordedDisk, Recording
 from torture.facts.recording.model import survivors, uncovered, writes_until
-from torture.facts.recording.states import distinct_states
+from torture.facts.states.states import distinct_states
 
 NAMES = ("data0", "data1")
 VOLATILE = dict.fromkeys(NAMES, Persistence.VOLATILE)
@@ -63,21 +63,32 @@ def subsets(of: Sequence[int]) -> Iterator[tuple[int, ...]]:
 @given(log=logs)
 @settings(max_examples=examples(200), deadline=None)
 def test_states_are_distinct_and_complete(log: Log) -> None:
-    """Each state has owners of its own, and no subset of few writes is missing."""
+    """Each state has owners of its own, no subset of few writes is missing, and no later cut has it."""
     recording = recording_of(log)
     states = distinct_states(recording, VOLATILE, first=0, last=log.last, seed=1)
-    known = [
-        owners(log, tuple(state.crash_state(recording, NAMES).disks.values()), state.cut)
+    known = {
+        owners(log, tuple(state.crash_state(recording, NAMES).disks.values()), state.cut): state
         for state in states
-    ]
-    assert len(set(known)) == len(known)
+    }
+    assert len(known) == len(states)
     for cut in range(log.last + 1):
         open_ = [undecided(log, disk, cut) for disk in range(len(NAMES))]
         if sum(map(len, open_)) > 4:
             continue
         for chosen in subsets([*open_[0], *open_[1]]):
             views = [explicit(*(one for one in chosen if one in of)) for of in open_]
-            assert owners(log, views, cut) in known
+            assert known[owners(log, views, cut)].cut >= cut
+
+
+@given(log=logs)
+@settings(max_examples=examples(200), deadline=None)
+def test_the_undecided_writes_of_a_state_survive_or_are_dropped(log: Log) -> None:
+    """Of those at its last cut none is left out: a loss is sought among the dropped ones."""
+    recording = recording_of(log)
+    for state in distinct_states(recording, VOLATILE, first=0, last=log.last, seed=1):
+        open_ = {one for disk in range(len(NAMES)) for one in undecided(log, disk, state.cut)}
+        assert open_ <= {*state.survivors, *state.dropped}
+        assert set(state.dropped) <= open_
 
 
 def test_a_state_has_the_last_cut_that_can_leave_it() -> None:

@@ -70,7 +70,8 @@ def engines_of(
 ) -> Engines:
     return Engines(
         start_kernel=lambda _first: kernel,
-        start_scout=None if scout is None else lambda _first: scout,
+        start_scout=None if scout is None else lambda: scout,
+        first=lambda: _STATE,
         written=written,
         scratch=scratch,
     )
@@ -179,14 +180,13 @@ def begun(recording: Recording, script: str) -> NativeEngine:
         folder / "bin" / "program",
         recording,
         disks=[ShelfDisk(serial="data0", size_mib=1)],
-        first=_STATE,
         folder=folder / "engine",
     )
 
 
 _READS = "reads) printf '\\0%.0s' 1 2 3 4 5 6 7 8 > $rest; echo '{}';;"
 """Of each recovery: page 0 of disk 0."""
-_CONFIG = f"config) echo '{{}}';; {_READS}"
+_LOADED = f"load) echo '{{}}';; {_READS}"
 
 
 @pytest.fixture(autouse=True)
@@ -196,7 +196,7 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_programs_answer_is_the_recovery(recording: Recording) -> None:
     log = recording.folder.parent / "commands"
-    script = f"{_CONFIG} recover) echo '{_ANSWER % ('a' * 32)}';; patch) echo $rest >> {log};;"
+    script = f"{_LOADED} recover) echo '{_ANSWER % ('a' * 32)}';; patch) echo $rest >> {log};;"
     surviving = CrashState(recording=recording.folder, cut=1, seed=0, disks={"data0": explicit(1)})
     with closing(begun(recording, script)) as engine:
         assert engine.recover(surviving).content == "a" * 32
@@ -219,7 +219,7 @@ def test_the_next_state_has_another_process(recording: Recording, end: str, word
     """An assertion of the library ends its process. A deadline ends one that hangs."""
     once = recording.folder.parent / "once"
     script = (
-        f"{_CONFIG} recover) if [ -e {once} ]; then echo '{_ANSWER % ('a' * 32)}'; "
+        f"{_LOADED} recover) if [ -e {once} ]; then echo '{_ANSWER % ('a' * 32)}'; "
         f"else : > {once}; {end}; fi;;"
     )
     with closing(begun(recording, script)) as engine:
@@ -233,13 +233,13 @@ def test_the_next_state_has_another_process(recording: Recording, end: str, word
 
 def test_an_engine_that_cannot_begin_is_the_machinerys_failure(recording: Recording) -> None:
     with pytest.raises(HarnessError, match="no label") as failure:
-        begun(recording, "config) echo 'data0 has no label of tank' >&2; exit 2;;")
+        begun(recording, "load) echo 'data0 has no label of tank' >&2; exit 2;;")
     assert not isinstance(failure.value, GaveUp)
 
 
 def test_another_answer_is_the_machinerys_failure(recording: Recording) -> None:
     with (
-        closing(begun(recording, f"{_CONFIG} recover) echo Killed;;")) as engine,
+        closing(begun(recording, f"{_LOADED} recover) echo Killed;;")) as engine,
         pytest.raises(HarnessError, match="unreadable"),
     ):
         engine.recover(_STATE)
@@ -247,7 +247,7 @@ def test_another_answer_is_the_machinerys_failure(recording: Recording) -> None:
 
 def test_a_closed_engine_leaves_no_process(recording: Recording) -> None:
     pid = recording.folder.parent / "pid"
-    engine = begun(recording, f"config) echo $$ > {pid}; echo '{{}}';;")
+    engine = begun(recording, f"load) echo $$ > {pid}; echo '{{}}';;")
     engine.close()
     engine.close()
     assert not Path(f"/proc/{pid.read_text().strip()}").exists()

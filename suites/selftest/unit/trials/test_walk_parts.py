@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from suites.selftest.unit.examples import examples
 from torture.checkout import CHECKOUT
+from torture.choices.administration.protocol import Moment
 from torture.choices.faults import FAULTS
 from torture.choices.matrix.cells import Cell
 from torture.errors import HarnessError
@@ -128,6 +129,15 @@ def test_a_walked_trial_is_cut_at_the_end_of_its_load() -> None:
     assert TrialSpec.from_json(spec.as_json()) == spec
 
 
+def test_a_walked_administration_is_recorded_to_its_end() -> None:
+    cell = Cell.parse("iscsi-standard-noslog-raidz1-expand-btrfs-bothdie")
+    for index in range(9):
+        (spec,) = draw_walked([cell], recordings=1, states=7, run_seed=index, load_ms=5000)
+        cut = draw_plan(spec).administration
+        assert cut is not None
+        assert (cut.moment, cut.is_after_end) == (Moment.END, True)
+
+
 @pytest.mark.parametrize(
     ("name", "word"),
     [
@@ -141,6 +151,8 @@ def test_a_walked_trial_is_cut_at_the_end_of_its_load() -> None:
         ("iscsi-always-noslog-btrfs-gobonniego-bothdie", "outside the ledger"),
         ("iscsi-always-noslog-ext4-bothdie", ""),
         ("nvme_tcp-standard-plp-btrfs-bothdie", ""),
+        ("iscsi-standard-noslog-raidz1-expand-btrfs-bothdie", ""),
+        ("iscsi-standard-noslog-rewind-btrfs-bothdie", "more than an import"),
     ],
 )
 def test_cells_that_are_not_walked_say_why(name: str, word: str) -> None:

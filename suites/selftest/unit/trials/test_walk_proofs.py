@@ -19,9 +19,9 @@ from suites.selftest.unit.facts.test_layers import (
     recording_of,
 )
 from torture.facts.recording.crash_state import CrashState
-from torture.facts.recording.layers import Layers
+from torture.facts.states.layers import Layers
+from torture.facts.states.origins import PAGE, Origins, Pages
 from torture.trials.trial.walk.engine import Recovered
-from torture.trials.trial.walk.origins import PAGE, Origins, Pages
 from torture.trials.trial.walk.proofs import Proofs
 
 _SIZES = dict.fromkeys(NAMES, SECTOR * SECTORS)

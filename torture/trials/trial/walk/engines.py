@@ -30,6 +30,8 @@ from torture.trials.trial.walk.ranges import Ranges, grains_of, grains_with_data
 class Engines:
     """Each engine is started on its first use, and again after a state that ended it.
 
+    It starts on the state `first`.
+
     `document` counts their recoveries. `written`: the grains of the volume that the client was asked
     to write; None where its requests are unknown.
     """
@@ -38,12 +40,14 @@ class Engines:
         self,
         *,
         start_kernel: Callable[[CrashState], Engine],
-        start_scout: Callable[[CrashState], Scout] | None,
+        start_scout: Callable[[], Scout] | None,
+        first: Callable[[], CrashState],
         written: Set[int] | None,
         scratch: Path,
     ) -> None:
         self._start_kernel = start_kernel
         self._start_scout = start_scout
+        self._first = first
         self._written = written
         self._scratch = scratch
         self._kernel: Engine | None = None
@@ -67,12 +71,12 @@ class Engines:
 
         Raises what `Engine.recover` raises.
         """
-        recovered = self._started_kernel(state).recover(state)
+        recovered = self._started_kernel().recover(state)
         self._last = self._kernel
         if self._scouted is not None and self._scouted[0] == state:
             self._compare(self._scouted[1], recovered)
             self._scouted = None
-        return self._repeated(self._started_kernel(state), state, recovered) if again else recovered
+        return self._repeated(self._started_kernel(), state, recovered) if again else recovered
 
     def scout(
         self,
@@ -89,7 +93,7 @@ class Engines:
         """
         self._scouted = None
         try:
-            scout = self._started_scout(state)
+            scout = self._started_scout()
             recovered = scout.recover(state)
             if proven is not None:
                 self._count(proofs_repeated=1, proofs_differing=int(not proven.is_like(recovered)))
@@ -132,28 +136,28 @@ class Engines:
             self.end_kernel()
             self._compare(scouted, Recovered(is_imported=False))
 
-    def _started_kernel(self, first: CrashState) -> Engine:
+    def _started_kernel(self) -> Engine:
         if self._kernel is None:
-            self._kernel = self._start_kernel(first)
-            self._limit(self._kernel, first)
+            self._kernel = self._start_kernel(self._first())
+            self._limit(self._kernel)
         return self._kernel
 
-    def _started_scout(self, first: CrashState) -> Scout:
+    def _started_scout(self) -> Scout:
         if self._scout is None:
             assert self._start_scout is not None, "no scout was asked for"
-            self._scout = self._start_scout(first)
+            self._scout = self._start_scout()
             try:
-                self._limit(self._scout, first)
+                self._limit(self._scout)
             except GaveUp:  # both engines must read the same parts, or their contents differ
-                self._started_kernel(first)
-                self._limit(self._scout, first)
+                self._started_kernel()
+                self._limit(self._scout)
         return self._scout
 
-    def _limit(self, engine: Engine, first: CrashState) -> None:
+    def _limit(self, engine: Engine) -> None:
         """Let an engine read only the parts of the volume that hold data in any state."""
         if self._ranges is None and self._written is not None:
             image = self._scratch / "whole.raw"
-            if not engine.recover(first).is_imported:
+            if not engine.recover(self._first()).is_imported:
                 return
             engine.copy_volume(image)
             self._ranges = Ranges.of_grains(grains_with_data(image) | self._written)
@@ -176,20 +180,26 @@ class Engines:
 
 
 def engines_of(
-    trial: Trial, lab: Lab, *, folder: Path, recording: Callable[[], Recording]
+    trial: Trial,
+    lab: Lab,
+    *,
+    folder: Path,
+    recording: Callable[[], Recording],
+    first: Callable[[], CrashState],
 ) -> Engines:
     """The engines that the trial asks for, of those that its cell allows.
 
-    `recording`: the one whose states are recovered when an engine starts.
+    `recording`: the one whose states are recovered when an engine starts; `first`: the state on
+    which it starts.
     """
     disks, kind = trial.disks_left, trial.transport.traits.volume
 
     def kernel(first: CrashState) -> KernelEngine:
         return KernelEngine(lab, disks=disks, kind=kind, first=first, folder=folder / "engine")
 
-    def native(first: CrashState) -> NativeEngine:
+    def native() -> NativeEngine:
         program, place = host_program(lab.zfs), folder / "native"
-        return NativeEngine(program, recording(), disks=disks, first=first, folder=place)
+        return NativeEngine(program, recording(), disks=disks, folder=place)
 
     # the library has no files, and so no image in a dataset; it finds a pool by all of its disks
     has_scout = kind is VolumeKind.ZVOL and disks == trial.disks
@@ -198,6 +208,7 @@ def engines_of(
     return Engines(
         start_kernel=kernel,
         start_scout=native if has_scout else None,
+        first=first,
         written=set(_written_grains(requests)) if requests.exists() else None,
         scratch=folder,
     )

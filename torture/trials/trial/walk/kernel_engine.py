@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 
+from torture.choices.administration.protocol import SPARES
 from torture.choices.volumes import IMAGE, SIZE_MIB, VolumeKind
 from torture.errors import HarnessError
 from torture.facts.recording.crash_state import CrashState, write_crash_state
@@ -34,7 +35,7 @@ _START_DEADLINE_S = 60
 _STATE_DEADLINE_S = 120
 _READ_DEADLINE_S = 60
 _COPY_DEADLINE_S = 60
-_STILL = "udevadm control --exit; modprobe zfs; echo 3 > /proc/sys/vm/drop_caches"
+_STILL = "udevadm settle; udevadm control --exit; modprobe zfs; echo 3 > /proc/sys/vm/drop_caches"
 """Shell: without udevd no program reads the disks between two states."""
 
 
@@ -80,7 +81,9 @@ class KernelEngine:
 
     def _started_program(self) -> ResidentProgram:
         """The program that recovers; no other program touches the disks from now on."""
-        devices = [*(f"{_BY_SERIAL}{name}-part1" for name in self._names), f"{_BY_SERIAL}{_COPY}"]
+        # a disk that an administration adds may have no partition yet
+        partitions = [name for name in self._names if not name.startswith(SPARES)]
+        devices = [*(f"{_BY_SERIAL}{name}-part1" for name in partitions), f"{_BY_SERIAL}{_COPY}"]
         waits = " && ".join(
             f"for i in $(seq 400); do test -e {path} && break; sleep 0.05; done; test -e {path}"
             for path in devices

@@ -22,9 +22,9 @@ from torture.facts.evidence.strict_json import json_object
 from torture.facts.recording.crash_state import CrashState
 from torture.facts.recording.disks import ShelfDisk
 from torture.facts.recording.events import Recording
-from torture.facts.recording.layers import Layers
+from torture.facts.states.layers import Layers
+from torture.facts.states.origins import Origins, Pages
 from torture.trials.trial.walk.engine import GaveUp, Recovered, recovered_of
-from torture.trials.trial.walk.origins import Origins, Pages
 from torture.trials.trial.walk.proofs import Proofs
 from torture.trials.trial.walk.ranges import Ranges
 
@@ -44,7 +44,7 @@ _TRACE = (" ", "[", "/", "Call trace")
 
 
 class NativeEngine:
-    """A process with the disks of a recording in its memory, and the pool that it imports from them.
+    """A process with the disks of a recording in its memory, which finds and imports their pool.
 
     `program` is the program of `vmimages/zfs/recovery`. Recovered disks are thrown away.
     """
@@ -55,15 +55,13 @@ class NativeEngine:
         recording: Recording,
         *,
         disks: Sequence[ShelfDisk],
-        first: CrashState,
         folder: Path,
     ) -> None:
-        """Start it; it finds the pool on the state `first`. Raises `HarnessError` when that fails."""
+        """Start it. Raises `HarnessError` when that fails."""
         folder.mkdir(parents=True, exist_ok=True)
         self._program = program
         self._disks = tuple(disks)
         self._names = [disk.serial for disk in disks]
-        self._first = first
         self._folder = folder.absolute()
         self._layers = Layers(recording, self._names)
         with (folder / _WRITES).open("wb") as file:
@@ -135,7 +133,7 @@ class NativeEngine:
         setting_up += [
             f"disk {disk.serial} {disk.size_mib * _MIB} {disk.sector_bytes}" for disk in self._disks
         ]
-        setting_up += [f"load {self._folder / _WRITES}", *self._turned(self._first), "config"]
+        setting_up += [f"load {self._folder / _WRITES}"]
         self._ask(setting_up, deadline_s=_START_DEADLINE_S)
         self._say([self._ranges_command()])
 

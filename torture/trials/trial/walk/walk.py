@@ -17,9 +17,10 @@ from torture.facts.evidence.walk_document import WALK
 from torture.facts.recording.crash_state import CrashState
 from torture.facts.recording.disks import Persistence
 from torture.facts.recording.events import Kind, Recording, load_recording
-from torture.facts.recording.states import DistinctState, distinct_states
+from torture.facts.states.states import DistinctState, distinct_states
 from torture.machines.lab.machine import GuestDied
 from torture.machines.nas.pool import pool_disks
+from torture.trials.trial.administer import issued_seq_in
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Machines, PowerCut
 from torture.trials.trial.shared.storage import StorageFailed
@@ -44,7 +45,9 @@ def why_not_walked(cell: Cell) -> str:
         return "its client lives on, and would have to be walked, too"
     if any(disk.persistence is Persistence.LYING for disk in pool_disks(cell)):
         return "a disk lies about its flushes"
-    if cell[ADMINISTRATION] is not None or cell[ROOT] is not Root.IMAGE:
+    administration = cell[ADMINISTRATION]
+    is_plain = administration is None or administration.is_walked
+    if not is_plain or cell[ROOT] is not Root.IMAGE:
         return "a state needs more than an import and a read-back"
     if not all(load.keeps_ledger for load in with_those_beside(cell[WORKLOAD])):
         return "a load keeps its acknowledgements outside the ledger"
@@ -89,13 +92,18 @@ def walk(
 def ground_and_states(
     trial: Trial, cut: PowerCut, around: CrashState | None
 ) -> tuple[Ground, tuple[DistinctState, ...]]:
-    """The load's recording from the first acknowledgement on, or that of a recovery that was cut."""
+    """The load's recording, or that of a recovery that was cut.
+
+    The load's is walked from the first acknowledgement on, and from the command of an administration
+    on.
+    """
     if around is not None and around.recording != cut.recording.folder.resolve():
         recording = load_recording(around.recording)
         acknowledged = load_evidence(trial.folder).cut.confirmed.event or cut.seq
         states = _states(trial, recording, first=0, last=len(recording.events) - 1)
         return Ground(recording=recording, acknowledged=acknowledged), states
-    states = _states(trial, cut.recording, first=_first_acknowledgement(cut), last=cut.seq)
+    first = max(_first_acknowledgement(cut), issued_seq_in(trial.folder))
+    states = _states(trial, cut.recording, first=first, last=cut.seq)
     return Ground(recording=cut.recording), states
 
 

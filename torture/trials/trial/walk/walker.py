@@ -21,7 +21,7 @@ from torture.facts.evidence.walk_document import (
 from torture.facts.recording.crash_state import CrashState, Survivor
 from torture.facts.recording.events import Kind, Recording
 from torture.facts.recording.roles import role_of
-from torture.facts.recording.states import DistinctState
+from torture.facts.states.states import DistinctState
 from torture.machines.lab.lab import Lab
 from torture.machines.lab.machine import GuestDied
 from torture.oracles.verdict.verdicts import Verdict
@@ -98,8 +98,13 @@ class Walker:
         self._names = [disk.serial for disk in trial.disks_left]
         self.ground = Ground(recording=cut.recording)
         """The recording whose states are walked now."""
+        self._first: CrashState
         self._engines = engines_of(
-            trial, lab, folder=folder, recording=lambda: self.ground.recording
+            trial,
+            lab,
+            folder=folder,
+            recording=lambda: self.ground.recording,
+            first=lambda: self._first,
         )
         self._judged: dict[tuple[str, int], StateVerdict] = {}
         self._seen: Counter[str] = Counter()
@@ -120,6 +125,9 @@ class Walker:
     ) -> None:
         """Recover and judge the states, until the time is up."""
         self.ground = ground
+        if states:  # a NAS sees the partitions of the disks on which it starts, and no later ones
+            latest = max(states, key=lambda state: state.cut)
+            self._first = latest.crash_state(ground.recording, self._names)
         begun_s, earlier_ms = time.monotonic(), self.document.walked_ms
         for number, state in enumerate(states):
             if time.monotonic() > until_s:

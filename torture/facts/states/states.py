@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -18,6 +18,7 @@ import numpy.typing as npt
 from torture.facts.recording.crash_state import CrashState, DiskState, Policy, Survivor
 from torture.facts.recording.disks import Persistence
 from torture.facts.recording.events import WRITE_COMPLETES, WRITE_SUBMITS, Event, Kind, Recording
+from torture.facts.states.course import UndecidedWrites, course_of
 
 _SECTOR = 512
 _ALL_SUBSETS_MAX = 4
@@ -29,6 +30,9 @@ _ONE_BY_ONE_MAX = 64
 flushes has hundreds, after each event."""
 _DRAWN = 2
 """Further subsets of more writes, drawn by the seed."""
+_STATES_MAX = 100_000
+"""The memory and the time of a walk are bounded: so many states take some 20 s to find."""
+_CHANGES = WRITE_SUBMITS | WRITE_COMPLETES | {Kind.FLUSH_COMPLETE}
 
 _Words = npt.NDArray[np.uint64]
 
@@ -82,33 +86,48 @@ def distinct_states(
 ) -> tuple[DistinctState, ...]:
     """The states that cuts from event `first` to `last` can leave, in the order of their cuts.
 
-    After every event, each subset of the undecided writes survives if they are few. Of more writes
-    these subsets are taken: none, all, each alone, all but each, and some that the seed draws. With
-    each event the seed also tears one write: only its first physical sectors survive, and all other
-    writes. A disk that lies about flushes is refused with `ValueError`.
+    After each write and flush, each subset of the undecided writes survives if they are few. Of more
+    writes these subsets are taken: none, all, each alone, all but each, and some that the seed draws.
+    The seed also tears one write: only its first physical sectors survive, and all other writes. Where
+    these are too many states, the seed draws the events. A disk that lies about flushes is refused with
+    `ValueError`.
     """
     if lying := [name for name, kind in disks.items() if kind is Persistence.LYING]:
         raise ValueError(f"the states of a disk that lies are not walked: {', '.join(lying)}")
     generator = random.Random(f"states/{seed}")
+    course = course_of(recording, disks, last=last)
+    share = _STATES_MAX / max(sum(map(_number_of_states, course.undecided[first:])), 1)
     found: dict[int, DistinctState] = {}
     walk = _Walk(recording, disks)
     for event in recording.events[: last + 1]:
         walk.step(event)
-        if event.seq < first:
+        is_change = event.seq == first or event.kind in _CHANGES
+        if event.seq < first or not is_change or generator.random() >= share:
             continue
         undecided = walk.undecided
+        unsettled = course.unsettled([write for write in undecided if write.seq in walk.in_flight])
         whole = ((survivors, None) for survivors in _subsets(undecided, generator))
         for survivors, torn in (*whole, *_torn(undecided, recording, generator)):
-            key = walk.key(survivors, torn)
-            chosen = {write.seq for write in survivors}
-            found[key] = DistinctState(
-                key=key,
-                cut=event.seq,
-                survivors=(*(write.seq for write in survivors), *walk.kept),
-                dropped=tuple(write.seq for write in undecided if write.seq not in chosen),
-                torn=None if torn is None else _first_sectors(torn, recording),
-            )
+            key, chosen = walk.key(survivors, torn), [write.seq for write in survivors]
+            there = {*chosen, *([] if torn is None else [torn.seq])}
+            dropped = [write.seq for write in undecided if write.seq not in chosen]
+            cut = course.last_cut(event.seq, dropped, there, unsettled)
+            if key not in found or cut >= found[key].cut:
+                found[key] = DistinctState(
+                    key=key,
+                    cut=cut,
+                    survivors=(*chosen, *walk.kept),
+                    dropped=(*dropped, *course.submitted_between(event.seq, cut)),
+                    torn=None if torn is None else _first_sectors(torn, recording),
+                )
     return tuple(sorted(found.values(), key=lambda state: state.cut))
+
+
+def _number_of_states(undecided: int) -> int:
+    """About so many states are taken after an event with so many undecided writes."""
+    if undecided <= _ALL_SUBSETS_MAX:
+        return 1 << undecided
+    return 2 * min(undecided, _ONE_BY_ONE_MAX) + 2 + _DRAWN
 
 
 def _subsets(writes: list[Event], generator: random.Random) -> Iterator[list[Event]]:
@@ -160,101 +179,69 @@ def _physical_sector(write: Event, recording: Recording) -> int:
     return recording.disks[write.disk].physical_sector
 
 
-@dataclass
 class _Disk:
-    """One disk during the walk."""
+    """One disk during the walk: its undecided writes, and the owners that are certain."""
 
-    owners: npt.NDArray[np.int64]
-    """By sector, the last write that is there for certain; 0: the first content."""
-    completed_at: npt.NDArray[np.int64]
-    """By sector, the completion of that write: an earlier undecided one lies below it."""
-    keeps_completed: bool
-    in_flight: dict[int, Event] = field(default_factory=dict)
-    completed: list[tuple[int, Event]] = field(default_factory=list)
-    """Completed and not covered: the completion's number, and the write."""
+    def __init__(self, size: int, kind: Persistence) -> None:
+        self.writes = UndecidedWrites(keeps_completed=kind is Persistence.PLP)
+        self.owners = np.zeros(size // _SECTOR, np.int64)
+        """By sector, the last write that is there for certain; 0: the first content."""
+        self.completed_at = np.zeros(size // _SECTOR, np.int64)
+        """By sector, the completion of that write: an earlier undecided one lies below it."""
 
 
 class _Walk:
     """The disks from event to event."""
 
     def __init__(self, recording: Recording, disks: Mapping[str, Persistence]) -> None:
+        places = {recording.place_of(name): kind for name, kind in disks.items()}
         self._disks = {
-            place: _Disk(
-                owners=np.zeros(recording.disks[place].size // _SECTOR, np.int64),
-                completed_at=np.zeros(recording.disks[place].size // _SECTOR, np.int64),
-                keeps_completed=kind is Persistence.PLP,
-            )
-            for place, kind in ((recording.place_of(name), kind) for name, kind in disks.items())
+            place: _Disk(recording.disks[place].size, kind) for place, kind in places.items()
         }
         self._certain = 0
         """The key of the owners that are certain."""
 
     def step(self, event: Event) -> None:
         """Go over one event."""
-        disk = None if event.disk is None else self._disks.get(event.disk)
-        if disk is None or event.disk is None:
+        if event.disk is None or (disk := self._disks.get(event.disk)) is None:
             return
-        if event.kind in WRITE_SUBMITS:
-            disk.in_flight[event.seq] = event
-        elif event.kind in WRITE_COMPLETES:
-            write = disk.in_flight.pop(event.reference)
-            if not event.error:
-                disk.completed.append((event.seq, write))
-                if write.fua:
-                    self._settle(disk, event.disk, before=event.seq + 1, only=write)
-        elif event.kind is Kind.FLUSH_COMPLETE and not event.error:
-            self._settle(disk, event.disk, before=event.reference)
+        for completion, write in disk.writes.step(event):
+            self._certain ^= _changed(event.disk, disk, [(completion, write)])
+            span = slice(*_sectors(write))
+            is_later = disk.completed_at[span] < completion
+            disk.owners[span][is_later] = write.seq
+            disk.completed_at[span][is_later] = completion
 
     @property
     def undecided(self) -> list[Event]:
         """The writes that may survive or not, in the order in which they apply on each disk."""
-        return [
-            write
-            for disk in self._disks.values()
-            for write in (
-                *(() if disk.keeps_completed else (write for _, write in disk.completed)),
-                *disk.in_flight.values(),
-            )
-        ]
+        return [write for disk in self._disks.values() for write in disk.writes.undecided]
+
+    @property
+    def in_flight(self) -> frozenset[int]:
+        """Of these, the ones that have not completed."""
+        return frozenset(seq for disk in self._disks.values() for seq in disk.writes.in_flight)
 
     @property
     def kept(self) -> tuple[int, ...]:
         """The completed writes of protected disks, which survive without a flush."""
-        return tuple(
-            write.seq
-            for disk in self._disks.values()
-            if disk.keeps_completed
-            for _, write in disk.completed
-        )
+        return tuple(seq for disk in self._disks.values() for seq in disk.writes.kept)
 
     def key(self, survivors: Sequence[Event], torn: Event | None = None) -> int:
         """The key of the state in which these survive, too, and the shortened one."""
         key = self._certain
         chosen = {write.seq: write for write in (*survivors, *(() if torn is None else (torn,)))}
         for place, disk in self._disks.items():
+            writes = disk.writes
             own = [
                 (completion, chosen.get(write.seq, write))
-                for completion, write in disk.completed
-                if disk.keeps_completed or write.seq in chosen
+                for completion, write in writes.completed
+                if writes.keeps_completed or write.seq in chosen
             ]
-            own += [(_LAST, chosen[seq]) for seq in disk.in_flight if seq in chosen]
+            own += [(_LAST, chosen[seq]) for seq in writes.in_flight if seq in chosen]
             if own:
                 key ^= _changed(place, disk, own)
         return key
-
-    def _settle(self, disk: _Disk, place: int, *, before: int, only: Event | None = None) -> None:
-        """Make completed writes certain."""
-        left = []
-        for completion, write in disk.completed:
-            if completion >= before or (only is not None and write is not only):
-                left.append((completion, write))
-                continue
-            self._certain ^= _changed(place, disk, [(completion, write)])
-            span = slice(*_sectors(write))
-            is_later = disk.completed_at[span] < completion
-            disk.owners[span][is_later] = write.seq
-            disk.completed_at[span][is_later] = completion
-        disk.completed = left
 
 
 def _sectors(write: Event) -> tuple[int, int]:
@@ -263,10 +250,12 @@ def _sectors(write: Event) -> tuple[int, int]:
 
 def _changed(place: int, disk: _Disk, writes: Sequence[tuple[int, Event]]) -> int:
     """The change of the key by these writes and their completions, in the order in which they apply."""
-    spans = [(*_sectors(write), completion, write.seq) for completion, write in writes]
-    sectors = np.concatenate([np.arange(first, end) for first, end, _, _ in spans])
-    completions = np.concatenate([np.full(end - first, at) for first, end, at, _ in spans])
-    own = np.concatenate([np.full(end - first, seq) for first, end, _, seq in spans])
+    spans = np.array([_sectors(write) for _, write in writes])
+    lengths = spans[:, 1] - spans[:, 0]
+    ends = np.cumsum(lengths)
+    sectors = np.arange(ends[-1]) + np.repeat(spans[:, 0] - ends + lengths, lengths)
+    completions = np.repeat([completion for completion, _ in writes], lengths)
+    own = np.repeat([write.seq for _, write in writes], lengths)
     is_later = disk.completed_at[sectors] < completions
     sectors, own = sectors[is_later][::-1], own[is_later][::-1]
     sectors, last = np.unique(sectors, return_index=True)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from torture.facts.recording.crash_state import CrashState
-from torture.facts.recording.layers import ZEROES, Layers, Piece
+from torture.facts.states.layers import ZEROES, Layers, Piece
 
 SECTOR = 512
 PAGE = 4096

@@ -1,0 +1,1 @@
+"""The crash states that the cuts of one recording can leave (pure)."""
