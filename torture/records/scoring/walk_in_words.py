@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from torture.facts.evidence.walk_document import DroppedWrite, WalkDocument, WalkedLoss
 from torture.facts.recording.roles import Role
+from torture.oracles.verdict.verdicts import Verdict
 
 _WRITES_MAX = 8
 _SLOG = "slog"
@@ -40,6 +41,8 @@ def _cause(loss: WalkedLoss) -> str:
     lost = f"{loss.lost} of {loss.acknowledged} acknowledged operations"
     if loss.dropped is None:
         return f"{lost} lost; the fewest dropped writes were not sought"
+    if not loss.dropped and loss.verdict == Verdict.POOL_LOST:
+        return "although each write before the cut survived"
     if not loss.dropped:
         return f"{lost} lost without any dropped write: they were only in the memory of the NAS"
     layers = ", ".join(sorted({layer_of(write) for write in loss.dropped}))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from torture.choices.matrix.axes import DEFAULTS
-from torture.facts.stats.rates import bound_in_words, interval_in_words
+from torture.facts.stats.rates import bound_in_words, interval_in_words, rate_of
 from torture.report.figures.cell_figures import CellFigures
 from torture.report.figures.grid import unusual_choices
 from torture.report.figures.sensitivity import Sensitivity
@@ -57,12 +57,16 @@ def answer_in_words(figures: CellFigures, sensitivity: Sensitivity) -> str:
 
 
 def _walked_in_words(walked: Walked) -> str:
-    """Without an interval: the states of one recording are no independent trials."""
+    """With the interval of the recordings: the states of one are no independent trials."""
+    rate = rate_of(walked.recordings_lost, walked.recordings)
     of = f"{walked.recordings} recording" + ("" if walked.recordings == 1 else "s")
     how = "recovered" if not walked.proven else "recovered or proven"
+    states = f"{walked.states:,} {how} crash states"
     if not walked.lost:
-        return f"none of {walked.states:,} {how} crash states of {of} lost anything"
-    return f"{walked.lost:,} of {walked.states:,} {how} crash states of {of} lost something"
+        bound = bound_in_words(rate.high)
+        return f"none of {states} lost anything ({of}; at most {bound} of recordings lose in one)"
+    share = interval_in_words(rate)
+    return f"{walked.lost:,} of {states} lost something ({of}; {share} of recordings lose in one)"
 
 
 def _would_be_seen(figures: CellFigures, sensitivity: Sensitivity) -> str:

@@ -87,6 +87,8 @@ class Walked:
     """The states without a recovery: an earlier one has read nothing else than these states have."""
     lost: int
     """The states that lost something acknowledged, or are damaged."""
+    recordings_lost: int
+    """The recordings with one of these states."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -10,7 +10,14 @@ from pathlib import Path
 from torture.facts.axes.fate import Fate
 from torture.facts.evidence.folder import CHECK_STATE, CUT_STATE, RECORDINGS, SECOND_CUT_STATE
 from torture.facts.recording.crash_state import read_crash_state
-from torture.facts.recording.events import ViewSource, load_recording
+from torture.facts.recording.events import (
+    DATA,
+    LOG,
+    RECORD_BYTES,
+    WITH_PAYLOAD,
+    ViewSource,
+    load_recording,
+)
 from torture.records.record.run_layout import RunLayout
 from torture.records.record.trials import TrialRecord, outcome_in_full
 from torture.records.record.trials_file import append_record
@@ -19,6 +26,8 @@ from torture.trials.trial.archive import pack, unpack_recordings
 KEPT_MAX = 20
 """The reproducers of one run: further losses are in its records."""
 README = "README.md"
+_EVENTS_AFTER = 500
+"""So many events after its cut stay with a recording, for `tools/replay --around`."""
 _STATES = (CUT_STATE, SECOND_CUT_STATE, CHECK_STATE)
 
 
@@ -59,14 +68,17 @@ def _make(folder: Path, run: RunLayout, record: TrialRecord) -> None:
 
 
 def _trim(evidence: Path, into: Path, *, states: tuple[str, ...]) -> None:
-    """Keep these crash states, the recordings below them, and nothing else of the archive."""
+    """Keep these crash states, the parts of the recordings below them, and nothing else."""
     unpacked = into / "unpacked"
     unpack_recordings(evidence, unpacked)
     needed: set[Path] = set()
+    last_cuts: dict[Path, int] = {}
     views = [unpacked / name for name in states if (unpacked / name).exists()]
     while views:
         view = views.pop()
-        recording = load_recording(read_crash_state(view).recording)
+        state = read_crash_state(view)
+        recording = load_recording(state.recording)
+        last_cuts[recording.folder] = max(state.cut, last_cuts.get(recording.folder, 0))
         needed |= {view, *recording.folder.iterdir()}
         sources = [disk.source for disk in recording.disks]
         views += [
@@ -74,9 +86,19 @@ def _trim(evidence: Path, into: Path, *, states: tuple[str, ...]) -> None:
             for source in sources
             if isinstance(source, ViewSource) and source.view not in needed
         ]
+    for folder, cut in last_cuts.items():
+        _shorten(folder, last=cut + _EVENTS_AFTER)
     with zipfile.ZipFile(into / RECORDINGS, "w", zipfile.ZIP_DEFLATED) as archive:
         pack(archive, needed, below=unpacked)
     shutil.rmtree(unpacked)
+
+
+def _shorten(folder: Path, *, last: int) -> None:
+    """End a recording at this event: no state of a cut before depends on the rest."""
+    events = load_recording(folder).events[: last + 1]
+    ends = (event.reference + event.length for event in events if event.kind in WITH_PAYLOAD)
+    os.truncate(folder / LOG, len(events) * RECORD_BYTES)
+    os.truncate(folder / DATA, max(ends, default=0))
 
 
 def _readme(record: TrialRecord, evidence: Path) -> str:

@@ -38,6 +38,10 @@ def test_a_walk_without_loss_is_one_line() -> None:
     ("loss", "words"),
     [
         (replace(_LOSS, dropped=()), "they were only in the memory of the NAS"),
+        (
+            replace(_LOSS, dropped=(), verdict="pool-lost"),
+            "although each write before the cut survived",
+        ),
         (replace(_LOSS, dropped=None), "were not sought"),
         (replace(_LOSS, dropped=(replace(_WRITE, sectors_kept=2),)), "but for its first 2 sectors"),
     ],

@@ -274,7 +274,7 @@ def test_walked_states_join_the_sentence_and_change_no_rate(original: Path, tmp_
     with Store.open([original, newer]) as store:
         now = {one.cell: one for one in cell_figures(store.tallies())}
         assert not any("left out of all rates" in note for note in store.notes)
-    expected = Walked(recordings=2, states=400, proven=150, lost=2)
+    expected = Walked(recordings=2, states=400, proven=150, lost=2, recordings_lost=1)
     assert now.pop(LOST.cell) == replace(figures.pop(LOST.cell), walked=expected)
     assert {cell: one.harm.trials for cell, one in now.items()} == {
         cell: one.harm.trials for cell, one in figures.items()
@@ -289,7 +289,8 @@ def test_a_lost_state_of_a_safe_cell_is_worse_than_theory(original: Path, tmp_pa
         is_safe = figures.guarantee == Guarantee.SAFE
         for lost in (0, 1):
             walked_too = replace(
-                figures, walked=Walked(recordings=1, states=9, proven=0, lost=lost)
+                figures,
+                walked=Walked(recordings=1, states=9, proven=0, lost=lost, recordings_lost=lost),
             )
             is_worse = figures.broken > 0 or (is_safe and lost > 0)
             assert walked_too.is_worse == is_worse
@@ -305,10 +306,15 @@ def test_a_lost_state_of_a_safe_cell_is_worse_than_theory(original: Path, tmp_pa
 @pytest.mark.parametrize(
     ("walks", "words"),
     [
-        ([(300, 0, 0)], "none of 300 recovered crash states of 1 recording lost anything"),
+        (
+            [(300, 0, 0)],
+            "none of 300 recovered crash states lost anything "
+            "(1 recording; at most 98 % of recordings lose in one)",
+        ),
         (
             [(1000, 0, 2), (100, 400, 0)],
-            "2 of 1,500 recovered or proven crash states of 2 recordings lost something",
+            "2 of 1,500 recovered or proven crash states lost something "
+            "(2 recordings; 1.25-99 % of recordings lose in one)",
         ),
     ],
 )

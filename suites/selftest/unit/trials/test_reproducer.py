@@ -78,6 +78,23 @@ def test_it_holds_the_recordings_that_the_recovered_state_needs(
     assert (tmp_path / "again" / CHECK_STATE).exists() == (fate == "nasonly")
 
 
+def test_a_recording_ends_soon_after_its_last_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = load_recording(_GOLDEN / "life-1")
+    cut = read_crash_state(_GOLDEN / "flushed.view.json").cut
+    monkeypatch.setattr(reproducer, "_EVENTS_AFTER", -5)  # this one ends with its cut
+    spec = _spec("bothdie")
+    made = keep_reproducer(_lost(tmp_path, spec), record_of(spec, "L"))
+    assert made is not None
+    unpack_recordings(evidence_in(made), tmp_path / "again")
+    left = load_recording(tmp_path / "again" / "life-1")
+    assert left.events == whole.events[: cut - 4]
+    verify_payloads(left)
+    sizes = [(folder / "data").stat().st_size for folder in (left.folder, whole.folder)]
+    assert sizes[0] < sizes[1]
+
+
 def test_a_replay_takes_it_from_another_place(tmp_path: Path) -> None:
     spec = _spec("bothdie")
     run = _lost(tmp_path, spec)
