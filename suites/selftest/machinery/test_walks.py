@@ -88,7 +88,7 @@ time.sleep(60)
 @pytest.mark.usefixtures("controls")
 def test_the_native_program_does_not_outlive_its_owner() -> None:
     """Even while its standard input stays open."""
-    program = host_program(zfs_version(DEFAULT))
+    program = host_program(zfs_version(DEFAULT)).path
     reads, writes = os.pipe()
     argv = [sys.executable, "-c", _OWNER, str(program)]
     with subprocess.Popen(argv, stdin=reads, stdout=subprocess.PIPE, text=True) as owner:

@@ -15,6 +15,7 @@
  */
 #define _GNU_SOURCE
 #include "mark.h"
+#include "versions.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -50,10 +51,9 @@ static void fail(const char *step, int code) {
 
 /* The configuration with which `zpool import` would import the pool; NULL after a failure. */
 static nvlist_t *find_config(char *folder) {
-  libpc_handle_t handle = {.lpc_ops = &libzfs_config_ops, .lpc_lib_handle = zfs};
   importargs_t wanted = {.path = &folder, .paths = 1, .poolname = POOL};
   nvlist_t *config = NULL;
-  const int error = zpool_find_config(&handle, POOL, &config, &wanted);
+  const int error = FIND_CONFIG(zfs, POOL, &config, &wanted);
   if (error != 0) fail("config", error);
   return config;
 }

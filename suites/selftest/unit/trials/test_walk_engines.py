@@ -13,10 +13,6 @@ from torture.errors import HarnessError
 from torture.facts.recording.crash_state import CrashState
 from torture.facts.recording.disks import ShelfDisk
 from torture.facts.recording.events import Event, Kind, RecordedDisk, Recording
-from torture.facts.zfs.versions import DEFAULT, zfs_version
-from torture.machines.images.recipes import read_kernel_recipe
-from torture.machines.lab import recovery_programs
-from torture.machines.lab.recovery_programs import host_program, recovery_recipe
 from torture.trials.trial.walk import native_engine
 from torture.trials.trial.walk.engine import Engine, GaveUp, Recovered, Scout
 from torture.trials.trial.walk.engines import Engines
@@ -251,30 +247,3 @@ def test_a_closed_engine_leaves_no_process(recording: Recording) -> None:
     engine.close()
     engine.close()
     assert not Path(f"/proc/{pid.read_text().strip()}").exists()
-
-
-def test_an_edit_of_the_program_builds_no_kernel(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    zfs = zfs_version(DEFAULT)
-    key, kernel_key = recovery_recipe(zfs).base_key, read_kernel_recipe(zfs).base_key
-    for path in recovery_programs._SOURCES.iterdir():
-        (tmp_path / path.name).write_bytes(path.read_bytes())
-    monkeypatch.setattr(recovery_programs, "_SOURCES", tmp_path)
-    assert recovery_recipe(zfs).base_key == key
-    (tmp_path / "pool.c").write_text("")
-    assert recovery_recipe(zfs).base_key != key
-    assert read_kernel_recipe(zfs).base_key == kernel_key
-
-
-def test_another_zfs_is_not_walked() -> None:
-    with pytest.raises(HarnessError, match="not written for"):
-        recovery_recipe(zfs_version("2.4.4"))
-
-
-def test_a_planted_bug_is_walked_by_the_kernel_alone() -> None:
-    """It is in the kernel's modules: the library does not have it, and the NAS's program needs none."""
-    planted = zfs_version(f"{DEFAULT}+log_not_claimed")
-    assert recovery_recipe(planted).base_key == recovery_recipe(zfs_version(DEFAULT)).base_key
-    with pytest.raises(HarnessError, match="has not the bug"):
-        host_program(planted)

@@ -188,7 +188,7 @@ def engines_of(
         return KernelEngine(lab, disks=disks, kind=kind, first=first, folder=folder / "engine")
 
     def native(first: CrashState) -> NativeEngine:
-        program, place = host_program(lab.zfs), folder / "native"
+        program, place = host_program(lab.zfs).path, folder / "native"
         return NativeEngine(program, recording(), disks=disks, first=first, folder=place)
 
     # the library has no files, and so no image in a dataset; it finds a pool by all of its disks
