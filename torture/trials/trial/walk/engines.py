@@ -16,11 +16,13 @@ from torture.facts.evidence.requests import BLOCK_REQUESTS
 from torture.facts.evidence.walk_document import WalkDocument, WalkEngine
 from torture.facts.recording.crash_state import CrashState
 from torture.facts.recording.events import Recording
+from torture.facts.zfs.blocks import Blocks
 from torture.machines.lab.lab import Lab
 from torture.machines.lab.machine import GuestDied
 from torture.machines.lab.recovery_programs import host_program
 from torture.trials.trial.shared.storage import StorageFailed
 from torture.trials.trial.shared.trial import Trial
+from torture.trials.trial.walk.code_coverage import Coverage
 from torture.trials.trial.walk.engine import Engine, GaveUp, Recovered, Scout
 from torture.trials.trial.walk.kernel_engine import KernelEngine
 from torture.trials.trial.walk.native_engine import NativeEngine
@@ -41,11 +43,14 @@ class Engines:
         start_scout: Callable[[CrashState], Scout] | None,
         written: Set[int] | None,
         scratch: Path,
+        coverage: Coverage | None = None,
     ) -> None:
         self._start_kernel = start_kernel
         self._start_scout = start_scout
         self._written = written
         self._scratch = scratch
+        self.coverage = coverage
+        """The code that the scout's recoveries have run; None where it is not counted."""
         self._kernel: Engine | None = None
         self._scout: Scout | None = None
         self._last: Engine | None = None
@@ -57,6 +62,11 @@ class Engines:
     def has_scout(self) -> bool:
         """Whether states are recovered by the scout first."""
         return self._start_scout is not None
+
+    @property
+    def reached_new(self) -> int:
+        """The recoveries by the scout that ran code which none before them had run."""
+        return 0 if self.coverage is None else self.coverage.reached_new
 
     def proven(self, state: CrashState) -> Recovered | None:
         """See `Scout`."""
@@ -183,23 +193,31 @@ def engines_of(
     `recording`: the one whose states are recovered when an engine starts.
     """
     disks, kind = trial.disks_left, trial.transport.traits.volume
+    place = folder / "native"
 
     def kernel(first: CrashState) -> KernelEngine:
         return KernelEngine(lab, disks=disks, kind=kind, first=first, folder=folder / "engine")
 
     def native(first: CrashState) -> NativeEngine:
-        program, place = host_program(lab.zfs).path, folder / "native"
-        return NativeEngine(program, recording(), disks=disks, first=first, folder=place)
+        assert program is not None
+        return NativeEngine(
+            program.path, recording(), disks=disks, first=first, folder=place, coverage=coverage
+        )
 
     # the library has no files, and so no image in a dataset; it finds a pool by all of its disks
     has_scout = kind is VolumeKind.ZVOL and disks == trial.disks
     has_scout = has_scout and trial.spec.walk_engine is not WalkEngine.KERNEL
+    program = host_program(lab.zfs, covered=trial.spec.walk_coverage) if has_scout else None
+    coverage = None
+    if program is not None and program.blocks is not None:
+        coverage = Coverage(Blocks.parse(program.blocks.read_bytes()), place / "coverage")
     requests = trial.folder / BLOCK_REQUESTS
     return Engines(
         start_kernel=kernel,
-        start_scout=native if has_scout else None,
+        start_scout=None if program is None else native,
         written=set(_written_grains(requests)) if requests.exists() else None,
         scratch=folder,
+        coverage=coverage,
     )
 
 

@@ -81,6 +81,7 @@ def walk(
             nested_s = _BUDGET_S * _NESTED_SHARE * (_DEEPEST - 1)
             walker.recover_all(ground, in_batches(chosen), until_s=until_s - nested_s)
             if nested and root is not None:
+                root = walker.reached_new or root
                 _walk_recoveries(trial, machines, walker, root, each=nested, until_s=until_s)
     evidence.write(WALK, replace(walker.document, distinct=len(states)).as_json())
     return walker.first_loss
@@ -127,7 +128,7 @@ def _walk_recoveries(
         chosen = drawn(states, each, seed=f"walk/{trial.spec.seed}/{depth}")
         walker.recover_all(ground, in_batches(chosen), until_s=until_s)
         walker.document = replace(walker.document, depth=depth)
-        state = chosen[0]
+        state = walker.reached_new or chosen[0]
 
 
 def _recovery_of(

@@ -112,19 +112,25 @@ class Walker:
         self._marks = [event.seq for event in cut.recording.events if event.kind is Kind.MARK]
         self.document = WalkDocument(engine=trial.spec.walk_engine, depth=1)
         self.first_loss: LostState | None = None
+        self.reached_new: DistinctState | None = None
+        """Of the states recovered last, the latest that ran code of ZFS which none before it had run."""
 
     def recover_all(
         self, ground: Ground, states: Sequence[DistinctState], *, until_s: float
     ) -> None:
         """Recover and judge the states, until the time is up."""
         self.ground = ground
+        self.reached_new = None
         begun_s, earlier_ms = time.monotonic(), self.document.walked_ms
         for number, state in enumerate(states):
             if time.monotonic() > until_s:
                 break
             if number % _SHOWN_EVERY == 0:
                 self._show(f"walk {self._states.total()}")
+            reached = self._engines.reached_new
             judged = self._judge_state(state, number=number)
+            if self._engines.reached_new > reached:
+                self.reached_new = state
             self._states["proven" if self._is_proven else "recovered"] += 1
             self._seen.update(filter(None, [self._content]))
             self._outcomes[judged.verdict] += 1
@@ -137,6 +143,7 @@ class Walker:
 
     def _count(self, *, walked_ms: int) -> None:
         is_nested, counted = self.ground.acknowledged is not None, self._engines.document
+        coverage = self._engines.coverage
         self.document = replace(
             self.document,
             recovered=self._states["recovered"],
@@ -153,6 +160,7 @@ class Walker:
             seen_once=sum(1 for count in self._seen.values() if count == 1),
             outcomes=dict(self._outcomes),
             unknown=dict(self._unknown),
+            coverage=None if coverage is None else coverage.document,
             walked_ms=walked_ms,
         )
 
