@@ -9,8 +9,9 @@ from rich import box
 from rich.table import Table
 
 from fixtures.campaigns import Running, begun_campaign, print_table, selected
+from fixtures.coverage import list_coverage
 from fixtures.options import Options, refuse_options
-from fixtures.states import chosen_engine, chosen_states
+from fixtures.states import chosen_engine, chosen_states, is_coverage_chosen
 from torture.choices.matrix.cells import Cell
 from torture.facts.evidence.walk_document import WalkDocument
 from torture.records.record.trials import TrialRecord
@@ -50,6 +51,7 @@ def walked(request: pytest.FixtureRequest, options: Options) -> Iterator[Running
         run_seed=options.seed,
         load_ms=options.load_ms,
         engine=chosen_engine(request.config),
+        coverage=is_coverage_chosen(request.config),
     )
     schedule = FixedSchedule(specs)
     with begun_campaign(request.config, options, schedule, specs=specs) as running:
@@ -66,10 +68,15 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     kept = {"walks": [{"trial": record.trial} | walk.as_json() for record, walk in walks]}
     file = campaign.run.folder / _TABLE_FILE
     print_table(terminalreporter, "replay", _table(walks), kept=kept, file=file)
+    coverages = [walk.coverage for _, walk in walks if walk.coverage is not None]
+    if coverages:
+        run = campaign.run
+        terminalreporter.write_line(list_coverage(coverages, zfs=run.zfs, folder=run.folder))
 
 
 def _table(walks: list[tuple[TrialRecord, WalkDocument]]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    is_covered = any(walk.coverage is not None for _, walk in walks)
     for column in (
         "recording of",
         "distinct states",
@@ -86,6 +93,7 @@ def _table(walks: list[tuple[TrialRecord, WalkDocument]]) -> Table:
         "by both, differing",
         "states/h",
         "trial",
+        *["blocks run"] * is_covered,
     ):
         table.add_column(column, no_wrap=True)
     for record, walk in walks:
@@ -106,5 +114,13 @@ def _table(walks: list[tuple[TrialRecord, WalkDocument]]) -> Table:
             f"{walk.compared}, {walk.disagreeing}",
             f"{per_hour:.0f}",
             record.verdict,
+            *[_blocks_run(walk)] * is_covered,
         )
     return table
+
+
+def _blocks_run(walk: WalkDocument) -> str:
+    if walk.coverage is None:
+        return "not counted"
+    total, new = walk.coverage.total, walk.coverage.reached_new
+    return f"{total.ran} of {total.blocks}, new by {new} states"

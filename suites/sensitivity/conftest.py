@@ -38,7 +38,7 @@ _detections_key = pytest.StashKey[list[Detection]]()
 
 def pytest_configure(config: pytest.Config) -> None:
     """Each fault has its cell, and as many cuts as all others."""
-    refuse_options(config, "--cell", "--matrix", "--shard", "--until", "--schedule")
+    refuse_options(config, "--cell", "--matrix", "--shard", "--until", "--schedule", "--coverage")
 
 
 @pytest.fixture(scope="session")

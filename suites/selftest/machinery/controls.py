@@ -84,6 +84,7 @@ def _warm_specs() -> list[TrialSpec]:
             run_seed=1,
             load_ms=_WALKED_LOAD_MS,
             engine=WalkEngine.BOTH if cell is WALKED_BOTH else WalkEngine.KERNEL,
+            coverage=cell is WALKED_BOTH,
         )
     ]
     return [*draw(SAFE), *draw(UNSAFE), *disks, *walked]

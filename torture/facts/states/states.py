@@ -32,6 +32,7 @@ _DRAWN = 2
 """Further subsets of more writes, drawn by the seed."""
 _STATES_MAX = 100_000
 """The memory and the time of a walk are bounded: so many states take some 20 s to find."""
+_BATCH = 500
 _CHANGES = WRITE_SUBMITS | WRITE_COMPLETES | {Kind.FLUSH_COMPLETE}
 
 _Words = npt.NDArray[np.uint64]
@@ -274,3 +275,19 @@ def _mixed(place: int, sectors: npt.NDArray[np.int64], owners: npt.NDArray[np.in
         word = (word ^ word >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
         word ^= word >> np.uint64(31)
     return np.where(owners == 0, np.uint64(0), word)
+
+
+def drawn(states: Sequence[DistinctState], number: int, *, seed: str) -> list[DistinctState]:
+    """So many of the states, in the order that the seed draws."""
+    chosen = list(states)
+    random.Random(seed).shuffle(chosen)
+    return chosen[:number]
+
+
+def in_batches(states: Sequence[DistinctState]) -> list[DistinctState]:
+    """The same states, each batch in the order of the cuts: to go on to the next state is quick then.
+
+    Several batches, so that a walk without time left has states of all cuts.
+    """
+    batches = (states[at : at + _BATCH] for at in range(0, len(states), _BATCH))
+    return [state for batch in batches for state in sorted(batch, key=lambda state: state.cut)]

@@ -51,6 +51,8 @@ class TrialSpec:
     """The number of crash states of its recording to recover, where it is walked."""
     walk_engine: WalkEngine = WalkEngine.KERNEL
     """The code that recovers them."""
+    walk_coverage: bool = False
+    """Whether the native engine counts the blocks of ZFS's code that it runs."""
     flush_is_doubted: bool = False
     """Whether ZFS itself may lose a client's flush: the proof asks only that it reaches the volume."""
 
@@ -103,6 +105,7 @@ class TrialSpec:
             draw=draw,
             walk_states=data.get("walk_states", 0),
             walk_engine=WalkEngine(data.get("walk_engine", WalkEngine.KERNEL)),
+            walk_coverage=data.get("walk_coverage", False) is True,
             flush_is_doubted=data.get("flush_is_doubted", False) is True,
         )
 

@@ -148,6 +148,11 @@ _NAMED = {
     "walked_states": _count(lambda row: row.record.walk and row.record.walk.counted),
     "walked_states_proven": _count(lambda row: row.record.walk and row.record.walk.proven),
     "walked_states_lost": _count(lambda row: row.record.walk and row.record.walk.states_lost),
+    "walked_blocks_run": _count(
+        lambda row: (
+            row.record.walk and row.record.walk.coverage and row.record.walk.coverage.total.ran
+        )
+    ),
     # whether the pool was administered at the cut
     "is_administered": _hidden("BOOLEAN", lambda row: row.record.administration is not None),
     # what loads measured, as JSON

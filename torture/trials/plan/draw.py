@@ -107,10 +107,12 @@ def draw_walked(
     run_seed: int,
     load_ms: int,
     engine: WalkEngine = WalkEngine.KERNEL,
+    coverage: bool = False,
 ) -> tuple[TrialSpec, ...]:
     """`recordings` of each cell, each to be walked over so many of its crash states.
 
-    The same seed draws the same recordings for each engine.
+    The same seed draws the same recordings for each engine. `coverage`: the native one counts the code
+    that it runs.
     """
     return tuple(
         TrialSpec(
@@ -121,6 +123,7 @@ def draw_walked(
             origin=Origin.WALKED,
             walk_states=states,
             walk_engine=engine,
+            walk_coverage=coverage,
         )
         for index in range(recordings)
         for cell in cells

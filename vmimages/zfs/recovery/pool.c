@@ -1,6 +1,8 @@
 #include "pool.h"
 
+#include "coverage.h"
 #include "disks.h"
+#include "versions.h"
 
 #include <sys/zfs_context.h>
 #include <sys/dmu.h>
@@ -8,6 +10,9 @@
 #include <sys/spa.h>
 #include <sys/zil.h>
 #include <sys/stat.h>
+#if __has_include(<libzpool.h>)
+#include <libzpool.h>  /* since 2.4.99 kernel_init is here */
+#endif
 
 enum { CHUNK = 1 << 20, ARC_MIN_BYTES = 64 << 20, ARC_MAX_BYTES = 256 << 20 };
 /* The object of a volume's data (include/sys/zvol_impl.h), which no header of the library has. */
@@ -16,6 +21,7 @@ static const uint64_t VOLUME_DATA = 1;
 extern uint64_t zfs_arc_min, zfs_arc_max;
 static char POOL[] = "tank";
 static const char VOLUME[] = "tank/vm";
+static char VOLUME_TAG[] = "recovery";
 
 typedef struct {
   uint64_t offset, length;
@@ -90,7 +96,8 @@ static int replay_write(void *arg, void *record, boolean_t byteswap) {
     dmu_tx_abort(tx);
     return error;
   }
-  dmu_write(volume->objects, VOLUME_DATA, offset, length, write->lr_data, tx);
+  /* the data follow the record */
+  WRITE_OBJECT(volume->objects, VOLUME_DATA, offset, length, write + 1, tx);
   (void)zil_replaying(volume->log, tx);
   dmu_tx_commit(tx);
   return 0;
@@ -113,11 +120,13 @@ static int replay_truncate(void *arg, void *record, boolean_t byteswap) {
   return dmu_free_long_range(volume->objects, VOLUME_DATA, truncate->lr_offset, truncate->lr_length);
 }
 
+#ifdef TX_CLONE_RANGE
 /* A clone needs the kernel's volume. No load clones; the process ends, and the kernel's ZFS recovers the state. */
 static int replay_clone(void *arg, void *record, boolean_t byteswap) {
   (void)arg, (void)record, (void)byteswap;
   fail("the log has a clone");
 }
+#endif
 
 static int replay_nothing(void *arg, void *record, boolean_t byteswap) {
   (void)arg, (void)record, (void)byteswap;
@@ -129,16 +138,20 @@ static zil_replay_func_t *const replay[TX_MAX_TYPE] = {
   [0 ... TX_WRITE - 1] = replay_nothing,
   [TX_WRITE] = replay_write,
   [TX_TRUNCATE] = replay_truncate,
+#ifdef TX_CLONE_RANGE
   [TX_TRUNCATE + 1 ... TX_CLONE_RANGE - 1] = replay_nothing,
   [TX_CLONE_RANGE] = replay_clone,
+#else
+  [TX_TRUNCATE + 1 ... TX_MAX_TYPE - 1] = replay_nothing,
+#endif
 };
 
 /* As module/os/linux/zfs/zvol_os.c, zvol_os_create_minor. Returns 0 or an errno. */
-static int open_volume(volume_t *volume, const void *tag) {
-  const int error = dmu_objset_own(VOLUME, DMU_OST_ZVOL, B_TRUE, B_TRUE, tag, &volume->objects);
+static int open_volume(volume_t *volume) {
+  const int error = dmu_objset_own(VOLUME, DMU_OST_ZVOL, B_TRUE, B_TRUE, VOLUME_TAG, &volume->objects);
   if (error != 0) return error;
-  volume->log = zil_open(volume->objects, NULL, NULL);
-  if (zil_replay(volume->objects, volume, replay)) zil_close(volume->log);
+  volume->log = OPEN_LOG(volume->objects);
+  if (REPLAY_LOG(volume->objects, volume, replay)) zil_close(volume->log);
   volume->log = NULL;
   return 0;
 }
@@ -178,18 +191,20 @@ recovery_t pool_recover(nvlist_t *config) {
   recovery_t recovery = {.content = MARK_OF_NOTHING};
   volume_t volume = {0};
   const uint64_t begun = now_us();
+  coverage_count(true);
   recovery.import_errno = import(config, ZFS_IMPORT_NORMAL);
   /* as `zpool import -m`, an operator's next try: without its log device a pool comes back only so */
   if (recovery.import_errno != 0) recovery.import_errno = import(config, ZFS_IMPORT_MISSING_LOG);
   const uint64_t imported = now_us();
   recovery.import_us = imported - begun;
+  if (recovery.import_errno == 0) recovery.volume_errno = open_volume(&volume);
+  coverage_count(false);
   if (recovery.import_errno != 0) return recovery;
-  recovery.volume_errno = open_volume(&volume, FTAG);
   const uint64_t opened = now_us();
   recovery.volume_us = opened - imported;
   if (recovery.volume_errno == 0) {
     recovery.volume_errno = read_ranges(volume.objects, &recovery);
-    dmu_objset_disown(volume.objects, B_TRUE, FTAG);
+    dmu_objset_disown(volume.objects, B_TRUE, VOLUME_TAG);
   }
   const uint64_t read_out = now_us();
   recovery.read_us = read_out - opened;

@@ -15,6 +15,7 @@
  */
 #define _GNU_SOURCE
 #include "mark.h"
+#include "versions.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -50,9 +51,8 @@ static void fail(const char *step, int code) {
 
 /* Find the pool as `zpool import` does; 0 or an errno. */
 static int find_config(char *folder, nvlist_t **config) {
-  libpc_handle_t handle = {.lpc_ops = &libzfs_config_ops, .lpc_lib_handle = zfs};
   importargs_t wanted = {.path = &folder, .paths = 1, .poolname = POOL};
-  return zpool_find_config(&handle, POOL, config, &wanted);
+  return FIND_CONFIG(zfs, POOL, config, &wanted);
 }
 
 /* Read the ranges, and copy or mark them; returns 0, or the errno of the first failure. */

@@ -1,18 +1,99 @@
 #!/bin/sh
 # Runs in the root the packages were put in; leaves /stage.tar: the programs of a walk. The NAS runs `recover`, with its
-# own libraries. The host runs `native-recover`, which has all its libraries in it: the host's may be older.
+# own libraries. The host runs the others, which have all their libraries in them: the host's may be older.
+#   native-recover    OpenZFS as a library
+#   native-coverage   the same, and it notes the blocks that it runs of the files below
+#   blocks            each such block: its address, file and line, function
 set -eu
-mkdir /stage
-gcc -std=gnu17 -O2 -Wall -Wextra -Werror -isystem /usr/include/libspl -isystem /usr/include/libzfs \
-    -Wl,--build-id=none -s -o /stage/recover /programs/recover.c -lzfs -lnvpair
+covered="dmu_objset dsl_pool spa spa_log_spacemap vdev_label zil"
+tree=$(echo /usr/src/zfs-*)
+version=$(sed -n 's/^Version: *//p' "$tree/META" | awk -F. '{ printf "%d%02d%02d", $1, $2, $3 }')
+mkdir -p /stage /objects/other /objects/covered /absent/sys
+if [ -d "$tree/lib" ]; then  # a whole tree, which from_source.sh has built
+    headers="-I$tree/lib/libspl/include -I$tree/lib/libspl/include/os/linux -I$tree/lib/libzpool/include -I$tree/include"
+    libraries=$tree/.libs
+    rest=
+else
+    headers="-I/usr/include/libspl -I/usr/include/libzfs"
+    libraries=/usr/lib/x86_64-linux-gnu
+    rest=$libraries/libuutil.a  # 2.1 has libspl in it
+fi
+system=$(echo "$headers" | sed 's/-I/-isystem /g')
+# Debian's package of 2.3.2 lacks this header. Nothing here touches these structures.
+cat > /absent/sys/abd_os.h <<'END'
+struct abd_scatter { uint_t abd_offset, abd_iovcnt; struct iovec abd_iov[1]; };
+struct abd_linear { void *abd_buf; };
+END
+ours="-std=gnu17 -O2 -Wall -Wextra -Werror -DVERSION=$version $system"
+# The library is always built with its debugging (lib/libzpool/Makefile.am), which changes the layout of its structures.
+library="-D_GNU_SOURCE -D_LARGEFILE64_SOURCE -UNDEBUG -DDEBUG -DZFS_DEBUG -idirafter /absent"
+
+# shellcheck disable=SC2086 # these are lists of words
+gcc $ours -Wl,--build-id=none -s -o /stage/recover /programs/recover.c -L"$libraries" -lzfs -lzfs_core -lnvpair
 rm /programs/recover.c
 
-# Our vdevs stand in for the library's, which open files. The library is always built with its debugging
-# (lib/libzpool/Makefile.am), which changes the layout of its structures.
-gcc -std=gnu17 -O2 -Wall -Wextra -Werror -D_GNU_SOURCE -D_LARGEFILE64_SOURCE -UNDEBUG -DDEBUG -DZFS_DEBUG \
-    -isystem /usr/include/libspl -isystem /usr/include/libzfs \
-    -static -Wl,--build-id=none -Wl,--wrap=vdev_disk_ops -s -o /stage/native-recover /programs/*.c \
-    -lzpool -lnvpair -ltirpc -lz -lm -lpthread
-tar --create --file /stage.tar --directory /stage --sort=name --format=pax \
-    --pax-option=delete=atime,delete=ctime \
-    --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX --mtime="@$SOURCE_DATE_EPOCH" .
+is_of_library() { ar t "$libraries/libzpool.a" | grep -qE "^(libzpool_la-)?$(basename "$1" .c)\.o$"; }
+
+# A file of the kernel's modules, as the library has it (config/Rules.am): the file, its object, further flags.
+compile() {
+    file=$tree/$1 object=$2
+    shift 2
+    if [ -d "$tree/lib" ]; then
+        made=${file%/*}/libzpool_la-$(basename "$file" .c)
+        rm "$made.lo"
+        make -C "$tree" CFLAGS="$*" "${made#"$tree/"}.lo"
+        mv "$made.o" "$object"
+    else
+        # shellcheck disable=SC2086
+        gcc -std=gnu99 -fno-strict-aliasing $library -I"$tree/include" -I"$tree/module/icp/include" $headers \
+            -idirafter "$tree/include/os/linux/zfs" "$@" -c "$file" -o "$object"
+    fi
+}
+
+# These objects stand in for the library's, and our vdevs for those of the library, which open files.
+link() {
+    # shellcheck disable=SC2086
+    gcc $ours $library -static -Wl,--build-id=none -Wl,--wrap=vdev_disk_ops -o "$@" \
+        /programs/*.c "$libraries/libzpool.a" "$libraries/libnvpair.a" $rest -ltirpc -lz -lm -lpthread
+}
+
+# Of each call at the begin of a block, its address, and the address behind it, by which the program knows the block.
+# Only a broken ZFS runs a block that fails an assertion.
+addresses() {
+    objdump --disassemble --no-show-raw-insn --section=.text "$1" | tr -d : | awk '
+        call { if (block) print block; block = call " " $1; call = "" }
+        /<__sanitizer_cov_trace_pc>$/ { call = $1 }
+        /call .*<libspl_assert/ { block = "" }
+        END { if (block) print block }'
+}
+
+pack() {
+    tar --create --file /stage.tar --directory /stage --sort=name --format=pax \
+        --pax-option=delete=atime,delete=ctime \
+        --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX --mtime="@$SOURCE_DATE_EPOCH" .
+}
+
+# The files with a planted bug, where there is one: see planted.sh. The library has not all of the modules.
+for file in $(cat /planted 2> /dev/null || true); do
+    if ! is_of_library "$file"; then
+        pack
+        exit
+    fi
+    compile "$file" "/objects/other/$(basename "$file" .c).o" -O2
+done
+# shellcheck disable=SC2046
+link /stage/native-recover -s $(find /objects/other -name '*.o' | sort)
+
+for name in $covered; do
+    rm -f "/objects/other/$name.o"
+    compile "module/zfs/$name.c" "/objects/covered/$name.o" -O1 -g1 -fno-inline -fsanitize-coverage=trace-pc
+done
+program=/stage/native-coverage
+# shellcheck disable=SC2046
+link $program $(find /objects -name '*.o' | sort)
+addresses $program > /addresses
+cut -d ' ' -f 1 /addresses | addr2line --functions --exe $program | paste - - > /places
+cut -d ' ' -f 2 /addresses | paste - /places | sed 's/ (discriminator .*//' |
+    awk -F '\t' 'sub(/.*module\/zfs\//, "", $3) { print $1 "\t" $3 "\t" $2 }' > /stage/blocks
+strip $program
+pack

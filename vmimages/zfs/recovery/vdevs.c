@@ -1,6 +1,7 @@
 #include "vdevs.h"
 
 #include "disks.h"
+#include "versions.h"
 
 #include <sys/zfs_context.h>
 #include <sys/fs/zfs.h>
@@ -50,7 +51,7 @@ static nvlist_t *label_of(const part_t *part, const char *pool) {
     uint64_t txg;
     if (!disk_read(part->disk, packed, part->start + places[i] + NVLIST_AT, sizeof packed)) continue;
     if (nvlist_unpack(packed, NVLIST_BYTES, &label, 0) != 0) continue;
-    const bool is_ours = nvlist_lookup_string(label, ZPOOL_CONFIG_POOL_NAME, &name) == 0 && strcmp(name, pool) == 0;
+    const bool is_ours = LOOKUP_STRING(label, ZPOOL_CONFIG_POOL_NAME, &name) == 0 && strcmp(name, pool) == 0;
     if (is_ours && nvlist_lookup_uint64(label, ZPOOL_CONFIG_POOL_TXG, &txg) == 0 && txg != 0) return label;
     nvlist_free(label);
   }
@@ -63,7 +64,7 @@ static nvlist_t *config_of(const char *pool, nvlist_t *label, nvlist_t *const *c
   fnvlist_add_string(root, ZPOOL_CONFIG_TYPE, VDEV_TYPE_ROOT);
   fnvlist_add_uint64(root, ZPOOL_CONFIG_ID, 0);
   fnvlist_add_uint64(root, ZPOOL_CONFIG_GUID, guid);
-  fnvlist_add_nvlist_array(root, ZPOOL_CONFIG_CHILDREN, (const nvlist_t *const *)children, count);
+  ADD_LISTS(root, ZPOOL_CONFIG_CHILDREN, children, count);
   fnvlist_add_uint64(config, ZPOOL_CONFIG_VERSION, fnvlist_lookup_uint64(label, ZPOOL_CONFIG_VERSION));
   fnvlist_add_string(config, ZPOOL_CONFIG_POOL_NAME, pool);
   fnvlist_add_uint64(config, ZPOOL_CONFIG_POOL_STATE, fnvlist_lookup_uint64(label, ZPOOL_CONFIG_POOL_STATE));
@@ -105,8 +106,7 @@ nvlist_t *vdevs_find(const char *pool) {
 }
 
 /* As for the NAS's kernel (module/os/linux/zfs/vdev_disk.c, vdev_disk_open), but a vdev is known by its GUID. */
-static int open_vdev(vdev_t *vdev, uint64_t *bytes, uint64_t *max_bytes, uint64_t *logical, uint64_t *physical, cred_t *_) {
-  (void)_;
+static int open_vdev(vdev_t *vdev, uint64_t *bytes, uint64_t *max_bytes, uint64_t *logical, uint64_t *physical) {
   vdev->vdev_nonrot = B_TRUE;
   vdev->vdev_has_trim = B_FALSE;
   for (size_t i = 0; i < disks_count(); i++) {
@@ -165,9 +165,10 @@ static void keep_path(vdev_t *vdev) { (void)vdev; }
  * Stands in for the library's own, which opens a file by the vdev's path: see `--wrap` in stage.sh.
  */
 vdev_ops_t __wrap_vdev_disk_ops = {
-  .vdev_op_open = open_vdev,
+  /* with credentials for a last argument in some versions (2.3.9, 2.4.4), which it can do without */
+  .vdev_op_open = (vdev_open_func_t *)(uintptr_t)open_vdev,
   .vdev_op_close = close_vdev,
-  .vdev_op_asize = vdev_default_asize,
+  SIZES_OF_VDEV,
   .vdev_op_min_asize = vdev_default_min_asize,
   .vdev_op_io_start = start_request,
   .vdev_op_io_done = end_request,

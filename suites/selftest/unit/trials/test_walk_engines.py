@@ -9,15 +9,14 @@ import pytest
 
 from suites.selftest.unit.conftest import fake_tool
 from suites.selftest.unit.facts.shelf_logs import SECTOR, explicit
+from suites.selftest.unit.facts.test_blocks import TABLE, notes
 from torture.errors import HarnessError
 from torture.facts.recording.crash_state import CrashState
 from torture.facts.recording.disks import ShelfDisk
 from torture.facts.recording.events import Event, Kind, RecordedDisk, Recording
-from torture.facts.zfs.versions import DEFAULT, zfs_version
-from torture.machines.images.recipes import read_kernel_recipe
-from torture.machines.lab import recovery_programs
-from torture.machines.lab.recovery_programs import host_program, recovery_recipe
+from torture.facts.zfs.blocks import Blocks
 from torture.trials.trial.walk import native_engine
+from torture.trials.trial.walk.code_coverage import Coverage
 from torture.trials.trial.walk.engine import Engine, GaveUp, Recovered, Scout
 from torture.trials.trial.walk.engines import Engines
 from torture.trials.trial.walk.native_engine import NativeEngine
@@ -170,7 +169,7 @@ def recording(tmp_path: Path) -> Recording:
     return Recording(folder=folder, disks=(disk,), events=events)
 
 
-def begun(recording: Recording, script: str) -> NativeEngine:
+def begun(recording: Recording, script: str, *, coverage: Coverage | None = None) -> NativeEngine:
     """The engine over a program in shell, which reads the commands."""
     folder = recording.folder.parent
     fake_tool(
@@ -181,6 +180,7 @@ def begun(recording: Recording, script: str) -> NativeEngine:
         recording,
         disks=[ShelfDisk(serial="data0", size_mib=1)],
         folder=folder / "engine",
+        coverage=coverage,
     )
 
 
@@ -231,6 +231,23 @@ def test_the_next_state_has_another_process(recording: Recording, end: str, word
         assert engine.recover(_STATE).is_imported
 
 
+def test_the_code_that_a_recovery_ran_is_counted(recording: Recording) -> None:
+    """Also where the recovery ended the process. The next process notes in the same file."""
+    folder = recording.folder.parent
+    (folder / "noted").write_bytes(notes(0x43901C))
+    coverage = Coverage(Blocks.parse(TABLE), folder / "coverage")
+    script = (
+        f"{_LOADED} coverage) echo $rest >> {folder}/commands;; "
+        f"recover) cp {folder}/noted {folder}/coverage; exit 1;;"
+    )
+    with closing(begun(recording, script, coverage=coverage)) as engine:
+        for _ in range(2):
+            with pytest.raises(GaveUp):
+                engine.recover(_STATE)
+    assert (coverage.reached_new, coverage.document.total.ran) == (1, 1)
+    assert (folder / "commands").read_text() == f"{folder}/coverage\n" * 2
+
+
 def test_an_engine_that_cannot_begin_is_the_machinerys_failure(recording: Recording) -> None:
     with pytest.raises(HarnessError, match="no label") as failure:
         begun(recording, "load) echo 'data0 has no label of tank' >&2; exit 2;;")
@@ -251,30 +268,3 @@ def test_a_closed_engine_leaves_no_process(recording: Recording) -> None:
     engine.close()
     engine.close()
     assert not Path(f"/proc/{pid.read_text().strip()}").exists()
-
-
-def test_an_edit_of_the_program_builds_no_kernel(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    zfs = zfs_version(DEFAULT)
-    key, kernel_key = recovery_recipe(zfs).base_key, read_kernel_recipe(zfs).base_key
-    for path in recovery_programs._SOURCES.iterdir():
-        (tmp_path / path.name).write_bytes(path.read_bytes())
-    monkeypatch.setattr(recovery_programs, "_SOURCES", tmp_path)
-    assert recovery_recipe(zfs).base_key == key
-    (tmp_path / "pool.c").write_text("")
-    assert recovery_recipe(zfs).base_key != key
-    assert read_kernel_recipe(zfs).base_key == kernel_key
-
-
-def test_another_zfs_is_not_walked() -> None:
-    with pytest.raises(HarnessError, match="not written for"):
-        recovery_recipe(zfs_version("2.4.4"))
-
-
-def test_a_planted_bug_is_walked_by_the_kernel_alone() -> None:
-    """It is in the kernel's modules: the library does not have it, and the NAS's program needs none."""
-    planted = zfs_version(f"{DEFAULT}+log_not_claimed")
-    assert recovery_recipe(planted).base_key == recovery_recipe(zfs_version(DEFAULT)).base_key
-    with pytest.raises(HarnessError, match="has not the bug"):
-        host_program(planted)

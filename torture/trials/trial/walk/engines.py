@@ -16,11 +16,13 @@ from torture.facts.evidence.requests import BLOCK_REQUESTS
 from torture.facts.evidence.walk_document import WalkDocument, WalkEngine
 from torture.facts.recording.crash_state import CrashState
 from torture.facts.recording.events import Recording
+from torture.facts.zfs.blocks import Blocks
 from torture.machines.lab.lab import Lab
 from torture.machines.lab.machine import GuestDied
 from torture.machines.lab.recovery_programs import host_program
 from torture.trials.trial.shared.storage import StorageFailed
 from torture.trials.trial.shared.trial import Trial
+from torture.trials.trial.walk.code_coverage import Coverage
 from torture.trials.trial.walk.engine import Engine, GaveUp, Recovered, Scout
 from torture.trials.trial.walk.kernel_engine import KernelEngine
 from torture.trials.trial.walk.native_engine import NativeEngine
@@ -44,12 +46,15 @@ class Engines:
         first: Callable[[], CrashState],
         written: Set[int] | None,
         scratch: Path,
+        coverage: Coverage | None = None,
     ) -> None:
         self._start_kernel = start_kernel
         self._start_scout = start_scout
         self._first = first
         self._written = written
         self._scratch = scratch
+        self.coverage = coverage
+        """The code that the scout's recoveries have run; None where it is not counted."""
         self._kernel: Engine | None = None
         self._scout: Scout | None = None
         self._last: Engine | None = None
@@ -61,6 +66,11 @@ class Engines:
     def has_scout(self) -> bool:
         """Whether states are recovered by the scout first."""
         return self._start_scout is not None
+
+    @property
+    def reached_new(self) -> int:
+        """The recoveries by the scout that ran code which none before them had run."""
+        return 0 if self.coverage is None else self.coverage.reached_new
 
     def proven(self, state: CrashState) -> Recovered | None:
         """See `Scout`."""
@@ -193,24 +203,30 @@ def engines_of(
     which it starts.
     """
     disks, kind = trial.disks_left, trial.transport.traits.volume
+    place = folder / "native"
 
     def kernel(first: CrashState) -> KernelEngine:
         return KernelEngine(lab, disks=disks, kind=kind, first=first, folder=folder / "engine")
 
     def native() -> NativeEngine:
-        program, place = host_program(lab.zfs), folder / "native"
-        return NativeEngine(program, recording(), disks=disks, folder=place)
+        assert program is not None
+        return NativeEngine(program.path, recording(), disks=disks, folder=place, coverage=coverage)
 
     # the library has no files, and so no image in a dataset; it finds a pool by all of its disks
     has_scout = kind is VolumeKind.ZVOL and disks == trial.disks
     has_scout = has_scout and trial.spec.walk_engine is not WalkEngine.KERNEL
+    program = host_program(lab.zfs, covered=trial.spec.walk_coverage) if has_scout else None
+    coverage = None
+    if program is not None and program.blocks is not None:
+        coverage = Coverage(Blocks.parse(program.blocks.read_bytes()), place / "coverage")
     requests = trial.folder / BLOCK_REQUESTS
     return Engines(
         start_kernel=kernel,
-        start_scout=native if has_scout else None,
+        start_scout=None if program is None else native,
         first=first,
         written=set(_written_grains(requests)) if requests.exists() else None,
         scratch=folder,
+        coverage=coverage,
     )
 
 

@@ -17,7 +17,7 @@ from torture.facts.evidence.walk_document import WALK
 from torture.facts.recording.crash_state import CrashState
 from torture.facts.recording.disks import Persistence
 from torture.facts.recording.events import Kind, Recording, load_recording
-from torture.facts.states.states import DistinctState, distinct_states
+from torture.facts.states.states import DistinctState, distinct_states, drawn, in_batches
 from torture.machines.lab.machine import GuestDied
 from torture.machines.nas.pool import pool_disks
 from torture.trials.trial.administer import issued_seq_in
@@ -27,7 +27,7 @@ from torture.trials.trial.shared.storage import StorageFailed
 from torture.trials.trial.shared.trial import Trial
 from torture.trials.trial.walk.content_checks import ContentChecks
 from torture.trials.trial.walk.fresh import recover_afresh
-from torture.trials.trial.walk.walker import Ground, LostState, Walker, drawn, in_batches
+from torture.trials.trial.walk.walker import Ground, LostState, Walker
 
 _BUDGET_S = 1200
 """The rest of a trial, and its deadline, must have room beside it."""
@@ -84,6 +84,7 @@ def walk(
             nested_s = _BUDGET_S * _NESTED_SHARE * (_DEEPEST - 1)
             walker.recover_all(ground, in_batches(chosen), until_s=until_s - nested_s)
             if nested and root is not None:
+                root = walker.reached_new or root
                 _walk_recoveries(trial, machines, walker, root, each=nested, until_s=until_s)
     evidence.write(WALK, replace(walker.document, distinct=len(states)).as_json())
     return walker.first_loss
@@ -135,7 +136,7 @@ def _walk_recoveries(
         chosen = drawn(states, each, seed=f"walk/{trial.spec.seed}/{depth}")
         walker.recover_all(ground, in_batches(chosen), until_s=until_s)
         walker.document = replace(walker.document, depth=depth)
-        state = chosen[0]
+        state = walker.reached_new or chosen[0]
 
 
 def _recovery_of(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -42,7 +41,6 @@ _REPEATED_EVERY = 50
 proven equal to an earlier one is recovered all the same."""
 _COMPARED_FIRST = 4
 """So many first states are recovered by both engines: a mistake of all states shows at once."""
-_BATCH = 500
 _SHOWN_EVERY = 10
 """The live line shows one state in so many."""
 
@@ -119,6 +117,8 @@ class Walker:
         self._marks = [event.seq for event in cut.recording.events if event.kind is Kind.MARK]
         self.document = WalkDocument(engine=trial.spec.walk_engine, depth=1)
         self.first_loss: LostState | None = None
+        self.reached_new: DistinctState | None = None
+        """Of the states recovered last, the latest that ran code of ZFS which none before it had run."""
 
     def recover_all(
         self, ground: Ground, states: Sequence[DistinctState], *, until_s: float
@@ -128,13 +128,17 @@ class Walker:
         if states:  # a NAS sees the partitions of the disks on which it starts, and no later ones
             latest = max(states, key=lambda state: state.cut)
             self._first = latest.crash_state(ground.recording, self._names)
+        self.reached_new = None
         begun_s, earlier_ms = time.monotonic(), self.document.walked_ms
         for number, state in enumerate(states):
             if time.monotonic() > until_s:
                 break
             if number % _SHOWN_EVERY == 0:
                 self._show(f"walk {self._states.total()}")
+            reached = self._engines.reached_new
             judged = self._judge_state(state, number=number)
+            if self._engines.reached_new > reached:
+                self.reached_new = state
             self._states["proven" if self._is_proven else "recovered"] += 1
             self._seen.update(filter(None, [self._content]))
             self._outcomes[judged.verdict] += 1
@@ -148,6 +152,7 @@ class Walker:
 
     def _count(self, *, walked_ms: int) -> None:
         is_nested, counted = self.ground.acknowledged is not None, self._engines.document
+        coverage = self._engines.coverage
         self.document = replace(
             self.document,
             recovered=self._states["recovered"],
@@ -166,6 +171,7 @@ class Walker:
             ends_seen_once=_number_of_ones(self._ends),
             outcomes=dict(self._outcomes),
             unknown=dict(self._unknown),
+            coverage=None if coverage is None else coverage.document,
             walked_ms=walked_ms,
         )
 
@@ -332,19 +338,3 @@ class Walker:
 
 def _number_of_ones(counts: Mapping[Any, int]) -> int:
     return sum(1 for count in counts.values() if count == 1)
-
-
-def drawn(states: Sequence[DistinctState], number: int, *, seed: str) -> list[DistinctState]:
-    """So many of the states, in the order that the seed draws."""
-    chosen = list(states)
-    random.Random(seed).shuffle(chosen)
-    return chosen[:number]
-
-
-def in_batches(states: Sequence[DistinctState]) -> list[DistinctState]:
-    """The same states, each batch in the order of the cuts: to go on to the next state is quick then.
-
-    Several batches, so that a walk without time left has states of all cuts.
-    """
-    batches = (states[at : at + _BATCH] for at in range(0, len(states), _BATCH))
-    return [state for batch in batches for state in sorted(batch, key=lambda state: state.cut)]
