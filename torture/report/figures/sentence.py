@@ -60,6 +60,9 @@ def _walked_in_words(walked: Walked) -> str:
     """Without an interval: the states of one recording are no independent trials."""
     of = f"{walked.recordings} recording" + ("" if walked.recordings == 1 else "s")
     how = "recovered" if not walked.proven else "recovered or proven"
+    if walked.blocks:
+        ran = f"{walked.blocks_run:,} of {walked.blocks:,} blocks"
+        of += f", whose recoveries ran {ran} of ZFS's code for them,"
     if not walked.lost:
         return f"none of {walked.states:,} {how} crash states of {of} lost anything"
     return f"{walked.lost:,} of {walked.states:,} {how} crash states of {of} lost something"

@@ -171,9 +171,10 @@ class Store:
     def _walked(self) -> dict[str, Walked]:
         rows = self._rows(
             "SELECT cell, count(*), sum(walked_states), sum(walked_states_proven), "
-            "sum(walked_states_lost) FROM records WHERE walked_states > 0 GROUP BY cell"
+            "sum(walked_states_lost), coalesce(arg_max(walked_blocks, walked_blocks_run), 0), "
+            "coalesce(max(walked_blocks_run), 0) FROM records WHERE walked_states > 0 GROUP BY cell"
         )
-        names = ("recordings", "states", "proven", "lost")
+        names = ("recordings", "states", "proven", "lost", "blocks", "blocks_run")
         return {cell: Walked(**dict(zip(names, of, strict=True))) for cell, *of in rows}
 
     def breaches(self) -> dict[str, tuple[str, ...]]:

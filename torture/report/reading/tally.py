@@ -87,6 +87,10 @@ class Walked:
     """The states without a recovery: an earlier one has read nothing else than these states have."""
     lost: int
     """The states that lost something acknowledged, or are damaged."""
+    blocks: int = 0
+    """The blocks of the code of ZFS's library that recovers, where they were counted."""
+    blocks_run: int = 0
+    """Of these, the blocks that the recoveries of one recording ran, by the one that ran most."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -19,7 +19,7 @@ from suites.selftest.unit.made_records import changed
 from suites.selftest.unit.report_records import make_records, write_run
 from torture.choices.matrix.cells import cells_of
 from torture.facts.axes.sweeps import Matrix
-from torture.facts.evidence.walk_document import WalkDocument
+from torture.facts.evidence.walk_document import FileCoverage, WalkCoverage, WalkDocument
 from torture.oracles.verdict.guarantee import Guarantee
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.lines import UnreadableLineError, read_line
@@ -256,14 +256,26 @@ def test_one_rule_says_which_record_counts_in_a_file_and_in_a_report(
     assert sorted(rows) == sorted(expected)
 
 
-def walked(number: int, *, recovered: int, lost: int, proven: int = 0) -> TrialRecord:
+def walked(
+    number: int, *, recovered: int, lost: int, proven: int = 0, blocks_run: int | None = None
+) -> TrialRecord:
     outcomes = {"intact": recovered + proven - lost, "corrupted": lost}
     return changed(
         LOST,
         origin=Origin.WALKED,
         trial=f"walked.{number}.{LOST.trial}",
-        walk=WalkDocument(recovered=recovered, proven=proven, outcomes=outcomes),
+        walk=WalkDocument(
+            recovered=recovered,
+            proven=proven,
+            outcomes=outcomes,
+            coverage=None if blocks_run is None else _ran(blocks_run),
+        ),
     )
+
+
+def _ran(blocks: int) -> WalkCoverage:
+    files = {"spa.c": FileCoverage(blocks=4000, ran=blocks), "zil.c": FileCoverage(blocks=956)}
+    return WalkCoverage(files=files)
 
 
 def test_walked_states_join_the_sentence_and_change_no_rate(original: Path, tmp_path: Path) -> None:
@@ -322,3 +334,16 @@ def test_walked_states_in_words(
     with Store.open([original, replay_run(tmp_path, "walks", *made)]) as store:
         figures = {one.cell: one for one in cell_figures(store.tallies())}[LOST.cell]
     assert words in answer_in_words(figures, Sensitivity(versions={}, faults=()))
+
+
+def test_the_code_that_recoveries_ran_joins_the_sentence(original: Path, tmp_path: Path) -> None:
+    """By the recording that ran most of it; recordings without coverage say nothing of it."""
+    counts = (1700, None, 1729)
+    made = [walked(i, recovered=9, lost=0, blocks_run=count) for i, count in enumerate(counts)]
+    with Store.open([original, replay_run(tmp_path, "walks", *made)]) as store:
+        figures = {one.cell: one for one in cell_figures(store.tallies())}[LOST.cell]
+    words = answer_in_words(figures, Sensitivity(versions={}, faults=()))
+    assert (
+        "none of 27 recovered crash states of 3 recordings, whose recoveries ran 1,729 of 4,956 blocks"
+        in words
+    )
