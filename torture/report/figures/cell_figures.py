@@ -10,7 +10,8 @@ from torture.facts.stats.rates import Rate, rate_of
 from torture.facts.stats.sequential import sequential_rate_of
 from torture.oracles.verdict.guarantee import Guarantee
 from torture.oracles.verdict.verdicts import Verdict
-from torture.report.reading.tally import CellTally, FirstTry, Spread, TrialKind, Walked, Worth
+from torture.report.reading.tally import CellTally, FirstTry, Spread, TrialKind, Worth
+from torture.report.reading.walks import Walked
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,7 +8,7 @@ from torture.report.figures.cell_figures import CellFigures
 from torture.report.figures.grid import unusual_choices
 from torture.report.figures.sensitivity import Sensitivity
 from torture.report.figures.wording import choice_in_words, duration_in_words, either_way_in_words
-from torture.report.reading.tally import Walked
+from torture.report.reading.walks import Walked
 
 _WOULD_BE_SEEN = "flush-dropped"
 """The planted fault of the sentence: a disk whose cache lies now and then is what people fear."""
@@ -62,6 +62,8 @@ def _walked_in_words(walked: Walked) -> str:
     of = f"{walked.recordings} recording" + ("" if walked.recordings == 1 else "s")
     how = "recovered" if not walked.proven else "recovered or proven"
     states = f"{walked.states:,} {how} crash states"
+    if walked.blocks:
+        of += f"; they ran {walked.blocks_run:,} of {walked.blocks:,} blocks of ZFS's code for recovery"
     if not walked.lost:
         bound = bound_in_words(rate.high)
         return f"none of {states} lost anything ({of}; at most {bound} of recordings lose in one)"

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, get_type_hints
 
 from torture.choices.matrix.axes import AXES
 from torture.facts.evidence.documents import Document
+from torture.facts.evidence.walk_document import FileCoverage
 from torture.oracles.verdict.judgement import COUNTS
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.lines import Line
@@ -78,6 +79,11 @@ def _before_cut(row: Row) -> int:
     """Of the acknowledged operations those of the load phase: a client that lives on goes on after it."""
     before = row.record.cut.acknowledged
     return row.record.acknowledged if before is None else min(before, row.record.acknowledged)
+
+
+def _code_of_walk(row: Row) -> FileCoverage:
+    walk = row.record.walk
+    return FileCoverage() if walk is None or walk.coverage is None else walk.coverage.total
 
 
 def _plain_fields() -> Iterator[tuple[str, Column]]:
@@ -148,11 +154,8 @@ _NAMED = {
     "walked_states": _count(lambda row: row.record.walk and row.record.walk.counted),
     "walked_states_proven": _count(lambda row: row.record.walk and row.record.walk.proven),
     "walked_states_lost": _count(lambda row: row.record.walk and row.record.walk.states_lost),
-    "walked_blocks_run": _count(
-        lambda row: (
-            row.record.walk and row.record.walk.coverage and row.record.walk.coverage.total.ran
-        )
-    ),
+    "walked_blocks": _count(lambda row: _code_of_walk(row).blocks or None),
+    "walked_blocks_run": _count(lambda row: _code_of_walk(row).ran or None),
     # whether the pool was administered at the cut
     "is_administered": _hidden("BOOLEAN", lambda row: row.record.administration is not None),
     # what loads measured, as JSON

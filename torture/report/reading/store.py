@@ -32,9 +32,9 @@ from torture.report.reading.tally import (
     FirstTry,
     Spread,
     TrialKind,
-    Walked,
     Worth,
 )
+from torture.report.reading.walks import walked_by_cell
 from torture.report.reading.zfs_versions import notes_on_versions, zfs_versions
 
 _DECADES_MAX = math.floor(math.log10(FLOAT_MAX))
@@ -149,7 +149,7 @@ class Store:
             f"coalesce(sum(acknowledged_in_outage), 0), {worth} "
             "FROM live JOIN runs USING (source) GROUP BY cell ORDER BY cell"
         )
-        walked = self._walked()
+        walked = walked_by_cell(self._rows)
         return tuple(
             CellTally(
                 cell=cell,
@@ -167,15 +167,6 @@ class Store:
             )
             for cell, guarantee, is_sequential, per_s, least, median, most, in_outage, *medians in rows
         )
-
-    def _walked(self) -> dict[str, Walked]:
-        rows = self._rows(
-            "SELECT cell, count(*), sum(walked_states), sum(walked_states_proven), "
-            "sum(walked_states_lost), count(*) FILTER (walked_states_lost > 0) "
-            "FROM records WHERE walked_states > 0 GROUP BY cell"
-        )
-        names = ("recordings", "states", "proven", "lost", "recordings_lost")
-        return {cell: Walked(**dict(zip(names, of, strict=True))) for cell, *of in rows}
 
     def breaches(self) -> dict[str, tuple[str, ...]]:
         """The live trials that broke their guarantee, by cell."""

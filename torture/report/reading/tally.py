@@ -9,6 +9,7 @@ from typing import NamedTuple
 from torture.oracles.verdict.guarantee import Guarantee
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.trials import TrialRecord
+from torture.report.reading.walks import Walked
 
 _GUARANTEES = {str(guarantee): guarantee for guarantee in Guarantee}
 
@@ -75,20 +76,6 @@ class Worth:
 
 WORTH = tuple(Worth.__dataclass_fields__)
 """The names of its figures, which are also columns of the tables."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Walked:
-    """The crash states of a cell's walked recordings: no cuts, and in no rate."""
-
-    recordings: int
-    states: int
-    proven: int
-    """The states without a recovery: an earlier one has read nothing else than these states have."""
-    lost: int
-    """The states that lost something acknowledged, or are damaged."""
-    recordings_lost: int
-    """The recordings with one of these states."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

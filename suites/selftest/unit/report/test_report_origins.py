@@ -19,23 +19,17 @@ from suites.selftest.unit.made_records import changed
 from suites.selftest.unit.report_records import make_records, write_run
 from torture.choices.matrix.cells import cells_of
 from torture.facts.axes.sweeps import Matrix
-from torture.facts.evidence.walk_document import WalkDocument
-from torture.oracles.verdict.guarantee import Guarantee
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.lines import UnreadableLineError, read_line
 from torture.records.record.run_layout import TRIALS_FILE
 from torture.records.record.trials import Origin, TrialRecord
 from torture.records.record.trials_file import read_records
 from torture.report.exports import EXPORTS
-from torture.report.figures.answer import Standing, fastest_safe, standing_of, tone_of
 from torture.report.figures.cell_figures import cell_figures
-from torture.report.figures.sensitivity import Sensitivity
-from torture.report.figures.sentence import answer_in_words
 from torture.report.figures.summary import summarise
 from torture.report.night.plan import Plan
 from torture.report.reading.merged import write_merged
 from torture.report.reading.store import Store
-from torture.report.reading.tally import Walked
 
 CELLS = cells_of(Matrix.QUICK)
 RECORDS = tuple(make_records(120, cells=CELLS, seed=5))
@@ -254,77 +248,3 @@ def test_one_rule_says_which_record_counts_in_a_file_and_in_a_report(
         (record.trial, record.origin, record.verdict, record.zfs) for record in read.records
     ]
     assert sorted(rows) == sorted(expected)
-
-
-def walked(number: int, *, recovered: int, lost: int, proven: int = 0) -> TrialRecord:
-    outcomes = {"intact": recovered + proven - lost, "corrupted": lost}
-    return changed(
-        LOST,
-        origin=Origin.WALKED,
-        trial=f"walked.{number}.{LOST.trial}",
-        walk=WalkDocument(recovered=recovered, proven=proven, outcomes=outcomes),
-    )
-
-
-def test_walked_states_join_the_sentence_and_change_no_rate(original: Path, tmp_path: Path) -> None:
-    with Store.open([original]) as store:
-        figures = {one.cell: one for one in cell_figures(store.tallies())}
-    walks = [walked(1, recovered=150, proven=150, lost=2), walked(2, recovered=100, lost=0)]
-    newer = replay_run(tmp_path, "walks", *walks)
-    with Store.open([original, newer]) as store:
-        now = {one.cell: one for one in cell_figures(store.tallies())}
-        assert not any("left out of all rates" in note for note in store.notes)
-    expected = Walked(recordings=2, states=400, proven=150, lost=2, recordings_lost=1)
-    assert now.pop(LOST.cell) == replace(figures.pop(LOST.cell), walked=expected)
-    assert {cell: one.harm.trials for cell, one in now.items()} == {
-        cell: one.harm.trials for cell, one in figures.items()
-    }
-
-
-def test_a_lost_state_of_a_safe_cell_is_worse_than_theory(original: Path, tmp_path: Path) -> None:
-    """Where no cut lost anything, too: it is no recommendation, and not green."""
-    with Store.open([original]) as store:
-        cells = cell_figures(store.tallies())
-    for figures in cells:
-        is_safe = figures.guarantee == Guarantee.SAFE
-        for lost in (0, 1):
-            walked_too = replace(
-                figures,
-                walked=Walked(recordings=1, states=9, proven=0, lost=lost, recordings_lost=lost),
-            )
-            is_worse = figures.broken > 0 or (is_safe and lost > 0)
-            assert walked_too.is_worse == is_worse
-            assert (standing_of(walked_too) is Standing.WORSE) == is_worse
-            assert not is_worse or tone_of(walked_too) != "safe"
-            assert not is_worse or walked_too not in [
-                one.figures for one in fastest_safe([walked_too])
-            ]
-            words = answer_in_words(walked_too, Sensitivity(versions={}, faults=()))
-            assert ("worse than theory guarantees" in words) == is_worse
-
-
-@pytest.mark.parametrize(
-    ("walks", "words"),
-    [
-        (
-            [(300, 0, 0)],
-            "none of 300 recovered crash states lost anything "
-            "(1 recording; at most 98 % of recordings lose in one)",
-        ),
-        (
-            [(1000, 0, 2), (100, 400, 0)],
-            "2 of 1,500 recovered or proven crash states lost something "
-            "(2 recordings; 1.25-99 % of recordings lose in one)",
-        ),
-    ],
-)
-def test_walked_states_in_words(
-    walks: list[tuple[int, int, int]], words: str, original: Path, tmp_path: Path
-) -> None:
-    made = [
-        walked(place, recovered=recovered, proven=proven, lost=lost)
-        for place, (recovered, proven, lost) in enumerate(walks)
-    ]
-    with Store.open([original, replay_run(tmp_path, "walks", *made)]) as store:
-        figures = {one.cell: one for one in cell_figures(store.tallies())}[LOST.cell]
-    assert words in answer_in_words(figures, Sensitivity(versions={}, faults=()))
