@@ -243,12 +243,12 @@ class Walker:
         self, state: CrashState, *, number: int | None, again: bool
     ) -> StateVerdict | None:
         """The verdict by the scout's recovery; None where the kernel's ZFS has to recover the state."""
-        proven = self._engines.proven(state)
-        if proven is not None and not again and self._is_seen(proven):
-            self._is_proven = True
-            return self._judge(state, proven)
         is_both = self._trial.spec.walk_engine is WalkEngine.BOTH
         compared = is_both and (again or (number is not None and number < _COMPARED_FIRST))
+        proven = self._engines.proven(state)
+        if proven is not None and not (again or compared) and self._is_seen(proven):
+            self._is_proven = True
+            return self._judge(state, proven)
         try:
             recovered = self._engines.scout(state, again=again, compared=compared, proven=proven)
             return self._judge(state, recovered)
