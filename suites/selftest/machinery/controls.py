@@ -41,7 +41,7 @@ WALKED_BOTH = Cell.parse("iscsi-always-volatile-raw-bothdie")
 WALKED_UNSAFE = Cell.parse("iscsi-disabled-noslog-raw-bothdie")
 WALKED_STATES = {WALKED_SAFE: 10, WALKED_UNSAFE: 4, WALKED_BOTH: 9}
 """Of ten states three are of cuts amid the recovery."""
-_WALKED_LOAD_MS = 9000
+_WALKED_LOAD_MS = {WALKED_UNSAFE: 9000}
 """Longer than ZFS waits for a transaction group (5 s): with sync=disabled nothing is written before."""
 NO_FLUSH_TRIALS = 3
 """Of `PLAIN`, whose NAS sends no flushes."""
@@ -74,7 +74,7 @@ def _warm_specs() -> list[TrialSpec]:
         *draw(LOST),
         *draw(LEG_LOST),
     ]
-    walked = [
+    longest, *walked = [
         spec
         for cell, states in WALKED_STATES.items()
         for spec in draw_walked(
@@ -82,12 +82,13 @@ def _warm_specs() -> list[TrialSpec]:
             recordings=1,
             states=states,
             run_seed=1,
-            load_ms=_WALKED_LOAD_MS,
+            load_ms=_WALKED_LOAD_MS.get(cell, _LOAD_MS),
             engine=WalkEngine.BOTH if cell is WALKED_BOTH else WalkEngine.KERNEL,
             coverage=cell is WALKED_BOTH,
         )
     ]
-    return [*draw(SAFE), *draw(UNSAFE), *disks, *walked]
+    # the longest begins first, or it would end alone; what is replayed is over before the other walks
+    return [longest, *draw(SAFE), *draw(UNSAFE), *disks, *walked]
 
 
 class Controls:
