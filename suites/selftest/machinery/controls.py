@@ -41,6 +41,12 @@ WALKED_BOTH = Cell.parse("iscsi-always-volatile-raw-bothdie")
 WALKED_UNSAFE = Cell.parse("iscsi-disabled-noslog-raw-bothdie")
 WALKED_STATES = {WALKED_SAFE: 10, WALKED_UNSAFE: 4, WALKED_BOTH: 9}
 """Of ten states three are of cuts amid the recovery."""
+_ENGINES = {
+    WALKED_SAFE: WalkEngine.NATIVE,
+    WALKED_UNSAFE: WalkEngine.KERNEL,
+    WALKED_BOTH: WalkEngine.BOTH,
+}
+"""Each cut amid a recovery needs an engine anew: a NAS of the kernel's ZFS would have to boot."""
 _WALKED_LOAD_MS = {WALKED_UNSAFE: 9000}
 """Longer than ZFS waits for a transaction group (5 s): with sync=disabled nothing is written before."""
 NO_FLUSH_TRIALS = 3
@@ -83,7 +89,7 @@ def _warm_specs() -> list[TrialSpec]:
             states=states,
             run_seed=1,
             load_ms=_WALKED_LOAD_MS.get(cell, _LOAD_MS),
-            engine=WalkEngine.BOTH if cell is WALKED_BOTH else WalkEngine.KERNEL,
+            engine=_ENGINES[cell],
             coverage=cell is WALKED_BOTH,
         )
     ]
