@@ -102,8 +102,8 @@ def distinct_states(
     walk = _Walk(recording, disks)
     for event in recording.events[: last + 1]:
         walk.step(event)
-        is_change = event.seq == first or event.kind in _CHANGES
-        if event.seq < first or not is_change or generator.random() >= share:
+        is_taken = event.kind in _CHANGES and generator.random() < share
+        if event.seq < first or not (is_taken or event.seq == first):
             continue
         undecided = walk.undecided
         unsettled = course.unsettled([write for write in undecided if write.seq in walk.in_flight])

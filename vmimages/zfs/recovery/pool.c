@@ -168,7 +168,7 @@ static int read_ranges(objset_t *objects, recovery_t *recovery) {
       char *const into = volume_content + at;
       const int error = dmu_read(objects, VOLUME_DATA, at, length, into, DMU_READ_NO_PREFETCH);
       if (error != 0) return error;
-      mark(&recovery->content, into, length);
+      mark(&recovery->content, into, length, at);
       /* the pages of a hole need no memory */
       if (length == CHUNK && is_zeroes(into, length)) (void)madvise(into, length, MADV_DONTNEED);
       at += length;

@@ -68,7 +68,7 @@ static int read_ranges(const char *ranges_file, int volume, int copy, mark_t *co
       errno = 0;
       if (pread(volume, buffer, length, at) != (ssize_t)length) error = errno ? errno : EIO;
       else if (copy >= 0 && pwrite(copy, buffer, length, at) != (ssize_t)length) error = errno ? errno : EIO;
-      if (copy < 0) mark(content, buffer, length);
+      if (copy < 0) mark(content, buffer, length, at);
       at += length;
     }
   }

@@ -130,7 +130,8 @@ class Engines:
         self._kernel = None
 
     def close(self) -> None:
-        """End all engines."""
+        """End all engines; the next ones may be for another recording, with data at other places."""
+        self._ranges = None
         self.end_kernel()
         if self._scout is not None:
             self._scout.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 
@@ -78,7 +79,13 @@ def walk(
     root = next(iter(chosen), None)
     with closing(ContentChecks(machines.lab, trial, folder / "contents")) as contents:
         walker = Walker(
-            trial, machines.lab, cut, contents, folder=folder, show=evidence.enter_stage
+            trial,
+            machines.lab,
+            cut,
+            contents,
+            ground=ground,
+            folder=folder,
+            show=evidence.enter_stage,
         )
         with closing(walker):
             nested_s = _BUDGET_S * _NESTED_SHARE * (_DEEPEST - 1)
@@ -102,10 +109,26 @@ def ground_and_states(
         recording = load_recording(around.recording)
         acknowledged = load_evidence(trial.folder).cut.confirmed.event or cut.seq
         states = _states(trial, recording, first=0, last=len(recording.events) - 1)
-        return Ground(recording=recording, acknowledged=acknowledged), states
+        return _ground(trial, recording, states, acknowledged=acknowledged), states
     first = max(_first_acknowledgement(cut), issued_seq_in(trial.folder))
     states = _states(trial, cut.recording, first=first, last=cut.seq)
-    return Ground(recording=cut.recording), states
+    return _ground(trial, cut.recording, states), states
+
+
+def _ground(
+    trial: Trial,
+    recording: Recording,
+    states: Sequence[DistinctState],
+    *,
+    acknowledged: int | None = None,
+) -> Ground:
+    latest = max(states, key=lambda state: (state.cut, -len(state.dropped)))
+    names = [disk.serial for disk in trial.disks_left]
+    return Ground(
+        recording=recording,
+        latest=latest.crash_state(recording, names),
+        acknowledged=acknowledged,
+    )
 
 
 def _walk_recoveries(
@@ -131,8 +154,8 @@ def _walk_recoveries(
         recording = _recovery_of(trial, machines, walker, crash_state, depth=depth)
         if recording is None:
             return
-        ground = Ground(recording=recording, acknowledged=root.cut)
         states = _states(trial, recording, first=0, last=len(recording.events) - 1)
+        ground = _ground(trial, recording, states, acknowledged=root.cut)
         chosen = drawn(states, each, seed=f"walk/{trial.spec.seed}/{depth}")
         walker.recover_all(ground, in_batches(chosen), until_s=until_s)
         walker.document = replace(walker.document, depth=depth)

@@ -54,6 +54,8 @@ class Ground:
     """
 
     recording: Recording
+    latest: CrashState
+    """A state of its end: its volume has data wherever another state's has, and its disks partitions."""
     acknowledged: int | None = None
 
     def acknowledged_by(self, state: CrashState) -> int:
@@ -82,6 +84,7 @@ class Walker:
         cut: PowerCut,
         contents: ContentChecks,
         *,
+        ground: Ground,
         folder: Path,
         show: Callable[[str], None],
     ) -> None:
@@ -94,15 +97,14 @@ class Walker:
         self._folder = folder
         self._show = show
         self._names = [disk.serial for disk in trial.disks_left]
-        self.ground = Ground(recording=cut.recording)
+        self.ground = ground
         """The recording whose states are walked now."""
-        self._first: CrashState
         self._engines = engines_of(
             trial,
             lab,
             folder=folder,
             recording=lambda: self.ground.recording,
-            first=lambda: self._first,
+            first=lambda: self.ground.latest,
         )
         self._judged: dict[tuple[str, int], StateVerdict] = {}
         self._seen: Counter[str] = Counter()
@@ -125,9 +127,6 @@ class Walker:
     ) -> None:
         """Recover and judge the states, until the time is up."""
         self.ground = ground
-        if states:  # a NAS sees the partitions of the disks on which it starts, and no later ones
-            latest = max(states, key=lambda state: state.cut)
-            self._first = latest.crash_state(ground.recording, self._names)
         self.reached_new = None
         begun_s, earlier_ms = time.monotonic(), self.document.walked_ms
         for number, state in enumerate(states):
