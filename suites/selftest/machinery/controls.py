@@ -93,7 +93,7 @@ def _warm_specs() -> list[TrialSpec]:
             coverage=cell is WALKED_BOTH,
         )
     ]
-    # the longest begins first, or it would end alone; what is replayed is over before the other walks
+    # the longest begins first, or it would end alone; the trials to replay end before the other walks
     return [longest, *draw(SAFE), *draw(UNSAFE), *disks, *walked]
 
 

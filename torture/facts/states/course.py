@@ -91,7 +91,7 @@ class Course:
         self,
         cut: int,
         dropped: Sequence[int],
-        there: frozenset[int] | set[int],
+        there: Set[int],
         unsettled: Sequence[tuple[int, int]],
     ) -> int:
         """The last cut that leaves the same state as this cut does.
@@ -101,7 +101,7 @@ class Course:
         """
         ends = [self.later_certain_at[cut], *(self.certain_at[write] for write in dropped)]
         for pair in unsettled:
-            if there.issuperset(pair):
+            if there >= set(pair):
                 ends += [self.ended_at.get(write, _NEVER) for write in pair]
         return max(cut, min(*ends, self.last + 1) - 1)
 

@@ -33,6 +33,7 @@ _DRAWN = 2
 _STATES_MAX = 100_000
 """The memory and the time of a walk are bounded: so many states take some 20 s to find."""
 _BATCH = 500
+"""Of the drawn states, so many are put in the order of their cuts (`in_batches`)."""
 _CHANGES = WRITE_SUBMITS | WRITE_COMPLETES | {Kind.FLUSH_COMPLETE}
 
 _Words = npt.NDArray[np.uint64]

@@ -39,8 +39,8 @@ void disk_patch(disk_t *disk, uint32_t file, uint64_t offset, uint64_t length, u
 bool disk_read(disk_t *disk, void *into, uint64_t offset, uint64_t length);
 bool disk_write(disk_t *disk, const void *from, uint64_t offset, uint64_t length);
 
-/* The pages of 4096 bytes that were read since `disk_turn`: pairs of disk and page (32 bits each), in any order. A page
- * that was written as a whole before is none of them, for it had nothing of the state left. */
+/* The pages of 4096 bytes that were read since `disk_turn`: pairs of disk and page (32 bits each), in any order. It
+ * leaves a page out that was written as a whole before: that page had nothing of the state left. */
 void disks_copy_reads(const char *path);
 
 /* Say why on standard error, and end the process. */

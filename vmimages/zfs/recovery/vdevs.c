@@ -39,7 +39,7 @@ static part_t part_of(disk_t *disk) {
 }
 
 /* The first label that unpacks, as `zpool import` takes it (lib/libzutil/zutil_import.c); NULL where there is none. A
- * disk has none with the group 0 before it joins the pool. */
+ * label of group 0 does not count: its disk is about to join the pool. */
 static nvlist_t *label_of(const part_t *part, const char *pool) {
   static char packed[VDEV_PHYS_SIZE];
   /* a vdev has a multiple of the label's size (vdev_open, P2ALIGN) */

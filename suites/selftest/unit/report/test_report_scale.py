@@ -32,7 +32,7 @@ RECORDS_MAX = 30
 def store(tmp_path: Path) -> Iterator[Store]:
     run = write_run(tmp_path / "run", make_records(400, cells=CELLS, seed=3))
     gc.collect()
-    gc.freeze()  # what other tests left is none of the records, and each look would pass it
+    gc.freeze()  # objects of other tests are no records, and each look would pass them
     with Store.open([run]) as opened:
         yield opened
 

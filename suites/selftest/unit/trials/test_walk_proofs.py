@@ -1,4 +1,4 @@
-"""States that need no recovery: where their bytes come from, and what an earlier recovery has read."""
+"""States that need no recovery: the origins of their bytes, and the reads of earlier recoveries."""
 
 from __future__ import annotations
 

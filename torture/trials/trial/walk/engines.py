@@ -159,7 +159,7 @@ class Engines:
             self._scout = self._start_scout()
             try:
                 self._limit(self._scout)
-            except GaveUp:  # both engines must read the same parts, or their contents differ
+            except GaveUp:  # the kernel's ZFS finds the parts, for both engines
                 self._started_kernel()
                 self._limit(self._scout)
         return self._scout

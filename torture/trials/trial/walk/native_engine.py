@@ -88,7 +88,7 @@ class NativeEngine:
     def take_ranges(self, ranges: Ranges) -> None:
         """See `Engine`."""
         self.ranges = ranges
-        self._proofs = self._no_proofs()  # equal contents have equal marks by the same parts only
+        self._proofs = self._no_proofs()  # they know no reads of other parts
         if self._process is not None:
             self._say([self._ranges_command()])
 
