@@ -38,7 +38,8 @@ WALKED_SAFE = Cell.parse("iscsi-always-noslog-throughput-raw-bothdie")
 """Its log has the addresses of blocks, and no data, so that no state has a torn sector."""
 WALKED_BOTH = Cell.parse("iscsi-always-volatile-raw-bothdie")
 """Walked by both engines, which have a log device to claim from."""
-WALKED_UNSAFE = Cell.parse("iscsi-disabled-noslog-raw-bothdie")
+WALKED_UNSAFE = Cell.parse("nfs4-disabled-noslog-files-bothdie")
+"""Its NAS publishes the files of each content, and the client mounts them."""
 WALKED_STATES = {WALKED_SAFE: 10, WALKED_UNSAFE: 4, WALKED_BOTH: 9}
 """Of ten states three are of cuts amid the recovery."""
 _ENGINES = {

@@ -71,6 +71,10 @@ rpc.nfsd -G {_GRACE_S} -L {_GRACE_S} 8
 echo Y > /proc/fs/nfsd/v4_end_grace || true
 """
 
+    def let_go_script(self) -> str:
+        """Shell: the server's caches keep exports and files (Linux fs/nfsd/export.c, `expkey_flush`)."""
+        return "exportfs -f"
+
 
 # Files over NFSv3 and NFSv4.2: knfsd on a dataset, mounted by the client itself (nfs(5)).
 #

@@ -159,6 +159,13 @@ class Transport(Protocol):
             f"echo 'requests of a killed client to port {port} are not read' >&2; exit 1"
         )
 
+    def let_go_script(self) -> str:
+        """Make the servers close all files, so that a NAS can unmount what it offers.
+
+        By default they keep nothing open for a client that has unmounted.
+        """
+        return "true"
+
     def cache_scripts(self) -> Mapping[str, str]:
         """The proof of its caches: a name for each, and a script that prints its mode."""
 

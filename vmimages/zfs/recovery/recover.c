@@ -1,10 +1,12 @@
 /*
  * Recovers one crash state after another in a NAS that stays up, at the word of a virtio-serial port.
  *
- *   recover PORT FOLDER VOLUME RANGES COPY   the pool's disks lie in FOLDER
+ *   recover PORT FOLDER VOLUME RANGES COPY CONFIG   the pool's disks lie in FOLDER
  *
- * VOLUME is the zvol's device, or an image in the mounted dataset. RANGES holds pairs of 64-bit numbers, offset and length in bytes; each state reads it anew. The host sends
- * a line for each step, and gets one JSON object for each:
+ * VOLUME is the zvol's device, an image in the mounted dataset, or the mount point of a dataset with files. RANGES holds
+ * pairs of 64-bit numbers, offset and length in bytes; each state reads it anew. CONFIG is `anew` where the pool's disks
+ * change: each state is then searched for the pool's configuration. Otherwise it is `kept` from the first state, as a NAS
+ * has it from its cache file. The host sends a line for each step, and gets one JSON object for each:
  *
  *   state    find the pool, import it, and read the ranges of the volume
  *   copy     write the ranges of the volume to the device COPY
@@ -15,6 +17,7 @@
  */
 #define _GNU_SOURCE
 #include "mark.h"
+#include "tree.h"
 #include "versions.h"
 
 #include <errno.h>
@@ -33,9 +36,11 @@
 #include <unistd.h>
 
 enum { CONFIG_MAX = 1 << 20, CHUNK = 1 << 20, OPEN_TRIES = 20000, EXPORT_TRIES = 500 };
-static const char POOL[] = "tank", DATASET[] = "tank/vm", MOUNT_POINT[] = "/tank/vm";
+static const char POOL[] = "tank", DATASET[] = "tank/vm";
+static char MOUNT_POINT[] = "/tank/vm";
 static const char *volume_file;
-static bool is_image;
+static bool has_files, in_dataset, keeps_config;
+static nvlist_t *kept_config;
 static libzfs_handle_t *zfs;
 static FILE *host;
 
@@ -49,10 +54,13 @@ static void fail(const char *step, int code) {
   fprintf(host, "{\"failed\": \"%s\", \"errno\": %d}\n", step, code);
 }
 
-/* Find the pool as `zpool import` does; 0 or an errno. */
+/* Find the pool as `zpool import` does, which loads it once to look; 0 or an errno. */
 static int find_config(char *folder, nvlist_t **config) {
   importargs_t wanted = {.path = &folder, .paths = 1, .poolname = POOL};
-  return FIND_CONFIG(zfs, POOL, config, &wanted);
+  const int missing = kept_config == NULL ? FIND_CONFIG(zfs, POOL, config, &wanted) : 0;
+  if (kept_config != NULL) *config = fnvlist_dup(kept_config);
+  else if (keeps_config && missing == 0) kept_config = fnvlist_dup(*config);
+  return missing;
 }
 
 /* Read the ranges, and copy or mark them; returns 0, or the errno of the first failure. */
@@ -79,7 +87,7 @@ static int read_ranges(const char *ranges_file, int volume, int copy, mark_t *co
 /* The volume, to read. A zvol appears once its log was replayed (module/os/linux/zfs/zvol_os.c,
  * zvol_os_create_minor); a dataset replays its log when it is mounted (zfs_vfsops.c, zfsvfs_setup). */
 static int open_volume(void) {
-  if (is_image) return open(volume_file, O_RDONLY);
+  if (in_dataset) return open(volume_file, O_RDONLY);
   int volume = -1;
   for (int tries = 0; tries < OPEN_TRIES && (volume = open(volume_file, O_RDONLY | O_DIRECT)) < 0; tries++) usleep(500);
   return volume;
@@ -105,13 +113,13 @@ static void recover(char *folder, const char *ranges_file) {
     return;
   }
   const uint64_t imported = now_us();
-  const bool is_mounted = !is_image || mount(DATASET, MOUNT_POINT, "zfs", 0, "") == 0;
-  const int volume = is_mounted ? open_volume() : -1;
+  in_dataset = strncmp(volume_file, "/dev/", 5) != 0;
+  const int volume = !in_dataset || mount(DATASET, MOUNT_POINT, "zfs", 0, "") == 0 ? open_volume() : -1;
   int error = volume < 0 ? errno : 0;
   const uint64_t opened = now_us();
   mark_t content = MARK_OF_NOTHING;
   if (volume >= 0) {
-    error = read_ranges(ranges_file, volume, -1, &content);
+    error = has_files ? mark_tree(MOUNT_POINT, &content) : read_ranges(ranges_file, volume, -1, &content);
     close(volume);
   }
   fprintf(host, "{\"import\": 0, \"volume\": %d, \"content\": \"%016" PRIx64 "%016" PRIx64 "\", \"import_us\": %" PRIu64
@@ -129,9 +137,9 @@ static void copy_volume(const char *ranges_file, const char *copy_file) {
 
 static void export_pool(void) {
   const uint64_t begun = now_us();
-  if (is_image) umount2(MOUNT_POINT, 0);
   int exported = -1;
   for (int tries = 0; exported != 0 && tries < EXPORT_TRIES; tries++) {
+    if (in_dataset) umount2(MOUNT_POINT, 0);  /* a server may need a moment to let go of the files */
     zpool_handle_t *pool = zpool_open_canfail(zfs, POOL);
     if (pool == NULL) break;
     exported = zpool_export_force(pool, "replay");
@@ -143,14 +151,15 @@ static void export_pool(void) {
 
 int main(int count, char **words) {
   char line[32];
-  const int port = count == 6 ? open(words[1], O_RDWR) : -1;
+  const int port = count == 7 ? open(words[1], O_RDWR) : -1;
   FILE *in = fdopen(port, "r");
   if (in == NULL || (host = fdopen(dup(port), "w")) == NULL || (zfs = libzfs_init()) == NULL) return 1;
   setlinebuf(host);
   libzfs_print_on_error(zfs, B_FALSE);
   volume_file = words[3];
-  is_image = strncmp(volume_file, "/dev/", 5) != 0;
-  if (is_image && mkdir("/tank", 0755) == 0) mkdir(MOUNT_POINT, 0755);
+  has_files = strcmp(volume_file, MOUNT_POINT) == 0;
+  keeps_config = strcmp(words[6], "kept") == 0;
+  if (mkdir("/tank", 0755) == 0) mkdir(MOUNT_POINT, 0755);
   fprintf(host, "{\"ready\": true}\n");
   while (fgets(line, sizeof line, in) != NULL) {
     if (strcmp(line, "state\n") == 0) recover(words[2], words[4]);

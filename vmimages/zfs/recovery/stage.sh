@@ -29,8 +29,9 @@ ours="-std=gnu17 -O2 -Wall -Wextra -Werror -DVERSION=$version $system"
 library="-D_GNU_SOURCE -D_LARGEFILE64_SOURCE -UNDEBUG -DDEBUG -DZFS_DEBUG -idirafter /absent"
 
 # shellcheck disable=SC2086 # these are lists of words
-gcc $ours -Wl,--build-id=none -s -o /stage/recover /programs/recover.c -L"$libraries" -lzfs -lzfs_core -lnvpair
-rm /programs/recover.c
+gcc $ours -Wl,--build-id=none -s -o /stage/recover /programs/recover.c /programs/tree.c \
+    -L"$libraries" -lzfs -lzfs_core -lnvpair
+rm /programs/recover.c /programs/tree.c
 
 is_of_library() { ar t "$libraries/libzpool.a" | grep -qE "^(libzpool_la-)?$(basename "$1" .c)\.o$"; }
 

@@ -33,6 +33,10 @@ class Dummy:
         """There is nothing to wait for."""
         return "wait-until-idle"
 
+    def let_go_script(self) -> str:
+        """Nothing is held."""
+        return "let-go"
+
     def cache_scripts(self) -> Mapping[str, str]:
         """There is one cache."""
         return {"dummy": "print-cache"}

@@ -141,7 +141,8 @@ def test_a_walked_administration_is_recorded_to_its_end() -> None:
 @pytest.mark.parametrize(
     ("name", "word"),
     [
-        ("nfs4-standard-noslog-files-bothdie", "files"),
+        ("nfs4-standard-noslog-files-bothdie", ""),
+        ("smb-standard-noslog-files-bothdie", ""),
         ("fileio-always-noslog-ext4-bothdie", ""),
         ("nfs_image-standard-noslog-btrfs-bothdie", ""),
         ("iscsi-always-noslog-ext4-nasonly", "lives on"),

@@ -2,48 +2,38 @@
 
 from __future__ import annotations
 
-import secrets
 import shutil
 from dataclasses import replace
 from pathlib import Path
 
-from torture.choices.transports.protocol import Attachment
-from torture.choices.volumes import SIZE_MIB
 from torture.facts.evidence.folder import SPEC, Evidence, load_evidence
-from torture.facts.recording.disks import ShelfDisk
 from torture.machines.lab.lab import Lab
 from torture.machines.lab.machine import Machine
-from torture.machines.shelf.server import Shelf
 from torture.trials.trial.check import check
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Machines
 from torture.trials.trial.shared.trial import Trial
+from torture.trials.trial.walk.engines import Engines
+from torture.trials.trial.walk.offers import OfferedDisk, OfferedFiles
 
-_DISK = "vm"
-_DEVICE = "/dev/vdb"
 _CONTENTS_OF_A_CLIENT = 100
 """After this number a new client comes, so that nothing adds up in its kernel."""
 _CLEAR_DEADLINE_S = 20
 
 
 class ContentChecks:
-    """A client whose disk gets one content after the other, without a NAS behind it."""
+    """A client that gets one content after the other: as a disk of its own, or as the NAS's files."""
 
     def __init__(self, lab: Lab, trial: Trial, folder: Path) -> None:
         self._lab = lab
         self._folder = folder
-        self._shelf = Shelf(directory=folder, socket=lab.sockets / f"c{secrets.token_hex(2)}")
-        sector_bytes = trial.volume_options.sector_bytes
-        self._disk = ShelfDisk(
-            serial=_DISK,
-            size_mib=SIZE_MIB,
-            sector_bytes=sector_bytes,
-            physical_sector_bytes=sector_bytes,
-        )
-        self._shelf.start((self._disk,), keeps_recording=False)
-        attachment = Attachment(source=self._shelf.source(self._disk), device=_DEVICE)
+        self._offer: OfferedDisk | OfferedFiles
+        if trial.transport.traits.gives_files:
+            self._offer = OfferedFiles(trial)
+        else:
+            self._offer = OfferedDisk(lab, trial, folder)
         self._trial = replace(
-            trial, attachment=attachment, fault=None, folder=folder, scratch=folder
+            trial, attachment=self._offer.attachment, fault=None, folder=folder, scratch=folder
         )
         self._known: dict[str, Evidence] = {}
         self._machines: Machines | None = None
@@ -60,22 +50,23 @@ class ContentChecks:
         """The client's look at this content, if there was one."""
         return self._known.get(content)
 
-    def inspect(self, content: str, image: Path) -> Evidence:
-        """Check an image as a client would after a cut, and remember its content.
+    def inspect(self, content: str, engines: Engines) -> Evidence:
+        """Check the volume that was just recovered as a client would after a cut, and remember it.
 
         Raises `StorageFailed` where a tool hangs, `HarnessError` when the machinery fails.
         """
         folder = self._folder / content
         shutil.rmtree(folder, ignore_errors=True)  # of a look that a tool hung
-        folder.mkdir()
+        folder.mkdir(parents=True)
         trial = replace(self._trial, folder=folder, scratch=folder)
         evidence = EvidenceWriter(folder=folder)
         evidence.write(SPEC, trial.spec.as_json())
-        self._shelf.control.turn({_DISK: {"image": str(image)}})
-        client = self._attached_client()
         is_sound = False
         try:
-            is_sound = check(trial, evidence, client)
+            with self._offer.shown(engines):
+                client = self._attached_client()
+                is_sound = check(trial, evidence, client)
+                self._offer.let_go(client)
         finally:
             if not is_sound or self._left == 0:
                 self._end_client()
@@ -83,7 +74,7 @@ class ContentChecks:
         return self._known[content]
 
     def _attached_client(self) -> Machine:
-        """The client with the disk, which it does not use: it has cached nothing of it.
+        """The client, which uses no disk and no directory now: it has cached nothing of them.
 
         The kernel forgets a disk's blocks when the last program closes it (`kill_bdev`, block/bdev.c).
         """
@@ -111,4 +102,4 @@ class ContentChecks:
     def close(self) -> None:
         """End the client and its disk."""
         self.give_client_back()
-        self._shelf.stop()
+        self._offer.close()

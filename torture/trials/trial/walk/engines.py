@@ -11,14 +11,16 @@ from collections.abc import Callable, Iterator, Set
 from dataclasses import replace
 from pathlib import Path
 
-from torture.choices.volumes import VolumeKind
+from torture.choices.matrix.axes import ADMINISTRATION
+from torture.choices.transports.protocol import Traits
+from torture.choices.volumes import DIRECTORY, IMAGE, VolumeKind
 from torture.facts.evidence.requests import BLOCK_REQUESTS
 from torture.facts.evidence.walk_document import WalkDocument, WalkEngine
 from torture.facts.recording.crash_state import CrashState
 from torture.facts.recording.events import Recording
 from torture.facts.zfs.blocks import Blocks
 from torture.machines.lab.lab import Lab
-from torture.machines.lab.machine import GuestDied
+from torture.machines.lab.machine import GuestDied, Machine
 from torture.machines.lab.recovery_programs import host_program
 from torture.trials.trial.shared.storage import StorageFailed
 from torture.trials.trial.shared.trial import Trial
@@ -27,6 +29,9 @@ from torture.trials.trial.walk.engine import Engine, GaveUp, Recovered, Scout
 from torture.trials.trial.walk.kernel_engine import KernelEngine
 from torture.trials.trial.walk.native_engine import NativeEngine
 from torture.trials.trial.walk.ranges import Ranges, grains_of, grains_with_data
+
+_ZVOL = "/dev/zd0"
+"""Without udevd a zvol has no other name than the kernel's."""
 
 
 class Engines:
@@ -123,6 +128,12 @@ class Engines:
         assert self._last is not None, "no state was recovered"
         self._last.copy_volume(into)
 
+    @property
+    def nas(self) -> Machine:
+        """The NAS with the state that the kernel's ZFS recovered last."""
+        assert isinstance(self._last, KernelEngine), "another engine recovered the state"
+        return self._last.nas
+
     def end_kernel(self) -> None:
         """End the NAS of the kernel's ZFS, which a state hung or crashed."""
         if self._kernel is not None:
@@ -203,18 +214,25 @@ def engines_of(
     `recording`: the one whose states are recovered when an engine starts; `first`: the state on
     which it starts.
     """
-    disks, kind = trial.disks_left, trial.transport.traits.volume
+    disks, traits = trial.disks_left, trial.transport.traits
     place = folder / "native"
 
     def kernel(first: CrashState) -> KernelEngine:
-        return KernelEngine(lab, disks=disks, kind=kind, first=first, folder=folder / "engine")
+        return KernelEngine(
+            lab,
+            disks=disks,
+            volume=_path_of_volume(traits),
+            keeps_config=trial.cell[ADMINISTRATION] is None,
+            first=first,
+            folder=folder / "engine",
+        )
 
     def native() -> NativeEngine:
         assert program is not None
         return NativeEngine(program.path, recording(), disks=disks, folder=place, coverage=coverage)
 
     # the library has no files, and so no image in a dataset; it finds a pool by all of its disks
-    has_scout = kind is VolumeKind.ZVOL and disks == trial.disks
+    has_scout = traits.volume is VolumeKind.ZVOL and disks == trial.disks
     has_scout = has_scout and trial.spec.walk_engine is not WalkEngine.KERNEL
     program = host_program(lab.zfs, covered=trial.spec.walk_coverage) if has_scout else None
     coverage = None
@@ -229,6 +247,13 @@ def engines_of(
         scratch=folder,
         coverage=coverage,
     )
+
+
+def _path_of_volume(traits: Traits) -> str:
+    """The path of the volume's data in the NAS."""
+    if traits.volume is VolumeKind.ZVOL:
+        return _ZVOL
+    return DIRECTORY if traits.gives_files else IMAGE
 
 
 def _written_grains(requests: Path) -> Iterator[int]:

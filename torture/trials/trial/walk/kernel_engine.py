@@ -8,7 +8,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 from torture.choices.administration.protocol import SPARES
-from torture.choices.volumes import IMAGE, SIZE_MIB, VolumeKind
+from torture.choices.volumes import SIZE_MIB
 from torture.errors import HarnessError
 from torture.facts.recording.crash_state import CrashState, write_crash_state
 from torture.facts.recording.disks import ShelfDisk
@@ -26,8 +26,6 @@ _PROGRAM = "/run/recover"
 _RANGES = "/run/recover.ranges"
 _BY_SERIAL = "/dev/disk/by-id/virtio-"
 _COPY = "copy"
-_VOLUMES = {VolumeKind.ZVOL: "/dev/zd0", VolumeKind.DATASET: IMAGE}
-"""Without udevd a zvol has no other name than the kernel's."""
 _VOLUME_BYTES = SIZE_MIB * 1024 * 1024
 _CHUNK_BYTES = 1 << 20
 _STATE_FILE = "turn.view.json"
@@ -50,12 +48,17 @@ class KernelEngine:
         lab: Lab,
         *,
         disks: Sequence[ShelfDisk],
-        kind: VolumeKind,
+        volume: str,
+        keeps_config: bool,
         first: CrashState,
         folder: Path,
     ) -> None:
-        """Start the NAS on a state. Raises `HarnessError` when it does not come up."""
-        self._volume = _VOLUMES[kind]
+        """Start the NAS on a state. Raises `HarnessError` when it does not come up.
+
+        `volume`: the path of the zvol, the image, or the files in the NAS. `keeps_config`: the first
+        state's configuration of the pool serves for all.
+        """
+        self._words = (volume, "kept" if keeps_config else "anew")
         self._guest_program = guest_program(lab.zfs)
         self._folder = folder
         self._names = [disk.serial for disk in disks]
@@ -92,7 +95,8 @@ class KernelEngine:
         self.nas.agent.put_program(_PROGRAM, self._guest_program)
         self.take_ranges(self.ranges)
         copy = f"{_BY_SERIAL}{_COPY}"
-        argv = (_PROGRAM, PORT, "/dev/disk/by-id", self._volume, _RANGES, copy)
+        volume, config = self._words
+        argv = (_PROGRAM, PORT, "/dev/disk/by-id", volume, _RANGES, copy, config)
         program = ResidentProgram(self.nas, argv)
         program.answer("start", deadline_s=_START_DEADLINE_S)
         return program

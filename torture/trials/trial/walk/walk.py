@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 
-from torture.choices.matrix.axes import ADMINISTRATION, FATE, ROOT, TRANSPORT, WORKLOAD
+from torture.choices.matrix.axes import ADMINISTRATION, FATE, ROOT, WORKLOAD
 from torture.choices.matrix.cells import Cell
 from torture.choices.workloads import with_those_beside
 from torture.facts.axes.fate import Fate
@@ -40,8 +40,6 @@ _NESTED_SHARE = 0.1
 
 def why_not_walked(cell: Cell) -> str:
     """Why the states of this cell are not walked; empty where they are."""
-    if cell[TRANSPORT].traits.gives_files:
-        return "the client's files would have to be read over the network"
     if cell[FATE] is not Fate.BOTH_DIE:
         return "its client lives on, and would have to be walked, too"
     if any(disk.persistence is Persistence.LYING for disk in pool_disks(cell)):

@@ -279,12 +279,7 @@ class Walker:
         """A client's look at the state that was just recovered, or at an equal one before."""
         if (seen := self._contents.seen(content)) is not None:
             return seen
-        image = self._folder / f"{content}.raw"
-        self._engines.copy_volume(image)
-        try:
-            return self._contents.inspect(content, image)
-        finally:
-            image.unlink(missing_ok=True)
+        return self._contents.inspect(content, self._engines)
 
     def _keep_loss(self, state: DistinctState, judged: StateVerdict) -> None:
         if len(self.document.losses) >= _LOSSES_KEPT:
