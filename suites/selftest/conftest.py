@@ -5,9 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import secrets
-import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -78,7 +76,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """A marker for each tier; and what is compiled is kept."""
     for tier in Tier:
         config.addinivalue_line("markers", f"{tier}: {tier.meaning}")
-    _keep_bytecode(config)
+    _keep_bytecode()
 
 
 def pytest_sessionstart() -> None:
@@ -98,18 +96,12 @@ def pytest_unconfigure() -> None:
     gc.unfreeze()
 
 
-def _keep_bytecode(config: pytest.Config) -> None:
-    """Where Python may write none beside the sources, as in many containers: in pytest's own cache.
+def _keep_bytecode() -> None:
+    """Compiled Python stays beside its sources, even where Python may write none, as in many containers.
 
     A whole run has dozens of processes, and each would compile anew all that it imports.
     """
-    if not sys.dont_write_bytecode or (cache := getattr(config, "cache", None)) is None:
-        return
-    folder = cache.mkdir("bytecode")
-    for of_former_sessions in folder.glob(f"{tempfile.gettempdir()[1:]}/pytest-of-*"):
-        shutil.rmtree(of_former_sessions, ignore_errors=True)
-    sys.pycache_prefix, sys.dont_write_bytecode = str(folder), False
-    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
+    sys.dont_write_bytecode = False
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 

@@ -30,6 +30,8 @@ from torture.trials.workers.protocol import WorkerOrders
 
 SAFE = Cell.parse("iscsi-always-noslog-btrfs-nasonly")
 UNSAFE = Cell.parse("iscsi-disabled-noslog-btrfs-nasonly")
+SAFE_COLD = Cell.parse("iscsi-always-noslog-btrfs-bothdie")
+UNSAFE_COLD = Cell.parse("iscsi-disabled-noslog-btrfs-bothdie")
 PLAIN = Cell.parse("iscsi-always-noslog-btrfs-bothdie")
 LYING = Cell.parse("iscsi-always-lying-btrfs-bothdie")
 LOST = Cell.parse("iscsi-always-lost-btrfs-bothdie")
@@ -38,8 +40,11 @@ WALKED_SAFE = Cell.parse("iscsi-always-noslog-throughput-raw-bothdie")
 """Its log has the addresses of blocks, and no data, so that no state has a torn sector."""
 WALKED_BOTH = Cell.parse("iscsi-always-volatile-raw-bothdie")
 """Walked by both engines, which have a log device to claim from."""
-WALKED_UNSAFE = Cell.parse("nfs4-disabled-noslog-files-bothdie")
-"""Its NAS publishes the files of each content, and the client mounts them."""
+WALKED_UNSAFE = Cell.parse("nfs4-disabled-noslog-files-bothdie").with_settings(
+    {"zfs.zfs_txg_timeout": "1"}
+)
+"""Its NAS publishes the files of each content, and the client mounts them. With sync=disabled nothing is
+written before a transaction group, for which ZFS waits 5 s otherwise."""
 WALKED_STATES = {WALKED_SAFE: 10, WALKED_UNSAFE: 4, WALKED_BOTH: 9}
 """Of ten states three are of cuts amid the recovery."""
 _ENGINES = {
@@ -48,21 +53,16 @@ _ENGINES = {
     WALKED_BOTH: WalkEngine.BOTH,
 }
 """Each cut amid a recovery needs an engine anew: a NAS of the kernel's ZFS would have to boot."""
-_WALKED_LOAD_MS = {WALKED_UNSAFE: 9000}
-"""Longer than ZFS waits for a transaction group (5 s): with sync=disabled nothing is written before."""
-NO_FLUSH_TRIALS = 3
-"""Of `PLAIN`, whose NAS sends no flushes."""
 LYING_TRIALS = 2
 """It lies about its last 700 ms only: cuts of any aim found nothing acknowledged in them at times."""
 
 _COMING = 3
-"""A run's seed whose first cuts of `PLAIN` aim at what comes at once, and without flushes, too."""
+"""A run's seed whose first cut of `PLAIN` aims at what comes at once, and without flushes, too."""
 _ACKNOWLEDGED = 48
 """A run's seed whose first cuts of `LYING` follow an acknowledgement at once."""
 _CUT_ONCE = 4
-"""A run's seed whose first trial of `SAFE` has no second cut. Its consequences do not depend on how the
-machines came up, and each takes another boot."""
-_LOAD_MS = 4000
+"""A run's seed whose first trial of `SAFE_COLD` has no second cut, which would take another boot."""
+_LOAD_MS = 2500
 _DEADLINE_S = 500
 """For the trials of a cell; those before it are waited for as well."""
 
@@ -73,8 +73,7 @@ def draw(cell: Cell, trials: int = 1, *, run_seed: int = 1) -> tuple[TrialSpec, 
 
 
 def _warm_specs() -> list[TrialSpec]:
-    plain = draw(PLAIN, NO_FLUSH_TRIALS, run_seed=_COMING)
-    faulty = [replace(spec, fault="zfs-nocacheflush") for spec in plain]
+    faulty = [replace(spec, fault="zfs-nocacheflush") for spec in draw(PLAIN, run_seed=_COMING)]
     disks = [
         *faulty,
         *draw(LYING, LYING_TRIALS, run_seed=_ACKNOWLEDGED),
@@ -89,7 +88,7 @@ def _warm_specs() -> list[TrialSpec]:
             recordings=1,
             states=states,
             run_seed=1,
-            load_ms=_WALKED_LOAD_MS.get(cell, _LOAD_MS),
+            load_ms=_LOAD_MS,
             engine=_ENGINES[cell],
             coverage=cell is WALKED_BOTH,
         )
@@ -110,7 +109,7 @@ class Controls:
 
     def __enter__(self) -> Self:
         ensure_recovery_programs(zfs_version(DEFAULT), progress=print)
-        cold = [*draw(SAFE, run_seed=_CUT_ONCE), *draw(UNSAFE)]
+        cold = [*draw(SAFE_COLD, run_seed=_CUT_ONCE), *draw(UNSAFE_COLD)]
         self._campaigns[Boot.WARM] = self.begin(_warm_specs(), boot=Boot.WARM, jobs=2)
         self._campaigns[Boot.COLD] = self.begin(cold, boot=Boot.COLD)
         return self

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from suites.selftest.machinery.controls import SAFE, UNSAFE, Controls, draw, records_of
+from suites.selftest.machinery.controls import (
+    SAFE,
+    SAFE_COLD,
+    UNSAFE,
+    UNSAFE_COLD,
+    Controls,
+    draw,
+    records_of,
+)
 from torture.choices.matrix.cells import Cell
 from torture.machines.lab.lab import Boot
 from torture.oracles.verdict.verdicts import Verdict
@@ -16,18 +24,20 @@ def _verdict(campaign: Campaign, cell: Cell) -> Verdict:
     return record.verdict
 
 
-@pytest.mark.parametrize("boot", list(Boot))
-def test_a_safe_cell_stays_clean(controls: Controls, boot: Boot) -> None:
-    assert _verdict(controls.campaign(boot), SAFE) is Verdict.INTACT
+@pytest.mark.parametrize(("boot", "control"), [(Boot.WARM, SAFE), (Boot.COLD, SAFE_COLD)])
+def test_a_safe_cell_stays_clean(controls: Controls, boot: Boot, control: Cell) -> None:
+    assert _verdict(controls.campaign(boot), control) is Verdict.INTACT
 
 
-@pytest.mark.parametrize("boot", list(Boot))
-def test_a_cell_that_must_lose_is_seen_to_lose(controls: Controls, boot: Boot) -> None:
+@pytest.mark.parametrize(("boot", "control"), [(Boot.WARM, UNSAFE), (Boot.COLD, UNSAFE_COLD)])
+def test_a_cell_that_must_lose_is_seen_to_lose(
+    controls: Controls, boot: Boot, control: Cell
+) -> None:
     """One intact trial is allowed: a transaction group may end after the last acknowledgement.
 
     That was seen once in 130 trials; twice in a row it is the rig that sees nothing.
     """
-    verdict = _verdict(controls.campaign(boot), UNSAFE)
+    verdict = _verdict(controls.campaign(boot), control)
     if verdict is Verdict.INTACT:
-        verdict = _verdict(controls.begin(draw(UNSAFE, run_seed=2), boot=boot), UNSAFE)
+        verdict = _verdict(controls.begin(draw(control, run_seed=2), boot=boot), control)
     assert verdict.is_loss

@@ -11,7 +11,6 @@ from suites.selftest.machinery.controls import (
     LEG_LOST,
     LOST,
     LYING,
-    NO_FLUSH_TRIALS,
     PLAIN,
     SAFE,
     UNSAFE,
@@ -67,13 +66,11 @@ def unflushed(record: TrialRecord, serial: str) -> int:
 
 def test_a_pool_that_never_flushes_its_volatile_disks_is_seen_to_lose(played: Played) -> None:
     """`zfs_nocacheflush=1`: the same cell is safe without it, so the loss is the missing flushes'."""
-    records = played.records(PLAIN)
-    assert len(records) == NO_FLUSH_TRIALS
-    for record in records:
-        assert unflushed(record, "data0") > 0
-        findings = record.cut.audit.findings
-        assert any(finding.startswith("acknowledged-is-durable") for finding in findings), findings
-    assert all(record.verdict.is_loss for record in records), [r.verdict for r in records]
+    [record] = played.records(PLAIN)
+    assert unflushed(record, "data0") > 0
+    findings = record.cut.audit.findings
+    assert any(finding.startswith("acknowledged-is-durable") for finding in findings), findings
+    assert record.verdict.is_loss
 
 
 def test_the_audit_has_nothing_against_a_nas_that_flushes(played: Played) -> None:

@@ -26,7 +26,7 @@ from torture.records.record.trials_file import read_records
 
 _USER = "nobody"
 _DEADLINE_S = 500
-_LOAD_S = 2
+_LOAD_S = 1
 """Long enough for acknowledgements of which none may be lost."""
 _NEEDED = ("torture", "fixtures", "suites", "vmimages", "pytest.ini", "pyproject.toml")
 """Of the checkout, to cut."""
@@ -53,7 +53,6 @@ class Guest:
         own = {
             "HOME": str(self.home),
             "TORTURE_CACHE": str(self.home / "cache"),
-            "PYTHONPYCACHEPREFIX": str(self.home / "bytecode"),
         }
         return subprocess.run(
             [self.environment / "bin" / "python", *arguments],
