@@ -11,7 +11,7 @@ from rich.table import Table
 from fixtures.campaigns import Running, begun_campaign, print_table, selected
 from fixtures.coverage import list_coverage
 from fixtures.options import Options, refuse_options
-from fixtures.states import chosen_engine, chosen_states, is_coverage_chosen
+from fixtures.states import chosen_engine, chosen_fresh, chosen_states, is_coverage_chosen
 from torture.choices.matrix.cells import Cell
 from torture.facts.evidence.walk_document import WalkDocument
 from torture.records.record.trials import TrialRecord
@@ -52,6 +52,7 @@ def walked(request: pytest.FixtureRequest, options: Options) -> Iterator[Running
         load_ms=options.load_ms,
         engine=chosen_engine(request.config),
         coverage=is_coverage_chosen(request.config),
+        fresh=chosen_fresh(request.config),
     )
     schedule = FixedSchedule(specs)
     with begun_campaign(request.config, options, schedule, specs=specs) as running:
@@ -83,19 +84,15 @@ def _table(walks: list[tuple[TrialRecord, WalkDocument]]) -> Table:
         "recovered",
         "proven",
         "amid a recovery",
-        "contents",
-        "seen once",
-        "ends, seen once",
+        "contents (once)",
+        "ends (once)",
         "outcomes",
-        "twice, differing",
-        "proofs repeated, differing",
-        "fresh, differing",
-        "by both, differing",
+        "checked again",
         "states/h",
         "trial",
         *["blocks run"] * is_covered,
     ):
-        table.add_column(column, no_wrap=True)
+        table.add_column(column, overflow="fold")
     for record, walk in walks:
         per_hour = walk.counted / walk.walked_ms * _HOUR_MS if walk.walked_ms else 0
         table.add_row(
@@ -104,19 +101,28 @@ def _table(walks: list[tuple[TrialRecord, WalkDocument]]) -> Table:
             str(walk.recovered),
             str(walk.proven),
             f"{walk.amid_recovery}, depth {walk.depth}",
-            str(walk.contents),
-            str(walk.seen_once),
-            f"{walk.ends}, {walk.ends_seen_once}",
+            f"{walk.contents} ({walk.seen_once})",
+            f"{walk.ends} ({walk.ends_seen_once})",
             ", ".join(f"{verdict} {count}" for verdict, count in walk.outcomes.items()),
-            f"{walk.repeated}, {walk.differing}",
-            f"{walk.proofs_repeated}, {walk.proofs_differing}",
-            f"{walk.fresh}, {walk.fresh_differing}",
-            f"{walk.compared}, {walk.disagreeing}",
+            _checked_again(walk),
             f"{per_hour:.0f}",
             record.verdict,
             *[_blocks_run(walk)] * is_covered,
         )
     return table
+
+
+def _checked_again(walk: WalkDocument) -> str:
+    """The recoveries that were made once more, by their kind, and the differences."""
+    kinds = {
+        "twice": (walk.repeated, walk.differing),
+        "proven": (walk.proofs_repeated, walk.proofs_differing),
+        "fresh": (walk.fresh, walk.fresh_differing),
+        "both": (walk.compared, walk.disagreeing),
+    }
+    again = ", ".join(f"{count} {kind}" for kind, (count, _) in kinds.items() if count)
+    differing = sum(different for _, different in kinds.values())
+    return f"{again}; {differing} differ" if again else "nothing"
 
 
 def _blocks_run(walk: WalkDocument) -> str:

@@ -53,6 +53,8 @@ class TrialSpec:
     """The code that recovers them."""
     walk_coverage: bool = False
     """Whether the native engine counts the blocks of ZFS's code that it runs."""
+    walk_fresh: int = 0
+    """The number of contents for each of which a fresh NAS recovers a state once more."""
     flush_is_doubted: bool = False
     """Whether ZFS itself may lose a client's flush: the proof asks only that it reaches the volume."""
 
@@ -106,6 +108,7 @@ class TrialSpec:
             walk_states=data.get("walk_states", 0),
             walk_engine=WalkEngine(data.get("walk_engine", WalkEngine.KERNEL)),
             walk_coverage=data.get("walk_coverage", False) is True,
+            walk_fresh=data.get("walk_fresh", 0),
             flush_is_doubted=data.get("flush_is_doubted", False) is True,
         )
 

@@ -108,11 +108,12 @@ def draw_walked(
     load_ms: int,
     engine: WalkEngine = WalkEngine.KERNEL,
     coverage: bool = False,
+    fresh: int = 0,
 ) -> tuple[TrialSpec, ...]:
     """`recordings` of each cell, each to be walked over so many of its crash states.
 
     The same seed draws the same recordings for each engine. `coverage`: the native one counts the code
-    that it runs.
+    that it runs. `fresh`: the contents that a fresh NAS recovers, too.
     """
     return tuple(
         TrialSpec(
@@ -124,6 +125,7 @@ def draw_walked(
             walk_states=states,
             walk_engine=engine,
             walk_coverage=coverage,
+            walk_fresh=fresh,
         )
         for index in range(recordings)
         for cell in cells

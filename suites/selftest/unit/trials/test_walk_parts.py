@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,16 +23,24 @@ from torture.facts.evidence.folder import CUT, SPEC, write_document
 from torture.facts.recording.crash_state import CrashState
 from torture.facts.recording.disks import Persistence
 from torture.facts.recording.events import load_recording
+from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import Origin
+from torture.records.scoring.walked import StateVerdict
 from torture.trials.plan.cut_plan import Aim
 from torture.trials.plan.draw import draw_planted, draw_walked
 from torture.trials.plan.trial_plan import draw_plan
 from torture.trials.trial.shared.machines import PowerCut
+from torture.trials.trial.shared.storage import StorageFailed
+from torture.trials.trial.walk import walk as walk_module
 from torture.trials.trial.walk.engine import recovered_of
 from torture.trials.trial.walk.ranges import Ranges, grains_of, grains_with_data
 from torture.trials.trial.walk.shrink import Dropped, fewest
-from torture.trials.trial.walk.walk import ground_and_states, why_not_walked
+from torture.trials.trial.walk.walk import (
+    ground_and_states,
+    recover_contents_afresh,
+    why_not_walked,
+)
 
 _GRAIN = 64 * 1024
 _SAID = {
@@ -179,6 +188,54 @@ def test_a_walk_around_a_cut_amid_a_recovery_is_over_its_recording(tmp_path: Pat
     of_load = replace(around, recording=load.folder.resolve())
     ground, _ = ground_and_states(trial, cut, of_load)
     assert (ground.recording, ground.acknowledged) == (load, None)
+
+
+_KEPT = StateVerdict(verdict=Verdict.INTACT, acknowledged=5, lost=0, reasons=())
+_LOST = StateVerdict(verdict=Verdict.ROLLED_BACK, acknowledged=5, lost=2, reasons=("f1",))
+_LOST_MORE = replace(_LOST, lost=3)
+
+
+@pytest.mark.parametrize(
+    ("known", "shown", "counted"),
+    [
+        (_KEPT, _KEPT, (False, False)),
+        (_LOST, _LOST, (True, False)),
+        (_LOST, _LOST_MORE, (True, True)),
+        (_LOST, _KEPT, (False, True)),
+        (_KEPT, _LOST, (True, True)),
+        (_KEPT, None, (True, True)),
+    ],
+)
+def test_a_fresh_nas_must_come_to_the_verdict_of_the_loop(
+    known: StateVerdict,
+    shown: StateVerdict | None,
+    counted: tuple[bool, bool],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """None: it does not come back. A loss that the loop did not find ends the comparison."""
+    counts: list[tuple[bool, bool]] = []
+    hung: Any = SimpleNamespace(spec=SimpleNamespace(console_log=tmp_path))
+    state = CrashState(recording=tmp_path, cut=3, seed=0, disks={})
+    walker: Any = SimpleNamespace(
+        close=lambda: None,
+        first_ends={"a": (state, known), "b": (state, known), "c": (state, known)},
+        verdict_of=lambda *_args, **_kwargs: shown,
+        count_fresh=lambda _state, *, loses, differs: counts.append((loses, differs)),
+    )
+
+    def recover_afresh(_trial: Any, _lab: Any, _state: CrashState, folder: Path) -> Any:
+        folder.mkdir()
+        if shown is None:
+            raise StorageFailed("it hung", machine=hung)
+        return SimpleNamespace(recording=None, evidence=None, is_imported=True)
+
+    monkeypatch.setattr(walk_module, "recover_afresh", recover_afresh)
+    machines: Any = SimpleNamespace(shelf=SimpleNamespace(directory=tmp_path), lab=None)
+    trial: Any = SimpleNamespace(spec=SimpleNamespace(walk_fresh=2))
+    recover_contents_afresh(trial, machines, walker, until_s=time.monotonic() + 60)
+    is_new_loss = counted[0] and known is _KEPT
+    assert counts == [counted] * (1 if is_new_loss else 2)
 
 
 def test_a_planted_fault_keeps_its_aim_where_its_recording_is_walked() -> None:

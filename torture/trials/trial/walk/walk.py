@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 
 from torture.choices.matrix.axes import ADMINISTRATION, FATE, ROOT, WORKLOAD
 from torture.choices.matrix.cells import Cell
@@ -21,6 +23,7 @@ from torture.facts.recording.events import Kind, Recording, load_recording
 from torture.facts.states.states import DistinctState, distinct_states, drawn, in_batches
 from torture.machines.lab.machine import GuestDied
 from torture.machines.nas.pool import pool_disks
+from torture.records.scoring.walked import StateVerdict
 from torture.trials.trial.administer import issued_seq_in
 from torture.trials.trial.shared.evidence_writer import EvidenceWriter
 from torture.trials.trial.shared.machines import Machines, PowerCut
@@ -34,6 +37,8 @@ _BUDGET_S = 1200
 """The rest of a trial, and its deadline, must have room beside it."""
 _DEEPEST = 4
 """The most cuts in a row: one of the load, and three amid recoveries."""
+_FRESH_S = 20
+"""The time that a walk keeps for each fresh recovery of a content."""
 _NESTED_SHARE = 0.1
 """Of all states, those of each cut amid a recovery."""
 
@@ -69,6 +74,7 @@ def walk(
     folder = trial.scratch / "walk"
     ground, states = ground_and_states(trial, cut, around)
     wanted, until_s = trial.spec.walk_states, time.monotonic() + _BUDGET_S
+    fresh_s = trial.spec.walk_fresh * _FRESH_S
     nested = 0 if around is not None else int(wanted * _NESTED_SHARE)
     chosen = drawn(states, len(states), seed=f"walk/{trial.spec.seed}")
     if around is not None:
@@ -87,7 +93,8 @@ def walk(
         )
         with closing(walker):
             nested_s = _BUDGET_S * _NESTED_SHARE * (_DEEPEST - 1)
-            walker.recover_all(ground, in_batches(chosen), until_s=until_s - nested_s)
+            walker.recover_all(ground, in_batches(chosen), until_s=until_s - nested_s - fresh_s)
+            recover_contents_afresh(trial, machines, walker, until_s=until_s - nested_s)
             if nested and root is not None:
                 root = walker.reached_new or root
                 _walk_recoveries(trial, machines, walker, root, each=nested, until_s=until_s)
@@ -160,21 +167,46 @@ def _walk_recoveries(
         state = walker.reached_new or chosen[0]
 
 
+def recover_contents_afresh(
+    trial: Trial, machines: Machines, walker: Walker, *, until_s: float
+) -> None:
+    """Let a fresh NAS recover a state of each of the first contents: its verdict must be the same."""
+    walker.close()
+    folder = machines.shelf.directory / "recovery-again"
+    for state, known in list(walker.first_ends.values())[: trial.spec.walk_fresh]:
+        if time.monotonic() > until_s:
+            return
+        _, shown = _recovered_afresh(trial, machines, walker, state, folder)
+        loses = shown is None or shown.loses
+        walker.count_fresh(state, loses=loses, differs=shown != known)
+        if loses and not known.loses:
+            return  # the recording of that recovery is evidence
+        shutil.rmtree(folder)
+
+
 def _recovery_of(
     trial: Trial, machines: Machines, walker: Walker, state: CrashState, *, depth: int
 ) -> Recording | None:
     """The recording of a whole recovery from a state; None where that recovery lost something."""
     folder = machines.shelf.directory / f"recovery-{depth}"
+    recording, shown = _recovered_afresh(trial, machines, walker, state, folder)
+    loses = shown is None or shown.loses
+    walker.count_fresh(state, loses=loses, differs=loses)
+    return None if loses else recording
+
+
+def _recovered_afresh(
+    trial: Trial, machines: Machines, walker: Walker, state: CrashState, folder: Path
+) -> tuple[Recording | None, StateVerdict | None]:
+    """The recording of a fresh recovery and its verdict; None for both where it did not end."""
     try:
         fresh = recover_afresh(trial, machines.lab, state, folder)
     except (StorageFailed, GuestDied) as failure:
         if isinstance(failure, GuestDied) and not failure.kernel_crashed:
             raise
-        loses = True
-    else:
-        loses = walker.verdict_of(fresh.evidence, state, is_imported=fresh.is_imported).loses
-    walker.count_fresh(state, loses=loses)
-    return None if loses else fresh.recording
+        return None, None
+    shown = walker.verdict_of(fresh.evidence, state, is_imported=fresh.is_imported)
+    return fresh.recording, shown
 
 
 def _states(

@@ -114,6 +114,8 @@ class Walker:
         """Whether that state has its content by a proof, without a recovery."""
         self._states: Counter[str] = Counter()
         self._outcomes: Counter[str] = Counter()
+        self.first_ends: dict[str, tuple[CrashState, StateVerdict]] = {}
+        """Of each content the first state of the load's recording that had it, and its verdict."""
         self._ends: Counter[tuple[str, int, tuple[str, ...]]] = Counter()
         self._unknown: Counter[str] = Counter()
         self._marks = [event.seq for event in cut.recording.events if event.kind is Kind.MARK]
@@ -140,6 +142,9 @@ class Walker:
                 self.reached_new = state
             self._states["proven" if self._is_proven else "recovered"] += 1
             self._seen.update(filter(None, [self._content]))
+            if self._content and ground.acknowledged is None:
+                own = state.crash_state(ground.recording, self._names)
+                self.first_ends.setdefault(self._content, (own, judged))
             self._outcomes[judged.verdict] += 1
             self._ends[judged.verdict, judged.lost, judged.reasons] += 1
             if judged.verdict is Verdict.INCONCLUSIVE:
@@ -174,14 +179,14 @@ class Walker:
             walked_ms=walked_ms,
         )
 
-    def count_fresh(self, state: CrashState, *, loses: bool) -> None:
-        """Count a recovery by a fresh NAS of a state in which the engine found no loss."""
+    def count_fresh(self, state: CrashState, *, loses: bool, differs: bool) -> None:
+        """Count a recovery by a fresh NAS; a loss that the engine did not find is the trial's."""
         self.document = replace(
             self.document,
             fresh=self.document.fresh + 1,
-            fresh_differing=self.document.fresh_differing + loses,
+            fresh_differing=self.document.fresh_differing + differs,
         )
-        if loses:
+        if loses and self.first_loss is None:
             self.first_loss = LostState(state=state, cut=self.cut_of(state))
 
     def close(self) -> None:
