@@ -1,16 +1,30 @@
 """The modules of a folder as a registry: each module offers one object or several, without a list.
 
-So a new transport, filesystem, schedule ... is one new file, and no list has to be edited.
+So a new transport, filesystem, schedule ... is one new file, and no list has to be edited. A folder
+outside of the repository may have further loads and SLOG kinds (`EXTRA_VARIABLE`).
 """
 
 from __future__ import annotations
 
+import hashlib
 import importlib
+import os
 import pkgutil
+from pathlib import Path
 from typing import Any
 
+from torture.errors import HarnessError
+
+_ALL_AXES = "torture.choices.matrix.axes"
 NOT_OFFERS = frozenset({"protocol"})
 """Modules that define the form of the others."""
+EXTRA_VARIABLE = "TORTURE_EXTRA"
+"""The variable with the folder of `--extra`. Choices are found as modules load, and in each worker."""
+EXTENDED = {
+    "slogs": "torture.choices.slogs",
+    "workloads": "torture.choices.workloads",
+}
+"""The folders of an extra, and the package that each extends."""
 
 
 def offered(package: str, name: str) -> tuple[Any, ...]:
@@ -22,6 +36,9 @@ def offered(package: str, name: str) -> tuple[Any, ...]:
     """
     found = []
     folder = importlib.import_module(package)
+    for name_of_extra, extended in EXTENDED.items():
+        if extended == package and (extra := extra_folder()) is not None:
+            folder.__path__.append(str(extra / name_of_extra))
     for info in sorted(pkgutil.iter_modules(folder.__path__), key=lambda info: info.name):
         if info.name.startswith("_") or info.name in NOT_OFFERS:
             continue
@@ -33,3 +50,57 @@ def offered(package: str, name: str) -> tuple[Any, ...]:
         else:
             raise ImportError(f"{module.__name__} does not define {name}", name=module.__name__)
     return tuple(found)
+
+
+def extra_folder() -> Path | None:
+    """The folder of `--extra`; None without one."""
+    text = os.environ.get(EXTRA_VARIABLE)
+    return Path(text) if text else None
+
+
+def extra_files() -> dict[str, bytes]:
+    """The Python files of `--extra` by their paths in it; raises `HarnessError` for a useless folder."""
+    extra = extra_folder()
+    if extra is None:
+        return {}
+    files = {
+        str(path.relative_to(extra)): path.read_bytes()
+        for name in EXTENDED
+        for path in sorted((extra / name).glob("*.py"))
+    }
+    if not files:
+        raise HarnessError(
+            f"--extra {extra}: there is no Python file in {' or '.join(f'{n}/' for n in EXTENDED)}",
+            hint=f"ls {extra}",
+        )
+    return files
+
+
+def extra_digests() -> dict[str, str]:
+    """The SHA-256 of each file of `--extra`, by its path there."""
+    return {name: hashlib.sha256(data).hexdigest() for name, data in extra_files().items()}
+
+
+def require_extra() -> None:
+    """Load the modules of `--extra`, and all axes with them.
+
+    Raises `HarnessError` for one that has the name of a module of the suite, or that does not load.
+    """
+    names = extra_files()
+    for name in names:
+        ours = Path(__file__).parent / "choices" / name
+        if ours.exists():
+            raise HarnessError(
+                f"--extra {extra_folder()}: {name} has the name of a module of the suite",
+                hint=f"rename it; {ours.parent} has the taken names",
+            )
+    modules = [f"{EXTENDED[Path(name).parent.name]}.{Path(name).stem}" for name in names]
+    for module in (*modules, _ALL_AXES) if names else ():
+        try:
+            importlib.import_module(module)
+        except Exception as error:
+            # a file of the user's own may fail in any way
+            raise HarnessError(
+                f"--extra {extra_folder()}: {module} does not load: {type(error).__name__}: {error}",
+                hint="correct that file, or leave --extra out",
+            ) from error

@@ -50,3 +50,6 @@ CHOICES: dict[str, Choice[Any]] = {
     choice.name: choice for axis in AXES.values() for choice in axis.choices
 }
 """Every choice by its name."""
+if len(CHOICES) < sum(len(axis.choices) for axis in AXES.values()):
+    _names = [choice.name for axis in AXES.values() for choice in axis.choices]
+    raise ValueError(f"two choices are called {next(n for n in _names if _names.count(n) > 1)!r}")

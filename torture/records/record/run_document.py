@@ -69,6 +69,8 @@ class RunDocument(Document):
     """The versions of the host's tools."""
     images: dict[str, ImageInfo | None] = field(default_factory=dict)
     """None for an image that was not built."""
+    extra: dict[str, str] = field(default_factory=dict)
+    """The SHA-256 of each file of `--extra`, by its path there: loads and SLOG kinds of the user's."""
     merged: tuple[str, ...] | None = None
     """The names of the parts of a merged run; None for any other run."""
     notes: tuple[str, ...] = ()

@@ -61,6 +61,7 @@ def _compared(document: RunDocument) -> dict[str, object]:
     }
     return options | images | {
         "seed": document.seed,
+        "extra": document.extra,
         "zfs": document.zfs,
         "boot": document.boot,
         "accelerator": document.accelerator.kind,

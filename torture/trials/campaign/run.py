@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
+from torture.discovery import extra_digests
 from torture.errors import HarnessError
 from torture.files import point_link, try_lock
 from torture.machines.host.abilities import choose_accelerator, choose_network
@@ -130,6 +131,7 @@ def describe(lab: LabSettings) -> RunDocument:
             name: None if image is None else ImageInfo(key=image.key, packages=dict(image.manifest))
             for name, image in images.items()
         },
+        extra=extra_digests(),
     )
 
 

@@ -158,6 +158,18 @@ def test_another_command_is_refused_with_the_difference(
     assert wanted(**changes).differences(interrupted.folder) == (difference,)
 
 
+def test_a_command_with_another_extra_is_refused(
+    interrupted: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "slogs").mkdir()
+    (tmp_path / "slogs" / "own.py").write_text("")
+    monkeypatch.setenv("TORTURE_EXTRA", str(tmp_path))
+    digest = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+    assert wanted().differences(interrupted.folder) == (
+        f"extra: {{}}, now {{'slogs/own.py': '{digest}'}}",
+    )
+
+
 def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(HarnessError, match="is no run"):
         wanted().among([tmp_path])
