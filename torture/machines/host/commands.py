@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 
@@ -26,3 +27,9 @@ def run_host(*argv: str, deadline_s: float = 30, hint: str = "") -> str:
         output = (completed.stderr or completed.stdout).strip()[-_OUTPUT_MAX:]
         raise HarnessError(f"{' '.join(argv)} failed: {output}", hint=hint)
     return completed.stdout
+
+
+def version_of(*argv: str) -> str:
+    """The first version that a command prints; raises `HarnessError` as `run_host` does."""
+    found = re.search(r"\d+(\.\d+)+", run_host(*argv))
+    return found.group() if found else "unknown"

@@ -89,7 +89,7 @@ class Lab:
         # found once, so that a recipe edited meanwhile does not disturb a run
         self.zfs = zfs_version(settings.zfs)
         self._images = {name: _image(name, zfs=settings.zfs) for name in IMAGES}
-        self._accelerator = choose_accelerator(settings.accelerator).kind
+        self.accelerator = choose_accelerator(settings.accelerator).kind
         kind = settings.network or choose_network().kind
         self.network: Network = BridgeNetwork() if kind is NetworkKind.BRIDGE else UserModeNetwork()
         self.network.set_up()
@@ -174,7 +174,7 @@ class Lab:
         return replace(
             spec,
             command_line=f"{spec.command_line} torture.ip={NAS_ADDRESS}/{NAS_PREFIX_BITS}",
-            processors=_NAS_PROCESSORS[self._accelerator],
+            processors=_NAS_PROCESSORS[self.accelerator],
             interface=self.network.nas_interface(),
         )
 
@@ -182,7 +182,7 @@ class Lab:
         self, name: str, image: GuestImage, console_log: Path, *, memory_mib: int
     ) -> MachineSpec:
         words = [_COMMON_COMMAND_LINE]
-        words += [_EMULATED_COMMAND_LINE] if self._accelerator is Accelerator.TCG else []
+        words += [_EMULATED_COMMAND_LINE] if self.accelerator is Accelerator.TCG else []
         return MachineSpec(
             name=name,
             kernel=image.kernel,
@@ -190,7 +190,7 @@ class Lab:
             root_image=image.root,
             command_line=" ".join(words),
             memory_mib=memory_mib,
-            accelerator=self._accelerator,
+            accelerator=self.accelerator,
             console_log=console_log,
         )
 

@@ -54,6 +54,20 @@ class Absence(Document):
     """The first of them in the ledger, by their lines."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Where(Document):
+    """The place of a trial; older records know none, and no record of a worker that died does."""
+
+    host: str = ""
+    """The host's name."""
+    accelerator: str = ""
+    """The emulator of the guests' processors: `kvm` or `tcg`."""
+    processor: str = ""
+    """The model of the host's processor."""
+    qemu: str = ""
+    """The version of QEMU."""
+
+
 SCHEMA = 3
 SCHEMAS_READ = (1, 2, 3)
 """See `torture.records.record.older_schemas`."""
@@ -126,6 +140,8 @@ class TrialRecord(Document):
     """Why the verdict is `inconclusive`."""
     zfs: str = ""
     """The version of ZFS that the NAS ran; empty in records of schema 1."""
+    where: Where = field(default_factory=Where)
+    """The host that ran it, and the machinery there."""
     explanation: str = ""
     """The reason of its verdict, as `tools/explain` prints it; empty where nothing happened."""
     machinery_failed: bool = False

@@ -88,7 +88,7 @@ def rejudge_trial(evidence: Path) -> tuple[TrialRecord | None, TrialRecord]:
 
 
 def _score_again(evidence: Path, was: TrialRecord) -> TrialRecord:
-    now = score(evidence, timings=was.timings)
+    now = replace(score(evidence, timings=was.timings), where=was.where)
     if now.cut == CutDocument():
         # the cut is unreadable now: the known facts about it stay known
         return replace(now, cut=was.cut, absence=was.absence)

@@ -157,11 +157,13 @@ class Versus:
 def compare_runs(old: Sequence[Path], new: Sequence[Path], *, is_subset: bool = False) -> Versus:
     """Compare the cells of both nights; `is_subset`: the new one has fewer cells on purpose.
 
-    Raises `HarnessError` when one of the paths is no run, or has no record or an unreadable one.
+    Raises `HarnessError` when one of the paths is no run, or has no record or an unreadable one. It
+    also does for trials of KVM and of emulation: a difference could be that of the accelerators.
     """
     with Store.open(old) as before, Store.open(new) as after:
         for store, paths in ((before, old), (after, new)):
             _refuse_unreadable(store, paths)
+        _refuse_two_accelerators(before, after)
         old_cells = {figures.cell: figures for figures in cell_figures(before.tallies())}
         new_cells = {figures.cell: figures for figures in cell_figures(after.tallies())}
         was_broken = before.breaches()
@@ -215,6 +217,16 @@ def _refuse_unreadable(store: Store, paths: Sequence[Path]) -> None:
         raise HarnessError(f"{lines} of {named} cannot be read", hint=hint)
     if not store.trials:
         raise HarnessError(f"there is no readable trial in {named}", hint=hint)
+
+
+def _refuse_two_accelerators(before: Store, after: Store) -> None:
+    """A difference between trials of KVM and of emulation may be that of their pace."""
+    if len({*before.accelerators, *after.accelerators}) > 1:
+        old, new = (" and ".join(store.accelerators) or "none" for store in (before, after))
+        raise HarnessError(
+            f"KVM and emulation cannot be compared: old {old}, new {new}",
+            hint="compare runs of hosts with one accelerator; --accel forces it",
+        )
 
 
 def _pooled(count: Callable[[CellFigures], int], cells: Sequence[CellFigures]) -> Rate:

@@ -15,7 +15,7 @@ from torture.facts.evidence.walk_document import FileCoverage
 from torture.oracles.verdict.judgement import COUNTS
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.lines import Line
-from torture.records.record.trials import Absence, Speed, TrialRecord
+from torture.records.record.trials import Absence, Speed, TrialRecord, Where
 from torture.report.reading.runs import RunInfo
 from torture.report.reading.tally import WORTH, TrialKind
 
@@ -92,6 +92,7 @@ def _plain_fields() -> Iterator[tuple[str, Column]]:
         (TrialRecord, "record"),
         (Speed, "record.speed"),
         (Absence, "record.absence"),
+        (Where, "record.where"),
     )
     for document, path in parts:
         types = get_type_hints(document)
@@ -113,6 +114,10 @@ _NAMED = {
     "seed": Column("UBIGINT", "record.seed"),
     # of the NAS; empty where neither the record nor its run says
     "zfs": _text(lambda row: row.record.zfs or row.run.document.zfs),
+    # empty where neither the record nor its run says; guests of KVM and emulated ones differ in pace
+    "accelerator": _text(
+        lambda row: row.record.where.accelerator or row.run.document.accelerator.kind
+    ),
     "guarantee": _text("guarantee"),
     "broke_guarantee": _flag("kind.broke_guarantee"),
     "verdict": _text("kind.verdict"),

@@ -17,6 +17,7 @@ from torture.facts.evidence.documents import FLOAT_MAX
 from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.lines import UnreadableLineError, read_line
 from torture.records.record.trials import TrialRecord
+from torture.report.reading.accelerators import accelerators, notes_on_accelerators
 from torture.report.reading.chosen import notes_on_confirmations, notes_on_manifests
 from torture.report.reading.counted import drop_duplicates, drop_voided
 from torture.report.reading.database import connect
@@ -49,6 +50,7 @@ class Store:
 
     - `trials`: the number of live trials.
     - `zfs_versions`: the versions of OpenZFS, the most frequent first.
+    - `accelerators`: those of its trials that are known.
     - `notes`: sentences for people about anything unusual in the files and records.
     - `unreadable_lines`: whole lines that are no records; they are left out.
     - `notes_on_files`: the notes without those about the records' own content.
@@ -72,11 +74,13 @@ class Store:
         self.notes = (
             *notes_on_files,
             *notes_on_versions(sql),
+            *notes_on_accelerators(sql),
             *notes_on_manifests(sql),
             *notes_on_confirmations(sql),
             *notes_on_repeats(sql),
         )
         self.zfs_versions = tuple(zfs_versions(sql))
+        self.accelerators = tuple(accelerators(sql))
         self._cells = cells
         self._resources = resources
         (self.trials,) = self._rows("SELECT count(*) FROM live")[0]

@@ -131,6 +131,15 @@ def phases_line(records: Sequence[TrialRecord]) -> str:
     return f"where the cuts fell: {shares}"
 
 
+def accelerators_line(records: Sequence[TrialRecord]) -> str:
+    """A remark, if a rate counts trials of KVM and of emulation; else empty."""
+    kinds = Counter(kind for record in records if (kind := record.where.accelerator))
+    if len(kinds) < 2:
+        return ""
+    counts = " and ".join(f"{count} of {kind}" for kind, count in sorted(kinds.items()))
+    return f"{counts} count together; the page's notes have them apart"
+
+
 def effort_line(records: Sequence[TrialRecord], *, elapsed_s: float) -> str:
     """The speed of the run and the time of each stage, e.g. `24 trials in 5.4 min, 267/h: check 30 %`.
 

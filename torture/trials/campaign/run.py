@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 import secrets
 import shutil
 import time
@@ -18,7 +17,7 @@ from torture.discovery import extra_digests
 from torture.errors import HarnessError
 from torture.files import point_link, try_lock
 from torture.machines.host.abilities import choose_accelerator, choose_network
-from torture.machines.host.commands import run_host
+from torture.machines.host.commands import version_of
 from torture.machines.images import find
 from torture.machines.lab.domains import processor_in_words
 from torture.machines.lab.lab import LabSettings
@@ -123,8 +122,8 @@ def describe(lab: LabSettings) -> RunDocument:
         zfs=lab.zfs,
         versions={
             "python": platform.python_version(),
-            "qemu": _version("qemu-system-x86_64", "--version"),
-            "nbdkit": _version("nbdkit", "--version"),
+            "qemu": version_of("qemu-system-x86_64", "--version"),
+            "nbdkit": version_of("nbdkit", "--version"),
             "libvirt": _libvirt_version(),
         },
         images={
@@ -133,11 +132,6 @@ def describe(lab: LabSettings) -> RunDocument:
         },
         extra=extra_digests(),
     )
-
-
-def _version(*argv: str) -> str:
-    found = re.search(r"\d+(\.\d+)+", run_host(*argv))
-    return found.group() if found else "unknown"
 
 
 def _libvirt_version() -> str:

@@ -10,12 +10,14 @@ from __future__ import annotations
 import json
 import os
 import sys
+from dataclasses import replace
 from typing import IO
 
 from torture.errors import HarnessError
 from torture.machines.lab.lab import Lab
 from torture.records.record.specs import TrialSpec
 from torture.trials.trial.live import run_trial
+from torture.trials.workers._where import where_of
 from torture.trials.workers.protocol import WorkerOrders
 
 
@@ -38,6 +40,7 @@ def main() -> int:
     orders.scratch.mkdir(parents=True, exist_ok=True)
     try:
         lab = Lab(orders.lab, say=lambda text: answers.send(say=text))
+        where = where_of(lab)
     except HarnessError as error:
         answers.send(refused=str(error))
         return 1
@@ -51,7 +54,7 @@ def main() -> int:
             scratch=orders.scratch / f"t{number}",
             enter_stage=lambda stage: answers.send(stage=stage),
         )
-        answers.send(record=record.as_json())
+        answers.send(record=replace(record, where=where).as_json())
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Trials of several versions of OpenZFS in one report, and in a comparison."""
+"""Trials of several versions of OpenZFS, or accelerators, in one report, and in a comparison."""
 
 from __future__ import annotations
 
@@ -6,13 +6,18 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from suites.selftest.unit.made_records import changed
 from suites.selftest.unit.report_records import make_records, write_run
 from torture.choices.matrix.cells import cells_of
+from torture.errors import HarnessError
 from torture.facts.axes.sweeps import Matrix
 from torture.oracles.verdict.verdicts import Verdict
+from torture.records.record.trials import Where
 from torture.report.figures.versus import compare_runs
 from torture.report.reading.store import Store
+from torture.report.terminal.outcome_table import accelerators_line
 
 SAFE = cells_of(Matrix.QUICK)[0]
 
@@ -51,3 +56,31 @@ def test_a_comparison_names_both_versions_of_zfs(tmp_path: Path) -> None:
     assert "old: OpenZFS 2.1.11; new: 2.4.99-0123456789ab" in compare_runs([old], [new]).remarks
     assert "OpenZFS 2.1.11 in both" in compare_runs([old], [old]).remarks
     assert "OpenZFS 2.1.11" in compare_runs([old], [new]).as_markdown()
+
+
+def test_kvm_and_emulation_are_said_apart_and_not_compared(tmp_path: Path) -> None:
+    records = list(make_records(12, cells=[SAFE], seed=1))
+    records = [changed(record, verdict=Verdict.INTACT) for record in records]
+    kvm, tcg = (Where(host="a", accelerator=kind) for kind in ("kvm", "tcg"))
+    of_kvm, of_tcg, of_unknown = (
+        write_run(tmp_path / name, written)
+        for name, written in {
+            "kvm": [replace(record, where=kvm) for record in records[:4]],
+            "tcg": [replace(record, where=tcg) for record in records[4:]],
+            "unknown": records,
+        }.items()
+    )
+    with Store.open([of_kvm, of_tcg]) as store:
+        assert store.accelerators == ("kvm", "tcg")
+        (note,) = (note for note in store.notes if "emulation" in note)
+        assert "kvm: a loss in 0 of 4; tcg: a loss in 0 of 8" in note
+    together = [replace(record, where=kvm) for record in records[:4]] + records[4:]
+    assert accelerators_line(together) == ""
+    together[4] = replace(records[4], where=tcg)
+    assert accelerators_line(together).startswith("4 of kvm and 1 of tcg count together")
+    with Store.open([of_kvm, of_unknown]) as store:
+        assert not any("emulation" in note for note in store.notes)
+    with pytest.raises(HarnessError, match="old kvm, new tcg"):
+        compare_runs([of_kvm], [of_tcg])
+    assert compare_runs([of_kvm], [of_kvm]).pairs
+    assert compare_runs([of_unknown], [of_tcg]).pairs

@@ -15,6 +15,7 @@ from torture.machines.lab.lab import Boot, LabSettings
 from torture.records.record.run_layout import RunLayout
 from torture.trials.trial.check import READ_DEADLINE_S, REPAIR_DEADLINE_S
 from torture.trials.workers import must_be_known, open_site, worker_sites
+from torture.trials.workers._where import processor_model
 from torture.trials.workers.local import LocalSite
 from torture.trials.workers.protocol import WorkerOrders
 
@@ -88,3 +89,13 @@ def test_a_new_place_is_one_new_file(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert worker_sites().keys() == {"elsewhere", "local"}
     must_be_known("elsewhere:tcp://10.0.0.1")
     assert open_site("elsewhere:tcp://10.0.0.1", orders_of(tmp_path)).trial_deadline_s == 7
+
+
+def test_the_processors_model_is_read_once_of_each_kind(tmp_path: Path) -> None:
+    file = tmp_path / "cpuinfo"
+    file.write_text(
+        "processor\t: 0\nmodel name\t: A 1\nmodel\t: 2\n\nmodel name\t: A 1\nmodel name\t: B\n"
+    )
+    assert processor_model(file) == "A 1, B"
+    file.write_text("processor\t: 0\nBogoMIPS\t: 50\n")
+    assert processor_model(file) == ""
