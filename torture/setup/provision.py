@@ -21,6 +21,7 @@ from torture.errors import HarnessError
 from torture.files import locked
 from torture.machines.host.native import find_shelf_plugin, shelf_plugin
 from torture.machines.images import IMAGES, ensure_all, find
+from torture.setup.shared_images import IMAGES_VARIABLE
 
 ENVIRONMENT = CHECKOUT / ".venv"
 CONSTRAINTS = CHECKOUT / "constraints.txt"
@@ -222,7 +223,12 @@ def _shelf(say: Say) -> bool:
 def _images(say: Say) -> bool:
     if all(find(name) is not None for name in IMAGES):
         return False
-    ensure_all(IMAGES, progress=say)
+    if place := os.environ.get(IMAGES_VARIABLE):
+        say(f"fetching images from {place}")
+        tool = [str(ENVIRONMENT / "bin" / "python"), str(CHECKOUT / "tools" / "images")]
+        _run([*tool, "fetch", "--from", place], deadline_s=_PIP_DEADLINE_S)
+    else:
+        ensure_all(IMAGES, progress=say)
     return True
 
 

@@ -19,6 +19,7 @@ from torture.machines.host.cache_root import CACHE_VARIABLE
 from torture.machines.images.assemble import assemble
 from torture.machines.images.bases import BUILD_DEADLINE_S, build_base
 from torture.machines.images.cache import Cache
+from torture.machines.images.content import INITRD, KERNEL, MANIFEST, ROOT, content_digest
 from torture.machines.images.recipes import Recipe, image_names, images_of_every_run, read_recipe
 from torture.machines.images.source_trees import SourceTree
 
@@ -41,6 +42,11 @@ class GuestImage:
     manifest: Mapping[str, str]
     """Package to version, and `kernel` (its release) and `zfs` (the module's version)."""
 
+    @property
+    def sha256(self) -> str:
+        """See `content_digest`; computed first where the image was built without it."""
+        return content_digest(self.root.parent)
+
     def mark_used(self) -> None:
         """Keep it from being removed as long unused: a run may last for days."""
         with suppress(OSError):  # a cache built by another user is good to read
@@ -60,10 +66,10 @@ def find(name: str, *, zfs: str = DEFAULT) -> GuestImage | None:
     return GuestImage(
         name=name,
         key=key,
-        kernel=place / "vmlinuz",
-        initrd=place / "initrd",
-        root=place / "root.sqfs",
-        manifest=json.loads((place / "manifest.json").read_text()),
+        kernel=place / KERNEL,
+        initrd=place / INITRD,
+        root=place / ROOT,
+        manifest=json.loads((place / MANIFEST).read_text()),
     )
 
 
@@ -170,7 +176,8 @@ class _Builder:
             archives = {"base": of_base / "base.tar", "kernel": of_kernel / "base.tar"}
             release = assemble(recipe, **archives, into=made)
             manifest = _manifest(of_base, of_kernel, release, built=kernel.source)
-            (made / "manifest.json").write_text(json.dumps(manifest, indent=1, sort_keys=True))
+            (made / MANIFEST).write_text(json.dumps(manifest, indent=1, sort_keys=True))
+            content_digest(made)
 
         slot = f"{recipe.name}-{recipe.image_key}"
         self._ensure("images", slot, build, deadline_s=_ASSEMBLE_DEADLINE_S)

@@ -116,6 +116,11 @@ class Lab:
             used.mark_used()
 
     @property
+    def images(self) -> dict[str, GuestImage]:
+        """The images of which machines are made now."""
+        return {"nas": self._images["nas"], _CLIENT: self._images[self._client_image]}
+
+    @property
     def can_plug_in(self) -> bool:
         """Whether machines get their disks once they run, rather than at boot."""
         return self._settings.boot is Boot.WARM

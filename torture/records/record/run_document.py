@@ -42,6 +42,8 @@ class ImageInfo(Document):
     """A guest image: its key in the cache, and the versions of its contents."""
 
     key: str = ""
+    sha256: str = ""
+    """The digest of its content; empty in older runs."""
     packages: dict[str, str] = field(default_factory=dict)
 
 

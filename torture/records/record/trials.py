@@ -66,6 +66,8 @@ class Where(Document):
     """The model of the host's processor."""
     qemu: str = ""
     """The version of QEMU."""
+    images: dict[str, str] = field(default_factory=dict)
+    """The images of NAS and client: the first 16 digits of each content's SHA-256."""
 
 
 SCHEMA = 3

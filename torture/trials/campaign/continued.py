@@ -17,6 +17,8 @@ from torture.trials.campaign.run import Run, describe
 
 _MAY_DIFFER = frozenset({"jobs", "keep"})
 """Options that change neither a trial nor its verdict."""
+_CONTENT = "content of image "
+"""Older runs do not have it, and go on without."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,7 +47,7 @@ class WantedRun:
         return tuple(
             f"{name}: {was.get(name)!r}, now {now.get(name)!r}"
             for name in sorted(was | now)
-            if was.get(name) != now.get(name)
+            if was.get(name) != now.get(name) and (name in was or not name.startswith(_CONTENT))
         )
 
     def _document(self) -> RunDocument:
@@ -59,7 +61,12 @@ def _compared(document: RunDocument) -> dict[str, object]:
         f"image {name}": None if image is None else image.key
         for name, image in document.images.items()
     }
-    return options | images | {
+    contents = {
+        f"{_CONTENT}{name}": image.sha256
+        for name, image in document.images.items()
+        if image is not None and image.sha256
+    }
+    return options | images | contents | {
         "seed": document.seed,
         "extra": document.extra,
         "zfs": document.zfs,

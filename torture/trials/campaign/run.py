@@ -127,7 +127,9 @@ def describe(lab: LabSettings) -> RunDocument:
             "libvirt": _libvirt_version(),
         },
         images={
-            name: None if image is None else ImageInfo(key=image.key, packages=dict(image.manifest))
+            name: None
+            if image is None
+            else ImageInfo(key=image.key, sha256=image.sha256, packages=dict(image.manifest))
             for name, image in images.items()
         },
         extra=extra_digests(),

@@ -40,7 +40,7 @@ def main() -> int:
     orders.scratch.mkdir(parents=True, exist_ok=True)
     try:
         lab = Lab(orders.lab, say=lambda text: answers.send(say=text))
-        where = where_of(lab)
+        where_of(lab)  # refused now rather than after a trial
     except HarnessError as error:
         answers.send(refused=str(error))
         return 1
@@ -54,7 +54,7 @@ def main() -> int:
             scratch=orders.scratch / f"t{number}",
             enter_stage=lambda stage: answers.send(stage=stage),
         )
-        answers.send(record=replace(record, where=where).as_json())
+        answers.send(record=replace(record, where=where_of(lab)).as_json())
     return 0
 
 

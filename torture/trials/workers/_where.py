@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import re
+from functools import cache
 from pathlib import Path
 
 from torture.machines.host.commands import version_of
@@ -11,6 +12,7 @@ from torture.machines.lab.lab import Lab
 from torture.records.record.trials import Where
 
 _MODEL = re.compile(r"^model name\s*:\s*(.+?)\s*$", re.MULTILINE)
+_DIGITS = 16
 
 
 def where_of(lab: Lab) -> Where:
@@ -19,8 +21,14 @@ def where_of(lab: Lab) -> Where:
         host=platform.node(),
         accelerator=lab.accelerator,
         processor=processor_model(),
-        qemu=version_of("qemu-system-x86_64", "--version"),
+        qemu=_qemu(),
+        images={name: image.sha256[:_DIGITS] for name, image in lab.images.items()},
     )
+
+
+@cache
+def _qemu() -> str:
+    return version_of("qemu-system-x86_64", "--version")
 
 
 def processor_model(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:

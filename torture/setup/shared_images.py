@@ -1,0 +1,144 @@
+"""Images of another host: packed into a shared folder or below any URL that fsspec knows, and fetched.
+
+Only images are shared. A saved state of a machine fits the host on which it was made, and no other.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tarfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from torture.errors import HarnessError
+from torture.facts.zfs.versions import DEFAULT, version_names
+from torture.files import whole_file
+from torture.machines.images.build import GuestImage, find
+from torture.machines.images.cache import Cache
+from torture.machines.images.content import (
+    DIGEST,
+    INITRD,
+    KERNEL,
+    MANIFEST,
+    ROOT,
+    computed_digest,
+    content_digest,
+)
+from torture.machines.images.recipes import image_names, read_recipe
+
+IMAGES_VARIABLE = "TORTURE_IMAGES"
+"""The variable with a folder or URL from which the set-up fetches images instead of building them."""
+_PARTS = (DIGEST, INITRD, KERNEL, MANIFEST, ROOT)
+_LOCK_DEADLINE_S = 600
+_HINT = "name a folder or a URL of fsspec, and fill it: tools/images pack --to PLACE"
+
+
+def pack(name: str, *, zfs: str, into: str) -> GuestImage:
+    """Copy a built image to `into`, as one archive; raises `HarnessError` when that fails."""
+    image = find(name, zfs=zfs)
+    if image is None:
+        raise HarnessError(f"image {name!r} is not built", hint=f"tools/images build {name}")
+    content_digest(image.root.parent)
+    with (
+        _opened(f"{into}/{image.name}-{image.key}.tar", "wb") as file,
+        tarfile.open(fileobj=file, mode="w|") as tar,
+    ):
+        for part in _PARTS:
+            tar.add(image.root.parent / part, arcname=part)
+    return image
+
+
+def fetch(names: Sequence[str], *, zfs: str, source: str) -> tuple[GuestImage, ...]:
+    """The images of these names, fetched where the cache has none.
+
+    Raises `HarnessError` where `source` lacks one, or has one whose content is not its digest's.
+    """
+    return tuple(find(name, zfs=zfs) or _fetched(name, zfs=zfs, source=source) for name in names)
+
+
+def built_in_words() -> Iterator[str]:
+    """A line for every image of the present recipes, and for each version of ZFS that has its own."""
+    for name in image_names():
+        for zfs in version_names() if read_recipe(name).follows_zfs else (DEFAULT,):
+            if (image := find(name, zfs=zfs)) is None:
+                yield f"{name:16} not built; next: tools/images build {name} --zfs {zfs}"
+                continue
+            size_mib = image.root.stat().st_size / 1024**2
+            versions = f"kernel {image.manifest['kernel']}, zfs {image.manifest['zfs']}"
+            yield f"{name:16} {image.key}  {size_mib:.0f} MiB  {versions}, content {image.sha256[:16]}"
+
+
+def _fetched(name: str, *, zfs: str, source: str) -> GuestImage:
+    slot = f"{name}-{read_recipe(name, zfs=zfs).image_key}"
+    place = f"{source}/{slot}.tar"
+    cache = Cache()
+    cache.prepare()
+    with (
+        cache.locked(slot, deadline_s=_LOCK_DEADLINE_S, progress=lambda _text: None),
+        cache.workspace(slot) as (work, _),
+    ):
+        if (image := find(name, zfs=zfs)) is not None:
+            return image
+        made = work / "made"
+        made.mkdir()
+        try:
+            with _opened(place, "rb") as file, tarfile.open(fileobj=file, mode="r|") as tar:
+                _unpack(tar, made)
+            said, computed = (made / DIGEST).read_text().strip(), computed_digest(made)
+        except (tarfile.TarError, FileNotFoundError) as error:
+            raise HarnessError(f"{place} is no whole image: {error}", hint=_HINT) from error
+        if said != computed:
+            raise HarnessError(
+                f"{place} is damaged: its content is {computed}, and it was packed as {said}",
+                hint=_HINT,
+            )
+        cache.publish(made, "images", slot)
+    image = find(name, zfs=zfs)
+    assert image is not None, "it was just published"
+    return image
+
+
+def _unpack(tar: tarfile.TarFile, folder: Path) -> None:
+    """Only the parts of an image, so that no name can lead out of the folder."""
+    for info in tar:
+        content = tar.extractfile(info) if info.isreg() and info.name in _PARTS else None
+        if content is None:
+            raise tarfile.TarError(f"{info.name[:80]!r} does not belong there")
+        with (folder / info.name).open("wb") as file:
+            shutil.copyfileobj(content, file)
+
+
+def is_local(place: str) -> bool:
+    """Whether a place is a folder, which needs no fsspec."""
+    return "://" not in place or place.startswith("file://")
+
+
+@contextmanager
+def _opened(place: str, mode: str) -> Iterator[IO[bytes]]:
+    """A file at a path or URL; one that is written appears whole or not at all.
+
+    Raises `HarnessError` when it cannot be opened, read or written.
+    """
+    try:
+        if is_local(place):
+            path = Path(place.removeprefix("file://"))
+            if mode == "rb":
+                with path.open("rb") as file:
+                    yield file
+            else:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with whole_file(path) as partial, partial.open("wb") as file:
+                    yield file
+            return
+        try:
+            import fsspec
+        except ImportError as error:
+            raise HarnessError(
+                f"{place} needs fsspec: {error}", hint="tools/run --setup-only --workers dask"
+            ) from error
+        with fsspec.open(place, mode) as file:
+            yield file
+    except (OSError, ValueError) as error:
+        raise HarnessError(f"{place}: {error}", hint=_HINT) from error
