@@ -14,6 +14,7 @@ import sys
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from torture.checkout import CHECKOUT
@@ -37,17 +38,18 @@ _PIP_DEADLINE_S = 900
 Say = Callable[[str], None]
 
 
-def provision(*, say: Say, for_selftest: bool = False) -> bool:
+def provision(*, say: Say, for_selftest: bool = False, for_dask: bool = False) -> bool:
     """Set up every missing part; True when one was missing. Raises `HarnessError` with the next step.
 
     `for_selftest`: also the parts that only the project's own tests need, such as a browser.
+    `for_dask`: also Dask, for workers on many hosts. An environment that has it keeps it.
 
     One process does it while others wait, so that two starts at once do not disturb each other.
     """
     with locked(CHECKOUT / ".provision.lock", deadline_s=_LOCK_DEADLINE_S):
         made = (
             _packages(say, for_selftest=for_selftest),
-            _environment(say),
+            _environment(say, with_dask=for_selftest or for_dask),
             _shelf(say),
             _images(say),
         )
@@ -111,13 +113,23 @@ def environment_is_complete() -> bool:
     return stamp.exists() and stamp.read_text() == environment_stamp()
 
 
-def _environment(say: Say) -> bool:
+def has_dask() -> bool:
+    """Whether the virtual environment has Dask, which is not installed for all."""
+    return any((ENVIRONMENT / "lib").glob("python3*/site-packages/distributed/__init__.py"))
+
+
+def _environment(say: Say, *, with_dask: bool) -> bool:
+    project = read_project()
     if environment_is_complete():
-        return False
+        if has_dask() or not with_dask:
+            return False
+        say("adding Dask to .venv")
+        _install(ENVIRONMENT, project.dask, constraints=CONSTRAINTS)
+        return True
     say("making the virtual environment .venv")
-    shutil.rmtree(ENVIRONMENT, ignore_errors=True)
     # `.[selftest]` would build the checkout; only its dependencies are wanted
-    wanted = read_project().dependencies
+    wanted = project.dependencies if with_dask or has_dask() else project.slim
+    shutil.rmtree(ENVIRONMENT, ignore_errors=True)
     make_environment(ENVIRONMENT, wanted, python=_python(), constraints=CONSTRAINTS)
     _borrow_libnbd()
     (ENVIRONMENT / "torture-stamp").write_text(environment_stamp())
@@ -133,6 +145,10 @@ def make_environment(
     all. Raises `HarnessError` when pip fails, which has printed the reason.
     """
     _run([python, "-m", "venv", str(folder)], deadline_s=120)
+    _install(folder, requirements, constraints=constraints)
+
+
+def _install(folder: Path, requirements: Sequence[str], *, constraints: Path | None) -> None:
     listed = folder / "requirements.txt"
     listed.write_text("\n".join(requirements) + "\n")
     pip = [str(folder / "bin" / "pip"), "install", "--quiet", "--requirement", str(listed)]
@@ -187,17 +203,25 @@ class Project:
 
     dependencies: tuple[str, ...]
     """The project's own requirements and those of every extra."""
+    dask: tuple[str, ...]
+    """Those of the extra for workers on many hosts."""
     builders: tuple[str, ...]
     """The packages that build this project, and those that it gets as sources."""
+
+    @property
+    def slim(self) -> tuple[str, ...]:
+        """All requirements but Dask's, for a host on which no run asked for it."""
+        return tuple(name for name in self.dependencies if name not in self.dask)
 
 
 def read_project() -> Project:
     """The requirements in `pyproject.toml`."""
     document = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
     project = document["project"]
-    extras = project["optional-dependencies"].values()
+    extras = project["optional-dependencies"]
     return Project(
-        dependencies=(*project["dependencies"], *(name for extra in extras for name in extra)),
+        dependencies=(*project["dependencies"], *chain.from_iterable(extras.values())),
+        dask=tuple(extras["dask"]),
         builders=tuple(document["build-system"]["requires"]),
     )
 

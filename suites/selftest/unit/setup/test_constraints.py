@@ -14,6 +14,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from fixtures.asked import asks_for_dask
 from torture.checkout import CHECKOUT
 from torture.errors import HarnessError
 from torture.setup import constraints, provision
@@ -90,6 +91,49 @@ def test_other_constraints_are_another_environment(
     other.write_text(CONSTRAINTS.read_text() + "# renewed\n")
     monkeypatch.setattr(provision, "CONSTRAINTS", other)
     assert provision.environment_stamp() != stamp
+
+
+def test_dask_is_not_installed_for_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Only for who asks for it, and for who had it before."""
+    project = read_project()
+    assert set(project.dependencies) - set(project.slim) == set(project.dask)
+    made: list[tuple[str, ...]] = []
+    added: list[tuple[str, ...]] = []
+    environment = tmp_path / ".venv"
+    package = environment / "lib" / "python3.11" / "site-packages" / "distributed"
+
+    def make(folder: Path, requirements: tuple[str, ...], **_: object) -> None:
+        made.append(requirements)
+        package.mkdir(parents=True)
+        if requirements == project.dependencies:
+            (package / "__init__.py").touch()
+
+    monkeypatch.setattr(provision, "ENVIRONMENT", environment)
+    monkeypatch.setattr(provision, "make_environment", make)
+    monkeypatch.setattr(provision, "_install", lambda _folder, names, **_: added.append(names))
+    monkeypatch.setattr(provision, "_borrow_libnbd", lambda: None)
+    for with_dask in (False, False, True, True):
+        provision._environment(lambda _text: None, with_dask=with_dask)
+    assert (made, added) == ([project.slim], [project.dask, project.dask])
+    (package / "__init__.py").touch()
+    provision._environment(lambda _text: None, with_dask=True)
+    (environment / "torture-stamp").write_text("of an older one")
+    provision._environment(lambda _text: None, with_dask=False)
+    assert (made, len(added)) == ([project.slim, project.dependencies], 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "asks"),
+    [
+        (["--workers", "dask"], True),
+        (["suites/powercut", "--workers=dask:tls://a:1"], True),
+        (["--workers", "local"], False),
+        (["--workers"], False),
+        ([], False),
+    ],
+)
+def test_a_run_on_dask_asks_for_it(arguments: list[str], asks: bool) -> None:
+    assert asks_for_dask(arguments) is asks
 
 
 STAND_IN = """\
