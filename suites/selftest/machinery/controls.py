@@ -22,7 +22,8 @@ from torture.machines.lab.saved_states import warm_directory
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import TrialRecord
 from torture.records.schedules.fixed import FixedSchedule
-from torture.trials.campaign.campaign import Campaign, EvidencePolicy
+from torture.trials.campaign.campaign import Campaign
+from torture.trials.campaign.keeping import EvidencePolicy
 from torture.trials.campaign.run import Run
 from torture.trials.plan.draw import draw_trials, draw_walked
 from torture.trials.workers.local import LocalSite

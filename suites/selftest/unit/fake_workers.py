@@ -19,7 +19,8 @@ from torture.records.record.trials_file import read_records
 from torture.records.schedules.protocol import Schedule
 from torture.records.schedules.until import UntilSchedule
 from torture.records.scoring.score import inconclusive
-from torture.trials.campaign.campaign import Campaign, EvidencePolicy
+from torture.trials.campaign.campaign import Campaign
+from torture.trials.campaign.keeping import EvidencePolicy
 from torture.trials.campaign.run import Run
 from torture.trials.plan.draw import draw_trials
 
@@ -66,6 +67,14 @@ class FakeSite:
     begun: list[TrialSpec] = field(default_factory=list)
     controllers: list[FakeController] = field(default_factory=list)
     is_closed: bool = False
+    waits_s: float = 0.0
+    failure: HarnessError | None = None
+    remarks: tuple[str, ...] = ()
+    own_slots: set[int] | None = None
+    """The slots that the place says itself; None: as many as the user wishes."""
+
+    def slots(self, jobs: int) -> frozenset[int]:
+        return frozenset(range(jobs) if self.own_slots is None else self.own_slots)
 
     def controller(self, number: int, *, hear: Callable[[str], None]) -> FakeController:
         controller = FakeController(site=self, number=number, hear=hear)

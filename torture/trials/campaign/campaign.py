@@ -7,17 +7,16 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 from torture.choices.matrix.cells import Cell
 from torture.errors import HarnessError
 from torture.oracles.verdict.guarantee import Guarantee
-from torture.oracles.verdict.verdicts import Verdict
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import TrialRecord
 from torture.records.record.trials_file import append_record
 from torture.records.schedules.protocol import Schedule
 from torture.trials.campaign.dead_tries import DeadTries
+from torture.trials.campaign.keeping import EvidencePolicy
 from torture.trials.campaign.reproducer import keep_reproducer
 from torture.trials.campaign.run import Run
 from torture.trials.workers.protocol import WorkerController, WorkerSite
@@ -25,15 +24,6 @@ from torture.trials.workers.protocol import WorkerController, WorkerSite
 _FAILED_STARTS_MAX = 2
 _JOIN_DEADLINE_S = 15
 _POLL_S = 1.0
-
-
-class EvidencePolicy(StrEnum):
-    """The trials whose evidence folders stay."""
-
-    BAD = "bad"
-    """Trials worse than guaranteed, inconclusive trials, and any other trial with a loss."""
-    ALL = "all"
-    NONE = "none"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,8 +38,9 @@ class Campaign:
     """The trials of one run. `start` returns at once; `wait_for` a cell, then read its records.
 
     It keeps the workers and the records. The schedule decides the next trial, and whether a cell
-    has enough of them. Every worker has a thread, and this thread must start it. `earlier` are the
-    records of a run that goes on; the schedule knows them already.
+    has enough of them. Every worker has a thread, and this thread must start it. The site says how
+    many there are: a late one joins. `earlier` are the records of a run that goes on; the schedule
+    knows them already.
     """
 
     def __init__(
@@ -72,11 +63,17 @@ class Campaign:
         self._records = [*earlier]
         self._tries = DeadTries(run, zfs=run.zfs)
         self._controllers: list[WorkerController] = []
-        self._threads: list[threading.Thread] = []
+        self._threads: dict[int, threading.Thread] = {}
+        self._alive: set[int] = set()
+        """The numbers of the workers whose threads live."""
+        self._slots: frozenset[int] = frozenset()
+        """Those that the site has, also without a thread."""
+        self._failed_on: dict[str, set[int]] = {}
+        """Trial to the workers on which a try of it died."""
+        self._supervisor = threading.Thread(target=self._supervise, name="slots", daemon=True)
         self._states: dict[int, WorkerState] = {}
         self._at_work: set[int] = set()
         self._is_stopping = False
-        self._workers_left = min(jobs, schedule.total)
         self._begun_s = self._last_record_s = time.monotonic()
         self._why: HarnessError | None = None
         self._fatal: HarnessError | None = None
@@ -115,15 +112,51 @@ class Campaign:
         with self._changed:
             return tuple(self._records)
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """The site's remarks so far, e.g. on a host that is out."""
+        return self._site.remarks
+
     def start(self) -> None:
         """Start the workers."""
         self._begun_s = self._last_record_s = time.monotonic()
-        for number in range(self._workers_left):
-            thread = threading.Thread(
+        self._start_new_workers()
+        self._supervisor.start()
+
+    def _supervise(self) -> None:
+        """Start a worker for each slot that joins; end the run when no worker can come any more."""
+        seen_s = time.monotonic()
+        while True:
+            with self._changed:
+                if self._is_stopping or self._schedule.is_over or self._fatal is not None:
+                    return
+                if self._alive:
+                    seen_s = time.monotonic()
+                elif (
+                    self._site.failure is not None
+                    or time.monotonic() - seen_s >= self._site.waits_s
+                ):
+                    ended = HarnessError("the run ended before its schedule")
+                    self._fatal = self._site.failure or self._why or ended
+                    self._changed.notify_all()
+                    return
+                self._changed.wait(_POLL_S)
+            self._start_new_workers()
+
+    def _start_new_workers(self) -> None:
+        """A thread for each new slot, as far as there are trials left."""
+        self._slots = self._site.slots(self.jobs)
+        for number in sorted(self._slots - self._threads.keys()):
+            with self._changed:
+                left = self._schedule.total - len(self._records)
+                useless = set[int]().union(*self._failed_on.values())
+                if self._is_stopping or len(self._alive - useless) >= left:
+                    return
+                self._alive.add(number)
+            self._threads[number] = threading.Thread(
                 target=self._be_worker, args=(number,), name=f"worker-{number}", daemon=True
             )
-            self._threads.append(thread)
-            thread.start()
+            self._threads[number].start()
 
     def wait_for(self, cell: Cell, *, timeout_s: float) -> bool:
         """Wait until every trial of a cell has ended or is needless; False when time passed first.
@@ -149,8 +182,13 @@ class Campaign:
             self._changed.notify_all()
         for controller in list(self._controllers):
             controller.kill()
-        for thread in self._threads:
+        if self._supervisor.is_alive():
+            self._supervisor.join(timeout=_JOIN_DEADLINE_S)
+        for thread in self._threads.values():
             thread.join(timeout=_JOIN_DEADLINE_S)
+        with self._changed:
+            if not self._schedule.is_over:
+                self._fatal = self._fatal or self._why or HarnessError("the run was stopped")
         self._site.close()
 
     def _be_worker(self, number: int) -> None:
@@ -181,7 +219,7 @@ class Campaign:
                     return
                 record = self._record_from(controller, number, spec)
                 if record is None:
-                    self._give_back(number, spec)
+                    self._give_back(number, spec, has_died=True)
                     continue
                 if record.machinery_failed:
                     controller.kill()  # the next trial gets a fresh sandbox
@@ -194,18 +232,39 @@ class Campaign:
         """The next trial; None: no more. Waits while trials under way may still cause another."""
         with self._changed:
             while not (self._is_stopping or self._schedule.is_over):
-                if (spec := self._schedule.next_spec()) is not None:
+                spec = self._schedule.next_spec()
+                if spec is None and not self._at_work:
+                    return None
+                if spec is not None and self._is_for_others(spec, number):
+                    spec = self._another_than(spec, number)
+                if spec is not None:
                     self._at_work.add(number)
                     return spec
-                if not self._at_work:
-                    return None
                 self._states.pop(number, None)
                 self._changed.wait(_POLL_S)
             return None
 
-    def _give_back(self, number: int, spec: TrialSpec) -> None:
-        """Leave a trial that did not begin to another worker."""
+    def _is_for_others(self, spec: TrialSpec, number: int) -> bool:
+        """Whether a try of the trial died on this worker, and there is one on which none did."""
+        failed_on = self._failed_on.get(spec.trial, set())
+        others = self._alive | (self._slots - self._threads.keys())
+        return number in failed_on and bool(others - failed_on)
+
+    def _another_than(self, spec: TrialSpec, number: int) -> TrialSpec | None:
+        """The trial behind one for others, which is given back; None where that is for others, too."""
+        other = self._schedule.next_spec()
+        if other is not None and self._is_for_others(other, number):
+            self._schedule.give_back(other)
+            other = None
+        self._schedule.give_back(spec)
+        self._changed.notify_all()
+        return other
+
+    def _give_back(self, number: int, spec: TrialSpec, *, has_died: bool = False) -> None:
+        """Leave a trial that did not begin, or whose try died, to another worker."""
         with self._changed:
+            if has_died:
+                self._failed_on.setdefault(spec.trial, set()).add(number)
             self._schedule.give_back(spec)
             self._at_work.discard(number)
             self._changed.notify_all()
@@ -243,7 +302,8 @@ class Campaign:
         try:
             record = controller.run(spec, deadline_s=self._site.trial_deadline_s)
         except HarnessError as error:
-            return None if self._is_stopping else self._tries.record_after(spec, error)
+            is_over = self._is_stopping or self._site.failure is not None
+            return None if is_over else self._tries.record_after(spec, error)
         return self._tries.counted(spec, record)
 
     def _keep_record(self, number: int, spec: TrialSpec, record: TrialRecord) -> None:
@@ -255,10 +315,12 @@ class Campaign:
             self._reproduce(number, record)
         with self._changed:
             append_record(self.run.trials_file, record)
-            self._drop_evidence(record)
+            if not self._keep.keeps(record):
+                shutil.rmtree(self.run.evidence / record.trial, ignore_errors=True)
             self._records.append(record)
             self._last_record_s = time.monotonic()
             self._schedule.record_ended(spec, record)
+            self._failed_on.pop(spec.trial, None)
             self._at_work.discard(number)
             self._changed.notify_all()
 
@@ -269,22 +331,11 @@ class Campaign:
         except (OSError, HarnessError) as error:
             self._hear(number, f"no reproducer: {error}")
 
-    def _drop_evidence(self, record: TrialRecord) -> None:
-        is_bad = record.verdict is Verdict.INCONCLUSIVE or record.verdict.is_loss
-        is_bad = is_bad or bool(record.absence.acknowledged_in_outage)
-        is_bad = is_bad or record.breaks(Guarantee(record.guarantee))
-        if self._keep is EvidencePolicy.ALL or (self._keep is EvidencePolicy.BAD and is_bad):
-            return
-        shutil.rmtree(self.run.evidence / record.trial, ignore_errors=True)
-
     def _sign_off(self, number: int, why: HarnessError | None) -> None:
         """End a worker; the run ends with the last worker, though trials may be left."""
         with self._changed:
             self._states.pop(number, None)
             self._at_work.discard(number)
-            self._workers_left -= 1
+            self._alive.discard(number)
             self._why = why or self._why
-            if self._workers_left == 0 and not self._schedule.is_over:
-                over = "was stopped" if self._is_stopping else "ended before its schedule"
-                self._fatal = self._why or HarnessError(f"the run {over}")
             self._changed.notify_all()

@@ -36,6 +36,7 @@ class Progress:
         self._has_live_line = console.is_terminal and not console.is_dumb_terminal
         self._begun_s = time.monotonic()
         self._had_line = False
+        self._remarks_shown = 0
         self._plain_after_s = self._begun_s + _PLAIN_LINE_EVERY_S
 
     @contextmanager
@@ -53,7 +54,13 @@ class Progress:
             yield
 
     def beat(self) -> None:
-        """Print a plain line when it is time and there is no live line; callers call it often."""
+        """Print new remarks, and a plain line when it is time and there is no live line.
+
+        Callers call it often.
+        """
+        for remark in self._campaign.remarks[self._remarks_shown :]:
+            self._console.print(remark, soft_wrap=True, highlight=False, markup=False)
+            self._remarks_shown += 1
         now_s = time.monotonic()
         if self._has_live_line or now_s < self._plain_after_s:
             return

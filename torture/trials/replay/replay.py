@@ -19,7 +19,8 @@ from torture.records.record.run_layout import RunLayout
 from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import Origin, TrialRecord
 from torture.records.schedules.replay import ReplaySchedule, repeat
-from torture.trials.campaign.campaign import Campaign, EvidencePolicy
+from torture.trials.campaign.campaign import Campaign
+from torture.trials.campaign.keeping import EvidencePolicy
 from torture.trials.campaign.run import Run
 from torture.trials.plan.trial_plan import plan_of
 from torture.trials.replay.from_record import spec_of_record

@@ -44,6 +44,10 @@ Otherwise exactly the trials with a lost filesystem would be inconclusive."""
 class LocalSite:
     """The host itself: each worker has a folder of its own below the scratch directory."""
 
+    waits_s = 0.0
+    failure = None
+    remarks: tuple[str, ...] = ()
+
     def __init__(self, orders: WorkerOrders) -> None:
         self._orders = orders
 
@@ -51,6 +55,10 @@ class LocalSite:
     def trial_deadline_s(self) -> float:
         """See `WorkerSite`."""
         return _TRIAL_DEADLINE_S[self._orders.lab.boot]
+
+    def slots(self, jobs: int) -> frozenset[int]:
+        """See `WorkerSite`; as many as the user wishes."""
+        return frozenset(range(jobs))
 
     def controller(self, number: int, *, hear: Callable[[str], None]) -> LocalController:
         """See `WorkerSite`; removes the files of the last worker of this number from its folder."""

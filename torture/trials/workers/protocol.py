@@ -13,6 +13,7 @@ from typing import Any, Protocol, Self
 
 import msgspec
 
+from torture.errors import HarnessError
 from torture.machines.lab.lab import LabSettings
 from torture.records.record.run_layout import RunLayout
 from torture.records.record.specs import TrialSpec
@@ -50,6 +51,24 @@ class WorkerSite(Protocol):
     def trial_deadline_s(self) -> float:
         """The maximum time of a trial there, by the way its machines boot there."""
 
+    @property
+    def waits_s(self) -> float:
+        """How long a run without any slot waits for the next one to join."""
+
+    @property
+    def failure(self) -> HarnessError | None:
+        """Why no worker works there any more; None as long as some may. No trial is to blame then."""
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Sentences for the run's reader, e.g. on a host that is out; their number only grows."""
+
+    def slots(self, jobs: int) -> frozenset[int]:
+        """The numbers of the workers that may run side by side now.
+
+        `jobs` is the user's wish for this host. A number that is gone never comes back.
+        """
+
     def controller(self, number: int, *, hear: Callable[[str], None]) -> WorkerController:
         """A worker that is not started yet; it replaces the last one of this number.
 
@@ -69,6 +88,8 @@ class WorkerOrders:
     run: RunLayout
     """The places of each trial's evidence, and of each worker's output."""
     lab: LabSettings
+    probes: bool = False
+    """Whether a worker first shows that a machine starts, before it says that it is ready."""
 
     def as_json(self) -> dict[str, Any]:
         """As plain data; `from_json` takes it back."""

@@ -25,7 +25,8 @@ from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import TrialRecord
 from torture.records.schedules import order_of
 from torture.report.write import build_report
-from torture.trials.campaign.campaign import Campaign, EvidencePolicy
+from torture.trials.campaign.campaign import Campaign
+from torture.trials.campaign.keeping import EvidencePolicy
 from torture.trials.campaign.run import Run
 from torture.trials.plan.draw import draw_trials
 from torture.trials.trial.live import run_trial
@@ -144,6 +145,12 @@ class _Site:
     begun: list[str] = field(default_factory=list)
     trial_deadline_s: float = 60
     is_running: bool = False
+    waits_s: float = 0.0
+    failure: None = None
+    remarks: tuple[str, ...] = ()
+
+    def slots(self, jobs: int) -> frozenset[int]:
+        return frozenset(range(jobs))
 
     def controller(self, number: int, *, hear: Callable[[str], None]) -> _Site:
         return self

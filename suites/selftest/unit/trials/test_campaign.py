@@ -30,7 +30,7 @@ from torture.records.record.specs import TrialSpec
 from torture.records.record.trials import TrialRecord
 from torture.records.schedules.fixed import FixedSchedule
 from torture.records.schedules.until import Settled
-from torture.trials.campaign.campaign import EvidencePolicy
+from torture.trials.campaign.keeping import EvidencePolicy
 
 LOST = Settled(answer=Answer.NO, events=5, trials=5)
 """The answer that settles a cell that always loses."""

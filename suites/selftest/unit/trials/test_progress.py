@@ -29,6 +29,7 @@ class Outcome:
     earlier: tuple[TrialRecord, ...] = ()
     total: int = 4
     states: dict[int, WorkerState] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
 
 
 def _record(number: int, verdict: Verdict) -> TrialRecord:
@@ -119,3 +120,14 @@ def test_a_terminal_that_can_take_nothing_back_gets_plain_lines(
         progress.beat()
     assert file.getvalue().count("0/4 trials") == 1
     assert "\x1b[2K" not in file.getvalue()
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_each_remark_of_the_place_is_printed_once(terminal: bool) -> None:
+    outcome = Outcome(remarks=("host a is out",))
+    progress, file = _progress(outcome, terminal=terminal)
+    progress.beat()
+    outcome.remarks += ("host b is out",)
+    progress.beat()
+    progress.beat()
+    assert file.getvalue().splitlines() == ["host a is out", "host b is out"]
