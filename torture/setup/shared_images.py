@@ -8,13 +8,11 @@ from __future__ import annotations
 import shutil
 import tarfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
 
 from torture.errors import HarnessError
 from torture.facts.zfs.versions import DEFAULT, version_names
-from torture.files import whole_file
+from torture.machines.host.places import opened_place
 from torture.machines.images.build import GuestImage, find
 from torture.machines.images.cache import Cache
 from torture.machines.images.content import (
@@ -42,7 +40,7 @@ def pack(name: str, *, zfs: str, into: str) -> GuestImage:
         raise HarnessError(f"image {name!r} is not built", hint=f"tools/images build {name}")
     content_digest(image.root.parent)
     with (
-        _opened(f"{into}/{image.name}-{image.key}.tar", "wb") as file,
+        opened_place(f"{into}/{image.name}-{image.key}.tar", "wb") as file,
         tarfile.open(fileobj=file, mode="w|") as tar,
     ):
         for part in _PARTS:
@@ -84,7 +82,10 @@ def _fetched(name: str, *, zfs: str, source: str) -> GuestImage:
         made = work / "made"
         made.mkdir()
         try:
-            with _opened(place, "rb") as file, tarfile.open(fileobj=file, mode="r|") as tar:
+            with (
+                opened_place(place, "rb", hint=_HINT) as file,
+                tarfile.open(fileobj=file, mode="r|") as tar,
+            ):
                 _unpack(tar, made)
             said, computed = (made / DIGEST).read_text().strip(), computed_digest(made)
         except (tarfile.TarError, FileNotFoundError) as error:
@@ -108,37 +109,3 @@ def _unpack(tar: tarfile.TarFile, folder: Path) -> None:
             raise tarfile.TarError(f"{info.name[:80]!r} does not belong there")
         with (folder / info.name).open("wb") as file:
             shutil.copyfileobj(content, file)
-
-
-def is_local(place: str) -> bool:
-    """Whether a place is a folder, which needs no fsspec."""
-    return "://" not in place or place.startswith("file://")
-
-
-@contextmanager
-def _opened(place: str, mode: str) -> Iterator[IO[bytes]]:
-    """A file at a path or URL; one that is written appears whole or not at all.
-
-    Raises `HarnessError` when it cannot be opened, read or written.
-    """
-    try:
-        if is_local(place):
-            path = Path(place.removeprefix("file://"))
-            if mode == "rb":
-                with path.open("rb") as file:
-                    yield file
-            else:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                with whole_file(path) as partial, partial.open("wb") as file:
-                    yield file
-            return
-        try:
-            import fsspec
-        except ImportError as error:
-            raise HarnessError(
-                f"{place} needs fsspec: {error}", hint="tools/run --setup-only --workers dask"
-            ) from error
-        with fsspec.open(place, mode) as file:
-            yield file
-    except (OSError, ValueError) as error:
-        raise HarnessError(f"{place}: {error}", hint=_HINT) from error

@@ -11,9 +11,11 @@ import json
 import os
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import IO
 
 from torture.errors import HarnessError
+from torture.machines.host.native import shelf_plugin
 from torture.machines.lab.lab import Lab
 from torture.records.record.specs import TrialSpec
 from torture.trials.trial.live import run_trial
@@ -33,6 +35,15 @@ class _Answers:
         print(json.dumps(message), file=self._file, flush=True)
 
 
+def _probe(lab: Lab, scratch: Path) -> None:
+    """Show that a shelf can be had and that a machine starts; it is the first trials' checker.
+
+    Raises `HarnessError` where one of them fails.
+    """
+    shelf_plugin()
+    lab.checkers.keep(lab.checkers.take(console_log=scratch / "probe.console.log"))
+
+
 def main() -> int:
     """Work until standard input ends."""
     answers = _Answers()
@@ -41,6 +52,8 @@ def main() -> int:
     try:
         lab = Lab(orders.lab, say=lambda text: answers.send(say=text))
         where_of(lab)  # refused now rather than after a trial
+        if orders.probes:
+            _probe(lab, orders.scratch)
     except HarnessError as error:
         answers.send(refused=str(error))
         return 1

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import queue
 import re
 import shutil
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from torture.checkout import CHECKOUT
+from torture.discovery import EXTRA_VARIABLE
 from torture.errors import DeadlineExceeded, HarnessError
 from torture.machines.host.sandbox import USER_NAMESPACES_HINT, sandboxed
 from torture.machines.lab.lab import Boot
@@ -29,6 +31,8 @@ from torture.records.record.trials import TrialRecord
 from torture.trials.workers.protocol import WorkerOrders, WorkerSiteKind
 
 _START_DEADLINE_S = 60
+PROBE_DEADLINE_S = 300
+"""A machine may have to boot first, to be resumed from then on."""
 _LAST_BREATH_S = 2
 """Its answers end a moment before the process does."""
 _LINES_MAX = 6
@@ -36,7 +40,7 @@ _SHELL_SIGNAL_BASE = 128
 _LIBVIRTS = re.compile(r"\d{4}-\d\d-\d\d [\d:.+]+: \d+: (debug|info|warning) : ")
 """The beginning of a line of libvirt's log (src/util/virlog.c, `virLogFormatString`)."""
 _END_DEADLINE_S = 10
-_TRIAL_DEADLINE_S = {Boot.WARM: 2100, Boot.COLD: 2700}
+TRIAL_DEADLINE_S = {Boot.WARM: 2100, Boot.COLD: 2700}
 """Enough for the check of a filesystem whose repair is given up (`torture.trials.trial.check`).
 Otherwise exactly the trials with a lost filesystem would be inconclusive."""
 
@@ -54,7 +58,7 @@ class LocalSite:
     @property
     def trial_deadline_s(self) -> float:
         """See `WorkerSite`."""
-        return _TRIAL_DEADLINE_S[self._orders.lab.boot]
+        return TRIAL_DEADLINE_S[self._orders.lab.boot]
 
     def slots(self, jobs: int) -> frozenset[int]:
         """See `WorkerSite`; as many as the user wishes."""
@@ -74,11 +78,20 @@ class LocalSite:
 class LocalController:
     """A sandboxed worker process; it ends with the thread that called `start`.
 
-    Its output, with tracebacks, is appended to `log`.
+    Its output, with tracebacks, is appended to `log`. `extra` is the folder of `--extra` where that
+    is not this process's.
     """
 
-    def __init__(self, orders: WorkerOrders, *, log: Path, hear: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        orders: WorkerOrders,
+        *,
+        log: Path,
+        hear: Callable[[str], None],
+        extra: Path | None = None,
+    ) -> None:
         self._orders = orders
+        self._environment = {EXTRA_VARIABLE: str(extra)} if extra else {}
         self._log = log
         self._hear = hear
         self._process: subprocess.Popen[str] | None = None
@@ -96,6 +109,7 @@ class LocalController:
             self._process = subprocess.Popen(
                 sandboxed((sys.executable, "-m", "torture.trials.workers._local_worker")),
                 cwd=CHECKOUT,
+                env=os.environ | self._environment,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -107,7 +121,8 @@ class LocalController:
             target=_pass_on, args=(self._process, self._answers), name="answers", daemon=True
         ).start()
         self._send(self._orders.as_json())
-        end = time.monotonic() + _START_DEADLINE_S
+        is_quick = not self._orders.probes
+        end = time.monotonic() + (_START_DEADLINE_S if is_quick else PROBE_DEADLINE_S)
         try:
             while (message := self._next(end)).get("say") != "ready":
                 if "refused" in message:
@@ -118,13 +133,18 @@ class LocalController:
 
     def run(self, spec: TrialSpec, *, deadline_s: float) -> TrialRecord:
         """See `WorkerController`."""
-        self._send(spec.as_json())
+        return TrialRecord.from_json(self.run_plain(spec.as_json(), deadline_s=deadline_s))
+
+    def run_plain(self, spec: dict[str, Any], *, deadline_s: float) -> dict[str, Any]:
+        """The same with plain data, for a process that need not know the trial's choices."""
+        self._send(spec)
         end = time.monotonic() + deadline_s
         try:
             while True:
                 message = self._next(end)
                 if "record" in message:
-                    return TrialRecord.from_json(message["record"])
+                    record: dict[str, Any] = message["record"]
+                    return record
                 for kind in ("stage", "say"):
                     if kind in message:
                         self._hear(message[kind])

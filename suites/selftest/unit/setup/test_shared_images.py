@@ -11,10 +11,11 @@ import pytest
 from torture.errors import HarnessError
 from torture.facts.zfs.versions import DEFAULT
 from torture.machines.host.cache_root import CACHE_VARIABLE
+from torture.machines.host.places import is_local
 from torture.machines.images import find
 from torture.machines.images.content import computed_digest, content_digest
 from torture.machines.images.recipes import read_recipe
-from torture.setup.shared_images import fetch, is_local, pack
+from torture.setup.shared_images import fetch, pack
 
 CONTENT = {"root.sqfs": b"root" * 100_000, "vmlinuz": b"kernel", "initrd": b"initrd"}
 

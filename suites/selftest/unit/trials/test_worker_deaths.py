@@ -43,7 +43,7 @@ def test_warnings_of_libvirt_are_not_the_workers_last_words() -> None:
 def controller_of(script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalController:
     """A worker that is this script, in no sandbox."""
     monkeypatch.setattr(local, "sandboxed", lambda _argv: (sys.executable, "-c", script))
-    orders: Any = type("Orders", (), {"as_json": lambda self: {}})()
+    orders: Any = type("Orders", (), {"as_json": lambda self: {}, "probes": False})()
     return LocalController(orders, log=tmp_path / "w0.log", hear=lambda _text: None)
 
 

@@ -1,0 +1,69 @@
+"""A Dask scheduler and workers as processes of their own, as `tools/fleet commands` starts them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Self
+
+from suites.selftest.programs.dask_stand_in import DIRECTIONS
+from torture.checkout import CHECKOUT
+from torture.deadlines import wait_for
+
+_DEADLINE_S = 60
+
+
+class Cluster:
+    """The processes; all end with the context."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self.scheduler = self._dask("scheduler", "--port", "0", "--no-dashboard", "--no-show",
+                                    "--scheduler-file", str(folder / "scheduler.json"))  # fmt: skip
+        file = folder / "scheduler.json"
+        wait_for(lambda: file.exists() or None, what="scheduler", deadline_s=_DEADLINE_S)
+        self.address = next(
+            word.strip('",')
+            for word in file.read_text().split()
+            if word.startswith('"tcp://127.0.0.1:')
+        )
+
+    def worker(self, directions: Path, *, nanny: bool = False) -> subprocess.Popen[bytes]:
+        """A worker process; with a nanny, the nanny's process."""
+        kind = "--nanny" if nanny else "--no-nanny"
+        return self._dask("worker", self.address, "--nthreads", "1", "--memory-limit", "0", kind,
+                          "--no-dashboard", "--local-directory", str(self._folder),
+                          directions=directions)  # fmt: skip
+
+    def _dask(self, *arguments: str, directions: Path | None = None) -> subprocess.Popen[bytes]:
+        settings = {
+            "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "30s",
+            "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0",
+            "PYTHONPATH": str(CHECKOUT),
+            DIRECTIONS: str(directions),
+        }
+        with (self._folder / f"{arguments[0]}.log").open("ab") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "distributed.cli.dask_" + arguments[0],
+                 "--host", "127.0.0.1", *arguments[1:]],
+                cwd=CHECKOUT,
+                env=os.environ | settings,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )  # fmt: skip
+        self._processes.append(process)
+        return process
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in reversed(self._processes):
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait(_DEADLINE_S)

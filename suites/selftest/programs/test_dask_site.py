@@ -1,0 +1,142 @@
+"""Campaigns over real Dask workers on loopback, with trials that need no machines: nobody loses one."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from suites.selftest.programs.dask_cluster import Cluster
+from suites.selftest.programs.dask_stand_in import EVIDENCE_BYTES, stand_in
+from suites.selftest.unit.fake_workers import ASKED, specs_of
+from torture.deadlines import wait_until_true
+from torture.errors import HarnessError
+from torture.machines.lab.lab import LabSettings
+from torture.records.record.trials import TrialRecord
+from torture.records.record.trials_file import read_records
+from torture.records.schedules.fixed import FixedSchedule
+from torture.trials.campaign.campaign import Campaign
+from torture.trials.campaign.continued import settle
+from torture.trials.campaign.keeping import EvidencePolicy
+from torture.trials.campaign.run import Run
+from torture.trials.workers.dask_site import DaskSite
+from torture.trials.workers.protocol import WorkerOrders
+
+LAB = LabSettings(warm_states=Path("/nowhere"))
+_DEADLINE_S = 90
+
+
+@dataclass(kw_only=True)
+class Played:
+    """A campaign over the cluster, under way."""
+
+    cluster: Cluster
+    folder: Path
+    trials: int
+    site: DaskSite = field(init=False)
+    campaign: Campaign = field(init=False)
+
+    def __post_init__(self) -> None:
+        run = Run(folder=self.folder)
+        self.folder.mkdir(exist_ok=True)
+        orders = WorkerOrders(scratch=self.folder, run=run, lab=LAB)
+        self.site = DaskSite(orders, place=self.cluster.address, make=stand_in)
+        schedule = FixedSchedule(specs_of(ASKED, trials=self.trials))
+        earlier = read_records(run.trials_file).records
+        settle(schedule, earlier)
+        self.campaign = Campaign(
+            run=run,
+            schedule=schedule,
+            site=self.site,
+            jobs=1,
+            keep=EvidencePolicy.ALL,
+            earlier=earlier,
+        )
+        self.campaign.start()
+
+    def wait_until(self, records: int) -> None:
+        """Until so many records are there."""
+        assert wait_until_true(
+            lambda: len(self.campaign.records) >= records, deadline_s=_DEADLINE_S, poll_s=0.02
+        ), self.site.remarks
+
+    def ended(self) -> tuple[TrialRecord, ...]:
+        """All records, each with its evidence; no trial is missing or doubled."""
+        try:
+            assert self.campaign.wait_for(ASKED, timeout_s=_DEADLINE_S)
+        finally:
+            self.campaign.stop()
+        records = read_records(self.campaign.run.trials_file).records
+        drawn = {spec.trial for spec in specs_of(ASKED, trials=self.trials)}
+        assert sorted(record.trial for record in records) == sorted(drawn)
+        assert [record.error for record in records if record.error] == []
+        for trial in drawn:
+            files = list(self.campaign.run.evidence_of(trial).iterdir())
+            size = sum(file.stat().st_size for file in files)
+            assert 0.9 * EVIDENCE_BYTES < size <= EVIDENCE_BYTES, "two tries, or half of one"
+        return records
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with TemporaryDirectory() as folder, Cluster(Path(folder)) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def directions(tmp_path: Path) -> Path:
+    folder = tmp_path / "directions"
+    folder.mkdir()
+    (folder / "seconds").write_text("0.1")
+    return folder
+
+
+def test_records_survive_killed_workers_a_killed_nanny_and_a_host_that_refuses(
+    cluster: Cluster, directions: Path, tmp_path: Path
+) -> None:
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    (broken / "refuses").write_text("broken has no nas image")
+    cluster.worker(broken)
+    alone = cluster.worker(directions)
+    nanny = cluster.worker(directions, nanny=True)
+    played = Played(cluster=cluster, folder=tmp_path / "run", trials=60)
+    played.wait_until(10)
+    alone.send_signal(signal.SIGKILL)
+    played.wait_until(20)
+    late = cluster.worker(directions)
+    played.wait_until(30)
+    os.killpg(nanny.pid, signal.SIGKILL)
+    records = played.ended()
+    assert 1 <= sum(record.dead_tries for record in records) <= 4
+    [remark] = played.site.remarks
+    assert "is out after 3 failures in a row" in remark
+    assert "broken has no nas image" in remark
+    assert late.poll() is None
+
+
+def test_a_lost_scheduler_ends_the_run_and_continue_goes_on(
+    cluster: Cluster, directions: Path, tmp_path: Path
+) -> None:
+    worker = cluster.worker(directions)
+    played = Played(cluster=cluster, folder=tmp_path / "run", trials=40)
+    played.wait_until(10)
+    os.killpg(cluster.scheduler.pid, signal.SIGKILL)
+    with pytest.raises(HarnessError, match="scheduler is gone"):
+        played.campaign.wait_for(ASKED, timeout_s=_DEADLINE_S)
+    played.campaign.stop()
+    before = read_records(played.campaign.run.trials_file).records
+    assert 10 <= len(before) < 40
+    assert [record.error for record in before if record.error] == []
+    assert worker.wait(_DEADLINE_S) is not None, "a worker without a scheduler ends"
+    folder = tmp_path / "again"
+    folder.mkdir()
+    with Cluster(folder) as again:
+        again.worker(directions)
+        records = Played(cluster=again, folder=tmp_path / "run", trials=40).ended()
+    assert records[: len(before)] == before

@@ -1,0 +1,299 @@
+"""Workers on many hosts: each is the one slot of a Dask worker process, with a sandbox of its own.
+
+Dask carries orders, records and evidence. It decides nothing: each trial goes to one worker by name,
+and Dask never runs it again. docs/fleet.md says how to start hosts. `_dask_host` is the part there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from torture.discovery import extra_files
+from torture.errors import DeadlineExceeded, HarnessError
+from torture.machines.host.places import opened_place, remove_place
+from torture.machines.images import IMAGES, find
+from torture.records.record.run_layout import RunLayout
+from torture.records.record.specs import TrialSpec
+from torture.records.record.trials import TrialRecord
+from torture.trials.workers import _dask_host
+from torture.trials.workers._code import LOADED
+from torture.trials.workers._dask_calls import ANSWER_DEADLINE_S, GRACE_S, DaskCalls, Slot, in_words
+from torture.trials.workers._dask_connection import connect
+from torture.trials.workers._dask_host import BEAT_S, HostOrders, Make, sandboxed_worker
+from torture.trials.workers._evidence_pack import unpack_evidence
+from torture.trials.workers.local import PROBE_DEADLINE_S, TRIAL_DEADLINE_S
+from torture.trials.workers.protocol import WorkerOrders, WorkerSiteKind
+
+EVIDENCE_VARIABLE = "TORTURE_EVIDENCE"
+"""The variable with a folder or URL through which evidence travels, instead of with the result."""
+_FAILURES_MAX = 3
+_PATIENCE_S = 180.0
+_LOST_S = 20.0
+_POLL_S = 0.5
+_FIRST_STAGE_OF_DATA = "load"
+
+
+class DaskSite:
+    """The hosts of a Dask scheduler. One thread looks after them: who comes, who is gone, who is out.
+
+    `make` makes the worker on a host; it must be importable there.
+    """
+
+    waits_s = _PATIENCE_S
+
+    def __init__(
+        self, orders: WorkerOrders, *, place: str = "", make: Make = sandboxed_worker
+    ) -> None:
+        self._orders = orders
+        self._make = make
+        self._place = place
+        self._client, self._cluster = connect(place)
+        host_orders = _orders_of_hosts(orders)
+        self.calls = DaskCalls(self._client, host_orders)
+        self._lock = threading.Lock()
+        self._slots: dict[int, Slot] = {}
+        self._welcomed: dict[str, Any] = {}
+        """The address of a worker that is about to show that it works, and the future of that."""
+        self._failures: Counter[str] = Counter()
+        self._hears: dict[str, Callable[[str], None]] = {}
+        self._next_number = 0
+        self.remarks: tuple[str, ...] = ()
+        self.failure: HarnessError | None = None
+        self._is_closing = threading.Event()
+        self._client.subscribe_topic(host_orders.site, self._on_event)
+        self._watch = threading.Thread(target=self._look_after, name="dask-site", daemon=True)
+        self._watch.start()
+
+    @property
+    def trial_deadline_s(self) -> float:
+        """See `WorkerSite`."""
+        return TRIAL_DEADLINE_S[self._orders.lab.boot]
+
+    def slots(self, jobs: int) -> frozenset[int]:
+        """See `WorkerSite`; each Dask worker is one slot, however many threads it has."""
+        with self._lock:
+            return frozenset(self._slots)
+
+    def controller(self, number: int, *, hear: Callable[[str], None]) -> DaskController:
+        """See `WorkerSite`."""
+        with self._lock:
+            slot = self._slots.get(number)
+            if slot is not None:
+                self._hears[slot.token] = hear
+        return DaskController(self, slot, run=self._orders.run)
+
+    def end_sandbox(self, slot: Slot) -> None:
+        """End the sandbox of a slot at once, whatever the worker does."""
+        slot.events.put("was ended")
+        self.calls.tell(_dask_host.kill, [slot.address])
+
+    def note_success(self, slot: Slot) -> None:
+        """A trial came to its end there."""
+        with self._lock:
+            self._failures[slot.address] = 0
+
+    def note_failure(self, slot: Slot, why: HarnessError, *, at_start: bool) -> None:
+        """The machinery failed there. A slot whose worker does not start has to be earned again."""
+        with self._lock:
+            if slot.is_gone or self._is_closing.is_set():
+                return  # that is no fault of the host's
+            self._count_failure(slot.address, slot.name, why)
+            if at_start or self._failures[slot.address] >= _FAILURES_MAX:
+                self._withdraw(slot)
+
+    def close(self) -> None:
+        """See `WorkerSite`: no sandbox and no scratch is left on a host that answers."""
+        self._is_closing.set()
+        self._watch.join(ANSWER_DEADLINE_S)
+        self.calls.tell(_dask_host.end, None)
+        for closed in (self._client, self._cluster):
+            if closed is not None:
+                with contextlib.suppress(Exception):  # a lost scheduler does not say goodbye
+                    closed.close(timeout=ANSWER_DEADLINE_S)
+
+    def _on_event(self, event: tuple[float, Any]) -> None:
+        """A worker's stage or remark. Events may be lost, and nothing depends on one."""
+        _, message = event
+        if isinstance(message, dict) and (hear := self._hears.get(message.get("slot", ""))):
+            hear(str(message.get("text", "")))
+
+    def _look_after(self) -> None:
+        """The life of the thread."""
+        beats, answered_s = 0, time.monotonic()
+        beat_s = offered_s = 0.0
+        while not self._is_closing.wait(_POLL_S) and self.failure is None:
+            now_s = time.monotonic()
+            offered_s = offered_s or now_s
+            try:
+                if now_s - beat_s >= BEAT_S:
+                    beats, beat_s = beats + 1, now_s
+                    self.calls.show_life(beats)
+                workers = self.calls.workers()
+                answered_s = time.monotonic()
+                self._take_stock(workers)
+            except Exception as error:
+                # Dask's errors are of many kinds
+                is_lost = not self.calls.is_connected or now_s - answered_s > _LOST_S
+                if is_lost and not self._is_closing.is_set():
+                    self._lose(f"the Dask scheduler is gone: {in_words(error)}")
+            if self._slots or self._welcomed:
+                offered_s = time.monotonic()
+            elif time.monotonic() - offered_s > _PATIENCE_S:
+                self._lose("; ".join(("no Dask worker offers itself", *self.remarks)))
+
+    def _lose(self, why: str) -> None:
+        """The end of all workers, for which no trial is to blame."""
+        place = self._place or "this machine"
+        with self._lock:
+            self.failure = HarnessError(
+                f"{why} ({place})", hint="tools/fleet commands, then go on with --continue"
+            )
+            for slot in list(self._slots.values()):
+                self._withdraw(slot)
+
+    def _take_stock(self, workers: dict[str, Any]) -> None:
+        """Welcome new workers, note who has shown that it works, and withdraw who is gone."""
+        for address, future in list(self._welcomed.items()):
+            if address not in workers:
+                del self._welcomed[address]
+                future.release()
+            elif future.done():
+                del self._welcomed[address]
+                self._admit(address, future)
+        with self._lock:
+            for slot in list(self._slots.values()):
+                if slot.address not in workers:
+                    self._withdraw(slot)
+            offered = {slot.address for slot in self._slots.values()}
+        for address in workers.keys() - offered - self._welcomed.keys():
+            if self._failures[address] < _FAILURES_MAX:
+                self._welcomed[address] = self.calls.welcome(address, self._make)
+
+    def _admit(self, address: str, future: Any) -> None:
+        try:
+            found: dict[str, str] = future.result(timeout=ANSWER_DEADLINE_S)
+        except Exception as error:
+            # any fault of a host is its own: it may even lack the suite
+            why = error if isinstance(error, HarnessError) else HarnessError(in_words(error))
+            with self._lock:
+                self._count_failure(address, address, why)
+            return
+        finally:
+            future.release()
+        with self._lock:
+            slot = Slot(address=address, name=found["host"], token=found["slot"])
+            self._slots[self._next_number] = slot
+            self._next_number += 1
+
+    def _count_failure(self, address: str, name: str, why: HarnessError) -> None:
+        self._failures[address] += 1
+        if self._failures[address] == _FAILURES_MAX:
+            words = f"{name} is out after {_FAILURES_MAX} failures in a row, the last: {why}"
+            self.remarks = (*self.remarks, f"{words} ({address})")
+
+    def _withdraw(self, slot: Slot) -> None:
+        self._slots = {number: one for number, one in self._slots.items() if one is not slot}
+        slot.is_gone = True
+        slot.events.put("is gone")
+
+
+class DaskController:
+    """One slot, for the thread that runs its trials; no slot where it is gone already."""
+
+    def __init__(self, site: DaskSite, slot: Slot | None, *, run: RunLayout) -> None:
+        self._site = site
+        self._slot = slot
+        self._run = run
+        self._is_started = False
+
+    @property
+    def is_running(self) -> bool:
+        """See `WorkerController`."""
+        return self._is_started and self._slot is not None and not self._slot.is_gone
+
+    def start(self) -> None:
+        """See `WorkerController`."""
+        slot = self._present()
+        try:
+            self._site.calls.ask(slot, _dask_host.ready, by_s=PROBE_DEADLINE_S + GRACE_S)
+        except HarnessError as error:
+            self._site.note_failure(slot, error, at_start=True)
+            raise
+        self._is_started = True
+
+    def run(self, spec: TrialSpec, *, deadline_s: float) -> TrialRecord:
+        """See `WorkerController`. It also raises `HarnessError` when the trial's set-up failed there."""
+        slot = self._present()
+        arguments = (spec.as_json(), spec.trial, deadline_s)
+        try:
+            outcome = self._site.calls.ask(
+                slot, _dask_host.try_trial, *arguments, by_s=deadline_s + GRACE_S
+            )
+            record = self._taken(outcome, spec)
+        except HarnessError as error:
+            self._is_started = False
+            if isinstance(error, DeadlineExceeded):
+                self._site.end_sandbox(slot)
+            else:
+                self._site.note_failure(slot, error, at_start=False)
+            raise
+        self._site.note_success(slot)
+        return record
+
+    def kill(self) -> None:
+        """See `WorkerController`."""
+        self._is_started = False
+        if self._slot is not None and not self._slot.is_gone:
+            self._site.end_sandbox(self._slot)
+
+    def _present(self) -> Slot:
+        if self._slot is None or self._slot.is_gone:
+            name = "a host" if self._slot is None else self._slot.name
+            raise HarnessError(f"the worker on {name} is gone")
+        return self._slot
+
+    def _taken(self, outcome: dict[str, Any], spec: TrialSpec) -> TrialRecord:
+        """The record, once the evidence is in the run's folder; raises the error of a try that died."""
+        packed = outcome.get("evidence", b"")
+        if place := outcome.get("place"):
+            with opened_place(place, "rb") as file:
+                packed = file.read()
+            remove_place(place)
+        unpack_evidence(packed, self._run, spec.trial)
+        if error := outcome.get("error"):
+            kind = DeadlineExceeded if error["is_late"] else HarnessError
+            raise kind(error["message"], hint=error["hint"])
+        there = RunLayout(folder=Path(outcome["folder"]))
+        record = TrialRecord.from_json(outcome["record"]).with_relative_paths(there)
+        if record.machinery_failed and _FIRST_STAGE_OF_DATA not in record.timings:
+            raise HarnessError(record.error or "the machinery failed")
+        return record
+
+
+def _orders_of_hosts(orders: WorkerOrders) -> HostOrders:
+    lab = orders.as_json()["lab"]
+    images = {name: find(name, zfs=orders.lab.zfs) for name in IMAGES}
+    return HostOrders(
+        site=f"torture-{secrets.token_hex(8)}",
+        lab=lab,
+        images={name: image.sha256 for name, image in images.items() if image is not None},
+        zfs=orders.lab.zfs,
+        code=LOADED,
+        extra=extra_files(),
+        evidence=os.environ.get(EVIDENCE_VARIABLE, ""),
+    )
+
+
+WORKERS = WorkerSiteKind(
+    name="dask",
+    words="the hosts of a Dask scheduler, dask:ADDRESS; alone a process for each core of this host",
+    open=lambda orders, place: DaskSite(orders, place=place),
+)
