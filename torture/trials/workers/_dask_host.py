@@ -37,7 +37,7 @@ BEAT_S = 5.0
 LEASE_S = 45.0
 """A host without a sign of life of its campaign ends its sandbox after this time."""
 _END_DEADLINE_S = 30.0
-_POLL_S = 1.0
+_POLL_S = 0.2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

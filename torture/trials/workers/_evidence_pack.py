@@ -63,6 +63,11 @@ def unpack_evidence(packed: bytes, run: RunLayout, trial: str) -> None:
         shutil.rmtree(incoming, ignore_errors=True)
 
 
+def remove_incoming(run: RunLayout) -> None:
+    """Remove the folder of evidence on its way, once none is."""
+    shutil.rmtree(run.folder / _INCOMING, ignore_errors=True)
+
+
 def _shrinks(path: Path) -> bool:
     if path.is_dir():
         return False

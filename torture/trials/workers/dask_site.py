@@ -28,7 +28,7 @@ from torture.trials.workers._code import LOADED
 from torture.trials.workers._dask_calls import ANSWER_DEADLINE_S, GRACE_S, DaskCalls, Slot, in_words
 from torture.trials.workers._dask_connection import connect
 from torture.trials.workers._dask_host import BEAT_S, HostOrders, Make, sandboxed_worker
-from torture.trials.workers._evidence_pack import unpack_evidence
+from torture.trials.workers._evidence_pack import remove_incoming, unpack_evidence
 from torture.trials.workers.local import PROBE_DEADLINE_S, TRIAL_DEADLINE_S
 from torture.trials.workers.protocol import WorkerOrders, WorkerSiteKind
 
@@ -37,6 +37,7 @@ EVIDENCE_VARIABLE = "TORTURE_EVIDENCE"
 _FAILURES_MAX = 3
 _PATIENCE_S = 180.0
 _LOST_S = 20.0
+_CLOSE_DEADLINE_S = 3.0
 _POLL_S = 0.5
 _FIRST_STAGE_OF_DATA = "load"
 
@@ -113,11 +114,13 @@ class DaskSite:
         """See `WorkerSite`: no sandbox and no scratch is left on a host that answers."""
         self._is_closing.set()
         self._watch.join(ANSWER_DEADLINE_S)
-        self.calls.tell(_dask_host.end, None)
+        remove_incoming(self._orders.run)
+        if self.failure is None:
+            self.calls.tell(_dask_host.end, None)
         for closed in (self._client, self._cluster):
             if closed is not None:
                 with contextlib.suppress(Exception):  # a lost scheduler does not say goodbye
-                    closed.close(timeout=ANSWER_DEADLINE_S)
+                    closed.close(timeout=_CLOSE_DEADLINE_S)
 
     def _on_event(self, event: tuple[float, Any]) -> None:
         """A worker's stage or remark. Events may be lost, and nothing depends on one."""
