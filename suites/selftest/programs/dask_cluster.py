@@ -12,6 +12,7 @@ from typing import Self
 from suites.selftest.programs.dask_stand_in import DIRECTIONS
 from torture.checkout import CHECKOUT
 from torture.deadlines import wait_for
+from torture.machines.host.fleet import AUTHORITY, CERTIFICATE, KEY, settings_in_words
 
 _DEADLINE_S = 60
 
@@ -19,17 +20,24 @@ _DEADLINE_S = 60
 class Cluster:
     """The processes; all end with the context."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, certificates: Path | None = None) -> None:
         self._folder = folder
+        names = (("ca-file", AUTHORITY), ("cert", CERTIFICATE), ("key", KEY))
+        self._tls = [
+            word
+            for option, name in names
+            if certificates is not None
+            for word in (f"--tls-{option}", str(certificates / name))
+        ]
         self._processes: list[subprocess.Popen[bytes]] = []
-        self.scheduler = self._dask("scheduler", "--port", "0", "--no-dashboard", "--no-show",
-                                    "--scheduler-file", str(folder / "scheduler.json"))  # fmt: skip
+        self.scheduler = self._dask(
+            "scheduler", "--port", "0", "--protocol", "tls" if certificates else "tcp",
+            "--no-dashboard", "--no-show", "--scheduler-file", str(folder / "scheduler.json"),
+        )  # fmt: skip
         file = folder / "scheduler.json"
         wait_for(lambda: file.exists() or None, what="scheduler", deadline_s=_DEADLINE_S)
         self.address = next(
-            word.strip('",')
-            for word in file.read_text().split()
-            if word.startswith('"tcp://127.0.0.1:')
+            word.strip('",') for word in file.read_text().split() if "://127.0.0.1:" in word
         )
 
     def worker(self, directions: Path, *, nanny: bool = False) -> subprocess.Popen[bytes]:
@@ -40,16 +48,12 @@ class Cluster:
                           directions=directions)  # fmt: skip
 
     def _dask(self, *arguments: str, directions: Path | None = None) -> subprocess.Popen[bytes]:
-        settings = {
-            "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "30s",
-            "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0",
-            "PYTHONPATH": str(CHECKOUT),
-            DIRECTIONS: str(directions),
-        }
+        settings = dict(word.split("=") for word in settings_in_words().split())
+        settings |= {"PYTHONPATH": str(CHECKOUT), DIRECTIONS: str(directions)}
         with (self._folder / f"{arguments[0]}.log").open("ab") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "distributed.cli.dask_" + arguments[0],
-                 "--host", "127.0.0.1", *arguments[1:]],
+                 "--host", "127.0.0.1", *arguments[1:], *self._tls],
                 cwd=CHECKOUT,
                 env=os.environ | settings,
                 stdout=log,

@@ -13,7 +13,9 @@ import pytest
 
 from suites.selftest.programs.dask_cluster import Cluster
 from suites.selftest.programs.dask_stand_in import EVIDENCE_BYTES, stand_in
+from suites.selftest.programs.launcher import LAUNCHER
 from suites.selftest.unit.fake_workers import ASKED, specs_of
+from torture.checkout import CHECKOUT
 from torture.deadlines import wait_until_true
 from torture.errors import HarnessError
 from torture.machines.lab.lab import LabSettings
@@ -24,6 +26,7 @@ from torture.trials.campaign.campaign import Campaign
 from torture.trials.campaign.continued import settle
 from torture.trials.campaign.keeping import EvidencePolicy
 from torture.trials.campaign.run import Run
+from torture.trials.workers._dask_connection import connect
 from torture.trials.workers.dask_site import DaskSite
 from torture.trials.workers.protocol import WorkerOrders
 
@@ -140,3 +143,29 @@ def test_a_lost_scheduler_ends_the_run_and_continue_goes_on(
         again.worker(directions)
         records = Played(cluster=again, folder=tmp_path / "run", trials=40).ended()
     assert records[: len(before)] == before
+
+
+def test_only_holders_of_the_fleets_key_get_in(
+    directions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("fleet", "others"):
+        assert (
+            LAUNCHER.run(CHECKOUT / "tools" / "fleet", "certificates", tmp_path / name).returncode
+            == 0
+        )
+    again = LAUNCHER.run(CHECKOUT / "tools" / "fleet", "certificates", tmp_path / "fleet")
+    assert (again.returncode, "holds certificates already" in again.stderr) == (1, True)
+    assert sorted(path.name for path in (tmp_path / "fleet").iterdir()) == [
+        "ca.pem", "fleet.key", "fleet.pem",
+    ]  # fmt: skip
+    assert (tmp_path / "fleet" / "fleet.key").stat().st_mode & 0o077 == 0
+    with Cluster(tmp_path, certificates=tmp_path / "fleet") as cluster:
+        assert cluster.address.startswith("tls://")
+        cluster.worker(directions)
+        monkeypatch.setenv("TORTURE_CERTIFICATES", str(tmp_path / "others"))
+        with pytest.raises(HarnessError, match="no Dask scheduler answers"):
+            connect(cluster.address)
+        with pytest.raises(HarnessError, match="no Dask scheduler answers"):
+            connect(cluster.address.replace("tls:", "tcp:"))
+        monkeypatch.setenv("TORTURE_CERTIFICATES", str(tmp_path / "fleet"))
+        Played(cluster=cluster, folder=tmp_path / "run", trials=3).ended()

@@ -98,6 +98,8 @@ class DaskCalls:
         return found
 
     def _call_scheduler(self, name: str, **arguments: Any) -> Any:
+        if not self.is_connected:
+            raise ConnectionError("the scheduler is gone")
         return self._client.sync(
             getattr(self._client.scheduler, name), **arguments, callback_timeout=ANSWER_DEADLINE_S
         )

@@ -9,33 +9,20 @@ import importlib
 import ipaddress
 import logging
 import os
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from torture.errors import HarnessError
+from torture.machines.host.fleet import (
+    AUTHORITY,
+    CERTIFICATE,
+    CERTIFICATES_VARIABLE,
+    KEY,
+    SETTINGS,
+    certificates_folder,
+)
 
-CERTIFICATES_VARIABLE = "TORTURE_CERTIFICATES"
-"""The variable with the folder that `tools/fleet certificates` made."""
-AUTHORITY, CERTIFICATE, KEY = "ca.pem", "fleet.pem", "fleet.key"
-"""The files in it. One certificate serves all roles: whoever has its key belongs to the fleet."""
-WORKER_TTL = "30s"
-"""A worker that is silent for so long is gone, less than a host's lease."""
-SETTINGS: dict[str, Any] = {
-    "distributed.scheduler.worker-ttl": WORKER_TTL,
-    "distributed.scheduler.allowed-failures": 0,
-    "distributed.scheduler.work-stealing": False,
-    "distributed.worker.profile.enabled": False,
-    "distributed.admin.log-format": "%(name)s: %(message)s",
-}
-"""Of a cluster on this machine. `tools/fleet commands` gives them to another scheduler."""
 _CONNECT_DEADLINE_S = 15
-
-
-def certificates_folder() -> Path:
-    """`$TORTURE_CERTIFICATES`, else a folder of the user's configuration."""
-    given = os.environ.get(CERTIFICATES_VARIABLE)
-    return Path(given) if given else Path.home() / ".config/powercut-torture/certificates"
 
 
 def checked_address(text: str) -> str:
@@ -79,7 +66,10 @@ def connect(place: str) -> tuple[Any, Any]:
             f"--workers dask needs Dask distributed: {error}",
             hint="tools/run --setup-only --workers dask",
         ) from error
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # the run says it in its own words
+    for name in [
+        name for name in logging.root.manager.loggerDict if name.startswith("distributed")
+    ]:
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # the run says it in its own words
     if not place:
         with dask.config.set(SETTINGS):
             cluster = distributed.LocalCluster(

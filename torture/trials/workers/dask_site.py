@@ -67,7 +67,7 @@ class DaskSite:
         self._hears: dict[str, Callable[[str], None]] = {}
         self._next_number = 0
         self.remarks: tuple[str, ...] = ()
-        self.failure: HarnessError | None = None
+        self._failure: HarnessError | None = None
         self._is_closing = threading.Event()
         self._client.subscribe_topic(host_orders.site, self._on_event)
         self._watch = threading.Thread(target=self._look_after, name="dask-site", daemon=True)
@@ -77,6 +77,13 @@ class DaskSite:
     def trial_deadline_s(self) -> float:
         """See `WorkerSite`."""
         return TRIAL_DEADLINE_S[self._orders.lab.boot]
+
+    @property
+    def failure(self) -> HarnessError | None:
+        """See `WorkerSite`."""
+        if not (self._failure or self._is_closing.is_set() or self.calls.is_connected):
+            self._lose("the Dask scheduler is gone")
+        return self._failure
 
     def slots(self, jobs: int) -> frozenset[int]:
         """See `WorkerSite`; each Dask worker is one slot, however many threads it has."""
@@ -115,7 +122,7 @@ class DaskSite:
         self._is_closing.set()
         self._watch.join(ANSWER_DEADLINE_S)
         remove_incoming(self._orders.run)
-        if self.failure is None:
+        if self._failure is None:
             self.calls.tell(_dask_host.end, None)
         for closed in (self._client, self._cluster):
             if closed is not None:
@@ -130,22 +137,19 @@ class DaskSite:
 
     def _look_after(self) -> None:
         """The life of the thread."""
-        beats, answered_s = 0, time.monotonic()
-        beat_s = offered_s = 0.0
+        beats, beat_s = 0, 0.0
+        answered_s = offered_s = time.monotonic()
         while not self._is_closing.wait(_POLL_S) and self.failure is None:
             now_s = time.monotonic()
-            offered_s = offered_s or now_s
             try:
                 if now_s - beat_s >= BEAT_S:
                     beats, beat_s = beats + 1, now_s
                     self.calls.show_life(beats)
-                workers = self.calls.workers()
+                self._take_stock(self.calls.workers())
                 answered_s = time.monotonic()
-                self._take_stock(workers)
             except Exception as error:
-                # Dask's errors are of many kinds
-                is_lost = not self.calls.is_connected or now_s - answered_s > _LOST_S
-                if is_lost and not self._is_closing.is_set():
+                # Dask's errors are of many kinds, and of several the next call is over
+                if now_s - answered_s > _LOST_S:
                     self._lose(f"the Dask scheduler is gone: {in_words(error)}")
             if self._slots or self._welcomed:
                 offered_s = time.monotonic()
@@ -156,7 +160,7 @@ class DaskSite:
         """The end of all workers, for which no trial is to blame."""
         place = self._place or "this machine"
         with self._lock:
-            self.failure = HarnessError(
+            self._failure = HarnessError(
                 f"{why} ({place})", hint="tools/fleet commands, then go on with --continue"
             )
             for slot in list(self._slots.values()):
