@@ -50,9 +50,9 @@ class StandIn:
         trial = TrialSpec.from_json(spec)
         folder = self._orders.run.evidence_of(trial.trial)
         folder.mkdir(parents=True)
-        noise = random.Random(trial.seed).randbytes(EVIDENCE_BYTES // 2)
-        (folder / RECORDING).write_bytes(noise)
-        (folder / "tools.jsonl").write_bytes(_TEXT * (EVIDENCE_BYTES // 2 // len(_TEXT)))
+        half = int(wished("bytes") or EVIDENCE_BYTES) // 2
+        (folder / RECORDING).write_bytes(random.Random(trial.seed).randbytes(half))
+        (folder / "tools.jsonl").write_bytes(_TEXT * (half // len(_TEXT)))
         self._hear("load")
         end = time.monotonic() + float(wished("seconds") or 0)
         while time.monotonic() < end:

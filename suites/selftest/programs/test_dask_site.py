@@ -145,7 +145,7 @@ def test_a_lost_scheduler_ends_the_run_and_continue_goes_on(
     assert records[: len(before)] == before
 
 
-def test_only_holders_of_the_fleets_key_get_in(
+def test_only_holders_of_the_fleets_key_get_in_and_evidence_may_go_by_a_folder(
     directions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("fleet", "others"):
@@ -168,4 +168,6 @@ def test_only_holders_of_the_fleets_key_get_in(
         with pytest.raises(HarnessError, match="no Dask scheduler answers"):
             connect(cluster.address.replace("tls:", "tcp:"))
         monkeypatch.setenv("TORTURE_CERTIFICATES", str(tmp_path / "fleet"))
+        monkeypatch.setenv("TORTURE_EVIDENCE", f"file://{tmp_path / 'share'}")
         Played(cluster=cluster, folder=tmp_path / "run", trials=3).ended()
+        assert list((tmp_path / "share").iterdir()) == [], "the evidence has come by this way"

@@ -17,6 +17,7 @@ DOCUMENTS = (
     "docs/axes.md",
     "docs/debugging.md",
     "docs/findings.md",
+    "docs/fleet.md",
     "docs/notes.md",
     "docs/oracles.md",
     "docs/power-cut.md",
